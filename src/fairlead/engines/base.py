@@ -1,0 +1,107 @@
+"""The seam to whatever runs pods: three verbs, and beside them the sessions that people open into a pod.
+
+An engine acts on orders and reports what it sees. It decides nothing: restarts, retries and phases are `control`'s.
+Every order is idempotent by (pod, attempt): a repeated start finds the attempt there, a repeated stop finds it gone.
+"""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from enum import StrEnum
+from typing import Protocol
+
+import msgspec
+
+from fairlead.model.clock import Millis
+from fairlead.model.org import Node
+from fairlead.model.podset import PodSpec
+
+
+class Start(msgspec.Struct, frozen=True):
+    pod: PodSpec
+
+
+class Stop(msgspec.Struct, frozen=True):
+    """TERM to the main process, after the grace KILL to everything that is left; 0 kills at once."""
+
+    pod_id: str
+    attempt: int
+    grace_seconds: int
+
+
+class Forget(msgspec.Struct, frozen=True):
+    """The pod has ended and its state is recorded: drop everything of it except its logs, or those too."""
+
+    pod_id: str
+    logs_too: bool = False
+
+
+Order = Start | Stop | Forget
+
+
+class PodState(StrEnum):
+    """What an engine sees of one attempt of a pod."""
+
+    STARTING = "Starting"
+    RUNNING = "Running"
+    EXITED = "Exited"
+    #: Whoever watched over it is gone, or the machine was restarted: it ended, and how is not known.
+    LOST = "Lost"
+
+
+class PodReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    pod_id: str
+    workload_id: str
+    attempt: int
+    state: PodState
+    started_at: Millis | None = None
+    ended_at: Millis | None = None
+    exit_code: int | None = None
+    signal: int | None = None
+    #: A code word (StartError, OOMKilled, SupervisorLost, NodeRebooted …) and the words of whoever knows.
+    reason: str = ""
+    message: str = ""
+    #: Whether its readiness probe passes; pods without a probe are ready when they run.
+    ready: bool = True
+
+
+class LogRequest(msgspec.Struct, frozen=True, kw_only=True):
+    pod_id: str
+    #: Which attempt; None for the latest.
+    attempt: int | None = None
+    follow: bool = False
+    #: The last so many lines; None for all that is kept.
+    tail: int | None = None
+    since: Millis | None = None
+    timestamps: bool = False
+    limit_bytes: int | None = None
+
+
+class Engine(Protocol):
+    """Runs pods. Made with a function to call (from the event loop) whenever there is something new to observe."""
+
+    async def start(self, notify: Callable[[], None]) -> None:
+        """Find again whatever still runs from before; from now on call `notify` when something changes."""
+        ...
+
+    async def capacity(self) -> Sequence[Node]:
+        """The nodes and what each can give."""
+        ...
+
+    async def observe(self) -> Sequence[PodReport]:
+        """Every pod that changed since the last call; on the first call, every pod that is known."""
+        ...
+
+    async def apply(self, orders: Sequence[Order]) -> None:
+        """Set the orders going. What comes of them is observed, a failure to start included."""
+        ...
+
+    async def close(self) -> None:
+        """Let go; pods run on."""
+        ...
+
+
+class Sessions(Protocol):
+    """What people open into a pod. Exec, attach and dial join this seam with the fields that need them."""
+
+    def logs(self, request: LogRequest) -> AsyncIterator[bytes]:
+        """The output of a pod, while it runs and as long as it is kept afterwards."""
+        ...

@@ -1,0 +1,75 @@
+"""All errors that Fairlead raises on purpose, one tree.
+
+FairleadError
+├── Invalid          the request breaks rules of its own: every issue with its field path
+├── Unauthenticated  no caller, or a token that is none of ours
+├── Forbidden        a caller who may not do this here
+├── NotFound         nothing of that id, or nothing the caller may know of
+├── Conflict         somebody else was faster: the record has another version, or the name is taken
+├── TooMuch          over a limit on open work or on requests; try again later
+├── Unavailable      the store cannot be written now, or the server is stopping
+└── Refused          an engine or a record cannot do what was asked of it, for a reason that will not go away
+
+`api/errors.py` alone knows which HTTP status each becomes.
+"""
+
+import msgspec
+
+
+class Issue(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One violation: where (dotted path, list items by position), what is wrong and what is allowed."""
+
+    field: str
+    details: str
+    #: One of the nine policy rules (min, max, step, options, required, canEdit, canAdd, locked, blocked) or nothing.
+    rule: str | None = None
+
+
+class FairleadError(Exception):
+    """The root; `code` is a stable word for scripts and logs."""
+
+    code = "error"
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+class Invalid(FairleadError):
+    code = "invalid"
+
+    def __init__(self, message: str, issues: tuple[Issue, ...] = ()) -> None:
+        super().__init__(message)
+        self.issues = issues
+
+
+class Unauthenticated(FairleadError):
+    code = "unauthenticated"
+
+
+class Forbidden(FairleadError):
+    code = "forbidden"
+
+
+class NotFound(FairleadError):
+    code = "not-found"
+
+
+class Conflict(FairleadError):
+    code = "conflict"
+
+
+class TooMuch(FairleadError):
+    code = "too-much"
+
+    def __init__(self, message: str, retry_after_seconds: int = 1) -> None:
+        super().__init__(message)
+        self.retry_after_seconds = retry_after_seconds
+
+
+class Unavailable(FairleadError):
+    code = "unavailable"
+
+
+class Refused(FairleadError):
+    code = "refused"

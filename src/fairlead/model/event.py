@@ -1,0 +1,39 @@
+"""What happened, in order: the one append-only list that watch streams, history and later questions are read from."""
+
+import msgspec
+
+from fairlead.model.clock import Millis
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Something that happened to a record. `revision` is 0 until the store has given it one."""
+
+    revision: int = 0
+    at: Millis
+    #: The collection and id of the record it is about, e.g. `workloads` and the workload's id.
+    subject: str
+    subject_id: str
+    project_id: str = ""
+    #: `Normal` or `Warning`, as Kubernetes has it.
+    type: str = "Normal"
+    reason: str
+    message: str = ""
+    #: Set when the event is a change of phase.
+    phase: str = ""
+    #: The pod it is about, if it is about one.
+    pod_id: str = ""
+    pod_name: str = ""
+    #: Which part says so: `api`, `scheduler`, `engine`.
+    source: str = "api"
+
+
+class AuditLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Who asked for what, and what came of it. Kept apart from events and for longer."""
+
+    at: Millis
+    caller: str
+    operation: str
+    subject: str
+    subject_id: str
+    request_id: str = ""
+    details: str = ""

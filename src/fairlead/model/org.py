@@ -1,0 +1,142 @@
+"""What workloads live in: cluster, departments, projects, node pools, nodes; and who asks: users and applications."""
+
+import msgspec
+
+from fairlead.model.clock import Millis
+
+#: The pool that catches every node no other pool's label names.
+DEFAULT_NODE_POOL = "default"
+
+
+class Cluster(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    id: str
+    version: int
+    name: str
+    tenant_id: int
+    created_at: Millis
+    domain: str = ""
+
+
+class Quota(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One resource of one owner in one node pool. Units: GPU devices, millicores, bytes. None means unlimited."""
+
+    deserved: float | None = 0.0
+    limit: float | None = None
+    over_quota_weight: float = 2.0
+
+
+class PoolQuota(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What an owner may use in one node pool."""
+
+    node_pool_id: str
+    node_pool_name: str
+    gpu: Quota = Quota()
+    cpu: Quota = Quota(deserved=None)
+    memory: Quota = Quota(deserved=None)
+    #: The rank's name; siblings of higher rank are served first.
+    priority: str = "MediumLow"
+
+
+class Department(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    id: str
+    version: int
+    name: str
+    cluster_id: str
+    created_at: Millis
+    updated_at: Millis
+    created_by: str
+    updated_by: str
+    description: str = ""
+    resources: tuple[PoolQuota, ...] = ()
+    default_node_pools: tuple[str, ...] = ()
+    #: The members of the contract's scheduling rules and node types, as sent.
+    scheduling_rules: dict[str, int | None] = {}
+    node_types: dict[str, tuple[str, ...]] = {}
+
+
+class Project(Department, frozen=True, kw_only=True, omit_defaults=True):
+    department_id: str
+    department_name: str
+    requested_namespace: str = ""
+    enforce_scheduler: bool = True
+
+    @property
+    def namespace(self) -> str:
+        return self.requested_namespace or f"runai-{self.name}"
+
+
+class NodePool(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    id: str
+    version: int
+    name: str
+    cluster_id: str
+    created_at: Millis
+    updated_at: Millis
+    created_by: str = ""
+    updated_by: str = ""
+    label_key: str = ""
+    label_value: str = ""
+    placement_gpu: str = "binpack"
+    placement_cpu: str = "binpack"
+    min_guaranteed_runtime_seconds: int = 0
+    network_topology_id: str = ""
+
+
+class GpuDevice(msgspec.Struct, frozen=True, omit_defaults=True):
+    index: int
+    uuid: str = ""
+    model: str = ""
+    memory_mib: int = 0
+
+
+class Taint(msgspec.Struct, frozen=True, omit_defaults=True):
+    key: str
+    value: str = ""
+    effect: str = "NoSchedule"
+
+
+class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A machine, or a part of one declared as if it were one, and what it can give."""
+
+    id: str
+    version: int = 1
+    name: str
+    cpu_milli: int
+    memory_bytes: int
+    pods: int = 1000
+    gpus: tuple[GpuDevice, ...] = ()
+    #: Extended resources by name, whole numbers.
+    extended: dict[str, int] = {}
+    labels: dict[str, str] = {}
+    taints: tuple[Taint, ...] = ()
+    ready: bool = True
+    created_at: Millis = 0
+    #: Names which of CPU, memory and GPUs were declared by the operator rather than found.
+    declared: tuple[str, ...] = ()
+
+
+class User(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A person, or an application that acts as one; the secret is kept as a salted hash."""
+
+    id: str
+    version: int
+    #: `user` or `app`.
+    type: str
+    #: The mail address of a person, the client id of an application: unique per type.
+    name: str
+    secret_hash: str
+    created_at: Millis
+    created_by: str = ""
+    enabled: bool = True
+    groups: tuple[str, ...] = ()
+    last_login_at: Millis | None = None
+
+
+class Caller(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Who makes a request, as its token says."""
+
+    #: The token's subject: a user's name or an application's client id. It becomes `createdBy`.
+    name: str
+    id: str
+    type: str = "user"
+    groups: tuple[str, ...] = ()

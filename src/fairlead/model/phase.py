@@ -1,0 +1,98 @@
+"""Phases of a workload and of a pod, and the one table of legal moves."""
+
+from enum import StrEnum
+
+
+class DesiredPhase(StrEnum):
+    """What the caller last asked for."""
+
+    RUNNING = "Running"
+    STOPPED = "Stopped"
+    DELETED = "Deleted"
+
+
+class Phase(StrEnum):
+    """Where a workload is, in the words of the REST interface."""
+
+    CREATING = "Creating"
+    INITIALIZING = "Initializing"
+    RESUMING = "Resuming"
+    PENDING = "Pending"
+    DELETING = "Deleting"
+    RUNNING = "Running"
+    UPDATING = "Updating"
+    STOPPED = "Stopped"
+    STOPPING = "Stopping"
+    DEGRADED = "Degraded"
+    FAILED = "Failed"
+    COMPLETED = "Completed"
+    TERMINATING = "Terminating"
+    UNKNOWN = "Unknown"
+
+
+TERMINAL = frozenset({Phase.COMPLETED, Phase.FAILED})
+
+#: From each phase to those that may follow. Deleting and Unknown may follow every phase, and anything may follow Unknown.
+MOVES: dict[Phase, frozenset[Phase]] = {
+    Phase.CREATING: frozenset({Phase.PENDING, Phase.STOPPING}),
+    Phase.PENDING: frozenset({Phase.INITIALIZING, Phase.DEGRADED, Phase.FAILED, Phase.STOPPING}),
+    Phase.INITIALIZING: frozenset(
+        {
+            Phase.RUNNING,
+            Phase.DEGRADED,
+            Phase.COMPLETED,
+            Phase.FAILED,
+            Phase.TERMINATING,
+            Phase.STOPPING,
+            Phase.PENDING,
+        }
+    ),
+    Phase.RUNNING: frozenset(
+        {
+            Phase.COMPLETED,
+            Phase.FAILED,
+            Phase.DEGRADED,
+            Phase.TERMINATING,
+            Phase.STOPPING,
+            Phase.UPDATING,
+            Phase.PENDING,
+            Phase.INITIALIZING,
+        }
+    ),
+    Phase.DEGRADED: frozenset(
+        {Phase.RUNNING, Phase.COMPLETED, Phase.FAILED, Phase.TERMINATING, Phase.STOPPING, Phase.PENDING}
+    ),
+    Phase.UPDATING: frozenset(
+        {Phase.RUNNING, Phase.DEGRADED, Phase.FAILED, Phase.TERMINATING, Phase.PENDING}
+    ),
+    Phase.TERMINATING: frozenset({Phase.PENDING, Phase.FAILED, Phase.STOPPING}),
+    Phase.STOPPING: frozenset({Phase.STOPPED}),
+    Phase.STOPPED: frozenset({Phase.RESUMING}),
+    Phase.RESUMING: frozenset({Phase.PENDING, Phase.STOPPING}),
+    Phase.COMPLETED: frozenset(),
+    Phase.FAILED: frozenset(),
+    Phase.DELETING: frozenset(),
+    Phase.UNKNOWN: frozenset(Phase),
+}
+
+
+def may_move(before: Phase, after: Phase) -> bool:
+    """Whether `after` may follow `before`; staying is always legal."""
+    return before == after or after in (Phase.DELETING, Phase.UNKNOWN) or after in MOVES[before]
+
+
+class PodPhase(StrEnum):
+    """Where one pod is. A pod has a record from the moment it is given a node."""
+
+    #: The intention to start it is durable; the engine may or may not have been told yet.
+    STARTING = "Starting"
+    RUNNING = "Running"
+    #: It was told to end (suspend, delete, eviction) and has not ended yet.
+    STOPPING = "Stopping"
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+    #: It ended because we ended it, or its supervisor or machine was lost: no success and no failure.
+    STOPPED = "Stopped"
+
+
+ENDED = frozenset({PodPhase.SUCCEEDED, PodPhase.FAILED, PodPhase.STOPPED})

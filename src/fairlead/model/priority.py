@@ -1,0 +1,26 @@
+"""Priority classes by name and value, the categories' defaults, and how preemptibility follows from them."""
+
+#: The seven classes of today and the four older names that clients still send.
+PRIORITIES: dict[str, int] = {
+    "very-low": 25,
+    "low": 40,
+    "medium-low": 65,
+    "medium": 80,
+    "medium-high": 90,
+    "high": 125,
+    "very-high": 150,
+    "train": 50,
+    "interactive-preemptible": 75,
+    "build": 100,
+    "inference": 125,
+}
+
+#: From this value on a workload that says nothing of its preemptibility cannot be preempted.
+NON_PREEMPTIBLE_FROM = 100
+
+
+def is_preemptible(priority: int, preemptibility: str | None) -> bool:
+    """An explicit word wins; otherwise the priority's value decides."""
+    if preemptibility is not None:
+        return preemptibility == "preemptible"
+    return priority < NON_PREEMPTIBLE_FROM

@@ -1,0 +1,146 @@
+"""The workload and its pods as they are stored: what was asked, and how far it has come.
+
+`control` alone makes new versions of these records; everybody else reads them.
+"""
+
+from typing import Any
+
+import msgspec
+
+from fairlead.model.clock import Millis
+from fairlead.model.phase import ENDED, TERMINAL, DesiredPhase, Phase, PodPhase
+
+
+class Condition(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """A lasting statement about a workload, such as a field that is not enforced here."""
+
+    type: str
+    status: str
+    reason: str = ""
+    message: str = ""
+    last_transition_time: Millis = 0
+
+
+class PendingMessage(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """Why a node pool did not take a workload; only the two reasons that the contract's enum has."""
+
+    node_pool: str
+    #: NonPreemptibleOverQuota or OverLimit.
+    reason: str
+    message: str
+    #: PROJECT or DEPARTMENT: whose quota or limit it is.
+    org_type: str = "PROJECT"
+
+
+class Workload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One workload of any kind."""
+
+    id: str
+    version: int
+    #: The key of its kind in `kinds.KINDS`.
+    kind: str
+    name: str
+    requested_name: str
+    project_id: str
+    project_name: str
+    department_id: str
+    department_name: str
+    cluster_id: str
+    created_by: str
+    created_at: Millis
+    #: What the user sent, unset members left out, null kept: it goes back as it came.
+    spec: msgspec.Raw
+    #: The dialect it arrived in (`rest`, `rest-older`, `workload-yaml`, `cli`); shown as its origin.
+    dialect: str = "rest"
+
+    priority_class: str = ""
+    priority: int = 0
+    preemptible: bool = True
+    category: str = ""
+    node_pools: tuple[str, ...] = ()
+
+    desired_phase: DesiredPhase = DesiredPhase.RUNNING
+    phase: Phase = Phase.CREATING
+    phase_message: str = ""
+    #: NonPreemptibleOverQuota, OverLimit or nothing: the contract's enum.
+    phase_reason: str | None = None
+    #: Why it waits, as data (`scheduling.Reason` in plain form): the answer to `why`.
+    blocked_by: dict[str, Any] | None = None
+    pending_messages: tuple[PendingMessage, ...] = ()
+    conditions: tuple[Condition, ...] = ()
+    phase_updated_at: Millis = 0
+    updated_at: Millis = 0
+    started_at: Millis | None = None
+    completed_at: Millis | None = None
+    deleted_at: Millis | None = None
+    #: Time spent in the phases that wait and that run, up to `phase_updated_at`.
+    pending_time: Millis = 0
+    running_time: Millis = 0
+
+    #: Which run this is: 1, and one more with every resume. Pods of earlier runs are history.
+    run: int = 1
+    #: Pods of this run that ended well and badly; failures count against the backoff limit.
+    succeeded: int = 0
+    failed: int = 0
+    #: Pods started in this run so far; the next pod's index.
+    pods_made: int = 0
+    #: Failed or lost pods that were replaced, and containers restarted in place, over all runs.
+    restarts: int = 0
+    preemptions: int = 0
+    #: No replacement starts before this time.
+    retry_at: Millis | None = None
+    running_pods: int = 0
+    allocated_gpu: float = 0.0
+
+    @property
+    def is_terminal(self) -> bool:
+        return self.phase in TERMINAL
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the loop has anything to do with it, now or later by time."""
+        return self.deleted_at is None
+
+
+class Pod(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One pod: made when it is given a node, kept until its workload is purged."""
+
+    id: str
+    version: int
+    workload_id: str
+    project_id: str
+    name: str
+    #: The pod set it belongs to and its place there.
+    role: str
+    index: int
+    #: The workload's run that made it.
+    run: int
+    #: How many times its process was started here: one more with every restart in place.
+    attempt: int = 1
+    phase: PodPhase = PodPhase.STARTING
+    node: str = ""
+    node_pool: str = ""
+    #: Devices on the node, by index, and which part of each is this pod's (1000 = the whole device).
+    gpu_devices: tuple[int, ...] = ()
+    gpu_groups: tuple[str, ...] = ()
+    gpu_thousandths: int = 0
+    cpu_milli: int = 0
+    memory_bytes: int = 0
+    created_at: Millis = 0
+    started_at: Millis | None = None
+    ready_at: Millis | None = None
+    completed_at: Millis | None = None
+    #: A code word for how it ended or why it does not start (OOMKilled, StartError, SupervisorLost, Evicted …).
+    reason: str = ""
+    message: str = ""
+    exit_code: int | None = None
+    signal: int | None = None
+    restarts: int = 0
+    #: Not restarted in place before this time.
+    restart_at: Millis | None = None
+    #: Set when it was told to end, with the cause (`suspend`, `delete`, `evict`, `surplus`).
+    stopping_for: str = ""
+
+    @property
+    def has_ended(self) -> bool:
+        return self.phase in ENDED
