@@ -39,7 +39,7 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     #: The name by which records refer to it; never shown.
     key: str
     #: The workload type in lists: `Training`.
-    type: str
+    title: str
     #: The segment of its REST path: `trainings`.
     rest: str
     #: The kind of its custom resource: `TrainingWorkload`.

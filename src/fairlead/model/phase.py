@@ -32,7 +32,7 @@ class Phase(StrEnum):
 
 TERMINAL = frozenset({Phase.COMPLETED, Phase.FAILED})
 
-#: From each phase to those that may follow. Deleting and Unknown may follow every phase, and anything may follow Unknown.
+#: From each phase to those that may follow. Deleting and Unknown may follow every phase; anything may follow Unknown.
 MOVES: dict[Phase, frozenset[Phase]] = {
     Phase.CREATING: frozenset({Phase.PENDING, Phase.STOPPING}),
     Phase.PENDING: frozenset({Phase.INITIALIZING, Phase.DEGRADED, Phase.FAILED, Phase.STOPPING}),
@@ -62,9 +62,7 @@ MOVES: dict[Phase, frozenset[Phase]] = {
     Phase.DEGRADED: frozenset(
         {Phase.RUNNING, Phase.COMPLETED, Phase.FAILED, Phase.TERMINATING, Phase.STOPPING, Phase.PENDING}
     ),
-    Phase.UPDATING: frozenset(
-        {Phase.RUNNING, Phase.DEGRADED, Phase.FAILED, Phase.TERMINATING, Phase.PENDING}
-    ),
+    Phase.UPDATING: frozenset({Phase.RUNNING, Phase.DEGRADED, Phase.FAILED, Phase.TERMINATING, Phase.PENDING}),
     Phase.TERMINATING: frozenset({Phase.PENDING, Phase.FAILED, Phase.STOPPING}),
     Phase.STOPPING: frozenset({Phase.STOPPED}),
     Phase.STOPPED: frozenset({Phase.RESUMING}),

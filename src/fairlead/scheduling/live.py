@@ -1,0 +1,510 @@
+"""The mutable model of one cycle: nodes, queues, jobs and tasks with their book-keeping.
+
+Only `session.Session` changes it, so that every change can be undone. Amounts are integers: CPU in thousandths of a
+core, bytes, and in queues GPUs in thousandths; only GPU memory converted into a share of a GPU is not whole.
+"""
+
+from __future__ import annotations
+
+import math
+
+from fairlead.scheduling import snapshot as plain
+from fairlead.scheduling import status as st
+
+Amounts = tuple[float, float, float]
+#: Positions in amounts of a queue.
+CPU, MEMORY, GPU = 0, 1, 2
+RESOURCES = ("cpu", "memory", "gpu")
+NOTHING: Amounts = (0, 0, 0)
+INFINITE = math.inf
+
+# How a task is booked on a node.
+BOOK_USED = 0
+BOOK_RELEASING = 1
+BOOK_PIPELINED = 2
+
+# What a task asks of GPUs.
+KIND_CPU = 0
+KIND_WHOLE = 1
+KIND_PORTION = 2
+KIND_MEMORY = 3
+KIND_MIG = 4
+
+#: Nodes whose GPU memory is unknown count as this many MiB, so that portions of it still work.
+UNKNOWN_GPU_MEMORY = 100
+
+
+class GpuGroup:
+    """One shared GPU: memory of the tasks booked on it, in MiB."""
+
+    __slots__ = ("allocated", "device", "id", "pipelined", "releasing", "steady")
+
+    def __init__(self, group_id: str, device: int | None) -> None:
+        self.id = group_id
+        self.device = device
+        #: All tasks but the pipelined ones, so the releasing ones too.
+        self.allocated = 0
+        self.pipelined = 0
+        self.releasing = 0
+        #: Number of bookings that are not pipelined.
+        self.steady = 0
+
+    def idle_cost(self) -> int:
+        return 1 if self.allocated > 0 else 0
+
+    def releasing_gain(self) -> int:
+        """A group that is leaving entirely gives its GPU back; one that only pipelined tasks will open takes one."""
+        if self.allocated > 0:
+            return 1 if self.releasing == self.allocated and self.pipelined == 0 else 0
+        return -1 if self.pipelined > 0 else 0
+
+
+class LiveNode:
+    __slots__ = (
+        "allocatable_cpu",
+        "allocatable_memory",
+        "allocatable_pods",
+        "gpu_count",
+        "gpu_memory",
+        "gpu_memory_known",
+        "groups",
+        "idle_cpu",
+        "idle_ext",
+        "idle_gpu",
+        "idle_memory",
+        "idle_pods",
+        "index",
+        "is_mig",
+        "legacy_mig",
+        "mig_weight",
+        "name",
+        "releasing_cpu",
+        "releasing_ext",
+        "releasing_gpu",
+        "releasing_memory",
+        "releasing_pods",
+        "spec",
+        "stamp",
+        "tasks",
+    )
+
+    def __init__(self, spec: plain.Node, index: int) -> None:
+        self.spec = spec
+        self.index = index
+        self.name = spec.name
+        self.allocatable_cpu = spec.cpu_milli
+        self.allocatable_memory = spec.memory_bytes
+        self.allocatable_pods = spec.pods
+        self.gpu_count = spec.gpu
+        floored = spec.gpu_memory_mib // 100 * 100
+        self.gpu_memory_known = floored > 0
+        self.gpu_memory = floored or UNKNOWN_GPU_MEMORY
+        extended = dict(spec.extended)
+        for profile, count in spec.mig.items():
+            extended[mig_resource(profile)] = extended.get(mig_resource(profile), 0) + count
+        label = spec.labels.get("node-role.kubernetes.io/mig-enabled")
+        self.is_mig = label == "true" if label is not None else bool(spec.mig)
+        self.mig_weight = sum(mig_weight(profile) * count for profile, count in spec.mig.items())
+        self.legacy_mig = 0
+        foreign = spec.foreign
+        self.idle_cpu = spec.cpu_milli - foreign.cpu_milli
+        self.idle_memory = spec.memory_bytes - foreign.memory_bytes
+        self.idle_pods = spec.pods - foreign.pods
+        self.idle_gpu = spec.gpu - foreign.gpu
+        self.idle_ext = {name: count - foreign.extended.get(name, 0) for name, count in extended.items()}
+        self.releasing_cpu = 0
+        self.releasing_memory = 0
+        self.releasing_pods = 0
+        self.releasing_gpu = 0
+        self.releasing_ext: dict[str, int] = {}
+        self.groups: dict[str, GpuGroup] = {}
+        #: Tasks with a booking here; a task that moves to another GPU of its node is booked twice.
+        self.tasks: dict[str, list[LiveTask]] = {}
+        self.stamp = 0
+
+    def book(self, task: LiveTask, groups: tuple[str, ...], how: int, sign: int) -> None:
+        """Add (sign 1) or take back (sign -1) a booking. Pipelined tasks use up what is being released."""
+        cpu, memory, gpu = sign * task.cpu, sign * task.memory, sign * task.gpu
+        if how == BOOK_PIPELINED:
+            self.releasing_cpu -= cpu
+            self.releasing_memory -= memory
+            self.releasing_pods -= sign
+            self.releasing_gpu -= gpu
+        else:
+            self.idle_cpu -= cpu
+            self.idle_memory -= memory
+            self.idle_pods -= sign
+            self.idle_gpu -= gpu
+            if how == BOOK_RELEASING:
+                self.releasing_cpu += cpu
+                self.releasing_memory += memory
+                self.releasing_pods += sign
+                self.releasing_gpu += gpu
+        if task.ext:
+            self._book_extended(task, how, sign)
+        if groups:
+            self._book_groups(task, groups, how, sign)
+        if task.spec.legacy_mig:
+            self.legacy_mig += sign
+        self._list(task, sign)
+        self.stamp += 1
+
+    def _list(self, task: LiveTask, sign: int) -> None:
+        if sign > 0:
+            self.tasks.setdefault(task.id, []).append(task)
+            return
+        booked = self.tasks[task.id]
+        booked.pop()
+        if not booked:
+            del self.tasks[task.id]
+
+    def _book_extended(self, task: LiveTask, how: int, sign: int) -> None:
+        for name, amount in task.ext:
+            delta = sign * amount
+            if how == BOOK_PIPELINED:
+                self.releasing_ext[name] = self.releasing_ext.get(name, 0) - delta
+                continue
+            self.idle_ext[name] = self.idle_ext.get(name, 0) - delta
+            if how == BOOK_RELEASING:
+                self.releasing_ext[name] = self.releasing_ext.get(name, 0) + delta
+
+    def _book_groups(self, task: LiveTask, groups: tuple[str, ...], how: int, sign: int) -> None:
+        memory = sign * self.shared_memory(task)
+        for index, group_id in enumerate(groups):
+            group = self.groups.get(group_id)
+            if group is None:
+                device = task.spec.devices[index] if index < len(task.spec.devices) else None
+                group = self.groups[group_id] = GpuGroup(group_id, device)
+            idle_before, releasing_before = group.idle_cost(), group.releasing_gain()
+            if how == BOOK_PIPELINED:
+                group.pipelined += memory
+            else:
+                group.allocated += memory
+                group.steady += sign
+                if how == BOOK_RELEASING:
+                    group.releasing += memory
+            self.idle_gpu -= group.idle_cost() - idle_before
+            self.releasing_gpu += group.releasing_gain() - releasing_before
+            if not group.steady and not group.pipelined and not group.allocated:
+                del self.groups[group_id]
+
+    def shared_memory(self, task: LiveTask) -> int:
+        """MiB that the task takes of each of its shared GPUs here; a portion is cut to whole MiB."""
+        if task.kind == KIND_PORTION:
+            return int(task.portion * self.gpu_memory)
+        return task.gpu_memory
+
+    def charge(self, task: LiveTask) -> Amounts:
+        """What the task costs its queue when placed here."""
+        if task.kind != KIND_MEMORY:
+            return task.request
+        share = math.ceil(100 * task.gpu_memory / self.gpu_memory)
+        return (task.cpu, task.memory, share * 10 * task.devices)
+
+
+class LiveQueue:
+    __slots__ = (
+        "allocated",
+        "children",
+        "fair",
+        "limit",
+        "name",
+        "non_preemptible",
+        "parent",
+        "path",
+        "priority",
+        "quota",
+        "requested",
+        "share",
+        "spec",
+        "stamp",
+        "usage",
+        "weight",
+    )
+
+    def __init__(self, spec: plain.Queue) -> None:
+        self.spec = spec
+        self.name = spec.name
+        self.priority = spec.priority
+        self.parent: LiveQueue | None = None
+        self.children: list[LiveQueue] = []
+        #: Itself, its parent, up to the top.
+        self.path: tuple[LiveQueue, ...] = ()
+        shares = spec.resources
+        self.quota: Amounts = (_finite(shares.cpu.quota), _finite(shares.memory.quota), _gpus(shares.gpu.quota))
+        self.limit: Amounts = (_finite(shares.cpu.limit), _finite(shares.memory.limit), _gpus(shares.gpu.limit))
+        self.weight: Amounts = (
+            shares.cpu.over_quota_weight,
+            shares.memory.over_quota_weight,
+            shares.gpu.over_quota_weight,
+        )
+        self.usage: Amounts = (spec.usage.cpu, spec.usage.memory, spec.usage.gpu)
+        self.allocated: list[float] = [0, 0, 0]
+        self.non_preemptible: list[float] = [0, 0, 0]
+        self.requested: list[float] = [0, 0, 0]
+        self.fair: Amounts = NOTHING
+        #: Allocatable share: what the queue may reach before others may take from it.
+        self.share: Amounts = NOTHING
+        self.stamp = 0
+
+
+def _finite(amount: float) -> float:
+    return INFINITE if amount == plain.UNLIMITED else amount
+
+
+def _gpus(amount: float) -> float:
+    return INFINITE if amount == plain.UNLIMITED else round(amount * 1000)
+
+
+class RequestClass:
+    """Tasks that ask for the same of a node: nodes are judged once for all of them."""
+
+    __slots__ = ("index", "static", "task")
+
+    def __init__(self, index: int, task: LiveTask) -> None:
+        self.index = index
+        #: The first task of the class stands for all.
+        self.task = task
+        #: Verdict per node that no placement can change: None passes, else the cause.
+        self.static: dict[int, str | None] = {}
+
+
+class LiveTask:
+    __slots__ = (
+        "before",
+        "charge",
+        "cpu",
+        "devices",
+        "ext",
+        "first_status",
+        "gpu",
+        "gpu_memory",
+        "groups",
+        "id",
+        "job",
+        "kind",
+        "leaving",
+        "memory",
+        "node",
+        "optimistic",
+        "order",
+        "pod_set",
+        "portion",
+        "request",
+        "request_class",
+        "spec",
+        "status",
+        "virtual",
+    )
+
+    def __init__(self, spec: plain.Task, job: LiveJob, pod_set: LivePodSet) -> None:
+        self.spec = spec
+        self.id = spec.id
+        self.job = job
+        self.pod_set = pod_set
+        self.status = st.BY_NAME[spec.status]
+        self.first_status = self.status
+        self.node: LiveNode | None = None
+        self.groups: tuple[str, ...] = ()
+        #: Changed in this cycle and not committed yet; an evicted task may then come back.
+        self.virtual = False
+        #: State before a virtual eviction.
+        self.before = self.status
+        #: The booking it leaves behind after it was moved: node and groups.
+        self.leaving: tuple[LiveNode, tuple[str, ...]] | None = None
+        self.charge: Amounts | None = None
+        self.cpu = spec.cpu_milli
+        self.memory = spec.memory_bytes
+        self.portion = spec.gpu_portion
+        self.gpu_memory = spec.gpu_memory_mib
+        self.devices = spec.gpu_devices if spec.gpu_portion or spec.gpu_memory_mib else 0
+        self.gpu = spec.gpu
+        self.kind = _kind(spec)
+        extended = dict(spec.extended)
+        for profile, count in spec.mig.items():
+            extended[mig_resource(profile)] = extended.get(mig_resource(profile), 0) + count
+        self.ext = tuple(sorted(extended.items()))
+        gpus: float = self.gpu * 1000 + sum(mig_weight(p) * n for p, n in spec.mig.items()) * 1000
+        if self.kind == KIND_PORTION:
+            gpus = math.floor(self.portion * 100 + 0.5) * 10 * self.devices
+        #: For queue arithmetic before it is placed; GPU memory is filled in with the smallest GPU of the pool.
+        self.request: Amounts = (self.cpu, self.memory, gpus)
+        #: The same with the largest GPU: what the check before a search goes by.
+        self.optimistic: Amounts = self.request
+        priority = spec.priority
+        #: Leader; has a priority, the larger the earlier; older; id.
+        self.order = (not spec.leader, priority is None, -(priority or 0), spec.created, spec.id)
+        self.request_class: RequestClass | None = None
+
+    @property
+    def wants_gpu(self) -> bool:
+        return self.kind != KIND_CPU
+
+
+def _kind(spec: plain.Task) -> int:
+    if spec.gpu_portion:
+        return KIND_PORTION
+    if spec.gpu_memory_mib:
+        return KIND_MEMORY
+    if spec.mig:
+        return KIND_MIG
+    return KIND_WHOLE if spec.gpu else KIND_CPU
+
+
+def mig_resource(profile: str) -> str:
+    return f"nvidia.com/mig-{profile}"
+
+
+def mig_weight(profile: str) -> int:
+    """GPUs of quota that an instance counts as: the number before the g of <n>g.<m>gb, other names count nothing."""
+    size, _, rest = profile.partition("g.")
+    return int(size) if size.isdigit() and rest.endswith("gb") and rest[:-2].isdigit() else 0
+
+
+class LivePodSet:
+    """Tasks of one role; `tasks` is in task order."""
+
+    __slots__ = ("active", "alive", "counts", "gated", "minimum", "name", "parent", "tasks", "topology", "used")
+
+    def __init__(self, name: str, minimum: int, topology: plain.TopologyConstraint | None) -> None:
+        self.name = name
+        self.minimum = minimum
+        self.topology = topology
+        self.parent: LiveGroup | None = None
+        self.tasks: list[LiveTask] = []
+        self.counts = [0] * len(st.NAMES)
+        self.active = 0
+        self.used = 0
+        self.alive = 0
+
+    def count(self, status: int, sign: int) -> None:
+        self.counts[status] += sign
+        self.active += sign * st.ACTIVE[status]
+        self.used += sign * st.USED[status]
+        self.alive += sign * st.ALIVE[status]
+
+    @property
+    def satisfied(self) -> bool:
+        return self.active >= self.minimum
+
+
+class LiveGroup:
+    """An inner node of the tree of subgroups; the root of every job is one."""
+
+    __slots__ = ("groups", "minimum", "name", "parent", "pod_sets", "topology")
+
+    def __init__(self, name: str, minimum: int | None, topology: plain.TopologyConstraint | None) -> None:
+        self.name = name
+        #: How many members must be satisfied; None is all.
+        self.minimum = minimum
+        self.topology = topology
+        self.parent: LiveGroup | None = None
+        self.groups: list[LiveGroup] = []
+        self.pod_sets: list[LivePodSet] = []
+
+    @property
+    def members(self) -> list[LiveGroup | LivePodSet]:
+        return [*self.groups, *self.pod_sets]
+
+    @property
+    def threshold(self) -> int:
+        return len(self.groups) + len(self.pod_sets) if self.minimum is None else self.minimum
+
+    @property
+    def satisfied_members(self) -> int:
+        return sum(member.satisfied for member in self.groups) + sum(member.satisfied for member in self.pod_sets)
+
+    @property
+    def satisfied(self) -> bool:
+        return self.satisfied_members >= self.threshold
+
+    def all_pod_sets(self) -> list[LivePodSet]:
+        found = [pod_set for group in self.groups for pod_set in group.all_pod_sets()]
+        return found + self.pod_sets
+
+
+class LiveJob:
+    __slots__ = (
+        "cache",
+        "created",
+        "id",
+        "last_start",
+        "pod_sets",
+        "preemptible",
+        "priority",
+        "queue",
+        "root",
+        "spec",
+        "stale_since",
+        "tasks",
+        "version",
+    )
+
+    def __init__(self, spec: plain.Job, queue: LiveQueue) -> None:
+        self.spec = spec
+        self.id = spec.id
+        self.queue = queue
+        self.priority = spec.priority
+        self.preemptible = spec.preemptible
+        self.created = spec.created
+        self.last_start = spec.last_start
+        self.stale_since = spec.stale_since
+        self.root = _tree(spec)
+        self.pod_sets = {pod_set.name: pod_set for pod_set in self.root.all_pod_sets()}
+        self.tasks: list[LiveTask] = []
+        for task_spec in spec.tasks:
+            pod_set = self.pod_sets[task_spec.pod_set]
+            task = LiveTask(task_spec, self, pod_set)
+            pod_set.tasks.append(task)
+            pod_set.count(task.status, 1)
+            self.tasks.append(task)
+        for pod_set in self.pod_sets.values():
+            pod_set.tasks.sort(key=_task_order)
+        #: Raised by every change of a task; what is cached holds for one version.
+        self.version = 0
+        self.cache: dict[str, tuple[int, object]] = {}
+
+    @property
+    def active(self) -> int:
+        return sum(pod_set.active for pod_set in self.pod_sets.values())
+
+    @property
+    def has_pending(self) -> bool:
+        return any(pod_set.counts[st.PENDING] for pod_set in self.pod_sets.values())
+
+    def elastic_state(self) -> int:
+        """0 below its minimum, 1 exactly at it, 2 above; by pod set, any below first, then any above."""
+        state = 1
+        for pod_set in self.pod_sets.values():
+            if pod_set.active < pod_set.minimum:
+                return 0
+            if pod_set.active > pod_set.minimum:
+                state = 2
+        return state
+
+
+def _task_order(task: LiveTask) -> tuple[bool, bool, int, float, str]:
+    return task.order
+
+
+def _tree(spec: plain.Job) -> LiveGroup:
+    root = LiveGroup("", spec.min_sub_group, spec.topology)
+    if not spec.groups and not spec.pod_sets:
+        only = LivePodSet(plain.DEFAULT_POD_SET, spec.min_available, None)
+        only.parent = root
+        root.pod_sets.append(only)
+        return root
+    _grow(root, spec.groups, spec.pod_sets)
+    return root
+
+
+def _grow(group: LiveGroup, groups: tuple[plain.SubGroup, ...], pod_sets: tuple[plain.PodSet, ...]) -> None:
+    for inner in groups:
+        child = LiveGroup(inner.name, inner.min_sub_group, inner.topology)
+        child.parent = group
+        group.groups.append(child)
+        _grow(child, inner.groups, inner.pod_sets)
+    for leaf in pod_sets:
+        pod_set = LivePodSet(leaf.name, leaf.min_available, leaf.topology)
+        pod_set.parent = group
+        group.pod_sets.append(pod_set)

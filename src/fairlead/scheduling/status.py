@@ -1,0 +1,47 @@
+"""States of a task inside a cycle as small integers, and the sets of states that the rules speak of."""
+
+from __future__ import annotations
+
+PENDING = 0
+GATED = 1
+ALLOCATED = 2
+PIPELINED = 3
+BINDING = 4
+BOUND = 5
+RUNNING = 6
+RELEASING = 7
+STUCK = 8
+SUCCEEDED = 9
+FAILED = 10
+UNKNOWN = 11
+DELETED = 12
+
+NAMES = (
+    "Pending",
+    "Gated",
+    "Allocated",
+    "Pipelined",
+    "Binding",
+    "Bound",
+    "Running",
+    "Releasing",
+    "StuckInReleasing",
+    "Succeeded",
+    "Failed",
+    "Unknown",
+    "Deleted",
+)
+BY_NAME = {name: number for number, name in enumerate(NAMES)}
+
+
+def _table(*members: int) -> tuple[int, ...]:
+    return tuple(1 if number in members else 0 for number in range(len(NAMES)))
+
+
+#: Holds its place or is promised one.
+ACTIVE = _table(ALLOCATED, PIPELINED, BINDING, BOUND, RUNNING)
+#: Occupies its node or will: the active ones and those on their way out.
+USED = _table(ALLOCATED, PIPELINED, BINDING, BOUND, RUNNING, RELEASING, STUCK)
+#: Counts in the usage of its queue when a cycle begins.
+HELD = _table(ALLOCATED, BINDING, BOUND, RUNNING)
+ALIVE = _table(PENDING, GATED, ALLOCATED, PIPELINED, BINDING, BOUND, RUNNING)
