@@ -37,32 +37,13 @@ MOVES: dict[Phase, frozenset[Phase]] = {
     Phase.CREATING: frozenset({Phase.PENDING, Phase.STOPPING}),
     Phase.PENDING: frozenset({Phase.INITIALIZING, Phase.DEGRADED, Phase.FAILED, Phase.STOPPING}),
     Phase.INITIALIZING: frozenset(
-        {
-            Phase.RUNNING,
-            Phase.DEGRADED,
-            Phase.COMPLETED,
-            Phase.FAILED,
-            Phase.TERMINATING,
-            Phase.STOPPING,
-            Phase.PENDING,
-        }
+        {Phase.RUNNING, Phase.DEGRADED, Phase.COMPLETED, Phase.FAILED, Phase.TERMINATING, Phase.STOPPING}
     ),
     Phase.RUNNING: frozenset(
-        {
-            Phase.COMPLETED,
-            Phase.FAILED,
-            Phase.DEGRADED,
-            Phase.TERMINATING,
-            Phase.STOPPING,
-            Phase.UPDATING,
-            Phase.PENDING,
-            Phase.INITIALIZING,
-        }
+        {Phase.COMPLETED, Phase.FAILED, Phase.DEGRADED, Phase.TERMINATING, Phase.STOPPING, Phase.UPDATING}
     ),
-    Phase.DEGRADED: frozenset(
-        {Phase.RUNNING, Phase.COMPLETED, Phase.FAILED, Phase.TERMINATING, Phase.STOPPING, Phase.PENDING}
-    ),
-    Phase.UPDATING: frozenset({Phase.RUNNING, Phase.DEGRADED, Phase.FAILED, Phase.TERMINATING, Phase.PENDING}),
+    Phase.DEGRADED: frozenset({Phase.RUNNING, Phase.COMPLETED, Phase.FAILED, Phase.TERMINATING, Phase.STOPPING}),
+    Phase.UPDATING: frozenset({Phase.RUNNING, Phase.DEGRADED, Phase.FAILED, Phase.TERMINATING}),
     Phase.TERMINATING: frozenset({Phase.PENDING, Phase.FAILED, Phase.STOPPING}),
     Phase.STOPPING: frozenset({Phase.STOPPED}),
     Phase.STOPPED: frozenset({Phase.RESUMING}),

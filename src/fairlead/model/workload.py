@@ -72,7 +72,11 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     updated_at: Millis = 0
     started_at: Millis | None = None
     completed_at: Millis | None = None
+    #: When its deletion was asked for; it is gone when nothing of it is left, and purged some days later.
     deleted_at: Millis | None = None
+    gone: bool = False
+    #: When a finished workload deletes itself.
+    delete_at: Millis | None = None
     #: Time spent in the phases that wait and that run, up to `phase_updated_at`.
     pending_time: Millis = 0
     running_time: Millis = 0
@@ -97,9 +101,9 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.phase in TERMINAL
 
     @property
-    def is_open(self) -> bool:
-        """Whether the loop has anything to do with it, now or later by time."""
-        return self.deleted_at is None
+    def is_active(self) -> bool:
+        """Whether the loop has anything to do with it now: neither finished nor gone."""
+        return not self.gone and (self.deleted_at is not None or not self.is_terminal)
 
 
 class Pod(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

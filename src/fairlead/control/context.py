@@ -1,0 +1,45 @@
+"""What every use case is handed: the store, the clock, the directory of projects, and the settings that bound work.
+
+Made once by `app`; nothing here reads the environment.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import msgspec
+
+from fairlead.control.directory import Directory
+from fairlead.engines.base import Sessions
+from fairlead.model.clock import DAY, SECOND, Clock, Millis
+from fairlead.store.base import Store
+
+
+class ControlSettings(msgspec.Struct, frozen=True, kw_only=True):
+    #: A failed pod is replaced after this delay, doubled with every further failure up to the greatest.
+    retry_delay: Millis = 1 * SECOND
+    retry_delay_most: Millis = 300 * SECOND
+    #: How long a deleted workload's record stays readable, and how long events and audit lines are kept.
+    keep_deleted: Millis = 14 * DAY
+    keep_events: Millis = 14 * DAY
+    keep_audit: Millis = 365 * DAY
+    #: Logs of pods whose workload is gone are kept this long.
+    keep_logs: Millis = 14 * DAY
+    #: Workloads of one project that are neither finished nor deleted; more are refused for the time being.
+    open_workloads_most: int = 200_000
+    completions_most: int = 100_000
+
+
+@dataclass
+class Context:
+    store: Store
+    clock: Clock
+    directory: Directory
+    sessions: Sessions
+    settings: ControlSettings
+    #: A new random id (UUID text), and the few random characters behind a name that was given as a prefix.
+    new_id: Callable[[], str]
+    new_suffix: Callable[[], str]
+    #: Open workloads per project, kept by the loop's holder; empty on servers that do not hold the loop.
+    open_workloads: dict[str, int] = field(default_factory=dict)
+    #: Set when the server is stopping: new work is refused, running work goes on.
+    stopping: bool = False

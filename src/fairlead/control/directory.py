@@ -1,0 +1,62 @@
+"""Projects, departments, node pools, nodes and the cluster, kept in memory because every request looks them up.
+
+Filled at start and refreshed when the store says that one of them changed; reads never touch the database.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from fairlead.model.org import Cluster, Department, Node, NodePool, Project
+from fairlead.store.base import Collection, Query, Store
+from fairlead.store.collections import CLUSTERS, DEPARTMENTS, NODE_POOLS, NODES, PROJECTS
+
+_KEPT = (CLUSTERS, DEPARTMENTS, PROJECTS, NODE_POOLS, NODES)
+
+
+class Directory:
+    """All org records by id. One per server."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._records: dict[str, dict[str, Any]] = {collection.name: {} for collection in _KEPT}
+
+    async def load(self) -> None:
+        for collection in _KEPT:
+            await self._reload(collection)
+
+    async def refresh(self, subjects: Sequence[tuple[str, str]]) -> bool:
+        """Read again what changed; tells whether anything of ours did."""
+        names = {name for name, _ in subjects}
+        changed = [collection for collection in _KEPT if collection.name in names]
+        for collection in changed:
+            await self._reload(collection)
+        return bool(changed)
+
+    async def _reload(self, collection: Collection) -> None:
+        records = await self._store.find(Query(collection=collection))
+        self._records[collection.name] = {record.id: record for record in records}
+
+    @property
+    def cluster(self) -> Cluster:
+        """The one cluster of this installation."""
+        return next(iter(self.clusters.values()))
+
+    @property
+    def clusters(self) -> dict[str, Cluster]:
+        return self._records[CLUSTERS.name]
+
+    @property
+    def departments(self) -> dict[str, Department]:
+        return self._records[DEPARTMENTS.name]
+
+    @property
+    def projects(self) -> dict[str, Project]:
+        return self._records[PROJECTS.name]
+
+    @property
+    def node_pools(self) -> dict[str, NodePool]:
+        return self._records[NODE_POOLS.name]
+
+    @property
+    def nodes(self) -> dict[str, Node]:
+        return self._records[NODES.name]
