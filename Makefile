@@ -1,0 +1,47 @@
+# Everything a checkout can do. Each target first makes sure that what it needs is there (scripts/setup.sh); called
+# again, that costs one look at a stamp file.
+
+# The stamp names the folder: a copied checkout is set up anew, because .venv points to where it was made.
+ready := .tools/ready-$(shell pwd | cksum | cut -d' ' -f1)
+python := .venv/bin/python
+ARGS ?=
+
+.PHONY: help run test check bench serve soak format system-packages setup clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-16s %s\n", $$1, $$2}' Makefile
+
+run: $(ready) ## your first training, from nothing to its output
+	@scripts/run.sh
+
+test: $(ready) ## all tests (ARGS="-k name" narrows)
+	@scripts/test.sh $(ARGS)
+
+check: $(ready) ## format, lint, types, import contracts, generated files
+	@scripts/check.sh
+
+bench: $(ready) ## measure, beside the goals (ARGS="--peers" adds dstack and Slurm)
+	@$(python) -m bench $(ARGS)
+
+serve: $(ready) ## a server in the foreground (ARGS="--port 8080 …")
+	@.venv/bin/fairlead serve $(ARGS)
+
+soak: $(ready) ## the long kill -9 test (ARGS="--seed 7 --minutes 30")
+	@$(python) -m tests.e2e.crash $(ARGS)
+
+format: $(ready) ## rewrite formatting and generated files
+	@$(python) -m ruff format . && $(python) -m ruff check --fix .
+	@$(python) -m fairlead.cli.generate && $(python) scripts/generate_docs.py
+
+system-packages: ## install the Debian packages that some tests use (as root)
+	@scripts/system-packages.sh
+
+setup: $(ready) ## only install what the checkout needs
+
+clean: ## remove all that these targets made in the checkout
+	rm -rf .venv .tools .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(ready): pyproject.toml uv.lock scripts/setup.sh scripts/install_uv.py
+	@scripts/setup.sh
+	@rm -f .tools/ready-* && touch $@

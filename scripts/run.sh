@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# The first minute: one training from submission to its output, then what to try next. Called by `make run`.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+.venv/bin/fairlead run -- python3 -c "print('hello from a training')"
+code=$?
+echo
+echo "Try next:  .venv/bin/fairlead run --gpu 1 -- python3 -c 'print(1)'   (what does it wait for?)"
+echo "Look:      .venv/bin/fairlead training list        .venv/bin/fairlead describe NAME"
+echo "Stop:      .venv/bin/fairlead server stop"
+exit $code

@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# Makes the checkout ready: .tools/uv and .venv, all of it from uv.lock. Called by the Makefile when they are not there
+# or older than the lock file; writes nothing outside the checkout but the caches of pip and uv.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+find_python() {
+  local name
+  for name in ${PYTHON:-} python3 python3.11 python3.12 python3.13 python3.14 python; do
+    if command -v "$name" >/dev/null &&
+      "$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+      # The interpreter itself, not a shim in front of it.
+      "$name" -c 'import sys; print(sys.executable)'
+      return
+    fi
+  done
+  echo "Fairlead needs Python 3.11 or newer, and none of python3, python3.11 … is that." >&2
+  echo "Install it (Debian 12: apt-get install python3), or say where it is: make PYTHON=/path/to/python3" >&2
+  return 1
+}
+
+python=$(find_python)
+# uv reads its own variables only; take over what pip was told about this machine.
+export UV_PYTHON=$python UV_PYTHON_DOWNLOADS=never
+[ -z "${PIP_CERT:-}" ] || export SSL_CERT_FILE=${SSL_CERT_FILE:-$PIP_CERT}
+[ -z "${PIP_INDEX_URL:-}" ] || export UV_DEFAULT_INDEX=${UV_DEFAULT_INDEX:-$PIP_INDEX_URL}
+
+# The pinned uv, unless that very version is there already.
+wanted=$("$python" -c 'import tomllib; print(next(p["version"] for p in tomllib.load(open("uv.lock", "rb"))["package"] if p["name"] == "uv"))')
+if [ "$(.tools/uv --version 2>/dev/null | cut -d' ' -f2)" != "$wanted" ]; then
+  echo "fetching uv $wanted into .tools" >&2
+  "$python" scripts/install_uv.py uv.lock .tools/uv
+fi
+
+install_through_index() {
+  # The lock file's addresses cannot be reached: the same versions and hashes from the index this machine has.
+  echo "the addresses in uv.lock cannot be reached; trying this machine's package index" >&2
+  .tools/uv export --frozen --quiet --no-emit-project --output-file .tools/requirements.txt
+  [ -x .venv/bin/python ] || .tools/uv venv --quiet .venv
+  .tools/uv pip install --quiet --python .venv/bin/python --require-hashes -r .tools/requirements.txt
+  .tools/uv pip install --quiet --python .venv/bin/python --no-deps --editable .
+}
+
+echo "installing what uv.lock names into .venv" >&2
+.tools/uv sync --frozen --quiet || install_through_index
