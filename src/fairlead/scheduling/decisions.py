@@ -30,7 +30,7 @@ ReasonCode = Literal[
 ]
 
 
-class NodeCause(Plain):
+class NodeCause(Plain, frozen=True, kw_only=True):
     """Why nodes refuse a task: `nodes` of them for this cause, and the one that came nearest."""
 
     #: cpu, memory, gpu, pods, an extended resource, or nodeSelector, nodeAffinity, taint, notReady, cordoned,
@@ -45,7 +45,7 @@ class NodeCause(Plain):
     best_node: str | None = None
 
 
-class Reason(Plain):
+class Reason(Plain, frozen=True, kw_only=True):
     """Why a job does not start, or why a task is evicted."""
 
     code: str
@@ -67,12 +67,12 @@ class Reason(Plain):
     detail: str | None = None
 
 
-class PoolReason(Plain):
+class PoolReason(Plain, frozen=True, kw_only=True):
     node_pool: str
     reason: Reason
 
 
-class Pending(Plain):
+class Pending(Plain, frozen=True, kw_only=True):
     """A job with tasks that did not get a place: one reason per node pool tried, the last one first to be told."""
 
     job: str
@@ -81,7 +81,7 @@ class Pending(Plain):
     pools: tuple[PoolReason, ...] = ()
 
 
-class Bind(Plain):
+class Bind(Plain, frozen=True, kw_only=True):
     task: str
     job: str
     node: str
@@ -93,7 +93,7 @@ class Bind(Plain):
     action: Action = "allocate"
 
 
-class Pipelined(Plain):
+class Pipelined(Plain, frozen=True, kw_only=True):
     """A place that is kept for a task until what is leaving has left; it is decided anew in the next cycle."""
 
     task: str
@@ -106,7 +106,7 @@ class Pipelined(Plain):
     waits_for: tuple[str, ...] = ()
 
 
-class QueueFigures(Plain):
+class QueueFigures(Plain, frozen=True, kw_only=True):
     """A queue at the moment of an eviction."""
 
     name: str
@@ -116,7 +116,7 @@ class QueueFigures(Plain):
     fair_share: tuple[float, float, float]
 
 
-class Eviction(Plain):
+class Eviction(Plain, frozen=True, kw_only=True):
     task: str
     job: str
     node: str
@@ -137,7 +137,7 @@ class Eviction(Plain):
     over_quota: tuple[float, float, float] = (0, 0, 0)
 
 
-class FairShare(Plain):
+class FairShare(Plain, frozen=True, kw_only=True):
     """Per queue and pool: GPU, CPU, memory."""
 
     queue: str
@@ -148,25 +148,25 @@ class FairShare(Plain):
     allocated_non_preemptible: tuple[float, float, float]
 
 
-class StaleMark(Plain):
+class StaleMark(Plain, frozen=True, kw_only=True):
     """Since when a job is a broken gang; None clears it."""
 
     job: str
     since: float | None
 
 
-class LastStart(Plain):
+class LastStart(Plain, frozen=True, kw_only=True):
     job: str
     at: float
 
 
-class Notice(Plain):
+class Notice(Plain, frozen=True, kw_only=True):
     code: str
     subject: str
     message: str
 
 
-class Failure(Plain):
+class Failure(Plain, frozen=True, kw_only=True):
     """A job that could not be decided on because of an error; all others were."""
 
     job: str
@@ -174,7 +174,7 @@ class Failure(Plain):
     error: str
 
 
-class TaskState(Plain):
+class TaskState(Plain, frozen=True, kw_only=True):
     """Where a task stands after the cycle, for tasks whose state changed."""
 
     task: str
@@ -182,7 +182,7 @@ class TaskState(Plain):
     node: str | None = None
 
 
-class Decisions(Plain):
+class Decisions(Plain, frozen=True, kw_only=True):
     binds: tuple[Bind, ...] = ()
     evictions: tuple[Eviction, ...] = ()
     pipelined: tuple[Pipelined, ...] = ()

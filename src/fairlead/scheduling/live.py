@@ -337,6 +337,13 @@ class LiveTask:
         self.request_class: RequestClass | None = None
 
     @property
+    def home(self) -> LiveNode:
+        """The node of a task that has one."""
+        if self.node is None:
+            raise LookupError(f"task {self.id} has no node")
+        return self.node
+
+    @property
     def wants_gpu(self) -> bool:
         return self.kind != KIND_CPU
 
@@ -364,7 +371,7 @@ def mig_weight(profile: str) -> int:
 class LivePodSet:
     """Tasks of one role; `tasks` is in task order."""
 
-    __slots__ = ("active", "alive", "counts", "gated", "minimum", "name", "parent", "tasks", "topology", "used")
+    __slots__ = ("active", "alive", "counts", "minimum", "name", "parent", "tasks", "topology", "used")
 
     def __init__(self, name: str, minimum: int, topology: plain.TopologyConstraint | None) -> None:
         self.name = name

@@ -1,6 +1,6 @@
 """The state of a cluster as plain data: everything that a scheduling decision looks at, `now` included.
 
-Frozen and without behaviour. The same types are the JSON format of `docs/reference/snapshot.md`; names there are camelCase.
+Frozen and without behaviour. The same types are the JSON format of `docs/reference/snapshot.md`, in camelCase there.
 Whoever builds one must not leave out a limit: -1 says unlimited, and 0 really means nothing.
 """
 
@@ -40,7 +40,7 @@ class Plain(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defa
     """What all parts of a snapshot share: frozen, named arguments, camelCase in JSON, unknown fields refused."""
 
 
-class Requirement(Plain):
+class Requirement(Plain, frozen=True, kw_only=True):
     """One comparison of a label, as in Kubernetes' match expressions."""
 
     key: str
@@ -48,7 +48,7 @@ class Requirement(Plain):
     values: tuple[str, ...] = ()
 
 
-class Toleration(Plain):
+class Toleration(Plain, frozen=True, kw_only=True):
     key: str = ""
     operator: Literal["Equal", "Exists"] = "Equal"
     value: str = ""
@@ -56,13 +56,13 @@ class Toleration(Plain):
     effect: str = ""
 
 
-class Taint(Plain):
+class Taint(Plain, frozen=True, kw_only=True):
     key: str
     value: str = ""
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] = "NoSchedule"
 
 
-class PodTerm(Plain):
+class PodTerm(Plain, frozen=True, kw_only=True):
     """Pods in the same (or, for anti-affinity, not in the same) domain of `topology_key` as the pods it selects."""
 
     topology_key: str
@@ -72,14 +72,14 @@ class PodTerm(Plain):
     namespaces: tuple[str, ...] = ()
 
 
-class PreferredTerm(Plain):
+class PreferredTerm(Plain, frozen=True, kw_only=True):
     """Kept for completeness: KAI filters by required node affinity only and gives no score for a preferred one."""
 
     weight: int
     requirements: tuple[Requirement, ...]
 
 
-class Usage(Plain):
+class Usage(Plain, frozen=True, kw_only=True):
     """Amounts in use on a node by pods that are not ours to schedule."""
 
     cpu_milli: int = 0
@@ -89,7 +89,7 @@ class Usage(Plain):
     extended: dict[str, int] = {}
 
 
-class Node(Plain):
+class Node(Plain, frozen=True, kw_only=True):
     name: str
     cpu_milli: int = 0
     memory_bytes: int = 0
@@ -110,7 +110,7 @@ class Node(Plain):
     foreign: Usage = Usage()
 
 
-class Share(Plain):
+class Share(Plain, frozen=True, kw_only=True):
     """What a queue may have of one resource: GPUs as devices, CPU in thousandths of a core, memory in bytes."""
 
     #: -1 is unlimited, and 0 really is a limit of nothing; there is no default.
@@ -119,13 +119,13 @@ class Share(Plain):
     over_quota_weight: float = 0
 
 
-class QueueShares(Plain):
+class QueueShares(Plain, frozen=True, kw_only=True):
     gpu: Share
     cpu: Share
     memory: Share
 
 
-class QueueUsage(Plain):
+class QueueUsage(Plain, frozen=True, kw_only=True):
     """Use in the past as a part of the cluster's capacity, 0 to 1 per resource."""
 
     gpu: float = 0
@@ -133,7 +133,7 @@ class QueueUsage(Plain):
     memory: float = 0
 
 
-class Queue(Plain):
+class Queue(Plain, frozen=True, kw_only=True):
     """One project or department in one node pool; `(name, node_pool)` is its identity."""
 
     name: str
@@ -149,7 +149,7 @@ class Queue(Plain):
     usage: QueueUsage = QueueUsage()
 
 
-class TopologyConstraint(Plain):
+class TopologyConstraint(Plain, frozen=True, kw_only=True):
     """Levels are names of node labels, as in the topology itself."""
 
     topology: str
@@ -157,13 +157,13 @@ class TopologyConstraint(Plain):
     preferred: str | None = None
 
 
-class PodSet(Plain):
+class PodSet(Plain, frozen=True, kw_only=True):
     name: str
     min_available: int = 1
     topology: TopologyConstraint | None = None
 
 
-class SubGroup(Plain):
+class SubGroup(Plain, frozen=True, kw_only=True):
     """An inner node of a job's tree of subgroups; its members are groups and pod sets."""
 
     name: str
@@ -174,7 +174,7 @@ class SubGroup(Plain):
     pod_sets: tuple[PodSet, ...] = ()
 
 
-class Task(Plain):
+class Task(Plain, frozen=True, kw_only=True):
     """One pod. `gpu` asks for whole devices; `gpu_portion` or `gpu_memory_mib` for a part of each of `gpu_devices`."""
 
     id: str
@@ -214,7 +214,7 @@ class Task(Plain):
     nominated_node: str | None = None
 
 
-class Job(Plain):
+class Job(Plain, frozen=True, kw_only=True):
     """One pod group: what is placed, grown, shrunk and evicted together."""
 
     id: str
@@ -244,20 +244,20 @@ class Job(Plain):
     deleting: bool = False
 
 
-class Topology(Plain):
+class Topology(Plain, frozen=True, kw_only=True):
     name: str
     #: Node labels, widest first.
     levels: tuple[str, ...]
 
 
-class Placement(Plain):
+class Placement(Plain, frozen=True, kw_only=True):
     """`gpu` is for tasks that ask for a GPU, `cpu` for all others."""
 
     gpu: Strategy = "binpack"
     cpu: Strategy = "binpack"
 
 
-class PoolSettings(Plain):
+class PoolSettings(Plain, frozen=True, kw_only=True):
     """What one node pool does differently; None follows the settings."""
 
     name: str
@@ -267,7 +267,7 @@ class PoolSettings(Plain):
     reclaim_min_runtime: float | None = None
 
 
-class Settings(Plain):
+class Settings(Plain, frozen=True, kw_only=True):
     actions: tuple[Action, ...] = ALL_ACTIONS
     placement: Placement = Placement()
     pools: tuple[PoolSettings, ...] = ()
@@ -289,7 +289,7 @@ class Settings(Plain):
     pod_affinity_score: bool = False
 
 
-class Snapshot(Plain):
+class Snapshot(Plain, frozen=True, kw_only=True):
     now: float
     nodes: tuple[Node, ...] = ()
     queues: tuple[Queue, ...] = ()

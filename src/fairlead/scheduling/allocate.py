@@ -1,0 +1,42 @@
+"""The allocate action: pending jobs take what is free, in the order of queues and jobs. Nobody is evicted."""
+
+from __future__ import annotations
+
+from fairlead.scheduling import status as st
+from fairlead.scheduling.live import LiveJob
+from fairlead.scheduling.order import JobOrder
+from fairlead.scheduling.placing import Attempt, must_wait
+from fairlead.scheduling.record import Record
+from fairlead.scheduling.session import Session
+from fairlead.scheduling.subgroups import is_ready
+
+
+def allocate(session: Session, record: Record) -> None:
+    order = JobOrder(session.total)
+    ready = (job for job in session.jobs.values() if job.has_pending and is_ready(job.root))
+    order.fill(ready, session.settings.queue_depth.get("allocate"))
+    while (job := order.pop()) is not None:
+        # A job that grew goes back: elastic jobs grow by one task per turn, interleaved with all others.
+        if record.guard(session, job, "allocate", try_job) and job.has_pending:
+            order.push(job)
+
+
+def try_job(session: Session, job: LiveJob, record: Record) -> bool:
+    """One attempt: place the next tasks, or leave no trace. True if something was placed."""
+    held_before = any(st.HELD[task.status] for task in job.tasks)
+    attempt = Attempt(session, job, pipeline_only=False, explain=True)
+    if not attempt.run(session.nodes) or not session.log:
+        session.rollback(0)
+        if attempt.reason is not None:
+            record.blocked(session, job, attempt.reason)
+        return False
+    waits = must_wait(job)
+    if waits:
+        for task in job.tasks:
+            if task.status == st.ALLOCATED:
+                session.postpone(task)
+    record.placed(session, "allocate")
+    session.commit()
+    if not waits and not held_before:
+        record.started(session, job)
+    return True

@@ -1,0 +1,114 @@
+"""One cycle: build the live model of every node pool, run the actions in order, write down what was decided.
+
+A job with several node pools is tried in the first; what got no place there goes on to the next, within the same cycle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from fairlead.scheduling.allocate import allocate
+from fairlead.scheduling.decisions import Decisions, Notice, Reason
+from fairlead.scheduling.live import LiveJob
+from fairlead.scheduling.outcome import write_down
+from fairlead.scheduling.record import Record
+from fairlead.scheduling.session import Session, build_queues
+from fairlead.scheduling.snapshot import DEFAULT_POOL, Action, Job, Snapshot
+
+ACTIONS: dict[Action, Callable[[Session, Record], None]] = {
+    "allocate": allocate,
+}
+
+
+def decide(snapshot: Snapshot) -> Decisions:
+    """What to bind, what to evict, what to keep for whom, and why the rest waits."""
+    return Cycle(snapshot).run()
+
+
+class Cycle:
+    """Sessions of all pools, and for every job the pools that it may still be tried in."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+        self.record = Record()
+        self.notices: list[Notice] = []
+        self.sessions: dict[str, Session] = {}
+        #: Jobs without a place, by id, to the pools not tried yet.
+        self.further: dict[str, list[str]] = {}
+        self.specs = {job.id: job for job in snapshot.jobs}
+
+    def run(self) -> Decisions:
+        self._open()
+        arrivals = self._first_pools()
+        while arrivals:
+            for pool in sorted(arrivals):
+                self._play(pool, arrivals[pool])
+            arrivals = self._next_pools()
+        return write_down(self.snapshot, self.sessions, self.record, self.notices)
+
+    def _open(self) -> None:
+        pools = {node.node_pool for node in self.snapshot.nodes} | {queue.node_pool for queue in self.snapshot.queues}
+        for pool in sorted(pools or {DEFAULT_POOL}):
+            queues, dropped = build_queues(self.snapshot, pool)
+            for name in dropped:
+                message = f"Queue {name} in node pool {pool} was left out: one of its parents does not exist."
+                self.notices.append(Notice(code="QueueDropped", subject=name, message=message))
+            self.sessions[pool] = Session(self.snapshot, pool, queues)
+
+    def _first_pools(self) -> dict[str, list[Job]]:
+        """Every job in the pool where it holds something, or in the first that it names and that knows its queue."""
+        node_pools = {node.name: node.node_pool for node in self.snapshot.nodes}
+        arrivals: dict[str, list[Job]] = {pool: [] for pool in self.sessions}
+        for job in sorted(self.snapshot.jobs, key=lambda job: job.id):
+            home = next((node_pools[t.node] for t in job.tasks if t.node in node_pools), None)
+            pools = [home] if home is not None else list(job.node_pools)
+            self._send(job, pools, arrivals)
+        return arrivals
+
+    def _send(self, job: Job, pools: list[str], arrivals: dict[str, list[Job]]) -> None:
+        """Into the first of these pools that can take the job; the rest is kept for later."""
+        while pools:
+            pool = pools.pop(0)
+            problem = self._problem(job, pool)
+            if problem is None:
+                arrivals.setdefault(pool, []).append(job)
+                self.further[job.id] = pools
+                return
+            self.record.reasons.setdefault(job.id, {})[pool] = problem
+            message = f"Job {job.id} is not scheduled in node pool {pool}: {problem.code} {job.queue}."
+            self.notices.append(Notice(code=problem.code, subject=job.id, message=message))
+
+    def _problem(self, job: Job, pool: str) -> Reason | None:
+        session = self.sessions.get(pool)
+        if session is None:
+            return Reason(code="NoSuchNodePool", detail=f"Node pool {pool} does not exist.")
+        queue = session.queues.get(job.queue)
+        if queue is None:
+            return Reason(code="QueueDoesNotExist", queue=job.queue)
+        if queue.children:
+            return Reason(code="QueueIsNotALeaf", queue=job.queue)
+        return None
+
+    def _play(self, pool: str, arrivals: list[Job]) -> None:
+        """All actions in one pool, on what earlier rounds left there."""
+        session = self.sessions[pool]
+        for spec in arrivals:
+            session.add_job(spec)
+        session.share_out()
+        for action in session.settings.actions:
+            run = ACTIONS.get(action)
+            if run is not None:
+                run(session, self.record)
+
+    def _next_pools(self) -> dict[str, list[Job]]:
+        arrivals: dict[str, list[Job]] = {}
+        for session in self.sessions.values():
+            for job in list(session.jobs.values()):
+                if self.further.get(job.id) and _has_nothing(job):
+                    session.remove_job(job)
+                    self._send(job.spec, self.further.pop(job.id), arrivals)
+        return arrivals
+
+
+def _has_nothing(job: LiveJob) -> bool:
+    return job.has_pending and not any(pod_set.used for pod_set in job.pod_sets.values())

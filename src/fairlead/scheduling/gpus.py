@@ -1,0 +1,106 @@
+"""Shared GPUs of a node: which can take a task, in which order, and whether now or only later."""
+
+from __future__ import annotations
+
+import math
+
+from fairlead.scheduling.live import (
+    KIND_CPU,
+    KIND_MEMORY,
+    KIND_MIG,
+    KIND_PORTION,
+    GpuGroup,
+    LiveNode,
+    LiveTask,
+    mig_resource,
+    mig_weight,
+)
+
+#: Stands for a GPU that nobody shares yet.
+WHOLE = ""
+
+
+def takes(node: LiveNode, group: GpuGroup, memory: int) -> bool:
+    """A group in use that has room, counting what leaves it; one that is leaving entirely is not taken again."""
+    releasing = group.releasing - group.pipelined
+    return (
+        group.allocated + group.pipelined != 0
+        and node.gpu_memory - group.allocated + releasing - memory >= 0
+        and group.allocated != releasing
+    )
+
+
+def candidates(node: LiveNode, task: LiveTask) -> list[GpuGroup]:
+    memory = node.shared_memory(task)
+    return [group for group in node.groups.values() if takes(node, group, memory)]
+
+
+def has_candidate(node: LiveNode, task: LiveTask) -> bool:
+    """Whether a used GPU has room. Tasks without GPUs ask for nothing of it, so any with room will do, as in KAI."""
+    if not node.groups:
+        return False
+    if task.kind == KIND_CPU or task.kind == KIND_MIG:
+        memory = 0
+    elif task.kind == KIND_PORTION or task.kind == KIND_MEMORY:
+        memory = node.shared_memory(task)
+    else:
+        return False
+    return any(takes(node, group, memory) for group in node.groups.values())
+
+
+def share_is_valid(node: LiveNode, task: LiveTask) -> bool:
+    """GPU memory above one device is refused unless it comes to a whole number of devices."""
+    if task.kind != KIND_MEMORY:
+        return True
+    share = math.ceil(100 * task.gpu_memory / node.gpu_memory)
+    return share <= 100 or share % 100 == 0
+
+
+def has_room(node: LiveNode, task: LiveTask, whole: int) -> bool:
+    """Whether enough devices can be found among `whole` unshared GPUs and the shared ones with room."""
+    if whole >= task.devices:
+        return True
+    return whole + min(len(candidates(node, task)), task.devices) >= task.devices
+
+
+def pick(node: LiveNode, task: LiveTask, spread: bool) -> list[GpuGroup | None]:
+    """One entry per device, None for a new shared GPU: the fullest that fits first, or the emptiest when spreading."""
+    found = candidates(node, task)
+    whole: list[GpuGroup | None] = [None] * max(0, node.idle_gpu + node.releasing_gpu)
+    if spread:
+        ordered: list[GpuGroup | None] = [*whole, *sorted(found, key=_fill)]
+    else:
+        ordered = [*sorted(found, key=lambda group: (-_used(group), group.device or 0, group.id)), *whole]
+    return ordered[: task.devices]
+
+
+def _used(group: GpuGroup) -> int:
+    return group.allocated + group.pipelined
+
+
+def _fill(group: GpuGroup) -> tuple[int, int, str]:
+    return (_used(group), group.device or 0, group.id)
+
+
+def is_ready(node: LiveNode, group: GpuGroup, task: LiveTask) -> bool:
+    """Whether the task can start on the group now: a settled task opened it, and there is room without what leaves."""
+    return group.steady > 0 and node.gpu_memory - group.allocated - node.shared_memory(task) >= 0
+
+
+def free_gpus(node: LiveNode) -> float:
+    """Idle and releasing GPUs with the free and releasing parts of shared ones and MIG instances by their weight.
+
+    Filters, pre-checks and spreading look at this sum; a group that leaves entirely is among the releasing GPUs.
+    """
+    free: float = node.idle_gpu + node.releasing_gpu
+    for group in node.groups.values():
+        if group.allocated > 0:
+            free += (node.gpu_memory - group.allocated) / node.gpu_memory
+            if group.releasing != group.allocated:
+                free += (group.releasing - group.pipelined) / node.gpu_memory
+    if node.mig_weight:
+        for profile in node.spec.mig:
+            name = mig_resource(profile)
+            count = node.idle_ext.get(name, 0) + node.releasing_ext.get(name, 0)
+            free += mig_weight(profile) * count
+    return free

@@ -1,0 +1,165 @@
+"""Turns the live model after a cycle into `Decisions`: final states, device indices, reasons, fair shares."""
+
+from __future__ import annotations
+
+from fairlead.scheduling import status as st
+from fairlead.scheduling.decisions import (
+    Bind,
+    Decisions,
+    FairShare,
+    LastStart,
+    Notice,
+    Pending,
+    Pipelined,
+    PoolReason,
+    Reason,
+    StaleMark,
+    TaskState,
+)
+from fairlead.scheduling.devices import Devices
+from fairlead.scheduling.fairshare import in_gpus
+from fairlead.scheduling.live import LiveJob, LiveNode, LiveTask
+from fairlead.scheduling.record import Record
+from fairlead.scheduling.session import Session
+from fairlead.scheduling.snapshot import Snapshot
+from fairlead.scheduling.subgroups import is_ready
+
+
+def write_down(snapshot: Snapshot, sessions: dict[str, Session], record: Record, notices: list[Notice]) -> Decisions:
+    binds: list[Bind] = []
+    pipelined: list[Pipelined] = []
+    states: list[TaskState] = []
+    live: dict[str, LiveJob] = {}
+    for pool in sorted(sessions):
+        session = sessions[pool]
+        live.update(session.jobs)
+        binds += _binds(session, record)
+        pipelined += _pipelined(session, record)
+        states += _states(session)
+    return Decisions(
+        binds=tuple(binds),
+        evictions=tuple(record.evictions[task] for task in sorted(record.evictions)),
+        pipelined=tuple(pipelined),
+        pending=tuple(_pending(snapshot, live, record)),
+        states=tuple(sorted(states, key=lambda state: state.task)),
+        fair_shares=tuple(fair_shares(sessions)),
+        stale=tuple(StaleMark(job=job, since=record.stale[job]) for job in sorted(record.stale)),
+        last_starts=tuple(LastStart(job=job, at=record.last_starts[job]) for job in sorted(record.last_starts)),
+        notices=tuple(notices),
+        failures=tuple(record.failures),
+    )
+
+
+def _tasks(session: Session) -> list[LiveTask]:
+    return [task for job_id in sorted(session.jobs) for task in session.jobs[job_id].tasks]
+
+
+def _binds(session: Session, record: Record) -> list[Bind]:
+    fresh = [task for task in _tasks(session) if task.status == st.BINDING and task.first_status == st.PENDING]
+    devices = Devices(session)
+    binds = []
+    for task in fresh:
+        groups, indices = devices.take(task)
+        binds.append(
+            Bind(
+                task=task.id,
+                job=task.job.id,
+                node=task.home.name,
+                node_pool=session.pool,
+                gpu_groups=groups,
+                devices=indices,
+                action=record.placed_by.get(task.id, "allocate"),
+            )
+        )
+    return binds
+
+
+def _pipelined(session: Session, record: Record) -> list[Pipelined]:
+    return [
+        Pipelined(
+            task=task.id,
+            job=task.job.id,
+            node=task.home.name,
+            node_pool=session.pool,
+            gpu_groups=task.groups,
+            action=record.placed_by.get(task.id, "allocate"),
+            waits_for=leaving_tasks(task.home),
+        )
+        for task in _tasks(session)
+        if task.status == st.PIPELINED and task.first_status != st.PIPELINED
+    ]
+
+
+def leaving_tasks(node: LiveNode) -> tuple[str, ...]:
+    """Tasks that are on their way out of a node, moved ones too."""
+    found = []
+    for task_id, booked in node.tasks.items():
+        task = booked[0]
+        if task.status == st.RELEASING or (task.leaving is not None and task.leaving[0] is node):
+            found.append(task_id)
+    return tuple(sorted(found))
+
+
+def _states(session: Session) -> list[TaskState]:
+    return [
+        TaskState(task=task.id, status=st.NAMES[task.status], node=task.node.name if task.node else None)
+        for task in _tasks(session)
+        if task.status != task.first_status
+    ]
+
+
+def _pending(snapshot: Snapshot, live: dict[str, LiveJob], record: Record) -> list[Pending]:
+    """Jobs with tasks that still have no place, and jobs all of whose placed tasks only wait for others to leave."""
+    found = []
+    for spec in sorted(snapshot.jobs, key=lambda job: job.id):
+        job = live.get(spec.id)
+        if job is None:
+            waiting = tuple(task.id for task in spec.tasks if task.status in ("Pending", "Gated"))
+        else:
+            waiting = tuple(
+                task.id
+                for task in job.tasks
+                if task.status in (st.PENDING, st.GATED, st.PIPELINED) and task.first_status != st.RUNNING
+            )
+        if not waiting:
+            continue
+        pools = record.reasons.get(spec.id, {})
+        reason = _reason(job, pools)
+        told = tuple(PoolReason(node_pool=pool, reason=pools[pool]) for pool in pools)
+        found.append(Pending(job=spec.id, tasks=waiting, reason=reason, pools=told))
+    return found
+
+
+def _reason(job: LiveJob | None, pools: dict[str, Reason]) -> Reason:
+    """The blocker to tell first: what it is promised, then what the last pool that was tried said."""
+    if job is not None:
+        promised = [task for task in job.tasks if task.status == st.PIPELINED]
+        if promised and not any(task.status == st.PENDING for task in job.tasks):
+            waits = sorted({name for task in promised if task.node for name in leaving_tasks(task.node)})
+            return Reason(code="WaitsForVictims", waits_for=tuple(waits))
+    if pools:
+        return list(pools.values())[-1]
+    if job is not None and not is_ready(job.root):
+        if any(task.status == st.GATED for task in job.tasks):
+            return Reason(code="Gated")
+        alive = sum(pod_set.alive for pod_set in job.pod_sets.values())
+        required = sum(pod_set.minimum for pod_set in job.pod_sets.values())
+        return Reason(code="NotReady", placed=alive, required=required)
+    if job is not None and all(task.status != st.PENDING for task in job.tasks):
+        return Reason(code="Gated")
+    return Reason(code="QueueDepth", detail="Not reached in this cycle: other jobs of its queue came first.")
+
+
+def fair_shares(sessions: dict[str, Session]) -> list[FairShare]:
+    return [
+        FairShare(
+            queue=queue.name,
+            node_pool=pool,
+            fair_share=in_gpus(queue.fair),
+            requested=in_gpus(queue.requested),
+            allocated=in_gpus(queue.allocated),
+            allocated_non_preemptible=in_gpus(queue.non_preemptible),
+        )
+        for pool in sorted(sessions)
+        for queue in (sessions[pool].queues[name] for name in sorted(sessions[pool].queues))
+    ]

@@ -1,0 +1,125 @@
+"""Placing the next tasks of a job: all of them or none. The allocate action and the solver's simulations share it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fairlead.scheduling import gpus, scoring
+from fairlead.scheduling import status as st
+from fairlead.scheduling.capacity import breach, optimistic_request
+from fairlead.scheduling.decisions import Reason
+from fairlead.scheduling.live import KIND_CPU, KIND_MEMORY, LiveGroup, LiveJob, LiveNode, LivePodSet, LiveTask
+from fairlead.scheduling.predicates import fits_later, fits_now, static_cause
+from fairlead.scheduling.reasons import explain_task
+from fairlead.scheduling.session import Session
+from fairlead.scheduling.subgroups import member_key, tasks_to_place
+
+
+class Attempt:
+    """One try to place a job on some nodes; `reason` tells why it failed, if wanted."""
+
+    __slots__ = ("explain", "job", "pipeline_only", "placed", "reason", "session")
+
+    def __init__(self, session: Session, job: LiveJob, pipeline_only: bool, explain: bool) -> None:
+        self.session = session
+        self.job = job
+        self.pipeline_only = pipeline_only
+        #: Reasons cost time; simulations do without.
+        self.explain = explain
+        self.reason: Reason | None = None
+        self.placed = 0
+
+    def run(self, nodes: Sequence[LiveNode]) -> bool:
+        tasks = tasks_to_place(self.job, real=not self.pipeline_only)
+        self.reason = breach(self.job, optimistic_request(tasks))
+        if self.reason is not None:
+            return False
+        return self._place_group(self.job.root, tasks, nodes)
+
+    def _place_group(self, group: LiveGroup, tasks: list[LiveTask], nodes: Sequence[LiveNode]) -> bool:
+        return self._place_members(group, tasks, nodes)
+
+    def _place_members(self, group: LiveGroup, tasks: list[LiveTask], nodes: Sequence[LiveNode]) -> bool:
+        """Inner groups first, then pod sets, each in its order at this moment."""
+        for inner in sorted(group.groups, key=member_key):
+            own = set(inner.all_pod_sets())
+            if not self._place_group(inner, [task for task in tasks if task.pod_set in own], nodes):
+                return False
+        if len(group.pod_sets) == 1:
+            return self._place_pod_set(group.pod_sets[0], [t for t in tasks if t.pod_set is group.pod_sets[0]], nodes)
+        for pod_set in sorted(group.pod_sets, key=member_key):
+            if not self._place_pod_set(pod_set, [task for task in tasks if task.pod_set is pod_set], nodes):
+                return False
+        return True
+
+    def _place_pod_set(self, pod_set: LivePodSet, tasks: list[LiveTask], nodes: Sequence[LiveNode]) -> bool:
+        return self._place_tasks(tasks, nodes)
+
+    def _place_tasks(self, tasks: list[LiveTask], nodes: Sequence[LiveNode]) -> bool:
+        for task in tasks:
+            if not self._place_task(task, nodes):
+                if self.explain:
+                    self.reason = explain_task(self.session, task, nodes, self.placed, len(tasks))
+                return False
+            self.placed += 1
+        return True
+
+    def _place_task(self, task: LiveTask, nodes: Sequence[LiveNode]) -> bool:
+        for node in candidates(self.session, task, nodes):
+            if self._allowed(task, node):
+                put(self.session, task, node, self.pipeline_only)
+                return True
+        return False
+
+    def _allowed(self, task: LiveTask, node: LiveNode) -> bool:
+        """What must hold on the chosen node beyond resources. GPU memory costs its queue differently per node."""
+        return task.kind != KIND_MEMORY or breach(self.job, node.charge(task)) is None
+
+
+def candidates(session: Session, task: LiveTask, nodes: Sequence[LiveNode]) -> list[LiveNode]:
+    """Nodes with room for the task, best first."""
+    fitting = [node for node in nodes if static_cause(task, node) is None and fits_later(task, node)]
+    if len(fitting) < 2:
+        return fitting
+    placement = session.settings.placement
+    strategy = placement.cpu if task.kind == KIND_CPU else placement.gpu
+    if strategy == "spread":
+        scores = [scoring.base_score(task, node, placement) + scoring.spreading_score(task, node) for node in fitting]
+    else:
+        low, high = scoring.packing_range(task, nodes)
+        scores = [
+            scoring.base_score(task, node, placement) + scoring.packing_score(task, node, low, high) for node in fitting
+        ]
+    order = sorted(range(len(fitting)), key=lambda i: (-scores[i], fitting[i].name))
+    return [fitting[i] for i in order]
+
+
+def put(session: Session, task: LiveTask, node: LiveNode, pipeline_only: bool) -> None:
+    """Allocate if it can start now, else pipeline."""
+    if task.devices:
+        _put_shared(session, task, node, pipeline_only)
+    elif not pipeline_only and fits_now(task, node):
+        session.allocate(task, node, ())
+    else:
+        session.pipeline(task, node, ())
+
+
+def _put_shared(session: Session, task: LiveTask, node: LiveNode, pipeline_only: bool) -> None:
+    picks = gpus.pick(node, task, session.settings.placement.gpu == "spread")
+    now = not pipeline_only and fits_now(task, node)
+    if now:
+        now = all(group is None or gpus.is_ready(node, group, task) for group in picks)
+    groups = tuple(session.new_group(node, task) if group is None else group.id for group in picks)
+    if now:
+        session.allocate(task, node, groups)
+    else:
+        session.pipeline(task, node, groups)
+
+
+def must_wait(job: LiveJob) -> bool:
+    """A gang of which some tasks are only promised a place and too few have one really: then all of it waits."""
+    for pod_set in job.pod_sets.values():
+        pipelined = pod_set.counts[st.PIPELINED]
+        if pipelined and pod_set.active - pipelined < pod_set.minimum:
+            return True
+    return False

@@ -1,0 +1,334 @@
+"""One node pool in one cycle: the live model built from a snapshot, and the four moves that change it.
+
+Evict, pipeline, allocate and un-evict write into an undo log; `checkpoint`, `rollback` and `commit` frame an attempt.
+Everything an action does goes through here, so that a failed attempt leaves no trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from fairlead.scheduling import snapshot as plain
+from fairlead.scheduling import status as st
+from fairlead.scheduling.fairshare import set_fair_shares
+from fairlead.scheduling.live import (
+    BOOK_PIPELINED,
+    BOOK_RELEASING,
+    BOOK_USED,
+    KIND_MEMORY,
+    UNKNOWN_GPU_MEMORY,
+    Amounts,
+    LiveJob,
+    LiveNode,
+    LiveQueue,
+    LiveTask,
+    RequestClass,
+)
+
+#: Node, groups, how, sign: one line of a node's book.
+Booking = tuple[LiveNode, tuple[str, ...], int, int]
+#: Task fields before a move, in the order of `_restore`, and the bookings made.
+Undo = tuple[
+    LiveTask,
+    int,
+    LiveNode | None,
+    tuple[str, ...],
+    bool,
+    int,
+    tuple[LiveNode, tuple[str, ...]] | None,
+    Amounts | None,
+    tuple[Booking, ...],
+]
+
+_HOW = {st.PIPELINED: BOOK_PIPELINED, st.RELEASING: BOOK_RELEASING}
+
+
+class Session:
+    """Nodes, queues and jobs of one pool; `log` is the undo log of the attempt under way."""
+
+    def __init__(self, snapshot: plain.Snapshot, pool: str, queues: dict[str, LiveQueue]) -> None:
+        self.now = snapshot.now
+        self.pool = pool
+        self.settings = pool_settings(snapshot.settings, pool)
+        self.topologies = {topology.name: topology for topology in snapshot.topologies}
+        specs = sorted((node for node in snapshot.nodes if node.node_pool == pool), key=lambda node: node.name)
+        self.nodes = [LiveNode(spec, index) for index, spec in enumerate(specs)]
+        self.node_by_name = {node.name: node for node in self.nodes}
+        self.queues = queues
+        self.jobs: dict[str, LiveJob] = {}
+        self.classes: dict[object, RequestClass] = {}
+        self.log: list[Undo] = []
+        #: Indices of nodes in the order in which their books changed; caches read on from where they stopped.
+        self.touched: list[int] = []
+        #: Rises with every change that was kept: what failed at one value fails again at the same one.
+        self.commits = 0
+        self.total = self._total()
+        memories = [node.gpu_memory for node in self.nodes if node.gpu_memory > UNKNOWN_GPU_MEMORY]
+        self.smallest_gpu = min(memories, default=None)
+        self.largest_gpu = max(memories, default=None)
+        self.new_groups = 0
+
+    def _total(self) -> Amounts:
+        """What fair share divides: ready nodes without what others use there, MIG instances by their weight."""
+        cpu = memory = gpu = 0
+        for node in self.nodes:
+            if node.spec.ready:
+                foreign = node.spec.foreign
+                cpu += node.allocatable_cpu - foreign.cpu_milli
+                memory += node.allocatable_memory - foreign.memory_bytes
+                gpu += (node.gpu_count - foreign.gpu + node.mig_weight) * 1000
+        return (cpu, memory, gpu)
+
+    # Jobs
+
+    def add_job(self, spec: plain.Job) -> LiveJob:
+        """Bring a job in with the bookings and the usage of its placed tasks."""
+        job = LiveJob(spec, self.queues[spec.queue])
+        self.jobs[job.id] = job
+        for task in job.tasks:
+            self._measure(task)
+            if st.USED[task.status] and task.spec.node in self.node_by_name:
+                self._settle(task, self.node_by_name[task.spec.node])
+            elif st.HELD[task.status]:
+                task.charge = task.request
+                self._use(job, task.charge, 1)
+            if st.HELD[task.status] or task.status == st.PENDING:
+                requested = task.charge or task.request
+                for queue in job.queue.path:
+                    for resource in (0, 1, 2):
+                        queue.requested[resource] += requested[resource]
+        return job
+
+    def _measure(self, task: LiveTask) -> None:
+        if task.kind == KIND_MEMORY:
+            asked = task.devices * task.gpu_memory * 1000
+            smallest, largest = self.smallest_gpu, self.largest_gpu
+            task.request = (task.cpu, task.memory, asked / smallest if smallest else 0)
+            task.optimistic = (task.cpu, task.memory, asked / largest if largest else 0)
+        key = request_key(task)
+        task.request_class = self.classes.get(key)
+        if task.request_class is None:
+            task.request_class = self.classes[key] = RequestClass(len(self.classes), task)
+
+    def _settle(self, task: LiveTask, node: LiveNode) -> None:
+        task.node = node
+        task.groups = task.spec.gpu_groups
+        task.charge = node.charge(task)
+        node.book(task, task.groups, _HOW.get(task.status, BOOK_USED), 1)
+        if st.HELD[task.status]:
+            self._use(task.job, task.charge, 1)
+
+    def remove_job(self, job: LiveJob) -> None:
+        """Take out a job that holds nothing, so that another pool may try it."""
+        del self.jobs[job.id]
+        for task in job.tasks:
+            if task.status == st.PENDING:
+                for queue in job.queue.path:
+                    for resource in (0, 1, 2):
+                        queue.requested[resource] -= task.request[resource]
+
+    def share_out(self) -> None:
+        tops = [queue for queue in self.queues.values() if queue.parent is None]
+        set_fair_shares(tops, self.total, self.settings.k_value)
+
+    # Moves
+
+    def allocate(self, task: LiveTask, node: LiveNode, groups: tuple[str, ...]) -> None:
+        """Give a pending task idle resources: it is bound when the attempt is committed."""
+        self._remember(task, ((node, groups, BOOK_USED, 1),))
+        self._put(task, st.ALLOCATED, node, groups)
+
+    def pipeline(self, task: LiveTask, node: LiveNode, groups: tuple[str, ...]) -> None:
+        """Promise a task what is idle or being released. On the very place it was evicted from it simply stays."""
+        if task.status == st.RELEASING and task.node is node and task.groups == groups:
+            self._unevict(task)
+            return
+        bookings = ((node, groups, BOOK_PIPELINED, 1),)
+        leaving = task.leaving
+        if task.status == st.RELEASING and task.node is not None:
+            leaving = (task.node, task.groups)
+        self._remember(task, bookings)
+        task.leaving = leaving
+        self._put(task, st.PIPELINED, node, groups)
+
+    def postpone(self, task: LiveTask) -> None:
+        """Turn a fresh allocation into a promise on the same place."""
+        node = task.home
+        self._remember(task, ((node, task.groups, BOOK_USED, -1), (node, task.groups, BOOK_PIPELINED, 1)))
+        self._set_status(task, st.PIPELINED)
+
+    def evict(self, task: LiveTask) -> None:
+        node = task.node
+        how = _HOW.get(task.status, BOOK_USED)
+        bookings: tuple[Booking, ...] = ()
+        if node is not None:
+            bookings = ((node, task.groups, how, -1), (node, task.groups, BOOK_RELEASING, 1))
+        self._remember(task, bookings)
+        task.before = task.status
+        task.virtual = True
+        if task.charge is not None:
+            self._use(task.job, task.charge, -1)
+        self._set_status(task, st.RELEASING)
+
+    def _unevict(self, task: LiveTask) -> None:
+        node = task.node
+        before = task.before
+        how = _HOW.get(before, BOOK_USED)
+        bookings: tuple[Booking, ...] = ()
+        if node is not None:
+            bookings = ((node, task.groups, BOOK_RELEASING, -1), (node, task.groups, how, 1))
+        self._remember(task, bookings)
+        task.virtual = False
+        if task.charge is not None:
+            self._use(task.job, task.charge, 1)
+        self._set_status(task, before)
+
+    def _put(self, task: LiveTask, status: int, node: LiveNode, groups: tuple[str, ...]) -> None:
+        task.node = node
+        task.groups = groups
+        task.virtual = True
+        task.charge = node.charge(task)
+        self._use(task.job, task.charge, 1)
+        self._set_status(task, status)
+
+    def _set_status(self, task: LiveTask, status: int) -> None:
+        task.pod_set.count(task.status, -1)
+        task.pod_set.count(status, 1)
+        task.status = status
+        task.job.version += 1
+
+    def _use(self, job: LiveJob, charge: Amounts, sign: int) -> None:
+        cpu, memory, gpu = charge
+        fixed = not job.preemptible
+        for queue in job.queue.path:
+            allocated = queue.allocated
+            allocated[0] += sign * cpu
+            allocated[1] += sign * memory
+            allocated[2] += sign * gpu
+            queue.stamp += 1
+            if fixed:
+                held = queue.non_preemptible
+                held[0] += sign * cpu
+                held[1] += sign * memory
+                held[2] += sign * gpu
+
+    # The undo log
+
+    def _remember(self, task: LiveTask, bookings: tuple[Booking, ...]) -> None:
+        self.log.append(
+            (task, task.status, task.node, task.groups, task.virtual, task.before, task.leaving, task.charge, bookings)
+        )
+        for node, groups, how, sign in bookings:
+            node.book(task, groups, how, sign)
+            self.touched.append(node.index)
+
+    def checkpoint(self) -> int:
+        return len(self.log)
+
+    def rollback(self, mark: int) -> None:
+        log = self.log
+        while len(log) > mark:
+            self._restore(log.pop())
+
+    def _restore(self, undo: Undo) -> None:
+        task, status, node, groups, virtual, before, leaving, charge, bookings = undo
+        for booked_node, booked_groups, how, sign in reversed(bookings):
+            booked_node.book(task, booked_groups, how, -sign)
+            self.touched.append(booked_node.index)
+        was, now = st.ACTIVE[status], st.ACTIVE[task.status]
+        if now and not was and task.charge is not None:
+            self._use(task.job, task.charge, -1)
+        elif was and not now and charge is not None:
+            self._use(task.job, charge, 1)
+        self._set_status(task, status)
+        task.node, task.groups, task.virtual, task.before = node, groups, virtual, before
+        task.leaving, task.charge = leaving, charge
+
+    def commit(self) -> None:
+        """Keep what was done. Allocated tasks are being bound from here on, evicted ones do not come back."""
+        for task, *_ in self.log:
+            task.virtual = False
+            if task.status == st.ALLOCATED:
+                self._set_status(task, st.BINDING)
+        if self.log:
+            self.commits += 1
+        self.log.clear()
+
+    def new_group(self, node: LiveNode, task: LiveTask) -> str:
+        """Id of a shared GPU that a task opens; the device is chosen when the cycle is written down."""
+        self.new_groups += 1
+        return f"{node.name}/new-{self.new_groups:06d}/{task.id}"
+
+
+def pool_settings(settings: plain.Settings, pool: str) -> plain.Settings:
+    """The settings with what this pool does differently put in."""
+    changes: dict[str, object] = {}
+    for own in settings.pools:
+        if own.name == pool:
+            for field in ("placement", "k_value", "preempt_min_runtime", "reclaim_min_runtime"):
+                if getattr(own, field) is not None:
+                    changes[field] = getattr(own, field)
+    return msgspec.structs.replace(settings, **changes)
+
+
+def request_key(task: LiveTask) -> object:
+    """Tasks with equal keys are judged alike by every node; pods with affinity terms also by their labels."""
+    spec = task.spec
+    pods: object = None
+    if spec.pod_affinity or spec.pod_anti_affinity:
+        pods = (repr(spec.pod_affinity), repr(spec.pod_anti_affinity))
+    return (
+        task.cpu,
+        task.memory,
+        task.gpu,
+        task.portion,
+        task.gpu_memory,
+        task.devices,
+        task.ext,
+        spec.legacy_mig,
+        tuple(sorted(spec.node_selector.items())),
+        repr(spec.node_affinity) if spec.node_affinity else None,
+        repr(spec.tolerations) if spec.tolerations else None,
+        spec.nominated_node,
+        pods,
+        (spec.namespace, tuple(sorted(spec.labels.items()))),
+    )
+
+
+def build_queues(snapshot: plain.Snapshot, pool: str) -> tuple[dict[str, LiveQueue], list[str]]:
+    """Queues of a pool as a tree, and the names of those dropped because an ancestor does not exist."""
+    specs = {queue.name: queue for queue in snapshot.queues if queue.node_pool == pool}
+    kept: dict[str, LiveQueue] = {}
+    dropped: list[str] = []
+    for name in sorted(specs):
+        if _has_root(name, specs):
+            kept[name] = LiveQueue(specs[name])
+        else:
+            dropped.append(name)
+    for queue in kept.values():
+        if queue.spec.parent is not None:
+            queue.parent = kept[queue.spec.parent]
+            queue.parent.children.append(queue)
+    for queue in kept.values():
+        queue.path = tuple(_path(queue))
+    return kept, dropped
+
+
+def _has_root(name: str, specs: dict[str, plain.Queue]) -> bool:
+    seen: set[str] = set()
+    current: str | None = name
+    while current is not None:
+        if current not in specs or current in seen:
+            return False
+        seen.add(current)
+        current = specs[current].parent
+    return True
+
+
+def _path(queue: LiveQueue) -> Iterable[LiveQueue]:
+    current: LiveQueue | None = queue
+    while current is not None:
+        yield current
+        current = current.parent
