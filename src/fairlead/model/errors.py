@@ -58,6 +58,11 @@ class NotFound(FairleadError):
 class Conflict(FairleadError):
     code = "conflict"
 
+    def __init__(self, message: str, columns: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        #: Which columns together are taken by another record; empty when the record has another version.
+        self.columns = columns
+
 
 class TooMuch(FairleadError):
     code = "too-much"

@@ -32,6 +32,11 @@ class Collection(msgspec.Struct, frozen=True):
     columns: tuple[Column, ...] = ()
     #: Groups of columns that no two records may share; a record with a null in the group is exempt.
     unique: tuple[tuple[str, ...], ...] = ()
+    #: What the key is called in queries.
+    key: str = "id"
+    #: Records have no id of their own: the store numbers them in the order of commits and fills the key's field when
+    #: they are read. They come in as a change's events and audit lines, never by a put.
+    numbered: bool = False
 
 
 class Comparison(StrEnum):

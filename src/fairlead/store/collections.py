@@ -1,0 +1,185 @@
+"""Every collection there is, with the columns it can be filtered and sorted by.
+
+`control` and `api` name these in queries and changes; the stores make tables of them. A column holds nothing of its
+own: it is taken out of the record at every write. A new column needs a step in `migrations.py`.
+"""
+
+from collections.abc import Callable
+from operator import attrgetter
+from typing import Any
+
+from fairlead.model.event import AuditLine, Event
+from fairlead.model.lease import Lease
+from fairlead.model.org import Cluster, Department, Node, NodePool, Project, User
+from fairlead.model.workload import Pod, Workload
+from fairlead.store.base import Collection, Column
+
+
+def _text(name: str, take: Callable[[Any], Any] | None = None, *, indexed: bool = False) -> Column:
+    return Column(name, "text", take or attrgetter(name), indexed)
+
+
+def _integer(name: str, take: Callable[[Any], Any] | None = None, *, indexed: bool = False) -> Column:
+    return Column(name, "integer", take or attrgetter(name), indexed)
+
+
+def _real(name: str, take: Callable[[Any], Any] | None = None) -> Column:
+    return Column(name, "real", take or attrgetter(name))
+
+
+WORKLOADS = Collection(
+    name="workloads",
+    record=Workload,
+    columns=(
+        # Named after the members that the workload list filters and sorts by.
+        _text("type", attrgetter("kind")),
+        _text("name"),
+        _text("cluster_id"),
+        _text("project_id"),
+        _text("project_name"),
+        _text("department_id"),
+        _text("department_name"),
+        _integer("created_at", indexed=True),
+        _integer("deleted_at", indexed=True),
+        _text("submitted_by", attrgetter("created_by")),
+        _text("phase", attrgetter("phase.value")),
+        _integer("completed_at"),
+        _text("nodepool", lambda workload: ",".join(workload.node_pools)),
+        _real("allocated_gpu"),
+        _integer("phase_updated_at"),
+        _text("category"),
+        _integer("total_pending_time_seconds", lambda workload: workload.pending_time // 1000),
+        _integer("total_running_time_seconds", lambda workload: workload.running_time // 1000),
+        _integer("priority"),
+        _text("priority_class_name", attrgetter("priority_class")),
+        # What the loop loads by.
+        _integer("is_active", lambda workload: int(workload.is_active), indexed=True),
+        _integer("delete_at", indexed=True),
+        # A name may be used again as soon as its workload's deletion was asked for.
+        _text("live_name", lambda workload: workload.name if workload.deleted_at is None else None),
+    ),
+    unique=(("project_id", "live_name"),),
+)
+
+PODS = Collection(
+    name="pods",
+    record=Pod,
+    columns=(
+        _text("workload_id", indexed=True),
+        _text("project_id"),
+        _text("name"),
+        _text("phase", attrgetter("phase.value")),
+        _text("node"),
+        _text("node_pool"),
+        _integer("run"),
+        _integer("created_at"),
+        _integer("completed_at"),
+        _integer("is_active", lambda pod: int(not pod.has_ended), indexed=True),
+    ),
+)
+
+CLUSTERS = Collection(
+    name="clusters",
+    record=Cluster,
+    columns=(_text("name"), _integer("created_at")),
+    unique=(("name",),),
+)
+
+DEPARTMENTS = Collection(
+    name="departments",
+    record=Department,
+    columns=(_text("name"), _text("cluster_id"), _integer("created_at")),
+    unique=(("cluster_id", "name"),),
+)
+
+PROJECTS = Collection(
+    name="projects",
+    record=Project,
+    columns=(
+        _text("name"),
+        _text("cluster_id"),
+        _text("department_id"),
+        _text("department_name"),
+        _integer("created_at"),
+    ),
+    unique=(("cluster_id", "name"),),
+)
+
+NODE_POOLS = Collection(
+    name="node_pools",
+    record=NodePool,
+    columns=(_text("name"), _text("cluster_id"), _integer("created_at"), _integer("updated_at")),
+    unique=(("cluster_id", "name"),),
+)
+
+NODES = Collection(
+    name="nodes",
+    record=Node,
+    columns=(
+        _text("name"),
+        _integer("ready", lambda node: int(node.ready)),
+        _text("gpu_type", lambda node: node.gpus[0].model if node.gpus else ""),
+        _integer("created_at"),
+    ),
+    unique=(("name",),),
+)
+
+USERS = Collection(
+    name="users",
+    record=User,
+    columns=(
+        _text("type"),
+        _text("name"),
+        _text("created_by"),
+        _integer("created_at"),
+        _integer("last_login_at"),
+    ),
+    unique=(("type", "name"),),
+)
+
+EVENTS = Collection(
+    name="events",
+    record=Event,
+    columns=(
+        _integer("at"),
+        _text("subject"),
+        _text("subject_id", indexed=True),
+        _text("project_id"),
+    ),
+    key="revision",
+    numbered=True,
+)
+
+AUDIT = Collection(
+    name="audit",
+    record=AuditLine,
+    columns=(
+        _integer("at"),
+        _text("caller"),
+        _text("operation"),
+        _text("subject"),
+        _text("subject_id"),
+    ),
+    key="number",
+    numbered=True,
+)
+
+LEASES = Collection(
+    name="leases",
+    record=Lease,
+    columns=(_text("holder"), _integer("expires_at")),
+)
+
+COLLECTIONS: tuple[Collection, ...] = (
+    WORKLOADS,
+    PODS,
+    CLUSTERS,
+    DEPARTMENTS,
+    PROJECTS,
+    NODE_POOLS,
+    NODES,
+    USERS,
+    EVENTS,
+    AUDIT,
+    LEASES,
+)

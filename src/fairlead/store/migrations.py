@@ -1,0 +1,217 @@
+"""The layout of the database, step by step from the first table on, and how an older one is brought up to date.
+
+The stores call `upgrade` at every start, on a connection that already holds the right to write alone. A released step
+is never edited: a new column is a new migration. What a column holds is derived from the record, so a step only says
+which columns there are and `upgrade` fills them from the stored records.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from fairlead.model.errors import Refused
+from fairlead.store.base import Collection
+from fairlead.store.changes import columns_of, read_record
+from fairlead.store.collections import COLLECTIONS
+from fairlead.store.sql import Dialect
+
+
+class Connection(Protocol):
+    """What sqlite3 and psycopg connections have in common."""
+
+    def execute(self, query: Any, params: Any = ..., /) -> Any: ...
+
+
+class Table(msgspec.Struct, frozen=True, kw_only=True):
+    """A new table. Columns are words `name:type`, an index or a unique group is column names with spaces between."""
+
+    name: str
+    columns: str
+    key: str = "id"
+    numbered: bool = False
+    indexed: tuple[str, ...] = ()
+    unique: tuple[str, ...] = ()
+
+
+class AddColumns(msgspec.Struct, frozen=True, kw_only=True):
+    """New columns of an existing table, filled from its records."""
+
+    table: str
+    columns: str
+    indexed: tuple[str, ...] = ()
+
+
+Step = Table | AddColumns
+
+
+class Migration(msgspec.Struct, frozen=True):
+    number: int
+    steps: tuple[Step, ...]
+
+
+MIGRATIONS: tuple[Migration, ...] = (
+    Migration(
+        1,
+        (
+            Table(
+                name="workloads",
+                columns="type:text name:text cluster_id:text project_id:text project_name:text department_id:text "
+                "department_name:text created_at:integer deleted_at:integer submitted_by:text phase:text "
+                "completed_at:integer nodepool:text allocated_gpu:real phase_updated_at:integer category:text "
+                "total_pending_time_seconds:integer total_running_time_seconds:integer priority:integer "
+                "priority_class_name:text is_active:integer delete_at:integer live_name:text",
+                indexed=("created_at", "deleted_at", "is_active", "delete_at"),
+                unique=("project_id live_name",),
+            ),
+            Table(
+                name="pods",
+                columns="workload_id:text project_id:text name:text phase:text node:text node_pool:text run:integer "
+                "created_at:integer completed_at:integer is_active:integer",
+                indexed=("workload_id", "is_active"),
+            ),
+            Table(name="clusters", columns="name:text created_at:integer", unique=("name",)),
+            Table(
+                name="departments",
+                columns="name:text cluster_id:text created_at:integer",
+                unique=("cluster_id name",),
+            ),
+            Table(
+                name="projects",
+                columns="name:text cluster_id:text department_id:text department_name:text created_at:integer",
+                unique=("cluster_id name",),
+            ),
+            Table(
+                name="node_pools",
+                columns="name:text cluster_id:text created_at:integer updated_at:integer",
+                unique=("cluster_id name",),
+            ),
+            Table(name="nodes", columns="name:text ready:integer gpu_type:text created_at:integer", unique=("name",)),
+            Table(
+                name="users",
+                columns="type:text name:text created_by:text created_at:integer last_login_at:integer",
+                unique=("type name",),
+            ),
+            Table(
+                name="events",
+                columns="at:integer subject:text subject_id:text project_id:text",
+                key="revision",
+                numbered=True,
+                indexed=("subject_id",),
+            ),
+            Table(
+                name="audit",
+                columns="at:integer caller:text operation:text subject:text subject_id:text",
+                key="number",
+                numbered=True,
+            ),
+            Table(name="leases", columns="holder:text expires_at:integer"),
+        ),
+    ),
+)
+
+#: Numbers that live beside the records: the layout's version, the newest revision, the newest audit line.
+COUNTERS = "counters"
+_COUNTED = ("layout", "revision", "audit")
+
+
+def upgrade(
+    connection: Connection,
+    dialect: Dialect,
+    migrations: Sequence[Migration],
+    backup: Callable[[int], str],
+) -> None:
+    """Bring the database to the newest layout inside the caller's transaction.
+
+    An older one is copied first by `backup`, which is told the version it has. A newer one is refused untouched.
+    """
+    version, newest = load_version(connection, dialect), migrations[-1].number
+    if version > newest:
+        raise Refused(
+            f"This database was written by a newer Fairlead: its layout has version {version}, this program knows "
+            f"up to {newest}. Start the newer program, or restore the backup that was made before the upgrade."
+        )
+    if version == newest:
+        return
+    if version:
+        backup(version)
+    for statement in () if version else _render_counters(dialect):
+        connection.execute(statement)
+    for migration in migrations:
+        if migration.number > version:
+            for step in migration.steps:
+                _apply(connection, dialect, step)
+    connection.execute(f"UPDATE {COUNTERS} SET value = {dialect.mark} WHERE name = 'layout'", (newest,))
+
+
+def load_version(connection: Connection, dialect: Dialect) -> int:
+    """The layout's version; 0 of a database without our tables."""
+    if not connection.execute(dialect.has_table, (COUNTERS,)).fetchone()[0]:
+        return 0
+    return int(connection.execute(f"SELECT value FROM {COUNTERS} WHERE name = 'layout'").fetchone()[0])
+
+
+def tables(migrations: Sequence[Migration]) -> tuple[str, ...]:
+    """Every table that those migrations make, the counters last."""
+    names = [step.name for migration in migrations for step in migration.steps if isinstance(step, Table)]
+    return (*names, COUNTERS)
+
+
+def _apply(connection: Connection, dialect: Dialect, step: Step) -> None:
+    if isinstance(step, Table):
+        for statement in _render_table(step, dialect):
+            connection.execute(statement)
+        return
+    for name, type in _columns(step.columns):
+        connection.execute(f"ALTER TABLE {step.table} ADD COLUMN {name} {dialect.types[type]}")
+    _fill(connection, dialect, step)
+    for indexed in step.indexed:
+        connection.execute(_render_index(step.table, indexed, dialect))
+
+
+def _fill(connection: Connection, dialect: Dialect, step: AddColumns) -> None:
+    collection = _collection(step.table)
+    names = [name for name, _ in _columns(step.columns)]
+    assignments = ", ".join(f"{name} = {dialect.mark}" for name in names)
+    update = f"UPDATE {step.table} SET {assignments} WHERE {collection.key} = {dialect.mark}"
+    for key, data in connection.execute(f"SELECT {collection.key}, data FROM {step.table}").fetchall():
+        record = read_record(collection, key, data)
+        connection.execute(update, (*columns_of(collection, record, names), key))
+
+
+def _render_table(table: Table, dialect: Dialect) -> Iterator[str]:
+    types = dialect.types
+    key = "integer" if table.numbered else "text"
+    lines = [f"{table.key} {types[key]} PRIMARY KEY NOT NULL"]
+    if not table.numbered:
+        lines.append(f"version {types['integer']} NOT NULL")
+    lines += [f"{name} {types[type]}" for name, type in _columns(table.columns)]
+    lines.append(f"data {types['bytes']} NOT NULL")
+    lines += [f"UNIQUE ({', '.join(group.split())})" for group in table.unique]
+    yield f"CREATE TABLE {table.name} ({', '.join(lines)})"
+    for indexed in table.indexed:
+        yield _render_index(table.name, indexed, dialect)
+
+
+def _render_index(table: str, indexed: str, dialect: Dialect) -> str:
+    names = indexed.split()
+    columns = ", ".join(name + dialect.nulls[False] for name in names)
+    return f"CREATE INDEX {table}_by_{'_'.join(names)} ON {table} ({columns})"
+
+
+def _render_counters(dialect: Dialect) -> Iterator[str]:
+    yield (
+        f"CREATE TABLE {COUNTERS} (name {dialect.types['text']} PRIMARY KEY NOT NULL, "
+        f"value {dialect.types['integer']} NOT NULL)"
+    )
+    for name in _COUNTED:
+        yield f"INSERT INTO {COUNTERS} (name, value) VALUES ('{name}', 0)"
+
+
+def _columns(words: str) -> list[tuple[str, str]]:
+    pairs = [word.partition(":") for word in words.split()]
+    return [(name, type) for name, _, type in pairs]
+
+
+def _collection(table: str) -> Collection:
+    return next(collection for collection in COLLECTIONS if collection.name == table)

@@ -1,0 +1,188 @@
+"""The SQL text that SQLite and PostgreSQL share, and where they differ (`Dialect`).
+
+The stores call it; it opens nothing and runs nothing. Text for reading and writing records is constant per collection,
+so that databases prepare each statement once. Ordering and comparing are the same on both: text by its bytes, letter
+case ignored for ASCII only, null below every value.
+"""
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import msgspec
+
+from fairlead.store.base import Collection, Column, Comparison, Query, Where
+from fairlead.store.collections import COLLECTIONS
+
+_GREATEST = 2**63 - 1
+
+
+class Dialect(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the two databases want different words."""
+
+    #: The mark of a parameter.
+    mark: str
+    #: Type names for `text`, `integer`, `real` and `bytes`.
+    types: dict[str, str]
+    #: A template with `{column}` and `{mark}`: equal, null like any other value.
+    differs: str
+    #: Contains a pattern, ASCII letter case ignored or not.
+    like_any_case: str
+    one_of: str
+    nulls: tuple[str, str]
+    #: Counts the tables of a name.
+    has_table: str
+
+
+SQLITE = Dialect(
+    mark="?",
+    types={"text": "TEXT", "integer": "INTEGER", "real": "REAL", "bytes": "BLOB"},
+    differs="{column} IS NOT {mark}",
+    like_any_case="{column} LIKE {mark} ESCAPE '!'",
+    one_of="{column} IN (SELECT value FROM json_each({mark}))",
+    nulls=("", " DESC"),
+    has_table="SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = ?",
+)
+
+POSTGRES = Dialect(
+    mark="%s",
+    types={"text": 'text COLLATE "C"', "integer": "bigint", "real": "double precision", "bytes": "bytea"},
+    differs="{column} IS DISTINCT FROM {mark}",
+    like_any_case='lower({column} COLLATE "C") LIKE lower({mark} COLLATE "C") ESCAPE \'!\'',
+    one_of="{column} = ANY({mark})",
+    nulls=(" NULLS FIRST", " DESC NULLS LAST"),
+    has_table="SELECT count(*) FROM pg_tables WHERE schemaname = current_schema() AND tablename = %s",
+)
+
+
+class Statements(msgspec.Struct, frozen=True):
+    """The constant texts of one collection. Values come in the order version, columns, data, key."""
+
+    insert: str
+    update: str
+    delete: str
+    get: str
+
+
+@cache
+def statements(name: str, dialect_mark: str) -> Statements:
+    """The texts for the collection of that name, for the dialect with that mark."""
+    collection = next(collection for collection in COLLECTIONS if collection.name == name)
+    fields = [*([] if collection.numbered else ["version"]), *(column.name for column in collection.columns), "data"]
+    table, key, mark = collection.name, collection.key, dialect_mark
+    assignments = ", ".join(f"{field} = {mark}" for field in fields)
+    marks = ", ".join([mark] * (len(fields) + 1))
+    return Statements(
+        insert=f"INSERT INTO {table} ({', '.join(fields)}, {key}) VALUES ({marks})",
+        update=f"UPDATE {table} SET {assignments} WHERE {key} = {mark} AND version = {mark}",
+        delete=f"DELETE FROM {table} WHERE {key} = {mark}",
+        get=f"SELECT {key}, data FROM {table} WHERE {key} = {mark}",
+    )
+
+
+def render_find(query: Query, dialect: Dialect) -> tuple[str, list[Any]]:
+    """Text and values that read key and data of the records that match, in order."""
+    condition, values = _render_condition(query, dialect)
+    key = query.collection.key
+    order = [_column(query.collection, name).name + dialect.nulls[descending] for name, descending in query.order]
+    if all(name != key for name, _ in query.order):
+        order.append(key)
+    text = f"SELECT {key}, data FROM {query.collection.name}{condition} ORDER BY {', '.join(order)}"
+    if query.limit is not None or query.offset:
+        text += f" LIMIT {dialect.mark} OFFSET {dialect.mark}"
+        values += [_whole(_GREATEST if query.limit is None else query.limit), _whole(query.offset)]
+    return text, values
+
+
+def render_count(query: Query, dialect: Dialect) -> tuple[str, list[Any]]:
+    condition, values = _render_condition(query, dialect)
+    return f"SELECT count(*) FROM {query.collection.name}{condition}", values
+
+
+def _render_condition(query: Query, dialect: Dialect) -> tuple[str, list[Any]]:
+    parts: list[str] = []
+    values: list[Any] = []
+    for where in query.where:
+        text, value = _render_where(_column(query.collection, where.column), where, dialect)
+        parts.append(text)
+        values += value
+    if query.search:
+        pattern = "%" + _escape(query.search) + "%"
+        columns = [_column(query.collection, name) for name in query.search_in]
+        found = [dialect.like_any_case.format(column=_as_text(column), mark=dialect.mark) for column in columns]
+        parts.append(f"({' OR '.join(found) or '1 = 0'})")
+        values += [pattern] * len(found)
+    return (f" WHERE {' AND '.join(parts)}" if parts else ""), values
+
+
+_ORDERED = {
+    Comparison.EQUAL: "=",
+    Comparison.AT_MOST: "<=",
+    Comparison.AT_LEAST: ">=",
+    Comparison.BELOW: "<",
+    Comparison.ABOVE: ">",
+}
+_PATTERNS = {
+    Comparison.CONTAINS: "%{}%",
+    Comparison.LACKS: "%{}%",
+    Comparison.STARTS: "{}%",
+    Comparison.ENDS: "%{}",
+}
+
+
+def _render_where(column: Column, where: Where, dialect: Dialect) -> tuple[str, Sequence[Any]]:
+    """One condition. A null is unlike every value, so that `!=` and `!@` find it."""
+    comparison, mark = where.comparison, dialect.mark
+    if comparison is Comparison.IS_NULL or (comparison is Comparison.EQUAL and where.value is None):
+        wanted = where.value if comparison is Comparison.IS_NULL else True
+        return f"{column.name} IS {'' if wanted else 'NOT '}NULL", ()
+    if comparison is Comparison.ONE_OF:
+        texts = [_value(column, value) for value in where.value]
+        listed: Any = msgspec.json.encode(texts).decode() if dialect is SQLITE else texts
+        return dialect.one_of.format(column=column.name, mark=mark), (listed,)
+    if comparison is Comparison.NOT_EQUAL:
+        return dialect.differs.format(column=column.name, mark=mark), (_value(column, where.value),)
+    if comparison in _PATTERNS:
+        pattern = _PATTERNS[comparison].format(_escape(str(where.value)))
+        text = dialect.like_any_case.format(column=_as_text(column), mark=mark)
+        return (f"({text}) IS NOT TRUE" if comparison is Comparison.LACKS else text), (pattern,)
+    return f"{column.name} {_ORDERED[comparison]} {mark}", (_value(column, where.value),)
+
+
+def _column(collection: Collection, name: str) -> Column:
+    """The column of that name; a name that is none is a mistake in our own code and must not reach the SQL text."""
+    if name == collection.key:
+        return Column(name, "integer" if collection.numbered else "text", lambda record: record.id)
+    for column in collection.columns:
+        if column.name == name:
+            return column
+    raise KeyError(f"{collection.name} has no column {name!r}")
+
+
+def _as_text(column: Column) -> str:
+    return column.name if column.type == "text" else f"CAST({column.name} AS TEXT)"
+
+
+def _value(column: Column, value: Any) -> Any:
+    """The value in the column's type: databases differ in what they compare silently."""
+    if value is None:
+        return None
+    if column.type == "text":
+        return clean_text(str(value))
+    number = float(value) if column.type == "real" or isinstance(value, float) else int(value)
+    return _whole(number) if isinstance(number, int) else number
+
+
+def _whole(number: int) -> int:
+    """Clamped to what the databases can hold; nothing stored is beyond it."""
+    return max(-_GREATEST, min(_GREATEST, number))
+
+
+def clean_text(text: str) -> str:
+    """Without NUL, which PostgreSQL's text cannot hold; the record's data keeps it."""
+    return text.replace("\0", "\ufffd") if "\0" in text else text
+
+
+def _escape(text: str) -> str:
+    """For LIKE with `!` as escape: the value means itself."""
+    return clean_text(text).replace("!", "!!").replace("%", "!%").replace("_", "!_")

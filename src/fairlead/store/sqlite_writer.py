@@ -1,0 +1,183 @@
+"""The one thread that writes to SQLite: what gathers while a commit syncs to disk goes into the next commit together.
+
+`sqlite.py` hands it prepared changes and awaits their futures. A change that lost a race is undone alone; a disk that
+is full or broken fails everybody who waits, and the next commit tries again.
+"""
+
+import asyncio
+import logging
+import re
+import sqlite3
+import threading
+from collections.abc import Callable, Sequence
+from queue import Empty, SimpleQueue
+
+from fairlead.model.errors import FairleadError, Refused, Unavailable
+from fairlead.store.changes import Prepared, Write, lost_race, taken
+from fairlead.store.collections import AUDIT, EVENTS
+from fairlead.store.sql import SQLITE, statements
+
+_log = logging.getLogger(__name__)
+
+#: More changes than this wait for the next commit: it bounds what one waits for the others.
+_BATCH_MOST = 512
+
+_INSERT_EVENT = statements(EVENTS.name, SQLITE.mark).insert
+_INSERT_AUDIT = statements(AUDIT.name, SQLITE.mark).insert
+_LOAD_COUNTERS = "SELECT (SELECT value FROM counters WHERE name = 'revision'), value FROM counters WHERE name = 'audit'"
+_RECORD_COUNTER = "UPDATE counters SET value = ? WHERE name = ?"
+
+Waiter = tuple[Prepared, "asyncio.Future[int]"]
+#: What a change came to: its revision, or why it was not made.
+Outcome = int | FairleadError
+
+
+class Writer:
+    def __init__(
+        self,
+        connect: Callable[[], sqlite3.Connection],
+        loop: asyncio.AbstractEventLoop,
+        tell: Callable[[int, Sequence[tuple[str, str]]], None],
+    ) -> None:
+        self._connect = connect
+        self._loop = loop
+        self._tell = tell
+        self._queue: SimpleQueue[Waiter | None] = SimpleQueue()
+        self._connection: sqlite3.Connection | None = None
+        self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def submit(self, prepared: Prepared) -> "asyncio.Future[int]":
+        future: asyncio.Future[int] = self._loop.create_future()
+        self._queue.put((prepared, future))
+        return future
+
+    async def stop(self) -> None:
+        """Returns when everything submitted before is committed and its waiters are told."""
+        self._queue.put(None)
+        await asyncio.to_thread(self._thread.join)
+
+    def _run(self) -> None:
+        more = True
+        while more:
+            batch, more = self._gather()
+            if batch:
+                outcomes, revision, subjects = self._write(batch)
+                try:
+                    self._loop.call_soon_threadsafe(self._settle, batch, outcomes, revision, subjects)
+                except RuntimeError:
+                    # The loop was closed without closing the store: nobody is left to be told.
+                    break
+        self._let_go()
+
+    def _gather(self) -> tuple[list[Waiter], bool]:
+        """Waits for one change and takes those that are there with it; and whether more may come."""
+        batch: list[Waiter] = []
+        try:
+            waiter = self._queue.get()
+            while waiter is not None:
+                batch.append(waiter)
+                if len(batch) == _BATCH_MOST:
+                    return batch, True
+                waiter = self._queue.get_nowait()
+        except Empty:
+            return batch, True
+        return batch, False
+
+    def _settle(
+        self, batch: list[Waiter], outcomes: list[Outcome], revision: int, subjects: list[tuple[str, str]]
+    ) -> None:
+        """On the event loop: answer those who still wait, then tell the listeners."""
+        made = False
+        for (_, future), outcome in zip(batch, outcomes, strict=True):
+            made = made or isinstance(outcome, int)
+            if future.done():
+                continue
+            if isinstance(outcome, int):
+                future.set_result(outcome)
+            else:
+                future.set_exception(outcome)
+        if made:
+            self._tell(revision, subjects)
+
+    def _write(self, batch: list[Waiter]) -> tuple[list[Outcome], int, list[tuple[str, str]]]:
+        try:
+            if self._connection is None:
+                self._connection = self._connect()
+            return self._transact(self._connection, [prepared for prepared, _ in batch])
+        except Exception as error:
+            # Not only the database's own errors: a writer that ended would leave everybody waiting for ever.
+            if not isinstance(error, sqlite3.Error):
+                _log.exception("the store's writer met an error of our own")
+            self._let_go()
+            message = f"The database cannot be written now: {error}. Nothing was changed; try again later."
+            return [Unavailable(message) for _ in batch], 0, []
+
+    def _transact(
+        self, connection: sqlite3.Connection, batch: list[Prepared]
+    ) -> tuple[list[Outcome], int, list[tuple[str, str]]]:
+        execute = connection.execute
+        execute("BEGIN IMMEDIATE")
+        first_revision, first_number = revision, number = execute(_LOAD_COUNTERS).fetchone()
+        outcomes: list[Outcome] = []
+        subjects: list[tuple[str, str]] = []
+        events, audit = [], []
+        for prepared in batch:
+            refusal = _apply(connection, prepared.writes)
+            if refusal is not None:
+                outcomes.append(refusal)
+                continue
+            for row in prepared.events:
+                revision += 1
+                events.append((*row, revision))
+            for row in prepared.audit:
+                number += 1
+                audit.append((*row, number))
+            subjects += prepared.subjects
+            outcomes.append(revision)
+        if revision > first_revision:
+            connection.executemany(_INSERT_EVENT, events)
+            execute(_RECORD_COUNTER, (revision, "revision"))
+        if number > first_number:
+            connection.executemany(_INSERT_AUDIT, audit)
+            execute(_RECORD_COUNTER, (number, "audit"))
+        execute("COMMIT")
+        return outcomes, revision, subjects
+
+    def _let_go(self) -> None:
+        """Closing undoes what is not committed; after an error a fresh connection is sure to have no leftovers."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+def _apply(connection: sqlite3.Connection, writes: tuple[Write, ...]) -> FairleadError | None:
+    """Make the writes of one change, all or none of them; or say why not.
+
+    A single write needs no savepoint: SQLite undoes a failed statement by itself.
+    """
+    if len(writes) == 1:
+        return _apply_write(connection, writes[0])
+    if not writes:
+        return None
+    connection.execute("SAVEPOINT change")
+    for write in writes:
+        refusal = _apply_write(connection, write)
+        if refusal is not None:
+            connection.execute("ROLLBACK TO change")
+            connection.execute("RELEASE change")
+            return refusal
+    connection.execute("RELEASE change")
+    return None
+
+
+def _apply_write(connection: sqlite3.Connection, write: Write) -> FairleadError | None:
+    try:
+        changed = connection.execute(write.text, write.values).rowcount
+    except sqlite3.IntegrityError as error:
+        return taken(write, tuple(re.findall(r"\w+\.(\w+)", str(error))))
+    except (OverflowError, sqlite3.ProgrammingError, sqlite3.InterfaceError, sqlite3.DataError) as error:
+        return Refused(f"{write.collection} {write.id} cannot be stored: {error}.")
+    return None if changed or not write.version else lost_race(write)
