@@ -1,0 +1,301 @@
+"""Users, applications and their tokens: who may log in, what a token says, and the accounts of a first start.
+
+Called by `api/auth.py` for every request and by the bootstrap once. Secrets are stored as salted scrypt hashes only;
+nothing here logs. Tokens are signed with a key that belongs to one installation, so they are worth nothing elsewhere.
+"""
+
+import asyncio
+import base64
+import hashlib
+import hmac
+import json
+import os
+import secrets
+import uuid
+from pathlib import Path
+from typing import Any
+
+import jwt
+import msgspec
+
+from fairlead.control.context import Context
+from fairlead.model.clock import SECOND, Clock, Millis
+from fairlead.model.errors import Conflict, Invalid, Unauthenticated
+from fairlead.model.org import Caller, User
+from fairlead.store.base import Change, Comparison, Put, Query, Store, Where
+from fairlead.store.collections import USERS
+
+ADMINISTRATOR = "admin@fairlead.local"
+APPLICATION = "fairlead"
+ACCESS_SECONDS = 86_400
+REFRESH_SECONDS = 30 * 86_400
+#: How long a verified secret is remembered, so that a client that logs in per request does not pay for each.
+REMEMBER: Millis = 300 * SECOND
+REMEMBERED_AT_MOST = 4096
+
+#: Cost of hashing what a person chose, and what we drew ourselves with 256 bits (which no guessing finds).
+CHOSEN_COST = 2**14
+DRAWN_COST = 2**10
+
+
+class Grant(msgspec.Struct, frozen=True, kw_only=True):
+    """A request for tokens, in whichever of the two interfaces it came."""
+
+    grant_type: str
+    client_id: str = ""
+    client_secret: str = ""
+    username: str = ""
+    password: str = ""
+    refresh_token: str = ""
+
+
+class Tokens(msgspec.Struct, frozen=True, kw_only=True):
+    access_token: str
+    refresh_token: str
+    id_token: str
+    expires_in: int
+
+
+class Credentials(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The first accounts in clear, written once to a file that only its owner reads."""
+
+    username: str
+    password: str
+    client_id: str
+    client_secret: str
+    cluster_id: str
+
+
+class BadCredentials(Invalid):
+    """Name and secret do not belong together, or the refresh token is none of ours."""
+
+    code = "bad-credentials"
+
+
+class UnsupportedGrant(Invalid):
+    """A way to ask for tokens that this server does not offer."""
+
+    code = "unsupported-grant"
+
+
+class Signer:
+    """Signs and reads tokens of one installation."""
+
+    def __init__(self, key: bytes, installation: str, clock: Clock, access_seconds: int = ACCESS_SECONDS) -> None:
+        self._key = key
+        self._clock = clock
+        self._jws = jwt.PyJWS(algorithms=["HS256"])
+        self.issuer = f"fairlead/{installation}"
+        self.access_seconds = access_seconds
+
+    def sign(self, caller: Caller, use: str, seconds: int) -> str:
+        now = self._clock() // 1000
+        claims = {
+            "iss": self.issuer,
+            "sub": caller.name,
+            "uid": caller.id,
+            "typ": caller.type,
+            "use": use,
+            "groups": list(caller.groups),
+            "iat": now,
+            "exp": now + seconds,
+            "jti": secrets.token_hex(8),
+        }
+        return self._jws.encode(_plain(claims), self._key, algorithm="HS256", headers={"typ": "JWT"})
+
+    def read(self, token: str, use: str) -> tuple[Caller, Millis]:
+        """Who the token speaks for and until when; raises `Unauthenticated` for every token that is not valid here."""
+        try:
+            payload = self._jws.decode(token, self._key, algorithms=["HS256"])
+            claims = json.loads(payload)
+            expires = int(claims["exp"]) * 1000
+            valid = claims["iss"] == self.issuer and claims["use"] == use and expires > self._clock()
+            caller = Caller(claims["sub"], claims["uid"], claims["typ"], tuple(claims["groups"]))
+        except (jwt.PyJWTError, ValueError, KeyError, TypeError) as error:
+            raise Unauthenticated("The token was not made by this installation") from error
+        if not valid:
+            raise Unauthenticated("The token has expired or was made for something else; log in again")
+        return caller, expires
+
+
+def _plain(claims: dict[str, Any]) -> bytes:
+    """The claims as JSON whose base64url has neither `-` nor `_`.
+
+    NVIDIA's client reads the expiry with a decoder for plain base64, which drops those two characters and then fails.
+    ASCII text makes them only from `>`, `?`, `~` and DEL, so these are escaped.
+    """
+    text = json.dumps(claims, separators=(",", ":"))
+    for character in ">?~\x7f":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text.encode("ascii")
+
+
+def load_signer(folder: Path, installation: str, clock: Clock, access_seconds: int = ACCESS_SECONDS) -> Signer:
+    """The signer with this data folder's key; the key is drawn on the first call and never leaves the folder."""
+    keys = folder / "keys"
+    keys.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path = keys / "signing.key"
+    if not path.exists():
+        write_private(path, secrets.token_hex(32).encode("ascii"))
+    return Signer(path.read_bytes(), installation, clock, access_seconds)
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Write a file that only its owner reads, whole or not at all; an existing one is replaced."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(draft, path)
+
+
+def hash_secret(secret: str, cost: int = CHOSEN_COST) -> str:
+    salt = secrets.token_bytes(16)
+    digest = hashlib.scrypt(secret.encode(), salt=salt, n=cost, r=8, p=1)
+    return f"scrypt${cost}${base64.b64encode(salt).decode()}${base64.b64encode(digest).decode()}"
+
+
+def is_secret(secret: str, hashed: str) -> bool:
+    """Whether `secret` is what `hashed` was made of; takes some 10 ms of CPU for a chosen password."""
+    _, cost, salt, digest = hashed.split("$")
+    found = hashlib.scrypt(secret.encode(), salt=base64.b64decode(salt), n=int(cost), r=8, p=1)
+    return hmac.compare_digest(found, base64.b64decode(digest))
+
+
+class Accounts:
+    """Logs callers in and recognises them again. One per server; `make_application` is given it."""
+
+    def __init__(self, store: Store, signer: Signer, clock: Clock) -> None:
+        self._store = store
+        self._signer = signer
+        self._clock = clock
+        self._verified: dict[tuple[str, int, bytes], Millis] = {}
+        self._callers: dict[str, tuple[Caller, Millis]] = {}
+        #: A hash of nothing: an unknown name takes as long as a wrong password.
+        self._nobody = hash_secret(secrets.token_hex(8), DRAWN_COST)
+        self._hashing = asyncio.Semaphore(2)
+
+    def caller_of(self, token: str) -> Caller:
+        """Who an access token speaks for. Signature and claims are checked once per token, its expiry every time."""
+        known = self._callers.get(token)
+        if known is None:
+            known = self._signer.read(token, "access")
+            if len(self._callers) >= REMEMBERED_AT_MOST:
+                self._callers.clear()
+            self._callers[token] = known
+        caller, expires = known
+        if expires <= self._clock():
+            del self._callers[token]
+            raise Unauthenticated("The token has expired; log in again")
+        return caller
+
+    async def issue(self, grant: Grant) -> Tokens:
+        """Tokens for a grant; raises `BadCredentials`, `UnsupportedGrant`, or `Invalid` naming what is missing."""
+        if grant.grant_type in ("app_token", "client_credentials"):
+            user = await self._log_in("app", grant.client_id, grant.client_secret, ("clientId", "clientSecret"))
+        elif grant.grant_type == "password":
+            user = await self._log_in("user", grant.username, grant.password, ("username", "password"))
+        elif grant.grant_type == "refresh_token":
+            user = await self._refresh(grant.refresh_token)
+        else:
+            raise UnsupportedGrant(
+                f"The grant type {grant.grant_type!r} is not offered here; "
+                "use client_credentials, app_token, password or refresh_token"
+            )
+        caller = Caller(user.name, user.id, user.type, user.groups)
+        seconds = self._signer.access_seconds
+        return Tokens(
+            access_token=self._signer.sign(caller, "access", seconds),
+            refresh_token=self._signer.sign(caller, "refresh", max(seconds, REFRESH_SECONDS)),
+            id_token=self._signer.sign(caller, "id", seconds),
+            expires_in=seconds,
+        )
+
+    async def _refresh(self, token: str) -> User:
+        if not token:
+            raise Invalid("The grant refresh_token needs a refreshToken")
+        try:
+            caller, _ = self._signer.read(token, "refresh")
+        except Unauthenticated as error:
+            raise BadCredentials("The refresh token is not valid here, or has expired; log in again") from error
+        user: User | None = await self._store.get(USERS, caller.id)
+        if user is None or not user.enabled:
+            raise BadCredentials("The account of this refresh token is gone or disabled")
+        return user
+
+    async def _log_in(self, type: str, name: str, secret: str, members: tuple[str, str]) -> User:
+        missing = [member for member, value in zip(members, (name, secret), strict=True) if not value]
+        if missing:
+            raise Invalid(f"The request lacks {' and '.join(missing)}")
+        user = await load_user(self._store, type, name)
+        if not await self._matches(user, secret) or user is None or not user.enabled:
+            raise BadCredentials("No enabled account has this name and this secret; check both")
+        return user
+
+    async def _matches(self, user: User | None, secret: str) -> bool:
+        if user is None:
+            async with self._hashing:
+                await asyncio.to_thread(is_secret, secret, self._nobody)
+            return False
+        key = (user.id, user.version, hashlib.sha256(secret.encode()).digest())
+        now = self._clock()
+        if self._verified.get(key, 0) > now:
+            return True
+        async with self._hashing:
+            matches = await asyncio.to_thread(is_secret, secret, user.secret_hash)
+        if matches:
+            if len(self._verified) >= REMEMBERED_AT_MOST:
+                self._verified.clear()
+            self._verified[key] = now + REMEMBER
+        return matches
+
+
+async def load_user(store: Store, type: str, name: str) -> User | None:
+    if "\x00" in name:
+        return None
+    where = (Where("type", Comparison.EQUAL, type), Where("name", Comparison.EQUAL, name))
+    found: list[User] = await store.find(Query(collection=USERS, where=where, limit=1))
+    return found[0] if found else None
+
+
+async def ensure_accounts(context: Context, folder: Path, cluster_id: str) -> Credentials | None:
+    """Make the administrator and the application of a first start, and write them to `credentials.json`.
+
+    Called at every start; returns the credentials in clear when it made them, else None. Accounts that exist are left
+    alone. The file comes first, under the secrets that follow, so that a crash between the two leaves no account whose
+    secret nobody knows.
+    """
+    if await load_user(context.store, "user", ADMINISTRATOR) is not None:
+        return None
+    credentials = Credentials(
+        username=ADMINISTRATOR,
+        password=secrets.token_urlsafe(24),
+        client_id=APPLICATION,
+        client_secret=secrets.token_urlsafe(32),
+        cluster_id=cluster_id,
+    )
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    write_private(folder / "credentials.json", msgspec.json.format(msgspec.json.encode(credentials)) + b"\n")
+    now = context.clock()
+    accounts = (("user", ADMINISTRATOR, credentials.password), ("app", APPLICATION, credentials.client_secret))
+    users = tuple(
+        User(
+            id=str(uuid.uuid4()),
+            version=1,
+            type=type,
+            name=name,
+            secret_hash=hash_secret(secret, DRAWN_COST),
+            created_at=now,
+            created_by="bootstrap",
+        )
+        for type, name, secret in accounts
+    )
+    try:
+        await context.store.commit(Change(writes=tuple(Put(USERS, user) for user in users)))
+    except Conflict:
+        # Another server on the same database was faster; its accounts stand, and its data folder has the secrets.
+        (folder / "credentials.json").unlink(missing_ok=True)
+        return None
+    return credentials

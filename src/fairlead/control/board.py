@@ -1,0 +1,88 @@
+"""What the loop holds in memory: every workload with something to do, its pods that have not ended, and the next times.
+
+Only the loop writes it. Finished workloads are not on it, so its size follows the work at hand and not the history.
+"""
+
+import heapq
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+import msgspec
+
+from fairlead.control.draft import Entry
+from fairlead.kinds import KINDS
+from fairlead.model.clock import Millis
+from fairlead.model.workload import Pod, Workload
+from fairlead.scheduling.snapshot import Job
+
+
+class Board:
+    def __init__(self, open_workloads: dict[str, int]) -> None:
+        self.entries: dict[str, Entry] = {}
+        #: Which workload a pod belongs to, for pods that have not ended.
+        self.pods: dict[str, str] = {}
+        self._wakes: list[tuple[Millis, str]] = []
+        self._open = open_workloads
+        self._jobs: dict[str, tuple[Entry, list[Job]]] = {}
+
+    def put(self, workload: Workload, pods: Iterable[Pod]) -> Entry:
+        """Hold the newest record of a workload. What its spec means is worked out once per workload."""
+        known = self.entries.get(workload.id)
+        active = tuple(pod for pod in pods if not pod.has_ended)
+        if known is None:
+            entry = _entry(workload, active)
+            self._open[workload.project_id] = self._open.get(workload.project_id, 0) + 1
+        else:
+            entry = msgspec.structs.replace(known, workload=workload, pods=active)
+            for pod in known.pods:
+                self.pods.pop(pod.id, None)
+        for pod in active:
+            self.pods[pod.id] = workload.id
+        self.entries[workload.id] = entry
+        return entry
+
+    def drop_if_done(self, workload_id: str) -> None:
+        """Take a workload off the board once nothing is left to do."""
+        entry = self.entries[workload_id]
+        if entry.workload.is_active or entry.pods:
+            return
+        del self.entries[workload_id]
+        self._jobs.pop(workload_id, None)
+        self._open[entry.workload.project_id] -= 1
+
+    def wake(self, at: Millis, workload_id: str) -> None:
+        heapq.heappush(self._wakes, (at, workload_id))
+
+    def next_wake(self) -> Millis | None:
+        return self._wakes[0][0] if self._wakes else None
+
+    def due(self, now: Millis) -> set[str]:
+        """The workloads whose time has come."""
+        due: set[str] = set()
+        while self._wakes and self._wakes[0][0] <= now:
+            due.add(heapq.heappop(self._wakes)[1])
+        return due
+
+    def jobs(self, entry: Entry, render: Callable[[Entry], list[Job]]) -> list[Job]:
+        """The scheduler's view of a workload, made anew only when its entry is another one."""
+        known = self._jobs.get(entry.workload.id)
+        if known is not None and known[0] is entry:
+            return known[1]
+        jobs = render(entry)
+        self._jobs[entry.workload.id] = (entry, jobs)
+        return jobs
+
+    def count_pods(self) -> Counter[str]:
+        return Counter(pod.phase.value for entry in self.entries.values() for pod in entry.pods)
+
+
+def _entry(workload: Workload, pods: tuple[Pod, ...]) -> Entry:
+    kind = KINDS[workload.kind]
+    spec = msgspec.json.decode(workload.spec, type=kind.spec)
+    lifetime = kind.lifetime_after_end(spec)
+    return Entry(
+        workload=workload,
+        pods=pods,
+        podsets=kind.podsets(workload.name, spec),
+        lifetime_after_end=lifetime,
+    )

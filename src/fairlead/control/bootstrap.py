@@ -1,0 +1,69 @@
+"""What exists before anybody asked for it: a cluster, a department, a project and a node pool, each called default.
+
+Called by `app` at every start; what is there is left alone.
+"""
+
+import zlib
+from contextlib import suppress
+from typing import Any
+
+from fairlead.control.context import Context
+from fairlead.model.clock import Millis
+from fairlead.model.errors import Conflict
+from fairlead.model.event import Event
+from fairlead.model.org import DEFAULT_NODE_POOL, Cluster, Department, NodePool, PoolQuota, Project, Quota
+from fairlead.store.base import Change, Put
+from fairlead.store.collections import CLUSTERS, DEPARTMENTS, NODE_POOLS, PROJECTS
+
+DEFAULT_NAME = "default"
+_SYSTEM = "system"
+#: Nobody has set a quota yet: the first project may use the whole machine, its guaranteed part included.
+_UNBOUNDED = Quota(deserved=None)
+
+
+async def ensure_defaults(context: Context) -> None:
+    """Make what a first start lacks, and load the directory."""
+    await context.directory.load()
+    if context.directory.clusters:
+        return
+    # Another server on the same database may start at the same moment: its records are as good.
+    with suppress(Conflict):
+        await context.store.commit(_first_records(context.new_id(), context.clock()))
+    await context.directory.load()
+
+
+def _first_records(cluster_id: str, now: Millis) -> Change:
+    pool = NodePool(
+        id="1",
+        version=1,
+        name=DEFAULT_NODE_POOL,
+        cluster_id=cluster_id,
+        created_at=now,
+        updated_at=now,
+        created_by=_SYSTEM,
+    )
+    quota = PoolQuota(node_pool_id=pool.id, node_pool_name=pool.name, gpu=_UNBOUNDED, cpu=_UNBOUNDED, memory=_UNBOUNDED)
+    owner: dict[str, Any] = {
+        "id": "1",
+        "version": 1,
+        "name": DEFAULT_NAME,
+        "cluster_id": cluster_id,
+        "created_at": now,
+        "updated_at": now,
+        "created_by": _SYSTEM,
+        "updated_by": _SYSTEM,
+        "resources": (quota,),
+    }
+    department = Department(**owner)
+    project = Project(**owner, department_id=department.id, department_name=department.name)
+    # The tenant's number stands in every answer; one installation is one tenant, so it follows from the cluster.
+    tenant = zlib.crc32(cluster_id.encode()) & 0x7FFFFFFF
+    cluster = Cluster(id=cluster_id, version=1, name=DEFAULT_NAME, tenant_id=tenant, created_at=now)
+    records = ((CLUSTERS, cluster), (NODE_POOLS, pool), (DEPARTMENTS, department), (PROJECTS, project))
+    return Change(
+        writes=tuple(Put(collection, record) for collection, record in records),
+        events=tuple(
+            Event(at=now, subject=collection.name, subject_id=record.id, reason="Created", source="control")
+            for collection, record in records
+        ),
+    )

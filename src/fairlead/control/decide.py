@@ -1,0 +1,269 @@
+"""What follows for one workload from what was asked of it and what its pods did. Pure: data in, a draft out.
+
+`decide` folds the engine's reports into the pods, then asks the function of the desired phase. Placing new pods is
+the scheduler's part: `demand` says how many are wanted, `place` and `evict` write down what it decided.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import msgspec
+
+from fairlead.control.draft import Draft, Entry, podset_of
+from fairlead.control.restarts import fold_report
+from fairlead.engines.base import Forget, PodReport, PodState, Start, Stop
+from fairlead.kinds.kind import Outcome, SetState
+from fairlead.model.clock import Millis
+from fairlead.model.phase import TERMINAL, DesiredPhase, Phase, PodPhase
+from fairlead.model.podset import PodSet, PodSpec
+from fairlead.model.workload import Pod, Workload
+
+
+class Rules(msgspec.Struct, frozen=True, kw_only=True):
+    """What the decision needs to know beyond the workload itself."""
+
+    outcome: Callable[[Sequence[SetState]], Outcome | None]
+    pod_spec: Callable[[Workload, Pod, PodSet], PodSpec]
+    retry_delay: Millis
+    retry_delay_most: Millis
+
+
+def decide(entry: Entry, reports: Iterable[PodReport], now: Millis, rules: Rules) -> Draft:
+    """Everything that follows now for one workload."""
+    draft = Draft(entry, now)
+    for report in reports:
+        fold_report(draft, report, rules.retry_delay, rules.retry_delay_most)
+    _by_desire(draft, rules)
+    _forget_ended(draft)
+    _count(draft)
+    return draft
+
+
+def _by_desire(draft: Draft, rules: Rules) -> None:
+    workload = draft.workload
+    if workload.desired_phase is DesiredPhase.DELETED:
+        _decide_deleted(draft)
+    elif workload.phase in TERMINAL:
+        _stop_all(draft, "surplus")
+    elif workload.desired_phase is DesiredPhase.STOPPED or workload.phase is Phase.STOPPING:
+        _decide_stopped(draft, rules)
+    else:
+        _decide_running(draft, rules)
+
+
+def _decide_deleted(draft: Draft) -> None:
+    draft.move(Phase.DELETING, "Its pods are ending" if draft.active_pods() else "")
+    _stop_all(draft, "delete")
+    if not draft.active_pods() and not draft.workload.gone:
+        draft.set(gone=True, delete_at=None)
+        draft.tell("Deleted", "Nothing of it is left; its record stays readable for some days", source="control")
+
+
+def _decide_stopped(draft: Draft, rules: Rules) -> None:
+    if draft.workload.phase is Phase.STOPPED:
+        return
+    if _has_finished(draft, rules):
+        return
+    draft.move(Phase.STOPPING, "Its pods are ending" if draft.active_pods() else "")
+    _stop_all(draft, "suspend")
+    if draft.active_pods():
+        return
+    draft.move(Phase.STOPPED, "Suspended; resume starts it again from its beginning")
+    draft.set(retry_at=None, blocked_by=None, pending_messages=())
+    if draft.workload.desired_phase is DesiredPhase.RUNNING:
+        _decide_running(draft, rules)
+
+
+def _has_finished(draft: Draft, rules: Rules) -> bool:
+    """A pod that ends well within its grace counts, so a workload that is being stopped may still complete."""
+    outcome = rules.outcome(_set_states(draft))
+    if outcome is None or outcome.phase is not Phase.COMPLETED or draft.workload.phase not in _FINISHING:
+        return False
+    _finish(draft, outcome)
+    return True
+
+
+_FINISHING = frozenset({Phase.INITIALIZING, Phase.RUNNING, Phase.DEGRADED})
+
+
+def _decide_running(draft: Draft, rules: Rules) -> None:
+    if draft.workload.phase is Phase.STOPPED:
+        draft.move(Phase.RESUMING, "Its pods are being made again")
+        draft.set(run=draft.workload.run + 1, succeeded=0, failed=0, pods_made=0, retry_at=None)
+    if draft.workload.phase in (Phase.CREATING, Phase.RESUMING):
+        draft.move(Phase.PENDING, "Waits to be scheduled")
+    if draft.workload.phase is Phase.TERMINATING and not _finish_eviction(draft):
+        return
+    outcome = rules.outcome(_set_states(draft))
+    if outcome is None:
+        _wait(draft)
+    elif outcome.phase in TERMINAL:
+        _finish(draft, outcome)
+        return
+    else:
+        _follow(draft, outcome)
+    _restart_due(draft, rules)
+
+
+def _follow(draft: Draft, outcome: Outcome) -> None:
+    """Take the phase that the pods amount to, by way of Initializing where the table asks for it."""
+    phase = draft.workload.phase
+    if outcome.phase is Phase.INITIALIZING and phase in (Phase.RUNNING, Phase.DEGRADED):
+        # Once it ran, pods on their way up again are a lack, not a beginning.
+        draft.move(Phase.DEGRADED, outcome.message)
+        return
+    if phase is Phase.PENDING and outcome.phase is not Phase.INITIALIZING:
+        draft.move(Phase.INITIALIZING)
+    draft.move(outcome.phase, outcome.message)
+    if outcome.phase is Phase.RUNNING and draft.workload.started_at is None:
+        draft.set(started_at=draft.now)
+
+
+def _wait(draft: Draft) -> None:
+    """No pod runs or starts. One that never ran is Pending, one that did is Degraded until its next pod has a place."""
+    workload = draft.workload
+    if workload.phase in (Phase.INITIALIZING, Phase.RUNNING):
+        draft.move(Phase.DEGRADED, _retry_message(draft) or "No pod runs; the next one waits for a place")
+    if workload.retry_at is not None and workload.retry_at > draft.now:
+        draft.wake(workload.retry_at)
+
+
+def _retry_message(draft: Draft) -> str:
+    workload = draft.workload
+    if workload.retry_at is None or workload.retry_at <= draft.now:
+        return ""
+    wait = (workload.retry_at - draft.now) / 1000
+    limit = draft.entry.podsets[0].backoff_limit
+    return f"{_last_failure(draft)}; retry {workload.failed} of {limit} follows in {wait:.1f} s"
+
+
+def _finish(draft: Draft, outcome: Outcome) -> None:
+    if draft.workload.phase is Phase.PENDING:
+        draft.move(Phase.INITIALIZING)
+    draft.move(outcome.phase, outcome.message)
+    lifetime = draft.entry.lifetime_after_end
+    draft.set(
+        completed_at=draft.now,
+        retry_at=None,
+        blocked_by=None,
+        pending_messages=(),
+        delete_at=None if lifetime is None else draft.now + lifetime,
+    )
+    _stop_all(draft, "surplus")
+
+
+def _finish_eviction(draft: Draft) -> bool:
+    """Whether the evicted pods are all gone, and the workload therefore Pending again (or at its end)."""
+    if any(pod.stopping_for == "evict" for pod in draft.active_pods()):
+        return False
+    draft.set(preemptions=draft.workload.preemptions + 1)
+    if draft.entry.terminate_after_preemption:
+        _finish(draft, Outcome(Phase.FAILED, "It was preempted, and terminateAfterPreemption asks for its end then"))
+        return False
+    draft.move(Phase.PENDING, "Preempted; waits to be scheduled again")
+    return True
+
+
+def _restart_due(draft: Draft, rules: Rules) -> None:
+    """Containers that restart in place, when their delay is over."""
+    for pod in draft.active_pods():
+        if pod.restart_at is None:
+            continue
+        if pod.restart_at > draft.now:
+            draft.wake(pod.restart_at)
+            continue
+        restarted = draft.set_pod(pod, restart_at=None)
+        podset = podset_of(draft.entry.podsets, pod.role)
+        draft.orders.append(Start(rules.pod_spec(draft.workload, restarted, podset)))
+
+
+def _stop_all(draft: Draft, cause: str) -> None:
+    for pod in draft.active_pods():
+        stop_pod(draft, pod, cause)
+
+
+def stop_pod(draft: Draft, pod: Pod, cause: str) -> None:
+    """Tell a pod to end, once. A pod that waits for its restart has no process and ends here."""
+    if pod.phase is PodPhase.STOPPING:
+        return
+    if pod.restart_at is not None:
+        draft.set_pod(pod, phase=PodPhase.STOPPED, completed_at=draft.now, restart_at=None, stopping_for=cause)
+        return
+    draft.set_pod(pod, phase=PodPhase.STOPPING, stopping_for=cause)
+    grace = podset_of(draft.entry.podsets, pod.role).container.termination_grace_seconds
+    draft.orders.append(Stop(pod.id, pod.attempt, grace))
+    draft.tell("Stopping", f"Pod {pod.name} was told to end ({cause}); it has {grace} s", pod=pod)
+
+
+def _forget_ended(draft: Draft) -> None:
+    draft.orders.extend(Forget(pod.id) for pod in draft.pods.values() if pod.has_ended)
+
+
+def _count(draft: Draft) -> None:
+    active = draft.active_pods()
+    running = sum(pod.phase in (PodPhase.RUNNING, PodPhase.STOPPING) for pod in active)
+    gpu = round(sum(len(pod.gpu_devices) * pod.gpu_thousandths for pod in active) / 1000, 3)
+    if (running, gpu) != (draft.workload.running_pods, draft.workload.allocated_gpu):
+        draft.set(running_pods=running, allocated_gpu=gpu)
+
+
+def _set_states(draft: Draft) -> list[SetState]:
+    return [_set_state(draft, podset) for podset in draft.entry.podsets]
+
+
+def _set_state(draft: Draft, podset: PodSet) -> SetState:
+    pods = [pod for pod in draft.active_pods() if pod.role == podset.role and not pod.stopping_for]
+    running = [pod for pod in pods if pod.phase is PodPhase.RUNNING]
+    return SetState(
+        role=podset.role,
+        podset=podset,
+        starting=sum(pod.phase is PodPhase.STARTING and pod.restart_at is None for pod in pods),
+        running=len(running),
+        ready=sum(pod.ready_at is not None for pod in running),
+        succeeded=draft.workload.succeeded,
+        failed=draft.workload.failed,
+        last_failure=_last_failure(draft),
+    )
+
+
+def _last_failure(draft: Draft) -> str:
+    """The words of the pod that failed last: from this decision, or kept in the record from an earlier one."""
+    failures = [pod for pod in draft.pods.values() if pod.message and (pod.phase is PodPhase.FAILED or pod.restart_at)]
+    return failures[-1].message if failures else ""
+
+
+def demand(entry: Entry, now: Millis) -> Mapping[str, int]:
+    """How many further pods each pod set wants a place for now."""
+    workload = entry.workload
+    if workload.desired_phase is not DesiredPhase.RUNNING or workload.phase not in _PLACEABLE:
+        return {}
+    if workload.retry_at is not None and workload.retry_at > now:
+        return {}
+    return {podset.role: wanted for podset in entry.podsets if (wanted := _wanted(entry, podset)) > 0}
+
+
+_PLACEABLE = frozenset({Phase.PENDING, Phase.INITIALIZING, Phase.RUNNING, Phase.DEGRADED, Phase.UPDATING})
+
+
+def _wanted(entry: Entry, podset: PodSet) -> int:
+    active = sum(not pod.has_ended and pod.role == podset.role for pod in entry.pods)
+    open_places = podset.count - active
+    if podset.completions is None:
+        return open_places
+    return min(open_places, podset.completions - entry.workload.succeeded - active)
+
+
+def is_lost(pod: Pod, known: Iterable[str]) -> bool:
+    """After a start: whether the engine knows nothing of a pod that had surely been started."""
+    return pod.id not in known and pod.phase in (PodPhase.RUNNING, PodPhase.STOPPING)
+
+
+def report_lost(pod: Pod) -> PodReport:
+    """Stands for the report that an engine cannot give of a pod it has no trace of."""
+    return PodReport(
+        pod_id=pod.id,
+        workload_id=pod.workload_id,
+        attempt=pod.attempt,
+        state=PodState.LOST,
+        reason="SupervisorLost",
+        message="The engine has no trace of it",
+    )

@@ -1,0 +1,155 @@
+"""Filters and sorting of lists: the text `name=@lm,phase==Running` to conditions for the store or for plain records.
+
+`reading.py` declares the fields of each list and calls this. Pure.
+"""
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from fairlead.model.clock import from_iso
+from fairlead.model.errors import Invalid, Issue
+from fairlead.store.base import Comparison, Where
+
+OPERATORS = {
+    "==": Comparison.EQUAL,
+    "!=": Comparison.NOT_EQUAL,
+    "<=": Comparison.AT_MOST,
+    ">=": Comparison.AT_LEAST,
+    "=@": Comparison.CONTAINS,
+    "!@": Comparison.LACKS,
+    "=^": Comparison.STARTS,
+    "=$": Comparison.ENDS,
+}
+_ORDERED = ("==", "!=", "<=", ">=")
+_OPERATOR = r"(==|!=|<=|>=|=@|!@|=\^|=\$)"
+_ITEM = re.compile(rf"([A-Za-z0-9]+){_OPERATOR}(.+)", re.DOTALL)
+#: A comma separates filters only where a field and an operator follow, so that values may contain commas. Clients
+#: differ in whether they encode the separating commas, so encoding cannot tell.
+_SEPARATOR = re.compile(rf",(?=[A-Za-z0-9]+{_OPERATOR})")
+
+
+class Field(msgspec.Struct, frozen=True):
+    """Something that a list can be filtered and sorted by."""
+
+    #: `text`, `number` or `time`.
+    type: str = "text"
+    #: The store's column; empty for lists that are filtered in memory and for fields that are constant here.
+    column: str = ""
+    #: How to take it from a record in memory.
+    take: Callable[[Any], Any] | None = None
+    #: Its value in every record, for fields of the contract that nothing here sets.
+    constant: Any = None
+    #: For a column that holds other words than the interface: the interface's word → the column's.
+    words: Mapping[str, str] | None = None
+
+
+class Filter(msgspec.Struct, frozen=True):
+    field: Field
+    comparison: Comparison
+    value: Any
+
+
+def parse_filters(text: str, fields: Mapping[str, Field]) -> tuple[Filter, ...]:
+    """The filters in `text`; raises `Invalid` with every part that is none."""
+    if not text:
+        return ()
+    found: list[Filter] = []
+    issues: list[Issue] = []
+    # The operator is captured for the look-ahead alone; split returns it between the parts.
+    for part in _SEPARATOR.split(text)[::2]:
+        parsed = _parse(part, fields)
+        if isinstance(parsed, Filter):
+            found.append(parsed)
+        else:
+            issues.append(Issue("filterBy", parsed))
+    if issues:
+        raise Invalid("The list cannot be filtered that way", tuple(issues))
+    return tuple(found)
+
+
+def _parse(part: str, fields: Mapping[str, Field]) -> Filter | str:
+    match = _ITEM.fullmatch(part)
+    if match is None:
+        return f"{part[:100]!r} is no filter; write field, operator ({' '.join(OPERATORS)}) and value"
+    name, operator, text = match.groups()
+    field = fields.get(name)
+    if field is None:
+        return f"there is no field {name!r} to filter by; there are {', '.join(fields)}"
+    if field.type != "text" and operator not in _ORDERED:
+        return f"{name} is compared with {', '.join(_ORDERED)}, not with {operator}"
+    try:
+        value = _value(field, text)
+    except (ValueError, OverflowError):
+        kind = "an ISO-8601 date and time" if field.type == "time" else "a number"
+        return f"{name} is compared with {kind}, not with {text[:60]!r}"
+    return Filter(field, OPERATORS[operator], value)
+
+
+def _value(field: Field, text: str) -> Any:
+    if field.type == "time":
+        return from_iso(text)
+    if field.type == "number":
+        number = float(text)
+        if not math.isfinite(number):
+            raise ValueError(text)
+        return number
+    return text
+
+
+def as_conditions(filters: Iterable[Filter]) -> tuple[Where, ...] | None:
+    """What the store is asked; None when a filter on a constant field leaves nothing."""
+    conditions: list[Where] = []
+    for item in filters:
+        field = item.field
+        if not field.column:
+            if not is_match(item.comparison, field.constant, item.value):
+                return None
+        elif field.words is not None:
+            words = [own for word, own in field.words.items() if is_match(item.comparison, word, item.value)]
+            conditions.append(Where(field.column, Comparison.ONE_OF, words))
+        else:
+            conditions.append(Where(field.column, item.comparison, item.value))
+    return tuple(conditions)
+
+
+def is_match(comparison: Comparison, found: Any, wanted: Any) -> bool:
+    """As the stores compare: null is unlike every value; `=@` and its kin ignore letter case."""
+    if found is None:
+        return comparison in (Comparison.NOT_EQUAL, Comparison.LACKS)
+    if comparison in (Comparison.EQUAL, Comparison.NOT_EQUAL):
+        return (found == wanted) is (comparison is Comparison.EQUAL)
+    if comparison is Comparison.AT_MOST:
+        return bool(found <= wanted)
+    if comparison is Comparison.AT_LEAST:
+        return bool(found >= wanted)
+    text, part = str(found).lower(), str(wanted).lower()
+    if comparison is Comparison.STARTS:
+        return text.startswith(part)
+    if comparison is Comparison.ENDS:
+        return text.endswith(part)
+    return (part in text) is (comparison is Comparison.CONTAINS)
+
+
+def select(
+    records: Iterable[Any], filters: Sequence[Filter], sort: Field | None, descending: bool, id_of: Callable[[Any], str]
+) -> list[Any]:
+    """The records in memory that match, in order; ties end in the id, null sorts below every value."""
+    kept = [
+        record for record in records if all(is_match(f.comparison, _take(f.field, record), f.value) for f in filters)
+    ]
+    kept.sort(key=id_of)
+    if sort is not None:
+        kept.sort(key=lambda record: _sort_key(_take(sort, record)), reverse=descending)
+    return kept
+
+
+def _take(field: Field, record: Any) -> Any:
+    return field.constant if field.take is None else field.take(record)
+
+
+def _sort_key(value: Any) -> tuple[bool, Any]:
+    return (value is not None, 0 if value is None else value)

@@ -1,0 +1,114 @@
+"""What time alone brings: finished workloads that delete themselves, records that are purged, old events and logs.
+
+Runs beside the loop, woken by the next due time.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+import msgspec
+
+from fairlead.control.context import Context
+from fairlead.model.clock import Millis
+from fairlead.model.errors import Conflict, Unavailable
+from fairlead.model.event import Event
+from fairlead.model.phase import DesiredPhase
+from fairlead.model.workload import Workload
+from fairlead.store.base import Change, Comparison, Delete, Put, Query, Where
+from fairlead.store.collections import PODS, WORKLOADS
+
+log = logging.getLogger(__name__)
+
+_BATCH = 200
+#: Purging and compaction are due once an hour; finished workloads delete themselves to the moment.
+_SWEEP_SECONDS = 3600.0
+
+
+@dataclass
+class Housekeeper:
+    context: Context
+    #: Drops old events and audit lines; and the logs of pods, given the pods' ids.
+    compact: Callable[[Millis], Awaitable[None]]
+    drop_logs: Callable[[list[str]], Awaitable[None]]
+    _poke: asyncio.Event = field(default_factory=asyncio.Event)
+    _next_sweep: Millis = 0
+
+    def poke(self) -> None:
+        """A workload finished: its end may be the next thing that is due."""
+        self._poke.set()
+
+    async def run(self) -> None:
+        while True:
+            try:
+                await self._turn()
+            except Unavailable as error:
+                log.warning("housekeeping pauses: %s", error)
+                await asyncio.sleep(_SWEEP_SECONDS / 60)
+
+    async def _turn(self) -> None:
+        now = self.context.clock()
+        if now >= self._next_sweep:
+            self._next_sweep = now + int(_SWEEP_SECONDS * 1000)
+            await self.purge(now)
+            await self.compact(now)
+        next_due = await self.delete_due(now)
+        until = min(self._next_sweep, next_due) if next_due else self._next_sweep
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._poke.wait(), max(0.0, (until - self.context.clock()) / 1000))
+        self._poke.clear()
+
+    async def delete_due(self, now: Millis) -> Millis | None:
+        """Ask for the deletion of every finished workload whose time is over; returns when the next one is due."""
+        while True:
+            due: list[Workload] = await self.context.store.find(
+                Query(
+                    collection=WORKLOADS,
+                    where=(Where("delete_at", Comparison.IS_NULL, False),),
+                    order=(("delete_at", False),),
+                    limit=_BATCH,
+                )
+            )
+            for workload in due:
+                if workload.delete_at is not None and workload.delete_at > now:
+                    return workload.delete_at
+                await self._delete(workload, now)
+            if len(due) < _BATCH:
+                return None
+
+    async def _delete(self, workload: Workload, now: Millis) -> None:
+        deleted = msgspec.structs.replace(
+            workload,
+            version=workload.version + 1,
+            desired_phase=DesiredPhase.DELETED,
+            deleted_at=now,
+            delete_at=None,
+            updated_at=now,
+        )
+        event = Event(
+            at=now,
+            subject=WORKLOADS.name,
+            subject_id=workload.id,
+            project_id=workload.project_id,
+            reason="AutoDeletion",
+            message="Its time after completion is over",
+            source="control",
+        )
+        try:
+            await self.context.store.commit(Change(writes=(Put(WORKLOADS, deleted),), events=(event,)))
+        except Conflict:
+            log.info("workload %s changed while it was being deleted; it is looked at again", workload.id)
+
+    async def purge(self, now: Millis) -> None:
+        """Remove records of workloads that have been deleted for long, with their pods and logs."""
+        before = Where("deleted_at", Comparison.AT_MOST, now - self.context.settings.keep_deleted)
+        while gone := await self.context.store.find(Query(collection=WORKLOADS, where=(before,), limit=_BATCH)):
+            ids = tuple(workload.id for workload in gone)
+            pods = await self.context.store.find(
+                Query(collection=PODS, where=(Where("workload_id", Comparison.ONE_OF, ids),))
+            )
+            await self.drop_logs([pod.id for pod in pods])
+            writes = [Delete(PODS, pod.id) for pod in pods] + [Delete(WORKLOADS, id) for id in ids]
+            await self.context.store.commit(Change(writes=tuple(writes)))

@@ -1,0 +1,80 @@
+"""The right to run one machine's pods: held by one server at a time, kept in the store.
+
+A server that ends gives it back; one that dies leaves it to expire, or to the next server that can see that its
+process is gone. Called by `app`.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import msgspec
+
+from fairlead.control.context import Context
+from fairlead.model.clock import SECOND, Millis
+from fairlead.model.errors import Conflict, Refused, Unavailable
+from fairlead.model.lease import Lease
+from fairlead.store.base import Change, Delete, Put
+from fairlead.store.collections import LEASES
+
+log = logging.getLogger(__name__)
+
+DURATION: Millis = 30 * SECOND
+_RENEWALS = 3
+
+
+@dataclass
+class LeaseKeeper:
+    context: Context
+    #: The machine's name, and who holds it (a text by which `is_dead` can tell whether that process is gone).
+    name: str
+    holder: str
+    address: str
+    is_dead: Callable[[str], bool]
+    lease: Lease | None = None
+
+    async def take(self) -> None:
+        """Raises `Refused` while another server that may be alive holds it."""
+        now = self.context.clock()
+        known: Lease | None = await self.context.store.get(LEASES, self.name)
+        if known is not None and known.is_held_by_other(self.holder, now) and not self.is_dead(known.holder):
+            raise Refused(
+                f"Machine {self.name} is run by another server ({known.holder} at {known.address or 'no address'}). "
+                "Stop that one, or start this one under another machine name."
+            )
+        lease = Lease(
+            id=self.name,
+            version=known.version + 1 if known else 1,
+            holder=self.holder,
+            expires_at=now + DURATION,
+            address=self.address,
+        )
+        try:
+            await self.context.store.commit(Change(writes=(Put(LEASES, lease),)))
+        except Conflict:
+            raise Refused(f"Machine {self.name} was taken by another server at this moment") from None
+        self.lease = lease
+
+    async def keep(self, lost: Callable[[], None]) -> None:
+        """Renew for ever; calls `lost` when another server took it."""
+        while self.lease is not None:
+            await asyncio.sleep(DURATION / 1000 / _RENEWALS)
+            renewed = msgspec.structs.replace(
+                self.lease, version=self.lease.version + 1, expires_at=self.context.clock() + DURATION
+            )
+            try:
+                await self.context.store.commit(Change(writes=(Put(LEASES, renewed),)))
+            except Unavailable as error:
+                log.warning("the lease on %s could not be renewed: %s", self.name, error)
+                continue
+            except Conflict:
+                self.lease = None
+                lost()
+                return
+            self.lease = renewed
+
+    async def release(self) -> None:
+        if self.lease is not None:
+            await self.context.store.commit(Change(writes=(Delete(LEASES, self.name),)))
+            self.lease = None

@@ -1,0 +1,100 @@
+"""Write the scheduler's decisions into drafts: pods that got a place, pods that lost theirs, why others wait. Pure."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from fairlead.control.decide import Rules, stop_pod
+from fairlead.control.draft import Draft
+from fairlead.control.pods import pod_name
+from fairlead.engines.base import Start
+from fairlead.model.clock import SECOND, Millis
+from fairlead.model.org import DEFAULT_NODE_POOL
+from fairlead.model.phase import Phase, PodPhase
+from fairlead.model.podset import PodSet
+from fairlead.model.workload import PendingMessage, Pod
+from fairlead.scheduling import say
+from fairlead.scheduling.decisions import Bind, Eviction, Pending, PoolReason
+
+#: The two reasons for which the contract has a word of its own.
+_ENUM = frozenset({"OverLimit", "NonPreemptibleOverQuota"})
+#: A changed number in a reason is worth a write only so often; a changed reason always is.
+_REFRESH: Millis = 10 * SECOND
+
+
+def place(draft: Draft, podset: PodSet, bind: Bind, pod_id: str, rules: Rules) -> None:
+    """Make the pod that was given a place, and order its start."""
+    workload = draft.workload
+    pod = Pod(
+        id=pod_id,
+        version=1,
+        workload_id=workload.id,
+        project_id=workload.project_id,
+        name=pod_name(workload, podset, workload.pods_made),
+        role=podset.role,
+        index=workload.pods_made,
+        run=workload.run,
+        node=bind.node,
+        node_pool=bind.node_pool or DEFAULT_NODE_POOL,
+        gpu_devices=bind.devices,
+        gpu_groups=bind.gpu_groups,
+        gpu_thousandths=podset.request.gpu_portion if bind.devices else 0,
+        cpu_milli=podset.request.cpu_milli,
+        memory_bytes=podset.request.memory_bytes,
+        created_at=draft.now,
+    )
+    draft.set(pods_made=workload.pods_made + 1, blocked_by=None, pending_messages=(), retry_at=None)
+    draft.set_pod(pod)
+    draft.orders.append(Start(rules.pod_spec(draft.workload, pod, podset)))
+    draft.tell("Scheduled", f"Pod {pod.name} was given node {pod.node}{_devices(pod)}", pod=pod, source="scheduler")
+    if workload.phase is Phase.PENDING:
+        draft.move(Phase.INITIALIZING, f"Pod {pod.name} starts on node {pod.node}")
+
+
+def _devices(pod: Pod) -> str:
+    return f", GPU {', '.join(map(str, pod.gpu_devices))}" if pod.gpu_devices else ""
+
+
+def evict(draft: Draft, pod: Pod, eviction: Eviction) -> None:
+    """End a pod for another workload's sake; the workload goes back to the queue when it is gone."""
+    draft.tell("Evict", eviction.message, pod=pod, warning=True, source="scheduler")
+    stop_pod(draft, pod, "evict")
+    others = [p for p in draft.active_pods() if p.stopping_for != "evict" and p.phase is not PodPhase.STOPPING]
+    if not others and draft.workload.phase in (Phase.INITIALIZING, Phase.RUNNING, Phase.DEGRADED):
+        draft.move(Phase.TERMINATING, eviction.message)
+
+
+def explain(draft: Draft, pending: Pending) -> None:
+    """Say why it waits: in the record when the reason is another one, or its numbers are old."""
+    workload = draft.workload
+    known = workload.blocked_by or {}
+    message = say(pending.reason)
+    if known.get("code") == pending.reason.code and (
+        message == workload.phase_message or draft.now - workload.updated_at < _REFRESH
+    ):
+        return
+    draft.set(
+        blocked_by=msgspec.to_builtins(pending.reason, str_keys=True),
+        pending_messages=_pending_messages(pending.pools),
+        updated_at=draft.now,
+    )
+    if known.get("code") != pending.reason.code:
+        draft.tell("Unschedulable", message, warning=True, source="scheduler")
+    reason = pending.reason.code if pending.reason.code in _ENUM else None
+    if workload.phase is Phase.PENDING:
+        draft.move(Phase.PENDING, message, reason=reason)
+    elif workload.phase is Phase.DEGRADED:
+        draft.move(Phase.DEGRADED, message)
+
+
+def _pending_messages(pools: Sequence[PoolReason]) -> tuple[PendingMessage, ...]:
+    return tuple(
+        PendingMessage(
+            node_pool=pool.node_pool,
+            reason=pool.reason.code,
+            message=say(pool.reason),
+            org_type="DEPARTMENT" if (pool.reason.queue or "").startswith("department-") else "PROJECT",
+        )
+        for pool in pools
+        if pool.reason.code in _ENUM
+    )

@@ -1,0 +1,280 @@
+"""The loop: load what changed, observe the engine, decide, record, and only then act.
+
+It runs when something happened (a request, a pod's end, a time that has come) and never otherwise. A crash at any
+point is healed by the order of things: intentions are durable before they are carried out, every order is idempotent,
+and after a start the engine is observed before anything is decided.
+"""
+
+import asyncio
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+import msgspec
+
+from fairlead.control.board import Board
+from fairlead.control.context import Context
+from fairlead.control.decide import Rules, decide, is_lost, report_lost
+from fairlead.control.draft import Draft, Entry
+from fairlead.control.pods import render_pod
+from fairlead.control.schedule import Scheduler
+from fairlead.engines.base import Engine, Order, PodReport, Start, Stop
+from fairlead.kinds import KINDS
+from fairlead.model.clock import Millis
+from fairlead.model.errors import Conflict, Unavailable
+from fairlead.model.phase import PodPhase
+from fairlead.model.podset import PodSet, PodSpec
+from fairlead.model.workload import Pod, Workload
+from fairlead.store.base import Change, Comparison, Put, Query, Where
+from fairlead.store.collections import NODES, PODS, WORKLOADS
+
+log = logging.getLogger(__name__)
+
+_BATCH = 500
+#: How long to wait before the loop tries again when the store or the engine could not be reached.
+_RETRY_SECONDS = 1.0
+
+
+@dataclass
+class Figures:
+    """What the loop tells about itself to `/metrics`."""
+
+    cycles: int = 0
+    scheduling_cycles: int = 0
+    scheduling_milliseconds: float = 0.0
+    last_cycle_milliseconds: float = 0.0
+    conflicts: int = 0
+
+
+@dataclass
+class Reconciler:
+    context: Context
+    engine: Engine
+    #: A clock for measuring spans, in seconds.
+    measure: Callable[[], float]
+    figures: Figures = field(default_factory=Figures)
+
+    def __post_init__(self) -> None:
+        self.board = Board(self.context.open_workloads)
+        self.scheduler = Scheduler(self.context, self.board)
+        self._dirty: set[str] = set()
+        self._recording: set[str] = set()
+        self._directory_changed: list[tuple[str, str]] = []
+        self._wakeup = asyncio.Event()
+        self._stopped = False
+        self._outcomes = {key: kind.outcome for key, kind in KINDS.items()}
+
+    async def run(self, ready: asyncio.Event) -> None:
+        """Until `stop`. Sets `ready` when everything from before has been found again."""
+        unsubscribe = self.context.store.subscribe(self._hear)
+        try:
+            await self.engine.start(self._wakeup.set)
+            await self._recover()
+            ready.set()
+            while not self._stopped:
+                await self._wait()
+                await self._cycle_safely()
+        finally:
+            unsubscribe()
+
+    def stop(self) -> None:
+        self._stopped = True
+        self._wakeup.set()
+
+    def _hear(self, revision: int, subjects: Sequence[tuple[str, str]]) -> None:
+        """Told by the store after every commit. Our own records are newer on the board than in the message."""
+        for collection, id in subjects:
+            if collection == WORKLOADS.name:
+                if id not in self._recording:
+                    self._dirty.add(id)
+            else:
+                self._directory_changed.append((collection, id))
+        if self._dirty or self._directory_changed:
+            self._wakeup.set()
+
+    async def _wait(self) -> None:
+        """Until something happens or the next time comes."""
+        next_time = min((t for t in (self.board.next_wake(), self.scheduler.next_change_at) if t), default=None)
+        timeout = None if next_time is None else max(0.0, (next_time - self.context.clock()) / 1000)
+        if self._dirty or self._directory_changed:
+            timeout = 0.0
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._wakeup.wait(), timeout)
+        self._wakeup.clear()
+
+    async def _cycle_safely(self) -> None:
+        began = self.measure()
+        try:
+            await self.cycle()
+        except Unavailable as error:
+            log.warning("the loop pauses: %s", error)
+            await asyncio.sleep(_RETRY_SECONDS)
+            self._dirty.update(self.board.entries)
+            self._wakeup.set()
+        except Exception:
+            # One broken cycle must not end the loop: what it held is read anew and tried again.
+            log.exception("a cycle of the loop failed; it is tried again")
+            await asyncio.sleep(_RETRY_SECONDS)
+            self._dirty.update(self.board.entries)
+            self._wakeup.set()
+        self.figures.cycles += 1
+        self.figures.last_cycle_milliseconds = (self.measure() - began) * 1000
+
+    async def cycle(self) -> None:
+        """One turn: load → observe → decide → record → apply."""
+        now = self.context.clock()
+        if self._directory_changed:
+            changed, self._directory_changed = self._directory_changed, []
+            await self.context.directory.refresh(changed)
+            self.scheduler.needed = True
+        dirty, self._dirty = self._dirty, set()
+        touched = await self._load(dirty)
+        reports = self._by_workload(await self.engine.observe())
+        touched |= set(reports) | (self.board.due(now) & self.board.entries.keys())
+        drafts = {id: self._decide(id, reports.get(id, ()), now) for id in touched}
+        self._schedule(drafts, now)
+        await self._record(drafts)
+
+    async def _load(self, ids: Iterable[str]) -> set[str]:
+        """Read the workloads that others changed; those with nothing to do are not held."""
+        wanted = list(ids)
+        touched: set[str] = set()
+        for start in range(0, len(wanted), _BATCH):
+            batch = tuple(wanted[start : start + _BATCH])
+            where = (Where("id", Comparison.ONE_OF, batch),)
+            for workload in await self.context.store.find(Query(collection=WORKLOADS, where=where)):
+                entry = self.board.entries.get(workload.id)
+                if entry is None and not workload.is_active:
+                    continue
+                if entry is None or entry.workload.version < workload.version:
+                    self.board.put(workload, entry.pods if entry else ())
+                touched.add(workload.id)
+        return touched
+
+    def _by_workload(self, reports: Iterable[PodReport]) -> dict[str, list[PodReport]]:
+        grouped: dict[str, list[PodReport]] = defaultdict(list)
+        for report in reports:
+            workload_id = self.board.pods.get(report.pod_id)
+            if workload_id is not None:
+                grouped[workload_id].append(report)
+        return grouped
+
+    def rules(self, kind: str) -> Rules:
+        return Rules(
+            outcome=self._outcomes[kind],
+            pod_spec=self._pod_spec,
+            retry_delay=self.context.settings.retry_delay,
+            retry_delay_most=self.context.settings.retry_delay_most,
+        )
+
+    def _pod_spec(self, workload: Workload, pod: Pod, podset: PodSet) -> PodSpec:
+        return render_pod(workload, pod, podset, self.context.directory.projects.get(workload.project_id))
+
+    def _decide(self, id: str, reports: Iterable[PodReport], now: Millis) -> Draft:
+        entry = self.board.entries[id]
+        return decide(entry, reports, now, self.rules(entry.workload.kind))
+
+    def _schedule(self, drafts: dict[str, Draft], now: Millis) -> None:
+        """Ask the scheduler if anything that it looks at may have changed; its decisions go into the drafts."""
+        if not self.scheduler.is_needed(drafts.values(), now):
+            return
+        began = self.measure()
+        self.scheduler.decide(drafts, now, self.rules)
+        self.figures.scheduling_cycles += 1
+        self.figures.scheduling_milliseconds += (self.measure() - began) * 1000
+
+    async def _record(self, drafts: dict[str, Draft]) -> None:
+        changed = [draft for draft in drafts.values() if draft.is_changed]
+        recorded = await asyncio.gather(*(self._record_one(draft) for draft in changed))
+        orders: list[Order] = [order for draft in recorded if draft is not None for order in draft.orders]
+        for draft in drafts.values():
+            if draft.wake_at is not None:
+                self.board.wake(draft.wake_at, draft.entry.workload.id)
+            if not draft.is_changed:
+                orders.extend(draft.orders)
+                self.board.drop_if_done(draft.entry.workload.id)
+        if orders:
+            await self.engine.apply(orders)
+
+    async def _record_one(self, draft: Draft) -> Draft | None:
+        """Make a draft durable. A lost race drops it: the workload is read again and decided anew."""
+        workload = msgspec.structs.replace(
+            draft.workload, version=draft.entry.workload.version + 1, updated_at=draft.now
+        )
+        pods = draft.changed_pods()
+        writes = (Put(WORKLOADS, workload), *(Put(PODS, pod) for pod in pods))
+        self._recording.add(workload.id)
+        try:
+            await self.context.store.commit(Change(writes=writes, events=tuple(draft.events)))
+        except Conflict:
+            self.figures.conflicts += 1
+            self._dirty.add(workload.id)
+            self._wakeup.set()
+            return None
+        finally:
+            self._recording.discard(workload.id)
+        versions = {pod.id: pod for pod in pods}
+        self.board.put(workload, [versions.get(pod.id, pod) for pod in draft.pods.values()])
+        self.board.drop_if_done(workload.id)
+        return draft
+
+    async def _recover(self) -> None:
+        """Find everything again after a start: the records, then what the engine still runs of them."""
+        await self._record_nodes()
+        active = Query(collection=WORKLOADS, where=(Where("is_active", Comparison.EQUAL, 1),))
+        workloads = {workload.id: workload for workload in await self.context.store.find(active)}
+        unended = Where("phase", Comparison.ONE_OF, (PodPhase.STARTING, PodPhase.RUNNING, PodPhase.STOPPING))
+        pods: dict[str, list[Pod]] = defaultdict(list)
+        for pod in await self.context.store.find(Query(collection=PODS, where=(unended,))):
+            pods[pod.workload_id].append(pod)
+        for id in pods.keys() - workloads.keys():
+            workload = await self.context.store.get(WORKLOADS, id)
+            if workload is not None:
+                workloads[id] = workload
+        for id, workload in workloads.items():
+            self.board.put(workload, pods.get(id, ()))
+        await self._catch_up()
+
+    async def _catch_up(self) -> None:
+        """Set going again what was intended, and take what the engine has no trace of as lost."""
+        now = self.context.clock()
+        reports = self._by_workload(await self.engine.observe())
+        orders: list[Order] = []
+        drafts: dict[str, Draft] = {}
+        for id, entry in self.board.entries.items():
+            known = {report.pod_id for report in reports.get(id, ())}
+            lost = [report_lost(pod) for pod in entry.pods if is_lost(pod, known)]
+            drafts[id] = self._decide(id, [*reports.get(id, ()), *lost], now)
+            orders += self._unfinished(entry, known)
+        self.scheduler.needed = True
+        self._schedule(drafts, now)
+        await self._record(drafts)
+        if orders:
+            await self.engine.apply(orders)
+
+    def _unfinished(self, entry: Entry, known: set[str]) -> list[Order]:
+        """Orders that were durable but perhaps never given: a start without a trace, and every stop."""
+        orders: list[Order] = []
+        for pod in entry.pods:
+            podset = next(podset for podset in entry.podsets if podset.role == pod.role)
+            if pod.phase is PodPhase.STARTING and pod.restart_at is None and pod.id not in known:
+                orders.append(Start(self._pod_spec(entry.workload, pod, podset)))
+            elif pod.phase is PodPhase.STOPPING:
+                orders.append(Stop(pod.id, pod.attempt, podset.container.termination_grace_seconds))
+        return orders
+
+    async def _record_nodes(self) -> None:
+        """Write down the nodes that the engine has now, so that they are read from the store like everything else."""
+        known = self.context.directory.nodes
+        found = {node.id: node for node in await self.engine.capacity()}
+        writes = []
+        for node in found.values():
+            before = known.get(node.id)
+            if before is None or msgspec.structs.replace(before, version=node.version) != node:
+                version = before.version + 1 if before else 1
+                writes.append(Put(NODES, msgspec.structs.replace(node, version=version)))
+        if writes:
+            await self.context.store.commit(Change(writes=tuple(writes)))
+        await self.context.directory.load()

@@ -1,0 +1,134 @@
+"""How a pod's end is read: success, failure, our own doing, or nobody's; and whether its container starts again.
+
+Called by `decide.py` for every report of an engine. Pure.
+"""
+
+from fairlead.control.draft import Draft, podset_of
+from fairlead.engines.base import PodReport, PodState
+from fairlead.model.clock import Millis
+from fairlead.model.phase import PodPhase
+from fairlead.model.podset import RestartPolicy
+from fairlead.model.workload import Pod
+
+#: A reason with which an engine says that the process could not be started at all: trying again would not help.
+START_ERROR = "StartError"
+
+
+def retry_delay(failures: int, first: Millis, most: Millis) -> Millis:
+    """The growing delay before the retry that follows so many failures."""
+    return min(most, first << min(max(failures - 1, 0), 40))
+
+
+def fold_report(draft: Draft, report: PodReport, first: Millis, most: Millis) -> None:
+    """Write one report into its pod. Reports of earlier attempts, and of pods that ended, change nothing."""
+    pod = draft.pods.get(report.pod_id)
+    if pod is None or pod.has_ended or report.attempt != pod.attempt or pod.restart_at is not None:
+        return
+    if report.state is PodState.RUNNING:
+        _fold_running(draft, pod, report)
+    elif report.state is PodState.LOST:
+        _fold_lost(draft, pod, report)
+    elif report.state is PodState.EXITED:
+        _fold_exit(draft, pod, report, first, most)
+
+
+def _fold_running(draft: Draft, pod: Pod, report: PodReport) -> None:
+    ready_at = (pod.ready_at or draft.now) if report.ready else None
+    if pod.phase is PodPhase.STARTING:
+        draft.tell("Started", f"Pod {pod.name} runs on node {pod.node}", pod=pod)
+        draft.set_pod(pod, phase=PodPhase.RUNNING, started_at=report.started_at or draft.now, ready_at=ready_at)
+    elif ready_at != pod.ready_at:
+        draft.set_pod(pod, ready_at=ready_at)
+
+
+def _fold_lost(draft: Draft, pod: Pod, report: PodReport) -> None:
+    """Nobody knows how it ended: not a failure of the workload, so a new attempt that does not count."""
+    draft.tell(report.reason or "SupervisorLost", f"Pod {pod.name} was lost: {report.message}", pod=pod, warning=True)
+    if pod.phase is PodPhase.STOPPING:
+        _end(draft, pod, report, PodPhase.STOPPED)
+        return
+    draft.set(restarts=draft.workload.restarts + 1)
+    _restart_in_place(draft, pod, report, draft.now)
+
+
+def _fold_exit(draft: Draft, pod: Pod, report: PodReport, first: Millis, most: Millis) -> None:
+    succeeded = report.exit_code == 0
+    if pod.phase is PodPhase.STOPPING:
+        _fold_told_to_end(draft, pod, report)
+        return
+    podset = podset_of(draft.entry.podsets, pod.role)
+    if succeeded and podset.restart is not RestartPolicy.ALWAYS:
+        draft.set(succeeded=draft.workload.succeeded + 1)
+        _end(draft, pod, report, PodPhase.SUCCEEDED)
+        return
+    draft.tell(report.reason or "Failed", f"Pod {pod.name}: {_words(report)}", pod=pod, warning=not succeeded)
+    if report.reason == START_ERROR:
+        # What the operating system refuses once it refuses again: all retries are used up at once.
+        draft.set(failed=podset.backoff_limit + 1)
+        _end(draft, pod, report, PodPhase.FAILED)
+    elif podset.restart is RestartPolicy.NEVER:
+        failed = draft.workload.failed + 1
+        wait = retry_delay(failed, first, most)
+        draft.set(failed=failed, restarts=draft.workload.restarts + 1, retry_at=draft.now + wait)
+        _end(draft, pod, report, PodPhase.FAILED)
+    else:
+        _restart_counted(draft, pod, report, first, most)
+
+
+def _restart_counted(draft: Draft, pod: Pod, report: PodReport, first: Millis, most: Millis) -> None:
+    """Restart in place with a growing delay; with OnFailure each failure counts against the backoff limit."""
+    podset = podset_of(draft.entry.podsets, pod.role)
+    if podset.restart is RestartPolicy.ON_FAILURE:
+        failed = draft.workload.failed + 1
+        draft.set(failed=failed)
+        if failed > podset.backoff_limit:
+            _end(draft, pod, report, PodPhase.FAILED)
+            return
+    draft.set(restarts=draft.workload.restarts + 1)
+    _restart_in_place(draft, pod, report, draft.now + retry_delay(pod.restarts + 1, first, most))
+
+
+def _fold_told_to_end(draft: Draft, pod: Pod, report: PodReport) -> None:
+    """A pod that exits 0 within its grace succeeded; any other end that we caused is no failure."""
+    if report.exit_code == 0 and pod.stopping_for in ("suspend", "evict"):
+        draft.set(succeeded=draft.workload.succeeded + 1)
+        _end(draft, pod, report, PodPhase.SUCCEEDED)
+    else:
+        _end(draft, pod, report, PodPhase.STOPPED)
+
+
+def _restart_in_place(draft: Draft, pod: Pod, report: PodReport, at: Millis) -> None:
+    draft.set_pod(
+        pod,
+        phase=PodPhase.STARTING,
+        attempt=pod.attempt + 1,
+        restarts=pod.restarts + 1,
+        restart_at=at,
+        started_at=None,
+        ready_at=None,
+        exit_code=report.exit_code,
+        signal=report.signal,
+        reason=report.reason,
+        message=_words(report),
+    )
+
+
+def _end(draft: Draft, pod: Pod, report: PodReport, phase: PodPhase) -> None:
+    draft.set_pod(
+        pod,
+        phase=phase,
+        started_at=pod.started_at or report.started_at,
+        completed_at=report.ended_at or draft.now,
+        exit_code=report.exit_code,
+        signal=report.signal,
+        reason=report.reason or ("Completed" if phase is PodPhase.SUCCEEDED else "Error"),
+        message=_words(report),
+    )
+
+
+def _words(report: PodReport) -> str:
+    if report.message:
+        return report.message
+    if report.signal:
+        return f"ended by signal {report.signal}"
+    return f"exit code {report.exit_code}"

@@ -1,0 +1,124 @@
+"""Between the loop and `scheduling`: when to ask it, what to show it, and writing what it decided into drafts.
+
+Whether asking is needed is a shortcut over asking in every turn; it may only say no where the answer cannot differ.
+"""
+
+from collections.abc import Callable, Iterable
+
+from fairlead.control.board import Board
+from fairlead.control.context import Context
+from fairlead.control.decide import Rules, demand
+from fairlead.control.draft import Draft, Entry
+from fairlead.control.placing import evict, explain, place
+from fairlead.control.snapshot import render_jobs, render_node, render_queues
+from fairlead.model.clock import Millis
+from fairlead.model.org import NodePool
+from fairlead.scheduling import decide
+from fairlead.scheduling.decisions import Decisions
+from fairlead.scheduling.snapshot import Job, Placement, PoolSettings, Settings, Snapshot, Strategy
+
+
+class Scheduler:
+    def __init__(self, context: Context, board: Board) -> None:
+        self._context = context
+        self._board = board
+        #: Set when something outside the workloads changed: nodes, quotas, pools.
+        self.needed = True
+        self.next_change_at: Millis | None = None
+
+    def is_needed(self, drafts: Iterable[Draft], now: Millis) -> bool:
+        """Whether anything that scheduling looks at changed: a pod wants a place, or one has left its own."""
+        if self.needed or (self.next_change_at is not None and self.next_change_at <= now):
+            return True
+        return any(_matters(draft, now) for draft in drafts)
+
+    def snapshot(self, entries: Iterable[Entry], now: Millis) -> Snapshot:
+        directory = self._context.directory
+        pools = list(directory.node_pools.values())
+        owners = [*directory.departments.values(), *directory.projects.values()]
+        jobs: list[Job] = []
+        for entry in entries:
+            jobs += self._board.jobs(entry, lambda entry: self._render(entry, now))
+        return Snapshot(
+            now=now / 1000,
+            nodes=tuple(render_node(node, pools) for node in directory.nodes.values()),
+            queues=tuple(render_queues(owners, pools)),
+            jobs=tuple(jobs),
+            settings=_settings(pools),
+        )
+
+    def _render(self, entry: Entry, now: Millis) -> list[Job]:
+        project = self._context.directory.projects.get(entry.workload.project_id)
+        return render_jobs(entry, project.namespace if project else "", now)
+
+    def decide(self, drafts: dict[str, Draft], now: Millis, rules: Callable[[str], Rules]) -> Decisions:
+        """Decide on the whole cluster as it will be when the drafts are recorded."""
+        entries = {id: entry for id, entry in self._board.entries.items() if id not in drafts}
+        entries |= {id: _entry_of(draft) for id, draft in drafts.items()}
+        decisions = decide(self.snapshot(entries.values(), now))
+        self.needed = False
+        self.next_change_at = None if decisions.next_change_at is None else int(decisions.next_change_at * 1000) + 1
+        self._write(decisions, drafts, now, rules)
+        return decisions
+
+    def _write(
+        self, decisions: Decisions, drafts: dict[str, Draft], now: Millis, rules: Callable[[str], Rules]
+    ) -> None:
+        def draft_of(workload_id: str) -> Draft:
+            if workload_id not in drafts:
+                drafts[workload_id] = Draft(self._board.entries[workload_id], now)
+            return drafts[workload_id]
+
+        for bind in decisions.binds:
+            workload_id, role, _ = bind.task.split("/")
+            draft = draft_of(workload_id)
+            podset = next(podset for podset in draft.entry.podsets if podset.role == role)
+            place(draft, podset, bind, self._context.new_id(), rules(draft.workload.kind))
+        for eviction in decisions.evictions:
+            if eviction.never_started:
+                continue
+            draft = draft_of(self._board.pods[eviction.task])
+            evict(draft, draft.pods[eviction.task], eviction)
+        told: set[str] = set()
+        for pending in decisions.pending:
+            workload_id = pending.tasks[0].split("/")[0]
+            if workload_id not in told and "/" in pending.tasks[0]:
+                told.add(workload_id)
+                explain(draft_of(workload_id), pending)
+
+
+def _settings(pools: Iterable[NodePool]) -> Settings:
+    """The scheduler's settings with what each node pool does differently."""
+    return Settings(
+        staleness_grace=60,
+        pools=tuple(
+            PoolSettings(
+                name=pool.name,
+                placement=Placement(gpu=_strategy(pool.placement_gpu), cpu=_strategy(pool.placement_cpu)),
+                preempt_min_runtime=pool.min_guaranteed_runtime_seconds,
+                reclaim_min_runtime=pool.min_guaranteed_runtime_seconds,
+            )
+            for pool in pools
+        ),
+    )
+
+
+def _strategy(name: str) -> Strategy:
+    return "spread" if name == "spread" else "defragment" if name == "defragment" else "binpack"
+
+
+def _matters(draft: Draft, now: Millis) -> bool:
+    before, after = draft.entry.pods, draft.pods
+    if len(before) != sum(not pod.has_ended for pod in after.values()):
+        return True
+    return bool(demand(_entry_of(draft), now))
+
+
+def _entry_of(draft: Draft) -> Entry:
+    return Entry(
+        workload=draft.workload,
+        podsets=draft.entry.podsets,
+        pods=tuple(draft.active_pods()),
+        lifetime_after_end=draft.entry.lifetime_after_end,
+        terminate_after_preemption=draft.entry.terminate_after_preemption,
+    )

@@ -1,0 +1,198 @@
+"""The cluster as `scheduling` wants to see it, made from the records that the loop holds. Pure.
+
+Each pod of a set whose gang is 1 is a job of its own, as Run:ai groups the pods of a training; otherwise the whole
+workload is one job.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from fairlead.control.decide import demand
+from fairlead.control.draft import Entry
+from fairlead.model.clock import Millis
+from fairlead.model.org import DEFAULT_NODE_POOL, Department, Node, NodePool, PoolQuota, Project, Quota
+from fairlead.model.phase import PodPhase
+from fairlead.model.podset import PodSet
+from fairlead.model.workload import Pod, Workload
+from fairlead.scheduling import snapshot as facts
+
+_STATUS: dict[PodPhase, facts.TaskStatus] = {
+    PodPhase.STARTING: "Bound",
+    PodPhase.RUNNING: "Running",
+    PodPhase.STOPPING: "Releasing",
+}
+_MIG = "nvidia.com/mig-"
+#: Ranks by name; only the default one is documented, the others stand around it.
+RANKS = {"VeryLow": 50, "Low": 75, "MediumLow": 100, "Medium": 125, "MediumHigh": 150, "High": 175, "VeryHigh": 200}
+
+
+def pool_of(node: Node, pools: Iterable[NodePool]) -> str:
+    """The pool whose label the node carries; the default pool catches the rest."""
+    for pool in pools:
+        if pool.label_key and node.labels.get(pool.label_key) == pool.label_value:
+            return pool.name
+    return DEFAULT_NODE_POOL
+
+
+def render_node(node: Node, pools: Iterable[NodePool]) -> facts.Node:
+    memory = min((device.memory_mib for device in node.gpus), default=0)
+    return facts.Node(
+        name=node.name,
+        cpu_milli=node.cpu_milli,
+        memory_bytes=node.memory_bytes,
+        pods=node.pods,
+        gpu=len(node.gpus),
+        gpu_memory_mib=memory,
+        mig={name.removeprefix(_MIG): count for name, count in node.extended.items() if name.startswith(_MIG)},
+        mig_strategy="mixed" if any(name.startswith(_MIG) for name in node.extended) else "none",
+        extended={name: count for name, count in node.extended.items() if not name.startswith(_MIG)},
+        labels={"kubernetes.io/hostname": node.name} | node.labels,
+        taints=tuple(facts.Taint(key=t.key, value=t.value, effect=_effect(t.effect)) for t in node.taints),
+        ready=node.ready,
+        node_pool=pool_of(node, pools),
+    )
+
+
+def _effect(effect: str) -> Any:
+    return effect
+
+
+def _share(quota: Quota) -> facts.Share:
+    return facts.Share(
+        quota=-1 if quota.deserved is None else quota.deserved,
+        limit=-1 if quota.limit is None else quota.limit,
+        over_quota_weight=quota.over_quota_weight,
+    )
+
+
+def queue_name(owner: Department) -> str:
+    """Projects and departments number their ids apart, so the queue's name says which it is."""
+    return f"project-{owner.id}" if isinstance(owner, Project) else f"department-{owner.id}"
+
+
+def render_queues(owners: Iterable[Department], pools: Iterable[NodePool]) -> list[facts.Queue]:
+    """One queue per owner and pool; a pool that an owner says nothing of has no quota there, but borrows."""
+    names = [pool.name for pool in pools]
+    return [_queue(owner, name) for owner in owners for name in names]
+
+
+def _queue(owner: Department, pool: str) -> facts.Queue:
+    granted = next((r for r in owner.resources if r.node_pool_name == pool), None)
+    quota = granted or PoolQuota(node_pool_id="", node_pool_name=pool)
+    return facts.Queue(
+        name=queue_name(owner),
+        node_pool=pool,
+        display_name=owner.name,
+        parent=f"department-{owner.department_id}" if isinstance(owner, Project) else None,
+        priority=RANKS.get(quota.priority, RANKS["MediumLow"]),
+        created=owner.created_at / 1000,
+        resources=facts.QueueShares(gpu=_share(quota.gpu), cpu=_share(quota.cpu), memory=_share(quota.memory)),
+    )
+
+
+def render_jobs(entry: Entry, namespace: str, now: Millis) -> list[facts.Job]:
+    """The jobs that a workload's pods make up: those that hold a place, and those that want one."""
+    wanted = demand(entry, now)
+    jobs: list[facts.Job] = []
+    for podset in entry.podsets:
+        tasks = [_placed(pod, podset, entry.workload) for pod in entry.pods if _is_placed(pod, podset)]
+        tasks += [_waiting(entry.workload, podset, slot) for slot in range(wanted.get(podset.role, 0))]
+        if podset.gang > 1:
+            jobs += [_job(entry, podset, entry.workload.id, tuple(tasks), namespace)] if tasks else []
+        else:
+            jobs += [_job(entry, podset, task.id, (task,), namespace) for task in tasks]
+    return jobs
+
+
+def _is_placed(pod: Pod, podset: PodSet) -> bool:
+    return pod.role == podset.role and not pod.has_ended
+
+
+def _job(entry: Entry, podset: PodSet, id: str, tasks: tuple[facts.Task, ...], namespace: str) -> facts.Job:
+    workload = entry.workload
+    starts = [pod.started_at for pod in entry.pods if pod.started_at is not None and pod.role == podset.role]
+    return facts.Job(
+        id=id,
+        queue=f"project-{workload.project_id}",
+        name=workload.name,
+        namespace=namespace,
+        priority=workload.priority,
+        preemptible=workload.preemptible,
+        created=workload.created_at / 1000,
+        last_start=min(starts) / 1000 if starts else None,
+        min_available=podset.gang,
+        tasks=tasks,
+        node_pools=workload.node_pools or (DEFAULT_NODE_POOL,),
+        deleting=workload.deleted_at is not None,
+    )
+
+
+def task_id(workload: Workload, podset: PodSet, slot: int) -> str:
+    return f"{workload.id}/{podset.role}/{slot}"
+
+
+def _waiting(workload: Workload, podset: PodSet, slot: int) -> facts.Task:
+    return facts.Task(id=task_id(workload, podset, slot), name=workload.name, **_request(podset))
+
+
+def _placed(pod: Pod, podset: PodSet, workload: Workload) -> facts.Task:
+    return facts.Task(
+        id=pod.id,
+        name=pod.name,
+        status=_STATUS[pod.phase],
+        node=pod.node,
+        gpu_groups=pod.gpu_groups,
+        devices=pod.gpu_devices,
+        **_request(podset),
+    )
+
+
+def _request(podset: PodSet) -> dict[str, Any]:
+    """What a task asks for, and where it may go, in the scheduler's words."""
+    request, fields = podset.request, podset.container.fields
+    members: dict[str, Any] = {
+        "cpu_milli": request.cpu_milli,
+        "memory_bytes": request.memory_bytes,
+        "mig": {n.removeprefix(_MIG): count for n, count in request.extended.items() if n.startswith(_MIG)},
+        "extended": {n: count for n, count in request.extended.items() if not n.startswith(_MIG)},
+        **_gpu(podset),
+    }
+    labels = {item["name"]: item.get("value") or "" for item in fields.get("labels") or ()}
+    members["labels"] = labels
+    if node_type := fields.get("nodeType"):
+        members["node_selector"] = {"run.ai/type": node_type}
+    if affinity := fields.get("nodeAffinityRequired"):
+        members["node_affinity"] = tuple(_term(term) for term in affinity.get("nodeSelectorTerms") or ())
+    members["tolerations"] = tuple(_toleration(item) for item in fields.get("tolerations") or ())
+    pod_affinity = fields.get("podAffinity")
+    if pod_affinity and pod_affinity.get("type") == "Required":
+        members["pod_affinity"] = (facts.PodTerm(topology_key=pod_affinity["key"], match_labels=labels),)
+    return members
+
+
+def _gpu(podset: PodSet) -> Mapping[str, Any]:
+    request = podset.request
+    if request.gpu_devices == 0:
+        return {}
+    if request.gpu_memory_bytes:
+        return {"gpu_memory_mib": request.gpu_memory_bytes >> 20, "gpu_devices": request.gpu_devices}
+    if request.gpu_portion < 1000:
+        return {"gpu_portion": request.gpu_portion / 1000, "gpu_devices": request.gpu_devices}
+    return {"gpu": request.gpu_devices}
+
+
+def _term(term: Mapping[str, Any]) -> tuple[facts.Requirement, ...]:
+    return tuple(
+        facts.Requirement(key=e["key"], operator=e["operator"], values=tuple(e.get("values") or ()))
+        for e in term.get("matchExpressions") or ()
+    )
+
+
+def _toleration(item: Mapping[str, Any]) -> facts.Toleration:
+    effect = item.get("effect") or ""
+    return facts.Toleration(
+        key=item.get("key") or "",
+        operator=item.get("operator") or "Equal",
+        value=item.get("value") or "",
+        effect="" if effect == "Any" else effect,
+    )

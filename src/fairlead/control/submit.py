@@ -1,0 +1,128 @@
+"""Take in a workload: check it against what exists, write it down with its event, answer.
+
+Called by the API for every dialect. The loop hears of it from the store, not from here.
+"""
+
+import msgspec
+
+from fairlead.admission.admit import admit
+from fairlead.control import access
+from fairlead.control.context import Context
+from fairlead.kinds import KINDS
+from fairlead.kinds.kind import Kind
+from fairlead.model.errors import Conflict, Invalid, Issue, TooMuch, Unavailable
+from fairlead.model.event import AuditLine, Event
+from fairlead.model.org import Caller, Project
+from fairlead.model.phase import Phase
+from fairlead.model.submission import Submission
+from fairlead.model.workload import Condition, Workload
+from fairlead.store.base import Change, Put
+from fairlead.store.collections import WORKLOADS
+
+MALFORMED = "Required parameter is missing"
+_SUFFIX_TRIES = 8
+
+
+async def submit(context: Context, caller: Caller, submission: Submission, request_id: str = "") -> Workload:
+    """Durable when it returns. Raises Invalid with every issue, TooMuch, Unavailable."""
+    kind = KINDS[submission.kind]
+    if context.stopping:
+        raise Unavailable("The server is stopping; send the request again in a moment")
+    project = _place(context, submission)
+    access.check(caller, f"{kind.rest}:create", access.Scope(project_id=project.id))
+    if context.open_workloads.get(project.id, 0) >= context.settings.open_workloads_most:
+        raise TooMuch(
+            f"Project {project.name} has {context.settings.open_workloads_most} open workloads, the most allowed", 30
+        )
+    admitted = admit(kind, submission, completions_most=context.settings.completions_most)
+    for _ in range(_SUFFIX_TRIES):
+        workload = _workload(context, caller, kind, project, submission)
+        workload = msgspec.structs.replace(workload, **admitted)
+        try:
+            await context.store.commit(_creation(workload, caller, request_id))
+        except Conflict:
+            if not submission.use_given_name_as_prefix:
+                raise _taken(submission.name, project.name) from None
+            continue
+        return workload
+    raise _taken(submission.name, project.name)
+
+
+def _place(context: Context, submission: Submission) -> Project:
+    """The project that the request names; unknown ids are the request's mistake."""
+    issues = []
+    if submission.cluster_id not in context.directory.clusters:
+        known = ", ".join(sorted(context.directory.clusters))
+        issues.append(Issue("clusterId", f"there is no cluster {submission.cluster_id}; the cluster here is {known}"))
+    project = context.directory.projects.get(submission.project_id)
+    if project is None:
+        known = ", ".join(f"{p.id} ({p.name})" for p in list(context.directory.projects.values())[:10])
+        issues.append(Issue("projectId", f"there is no project {submission.project_id}; known are {known}"))
+    if submission.template_id is not None:
+        issues.append(Issue("templateId", f"there is no template {submission.template_id}"))
+    if project is None or issues:
+        raise Invalid(MALFORMED, tuple(issues))
+    return project
+
+
+def _workload(context: Context, caller: Caller, kind: Kind, project: Project, submission: Submission) -> Workload:
+    now = context.clock()
+    name = submission.name
+    if submission.use_given_name_as_prefix:
+        name = f"{name}-{context.new_suffix()}"
+    return Workload(
+        id=context.new_id(),
+        version=1,
+        kind=kind.key,
+        name=name,
+        requested_name=submission.name,
+        project_id=project.id,
+        project_name=project.name,
+        department_id=project.department_id,
+        department_name=project.department_name,
+        cluster_id=project.cluster_id,
+        created_by=caller.name,
+        created_at=now,
+        spec=msgspec.Raw(msgspec.json.encode(submission.spec)),
+        dialect=submission.dialect,
+        phase_updated_at=now,
+        updated_at=now,
+        conditions=tuple(
+            Condition(type="ReadDifferently", status="True", reason=field, message=done, last_transition_time=now)
+            for field, done in submission.remarks
+        ),
+    )
+
+
+def _creation(workload: Workload, caller: Caller, request_id: str) -> Change:
+    return Change(
+        writes=(Put(WORKLOADS, workload),),
+        events=(
+            Event(
+                at=workload.created_at,
+                subject=WORKLOADS.name,
+                subject_id=workload.id,
+                project_id=workload.project_id,
+                reason=Phase.CREATING.value,
+                message=f"Submitted by {caller.name}",
+                phase=Phase.CREATING.value,
+            ),
+        ),
+        audit=(
+            AuditLine(
+                at=workload.created_at,
+                caller=caller.name,
+                operation="create",
+                subject=WORKLOADS.name,
+                subject_id=workload.id,
+                request_id=request_id,
+            ),
+        ),
+    )
+
+
+def _taken(name: str, project: str) -> Invalid:
+    return Invalid(
+        MALFORMED,
+        (Issue("name", f"project {project} has a workload named {name}; choose another or send useGivenNameAsPrefix"),),
+    )
