@@ -1,0 +1,1 @@
+"""What is measured: each number with its median, its spread and the goal that it is held against."""
