@@ -134,7 +134,7 @@ class Draft:
 
     @property
     def is_changed(self) -> bool:
-        return self.workload is not self.entry.workload or bool(self.events) or bool(self.changed_pods())
+        return self.workload != self.entry.workload or bool(self.events) or bool(self.changed_pods())
 
 
 def podset_of(podsets: Iterable[PodSet], role: str) -> PodSet:

@@ -42,7 +42,7 @@ async def load_for_change(context: Context, caller: Caller, kind: str, workload_
     workload: Workload | None = await context.store.get(WORKLOADS, workload_id)
     if workload is None or workload.kind != kind or workload.deleted_at is not None:
         raise NotFound(f"There is no workload {workload_id} of this kind")
-    access.check(caller, f"{KINDS[kind].rest}:{verb}", access.Scope(project_id=workload.project_id))
+    access.check(caller, f"{KINDS[kind].rest}:{verb}", workload.project_id)
     return workload
 
 

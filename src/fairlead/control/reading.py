@@ -196,6 +196,7 @@ async def load_changes(
     Also the revision up to which this was read; ask again from there. A workload that was purged meanwhile is None.
     """
     access.check(caller, "workloads:read", project_id)
+    newest_revision = await load_revision(context)
     where: tuple[Where, ...] = (
         Where("revision", Comparison.ABOVE, since),
         Where("subject", Comparison.EQUAL, WORKLOADS.name),
@@ -206,14 +207,17 @@ async def load_changes(
         Query(collection=EVENTS, where=where, order=(("revision", False),), limit=_CHANGES_AT_ONCE)
     )
     if not events:
-        return since, []
+        return max(since, newest_revision), []
+    through = events[-1].revision
+    if len(events) < _CHANGES_AT_ONCE:
+        through = max(through, newest_revision)
     newest = {event.subject_id: event for event in events}
     found: list[Workload] = await context.store.find(
         Query(collection=WORKLOADS, where=(Where("id", Comparison.ONE_OF, list(newest)),))
     )
     records = {workload.id: workload for workload in found}
     ordered = sorted(newest.values(), key=lambda event: event.revision)
-    return events[-1].revision, [(event, records.get(event.subject_id)) for event in ordered]
+    return through, [(event, records.get(event.subject_id)) for event in ordered]
 
 
 def _deleted(request: ListRequest) -> tuple[Where, ...]:

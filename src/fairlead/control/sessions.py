@@ -24,7 +24,7 @@ async def pod_logs(
     workload: Workload | None = await context.store.get(WORKLOADS, workload_id)
     if workload is None:
         raise NotFound(f"There is no workload {workload_id}")
-    access.check(caller, "workloads:logs", access.Scope(project_id=workload.project_id))
+    access.check(caller, "workloads:logs", workload.project_id)
     pod = await _pod(context, workload, pod_name)
     if previous:
         if pod.attempt < 2 and request.attempt is None:

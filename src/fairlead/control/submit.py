@@ -29,7 +29,7 @@ async def submit(context: Context, caller: Caller, submission: Submission, reque
     if context.stopping:
         raise Unavailable("The server is stopping; send the request again in a moment")
     project = _place(context, submission)
-    access.check(caller, f"{kind.rest}:create", access.Scope(project_id=project.id))
+    access.check(caller, f"{kind.rest}:create", project.id)
     if context.open_workloads.get(project.id, 0) >= context.settings.open_workloads_most:
         raise TooMuch(
             f"Project {project.name} has {context.settings.open_workloads_most} open workloads, the most allowed", 30

@@ -1,0 +1,346 @@
+"""The only place where the parts meet: settings are read here, rooms are joined here, and a server comes out.
+
+`main` is what `fairlead serve` calls with its arguments. Nothing else imports a concrete store or engine.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import fcntl
+import importlib
+import ipaddress
+import logging
+import os
+import secrets
+import socket
+import string
+import sys
+import time
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import uvicorn
+import uvloop
+
+from fairlead import __version__
+from fairlead.api.application import make_application
+from fairlead.api.logs import set_up_logging
+from fairlead.control.accounts import Accounts, ensure_accounts, load_signer, write_private
+from fairlead.control.bootstrap import ensure_defaults
+from fairlead.control.context import Context, ControlSettings
+from fairlead.control.directory import Directory
+from fairlead.control.housekeeping import Housekeeper
+from fairlead.control.lease import LeaseKeeper
+from fairlead.control.reconcile import Reconciler
+from fairlead.engines.base import Forget
+from fairlead.model.clock import Millis, iso
+from fairlead.model.errors import FairleadError, Refused
+from fairlead.store.base import Store
+from fairlead.store.compaction import compact
+
+log = logging.getLogger("fairlead")
+
+DEFAULT_PORT = 7420
+#: Modules that are loaded only when the settings ask for them.
+_STORES = {"postgresql": "fairlead.store.postgres", "postgres": "fairlead.store.postgres"}
+_SUFFIX_ALPHABET = string.ascii_lowercase + string.digits
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that an operator can set, from flags or from `FAIRLEAD_…` variables."""
+
+    data_dir: Path
+    host: str = "127.0.0.1"
+    #: None: the default port, or any free one when it is taken.
+    port: int | None = None
+    database: str = ""
+    personal: bool = False
+    nodes: tuple[str, ...] = ()
+    nodes_file: str = ""
+    machine: str = "local"
+    tls_certificate: str = ""
+    tls_key: str = ""
+    insecure: bool = False
+    body_limit: int = 1 << 20
+    token_seconds: int = 86_400
+    allow: tuple[str, ...] = ()
+    log_to_stderr: bool = True
+    control: ControlSettings = ControlSettings()
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Serve until told to stop. Returns the exit code of `fairlead serve`."""
+    settings = read_settings(arguments, os.environ)
+    os.umask(0o077)
+    settings.data_dir.mkdir(parents=True, exist_ok=True)
+    settings.data_dir.chmod(0o711 if _runs_pods_as_others(settings) else 0o700)
+    set_up_logging(settings.data_dir / "logs" / "server.log", to_stderr=settings.log_to_stderr)
+    try:
+        with _only_server_of(settings.data_dir):
+            with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+                return runner.run(serve(settings))
+    except FairleadError as error:
+        log.error("the server does not start: %s", error)
+        sys.stderr.write(f"fairlead serve: {error}\n")
+        return 1
+
+
+def _runs_pods_as_others(settings: Settings) -> bool:
+    return not settings.personal and os.geteuid() == 0
+
+
+def read_settings(arguments: Sequence[str], environment: "os._Environ[str] | dict[str, str]") -> Settings:
+    given = _parser().parse_args(arguments)
+    folder = given.data_dir or environment.get("FAIRLEAD_DATA_DIR")
+    if not folder:
+        base = environment.get("XDG_DATA_HOME") or os.path.join(os.path.expanduser("~"), ".local", "share")
+        folder = os.path.join(base, "fairlead")
+    return Settings(
+        data_dir=Path(folder).absolute(),
+        host=given.host,
+        port=given.port,
+        database=given.database or environment.get("FAIRLEAD_DATABASE", ""),
+        personal=given.personal,
+        nodes=tuple(given.node),
+        nodes_file=given.nodes or "",
+        machine=given.machine,
+        tls_certificate=given.tls_certificate or "",
+        tls_key=given.tls_key or "",
+        insecure=given.insecure,
+        body_limit=given.body_limit,
+        token_seconds=given.token_seconds,
+        allow=tuple(given.allow),
+        log_to_stderr=not given.quiet,
+        control=ControlSettings(retry_delay=given.retry_delay),
+    )
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="fairlead serve", description="Run the server in the foreground.")
+    add = parser.add_argument
+    add("--host", default="127.0.0.1", help="address to listen on; beyond loopback it wants TLS or --insecure")
+    add("--port", type=int, help=f"default {DEFAULT_PORT}, or any free one when that is taken; 0 for any")
+    add("--database", help="SQLite file or postgresql:// URL; default fairlead.db in the data folder")
+    add("--data-dir", help="default $FAIRLEAD_DATA_DIR, else fairlead below the user's data folder")
+    add("--node", action="append", default=[], help="declare a node: NAME:cpu=4,memory=16Gi,gpus=8,gpu-memory=80Gi")
+    add("--nodes", help="YAML file that declares nodes")
+    add("--machine", default="local", help="name under which this server holds its machine in the database")
+    add("--personal", action="store_true", help="run jobs as the owner of this server, as their own shell would")
+    add("--tls-certificate", help="PEM file with the certificate chain")
+    add("--tls-key", help="PEM file with its private key")
+    add("--insecure", action="store_true", help="serve plain HTTP beyond loopback")
+    add("--body-limit", type=int, default=1 << 20, help="largest request body in bytes")
+    add("--token-seconds", type=int, default=86_400, help="how long an access token is good for")
+    add("--retry-delay", type=int, default=1000, help="milliseconds before the first retry of a failed pod")
+    add(
+        "--allow",
+        action="append",
+        default=[],
+        metavar="WHAT",
+        help="what shared mode refuses otherwise: no-isolation, "
+        "root-user, host-namespaces, host-path=FOLDER, capability=NAME",
+    )
+    add("--quiet", action="store_true", help="log to the file only")
+    return parser
+
+
+@contextlib.contextmanager
+def _only_server_of(folder: Path) -> Any:
+    """One server per data folder, for as long as it lives."""
+    with open(folder / "holder.lock", "w", encoding="utf-8") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise Refused(
+                f"Another server uses the data folder {folder}; stop it with `fairlead server stop`"
+            ) from None
+        yield
+
+
+async def serve(settings: Settings) -> int:
+    sock = _listen(settings)
+    store = await _open_store(settings)
+    try:
+        return await _serve_on(settings, sock, store)
+    finally:
+        await store.close()
+        sock.close()
+
+
+async def _serve_on(settings: Settings, sock: socket.socket, store: Store) -> int:
+    engine = _make_engine(settings)
+    context = Context(
+        store=store,
+        clock=now,
+        directory=Directory(store),
+        sessions=engine,
+        settings=settings.control,
+        new_id=lambda: str(uuid.uuid4()),
+        new_suffix=lambda: "".join(secrets.choice(_SUFFIX_ALPHABET) for _ in range(5)),
+    )
+    await ensure_defaults(context)
+    cluster = context.directory.cluster
+    await ensure_accounts(context, settings.data_dir, cluster.id)
+    signer = load_signer(settings.data_dir, cluster.id, now, settings.token_seconds)
+    url = _url(settings, sock)
+    lease = LeaseKeeper(context, settings.machine, process_identity(), url, is_dead_process)
+    await lease.take()
+    reconciler = Reconciler(context, engine, time.monotonic)
+
+    async def drop_logs(pods: list[str]) -> None:
+        await engine.apply([Forget(pod, logs_too=True) for pod in pods])
+
+    async def compact_store(at: Millis) -> None:
+        await compact(store, at, settings.control.keep_events, settings.control.keep_audit)
+
+    housekeeper = Housekeeper(context, compact_store, drop_logs)
+    application = make_application(
+        context, Accounts(store, signer, now), body_limit=settings.body_limit, figures=reconciler
+    )
+    server = uvicorn.Server(
+        uvicorn.Config(
+            application,
+            http="httptools",
+            lifespan="off",
+            access_log=False,
+            log_config=None,
+            server_header=False,
+            date_header=False,
+            ssl_certfile=settings.tls_certificate or None,
+            ssl_keyfile=settings.tls_key or None,
+            timeout_graceful_shutdown=5,
+        )
+    )
+    ready = asyncio.Event()
+    unsubscribe = store.subscribe(lambda revision, subjects: housekeeper.poke())
+    tasks = [
+        asyncio.create_task(reconciler.run(ready), name="loop"),
+        asyncio.create_task(housekeeper.run(), name="housekeeping"),
+        asyncio.create_task(lease.keep(lambda: _give_up(server)), name="lease"),
+    ]
+    try:
+        await _until_ready(ready, tasks[0])
+        _announce(settings, url)
+        await server.serve(sockets=[sock])
+    finally:
+        context.stopping = True
+        unsubscribe()
+        (settings.data_dir / "server.json").unlink(missing_ok=True)
+        reconciler.stop()
+        for task in tasks[1:]:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await lease.release()
+        await engine.close()
+        log.info("stopped; pods run on")
+    return 0
+
+
+async def _until_ready(ready: asyncio.Event, loop_task: "asyncio.Task[None]") -> None:
+    """Wait for the loop to find everything again, or for it to fail."""
+    waiting = asyncio.create_task(ready.wait())
+    await asyncio.wait({waiting, loop_task}, return_when=asyncio.FIRST_COMPLETED)
+    if loop_task.done():
+        waiting.cancel()
+        loop_task.result()
+
+
+def _give_up(server: uvicorn.Server) -> None:
+    log.error("another server took this machine's lease; stopping")
+    server.should_exit = True
+
+
+def _announce(settings: Settings, url: str) -> None:
+    """Say where this server is, for the command line of the same user."""
+    told = {
+        "url": url,
+        "pid": os.getpid(),
+        "startedAt": iso(now()),
+        "log": str(settings.data_dir / "logs" / "server.log"),
+        "version": __version__,
+    }
+    write_private(settings.data_dir / "server.json", msgspec.json.encode(told))
+    log.info("serving at %s", url)
+
+
+def now() -> Millis:
+    return time.time_ns() // 1_000_000
+
+
+async def _open_store(settings: Settings) -> Store:
+    scheme = settings.database.partition("://")[0] if "://" in settings.database else ""
+    if scheme in _STORES:
+        store: Store = await importlib.import_module(_STORES[scheme]).open_postgres(settings.database, now)
+        return store
+    if scheme not in ("", "sqlite"):
+        raise Refused(f"The database {settings.database!r} is neither a file nor a postgresql:// URL")
+    path = settings.database.removeprefix("sqlite://") or settings.data_dir / "fairlead.db"
+    return await importlib.import_module("fairlead.store.sqlite").open_sqlite(path, now)  # type: ignore[no-any-return]
+
+
+def _listen(settings: Settings) -> socket.socket:
+    """The listening socket. Loopback unless told otherwise, and then with TLS or an explicit word."""
+    is_local = _is_loopback(settings.host)
+    if not is_local and not settings.tls_certificate and not settings.insecure:
+        raise Refused(
+            f"Listening on {settings.host} without TLS would send tokens in clear: give --tls-certificate and "
+            "--tls-key, or --insecure if something in front of it encrypts"
+        )
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    ports = (DEFAULT_PORT, 0) if settings.port is None else (settings.port,)
+    for port in ports:
+        sock = socket.socket(family, socket.SOCK_STREAM)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            sock.bind((settings.host, port))
+        except OSError as error:
+            sock.close()
+            if port == ports[-1]:
+                raise Refused(f"Port {port} on {settings.host} cannot be used: {error.strerror}") from error
+            continue
+        sock.listen(1024)
+        return sock
+    raise Refused(f"No port on {settings.host} can be used")
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _url(settings: Settings, sock: socket.socket) -> str:
+    host, port = sock.getsockname()[:2]
+    scheme = "https" if settings.tls_certificate else "http"
+    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def process_identity() -> str:
+    """This process, in words by which another can tell whether it is gone."""
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    return f"{socket.gethostname()}/{boot}/{os.getpid()}/{_start_time(os.getpid())}"
+
+
+def is_dead_process(holder: str) -> bool:
+    """Whether the process of that identity was on this machine and is surely gone."""
+    mine, theirs = process_identity().split("/"), holder.split("/")
+    if len(theirs) != 4 or mine[0] != theirs[0]:
+        return False
+    return mine[1] != theirs[1] or _start_time(int(theirs[2])) != theirs[3]
+
+
+def _start_time(pid: int) -> str:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+    return stat.rpartition(")")[2].split()[19]
+
+
+def _make_engine(settings: Settings) -> Any:
+    local = importlib.import_module("fairlead.engines.local")
+    return local.make_engine(settings, now)

@@ -1,0 +1,77 @@
+"""Builders of model records for tests: a name and a few keywords, everything else sensible."""
+
+from typing import Any
+
+import msgspec
+
+from fairlead.model.phase import DesiredPhase, Phase, PodPhase
+from fairlead.model.podset import Container, PodSet, PodSpec, Request, RestartPolicy
+from fairlead.model.workload import Pod, Workload
+
+CLUSTER = "71f69d83-ba66-4822-adf5-55ce55efd210"
+
+
+def workload(name: str = "train", **members: Any) -> Workload:
+    given: dict[str, Any] = {
+        "id": f"id-{name}",
+        "version": 1,
+        "kind": "training",
+        "name": name,
+        "requested_name": name,
+        "project_id": "1",
+        "project_name": "default",
+        "department_id": "1",
+        "department_name": "default",
+        "cluster_id": CLUSTER,
+        "created_by": "ada@example.com",
+        "created_at": 0,
+        "spec": msgspec.Raw(b'{"image":"python:3"}'),
+        "desired_phase": DesiredPhase.RUNNING,
+        "phase": Phase.CREATING,
+    }
+    return Workload(**(given | members))
+
+
+def pod(name: str = "train-0-0", **members: Any) -> Pod:
+    given: dict[str, Any] = {
+        "id": f"pod-{name}",
+        "version": 1,
+        "workload_id": "id-train",
+        "project_id": "1",
+        "name": name,
+        "role": "main",
+        "index": 0,
+        "run": 1,
+        "node": "node-a",
+        "phase": PodPhase.RUNNING,
+    }
+    return Pod(**(given | members))
+
+
+def podset(**members: Any) -> PodSet:
+    given: dict[str, Any] = {
+        "role": "main",
+        "container": Container(image="python:3", command=("true",), termination_grace_seconds=30),
+        "request": Request(cpu_milli=100),
+        "restart": RestartPolicy.NEVER,
+    }
+    return PodSet(**(given | members))
+
+
+def pod_spec(workload: Workload, pod: Pod, podset: PodSet) -> PodSpec:
+    return PodSpec(
+        workload_id=workload.id,
+        workload_name=workload.name,
+        kind=workload.kind,
+        project=workload.project_name,
+        namespace="runai-default",
+        created_by=workload.created_by,
+        pod_id=pod.id,
+        pod_name=pod.name,
+        attempt=pod.attempt,
+        node=pod.node,
+        role=pod.role,
+        index=pod.index,
+        container=podset.container,
+        request=podset.request,
+    )
