@@ -1,0 +1,295 @@
+"""The local engine's face: orders in, reports out. Its pods are supervised by processes that outlive it.
+
+Made by `app`, called by the loop of `control` through the seam. It keeps in memory what the attempts' files say, and
+hears of changes over one connection per supervisor; it decides nothing.
+"""
+
+import asyncio
+import os
+import socket
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+
+from fairlead.engines.base import Forget, LogRequest, Order, PodReport, PodState, Start, Stop
+from fairlead.engines.local import attempts, logs, nodes, procfs, reaping, wire
+from fairlead.engines.local.attempts import Folders, Key
+from fairlead.engines.local.environment import Resolve, refuse_references
+from fairlead.engines.local.forking import Forking
+from fairlead.engines.local.link import Link
+from fairlead.engines.local.orders import render_order
+from fairlead.engines.local.settings import LocalSettings
+from fairlead.model.clock import Clock, Millis
+from fairlead.model.errors import FairleadError, NotFound
+from fairlead.model.org import Node
+from fairlead.model.podset import PodSpec
+
+ENDED = frozenset({PodState.EXITED, PodState.LOST})
+#: How often an order is handed out anew when its fork never came to claim it.
+TRIES = 3
+#: Between two attempts to reach a supervisor that lives and does not listen yet.
+RECONNECT_SECONDS = 0.05
+
+
+class Attempt:
+    """What the engine knows of one attempt."""
+
+    __slots__ = ("forget", "key", "link", "pod", "report", "tries")
+
+    def __init__(self, key: Key, report: PodReport, pod: PodSpec | None = None) -> None:
+        self.key = key
+        self.report = report
+        #: The spec, as long as it may have to be handed out again.
+        self.pod = pod
+        self.link: Link | None = None
+        self.tries = 0
+        #: A forget that came before the end waits here.
+        self.forget: Forget | None = None
+
+    @property
+    def has_ended(self) -> bool:
+        return self.report.state in ENDED
+
+
+class LocalEngine:
+    """Runs pods as processes of this machine; see `engines.base.Engine` and `Sessions`."""
+
+    def __init__(self, settings: LocalSettings, clock: Clock, resolve: Resolve = refuse_references) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._resolve = resolve
+        self._folders = Folders(settings.data_dir)
+        self._forking = Forking(self._folders.root)
+        self._attempts: dict[Key, Attempt] = {}
+        self._changed: dict[Key, None] = {}
+        self._notify: Callable[[], None] = _nothing
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._nodes: tuple[Node, ...] = ()
+
+    # The seam
+
+    async def start(self, notify: Callable[[], None]) -> None:
+        self._notify = notify
+        self._folders.prepare()
+        self._nodes = self._settings.nodes or (nodes.observe_machine(self._clock()),)
+        await self._forking.connect()
+        for key in sorted(self._folders.claimed()):
+            self._adopt(key)
+
+    async def capacity(self) -> Sequence[Node]:
+        return self._nodes
+
+    async def observe(self) -> Sequence[PodReport]:
+        changed, self._changed = self._changed, {}
+        return [self._attempts[key].report for key in changed if key in self._attempts]
+
+    async def apply(self, orders: Sequence[Order]) -> None:
+        for order in orders:
+            match order:
+                case Start():
+                    await self._start(order.pod)
+                case Stop():
+                    self._stop(order)
+                case Forget():
+                    await self._forget(order)
+
+    async def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for attempt in self._attempts.values():
+            if attempt.link is not None:
+                attempt.link.close()
+        self._forking.close()
+
+    def logs(self, request: LogRequest) -> AsyncIterator[bytes]:
+        attempt = request.attempt
+        if attempt is None:
+            running = (key[1] for key in self._attempts if key[0] == request.pod_id)
+            attempt = max(running, default=None) or self._folders.latest_log(request.pod_id)
+        key = (request.pod_id, attempt or 0)
+        if key not in self._attempts and not os.path.isdir(self._folders.logs(key)):
+            raise NotFound(f"no output of pod {request.pod_id} is kept here: it never ran, or its logs have expired")
+        return logs.stream(self._folders, key, request, self._may_write)
+
+    async def expire_logs(self, before: Millis) -> int:
+        """Remove the output of forgotten pods that wrote nothing since `before`; how many attempts went."""
+        known = {key[0] for key in self._attempts}
+        return await asyncio.to_thread(logs.expire, self._folders, before, known.__contains__)
+
+    def _may_write(self, key: Key) -> bool:
+        """Whether output of this attempt may still come."""
+        attempt = self._attempts.get(key)
+        return attempt is not None and not attempt.has_ended
+
+    # Orders
+
+    async def _start(self, pod: PodSpec) -> None:
+        key = (pod.pod_id, pod.attempt)
+        if key in self._attempts:
+            return
+        report = PodReport(pod_id=pod.pod_id, workload_id=pod.workload_id, attempt=pod.attempt, state=PodState.STARTING)
+        attempt = self._attempts[key] = Attempt(key, report, pod)
+        self._mark(attempt, report)
+        await self._hand_out(attempt, pod)
+
+    async def _hand_out(self, attempt: Attempt, pod: PodSpec) -> None:
+        attempt.tries += 1
+        try:
+            memory = self._device_memory(pod)
+            order = render_order(pod, self._settings, self._folders, os.geteuid(), memory, self._resolve)
+            ours, theirs = socket.socketpair()
+        except (FairleadError, OSError) as error:
+            self._refuse(attempt, str(error))
+            return
+        ours.setblocking(False)
+        self._connect(attempt, ours).send(order)
+        with theirs:
+            try:
+                await self._forking.fork(theirs)
+            except OSError as error:
+                self._refuse(attempt, f"no supervisor could be started: {error}")
+
+    def _device_memory(self, pod: PodSpec) -> int:
+        devices = next((node.gpus for node in self._nodes if node.name == pod.node), ())
+        return min((device.memory_mib for device in devices), default=0) * 1024 * 1024
+
+    def _stop(self, order: Stop) -> None:
+        attempt = self._attempts.get((order.pod_id, order.attempt))
+        if attempt is not None and attempt.link is not None:
+            attempt.link.send({"op": "stop", "grace": order.grace_seconds})
+
+    async def _forget(self, order: Forget) -> None:
+        for key in [key for key in self._attempts if key[0] == order.pod_id]:
+            attempt = self._attempts[key]
+            if attempt.has_ended:
+                del self._attempts[key]
+                self._folders.forget(key)
+            else:
+                attempt.forget = order
+        if order.logs_too and not any(key[0] == order.pod_id for key in self._attempts):
+            self._folders.forget_logs(order.pod_id)
+
+    # What supervisors say
+
+    def _connect(self, attempt: Attempt, connection: socket.socket) -> Link:
+        def heard(message: wire.Message) -> None:
+            self._hear(attempt, message)
+
+        def ended() -> None:
+            self._lose_link(attempt)
+
+        attempt.link = Link(connection, heard, ended)
+        return attempt.link
+
+    def _hear(self, attempt: Attempt, message: wire.Message) -> None:
+        if message.get("exists") and attempt.link is not None:
+            # Another supervisor has it: a start of before a crash that the files do not show yet.
+            attempt.link.close()
+            attempt.link = None
+            self._adopt(attempt.key)
+        elif "state" in message:
+            report = attempts.render_report(message["state"])
+            if report.state not in ENDED:
+                self._mark(attempt, report)
+
+    def _lose_link(self, attempt: Attempt) -> None:
+        attempt.link = None
+        if attempt.has_ended:
+            return
+        record = attempts.load_record(self._folders.live(attempt.key))
+        if record is None and attempt.pod is not None and attempt.tries < TRIES:
+            # The fork ended before it claimed the attempt, so nothing ran.
+            self._spawn(self._hand_out(attempt, attempt.pod))
+        elif record is None:
+            self._refuse(attempt, "no supervisor could be started; the fork server's log says more")
+        else:
+            self._conclude(attempt)
+
+    def _adopt(self, key: Key) -> None:
+        """Take up an attempt that was found on disk."""
+        record = attempts.load_record(self._folders.live(key))
+        if record is None:
+            return
+        report = attempts.render_report(record)
+        attempt = self._attempts.setdefault(key, Attempt(key, report))
+        self._mark(attempt, report)
+        if report.state not in ENDED:
+            self._reach(attempt)
+
+    def _reach(self, attempt: Attempt) -> None:
+        try:
+            connection = wire.connect(self._folders.control(attempt.key))
+        except OSError:
+            self._conclude(attempt)
+            return
+        self._connect(attempt, connection).send({"op": "watch"})
+
+    def _conclude(self, attempt: Attempt) -> None:
+        """The supervisor does not answer (any more): read how it ended, or see to it that it has."""
+        folder = self._folders.live(attempt.key)
+        record = attempts.load_record(folder)
+        if record is None:
+            return
+        report = attempts.render_report(record)
+        if report.state in ENDED:
+            self._mark(attempt, report)
+        else:
+            self._spawn(self._end_lost(attempt))
+
+    async def _end_lost(self, attempt: Attempt) -> None:
+        folder = self._folders.live(attempt.key)
+        while True:
+            record = attempts.load_record(folder)
+            if record is None or attempts.render_report(record).state in ENDED:
+                break
+            if not attempts.has_supervisor(record):
+                same_boot = record["boot"] == procfs.boot_id()
+                ended = not same_boot or await asyncio.to_thread(
+                    reaping.kill_marked, f"{attempt.key[0]}.{attempt.key[1]}", record["cgroup"]
+                )
+                record = attempts.record_loss(folder, record, self._clock(), ended)
+                break
+            # It lives and does not listen yet, or no more.
+            await asyncio.sleep(RECONNECT_SECONDS)
+            if self._folders.has_control(attempt.key):
+                self._reach(attempt)
+                return
+        if record is not None:
+            self._mark(attempt, attempts.render_report(record))
+
+    def _refuse(self, attempt: Attempt, why: str) -> None:
+        """It could not be started: an end like others, of which no supervisor knows."""
+        now = self._clock()
+        self._mark(
+            attempt,
+            PodReport(
+                pod_id=attempt.key[0],
+                workload_id=attempt.report.workload_id,
+                attempt=attempt.key[1],
+                state=PodState.EXITED,
+                started_at=now,
+                ended_at=now,
+                exit_code=128,
+                reason="StartError",
+                message=why,
+            ),
+        )
+
+    def _mark(self, attempt: Attempt, report: PodReport) -> None:
+        attempt.report = report
+        if attempt.key not in self._attempts:
+            return
+        if attempt.has_ended:
+            attempt.pod = None
+        if attempt.has_ended and attempt.forget is not None:
+            self._spawn(self._forget(attempt.forget))
+        self._changed[attempt.key] = None
+        self._notify()
+
+    def _spawn(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def _nothing() -> None:
+    """Before `start`, nobody wants to hear of changes."""

@@ -1,0 +1,53 @@
+"""What an operator decides about the local engine, as data. Made by `app`, read by everything here."""
+
+import msgspec
+
+from fairlead.model.org import Node
+
+MEBIBYTE = 1024 * 1024
+
+
+class Identity(msgspec.Struct, frozen=True, kw_only=True):
+    """A user of this machine as whom pods run."""
+
+    uid: int
+    gid: int
+    login: str
+    home: str
+    shell: str = "/bin/sh"
+    groups: tuple[int, ...] = ()
+
+
+class Allowed(msgspec.Struct, frozen=True, kw_only=True):
+    """What a shared server refuses unless it was started with the flag for it."""
+
+    no_isolation: bool = False
+    #: Folders below which host paths may be mounted; empty for none.
+    host_paths: tuple[str, ...] = ()
+    root_user: bool = False
+    capabilities: tuple[str, ...] = ()
+    host_namespaces: bool = False
+
+
+NOBODY = Identity(uid=65534, gid=65534, login="fairlead", home="/home/fairlead")
+
+
+class LocalSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """One machine's engine. Personal when there is an owner, shared otherwise."""
+
+    data_dir: str
+    #: Set in personal mode: pods run as this user, in their directory, and see the machine as their shell does.
+    owner: Identity | None = None
+    #: As whom a shared server that runs as root runs pods; one that does not can only run them as itself.
+    run_as: Identity = NOBODY
+    #: Declared nodes; empty for this machine as it is found.
+    nodes: tuple[Node, ...] = ()
+    allowed: Allowed = Allowed()
+    log_segment_bytes: int = 10 * MEBIBYTE
+    log_segments: int = 5
+    #: What pods are told as their own and their host's address; plain pods share the host's network.
+    host_address: str = "127.0.0.1"
+
+    @property
+    def is_personal(self) -> bool:
+        return self.owner is not None
