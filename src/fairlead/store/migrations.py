@@ -31,6 +31,8 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
     key: str = "id"
     numbered: bool = False
     indexed: tuple[str, ...] = ()
+    #: Indexes of columns that are mostly null and looked up by a value: they leave the nulls out.
+    sparse: tuple[str, ...] = ()
     unique: tuple[str, ...] = ()
 
 
@@ -61,7 +63,8 @@ MIGRATIONS: tuple[Migration, ...] = (
                 "completed_at:integer nodepool:text allocated_gpu:real phase_updated_at:integer category:text "
                 "total_pending_time_seconds:integer total_running_time_seconds:integer priority:integer "
                 "priority_class_name:text is_active:integer delete_at:integer live_name:text",
-                indexed=("created_at", "deleted_at", "is_active", "delete_at"),
+                indexed=("created_at", "is_active"),
+                sparse=("deleted_at", "delete_at"),
                 unique=("project_id live_name",),
             ),
             Table(
@@ -191,6 +194,8 @@ def _render_table(table: Table, dialect: Dialect) -> Iterator[str]:
     yield f"CREATE TABLE {table.name} ({', '.join(lines)})"
     for indexed in table.indexed:
         yield _render_index(table.name, indexed, dialect)
+    for column in table.sparse:
+        yield f"{_render_index(table.name, column, dialect)} WHERE {column} IS NOT NULL"
 
 
 def _render_index(table: str, indexed: str, dialect: Dialect) -> str:

@@ -120,6 +120,8 @@ class SqliteStore:
     def _connect(self, *, write: bool = False) -> sqlite3.Connection:
         connection = connect(self._path, self._settings.patience)
         if write:
+            # 16 MB of pages: inserting by random ids touches many.
+            connection.execute("PRAGMA cache_size = -16384")
             if self._settings.pages_most:
                 connection.execute(f"PRAGMA max_page_count = {self._settings.pages_most}")
         else:

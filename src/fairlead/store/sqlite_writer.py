@@ -9,8 +9,11 @@ import logging
 import re
 import sqlite3
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from itertools import chain, groupby
 from queue import Empty, SimpleQueue
+from typing import Any, TypeVar
 
 from fairlead.model.errors import FairleadError, Refused, Unavailable
 from fairlead.store.changes import Prepared, Write, lost_race, taken
@@ -27,6 +30,18 @@ _INSERT_AUDIT = statements(AUDIT.name, SQLITE.mark).insert
 _LOAD_COUNTERS = "SELECT (SELECT value FROM counters WHERE name = 'revision'), value FROM counters WHERE name = 'audit'"
 _RECORD_COUNTER = "UPDATE counters SET value = ? WHERE name = ?"
 
+_SIZES = (64, 16, 4, 1)
+
+#: What a row of our own making can be refused for; everything else is the database's trouble.
+_REFUSALS = (
+    sqlite3.IntegrityError,
+    sqlite3.ProgrammingError,
+    sqlite3.InterfaceError,
+    sqlite3.DataError,
+    OverflowError,
+)
+
+T = TypeVar("T")
 Waiter = tuple[Prepared, "asyncio.Future[int]"]
 #: What a change came to: its revision, or why it was not made.
 Outcome = int | FairleadError
@@ -124,8 +139,7 @@ class Writer:
         outcomes: list[Outcome] = []
         subjects: list[tuple[str, str]] = []
         events, audit = [], []
-        for prepared in batch:
-            refusal = _apply(connection, prepared.writes)
+        for prepared, refusal in zip(batch, _apply_batch(connection, batch), strict=True):
             if refusal is not None:
                 outcomes.append(refusal)
                 continue
@@ -138,10 +152,10 @@ class Writer:
             subjects += prepared.subjects
             outcomes.append(revision)
         if revision > first_revision:
-            connection.executemany(_INSERT_EVENT, events)
+            _insert_rows(connection, _INSERT_EVENT, events)
             execute(_RECORD_COUNTER, (revision, "revision"))
         if number > first_number:
-            connection.executemany(_INSERT_AUDIT, audit)
+            _insert_rows(connection, _INSERT_AUDIT, audit)
             execute(_RECORD_COUNTER, (number, "audit"))
         execute("COMMIT")
         return outcomes, revision, subjects
@@ -151,6 +165,54 @@ class Writer:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+
+def _apply_batch(connection: sqlite3.Connection, batch: list[Prepared]) -> list[FairleadError | None]:
+    """Make the changes in order; for each None, or why it was not made.
+
+    The plain way is one statement after another. But every statement hands Python's lock to the event loop's thread
+    and has to wait until it gets it back; so neighbours that only insert into the same table, as under many
+    submissions, go in as one statement, and one by one only if some row of them was refused.
+    """
+    refusals: list[FairleadError | None] = []
+    for is_insert, group in groupby(batch, _sole_insert):
+        changes = list(group)
+        if not is_insert:
+            refusals += [_apply(connection, prepared.writes) for prepared in changes]
+            continue
+        for part in _parts(changes):
+            try:
+                _insert_rows(connection, is_insert, [prepared.writes[0].values for prepared in part])
+                refusals += [None] * len(part)
+            except _REFUSALS:
+                refusals += [_apply(connection, prepared.writes) for prepared in part]
+    return refusals
+
+
+def _sole_insert(prepared: Prepared) -> str:
+    """The text of the insert that is all of this change's writes, or nothing."""
+    writes = prepared.writes
+    return writes[0].text if len(writes) == 1 and writes[0].version == 1 else ""
+
+
+def _insert_rows(connection: sqlite3.Connection, text: str, rows: list[tuple[Any, ...]]) -> None:
+    for part in _parts(rows):
+        connection.execute(_repeat_values(text, len(part)), tuple(chain.from_iterable(part)))
+
+
+def _parts(items: list[T]) -> Iterator[list[T]]:
+    """Parts of a few fixed sizes, so that there are only a few texts to prepare."""
+    position = 0
+    while position < len(items):
+        size = next(size for size in _SIZES if size <= len(items) - position)
+        yield items[position : position + size]
+        position += size
+
+
+@cache
+def _repeat_values(text: str, times: int) -> str:
+    head, values = text.split(" VALUES ")
+    return f"{head} VALUES {', '.join([values] * times)}"
 
 
 def _apply(connection: sqlite3.Connection, writes: tuple[Write, ...]) -> FairleadError | None:
@@ -178,6 +240,6 @@ def _apply_write(connection: sqlite3.Connection, write: Write) -> FairleadError 
         changed = connection.execute(write.text, write.values).rowcount
     except sqlite3.IntegrityError as error:
         return taken(write, tuple(re.findall(r"\w+\.(\w+)", str(error))))
-    except (OverflowError, sqlite3.ProgrammingError, sqlite3.InterfaceError, sqlite3.DataError) as error:
+    except _REFUSALS as error:
         return Refused(f"{write.collection} {write.id} cannot be stored: {error}.")
     return None if changed or not write.version else lost_race(write)
