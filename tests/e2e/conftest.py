@@ -1,0 +1,31 @@
+"""A running server for tests that need one."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.server import Server
+
+
+@pytest.fixture
+def make_server(tmp_path: Path) -> Iterator[Callable[..., Server]]:
+    """Start servers with arguments of one's own; all are gone afterwards."""
+    made: list[Server] = []
+
+    def make(*arguments: str, name: str = "data") -> Server:
+        server = Server(tmp_path / name, *arguments)
+        made.append(server)
+        return server.start()
+
+    yield make
+    for server in made:
+        server.close()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """One personal server for the tests of a module."""
+    server = Server(tmp_path_factory.mktemp("server") / "data", "--personal", "--retry-delay", "20").start()
+    yield server
+    server.close()

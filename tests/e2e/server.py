@@ -1,0 +1,199 @@
+"""A real server for tests: `fairlead serve` as a process of its own, with a small HTTP client beside it."""
+
+import http.client
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+PATIENCE = 30.0
+
+
+class Answer:
+    def __init__(self, status: int, body: bytes, headers: dict[str, str]) -> None:
+        self.status = status
+        self.body = body
+        self.headers = headers
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    def __repr__(self) -> str:
+        return f"{self.status} {self.body[:2000]!r}"
+
+
+def until(condition: Callable[[], Any], what: str, patience: float = PATIENCE) -> Any:
+    """Wait until the condition holds, and return what it gave; fail with its last value otherwise."""
+    deadline = time.monotonic() + patience
+    while True:
+        found = condition()
+        if found:
+            return found
+        if time.monotonic() > deadline:
+            raise AssertionError(f"{what} did not come about within {patience} s; last seen: {found!r}")
+        time.sleep(0.01)
+
+
+class Server:
+    """One data folder and, while started, the server on it."""
+
+    def __init__(self, data_dir: Path, *arguments: str) -> None:
+        self.data_dir = data_dir
+        self.arguments = arguments
+        self.process: subprocess.Popen[bytes] | None = None
+        self.token = ""
+
+    def start(self) -> "Server":
+        self.data_dir.mkdir(parents=True, exist_ok=True)
+        self.process = subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "fairlead",
+                "serve",
+                "--port",
+                "0",
+                "--data-dir",
+                str(self.data_dir),
+                *self.arguments,
+            ],
+            stdout=subprocess.DEVNULL,
+            stderr=open(self.data_dir / "stderr.txt", "ab"),
+        )
+        until(self._is_ready, "the server")
+        return self
+
+    def _is_ready(self) -> bool:
+        assert self.process is not None
+        if self.process.poll() is not None:
+            raise AssertionError(f"the server ended with {self.process.returncode}:\n{self.errors()}")
+        try:
+            return json.loads((self.data_dir / "server.json").read_bytes())["pid"] == self.process.pid
+        except (OSError, ValueError):
+            return False
+
+    def errors(self) -> str:
+        return (self.data_dir / "stderr.txt").read_text()[-4000:]
+
+    def kill(self) -> None:
+        """End it as a power cut would end the process: no handler runs."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def stop(self) -> None:
+        if self.process is not None and self.process.poll() is None:
+            self.process.terminate()
+            self.process.wait(PATIENCE)
+
+    def close(self) -> None:
+        """Stop it and every process that it left running in its data folder."""
+        self.stop()
+        for pid in self.leftovers():
+            os.kill(pid, signal.SIGKILL)
+
+    def leftovers(self) -> list[int]:
+        """Processes that belong to this data folder: fork server, supervisors, pods."""
+        needle = str(self.data_dir).encode()
+        found = []
+        for entry in Path("/proc").iterdir():
+            if not entry.name.isdigit() or int(entry.name) == os.getpid():
+                continue
+            try:
+                text = (entry / "cmdline").read_bytes() + (entry / "environ").read_bytes()
+            except OSError:
+                continue
+            if needle in text and (self.process is None or int(entry.name) != self.process.pid):
+                found.append(int(entry.name))
+        return found
+
+    @property
+    def url(self) -> str:
+        return str(json.loads((self.data_dir / "server.json").read_bytes())["url"])
+
+    @property
+    def credentials(self) -> dict[str, str]:
+        found: dict[str, str] = json.loads((self.data_dir / "credentials.json").read_bytes())
+        return found
+
+    def log_in(self) -> str:
+        credentials = self.credentials
+        body = {
+            "grantType": "client_credentials",
+            "clientId": credentials["clientId"],
+            "clientSecret": credentials["clientSecret"],
+        }
+        self.token = ""
+        answer = self.call("POST", "/api/v1/token", body)
+        assert answer.status == 200, answer
+        self.token = answer.json["accessToken"]
+        return self.token
+
+    def call(self, method: str, path: str, body: Any = None, patience: float = PATIENCE) -> Answer:
+        if not self.token and not path.startswith("/api/v1/token"):
+            self.log_in()
+        where = urlsplit(self.url)
+        connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=patience)
+        headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
+        payload = None
+        if body is not None:
+            payload = body if isinstance(body, bytes) else json.dumps(body).encode()
+            headers["Content-Type"] = "application/json"
+        try:
+            connection.request(method, path, payload, headers)
+            response = connection.getresponse()
+            return Answer(response.status, response.read(), dict(response.headers))
+        finally:
+            connection.close()
+
+    def submit(self, name: str, command: str, args: str | None = None, **spec: Any) -> Answer:
+        body = {
+            "name": name,
+            "projectId": "1",
+            "clusterId": self.credentials["clusterId"],
+            "spec": {"image": "python:3", "command": command} | ({"args": args} if args else {}) | spec,
+        }
+        return self.call("POST", "/api/v1/workloads/trainings", body)
+
+    def run(self, name: str, command: str, args: str | None = None, **spec: Any) -> str:
+        """Submit a training that must be accepted; returns its id."""
+        answer = self.submit(name, command, args, **spec)
+        assert answer.status == 202, answer
+        return str(answer.json["workloadId"])
+
+    def workload(self, workload_id: str) -> dict[str, Any]:
+        answer = self.call("GET", f"/api/v1/workloads/{workload_id}")
+        assert answer.status == 200, answer
+        found: dict[str, Any] = answer.json
+        return found
+
+    def phase(self, workload_id: str) -> str:
+        return str(self.workload(workload_id)["phase"])
+
+    def until_phase(self, workload_id: str, *phases: str, patience: float = PATIENCE) -> dict[str, Any]:
+        found: dict[str, Any] = until(
+            lambda: (seen := self.workload(workload_id))["phase"] in phases and seen,
+            f"phase {' or '.join(phases)} of {workload_id} (now {self.phase(workload_id)})",
+            patience,
+        )
+        return found
+
+    def logs(self, workload_id: str, query: str = "") -> str:
+        answer = self.call("GET", f"/api/v1/workloads/{workload_id}/logs{query}")
+        assert answer.status == 200, answer
+        return answer.body.decode()
+
+    def history(self, workload_id: str) -> list[str]:
+        """The phases that it went through, in order."""
+        answer = self.call("GET", f"/api/v1/workloads/{workload_id}/history?limit=500")
+        assert answer.status == 200, answer
+        records = answer.json["records"]
+        records.sort(key=lambda record: record["meta"]["creationTimestamp"])
+        return [r["spec"]["phaseUpdate"]["phase"] for r in records if r["meta"]["type"] == "PhaseUpdate"]
