@@ -1,0 +1,46 @@
+"""Documents point to things that exist: files, and the tests that the compatibility page names."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+TEST = re.compile(r"`(tests/[\w/]+\.py)(?:::(\w+))?`")
+
+
+def without_code(text: str) -> str:
+    return re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    missing = []
+    for target in LINK.findall(without_code(page.read_text())):
+        path, _, _ = target.partition("#")
+        if path and "://" not in path and not (page.parent / path).exists():
+            missing.append(target)
+    assert not missing
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_named_tests_exist(page: Path) -> None:
+    missing = [
+        f"{file}::{name}"
+        for file, name in TEST.findall(page.read_text())
+        if not (ROOT / file).exists() or (name and f"def {name}(" not in (ROOT / file).read_text())
+    ]
+    assert not missing
+
+
+def test_every_decision_names_its_test() -> None:
+    """A row of the compatibility page without a test is a claim."""
+    rows = [
+        line
+        for line in (ROOT / "docs/reference/compatibility.md").read_text().splitlines()
+        if line.startswith("| ") and not line.startswith("| where") and "|---" not in line
+    ]
+    bare = [row for row in rows if not TEST.search(row) and "| not yet |" not in row and "| test |" not in row]
+    assert not bare
