@@ -1,0 +1,231 @@
+"""The `fairlead` command: finds the module of a command in one explicit table, loads only that, and runs it.
+
+Every command starts here, so this imports nothing that a command may not need.
+"""
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from fairlead.cli.command import Command, Invocation, Surroundings
+from fairlead.cli.exit_codes import INTERRUPTED, OK, USAGE
+from fairlead.cli.flags import GLOBAL, PROJECT, Flag, Parsed, UsageError, parse
+from fairlead.cli.suggest import suggest
+from fairlead.client.kinds import KindEntry, load_kinds
+
+
+class Noun(NamedTuple):
+    module: str
+    summary: str
+    group: str
+
+
+_WORK, _PLACES, _SERVER, _YOU = "Work", "Places", "Server", "You and this command"
+
+#: Every noun that is no kind of workload. A module's `commands(noun)` gives its verbs.
+NOUNS: dict[str, Noun] = {
+    "run": Noun("run", "Run a command on this machine and see its output", _WORK),
+    "workload": Noun("workload", "Workloads of every kind", _WORK),
+    "list": Noun("workload", "List the workloads of the project", _WORK),
+    "describe": Noun("workload", "Show one workload: state, compute, pods, events", _WORK),
+    "logs": Noun("workload", "Show what a workload prints", _WORK),
+    "wait": Noun("wait", "Wait until a workload reaches a phase", _WORK),
+    "project": Noun("places", "Projects", _PLACES),
+    "cluster": Noun("places", "Clusters", _PLACES),
+    "node": Noun("places", "Nodes", _PLACES),
+    "nodepool": Noun("places", "Node pools", _PLACES),
+    "serve": Noun("serve", "Run a server in the foreground", _SERVER),
+    "server": Noun("server", "Start, stop or look at this machine's server", _SERVER),
+    "backup": Noun("backup", "Copy the server's data into a file", _SERVER),
+    "restore": Noun("backup", "Bring the server's data back from such a file", _SERVER),
+    "login": Noun("login", "Log in", _YOU),
+    "logout": Noun("login", "Forget the login", _YOU),
+    "whoami": Noun("login", "Show who is logged in, and where", _YOU),
+    "config": Noun("config", "Show and change the configuration of this command", _YOU),
+    "completion": Noun("completion", "Completion for bash, zsh or fish", _YOU),
+    "version": Noun("version", "Show the versions of this command and of the server", _YOU),
+    "help": Noun("help", "Help on a command, or on `exit-codes`", _YOU),
+    "__complete": Noun("completion", "", ""),
+}
+#: Further words for the same nouns.
+ALIASES = {
+    "ls": "list",
+    "ps": "list",
+    "workloads": "workload",
+    "projects": "project",
+    "clusters": "cluster",
+    "nodes": "node",
+    "node-pool": "nodepool",
+    "nodepools": "nodepool",
+}
+#: The sub-type that a kind of one word has when none is named, as in `training standard submit`.
+STANDARD = "standard"
+
+
+class Found(NamedTuple):
+    """A command, the words that led to it and the words after them; `command` is None when the verb is missing."""
+
+    words: tuple[str, ...]
+    commands: tuple[Command, ...]
+    command: Command | None
+    rest: list[str]
+
+
+def main(argv: Sequence[str] | None = None, surroundings: Surroundings | None = None) -> int:
+    """Run one command line; the answer is the exit code."""
+    around = surroundings or Surroundings(os.environ, _folder(), sys.stdin, sys.stdout, sys.stderr)
+    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        code = _dispatch(words, around)
+        around.stdout.flush()
+        return code
+    except KeyboardInterrupt:
+        around.stderr.write("\n")
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has enough of it (`| head`). The interpreter must not complain at its end either.
+        if surroundings is None:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OK
+
+
+def _folder() -> str:
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        return "/"
+
+
+def _dispatch(words: list[str], around: Surroundings) -> int:
+    found: Found | None = None
+    try:
+        words = _flags_last(words)
+        if not words or words[0].startswith("-"):
+            return _without_noun(words, around)
+        found = find_command(words)
+        if found.command is None:
+            return _without_verb(found, around)
+        command = found.command
+        if command.is_raw:
+            return _run(command, Invocation(Parsed({}, found.rest, None), around, found.words))
+        parsed = parse(found.rest, (*command.flags, *GLOBAL))
+        if parsed.values.get("help"):
+            return _show_help(around, found)
+        _check(command, parsed, found.words)
+        invocation = Invocation(parsed, around, found.words)
+    except UsageError as error:
+        hint = f"`fairlead {' '.join(found.words)} --help`" if found else "`fairlead --help`"
+        around.stderr.write(f"fairlead: {error}\nSee {hint}.\n")
+        return USAGE
+    return _run(command, invocation)
+
+
+def _run(command: Command, invocation: Invocation) -> int:
+    # Errors are told in words by a module that only a failing command loads.
+    try:
+        return command.run(invocation)
+    except (KeyboardInterrupt, BrokenPipeError):
+        raise
+    except Exception as error:
+        code: int = _load("report").report(error, invocation)
+        return code
+
+
+def find_command(words: Sequence[str]) -> Found:
+    """The command that the words begin with; raises UsageError for words that are none."""
+    kinds = load_kinds()
+    kind = _find_kind(words, kinds)
+    if kind is not None:
+        used = len(kind.command)
+        if words[used : used + 1] == [STANDARD]:
+            used += 1
+        commands: tuple[Command, ...] = _load("kinds").commands(kind)
+    else:
+        noun = ALIASES.get(words[0], words[0])
+        if noun not in NOUNS:
+            known = [*NOUNS, *(entry.command[0] for entry in kinds.values())]
+            raise UsageError(f"Unknown command '{noun}'.{suggest(noun, known)}")
+        used, commands = 1, _load(NOUNS[noun].module).commands(noun)
+    return _find_verb(tuple(words[:used]), commands, list(words[used:]))
+
+
+def _find_verb(words: tuple[str, ...], commands: tuple[Command, ...], rest: list[str]) -> Found:
+    if len(commands) == 1 and not commands[0].verb:
+        return Found(words, commands, commands[0], rest)
+    bare = next((command for command in commands if not command.verb), None)
+    if not rest or rest[0].startswith("-"):
+        return Found(words, commands, bare, rest)
+    verb = rest[0]
+    for command in commands:
+        if verb and verb in (command.verb, *command.aliases):
+            return Found((*words, command.verb), commands, command, rest[1:])
+    known = [command.verb for command in commands if command.verb]
+    raise UsageError(f"Unknown command '{' '.join(words)} {verb}'.{suggest(verb, known)}")
+
+
+def _find_kind(words: Sequence[str], kinds: dict[str, KindEntry]) -> KindEntry | None:
+    matching = [entry for entry in kinds.values() if tuple(words[: len(entry.command)]) == entry.command]
+    return max(matching, key=lambda entry: len(entry.command), default=None)
+
+
+def _flags_last(words: list[str]) -> list[str]:
+    """Move flags that stand before the noun behind it; they mean the same there."""
+    takes_value = {
+        spelled: flag.type != "boolean"
+        for flag in (*GLOBAL, PROJECT)
+        for spelled in (f"--{flag.name}", f"-{flag.short}")
+    }
+    position = 0
+    while position < len(words) and words[position].startswith("-") and words[position] != "--":
+        position += 2 if takes_value.get(words[position]) else 1
+    moved = words[:position]
+    rest = words[position:]
+    if not moved or not rest:
+        return words
+    cut = rest.index("--") if "--" in rest else len(rest)
+    return rest[:cut] + moved + rest[cut:]
+
+
+def _check(command: Command, parsed: Parsed, words: tuple[str, ...]) -> None:
+    """Whether names and trailing words are as many as the command takes."""
+    called = " ".join(words)
+    if len(parsed.names) < command.fewest:
+        raise UsageError(f"`{called}` needs {command.usage or 'more words'}.")
+    if command.most is not None and len(parsed.names) > command.most:
+        surplus = parsed.names[command.most]
+        hint = " Put -- before the command to run." if command.trailing else ""
+        raise UsageError(f"`{called}` does not know what to do with '{surplus}'.{hint}")
+    if parsed.trailing and not command.trailing:
+        raise UsageError(f"`{called}` takes no words after --.")
+
+
+def _without_noun(words: list[str], around: Surroundings) -> int:
+    parsed = parse(words, (*GLOBAL, Flag("version", "Show the version", "boolean", "v")))
+    if parsed.values.get("version"):
+        return _run(_load("version").commands("version")[0], Invocation(parsed, around))
+    around.stdout.write(_load("help").render_overview(NOUNS, load_kinds()))
+    return OK if not words or parsed.values.get("help") else USAGE
+
+
+def _without_verb(found: Found, around: Surroundings) -> int:
+    parsed = parse(found.rest, GLOBAL)
+    text: str = _load("help").render_noun(found.words, found.commands)
+    if parsed.values.get("help") or not found.rest:
+        around.stdout.write(text)
+        return OK if parsed.values.get("help") else USAGE
+    raise UsageError(f"`{' '.join(found.words)}` needs a verb.")
+
+
+def _show_help(around: Surroundings, found: Found) -> int:
+    around.stdout.write(_load("help").render_command(found.words, found.command))
+    return OK
+
+
+def _load(module: str) -> Any:
+    return importlib.import_module(f"fairlead.cli.{module}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,108 @@
+"""Shell completion: scripts for bash, zsh and fish, and the hidden command that they ask for words.
+
+Words come from the declarations of commands and flags; names of workloads and places from the server, if it answers
+quickly. A failing completion is silent: a message in the middle of typing helps nobody.
+"""
+
+import importlib
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from fairlead.cli.command import Command, Invocation
+from fairlead.cli.exit_codes import OK
+from fairlead.cli.flags import GLOBAL, Flag, Parsed, UsageError
+from fairlead.cli.session import Session
+from fairlead.cli.settings import KEYS
+from fairlead.client import Client, ClientError
+from fairlead.client.kinds import load_kinds
+
+_MAIN = "fairlead.cli.__main__"
+_SHELLS = ("bash", "zsh", "fish")
+_SCRIPTS = {
+    "bash": """# fairlead completion for bash; put into ~/.bashrc: eval "$(fairlead completion bash)"
+_fairlead() {
+    local IFS=$'\\n'
+    COMPREPLY=($(fairlead __complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
+}
+complete -o default -F _fairlead fairlead
+""",
+    "zsh": """#compdef fairlead
+# fairlead completion for zsh; put into ~/.zshrc: eval "$(fairlead completion zsh)"
+_fairlead() {
+    local -a found
+    found=("${(@f)$(fairlead __complete "${(@)words[2,$CURRENT]}" 2>/dev/null)}")
+    [[ -n "$found" ]] && compadd -a found || _files
+}
+compdef _fairlead fairlead
+""",
+    "fish": """# fairlead completion for fish; put into ~/.config/fish/completions/fairlead.fish
+complete -c fairlead -f -a '(fairlead __complete (commandline -opc)[2..-1] (commandline -ct) 2>/dev/null)'
+""",
+}
+_PLACES: dict[str, Callable[[Client], list[dict[str, Any]]]] = {
+    "project": lambda client: client.projects(),
+    "cluster": lambda client: client.clusters(),
+}
+
+
+def commands(noun: str) -> tuple[Command, ...]:
+    if noun == "completion":
+        return (Command("", "Print a completion script", _print, usage="bash|zsh|fish", fewest=1, most=1),)
+    return (Command("", "", _complete, is_raw=True, most=None),)
+
+
+def _print(invocation: Invocation) -> int:
+    shell = invocation.names[0]
+    if shell not in _SHELLS:
+        raise UsageError(f"There is completion for {', '.join(_SHELLS)}, not for '{shell}'.")
+    invocation.surroundings.stdout.write(_SCRIPTS[shell])
+    return OK
+
+
+def _complete(invocation: Invocation) -> int:
+    *before, typed = invocation.names or [""]
+    try:
+        words = list(candidates(invocation, before, typed))
+    except (UsageError, ClientError):
+        return OK
+    for word in sorted({word for word in words if word.startswith(typed)}):
+        invocation.surroundings.stdout.write(word + "\n")
+    return OK
+
+
+def candidates(invocation: Invocation, before: Sequence[str], typed: str) -> Iterable[str]:
+    """The words that may stand after `before`, when its next word begins as typed."""
+    main = importlib.import_module(_MAIN)
+    if not before:
+        return [noun for noun, entry in main.NOUNS.items() if entry.group] + [
+            entry.command[0] for entry in load_kinds().values()
+        ]
+    found = main.find_command(list(before))
+    command: Command | None = found.command
+    if command is None:
+        return [one.verb for one in found.commands if one.verb]
+    flags = (*command.flags, *GLOBAL)
+    if typed.startswith("-"):
+        return [f"--{name}" for flag in flags for name in (flag.name, *flag.aliases)]
+    awaiting = _flag_of(before[-1], flags)
+    if awaiting is not None and awaiting.type != "boolean":
+        return awaiting.choices or (_names(invocation, "project") if awaiting.name == "project" else ())
+    verbs = [one.verb for one in found.commands if one.verb] if not command.verb else []
+    return [*verbs, *(_names(invocation, command.completes) if command.completes else ())]
+
+
+def _flag_of(word: str, flags: Iterable[Flag]) -> Flag | None:
+    for flag in flags:
+        if word in (f"--{flag.name}", f"-{flag.short}", *(f"--{alias}" for alias in flag.aliases)):
+            return flag
+    return None
+
+
+def _names(invocation: Invocation, what: str) -> list[str]:
+    if what == "key":
+        return list(KEYS)
+    session = Session(Invocation(Parsed({"quiet": True}, [], None), invocation.surroundings))
+    if what in _PLACES:
+        return [str(row["name"]) for row in _PLACES[what](session.client)]
+    filters = [f"projectId=={session.project()['id']}"]
+    return [str(row["name"]) for row in session.client.workloads(filterBy=filters, limit=500)["workloads"]]

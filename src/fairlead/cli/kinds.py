@@ -1,0 +1,91 @@
+"""The verbs of each kind of workload: submit, list, describe, logs, suspend, resume, delete.
+
+The kinds and the flags of their specs come from generated tables; no kind is known by name here.
+"""
+
+from typing import Any
+
+from fairlead.cli import submission
+from fairlead.cli.command import Command, Invocation
+from fairlead.cli.flags import OUTPUT, PROJECT, Flag
+from fairlead.cli.session import Session
+from fairlead.cli.spec_flags import as_flag, load_table
+from fairlead.cli.workload import (
+    DESCRIBE_FLAGS,
+    LIST_FLAGS,
+    LOGS_FLAGS,
+    act_on_each,
+    describe_workload,
+    list_workloads,
+    show_logs,
+)
+from fairlead.client.kinds import KindEntry
+
+SUBMIT_FLAGS = (
+    PROJECT,
+    Flag("file", "Creation request as JSON; flags go over it; - reads standard input", short="f", placeholder="FILE"),
+    Flag("name", "Name, if it is not given as a word", placeholder="NAME"),
+    Flag("name-prefix", "Begin of the name; an increasing number is added", placeholder="TEXT"),
+    Flag(
+        "command", "The words after -- replace the image's entry point, instead of being its arguments", "boolean", "c"
+    ),
+    Flag("template", "Id of the template to start from", placeholder="ID"),
+    Flag("attach", "Show the output until the workload ends", "boolean"),
+    Flag("wait-for-submit", "How long the submission may take", "duration", default="1m"),
+    Flag("dry-run", "Print the request instead of sending it", "boolean"),
+    *OUTPUT,
+)
+
+
+def commands(kind: KindEntry) -> tuple[Command, ...]:
+    """The verbs of one kind."""
+    title = kind.title.lower()
+    spec_flags = tuple(as_flag(entry) for entry in load_table(kind.key) if entry["form"] != "words")
+    known = {flag.name for flag in SUBMIT_FLAGS}
+    made = [
+        Command(
+            "submit",
+            f"Submit a {title}",
+            lambda call: submission.submit(call, kind),
+            (*SUBMIT_FLAGS, *(flag for flag in spec_flags if flag.name not in known)),
+            "[NAME]",
+            most=1,
+            trailing="[COMMAND] ARGUMENT...",
+        ),
+        Command("list", f"List {title}s", lambda call: list_workloads(call, kind.title), LIST_FLAGS, aliases=("ls",)),
+        Command(
+            "describe",
+            f"Show one {title}",
+            lambda call: describe_workload(call, kind.title),
+            DESCRIBE_FLAGS,
+            "NAME",
+            1,
+            1,
+            completes="workload",
+        ),
+        Command(
+            "logs",
+            f"Show what a {title} prints",
+            lambda call: show_logs(call, kind.title),
+            LOGS_FLAGS,
+            "NAME",
+            0,
+            1,
+            completes="workload",
+        ),
+    ]
+    if kind.can_suspend:
+        made += [_action(kind, "suspend", "Stop {}s; they can be resumed"), _action(kind, "resume", "Resume {}s")]
+    return (*made, _action(kind, "delete", "Delete {}s"))
+
+
+def _action(kind: KindEntry, verb: str, summary: str) -> Command:
+    def run(invocation: Invocation) -> int:
+        return act_on_each(invocation, kind.title, verb, lambda session, found: _act(session, kind, verb, found))
+
+    flags = (PROJECT, Flag("yes", "Accepted for scripts; nothing is asked", "boolean", "y"))
+    return Command(verb, summary.format(kind.title.lower()), run, flags, "NAME...", 1, None, completes="workload")
+
+
+def _act(session: Session, kind: KindEntry, verb: str, found: dict[str, Any]) -> None:
+    getattr(session.client.kind(kind.key), verb)(found["id"])

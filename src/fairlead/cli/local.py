@@ -1,0 +1,58 @@
+"""The server of this machine: the files in its data folder that say where it is and how to log in."""
+
+import json
+import os
+from typing import Any, NamedTuple
+
+from fairlead.client import Credentials, application
+
+LOCK = "server.lock"
+
+
+class LocalServer(NamedTuple):
+    url: str
+    pid: int
+    log: str
+    version: str
+    started_at: str
+
+
+def load_local(folder: str) -> LocalServer | None:
+    """The server that the data folder tells of, if its process still lives."""
+    found = _load(os.path.join(folder, "server.json"))
+    if not found.get("url") or not isinstance(found.get("pid"), int) or not is_alive(found["pid"]):
+        return None
+    return LocalServer(
+        str(found["url"]),
+        found["pid"],
+        str(found.get("log") or os.path.join(folder, "logs", "server.log")),
+        str(found.get("version") or ""),
+        str(found.get("startedAt") or ""),
+    )
+
+
+def load_credentials(folder: str) -> Credentials | None:
+    """What the server's first start left for its owner to log in with."""
+    found = _load(os.path.join(folder, "credentials.json"))
+    if not found.get("clientId") or not found.get("clientSecret"):
+        return None
+    return application(str(found["clientId"]), str(found["clientSecret"]))
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _load(path: str) -> dict[str, Any]:
+    try:
+        with open(path, encoding="utf-8") as file:
+            found = json.load(file)
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,82 @@
+"""`server`: start, stop or look at the server of this machine that runs in the background."""
+
+import os
+import signal
+import time
+
+from fairlead.cli.background import find_or_start, is_healthy
+from fairlead.cli.command import Command, Invocation
+from fairlead.cli.console import Console
+from fairlead.cli.exit_codes import OK, TIMED_OUT, UNREACHABLE
+from fairlead.cli.flags import OUTPUT, Flag
+from fairlead.cli.local import is_alive, load_local
+from fairlead.cli.output import chosen_format, render_json, render_yaml
+from fairlead.cli.settings import data_folder
+from fairlead.cli.times import shown_time
+
+_PAUSE = 0.02
+
+
+def commands(_noun: str) -> tuple[Command, ...]:
+    return (
+        Command("status", "Show whether it runs, and where", _status, OUTPUT),
+        Command(
+            "start",
+            "Start it unless it runs; words after -- go to `fairlead serve`",
+            _start,
+            trailing="SERVE-FLAG...",
+        ),
+        Command(
+            "stop",
+            "Stop it; workloads go on",
+            _stop,
+            (Flag("timeout", "Wait at most so long for its end", "duration", default="30s"),),
+        ),
+    )
+
+
+def _status(invocation: Invocation) -> int:
+    console = Console(invocation)
+    folder = data_folder(invocation)
+    found = load_local(folder)
+    healthy = found is not None and is_healthy(found.url)
+    form = chosen_format(invocation, {})
+    if form in ("json", "yaml"):
+        facts = {"running": found is not None, "healthy": healthy, "dataDir": folder}
+        facts |= (
+            {} if found is None else {"url": found.url, "pid": found.pid, "log": found.log, "version": found.version}
+        )
+        console.data(render_json(facts) if form == "json" else render_yaml(facts))
+    elif found is None:
+        console.data(f"No server runs with data folder {folder}.")
+    else:
+        console.data(f"Server:   {found.url}{'' if healthy else ' (does not answer)'}")
+        console.data(f"Process:  {found.pid}, version {found.version}, since {shown_time(found.started_at)}")
+        console.data(f"Data:     {folder}")
+        console.data(f"Log:      {found.log}")
+    return OK if healthy else UNREACHABLE
+
+
+def _start(invocation: Invocation) -> int:
+    console = Console(invocation)
+    found = find_or_start(data_folder(invocation), invocation.parsed.trailing or [], console.say)
+    console.data(found.url)
+    console.say(f"Process {found.pid}; log {found.log}; stop it with `fairlead server stop`.")
+    return OK
+
+
+def _stop(invocation: Invocation) -> int:
+    console = Console(invocation)
+    found = load_local(data_folder(invocation))
+    if found is None:
+        console.say(f"No server runs with data folder {data_folder(invocation)}.")
+        return OK
+    os.kill(found.pid, signal.SIGTERM)
+    deadline = time.monotonic() + invocation.get("timeout", 30.0)
+    while is_alive(found.pid):
+        if time.monotonic() > deadline:
+            console.complain(f"Process {found.pid} still runs; its log is {found.log}.")
+            return TIMED_OUT
+        time.sleep(_PAUSE)
+    console.say("Stopped.")
+    return OK

@@ -1,0 +1,130 @@
+"""A command's way to the server: which server, as whom, in which project; and finding things there by name."""
+
+import os
+from collections.abc import Iterable
+from typing import Any
+
+from fairlead import __version__
+from fairlead.cli.command import Invocation
+from fairlead.cli.console import Console
+from fairlead.cli.local import load_credentials, load_local
+from fairlead.cli.settings import config_folder, data_folder, load_settings
+from fairlead.cli.suggest import suggest
+from fairlead.client import Client, ClientError, Credentials, TokenFile, Unreachable, application
+
+Json = dict[str, Any]
+
+_NO_SERVER = (
+    "No server runs on this machine (data folder {folder}) and no address is configured.\n"
+    "Start one with `fairlead server start`, or name one with `fairlead config set url URL`."
+)
+
+
+class NotFound(ClientError):
+    """There is nothing of that name."""
+
+
+class Session:
+    """One invocation's connection, opened when it is first needed."""
+
+    def __init__(self, invocation: Invocation) -> None:
+        self.invocation = invocation
+        self.console = Console(invocation)
+        self.settings = load_settings(invocation)
+        self._client: Client | None = None
+        self._project: Json | None = None
+
+    @property
+    def client(self) -> Client:
+        if self._client is None:
+            self._client = self.connect()
+        return self._client
+
+    def connect(self, url: str | None = None) -> Client:
+        """A client of the given, configured or local server."""
+        environ = self.invocation.surroundings.environ
+        folder = data_folder(self.invocation)
+        given = url or self.invocation.get("url") or environ.get("FAIRLEAD_URL") or self.settings.get("url")
+        local = load_local(folder)
+        if given is None and local is None:
+            raise Unreachable(_NO_SERVER.format(folder=folder))
+        address = str(given or (local.url if local else "")).rstrip("/")
+        is_local = local is not None and local.url.rstrip("/") == address
+        # The token of this machine's server lives and dies with its data folder.
+        tokens = os.path.join(folder, "cli-tokens.json") if is_local else self.token_path()
+        return Client(
+            address,
+            credentials=_from_environment(environ) or (load_credentials(folder) if is_local else None),
+            token=environ.get("FAIRLEAD_TOKEN"),
+            cache=TokenFile(tokens),
+            authority_file=self.settings.get("ca-file"),
+        )
+
+    def token_path(self) -> str:
+        return os.path.join(config_folder(self.invocation), "tokens.json")
+
+    def close(self) -> None:
+        """Leave; a server of another version is mentioned, since answers may differ from what this command knows."""
+        if self._client is None:
+            return
+        version = self._client.server_version
+        if version and _series(version) != _series(__version__):
+            self.console.complain(
+                f"Note: this is fairlead {__version__}, the server is {version}. "
+                "Use the same version of both if something looks odd."
+            )
+        self._client.close()
+
+    # --- Finding by name
+
+    def project(self) -> Json:
+        """The project to work in: told, configured, or the only one there is."""
+        if self._project is None:
+            self._project = self._find_project()
+        return self._project
+
+    def _find_project(self) -> Json:
+        name = (
+            self.invocation.get("project")
+            or self.invocation.surroundings.environ.get("FAIRLEAD_PROJECT")
+            or self.settings.get("project")
+        )
+        if name:
+            found = self.client.projects(filterBy=[f"name=={name}"])
+            if found:
+                return found[0]
+            names = [project["name"] for project in self.client.projects()]
+            raise NotFound(f"There is no project '{name}'.{suggest(name, names)}")
+        projects = self.client.projects(limit=2)
+        if len(projects) == 1:
+            return projects[0]
+        for project in projects:
+            if project["name"] == "default":
+                return project
+        raise NotFound("Which project? Give one with -p, or set one with `fairlead project set NAME`.")
+
+    def workload(self, name: str, title: str | None = None) -> Json:
+        """The workload of that name (or id) in the project, of the given type if one is given."""
+        filters = [f"name=={name}", f"projectId=={self.project()['id']}"]
+        found = self.client.workloads(filterBy=filters + ([f"type=={title}"] if title else []))["workloads"]
+        if found:
+            result: Json = found[0]
+            return result
+        if len(name) == 36 and name.count("-") == 4:
+            return self.client.workload(name)
+        raise NotFound(self._missing(name, title))
+
+    def _missing(self, name: str, title: str | None) -> str:
+        filters = [f"projectId=={self.project()['id']}"] + ([f"type=={title}"] if title else [])
+        names = [found["name"] for found in self.client.workloads(filterBy=filters, limit=500)["workloads"]]
+        what = (title or "workload").lower()
+        return f"There is no {what} '{name}' in project {self.project()['name']}.{suggest(name, names)}"
+
+
+def _from_environment(environ: Any) -> Credentials | None:
+    name, secret = environ.get("FAIRLEAD_CLIENT_ID"), environ.get("FAIRLEAD_CLIENT_SECRET")
+    return application(name, secret) if name and secret else None
+
+
+def _series(version: str) -> Iterable[str]:
+    return version.split(".")[:2]

@@ -1,0 +1,81 @@
+"""The command line's own configuration: a small JSON file with the server's address and the defaults.
+
+`--config-path`/`--config-file` and their environment variables (Run:ai's names work too) say where it is.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from fairlead.cli.command import Invocation
+from fairlead.cli.flags import UsageError
+from fairlead.client.tokens import write_private
+
+#: What may be configured, and what each is for.
+KEYS: dict[str, str] = {
+    "url": "Address of the server; without it, the server of this machine's data folder",
+    "project": "Project that commands use unless told otherwise",
+    "cluster": "Cluster that commands use unless told otherwise",
+    "output": "Output format unless told otherwise: table, wide, json, yaml or name",
+    "ca-file": "File with the certificate authority of a server behind TLS",
+}
+
+
+def config_folder(invocation: Invocation) -> str:
+    environ = invocation.surroundings.environ
+    given = (
+        invocation.get("config-path") or environ.get("FAIRLEAD_CLI_CONFIG_PATH") or environ.get("RUNAI_CLI_CONFIG_PATH")
+    )
+    if given:
+        return os.path.join(invocation.surroundings.folder, os.path.expanduser(given))
+    return os.path.join(environ.get("XDG_CONFIG_HOME") or os.path.join(home(environ), ".config"), "fairlead")
+
+
+def config_path(invocation: Invocation) -> str:
+    environ = invocation.surroundings.environ
+    name = (
+        invocation.get("config-file")
+        or environ.get("FAIRLEAD_CLI_CONFIG_FILE")
+        or environ.get("RUNAI_CLI_CONFIG_FILE")
+        or "config.json"
+    )
+    return os.path.join(config_folder(invocation), name)
+
+
+def data_folder(invocation: Invocation) -> str:
+    """The data folder of this machine's own server."""
+    environ = invocation.surroundings.environ
+    given = invocation.get("data-dir") or environ.get("FAIRLEAD_DATA_DIR")
+    if given:
+        return os.path.abspath(os.path.join(invocation.surroundings.folder, os.path.expanduser(given)))
+    return os.path.join(environ.get("XDG_DATA_HOME") or os.path.join(home(environ), ".local", "share"), "fairlead")
+
+
+def home(environ: Mapping[str, str]) -> str:
+    return environ.get("HOME") or os.path.expanduser("~")
+
+
+def load_settings(invocation: Invocation) -> dict[str, Any]:
+    """The configuration; empty if there is no file yet."""
+    path = config_path(invocation)
+    try:
+        with open(path, encoding="utf-8") as file:
+            found = json.load(file)
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise UsageError(f"The configuration {path} cannot be read: {error}. Mend or remove it.") from error
+    if not isinstance(found, dict):
+        raise UsageError(f"The configuration {path} is no JSON object. Mend or remove it.")
+    return found
+
+
+def record_setting(invocation: Invocation, key: str, value: str | None) -> None:
+    """Set one value, or take it out."""
+    settings = load_settings(invocation)
+    if value is None:
+        settings.pop(key, None)
+    else:
+        settings[key] = value
+    write_private(config_path(invocation), json.dumps(settings, indent=1) + "\n")

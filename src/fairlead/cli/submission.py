@@ -1,0 +1,142 @@
+"""`submit`: makes the creation request from a file, flags and the words after `--`, and sends it."""
+
+import json
+import shlex
+from typing import Any
+
+from fairlead.cli import follow
+from fairlead.cli.command import Invocation
+from fairlead.cli.exit_codes import OK
+from fairlead.cli.flags import UsageError
+from fairlead.cli.output import chosen_format, render_json, render_yaml
+from fairlead.cli.session import Session
+from fairlead.cli.spec_flags import apply_flags, load_table
+from fairlead.client import ServerError
+from fairlead.client.kinds import KindEntry
+
+Json = dict[str, Any]
+
+#: How often a taken number behind --name-prefix is tried again with the next.
+_TRIES = 5
+
+
+def submit(invocation: Invocation, kind: KindEntry) -> int:
+    session = Session(invocation)
+    body = make_request(session, kind)
+    if invocation.get("dry-run"):
+        form = chosen_format(invocation, session.settings)
+        session.console.data(render_yaml(body) if form == "yaml" else render_json(body))
+        return OK
+    created = send(session, kind, body)
+    show_created(session, kind, created)
+    code = OK
+    if invocation.get("attach"):
+        code = follow.follow_to_end(session, created["workloadId"], created["name"])
+    session.close()
+    return code
+
+
+def make_request(session: Session, kind: KindEntry) -> Json:
+    """The creation request: the file's content, then the flags, then what follows from the project."""
+    invocation = session.invocation
+    body = _read_file(invocation)
+    spec = body.setdefault("spec", {})
+    if not isinstance(spec, dict):
+        raise UsageError("The file's spec is no object.")
+    apply_flags(load_table(kind.key), invocation.parsed.values, spec)
+    apply_words(invocation.parsed.trailing, bool(invocation.get("command")), spec)
+    if invocation.get("template"):
+        body["templateId"] = invocation.get("template")
+    _apply_name(session, kind, body)
+    _apply_project(session, body)
+    return body
+
+
+def apply_words(words: list[str] | None, is_command: bool, spec: Json) -> None:
+    """The words after `--` are the image's arguments, or with --command the whole command. REST takes one text each."""
+    if words is None:
+        return
+    if not words:
+        raise UsageError("There is nothing after --.")
+    if not is_command:
+        spec["args"] = shlex.join(words)
+        return
+    spec["command"] = shlex.join(words[:1])
+    spec.pop("args", None)
+    if words[1:]:
+        spec["args"] = shlex.join(words[1:])
+
+
+def _read_file(invocation: Invocation) -> Json:
+    path = invocation.get("file")
+    if path is None:
+        return {}
+    try:
+        if path == "-":
+            content = json.load(invocation.surroundings.stdin)
+        else:
+            with open(path, encoding="utf-8") as file:
+                content = json.load(file)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}.") from error
+    except ValueError as error:
+        raise UsageError(f"{path} is no JSON: {error}.") from error
+    if not isinstance(content, dict):
+        raise UsageError(f"{path} must hold one JSON object, the creation request.")
+    return content
+
+
+def _apply_name(session: Session, kind: KindEntry, body: Json) -> None:
+    invocation = session.invocation
+    given = invocation.names[0] if invocation.names else invocation.get("name")
+    prefix = invocation.get("name-prefix")
+    if given and prefix:
+        raise UsageError("Give a name or --name-prefix, not both.")
+    if given:
+        body["name"] = given
+    elif prefix:
+        body["name"] = _next_name(session, prefix)
+    elif "name" not in body:
+        body["name"], body["useGivenNameAsPrefix"] = "-".join(kind.command), True
+
+
+def _next_name(session: Session, prefix: str) -> str:
+    filters = [f"name=^{prefix}-", f"projectId=={session.project()['id']}"]
+    taken = [found["name"][len(prefix) + 1 :] for found in session.client.all_workloads(filterBy=filters)]
+    return f"{prefix}-{max((int(end) for end in taken if end.isdecimal()), default=0) + 1}"
+
+
+def _apply_project(session: Session, body: Json) -> None:
+    """A file's own project and cluster stand unless a flag says otherwise."""
+    if "projectId" not in body or session.invocation.get("project"):
+        body["projectId"] = str(session.project()["id"])
+    if "clusterId" not in body:
+        body["clusterId"] = session.project()["clusterId"]
+
+
+def send(session: Session, kind: KindEntry, body: Json) -> Json:
+    """Submit it; a number behind --name-prefix that somebody else took meanwhile is counted on."""
+    prefix = session.invocation.get("name-prefix")
+    for _ in range(_TRIES if prefix else 1):
+        try:
+            return session.client.kind(kind.key).submit(body)
+        except ServerError as error:
+            following = _next_name(session, prefix) if prefix and error.status == 400 else body["name"]
+            if following == body["name"]:
+                raise
+            body["name"] = following
+    raise UsageError(f"No free number was found behind the prefix '{prefix}'.")
+
+
+def show_created(session: Session, kind: KindEntry, created: Json) -> None:
+    """The new workload's name as the result, and what to do next beside it."""
+    form = chosen_format(session.invocation, session.settings)
+    if form == "json":
+        session.console.data(render_json(created))
+    elif form == "yaml":
+        session.console.data(render_yaml(created))
+    else:
+        session.console.data(created["name"])
+        if form != "name":
+            verb = " ".join(kind.command)
+            session.console.say(f"Submitted. Follow it with `fairlead {verb} logs -f {created['name']}`.")

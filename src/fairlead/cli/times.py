@@ -1,0 +1,32 @@
+"""Times and spans as people read them: `3m`, `2h5m`, `4d`."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+
+def age(moment: Any, now: float) -> str:
+    """How long ago an ISO time was."""
+    if not moment:
+        return ""
+    return span(now - datetime.fromisoformat(str(moment)).timestamp())
+
+
+def span(seconds: float | None) -> str:
+    """A time span in at most two units."""
+    if seconds is None:
+        return ""
+    left = max(int(seconds), 0)
+    if left < 60:
+        return f"{left}s"
+    if left < 3600:
+        return f"{left // 60}m{left % 60}s" if left < 600 else f"{left // 60}m"
+    if left < 86_400:
+        return f"{left // 3600}h{left % 3600 // 60}m"
+    return f"{left // 86_400}d{left % 86_400 // 3600}h"
+
+
+def shown_time(moment: Any) -> str:
+    """An ISO time without its fractions, in UTC."""
+    if not moment:
+        return ""
+    return f"{datetime.fromisoformat(str(moment)).astimezone(UTC):%Y-%m-%d %H:%M:%SZ}"

@@ -1,0 +1,274 @@
+"""The client of a Fairlead server: log in, submit, look, follow, wait.
+
+The command line stands on it, and scripts may. Every answer is the server's own JSON as plain dicts and lists; every
+failure is one of `fairlead.client.errors`. It imports nothing of the server.
+"""
+
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from fairlead.client.connection import Connection, Response, read_address
+from fairlead.client.errors import NotLoggedIn, ServerError, read_error
+from fairlead.client.kinds import KindEntry, load_kinds
+from fairlead.client.tokens import Credentials, Token, TokenFile, read_token, renewal
+
+#: What a query parameter may be; lists are joined by commas, None is left out.
+QueryValue = str | int | bool | Sequence[str] | None
+Json = dict[str, Any]
+
+_UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+#: The longest page that a server gives.
+_PAGE = 500
+
+
+def quote(text: str) -> str:
+    """Percent-encoded for a path segment or a query value."""
+    return "".join(chr(byte) if byte in _UNRESERVED else f"%{byte:02X}" for byte in text.encode())
+
+
+class Client:
+    """A caller of one server. `credentials` are used when there is no token, or the server no longer takes it."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        credentials: Credentials | None = None,
+        token: str | None = None,
+        cache: TokenFile | None = None,
+        timeout: float = 30.0,
+        authority_file: str | None = None,
+    ) -> None:
+        self.url = url.rstrip("/")
+        self._connection = Connection(read_address(self.url), timeout, authority_file)
+        self._credentials = credentials
+        self._cache = cache
+        self._token = Token(token) if token else None
+        self._kinds: dict[str, KindEntry] | None = None
+        #: The version that the server last named, if it names one.
+        self.server_version: str | None = None
+
+    def __enter__(self) -> "Client":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._connection.close()
+
+    # --- Logging in
+
+    def log_in(self, credentials: Credentials) -> Token:
+        """Get a token, keep it for this client and in its cache."""
+        answer = self._exchange("POST", "/api/v1/token", json.dumps(credentials.request()).encode(), token=None)
+        token = read_token(_read_json(answer), time.time())
+        if not token.access:
+            raise NotLoggedIn(f"{self.url} gave no token.")
+        self._keep(token)
+        return token
+
+    def log_out(self) -> None:
+        """Forget the token, here and in the cache."""
+        self._keep(None)
+
+    def token(self) -> str:
+        """A token that is fresh: the one at hand, the cached, a renewed or a new one."""
+        now = time.time()
+        if self._token is None and self._cache is not None:
+            self._token = self._cache.load(self.url)
+        known = self._token
+        if known is not None and known.is_fresh(now):
+            return known.access
+        if self._credentials is not None:
+            return self.log_in(self._credentials).access
+        if known is not None and known.refresh:
+            return self.log_in(renewal(known.refresh)).access
+        raise NotLoggedIn(f"You are not logged in to {self.url}.")
+
+    def _keep(self, token: Token | None) -> None:
+        self._token = token
+        if self._cache is not None:
+            self._cache.record(self.url, token)
+
+    # --- Requests
+
+    def request(self, method: str, path: str, body: Any = None, **query: QueryValue) -> Any:
+        """One request to the REST interface and its answer's JSON."""
+        payload = None if body is None else json.dumps(body).encode()
+        return _read_json(self._authorized(method, path + render_query(query), payload))
+
+    def send(self, method: str, path: str, payload: bytes) -> Any:
+        """As `request`, with a body that is JSON already and goes out as it is."""
+        return _read_json(self._authorized(method, path, payload))
+
+    def stream(self, path: str, **query: QueryValue) -> Response:
+        """A GET whose answer may never end; it may also be silent for as long as it likes."""
+        response = self._authorized("GET", path + render_query(query), None)
+        self._connection.wait_at_most(None)
+        return response
+
+    def _authorized(self, method: str, target: str, payload: bytes | None) -> Response:
+        try:
+            return self._exchange(method, target, payload, self.token())
+        except ServerError as error:
+            if error.status != 401:
+                raise
+            # A cached token outlives its server's signing key; with credentials at hand that is nobody's concern.
+            known = self._token
+            self._keep(None)
+            credentials = self._credentials or (renewal(known.refresh) if known and known.refresh else None)
+            if credentials is None:
+                raise NotLoggedIn(f"{self.url} does not take your token: {error.message}") from error
+            return self._exchange(method, target, payload, self.log_in(credentials).access)
+
+    def _exchange(self, method: str, target: str, payload: bytes | None, token: str | None) -> Response:
+        headers = {"Accept": "application/json, text/event-stream, text/plain", "User-Agent": "fairlead-client"}
+        if token is not None:
+            headers["Authorization"] = f"Bearer {token}"
+        if payload is not None:
+            headers["Content-Type"] = "application/json"
+        response = self._connection.send(method, target, headers, payload)
+        self.server_version = response.headers.get("fairlead-version", self.server_version)
+        if response.status >= 400:
+            raise read_error(response.status, _read_loosely(response))
+        return response
+
+    # --- Workloads of every kind
+
+    def kind(self, key: str) -> "KindClient":
+        """What can be done with workloads of one kind."""
+        if self._kinds is None:
+            self._kinds = load_kinds()
+        return KindClient(self, self._kinds[key])
+
+    def __getattr__(self, name: str) -> "KindClient":
+        """Kinds by their REST name, so that scripts may write `client.trainings.submit(…)`."""
+        for entry in load_kinds().values():
+            if entry.rest.replace("-", "_") == name:
+                return KindClient(self, entry)
+        raise AttributeError(f"Client has no attribute '{name}'")
+
+    def workloads(self, **query: QueryValue) -> Json:
+        """One page of workloads; the query is REST's own: filterBy, sortBy, sortOrder, offset, limit, search …"""
+        found: Json = self.request("GET", "/api/v1/workloads", **query)
+        return found
+
+    def all_workloads(self, **query: QueryValue) -> Iterator[Json]:
+        """Every workload that the query finds, page after page."""
+        yield from self._all("/api/v1/workloads", "workloads", query)
+
+    def count_workloads(self, **query: QueryValue) -> int:
+        return int(self.request("GET", "/api/v1/workloads/count", **query)["count"])
+
+    def workload(self, workload_id: str) -> Json:
+        found: Json = self.request("GET", f"/api/v1/workloads/{quote(workload_id)}")
+        return found
+
+    def pods(self, workload_id: str) -> list[Json]:
+        return list(self._all(f"/api/v1/workloads/{quote(workload_id)}/pods", "pods", {}))
+
+    def events(self, workload_id: str, **query: QueryValue) -> list[Json]:
+        found: list[Json] = self.request("GET", f"/api/v1/workloads/{quote(workload_id)}/events", **query)["events"]
+        return found
+
+    def history(self, workload_id: str) -> list[Json]:
+        return list(self._all(f"/api/v1/workloads/{quote(workload_id)}/history", "records", {}))
+
+    def logs(self, workload_id: str, **query: QueryValue) -> Iterator[bytes]:
+        """The output of a pod as it comes; the query says which pod, how much of it and whether to follow."""
+        return self.stream(f"/api/v1/workloads/{quote(workload_id)}/logs", **query).pieces()
+
+    # --- Organisation and machines
+
+    def projects(self, **query: QueryValue) -> list[Json]:
+        return list(self._all("/api/v1/org-unit/projects", "projects", query))
+
+    def departments(self, **query: QueryValue) -> list[Json]:
+        return list(self._all("/api/v1/org-unit/departments", "departments", query))
+
+    def clusters(self) -> list[Json]:
+        found: list[Json] = self.request("GET", "/api/v1/clusters")
+        return found
+
+    def nodes(self, **query: QueryValue) -> list[Json]:
+        found: list[Json] = self.request("GET", "/api/v1/nodes", **query)["nodes"]
+        return found
+
+    def node_pools(self, **query: QueryValue) -> list[Json]:
+        found: list[Json] = self.request("GET", "/api/v1/node-pools", **query)["nodepools"]
+        return found
+
+    def _all(self, path: str, member: str, query: Mapping[str, QueryValue]) -> Iterator[Json]:
+        offset: int | None = 0
+        while offset is not None:
+            page = self.request("GET", path, **{"limit": _PAGE, **query, "offset": offset})
+            yield from page[member]
+            offset = page.get("next")
+
+
+class KindClient:
+    """Workloads of one kind: the verbs that its REST path has."""
+
+    def __init__(self, client: Client, entry: KindEntry) -> None:
+        self._client = client
+        self._path = f"/api/v1/workloads/{entry.rest}"
+        self.entry = entry
+
+    def submit(self, body: Mapping[str, Any] | bytes) -> Json:
+        """Submit a creation request, given as a dict or as JSON text; the answer is the new workload."""
+        payload = body if isinstance(body, bytes) else json.dumps(body).encode()
+        found: Json = self._client.send("POST", self._path, payload)
+        return found
+
+    def get(self, workload_id: str) -> Json:
+        found: Json = self._client.request("GET", f"{self._path}/{quote(workload_id)}")
+        return found
+
+    def delete(self, workload_id: str) -> Json:
+        found: Json = self._client.request("DELETE", f"{self._path}/{quote(workload_id)}")
+        return found
+
+    def suspend(self, workload_id: str) -> Json:
+        found: Json = self._client.request("POST", f"{self._path}/{quote(workload_id)}/suspend")
+        return found
+
+    def resume(self, workload_id: str) -> Json:
+        found: Json = self._client.request("POST", f"{self._path}/{quote(workload_id)}/resume")
+        return found
+
+
+def render_query(query: Mapping[str, QueryValue]) -> str:
+    """The query part of a URL; a comma inside a list's item is encoded, the commas between items are not."""
+    parts = []
+    for name, value in query.items():
+        if value is None or value == [] or value == ():
+            continue
+        if isinstance(value, bool):
+            text = "true" if value else "false"
+        elif isinstance(value, str | int):
+            text = quote(str(value))
+        else:
+            text = ",".join(quote(item) for item in value)
+        parts.append(f"{name}={text}")
+    return "?" + "&".join(parts) if parts else ""
+
+
+def _read_json(response: Response) -> Any:
+    content = response.read()
+    try:
+        return json.loads(content) if content else None
+    except ValueError as error:
+        raise ServerError(
+            response.status, "The answer is no JSON; is this the address of a Fairlead server?"
+        ) from error
+
+
+def _read_loosely(response: Response) -> object:
+    content = response.read()
+    try:
+        return json.loads(content)
+    except ValueError:
+        return content.decode("utf-8", "replace")

@@ -1,0 +1,64 @@
+"""What can go wrong between a caller and a server, as the SDK raises it.
+
+ClientError
+├── Unreachable   nobody answers at that address, or the connection broke
+├── NotLoggedIn   there is no token and nothing to get one with, or the server no longer takes it
+├── ServerError   the server answered with an error object: its status, message, details and issues
+└── TimedOut      what was waited for did not come in time
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+
+class Issue(NamedTuple):
+    """One violation of a request, as the server reports it."""
+
+    field: str
+    details: str
+    rule: str = ""
+
+
+class ClientError(Exception):
+    """The root of all errors of the SDK."""
+
+
+class Unreachable(ClientError):
+    pass
+
+
+class NotLoggedIn(ClientError):
+    pass
+
+
+class TimedOut(ClientError):
+    pass
+
+
+class ServerError(ClientError):
+    """An answer that is an error. `issues` holds every violation the server named."""
+
+    def __init__(self, status: int, message: str, details: str = "", issues: tuple[Issue, ...] = ()) -> None:
+        super().__init__(f"{message} ({status})")
+        self.status = status
+        self.message = message
+        self.details = details
+        self.issues = issues
+
+
+def read_error(status: int, body: object) -> ServerError:
+    """The error in an answer's body; bodies of another shape (a proxy's page) still give a readable error."""
+    if not isinstance(body, Mapping):
+        return ServerError(status, f"The server answered with status {status}.", str(body)[:500] if body else "")
+    message = str(body.get("message") or f"The server answered with status {status}.")
+    return ServerError(status, message, str(body.get("details") or ""), _read_issues(body.get("complianceIssues")))
+
+
+def _read_issues(found: Any) -> tuple[Issue, ...]:
+    if not isinstance(found, list):
+        return ()
+    return tuple(
+        Issue(str(item.get("field") or ""), str(item.get("details") or ""), str(item.get("rule") or ""))
+        for item in found
+        if isinstance(item, Mapping)
+    )

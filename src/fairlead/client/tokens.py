@@ -1,0 +1,93 @@
+"""Access tokens: how one is got, and the file that keeps it until it expires.
+
+The file is readable by its owner only and holds one entry per server address.
+"""
+
+import json
+import os
+from typing import Any, NamedTuple
+
+#: A token is renewed this many seconds before it expires, so that none expires under way.
+_EARLY = 30.0
+
+
+class Credentials(NamedTuple):
+    """What to log in with: the grant's name and its members, as the token request spells them."""
+
+    grant: str
+    fields: tuple[tuple[str, str], ...]
+
+    def request(self) -> dict[str, str]:
+        return {"grantType": self.grant, **dict(self.fields)}
+
+
+def application(name: str, secret: str) -> Credentials:
+    return Credentials("client_credentials", (("clientID", name), ("clientSecret", secret)))
+
+
+def password(username: str, secret: str) -> Credentials:
+    return Credentials("password", (("username", username), ("password", secret)))
+
+
+def renewal(refresh_token: str) -> Credentials:
+    return Credentials("refresh_token", (("refreshToken", refresh_token),))
+
+
+class Token(NamedTuple):
+    access: str
+    refresh: str = ""
+    #: Seconds since 1970; 0 when the server named no expiry.
+    expires_at: float = 0.0
+
+    def is_fresh(self, now: float) -> bool:
+        return not self.expires_at or now < self.expires_at - _EARLY
+
+
+def read_token(answer: dict[str, Any], now: float) -> Token:
+    """The token in the answer to a token request."""
+    lifetime = answer.get("expiresIn")
+    return Token(
+        str(answer.get("accessToken") or ""),
+        str(answer.get("refreshToken") or ""),
+        now + float(lifetime) if lifetime else 0.0,
+    )
+
+
+class TokenFile:
+    """Tokens by server address in one JSON file. A damaged or unreadable file counts as empty."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def load(self, url: str) -> Token | None:
+        entry = self._load_all().get(url)
+        if not isinstance(entry, dict) or not isinstance(entry.get("access"), str):
+            return None
+        return Token(entry["access"], str(entry.get("refresh") or ""), float(entry.get("expiresAt") or 0))
+
+    def record(self, url: str, token: Token | None) -> None:
+        """Keep the token, or forget the one that is kept."""
+        entries = self._load_all()
+        if token is not None:
+            entries[url] = {"access": token.access, "refresh": token.refresh, "expiresAt": token.expires_at}
+        elif entries.pop(url, None) is None:
+            return
+        write_private(self.path, json.dumps(entries, indent=1))
+
+    def _load_all(self) -> dict[str, Any]:
+        try:
+            with open(self.path, encoding="utf-8") as file:
+                found = json.load(file)
+        except (OSError, ValueError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
+
+def write_private(path: str, text: str) -> None:
+    """Replace a file that only its owner may read, never leaving half of it."""
+    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    temporary = f"{path}.{os.getpid()}"
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)
+    os.replace(temporary, path)
