@@ -10,7 +10,9 @@ import fcntl
 import importlib
 import ipaddress
 import logging
+import logging.handlers
 import os
+import pwd
 import secrets
 import socket
 import string
@@ -26,8 +28,9 @@ import uvicorn
 import uvloop
 
 from fairlead import __version__
-from fairlead.api.application import make_application
-from fairlead.api.logs import set_up_logging
+from fairlead.api.application import Limits, make_application
+from fairlead.api.journal import JsonFormatter
+from fairlead.api.metrics import Sample
 from fairlead.control.accounts import Accounts, ensure_accounts, load_signer, write_private
 from fairlead.control.bootstrap import ensure_defaults
 from fairlead.control.context import Context, ControlSettings
@@ -36,8 +39,12 @@ from fairlead.control.housekeeping import Housekeeper
 from fairlead.control.lease import LeaseKeeper
 from fairlead.control.reconcile import Reconciler
 from fairlead.engines.base import Forget
+from fairlead.engines.local.engine import LocalEngine
+from fairlead.engines.local.nodes import observe_machine, parse_node, parse_nodes
+from fairlead.engines.local.settings import Allowed, Identity, LocalSettings
 from fairlead.model.clock import Millis, iso
 from fairlead.model.errors import FairleadError, Refused
+from fairlead.model.org import Node
 from fairlead.store.base import Store
 from fairlead.store.compaction import compact
 
@@ -46,6 +53,7 @@ log = logging.getLogger("fairlead")
 DEFAULT_PORT = 7420
 #: Modules that are loaded only when the settings ask for them.
 _STORES = {"postgresql": "fairlead.store.postgres", "postgres": "fairlead.store.postgres"}
+_ALLOWABLE = frozenset({"no-isolation", "root-user", "host-namespaces"})
 _SUFFIX_ALPHABET = string.ascii_lowercase + string.digits
 
 
@@ -76,20 +84,26 @@ def main(arguments: Sequence[str]) -> int:
     settings = read_settings(arguments, os.environ)
     os.umask(0o077)
     settings.data_dir.mkdir(parents=True, exist_ok=True)
-    settings.data_dir.chmod(0o711 if _runs_pods_as_others(settings) else 0o700)
-    set_up_logging(settings.data_dir / "logs" / "server.log", to_stderr=settings.log_to_stderr)
+    settings.data_dir.chmod(0o700)
+    _set_up_logging(settings.data_dir / "logs", to_stderr=settings.log_to_stderr)
     try:
-        with _only_server_of(settings.data_dir):
-            with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-                return runner.run(serve(settings))
+        with _only_server_of(settings.data_dir), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            return runner.run(serve(settings))
     except FairleadError as error:
         log.error("the server does not start: %s", error)
         sys.stderr.write(f"fairlead serve: {error}\n")
         return 1
 
 
-def _runs_pods_as_others(settings: Settings) -> bool:
-    return not settings.personal and os.geteuid() == 0
+def _set_up_logging(folder: Path, *, to_stderr: bool) -> None:
+    """One JSON object a line into the log file, which turns over at 10 MB; warnings and worse to stderr too."""
+    folder.mkdir(parents=True, exist_ok=True)
+    file = logging.handlers.RotatingFileHandler(folder / "server.log", maxBytes=10 << 20, backupCount=3)
+    file.setFormatter(JsonFormatter())
+    handlers: list[logging.Handler] = [file]
+    if to_stderr:
+        handlers.append(logging.StreamHandler())
+    logging.basicConfig(level=logging.INFO, handlers=handlers)
 
 
 def read_settings(arguments: Sequence[str], environment: "os._Environ[str] | dict[str, str]") -> Settings:
@@ -198,7 +212,10 @@ async def _serve_on(settings: Settings, sock: socket.socket, store: Store) -> in
 
     housekeeper = Housekeeper(context, compact_store, drop_logs)
     application = make_application(
-        context, Accounts(store, signer, now), body_limit=settings.body_limit, figures=reconciler
+        context,
+        Accounts(store, signer, now),
+        Limits(body_bytes=settings.body_limit),
+        lambda: _samples(reconciler),
     )
     server = uvicorn.Server(
         uvicorn.Config(
@@ -341,6 +358,72 @@ def _start_time(pid: int) -> str:
     return stat.rpartition(")")[2].split()[19]
 
 
-def _make_engine(settings: Settings) -> Any:
-    local = importlib.import_module("fairlead.engines.local")
-    return local.make_engine(settings, now)
+def _make_engine(settings: Settings) -> LocalEngine:
+    return LocalEngine(
+        LocalSettings(
+            data_dir=str(settings.data_dir),
+            owner=_owner() if settings.personal else None,
+            nodes=tuple(_declared_nodes(settings)),
+            allowed=_allowed(settings.allow),
+        ),
+        now,
+    )
+
+
+def _declared_nodes(settings: Settings) -> list[Node]:
+    machine = observe_machine(now())
+    nodes = [parse_node(text, machine) for text in settings.nodes]
+    if settings.nodes_file:
+        nodes += parse_nodes(Path(settings.nodes_file).read_text(encoding="utf-8"), machine)
+    return nodes
+
+
+def _owner() -> Identity:
+    """Whoever started this server."""
+    user = pwd.getpwuid(os.geteuid())
+    return Identity(
+        uid=user.pw_uid,
+        gid=os.getegid(),
+        login=user.pw_name,
+        home=user.pw_dir,
+        shell=user.pw_shell or "/bin/sh",
+        groups=tuple(os.getgroups()),
+    )
+
+
+def _allowed(words: Sequence[str]) -> Allowed:
+    """The flags with which an operator allows what shared mode refuses."""
+    paths = tuple(word.partition("=")[2] for word in words if word.startswith("host-path="))
+    capabilities = tuple(word.partition("=")[2] for word in words if word.startswith("capability="))
+    unknown = {word for word in words if not word.startswith(("host-path=", "capability="))} - _ALLOWABLE
+    if unknown:
+        raise Refused(f"--allow knows {', '.join(sorted(_ALLOWABLE))}, host-path=… and capability=…, not {unknown}")
+    return Allowed(
+        no_isolation="no-isolation" in words,
+        root_user="root-user" in words,
+        host_namespaces="host-namespaces" in words,
+        host_paths=paths,
+        capabilities=capabilities,
+    )
+
+
+def _samples(reconciler: Reconciler) -> list[Sample]:
+    """What the loop tells of itself at a scrape."""
+    figures = reconciler.figures
+    pods = [Sample("fairlead_pods", n, {"phase": phase}) for phase, n in reconciler.board.count_pods().items()]
+    return [
+        *pods,
+        Sample(
+            "fairlead_open_workloads", len(reconciler.board.entries), help="Workloads that are neither done nor gone"
+        ),
+        Sample("fairlead_loop_cycles_total", figures.cycles, help="Turns of the loop", type="counter"),
+        Sample("fairlead_loop_last_seconds", figures.last_cycle_milliseconds / 1000, help="The last turn took so long"),
+        Sample("fairlead_scheduling_cycles_total", figures.scheduling_cycles, type="counter"),
+        Sample("fairlead_scheduling_seconds_total", figures.scheduling_milliseconds / 1000, type="counter"),
+        Sample(
+            "fairlead_lost_races_total",
+            figures.conflicts,
+            help="Records that somebody else was faster at",
+            type="counter",
+        ),
+    ]

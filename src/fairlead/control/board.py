@@ -6,12 +6,13 @@ Only the loop writes it. Finished workloads are not on it, so its size follows t
 import heapq
 from collections import Counter
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import msgspec
 
 from fairlead.control.draft import Entry
 from fairlead.kinds import KINDS
-from fairlead.model.clock import Millis
+from fairlead.model.clock import SECOND, Millis
 from fairlead.model.workload import Pod, Workload
 from fairlead.scheduling.snapshot import Job
 
@@ -78,11 +79,12 @@ class Board:
 
 def _entry(workload: Workload, pods: tuple[Pod, ...]) -> Entry:
     kind = KINDS[workload.kind]
-    spec = msgspec.json.decode(workload.spec, type=kind.spec)
+    spec: Any = msgspec.json.decode(workload.spec, type=kind.spec)
     lifetime = kind.lifetime_after_end(spec)
     return Entry(
         workload=workload,
         pods=pods,
         podsets=kind.podsets(workload.name, spec),
-        lifetime_after_end=lifetime,
+        lifetime_after_end=None if lifetime is None else lifetime * SECOND,
+        terminate_after_preemption=kind.ends_when_preempted(spec),
     )

@@ -93,7 +93,7 @@ def _decide_running(draft: Draft, rules: Rules) -> None:
         draft.move(Phase.PENDING, "Waits to be scheduled")
     if draft.workload.phase is Phase.TERMINATING and not _finish_eviction(draft):
         return
-    outcome = rules.outcome(_set_states(draft))
+    outcome = Outcome(Phase.FAILED, draft.fatal) if draft.fatal else rules.outcome(_set_states(draft))
     if outcome is None:
         _wait(draft)
     elif outcome.phase in TERMINAL:
@@ -218,7 +218,8 @@ def _set_state(draft: Draft, podset: PodSet) -> SetState:
         podset=podset,
         starting=sum(pod.phase is PodPhase.STARTING and pod.restart_at is None for pod in pods),
         running=len(running),
-        ready=sum(pod.ready_at is not None for pod in running),
+        ready=sum(pod.ready for pod in running),
+        lapsed=sum(pod.ready_at is not None and not pod.ready for pod in running),
         succeeded=draft.workload.succeeded,
         failed=draft.workload.failed,
         last_failure=_last_failure(draft),

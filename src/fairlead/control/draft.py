@@ -44,6 +44,8 @@ class Draft:
     events: list[Event] = field(default_factory=list)
     #: The earliest time at which this workload needs another look although nothing happens.
     wake_at: Millis | None = None
+    #: Why no retry can help.
+    fatal: str = ""
     _moves: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:

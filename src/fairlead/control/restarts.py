@@ -33,12 +33,13 @@ def fold_report(draft: Draft, report: PodReport, first: Millis, most: Millis) ->
 
 
 def _fold_running(draft: Draft, pod: Pod, report: PodReport) -> None:
-    ready_at = (pod.ready_at or draft.now) if report.ready else None
+    ready_at = pod.ready_at or (draft.now if report.ready else None)
     if pod.phase is PodPhase.STARTING:
         draft.tell("Started", f"Pod {pod.name} runs on node {pod.node}", pod=pod)
-        draft.set_pod(pod, phase=PodPhase.RUNNING, started_at=report.started_at or draft.now, ready_at=ready_at)
-    elif ready_at != pod.ready_at:
-        draft.set_pod(pod, ready_at=ready_at)
+        started_at = report.started_at or draft.now
+        draft.set_pod(pod, phase=PodPhase.RUNNING, started_at=started_at, ready=report.ready, ready_at=ready_at)
+    elif report.ready != pod.ready:
+        draft.set_pod(pod, ready=report.ready, ready_at=ready_at)
 
 
 def _fold_lost(draft: Draft, pod: Pod, report: PodReport) -> None:
@@ -63,8 +64,9 @@ def _fold_exit(draft: Draft, pod: Pod, report: PodReport, first: Millis, most: M
         return
     draft.tell(report.reason or "Failed", f"Pod {pod.name}: {_words(report)}", pod=pod, warning=not succeeded)
     if report.reason == START_ERROR:
-        # What the operating system refuses once it refuses again: all retries are used up at once.
-        draft.set(failed=podset.backoff_limit + 1)
+        # What the operating system refuses once it refuses again: no retry would help.
+        draft.set(failed=draft.workload.failed + 1)
+        draft.fatal = f"Pod {pod.name} could not be started: {_words(report)}"
         _end(draft, pod, report, PodPhase.FAILED)
     elif podset.restart is RestartPolicy.NEVER:
         failed = draft.workload.failed + 1
@@ -105,6 +107,7 @@ def _restart_in_place(draft: Draft, pod: Pod, report: PodReport, at: Millis) -> 
         restarts=pod.restarts + 1,
         restart_at=at,
         started_at=None,
+        ready=False,
         ready_at=None,
         exit_code=report.exit_code,
         signal=report.signal,

@@ -5,12 +5,12 @@ Called by the API for every dialect. The loop hears of it from the store, not fr
 
 import msgspec
 
-from fairlead.admission.admit import admit
+from fairlead.admission.admit import FORGIVEN, admit
 from fairlead.control import access
 from fairlead.control.context import Context
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import Kind
-from fairlead.model.errors import Conflict, Invalid, Issue, TooMuch, Unavailable
+from fairlead.model.errors import MALFORMED, Conflict, Invalid, Issue, TooMuch, Unavailable
 from fairlead.model.event import AuditLine, Event
 from fairlead.model.org import Caller, Project
 from fairlead.model.phase import Phase
@@ -19,7 +19,6 @@ from fairlead.model.workload import Condition, Workload
 from fairlead.store.base import Change, Put
 from fairlead.store.collections import WORKLOADS
 
-MALFORMED = "Required parameter is missing"
 _SUFFIX_TRIES = 8
 
 
@@ -51,7 +50,7 @@ async def submit(context: Context, caller: Caller, submission: Submission, reque
 def _place(context: Context, submission: Submission) -> Project:
     """The project that the request names; unknown ids are the request's mistake."""
     issues = []
-    if submission.cluster_id not in context.directory.clusters:
+    if submission.cluster_id not in context.directory.clusters and submission.dialect != FORGIVEN:
         known = ", ".join(sorted(context.directory.clusters))
         issues.append(Issue("clusterId", f"there is no cluster {submission.cluster_id}; the cluster here is {known}"))
     project = context.directory.projects.get(submission.project_id)
@@ -89,9 +88,17 @@ def _workload(context: Context, caller: Caller, kind: Kind, project: Project, su
         updated_at=now,
         conditions=tuple(
             Condition(type="ReadDifferently", status="True", reason=field, message=done, last_transition_time=now)
-            for field, done in submission.remarks
+            for field, done in _remarks(context, submission)
         ),
     )
+
+
+def _remarks(context: Context, submission: Submission) -> list[tuple[str, str]]:
+    """What was settled instead of refused, for the older dialect."""
+    remarks = list(submission.remarks)
+    if submission.cluster_id not in context.directory.clusters:
+        remarks.append(("clusterId", f"there is no cluster {submission.cluster_id}; it runs on the one that is here"))
+    return remarks
 
 
 def _creation(workload: Workload, caller: Caller, request_id: str) -> Change:

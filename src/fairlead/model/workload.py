@@ -132,6 +132,8 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     memory_bytes: int = 0
     created_at: Millis = 0
     started_at: Millis | None = None
+    #: Whether its readiness probe passes now, and since when it did for the first time.
+    ready: bool = False
     ready_at: Millis | None = None
     completed_at: Millis | None = None
     #: A code word for how it ended or why it does not start (OOMKilled, StartError, SupervisorLost, Evicted …).

@@ -63,7 +63,7 @@ EXITS = [
     Exit("fails and is retried", 1, RestartPolicy.NEVER, Phase.DEGRADED, PodPhase.FAILED, 1),
     Exit("fails for the last time", 1, RestartPolicy.NEVER, Phase.FAILED, PodPhase.FAILED, 7, failed_before=6),
     Exit("no retry allowed", 3, RestartPolicy.NEVER, Phase.FAILED, PodPhase.FAILED, 1, backoff_limit=0),
-    Exit("cannot start", 127, RestartPolicy.NEVER, Phase.FAILED, PodPhase.FAILED, 7, reason="StartError"),
+    Exit("cannot start", 127, RestartPolicy.NEVER, Phase.FAILED, PodPhase.FAILED, 1, reason="StartError"),
     Exit("restarts in place", 1, RestartPolicy.ON_FAILURE, Phase.DEGRADED, PodPhase.STARTING, 1),
     Exit("restarted too often", 1, RestartPolicy.ON_FAILURE, Phase.FAILED, PodPhase.FAILED, 7, failed_before=6),
     Exit("on failure, ends well", 0, RestartPolicy.ON_FAILURE, Phase.COMPLETED, PodPhase.SUCCEEDED, 0),

@@ -1,0 +1,196 @@
+"""Reads of what workloads live in: clusters, departments, projects, node pools, nodes; and how much of it is in use.
+
+Called by the API. The records come from the directory in memory, usage from the pods that have not ended.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+from fairlead.control import access
+from fairlead.control.context import Context
+from fairlead.control.filtering import Field, parse_filters, select
+from fairlead.control.reading import ListRequest, Page, load_workloads_of
+from fairlead.control.snapshot import pool_of
+from fairlead.model.errors import NotFound
+from fairlead.model.org import DEFAULT_NODE_POOL, Cluster, Department, Node, NodePool, Project
+from fairlead.model.workload import Pod
+from fairlead.store.base import Comparison, Query, Where
+from fairlead.store.collections import PODS
+
+T = TypeVar("T")
+
+_AVERAGES = tuple(
+    f"avg{what}{span}"
+    for span in ("24h", "7d", "30d")
+    for what in ("GpuAllocation", "GpuUtilization", "GpuMemoryUtilization")
+)
+
+
+class Usage(msgspec.Struct):
+    """What running pods hold: GPU devices, millicores, bytes; and the part of it that cannot be preempted."""
+
+    gpu: float = 0.0
+    cpu_milli: int = 0
+    memory_bytes: int = 0
+    fixed_gpu: float = 0.0
+    fixed_cpu_milli: int = 0
+    fixed_memory_bytes: int = 0
+
+    def add(self, pod: Pod, is_fixed: bool) -> None:
+        gpu = pod.gpu_thousandths * max(1, len(pod.gpu_devices)) / 1000
+        self.gpu += gpu
+        self.cpu_milli += pod.cpu_milli
+        self.memory_bytes += pod.memory_bytes
+        if is_fixed:
+            self.fixed_gpu += gpu
+            self.fixed_cpu_milli += pod.cpu_milli
+            self.fixed_memory_bytes += pod.memory_bytes
+
+
+#: Usage by (owner's id, node pool's name); the whole of an owner stands under the pool "".
+Usages = Mapping[tuple[str, str], Usage]
+
+
+async def load_usage(context: Context) -> Usages:
+    """What each project and department holds now, department ids marked by a leading slash."""
+    active = (Where("is_active", Comparison.EQUAL, 1),)
+    pods: list[Pod] = await context.store.find(Query(collection=PODS, where=active))
+    workloads = await load_workloads_of(context, pods)
+    found: dict[tuple[str, str], Usage] = {}
+    for pod in pods:
+        workload = workloads.get(pod.workload_id)
+        if workload is None:
+            continue
+        for owner in (workload.project_id, f"/{workload.department_id}"):
+            for pool in ("", pod.node_pool):
+                found.setdefault((owner, pool), Usage()).add(pod, not workload.preemptible)
+    return found
+
+
+def gpu_quota(record: Department) -> float | None:
+    """Deserved GPUs over all pools; None where one is unlimited."""
+    parts = [quota.gpu.deserved for quota in record.resources]
+    return None if any(part is None for part in parts) else sum(part or 0.0 for part in parts)
+
+
+def department_fields(usage: Usages) -> dict[str, Field]:
+    return {
+        "name": Field(take=lambda record: record.name),
+        "clusterId": Field(take=lambda record: record.cluster_id),
+        "totalGpuQuota": Field("number", take=gpu_quota),
+        "gpuAllocated": Field("number", take=lambda record: usage.get((f"/{record.id}", ""), Usage()).gpu),
+        "createdAt": Field("time", take=lambda record: record.created_at),
+        **{name: Field("number") for name in _AVERAGES},
+    }
+
+
+def project_fields(usage: Usages) -> dict[str, Field]:
+    return {
+        "name": Field(take=lambda record: record.name),
+        "clusterId": Field(take=lambda record: record.cluster_id),
+        "departmentId": Field(take=lambda record: record.department_id),
+        "parentId": Field(take=lambda record: record.department_id),
+        "parentName": Field(take=lambda record: record.department_name),
+        "phase": Field(constant="Ready"),
+        "totalGpuQuota": Field("number", take=gpu_quota),
+        "gpuAllocated": Field("number", take=lambda record: usage.get((record.id, ""), Usage()).gpu),
+        "createdAt": Field("time", take=lambda record: record.created_at),
+        **{name: Field("number") for name in _AVERAGES},
+    }
+
+
+def node_pool_fields(has_nodes: Callable[[NodePool], bool]) -> dict[str, Field]:
+    return {
+        "name": Field(take=lambda pool: pool.name),
+        "clusterId": Field(take=lambda pool: pool.cluster_id),
+        "phase": Field(take=lambda pool: "Ready" if has_nodes(pool) else "Empty"),
+        "createdAt": Field("time", take=lambda pool: pool.created_at),
+        "updatedAt": Field("time", take=lambda pool: pool.updated_at),
+        "gpuNetworkAccelerationDetection": Field(constant="Auto"),
+        "networkTopologyName": Field(),
+        "gpuNetworkAccelerationDetected": Field(constant="false"),
+        "gpuNetworkAccelerationLabelKey": Field(),
+        "swapEnabled": Field(constant="false"),
+        "nodeLevelSchedulerEnabled": Field(constant="false"),
+    }
+
+
+def node_fields(cluster_id: str, pool_name: Callable[[Node], str]) -> dict[str, Field]:
+    return {
+        "name": Field(take=lambda node: node.name),
+        "status": Field(take=lambda node: "Ready" if node.ready else "NotReady"),
+        "nodePool": Field(take=pool_name),
+        "gpuType": Field(take=lambda node: node.gpus[0].model if node.gpus else None),
+        "nvLinkDomainUid": Field(),
+        "nvLinkCliqueId": Field(),
+        "clusterUuid": Field(constant=cluster_id),
+    }
+
+
+DEPARTMENT_FIELD_NAMES = tuple(department_fields({}))
+PROJECT_FIELD_NAMES = tuple(project_fields({}))
+NODE_POOL_FIELD_NAMES = tuple(node_pool_fields(lambda pool: False))
+NODE_FIELD_NAMES = tuple(node_fields("", lambda node: ""))
+
+
+def load_clusters(context: Context, caller: Any) -> list[Cluster]:
+    access.check(caller, "clusters:read")
+    return list(context.directory.clusters.values())
+
+
+def find_departments(context: Context, caller: Any, request: ListRequest, usage: Usages) -> Page[Department]:
+    access.check(caller, "departments:read")
+    return _page(context.directory.departments, request, department_fields(usage))
+
+
+def find_projects(context: Context, caller: Any, request: ListRequest, usage: Usages) -> Page[Project]:
+    access.check(caller, "projects:read")
+    return _page(context.directory.projects, request, project_fields(usage))
+
+
+def find_node_pools(context: Context, caller: Any, request: ListRequest) -> Page[NodePool]:
+    access.check(caller, "node-pools:read")
+    nodes = nodes_by_pool(context)
+    return _page(context.directory.node_pools, request, node_pool_fields(lambda pool: bool(nodes.get(pool.name))))
+
+
+def find_nodes(context: Context, caller: Any, request: ListRequest) -> Page[Node]:
+    access.check(caller, "nodes:read")
+    fields = node_fields(context.directory.cluster.id, lambda node: pool_name(context, node))
+    return _page(context.directory.nodes, request, fields)
+
+
+def load_one(context: Context, caller: Any, records: Mapping[str, T], id: str, what: str) -> T:
+    """The record of that id; raises `NotFound`."""
+    access.check(caller, f"{what.replace(' ', '-')}s:read")
+    record = records.get(id) or records.get(id.lower())
+    if record is None:
+        raise NotFound(f"There is no {what} with the id {id[:60]!r}")
+    return record
+
+
+def pool_name(context: Context, node: Node) -> str:
+    """The name of the node pool that a node belongs to."""
+    pool = pool_of(node, context.directory.node_pools.values())
+    return pool or DEFAULT_NODE_POOL
+
+
+def nodes_by_pool(context: Context) -> dict[str, list[Node]]:
+    found: dict[str, list[Node]] = {}
+    for node in context.directory.nodes.values():
+        found.setdefault(pool_name(context, node), []).append(node)
+    return found
+
+
+def _page(records: Mapping[str, Any], request: ListRequest, fields: Mapping[str, Field]) -> Page[Any]:
+    filters = parse_filters(request.filter_by, fields)
+    found: list[Any] = list(records.values())
+    if request.search:
+        word = request.search.lower()
+        found = [record for record in found if word in record.name.lower()]
+    sort = fields[request.sort_by] if request.sort_by else None
+    kept = select(found, filters, sort, request.descending, lambda record: record.id)
+    end = request.offset + request.limit
+    return Page(kept[request.offset : end], end if end < len(kept) else None, len(kept))
