@@ -1,0 +1,6 @@
+"""The kinds of workload: one file each, and here the list of them. To add one, add its file and its line."""
+
+from fairlead.kinds.kind import Kind
+from fairlead.kinds.training import TRAINING
+
+KINDS: dict[str, Kind] = {kind.key: kind for kind in (TRAINING,)}

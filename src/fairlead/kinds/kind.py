@@ -5,12 +5,16 @@ sets only.
 """
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import msgspec
 
+from fairlead.model.clock import Millis
+from fairlead.model.fields import build
 from fairlead.model.phase import Phase
 from fairlead.model.podset import PodSet
+from fairlead.model.rules import Limits, Violation, violations
 
 
 class SetState(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,6 +26,8 @@ class SetState(msgspec.Struct, frozen=True, kw_only=True):
     running: int = 0
     #: Running pods whose readiness probe passes.
     ready: int = 0
+    #: Running pods whose readiness probe passed once and passes no longer.
+    lapsed: int = 0
     succeeded: int = 0
     failed: int = 0
     #: The words of the last pod that failed.
@@ -57,3 +63,27 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     podsets: Callable[[str, Any], tuple[PodSet, ...]]
     #: From the state of its pod sets to the phase they amount to; None while they wait for a place.
     outcome: Callable[[Sequence[SetState]], Outcome | None]
+    #: Rules of its own between the members of its spec: (spec, path of the spec, what is allowed at most).
+    violations: Callable[[Any, str, Limits], list[Violation]]
+    #: How long after its end the workload is deleted by itself; None for never.
+    lifetime_after_end: Callable[[Any], Millis | None]
+    #: Whether a preempted workload ends instead of waiting for its next turn.
+    ends_when_preempted: Callable[[Any], bool]
+
+
+def spec_violations(kind: Kind, spec: Any, path: str, limits: Limits) -> list[Violation]:
+    """Every broken rule of a spec, the nouns' and the kind's own."""
+    return violations(spec, path) + kind.violations(spec, path, limits)
+
+
+@cache
+def _decoder(spec: type) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(spec)
+
+
+def read_stored_spec(kind: Kind, raw: bytes) -> Any:
+    """The spec of a stored workload. One that was accepted with remarks may lie outside the contract's bounds."""
+    try:
+        return _decoder(kind.spec).decode(raw)
+    except msgspec.ValidationError:
+        return build(kind.spec, msgspec.json.decode(raw))

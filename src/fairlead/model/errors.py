@@ -15,6 +15,10 @@ FairleadError
 
 import msgspec
 
+#: The two messages of a refused request that scripts match on, as Run:ai words them; everything else is in the issues.
+MALFORMED = "Required parameter is missing"
+AGAINST_POLICY = "The workload request does not comply with the policy set by the administrator"
+
 
 class Issue(msgspec.Struct, frozen=True, omit_defaults=True):
     """One violation: where (dotted path, list items by position), what is wrong and what is allowed."""

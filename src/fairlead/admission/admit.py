@@ -1,0 +1,37 @@
+"""Whether a submission may become a workload: the rules that no single field can hold, then the policy.
+
+Called by `control` before it writes anything down. It knows the submission and what it is told, never what exists.
+"""
+
+from typing import Any
+
+from fairlead.kinds.kind import Kind, spec_violations
+from fairlead.model.errors import MALFORMED, Invalid, Issue
+from fairlead.model.fields import value_or
+from fairlead.model.names import name_violations
+from fairlead.model.priority import PRIORITIES, is_preemptible
+from fairlead.model.rules import Limits
+from fairlead.model.submission import Submission
+
+#: The dialect whose contradictions are settled instead of refused.
+FORGIVEN = "rest-older"
+
+
+def admit(kind: Kind, submission: Submission, *, completions_most: int = 100_000) -> dict[str, Any]:
+    """The members of the workload's record that follow from its spec; raises Invalid with every issue."""
+    spec = submission.spec
+    broken = name_violations(submission.name, submission.use_given_name_as_prefix)
+    broken += spec_violations(kind, spec, "spec", Limits(completions=completions_most))
+    if submission.dialect == FORGIVEN:
+        broken = [violation for violation in broken if not violation.instead]
+    if broken:
+        raise Invalid(MALFORMED, tuple(Issue(violation.path, violation.details) for violation in broken))
+    priority_class = value_or(spec.priority_class, kind.priority)
+    priority = PRIORITIES[priority_class]
+    return {
+        "priority_class": priority_class,
+        "priority": priority,
+        "preemptible": is_preemptible(priority, value_or(spec.preemptibility, None)),
+        "category": value_or(spec.category, kind.category),
+        "node_pools": tuple(value_or(spec.node_pools, ())),
+    }

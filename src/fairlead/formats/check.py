@@ -1,0 +1,155 @@
+"""Plain data against the declarations: everything that is wrong with it, each with its path and what is allowed.
+
+Called by the formats when a typed decode has failed; msgspec stops at the first violation, people want all of them.
+"""
+
+import operator
+import re
+from collections.abc import Callable
+from difflib import get_close_matches
+from typing import Any
+
+import msgspec
+from msgspec import inspect
+
+from fairlead.model.fields import Field, fields_of
+
+#: As many as people read; a request of a million mistakes is still answered quickly.
+MOST = 200
+_NAMES = {bool: "a boolean", int: "an integer", float: "a number", str: "a text", list: "a list", dict: "an object"}
+_BOUNDS: tuple[tuple[str, str, Callable[[float, float], bool]], ...] = (
+    ("ge", "at least", operator.ge),
+    ("gt", "above", operator.gt),
+    ("le", "at most", operator.le),
+    ("lt", "below", operator.lt),
+)
+
+
+class Flaw(msgspec.Struct, frozen=True):
+    path: str
+    details: str
+    #: It has the right type and breaks only a pattern: what is done instead in the older dialect, if that is forgiven.
+    instead: str = ""
+
+
+def find_flaws(struct: type, plain: Any, path: str) -> list[Flaw]:
+    """Everything in `plain` that the declarations of `struct` do not allow."""
+    found: list[Flaw] = []
+    _object(struct, plain, path, found)
+    return found[:MOST]
+
+
+def join(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
+def told(value: Any) -> str:
+    """What kind of thing it is, as JSON names it."""
+    return "null" if value is None else _NAMES.get(type(value), "something else")
+
+
+def _object(struct: type, plain: Any, path: str, found: list[Flaw]) -> None:
+    if not isinstance(plain, dict):
+        found.append(Flaw(path, f"is {told(plain)}; an object is expected"))
+        return
+    declared = {field.rest: field for field in fields_of(struct)}
+    for name, value in plain.items():
+        field = declared.get(name)
+        if field is None:
+            found.append(Flaw(join(path, name[:100]), _unknown(name, declared)))
+        else:
+            _member(field, value, join(path, name), found)
+        if len(found) > MOST:
+            return
+    found.extend(
+        Flaw(join(path, field.rest), "is missing; it must be given")
+        for field in declared.values()
+        if field.required and field.rest not in plain
+    )
+
+
+def _unknown(name: str, declared: dict[str, Field]) -> str:
+    near = get_close_matches(name, declared, 1, 0.7) or [other for other in declared if other.lower() == name.lower()]
+    if near:
+        return f"is no property here; did you mean {near[0]}?"
+    return f"is no property here; known are {', '.join(declared)}"
+
+
+def _member(field: Field, value: Any, path: str, found: list[Flaw]) -> None:
+    if value is None:
+        if not field.nullable:
+            found.append(Flaw(path, "is null, which is not allowed here; leave it out or give a value"))
+    elif not field.is_list:
+        _single(field.shape, field, value, path, found)
+    elif not isinstance(value, list):
+        found.append(Flaw(path, f"is {told(value)}; a list is expected"))
+    else:
+        _items(field, value, path, found)
+
+
+def _items(field: Field, value: list[Any], path: str, found: list[Flaw]) -> None:
+    most = field.shape.max_length if isinstance(field.shape, inspect.VarTupleType) else None
+    if most is not None and len(value) > most:
+        found.append(Flaw(path, f"has {len(value)} items; at most {most} are allowed"))
+    for number, item in enumerate(value[:most]):
+        here = f"{path}[{number}]"
+        if item is not None:
+            _single(field.item, field, item, here, found)
+        elif not field.item_nullable:
+            found.append(Flaw(here, "is null, which is not allowed here"))
+        if len(found) > MOST:
+            return
+
+
+def _single(shape: Any, field: Field, value: Any, path: str, found: list[Flaw]) -> None:
+    if field.struct is not None:
+        _object(field.struct, value, path, found)
+    elif isinstance(shape, inspect.LiteralType):
+        if value not in shape.values or isinstance(value, bool):
+            found.append(Flaw(path, _not_one_of(value, shape.values)))
+    elif isinstance(shape, inspect.BoolType):
+        _typed(value, isinstance(value, bool), "true or false", path, found)
+    elif isinstance(shape, inspect.IntType):
+        if _typed(value, isinstance(value, int) and not isinstance(value, bool), "an integer", path, found):
+            _bounds(shape, value, path, found)
+    elif isinstance(shape, inspect.FloatType):
+        if _typed(value, isinstance(value, int | float) and not isinstance(value, bool), "a number", path, found):
+            _bounds(shape, value, path, found)
+    elif isinstance(shape, inspect.StrType) and _typed(value, isinstance(value, str), "a text", path, found):
+        _text(shape, value, path, field.about.older, found)
+
+
+def _typed(value: Any, fits: bool, expected: str, path: str, found: list[Flaw]) -> bool:
+    if not fits:
+        found.append(Flaw(path, f"is {told(value)}; {expected} is expected"))
+    return fits
+
+
+def _not_one_of(value: Any, allowed: tuple[Any, ...]) -> str:
+    names = [str(name) for name in allowed]
+    shown = repr(value)[:80] if isinstance(value, str) else told(value)
+    near = [name for name in names if name.lower() == str(value).lower()] or get_close_matches(str(value), names, 1)
+    hint = f"did you mean {near[0]}? " if near else ""
+    return (
+        f"is {shown}; {hint}Allowed are {', '.join(names)}" if hint else f"is {shown}; allowed are {', '.join(names)}"
+    )
+
+
+def _bounds(shape: inspect.IntType | inspect.FloatType, value: float, path: str, found: list[Flaw]) -> None:
+    for name, words, holds in _BOUNDS:
+        bound = getattr(shape, name)
+        if bound is not None and not holds(value, bound):
+            found.append(Flaw(path, f"is {value}; it must be {words} {bound}"))
+
+
+def _text(shape: inspect.StrType, value: str, path: str, instead: str, found: list[Flaw]) -> None:
+    if "\0" in value:
+        found.append(Flaw(path, "contains a zero character, which no text here can"))
+    if shape.min_length is not None and len(value) < shape.min_length:
+        details = "is empty" if not value else f"has {len(value)} characters"
+        found.append(Flaw(path, f"{details}; at least {shape.min_length} are needed"))
+    if shape.max_length is not None and len(value) > shape.max_length:
+        found.append(Flaw(path, f"has {len(value)} characters; at most {shape.max_length} are allowed"))
+    elif shape.pattern is not None and re.search(shape.pattern, value) is None:
+        pattern = shape.pattern.replace(r"\Z", "$")
+        found.append(Flaw(path, f"is '{value[:80]}', which does not match {pattern}", instead))

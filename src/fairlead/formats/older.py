@@ -1,0 +1,54 @@
+"""The dialect of an older page of the Trainings interface: numbers for ids and quantities, MIG profiles.
+
+`rest.py` asks here when a request does not read as the present dialect. The page's own example breaks rules of the
+present one; what is done instead becomes a remark of the submission and so a condition of the workload.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+DIALECT = "rest-older"
+_MIG_TYPE = "migProfile"
+
+
+def is_older(body: dict[str, Any]) -> bool:
+    """A number for the project or for a quantity, or a MIG profile: the present dialect has none of them."""
+    compute = _compute(body)
+    return (
+        _is_number(body.get("projectId"))
+        or compute.get("migProfile") is not None
+        or any(_is_number(item.get("quantity")) for item in _extended(compute))
+    )
+
+
+def to_present(body: dict[str, Any]) -> dict[str, Any]:
+    """The same request in the present dialect's types. Changes `body`, which nobody else holds."""
+    if _is_number(body.get("projectId")):
+        body["projectId"] = _text(body["projectId"])
+    compute = _compute(body)
+    for item in _extended(compute):
+        if _is_number(item.get("quantity")):
+            item["quantity"] = _text(item["quantity"])
+    if compute.get("gpuRequestType") == _MIG_TYPE:
+        # There a request type of its own; the profile alone says it.
+        del compute["gpuRequestType"]
+    return body
+
+
+def _compute(body: dict[str, Any]) -> dict[str, Any]:
+    spec = body.get("spec")
+    compute = spec.get("compute") if isinstance(spec, dict) else None
+    return compute if isinstance(compute, dict) else {}
+
+
+def _extended(compute: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    items = compute.get("extendedResources")
+    return (item for item in (items if isinstance(items, list) else ()) if isinstance(item, dict))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _text(number: float) -> str:
+    return str(int(number)) if number == int(number) else repr(number)

@@ -1,0 +1,175 @@
+"""REST bodies: a creation request in, a workload's object out.
+
+Called by `api`. A valid request costs one typed decode; only a failed one is walked again for everything that is
+wrong with it. It reads what the request says, never what exists.
+"""
+
+from functools import cache
+from typing import Annotated, Any, Generic, TypeVar
+
+import msgspec
+from msgspec import UNSET, Meta
+
+from fairlead.formats.check import Flaw, find_flaws
+from fairlead.formats.older import DIALECT as OLDER
+from fairlead.formats.older import is_older, to_present
+from fairlead.kinds.kind import Kind, spec_violations
+from fairlead.model.clock import iso
+from fairlead.model.errors import MALFORMED, Invalid, Issue
+from fairlead.model.fields import INT32_MAX, About, Maybe, Uuid, build
+from fairlead.model.names import name_violations
+from fairlead.model.rules import Limits, Violation
+from fairlead.model.submission import Submission
+from fairlead.model.workload import Workload
+
+SpecType = TypeVar("SpecType")
+
+
+class CreationRequest(
+    msgspec.Struct, Generic[SpecType], frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True
+):
+    """The body of a creation request."""
+
+    name: Annotated[
+        Annotated[str, Meta(min_length=1)],
+        About(text="The workload's name, unique in its project; or its beginning, see useGivenNameAsPrefix."),
+    ]
+    use_given_name_as_prefix: Annotated[
+        bool,
+        About(
+            text="Appends a hyphen and random characters to the name.",
+            default=False,
+            origin="contract",
+        ),
+    ] = False
+    project_id: Annotated[str, About(text="The project's id.")]
+    cluster_id: Annotated[Uuid, About(text="The cluster's id.")]
+    template_id: Annotated[Maybe[Uuid], About(text="A template whose values hold where the spec gives none.")] = UNSET
+    spec: Annotated[Maybe[SpecType], About(text="What is to run.")] = UNSET
+
+
+@cache
+def _decoder(spec: type) -> msgspec.json.Decoder[CreationRequest[Any]]:
+    return msgspec.json.Decoder(CreationRequest[spec])  # type: ignore[valid-type]
+
+
+def read_submission(kind: Kind, body: bytes) -> Submission:
+    """The submission that a creation request asks for; raises Invalid with everything that is wrong with it."""
+    if b"migProfile" not in body and b"\\u0000" not in body:
+        try:
+            return _submission(kind, _decoder(kind.spec).decode(body), "rest", ())
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            pass  # The walk below finds this mistake again, and all the others.
+    plain = _plain(body)
+    older = is_older(plain)
+    return _walked(kind, to_present(plain) if older else plain, older)
+
+
+def _submission(
+    kind: Kind, request: CreationRequest[Any], dialect: str, remarks: tuple[tuple[str, str], ...]
+) -> Submission:
+    spec = request.spec
+    return Submission(
+        kind=kind.key,
+        name=request.name,
+        use_given_name_as_prefix=request.use_given_name_as_prefix,
+        project_id=request.project_id,
+        cluster_id=request.cluster_id,
+        template_id=request.template_id or None,
+        spec=kind.spec() if spec is UNSET or spec is None else spec,
+        dialect=dialect,
+        remarks=remarks,
+    )
+
+
+def _plain(body: bytes) -> dict[str, Any]:
+    try:
+        plain = msgspec.json.decode(body)
+    except RecursionError:
+        raise _malformed([Issue("", "the body is nested too deeply")]) from None
+    except UnicodeDecodeError:
+        raise _malformed([Issue("", "the body is no UTF-8 text")]) from None
+    except msgspec.DecodeError as error:
+        raise _malformed([Issue("", f"the body is no JSON: {error}")]) from None
+    if not isinstance(plain, dict):
+        raise _malformed([Issue("", "the body must be one JSON object")])
+    return plain
+
+
+def _walked(kind: Kind, plain: dict[str, Any], older: bool) -> Submission:
+    """The slow way: every flaw of form and every broken rule, and for the older dialect what is forgiven."""
+    flaws = find_flaws(CreationRequest[kind.spec], plain, "")  # type: ignore[name-defined]
+    spec = plain.get("spec")
+    built = build(kind.spec, spec if isinstance(spec, dict) else {})
+    broken = _rules(kind, plain, built, flaws)
+    issues = [Issue(flaw.path, flaw.details) for flaw in flaws if not (older and flaw.instead)]
+    issues += [Issue(rule.path, rule.details) for rule in broken if not (older and rule.instead)]
+    if issues:
+        raise _malformed(issues)
+    remarks = [(flaw.path, f"{flaw.details}; {flaw.instead}") for flaw in flaws]
+    remarks += [(rule.path, f"{rule.details}; {rule.instead}") for rule in broken if rule.instead]
+    return Submission(
+        kind=kind.key,
+        name=plain["name"],
+        use_given_name_as_prefix=plain.get("useGivenNameAsPrefix", False),
+        project_id=plain["projectId"],
+        cluster_id=plain["clusterId"],
+        template_id=plain.get("templateId"),
+        spec=built,
+        dialect=OLDER if older else "rest",
+        remarks=tuple(remarks),
+    )
+
+
+def _rules(kind: Kind, plain: dict[str, Any], built: Any, flaws: list[Flaw]) -> list[Violation]:
+    """The rules between members, as far as members that are wrong in themselves leave them to be asked."""
+    wrong = {flaw.path for flaw in flaws if not flaw.instead}
+    found: list[Violation] = []
+    name = plain.get("name")
+    if isinstance(name, str) and "name" not in wrong:
+        found += name_violations(name, plain.get("useGivenNameAsPrefix") is True)
+    if any(path.startswith("spec") for path in wrong):
+        # A member of a wrong type would trip the rules: leave it out of the question, and keep the others in.
+        built = build(kind.spec, _without(plain.get("spec"), wrong, "spec"))
+    # The installation's own limit is asked by admission, which knows it.
+    found += spec_violations(kind, built, "spec", Limits(completions=INT32_MAX))
+    return [rule for rule in found if rule.path not in wrong]
+
+
+def _without(plain: Any, wrong: set[str], path: str) -> Any:
+    if isinstance(plain, dict):
+        return {
+            name: _without(value, wrong, f"{path}.{name}")
+            for name, value in plain.items()
+            if f"{path}.{name}" not in wrong
+        }
+    if isinstance(plain, list):
+        return [
+            None if f"{path}[{number}]" in wrong else _without(item, wrong, f"{path}[{number}]")
+            for number, item in enumerate(plain)
+        ]
+    return plain
+
+
+def _malformed(issues: list[Issue]) -> Invalid:
+    return Invalid(MALFORMED, tuple(issues))
+
+
+def render_workload(kind: Kind, workload: Workload) -> bytes:
+    """The contract's object of a workload: what was sent, and how far it has come."""
+    return msgspec.json.encode(
+        {
+            "name": workload.name,
+            "requestedName": workload.requested_name,
+            "workloadId": workload.id,
+            "projectId": workload.project_id,
+            "departmentId": workload.department_id,
+            "clusterId": workload.cluster_id,
+            "createdBy": workload.created_by,
+            "createdAt": iso(workload.created_at),
+            "deletedAt": None if workload.deleted_at is None else iso(workload.deleted_at),
+            "desiredPhase": workload.desired_phase,
+            "actualPhase": workload.phase,
+            "spec": workload.spec,
+        }
+    )

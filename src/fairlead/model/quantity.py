@@ -1,0 +1,59 @@
+"""Kubernetes quantities (`20M`, `1Gi`, `500m`, `1e3`) as exact whole numbers.
+
+Numbers are kept as fractions until the end; what does not come out whole is rounded up, as Kubernetes does.
+"""
+
+import math
+import re
+from fractions import Fraction
+from functools import lru_cache
+
+_SHAPE = re.compile(r"([+-]?)(\d+\.?\d*|\.\d+)(?:([eE][+-]?\d{1,3})|(n|u|m|k|K|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?)\Z")
+_SCALES: dict[str, Fraction] = {
+    "": Fraction(1),
+    "n": Fraction(1, 10**9),
+    "u": Fraction(1, 10**6),
+    "m": Fraction(1, 1000),
+    # Kubernetes writes a small k; a capital one is a common slip with one possible meaning.
+    **{letter: Fraction(1000**power) for power, letter in enumerate("kMGTPE", start=1)},
+    "K": Fraction(1000),
+    **{f"{letter}i": Fraction(1024**power) for power, letter in enumerate("KMGTPE", start=1)},
+}
+#: Beyond this Kubernetes caps, and no machine has it.
+LARGEST = 2**63 - 1
+
+
+class BadQuantity(ValueError):
+    """The text is no quantity; its words say why."""
+
+
+def parse(text: str) -> Fraction:
+    """The exact value, in units."""
+    match = _SHAPE.match(text)
+    if match is None:
+        raise BadQuantity(f"'{text}' is no quantity; write a number with an optional suffix, such as 500m, 20M or 1Gi")
+    sign, digits, exponent, suffix = match.groups()
+    value = Fraction(digits)
+    value = value * Fraction(10) ** int(exponent[1:]) if exponent else value * _SCALES[suffix or ""]
+    if sign == "-" and value:
+        raise BadQuantity(f"'{text}' is negative; quantities here are zero or more")
+    if value > LARGEST:
+        raise BadQuantity(f"'{text}' is more than can be counted (2^63 - 1)")
+    return value
+
+
+@lru_cache(maxsize=1024)
+def whole(text: str) -> int:
+    """The value in whole units, rounded up: bytes of `1.5Gi`, pieces of `2`."""
+    return math.ceil(parse(text))
+
+
+@lru_cache(maxsize=1024)
+def thousandths(text: str) -> int:
+    """The value in thousandths, rounded up: 500 for `500m`, 1500 for `1.5`."""
+    return math.ceil(parse(text) * 1000)
+
+
+def thousandths_of(number: float) -> int:
+    """A number of cores or devices in thousandths, rounded up, reading the number as people write it (0.1 is 100)."""
+    return math.ceil(Fraction(repr(number)) * 1000)

@@ -1,0 +1,486 @@
+"""What is mounted into a pod: claims, repositories, buckets, host paths, config maps, secrets, scratch space.
+
+`BasicStorage` is what every kind can mount, `Storage` adds what trainings and workspaces can. Items are told apart by
+`name`, data volumes by `id`.
+"""
+
+from typing import Annotated, Literal
+
+from msgspec import UNSET, Meta
+
+from fairlead.model.fields import (
+    NO_SUCH_NAME,
+    About,
+    ExcludeItem,
+    Flag,
+    Given,
+    Maybe,
+    ObjectName,
+    ObjectName63,
+    ObjectName253,
+    QuantityText,
+    Spec,
+    Text,
+    Text63,
+    Text253,
+    Text2048,
+    Text4096,
+    UpTo4096,
+    UpTo10000,
+    Uuid,
+)
+
+MountPropagation = Literal["None", "HostToContainer"]
+VolumeMode = Literal["Filesystem", "Block"]
+GitAuthentication = Literal["password", "ssh-key"]
+
+InstanceName = Annotated[
+    Maybe[Text63],
+    About(text="Tells this item apart where lists are merged and where policies lock items.", part="name"),
+]
+MountPath = Annotated[
+    Maybe[Text4096], About(text="Where it appears inside the container.", mandatory=True, yaml="mountPath", part="path")
+]
+FileMode = Annotated[
+    Maybe[Annotated[str, Meta(min_length=4, max_length=4, pattern="0[0-7]{3}")]],
+    About(
+        text="Permissions of the files, four octal digits.",
+        default="0644",
+        origin="kubernetes",
+        part="default-mode",
+    ),
+]
+
+
+class AccessModes(Spec, frozen=True, kw_only=True):
+    read_write_once: Annotated[
+        Maybe[bool],
+        About(
+            text="One node mounts it for reading and writing.",
+            default=True,
+            origin="contract",
+            yaml="readWriteOnce",
+            part="accessmode-rwo",
+        ),
+    ] = UNSET
+    read_only_many: Annotated[
+        Maybe[bool],
+        About(
+            text="Many nodes mount it for reading.",
+            default=False,
+            origin="contract",
+            yaml="readOnlyMany",
+            part="accessmode-rom",
+        ),
+    ] = UNSET
+    read_write_many: Annotated[
+        Maybe[bool],
+        About(
+            text="Many nodes mount it for reading and writing.",
+            default=False,
+            origin="contract",
+            yaml="readWriteMany",
+            part="accessmode-rwm",
+        ),
+    ] = UNSET
+
+
+class AddedAttribute(Spec, frozen=True, kw_only=True):
+    key: Annotated[
+        Annotated[
+            str,
+            Meta(
+                min_length=1,
+                max_length=63,
+                pattern=r"^([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]\Z",
+                extra_json_schema={"pattern": "^([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$"},
+            ),
+        ],
+        About(text="The annotation's key.", mandatory=True),
+    ]
+    value: Annotated[Given[UpTo10000], About(text="The annotation's value.")] = UNSET
+
+
+class ClaimInfo(Spec, frozen=True, kw_only=True):
+    size: Annotated[
+        Maybe[QuantityText],
+        About(
+            text="How large the new claim is. Must be given unless the claim exists.",
+            unit="bytes, as a quantity such as 1G",
+            yaml="size",
+            part="size",
+        ),
+    ] = UNSET
+    storage_class: Annotated[
+        Maybe[ObjectName63],
+        About(
+            text="Which class of storage provides it.",
+            default_text="the installation's default class",
+            yaml="storageClass",
+            part="storageclass",
+            older=NO_SUCH_NAME,
+        ),
+    ] = UNSET
+    access_modes: Annotated[Maybe[AccessModes], About(text="Who may mount the new claim, and how.")] = UNSET
+    volume_mode: Annotated[
+        Maybe[VolumeMode],
+        About(
+            text="A file system or a raw device.",
+            default="Filesystem",
+            origin="prose",
+            part="volume-mode",
+        ),
+    ] = UNSET
+    added_attr_values: Annotated[
+        Given[Annotated[tuple[AddedAttribute, ...], Meta(max_length=1000)]],
+        About(text="Annotations for the new claim, as its storage class understands them.", part="attributes"),
+    ] = UNSET
+
+
+class Pvc(Spec, frozen=True, kw_only=True):
+    name: InstanceName = UNSET
+    path: Annotated[
+        Maybe[Text4096],
+        About(text="Where the claim appears inside the container.", mandatory=True, yaml="path", part="path"),
+    ] = UNSET
+    existing_pvc: Annotated[
+        Maybe[bool],
+        About(
+            text="True mounts a claim that must exist; otherwise it is made if there is none of that name.",
+            default=False,
+            origin="contract",
+            yaml="existingPvc",
+            part="existing",
+        ),
+    ] = UNSET
+    claim_name: Annotated[
+        Maybe[Text63],
+        About(
+            text="The claim's name, by which other workloads can mount it too.",
+            default_text="made from the workload's name",
+            yaml="claimName",
+            part="claimname",
+        ),
+    ] = UNSET
+    read_only: Annotated[
+        Maybe[bool],
+        About(text="Mounts it for reading only.", default=False, origin="contract", yaml="readOnly", part="ro"),
+    ] = UNSET
+    ephemeral: Annotated[
+        Maybe[bool],
+        About(
+            text="The claim is removed whenever the workload stops.",
+            default=False,
+            origin="contract",
+            yaml="ephemeral",
+            part="ephemeral",
+        ),
+    ] = UNSET
+    data_sharing: Annotated[
+        Maybe[bool],
+        About(
+            text="Shares the claim's data with all projects of the scope.",
+            default=False,
+            origin="contract",
+            part="data-sharing",
+        ),
+    ] = UNSET
+    claim_info: Annotated[
+        Maybe[ClaimInfo], About(text="What a new claim is to be; not given for a claim that exists.")
+    ] = UNSET
+    exclude: ExcludeItem = UNSET
+
+
+class ConfigMapVolume(Spec, frozen=True, kw_only=True):
+    name: InstanceName = UNSET
+    config_map: Annotated[
+        Maybe[ObjectName253],
+        About(text="The config map's name.", mandatory=True, yaml="name", part="name", older=NO_SUCH_NAME),
+    ] = UNSET
+    mount_path: MountPath = UNSET
+    sub_path: Annotated[
+        Maybe[Text4096],
+        About(text="The one entry to mount instead of the whole volume.", yaml="subPath", part="subpath"),
+    ] = UNSET
+    default_mode: FileMode = UNSET
+    exclude: ExcludeItem = UNSET
+
+
+class SecretVolume(Spec, frozen=True, kw_only=True):
+    name: InstanceName = UNSET
+    secret: Annotated[Maybe[Text], About(text="The secret's name.", mandatory=True, part="name")] = UNSET
+    mount_path: Annotated[
+        Maybe[Text], About(text="Where the secret's keys appear as files.", mandatory=True, part="path")
+    ] = UNSET
+    default_mode: FileMode = UNSET
+    exclude: ExcludeItem = UNSET
+
+
+class EmptyDir(Spec, frozen=True, kw_only=True):
+    name: InstanceName = UNSET
+    path: Annotated[
+        Maybe[Text4096],
+        About(text="Where the scratch space appears inside the container.", mandatory=True, part="path"),
+    ] = UNSET
+    medium: Annotated[
+        Maybe[Text63],
+        About(text="Memory for space in memory.", default_text="the node's disk", part="medium"),
+    ] = UNSET
+    size_limit: Annotated[
+        Maybe[QuantityText],
+        About(
+            text="How much may be written to it.",
+            unit="bytes, as a quantity such as 500Mi",
+            default_text="no limit",
+            part="size-limit",
+        ),
+    ] = UNSET
+    exclude: ExcludeItem = UNSET
+
+
+class DataVolume(Spec, frozen=True, kw_only=True):
+    id: Annotated[Maybe[Uuid], About(text="The data volume's id.", mandatory=True, part="id")] = UNSET
+    mount_path: Annotated[
+        Maybe[UpTo4096], About(text="Where it appears inside the container.", mandatory=True, part="path")
+    ] = UNSET
+    exclude: ExcludeItem = UNSET
+
+
+class GitSecretRef(Spec, frozen=True, kw_only=True):
+    name: Annotated[Given[Text], About(text="The secret that holds the credentials.", part="secret")] = UNSET
+    authentication_method: Annotated[
+        Given[GitAuthentication],
+        About(
+            text="How to sign in: user and password, or an SSH key.",
+            default="password",
+            origin="ours",
+            part="authentication",
+        ),
+    ] = UNSET
+    secret_key_of_user: Annotated[
+        Maybe[Text], About(text="The secret's key with the user.", default="User", origin="prose", part="user-key")
+    ] = UNSET
+    secret_key_of_password: Annotated[
+        Maybe[Text],
+        About(text="The secret's key with the password.", default="Password", origin="prose", part="password-key"),
+    ] = UNSET
+
+
+class Git(Spec, frozen=True, kw_only=True):
+    name: InstanceName = UNSET
+    repository: Annotated[
+        Maybe[Text2048],
+        About(text="The repository's address.", mandatory=True, yaml="repository", part="repository"),
+    ] = UNSET
+    branch: Annotated[
+        Maybe[Text63],
+        About(text="The branch.", default_text="the repository's own", yaml="branch", part="branch"),
+    ] = UNSET
+    revision: Annotated[
+        Maybe[Text63],
+        About(
+            text="The revision.",
+            default_text="the branch's newest",
+            yaml="rev",
+            yaml_also=("revision",),
+            part="rev",
+        ),
+    ] = UNSET
+    path: Annotated[
+        Maybe[Text4096],
+        About(
+            text="Where the working copy appears inside the container.",
+            mandatory=True,
+            yaml="directory",
+            yaml_also=("path",),
+            part="path",
+        ),
+    ] = UNSET
+    password_secret: Annotated[
+        Maybe[Text],
+        About(text="The secret that holds user and password; secretRef is the newer way.", part="password-secret"),
+    ] = UNSET
+    secret_key_of_user: Annotated[
+        Maybe[Text],
+        About(
+            text="The key of passwordSecret with the user.", default="User", origin="prose", part="password-secret-user"
+        ),
+    ] = UNSET
+    secret_key_of_password: Annotated[
+        Maybe[Text],
+        About(
+            text="The key of passwordSecret with the password.",
+            default="Password",
+            origin="prose",
+            part="password-secret-password",
+        ),
+    ] = UNSET
+    secret_ref: Annotated[
+        Maybe[GitSecretRef], About(text="The secret that opens a private repository.", yaml="secretName")
+    ] = UNSET
+    exclude: ExcludeItem = UNSET
+
+
+class HostPath(Spec, frozen=True, kw_only=True):
+    name: InstanceName = UNSET
+    path: Annotated[Maybe[Text4096], About(text="The path on the node.", mandatory=True, yaml="path", part="path")] = (
+        UNSET
+    )
+    mount_path: Annotated[
+        Maybe[Text4096],
+        About(text="Where it appears inside the container.", mandatory=True, yaml="mountPath", part="mount"),
+    ] = UNSET
+    read_only: Annotated[
+        Maybe[bool],
+        About(
+            text="Mounts it for reading only.",
+            default=True,
+            origin="contract",
+            yaml="readOnly",
+            part="readwrite",
+            part_constant=False,
+        ),
+    ] = UNSET
+    mount_propagation: Annotated[
+        Maybe[MountPropagation],
+        About(
+            text="Whether later mounts below the node's path appear in the container; the same for all host paths.",
+            default="None",
+            origin="kubernetes",
+            yaml="mountPropagation",
+            part="mount-propagation",
+        ),
+    ] = UNSET
+    exclude: ExcludeItem = UNSET
+
+
+class Nfs(Spec, frozen=True, kw_only=True):
+    name: InstanceName = UNSET
+    path: Annotated[
+        Maybe[Text4096], About(text="The exported path.", mandatory=True, yaml="sourcePath", part="path")
+    ] = UNSET
+    server: Annotated[
+        Maybe[Text253], About(text="The server's name or address.", mandatory=True, yaml="nfsServer", part="server")
+    ] = UNSET
+    mount_path: Annotated[
+        Maybe[Text4096],
+        About(text="Where it appears inside the container.", mandatory=True, yaml="targetPath", part="mountpath"),
+    ] = UNSET
+    read_only: Annotated[
+        Maybe[bool],
+        About(
+            text="Mounts it for reading only.",
+            default=True,
+            origin="contract",
+            yaml="readOnly",
+            part="readwrite",
+            part_constant=False,
+        ),
+    ] = UNSET
+    exclude: ExcludeItem = UNSET
+
+
+class S3(Spec, frozen=True, kw_only=True):
+    name: InstanceName = UNSET
+    bucket: Annotated[Maybe[Text], About(text="The bucket.", mandatory=True, yaml="bucket", part="bucket")] = UNSET
+    path: Annotated[
+        Maybe[Text],
+        About(text="Where the bucket appears inside the container.", mandatory=True, yaml="path", part="path"),
+    ] = UNSET
+    url: Annotated[
+        Maybe[Text],
+        About(text="The service's address.", default_text="Amazon's", yaml="url", part="url"),
+    ] = UNSET
+    access_key_secret: Annotated[
+        Maybe[ObjectName],
+        About(text="The secret that opens a private bucket.", yaml="secretName", part="accesskey", older=NO_SUCH_NAME),
+    ] = UNSET
+    secret_key_of_access_key_id: Annotated[
+        Maybe[Text],
+        About(
+            text="The secret's key with the access key's id.",
+            default="AccessKeyId",
+            origin="prose",
+            yaml="key",
+            part="id-key",
+        ),
+    ] = UNSET
+    secret_key_of_secret_key: Annotated[
+        Maybe[Text],
+        About(
+            text="The secret's key with the secret key.",
+            default="SecretKey",
+            origin="prose",
+            yaml="secret",
+            part="secret-key",
+        ),
+    ] = UNSET
+    exclude: ExcludeItem = UNSET
+
+
+class BasicStorage(Spec, frozen=True, kw_only=True):
+    """What pods of every kind can mount."""
+
+    pvc: Annotated[
+        Maybe[Annotated[tuple[Pvc | None, ...], Meta(max_length=1000)]],
+        About(
+            text="Persistent volume claims, existing ones and new ones.",
+            key="name",
+            yaml="pvcs",
+            flags=(
+                Flag(name="--existing-pvc", preset={"existingPvc": True}),
+                Flag(name="--new-pvc", preset={"existingPvc": False}),
+            ),
+        ),
+    ] = UNSET
+    config_map_volume: Annotated[
+        Maybe[Annotated[tuple[ConfigMapVolume | None, ...], Meta(max_length=1000)]],
+        About(
+            text="Config maps mounted as files.",
+            key="name",
+            yaml="configMapVolumes",
+            yaml_also=("configMapVolume",),
+            flags=(Flag(name="--configmap-map-volume", aliases=("--configmap-volume",)),),
+        ),
+    ] = UNSET
+    secret_volume: Annotated[
+        Maybe[tuple[SecretVolume | None, ...]],
+        About(text="Secrets mounted as files.", key="name", flags=(Flag(name="--secret-volume"),)),
+    ] = UNSET
+    empty_dir_volume: Annotated[
+        Maybe[Annotated[tuple[EmptyDir | None, ...], Meta(max_length=1000)]],
+        About(
+            text="Scratch space that lives as long as the pod.", key="name", flags=(Flag(name="--empty-dir-volume"),)
+        ),
+    ] = UNSET
+
+
+class Storage(BasicStorage, frozen=True, kw_only=True):
+    """What pods that compute can mount beyond `BasicStorage`."""
+
+    data_volume: Annotated[
+        Maybe[Annotated[tuple[DataVolume | None, ...], Meta(max_length=1000)]],
+        About(
+            text="Data volumes shared by other projects.",
+            key="id",
+            flags=(Flag(name="--datavolume", aliases=("--data-volume",)),),
+        ),
+    ] = UNSET
+    git: Annotated[
+        Maybe[Annotated[tuple[Git | None, ...], Meta(max_length=1000)]],
+        About(
+            text="Repositories cloned before the start.", key="name", yaml="gitSync", flags=(Flag(name="--git-sync"),)
+        ),
+    ] = UNSET
+    host_path: Annotated[
+        Maybe[Annotated[tuple[HostPath | None, ...], Meta(max_length=1000)]],
+        About(text="Folders of the node.", key="name", yaml="volumes", flags=(Flag(name="--host-path"),)),
+    ] = UNSET
+    nfs: Annotated[
+        Maybe[Annotated[tuple[Nfs | None, ...], Meta(max_length=1000)]],
+        About(text="Exports of NFS servers.", key="name", yaml="nfs", flags=(Flag(name="--nfs"),)),
+    ] = UNSET
+    s3: Annotated[
+        Maybe[tuple[S3 | None, ...]],
+        About(text="Buckets of an S3 service.", key="name", yaml="s3", flags=(Flag(name="--s3"),)),
+    ] = UNSET
