@@ -14,7 +14,7 @@ from fairlead.control.filtering import Field, parse_filters, select
 from fairlead.control.reading import ListRequest, Page, load_workloads_of
 from fairlead.control.snapshot import pool_of
 from fairlead.model.errors import NotFound
-from fairlead.model.org import DEFAULT_NODE_POOL, Cluster, Department, Node, NodePool, Project
+from fairlead.model.org import Caller, Cluster, Department, Node, NodePool, Project
 from fairlead.model.workload import Pod
 from fairlead.store.base import Comparison, Query, Where
 from fairlead.store.collections import PODS
@@ -135,34 +135,34 @@ NODE_POOL_FIELD_NAMES = tuple(node_pool_fields(lambda pool: False))
 NODE_FIELD_NAMES = tuple(node_fields("", lambda node: ""))
 
 
-def load_clusters(context: Context, caller: Any) -> list[Cluster]:
+def load_clusters(context: Context, caller: Caller) -> list[Cluster]:
     access.check(caller, "clusters:read")
     return list(context.directory.clusters.values())
 
 
-def find_departments(context: Context, caller: Any, request: ListRequest, usage: Usages) -> Page[Department]:
+def find_departments(context: Context, caller: Caller, request: ListRequest, usage: Usages) -> Page[Department]:
     access.check(caller, "departments:read")
     return _page(context.directory.departments, request, department_fields(usage))
 
 
-def find_projects(context: Context, caller: Any, request: ListRequest, usage: Usages) -> Page[Project]:
+def find_projects(context: Context, caller: Caller, request: ListRequest, usage: Usages) -> Page[Project]:
     access.check(caller, "projects:read")
     return _page(context.directory.projects, request, project_fields(usage))
 
 
-def find_node_pools(context: Context, caller: Any, request: ListRequest) -> Page[NodePool]:
+def find_node_pools(context: Context, caller: Caller, request: ListRequest) -> Page[NodePool]:
     access.check(caller, "node-pools:read")
     nodes = nodes_by_pool(context)
     return _page(context.directory.node_pools, request, node_pool_fields(lambda pool: bool(nodes.get(pool.name))))
 
 
-def find_nodes(context: Context, caller: Any, request: ListRequest) -> Page[Node]:
+def find_nodes(context: Context, caller: Caller, request: ListRequest) -> Page[Node]:
     access.check(caller, "nodes:read")
     fields = node_fields(context.directory.cluster.id, lambda node: pool_name(context, node))
     return _page(context.directory.nodes, request, fields)
 
 
-def load_one(context: Context, caller: Any, records: Mapping[str, T], id: str, what: str) -> T:
+def load_one(context: Context, caller: Caller, records: Mapping[str, T], id: str, what: str) -> T:
     """The record of that id; raises `NotFound`."""
     access.check(caller, f"{what.replace(' ', '-')}s:read")
     record = records.get(id) or records.get(id.lower())
@@ -173,8 +173,7 @@ def load_one(context: Context, caller: Any, records: Mapping[str, T], id: str, w
 
 def pool_name(context: Context, node: Node) -> str:
     """The name of the node pool that a node belongs to."""
-    pool = pool_of(node, context.directory.node_pools.values())
-    return pool or DEFAULT_NODE_POOL
+    return pool_of(node, context.directory.node_pools.values())
 
 
 def nodes_by_pool(context: Context) -> dict[str, list[Node]]:
@@ -193,4 +192,4 @@ def _page(records: Mapping[str, Any], request: ListRequest, fields: Mapping[str,
     sort = fields[request.sort_by] if request.sort_by else None
     kept = select(found, filters, sort, request.descending, lambda record: record.id)
     end = request.offset + request.limit
-    return Page(kept[request.offset : end], end if end < len(kept) else None, len(kept))
+    return Page(kept[request.offset : end], end if end < len(kept) else None, total=len(kept))

@@ -81,6 +81,8 @@ class Page(msgspec.Struct, Generic[T], frozen=True):
     items: list[T]
     next: int | None = None
     revision: int = 0
+    #: How many match in all, where that is known without another question.
+    total: int = 0
 
 
 def normal_id(text: str, what: str) -> str:

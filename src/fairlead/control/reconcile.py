@@ -33,6 +33,8 @@ from fairlead.store.collections import NODES, PODS, WORKLOADS
 log = logging.getLogger(__name__)
 
 _BATCH = 500
+#: Changed workloads that one turn takes on; the rest follows in the next, so that requests are answered in between.
+_TURN = 200
 #: How long to wait before the loop tries again when the store or the engine could not be reached.
 _RETRY_SECONDS = 1.0
 
@@ -129,12 +131,12 @@ class Reconciler:
             changed, self._directory_changed = self._directory_changed, []
             await self.context.directory.refresh(changed)
             self.scheduler.needed = True
-        dirty, self._dirty = self._dirty, set()
+        dirty = {self._dirty.pop() for _ in range(min(_TURN, len(self._dirty)))}
         touched = await self._load(dirty)
         reports = self._by_workload(await self.engine.observe())
         touched |= set(reports) | (self.board.due(now) & self.board.entries.keys())
         drafts = {id: self._decide(id, reports.get(id, ()), now) for id in touched}
-        self._schedule(drafts, now)
+        await self._schedule(drafts, now)
         await self._record(drafts)
 
     async def _load(self, ids: Iterable[str]) -> set[str]:
@@ -176,12 +178,12 @@ class Reconciler:
         entry = self.board.entries[id]
         return decide(entry, reports, now, self.rules(entry.workload.kind))
 
-    def _schedule(self, drafts: dict[str, Draft], now: Millis) -> None:
+    async def _schedule(self, drafts: dict[str, Draft], now: Millis) -> None:
         """Ask the scheduler if anything that it looks at may have changed; its decisions go into the drafts."""
-        if not self.scheduler.is_needed(drafts.values(), now):
+        if not self.scheduler.is_needed(drafts, now):
             return
         began = self.measure()
-        self.scheduler.decide(drafts, now, self.rules)
+        await self.scheduler.decide(drafts, now, self.rules)
         self.figures.scheduling_cycles += 1
         self.figures.scheduling_milliseconds += (self.measure() - began) * 1000
 
@@ -249,7 +251,7 @@ class Reconciler:
             drafts[id] = self._decide(id, [*reports.get(id, ()), *lost], now)
             orders += self._unfinished(entry, known)
         self.scheduler.needed = True
-        self._schedule(drafts, now)
+        await self._schedule(drafts, now)
         await self._record(drafts)
         if orders:
             await self.engine.apply(orders)

@@ -1,9 +1,11 @@
 """Between the loop and `scheduling`: when to ask it, what to show it, and writing what it decided into drafts.
 
-Whether asking is needed is a shortcut over asking in every turn; it may only say no where the answer cannot differ.
+The plain way would be to ask in every turn. It is left out where the answer cannot differ (`is_needed`, `waiting.py`),
+and put off for a moment where asking takes long, so that a large cluster's scheduler leaves time for everything else.
 """
 
-from collections.abc import Callable, Iterable
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
 
 from fairlead.control.board import Board
 from fairlead.control.context import Context
@@ -11,26 +13,51 @@ from fairlead.control.decide import Rules, demand
 from fairlead.control.draft import Draft, Entry
 from fairlead.control.placing import evict, explain, place
 from fairlead.control.snapshot import render_jobs, render_node, render_queues
+from fairlead.control.waiting import Waiting
 from fairlead.model.clock import Millis
 from fairlead.model.org import NodePool
+from fairlead.model.phase import PodPhase
 from fairlead.scheduling import decide
 from fairlead.scheduling.decisions import Decisions
 from fairlead.scheduling.snapshot import Job, Placement, PoolSettings, Settings, Snapshot, Strategy
+
+#: Snapshots of at most so many jobs are decided on where they are; larger ones in a thread.
+_INLINE_JOBS = 100
+#: A decision that took longer than this many milliseconds is followed by a pause as long as itself.
+_BRIEF = 20
 
 
 class Scheduler:
     def __init__(self, context: Context, board: Board) -> None:
         self._context = context
         self._board = board
-        #: Set when something outside the workloads changed: nodes, quotas, pools.
+        self._waiting = Waiting()
+        #: Set when something outside the workloads changed: nodes, quotas, pools; or when asking was put off.
         self.needed = True
+        #: When the answer may change by time alone, or asking was put off to.
         self.next_change_at: Millis | None = None
+        self._not_before: Millis = 0
 
-    def is_needed(self, drafts: Iterable[Draft], now: Millis) -> bool:
+    def is_needed(self, drafts: Mapping[str, Draft], now: Millis) -> bool:
         """Whether anything that scheduling looks at changed: a pod wants a place, or one has left its own."""
-        if self.needed or (self.next_change_at is not None and self.next_change_at <= now):
-            return True
-        return any(_matters(draft, now) for draft in drafts)
+        due = self.next_change_at is not None and self.next_change_at <= now
+        matter = self.needed or due
+        if matter:
+            self._waiting.clear()
+        for draft in drafts.values():
+            if _has_other_pods(draft):
+                self._waiting.clear()
+                matter = True
+        for draft in drafts.values():
+            after = _entry_of(draft)
+            if pending := self._waiting.reason(after, now):
+                explain(draft, pending)
+            elif demand(after, now):
+                matter = True
+        if matter and now < self._not_before:
+            self.needed, self.next_change_at = True, self._not_before
+            return False
+        return matter
 
     def snapshot(self, entries: Iterable[Entry], now: Millis) -> Snapshot:
         directory = self._context.directory
@@ -51,13 +78,21 @@ class Scheduler:
         project = self._context.directory.projects.get(entry.workload.project_id)
         return render_jobs(entry, project.namespace if project else "", now)
 
-    def decide(self, drafts: dict[str, Draft], now: Millis, rules: Callable[[str], Rules]) -> Decisions:
+    async def decide(self, drafts: dict[str, Draft], now: Millis, rules: Callable[[str], Rules]) -> Decisions:
         """Decide on the whole cluster as it will be when the drafts are recorded."""
         entries = {id: entry for id, entry in self._board.entries.items() if id not in drafts}
         entries |= {id: _entry_of(draft) for id, draft in drafts.items()}
-        decisions = decide(self.snapshot(entries.values(), now))
+        snapshot = self.snapshot(entries.values(), now)
+        if len(snapshot.jobs) > _INLINE_JOBS:
+            # A pure function on frozen data: it may run beside the requests.
+            decisions = await asyncio.to_thread(decide, snapshot)
+        else:
+            decisions = decide(snapshot)
         self.needed = False
         self.next_change_at = None if decisions.next_change_at is None else int(decisions.next_change_at * 1000) + 1
+        finished = self._context.clock()
+        self._not_before = finished + (finished - now if finished - now > _BRIEF else 0)
+        self._waiting.learn(entries, decisions)
         self._write(decisions, drafts, now, rules)
         return decisions
 
@@ -107,11 +142,10 @@ def _strategy(name: str) -> Strategy:
     return "spread" if name == "spread" else "defragment" if name == "defragment" else "binpack"
 
 
-def _matters(draft: Draft, now: Millis) -> bool:
-    before, after = draft.entry.pods, draft.pods
-    if len(before) != sum(not pod.has_ended for pod in after.values()):
-        return True
-    return bool(demand(_entry_of(draft), now))
+def _has_other_pods(draft: Draft) -> bool:
+    """Whether a pod has ended or begun to end: room on a node is, or will be, free."""
+    before = {pod.id: pod.phase is PodPhase.STOPPING for pod in draft.entry.pods}
+    return before != {pod.id: pod.phase is PodPhase.STOPPING for pod in draft.active_pods()}
 
 
 def _entry_of(draft: Draft) -> Entry:

@@ -1,0 +1,68 @@
+"""A shortcut: a new workload that asks for exactly what another one already waits for would wait too. Pure.
+
+The plain way is to ask `scheduling` about the whole cluster for every submission. That is needless while nothing has
+changed since it was asked last, but for workloads that are equal to one that it left waiting: same project, priority
+and spec. The only thing that such a newcomer changes is how much its queues ask for in all, and that changes no fair
+share of a queue that asked for more than its share already. So the shortcut holds only there; `tests/unit/control`
+compares both ways.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from fairlead.control.decide import demand
+from fairlead.control.draft import Entry
+from fairlead.model.clock import Millis
+from fairlead.model.workload import Workload
+from fairlead.scheduling.decisions import Decisions, FairShare, Pending
+
+#: Everything of a workload that a decision looks at, besides its age.
+Likeness = tuple[str, str, int, bool, tuple[str, ...], bytes]
+
+
+def likeness(workload: Workload) -> Likeness:
+    return (
+        workload.kind,
+        workload.project_id,
+        workload.priority,
+        workload.preemptible,
+        workload.node_pools,
+        bytes(workload.spec),
+    )
+
+
+@dataclass
+class Waiting:
+    """What waits since the last decision, by likeness. Forgotten as soon as anything else changes."""
+
+    _reasons: dict[Likeness, Pending] = field(default_factory=dict)
+
+    def clear(self) -> None:
+        self._reasons.clear()
+
+    def learn(self, entries: Mapping[str, Entry], decisions: Decisions) -> None:
+        """Remember what was left waiting, where more of the same cannot change the division."""
+        self.clear()
+        if decisions.binds or decisions.evictions or decisions.pipelined or decisions.next_change_at is not None:
+            # Something moves, so the next decision is on another cluster.
+            return
+        saturated = {share.queue for share in decisions.fair_shares if not _is_satisfied(share)}
+        for pending in decisions.pending:
+            entry = entries.get(pending.tasks[0].split("/")[0])
+            if entry is not None and saturated >= _queues(entry.workload):
+                self._reasons[likeness(entry.workload)] = pending
+
+    def reason(self, entry: Entry, now: Millis) -> Pending | None:
+        """Why a workload that wants a place would wait, if that is known without asking."""
+        if not self._reasons or entry.pods or not demand(entry, now):
+            return None
+        return self._reasons.get(likeness(entry.workload))
+
+
+def _queues(workload: Workload) -> set[str]:
+    return {f"project-{workload.project_id}", f"department-{workload.department_id}"}
+
+
+def _is_satisfied(share: FairShare) -> bool:
+    """Whether the queue has all it asks for in some resource, so that asking for more may change its share."""
+    return any(fair >= asked for fair, asked in zip(share.fair_share, share.requested, strict=True) if asked > 0)
