@@ -72,7 +72,7 @@ def _take_identity(order: LaunchOrder) -> None:
             os.setgroups(order["groups"])
             os.setresgid(order["gid"], order["gid"], order["gid"])
             os.setresuid(order["uid"], order["uid"], order["uid"])
-        if order["isolation"]:
+        if order["no_new_privileges"]:
             syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
     except OSError as error:
         raise StepFailed("identity", f"{order['uid']}:{order['gid']}", error) from error

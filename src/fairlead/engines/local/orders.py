@@ -23,6 +23,10 @@ def render_order(
             "the pod has no command; on the host runtime an image's entry point is not known: "
             "give a command, or use a container runtime"
         )
+    security = pod.container.fields.get("security") or {}
+    if security.get("runAsNonRoot") and user.uid == 0:
+        raise Refused("the pod must not run as root (runAsNonRoot), and this server runs pods as root")
+    isolation = _isolation(settings, folders, user, key, server_uid)
     is_other = server_uid == 0 and user.uid != server_uid
     return {
         "workload": pod.workload_id,
@@ -43,7 +47,8 @@ def render_order(
         "segment_bytes": settings.log_segment_bytes,
         "segments": settings.log_segments,
         "memory_limit": pod.container.memory_limit_bytes,
-        "isolation": _isolation(settings, folders, user, key, server_uid),
+        "no_new_privileges": isolation is not None or security.get("allowPrivilegeEscalation") is False,
+        "isolation": isolation,
     }
 
 

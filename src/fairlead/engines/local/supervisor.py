@@ -263,6 +263,8 @@ class Supervisor:
             self._send(descriptor, {"state": self._state})
         elif verb == "follow":
             self._followers.add(descriptor)
+            # What came since the follower last looked was told to nobody.
+            self._send(descriptor, {})
 
     def _send(self, descriptor: int, message: wire.Message) -> None:
         """Best effort: who does not read in time reads the files instead."""

@@ -1,0 +1,98 @@
+"""From what the operator wrote (flags, a file of nodes) to the settings of the local engine. Called by `app` alone."""
+
+import os
+import pwd
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+from fairlead.engines.local.engine import LocalEngine
+from fairlead.engines.local.nodes import observe_machine, parse_node, parse_nodes
+from fairlead.engines.local.settings import NOBODY, Allowed, Identity, LocalSettings
+from fairlead.model.clock import Clock
+from fairlead.model.errors import Invalid
+from fairlead.model.org import Node
+
+
+class Written(Protocol):
+    """What is asked of the application's settings."""
+
+    @property
+    def data_dir(self) -> Path: ...
+    @property
+    def personal(self) -> bool: ...
+    @property
+    def nodes(self) -> tuple[str, ...]: ...
+    @property
+    def nodes_file(self) -> str: ...
+    @property
+    def allow(self) -> tuple[str, ...]: ...
+
+
+def make_engine(written: Written, clock: Clock) -> LocalEngine:
+    """The engine of this machine; raises Invalid for a declaration that cannot be read."""
+    return LocalEngine(load_settings(written, clock), clock)
+
+
+def load_settings(written: Written, clock: Clock) -> LocalSettings:
+    myself = load_identity(os.geteuid())
+    # Without root a shared server can only run pods as itself, each in a view of its own.
+    other = (
+        NOBODY if os.geteuid() == 0 else Identity(uid=myself.uid, gid=myself.gid, login=NOBODY.login, home=NOBODY.home)
+    )
+    return LocalSettings(
+        data_dir=str(written.data_dir),
+        owner=myself if written.personal else None,
+        run_as=other,
+        nodes=_declared(written, observe_machine(clock())),
+        allowed=parse_allowed(written.allow),
+    )
+
+
+def _declared(written: Written, machine: Node) -> tuple[Node, ...]:
+    nodes = [parse_node(text, machine) for text in written.nodes]
+    if written.nodes_file:
+        try:
+            nodes += parse_nodes(Path(written.nodes_file).read_text(encoding="utf-8"), machine)
+        except OSError as error:
+            raise Invalid(f"cannot read the nodes file '{written.nodes_file}': {error.strerror}") from error
+    names = [node.name for node in nodes]
+    twice = {name for name in names if names.count(name) > 1}
+    if twice:
+        raise Invalid(f"node '{min(twice)}' is declared twice; every node has a name of its own")
+    return tuple(nodes) or (machine,)
+
+
+def load_identity(uid: int) -> Identity:
+    """A user as this machine knows them; one without an entry lives in the root folder."""
+    try:
+        entry = pwd.getpwuid(uid)
+    except KeyError:
+        return Identity(uid=uid, gid=os.getegid(), login=str(uid), home="/")
+    groups = tuple(os.getgrouplist(entry.pw_name, entry.pw_gid))
+    return Identity(
+        uid=uid,
+        gid=entry.pw_gid,
+        login=entry.pw_name,
+        home=entry.pw_dir,
+        shell=entry.pw_shell or "/bin/sh",
+        groups=groups,
+    )
+
+
+def parse_allowed(words: Sequence[str]) -> Allowed:
+    """The flags of what a shared server may grant: `no-isolation`, `host-path=FOLDER`, `capability=NAME` …"""
+    plain = {word for word in words if "=" not in word}
+    valued = [(key, value) for key, equals, value in (word.partition("=") for word in words) if equals]
+    known = {"no-isolation", "root-user", "host-namespaces"}
+    unknown = [*(plain - known), *(key for key, _ in valued if key not in ("host-path", "capability"))]
+    if unknown:
+        choice = ", ".join([*sorted(known), "host-path=FOLDER", "capability=NAME"])
+        raise Invalid(f"'{min(unknown)}' cannot be allowed; known are {choice}")
+    return Allowed(
+        no_isolation="no-isolation" in plain,
+        root_user="root-user" in plain,
+        host_namespaces="host-namespaces" in plain,
+        host_paths=tuple(value for key, value in valued if key == "host-path"),
+        capabilities=tuple(value for key, value in valued if key == "capability"),
+    )
