@@ -2,9 +2,9 @@
 
 The plain way is to ask `scheduling` about the whole cluster for every submission. That is needless while nothing has
 changed since it was asked last, but for workloads that are equal to one that it left waiting: same project, priority
-and spec. The only thing that such a newcomer changes is how much its queues ask for in all, and that changes no fair
-share of a queue that asked for more than its share already. So the shortcut holds only there; `tests/unit/control`
-compares both ways.
+and spec. The only thing that such a newcomer changes is how much its queues ask for in all. Fair shares follow from
+that, and they decide who may evict whom: so the shortcut holds where nobody can be evicted, and for queues that asked
+for more than their share already, because more of the same leaves all shares as they are. Tests compare both ways.
 """
 
 from collections.abc import Mapping
@@ -46,7 +46,8 @@ class Waiting:
         if decisions.binds or decisions.evictions or decisions.pipelined or decisions.next_change_at is not None:
             # Something moves, so the next decision is on another cluster.
             return
-        saturated = {share.queue for share in decisions.fair_shares if not _is_satisfied(share)}
+        has_victims = any(entry.pods and entry.workload.preemptible for entry in entries.values())
+        saturated = {share.queue for share in decisions.fair_shares if not (has_victims and _is_satisfied(share))}
         for pending in decisions.pending:
             entry = entries.get(pending.tasks[0].split("/")[0])
             if entry is not None and saturated >= _queues(entry.workload):
