@@ -18,7 +18,7 @@ from pathlib import Path
 from bench.table import Measurement, Options, render_table
 
 #: In the order in which they run; each has `measure(options) -> Iterator[Measurement]`.
-WHOLE = ("start", "commands", "jobs", "submissions")
+WHOLE = ("start", "commands", "jobs", "submissions", "peers")
 #: Programs that print a table of their own.
 PARTS = ("store", "formats", "scheduling", "engine")
 BENCHES = (*WHOLE, *PARTS)
@@ -69,6 +69,8 @@ def run_part(name: str) -> int:
 
 def main() -> int:
     arguments = parse(sys.argv[1:])
+    # What is measured runs as on a user's machine, which keeps bytecode.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     folder = Path(tempfile.mkdtemp(prefix="fairlead-bench-"))
     try:
         options = Options(quick=arguments.quick, peers=arguments.peers, folder=folder)

@@ -43,3 +43,5 @@ install_through_index() {
 
 echo "installing what uv.lock names into .venv" >&2
 .tools/uv sync --frozen --quiet || install_through_index
+# Compiled ahead, so that the first command is as fast as the next, also where Python is told to write no bytecode.
+.venv/bin/python -m compileall -q -j 0 src .venv/lib/python3*/site-packages || true
