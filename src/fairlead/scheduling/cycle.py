@@ -8,15 +8,23 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fairlead.scheduling.allocate import allocate
+from fairlead.scheduling.consolidate import consolidate
 from fairlead.scheduling.decisions import Decisions, Notice, Reason
 from fairlead.scheduling.live import LiveJob
 from fairlead.scheduling.outcome import write_down
+from fairlead.scheduling.preempt import preempt
+from fairlead.scheduling.reclaim import reclaim
 from fairlead.scheduling.record import Record
 from fairlead.scheduling.session import Session, build_queues
 from fairlead.scheduling.snapshot import DEFAULT_POOL, Action, Job, Snapshot
+from fairlead.scheduling.stale import evict_stale
 
 ACTIONS: dict[Action, Callable[[Session, Record], None]] = {
     "allocate": allocate,
+    "consolidation": consolidate,
+    "reclaim": reclaim,
+    "preempt": preempt,
+    "stalegangeviction": evict_stale,
 }
 
 

@@ -88,19 +88,28 @@ def is_ready(node: LiveNode, group: GpuGroup, task: LiveTask) -> bool:
 
 
 def free_gpus(node: LiveNode) -> float:
-    """Idle and releasing GPUs with the free and releasing parts of shared ones and MIG instances by their weight.
+    """Idle and releasing GPUs with parts of shared ones and MIG weights: what filters and pre-checks see."""
+    return idle_sum(node) + releasing_sum(node)
 
-    Filters, pre-checks and spreading look at this sum; a group that leaves entirely is among the releasing GPUs.
-    """
-    free: float = node.idle_gpu + node.releasing_gpu
+
+def idle_sum(node: LiveNode) -> float:
+    """Idle GPUs, and of every shared one in use what is left, its use rounded up to hundredths."""
+    total: float = node.idle_gpu
     for group in node.groups.values():
         if group.allocated > 0:
-            free += (node.gpu_memory - group.allocated) / node.gpu_memory
-            if group.releasing != group.allocated:
-                free += (group.releasing - group.pipelined) / node.gpu_memory
-    if node.mig_weight:
-        for profile in node.spec.mig:
-            name = mig_resource(profile)
-            count = node.idle_ext.get(name, 0) + node.releasing_ext.get(name, 0)
-            free += mig_weight(profile) * count
-    return free
+            total += 1 - math.ceil(100 * group.allocated / node.gpu_memory) / 100
+    return total + _mig_sum(node, node.idle_ext) if node.mig_weight else total
+
+
+def releasing_sum(node: LiveNode) -> float:
+    """Releasing GPUs, and the releasing parts of shared ones; one that leaves entirely is among the former."""
+    total: float = node.releasing_gpu
+    for group in node.groups.values():
+        releasing = group.releasing - group.pipelined
+        if releasing > 0 and releasing != group.allocated + group.pipelined:
+            total += math.ceil(100 * releasing / node.gpu_memory) / 100
+    return total + _mig_sum(node, node.releasing_ext) if node.mig_weight else total
+
+
+def _mig_sum(node: LiveNode, amounts: dict[str, int]) -> int:
+    return sum(mig_weight(profile) * amounts.get(mig_resource(profile), 0) for profile in node.spec.mig)

@@ -259,7 +259,7 @@ def _gpus(amount: float) -> float:
 class RequestClass:
     """Tasks that ask for the same of a node: nodes are judged once for all of them."""
 
-    __slots__ = ("index", "static", "task")
+    __slots__ = ("constraints", "index", "static", "task")
 
     def __init__(self, index: int, task: LiveTask) -> None:
         self.index = index
@@ -267,6 +267,8 @@ class RequestClass:
         self.task = task
         #: Verdict per node that no placement can change: None passes, else the cause.
         self.static: dict[int, str | None] = {}
+        #: What constrains such tasks, apart from amounts; filled in on demand.
+        self.constraints: str | None = None
 
 
 class LiveTask:

@@ -47,6 +47,7 @@ def write_down(snapshot: Snapshot, sessions: dict[str, Session], record: Record,
         last_starts=tuple(LastStart(job=job, at=record.last_starts[job]) for job in sorted(record.last_starts)),
         notices=tuple(notices),
         failures=tuple(record.failures),
+        next_change_at=min((s.next_change for s in sessions.values() if s.next_change is not None), default=None),
     )
 
 
@@ -119,7 +120,8 @@ def _pending(snapshot: Snapshot, live: dict[str, LiveJob], record: Record) -> li
             waiting = tuple(
                 task.id
                 for task in job.tasks
-                if task.status in (st.PENDING, st.GATED, st.PIPELINED) and task.first_status != st.RUNNING
+                if task.status in (st.PENDING, st.GATED, st.PIPELINED, st.RELEASING)
+                and task.first_status in (st.PENDING, st.GATED)
             )
         if not waiting:
             continue

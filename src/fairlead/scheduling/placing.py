@@ -13,6 +13,7 @@ from fairlead.scheduling.predicates import fits_later, fits_now, static_cause
 from fairlead.scheduling.reasons import explain_task
 from fairlead.scheduling.session import Session
 from fairlead.scheduling.subgroups import member_key, tasks_to_place
+from fairlead.scheduling.topology import Scores, narrow
 
 
 class Attempt:
@@ -34,38 +35,61 @@ class Attempt:
         self.reason = breach(self.job, optimistic_request(tasks))
         if self.reason is not None:
             return False
-        return self._place_group(self.job.root, tasks, nodes)
+        return self._place_group(self.job.root, tasks, nodes, None)
 
-    def _place_group(self, group: LiveGroup, tasks: list[LiveTask], nodes: Sequence[LiveNode]) -> bool:
-        return self._place_members(group, tasks, nodes)
+    def _place_group(
+        self, group: LiveGroup, tasks: list[LiveTask], nodes: Sequence[LiveNode], scores: Scores | None
+    ) -> bool:
+        """On the first of the node sets that its topology constraint leaves on which all members find their place."""
+        if group.topology is None:
+            return self._place_members(group, tasks, nodes, scores)
+        narrowed = narrow(self.session.trees(), group, tasks, nodes)
+        self.reason = narrowed.reason
+        for node_set in narrowed.sets:
+            mark = self.session.checkpoint()
+            if self._place_members(group, tasks, node_set, narrowed.scores or scores):
+                return True
+            self.session.rollback(mark)
+        return False
 
-    def _place_members(self, group: LiveGroup, tasks: list[LiveTask], nodes: Sequence[LiveNode]) -> bool:
+    def _place_members(
+        self, group: LiveGroup, tasks: list[LiveTask], nodes: Sequence[LiveNode], scores: Scores | None
+    ) -> bool:
         """Inner groups first, then pod sets, each in its order at this moment."""
         for inner in sorted(group.groups, key=member_key):
-            own = set(inner.all_pod_sets())
-            if not self._place_group(inner, [task for task in tasks if task.pod_set in own], nodes):
+            own = {pod_set.name for pod_set in inner.all_pod_sets()}
+            if not self._place_group(inner, [task for task in tasks if task.pod_set.name in own], nodes, scores):
                 return False
-        if len(group.pod_sets) == 1:
-            return self._place_pod_set(group.pod_sets[0], [t for t in tasks if t.pod_set is group.pod_sets[0]], nodes)
         for pod_set in sorted(group.pod_sets, key=member_key):
-            if not self._place_pod_set(pod_set, [task for task in tasks if task.pod_set is pod_set], nodes):
+            if not self._place_pod_set(pod_set, [t for t in tasks if t.pod_set.name == pod_set.name], nodes, scores):
                 return False
         return True
 
-    def _place_pod_set(self, pod_set: LivePodSet, tasks: list[LiveTask], nodes: Sequence[LiveNode]) -> bool:
-        return self._place_tasks(tasks, nodes)
+    def _place_pod_set(
+        self, pod_set: LivePodSet, tasks: list[LiveTask], nodes: Sequence[LiveNode], scores: Scores | None
+    ) -> bool:
+        if pod_set.topology is None:
+            return self._place_tasks(tasks, nodes, scores)
+        narrowed = narrow(self.session.trees(), pod_set, tasks, nodes)
+        self.reason = narrowed.reason
+        for node_set in narrowed.sets:
+            mark = self.session.checkpoint()
+            if self._place_tasks(tasks, node_set, narrowed.scores or scores):
+                return True
+            self.session.rollback(mark)
+        return False
 
-    def _place_tasks(self, tasks: list[LiveTask], nodes: Sequence[LiveNode]) -> bool:
+    def _place_tasks(self, tasks: list[LiveTask], nodes: Sequence[LiveNode], scores: Scores | None) -> bool:
         for task in tasks:
-            if not self._place_task(task, nodes):
+            if not self._place_task(task, nodes, scores):
                 if self.explain:
                     self.reason = explain_task(self.session, task, nodes, self.placed, len(tasks))
                 return False
             self.placed += 1
         return True
 
-    def _place_task(self, task: LiveTask, nodes: Sequence[LiveNode]) -> bool:
-        for node in candidates(self.session, task, nodes):
+    def _place_task(self, task: LiveTask, nodes: Sequence[LiveNode], scores: Scores | None) -> bool:
+        for node in candidates(self.session, task, nodes, scores):
             if self._allowed(task, node):
                 put(self.session, task, node, self.pipeline_only)
                 return True
@@ -76,7 +100,7 @@ class Attempt:
         return task.kind != KIND_MEMORY or breach(self.job, node.charge(task)) is None
 
 
-def candidates(session: Session, task: LiveTask, nodes: Sequence[LiveNode]) -> list[LiveNode]:
+def candidates(session: Session, task: LiveTask, nodes: Sequence[LiveNode], topology: Scores | None) -> list[LiveNode]:
     """Nodes with room for the task, best first."""
     fitting = [node for node in nodes if static_cause(task, node) is None and fits_later(task, node)]
     if len(fitting) < 2:
@@ -90,6 +114,8 @@ def candidates(session: Session, task: LiveTask, nodes: Sequence[LiveNode]) -> l
         scores = [
             scoring.base_score(task, node, placement) + scoring.packing_score(task, node, low, high) for node in fitting
         ]
+    if topology is not None:
+        scores = [score + topology.get(node.index, 0) for score, node in zip(scores, fitting, strict=True)]
     order = sorted(range(len(fitting)), key=lambda i: (-scores[i], fitting[i].name))
     return [fitting[i] for i in order]
 

@@ -10,9 +10,11 @@ from collections.abc import Iterable
 
 import msgspec
 
+from fairlead.scheduling import gpus
 from fairlead.scheduling import snapshot as plain
 from fairlead.scheduling import status as st
 from fairlead.scheduling.fairshare import set_fair_shares
+from fairlead.scheduling.jobindex import JobIndex, has_pending, may_be_victim
 from fairlead.scheduling.live import (
     BOOK_PIPELINED,
     BOOK_RELEASING,
@@ -26,6 +28,7 @@ from fairlead.scheduling.live import (
     LiveTask,
     RequestClass,
 )
+from fairlead.scheduling.topology import Tree
 
 #: Node, groups, how, sign: one line of a node's book.
 Booking = tuple[LiveNode, tuple[str, ...], int, int]
@@ -52,7 +55,8 @@ class Session:
         self.now = snapshot.now
         self.pool = pool
         self.settings = pool_settings(snapshot.settings, pool)
-        self.topologies = {topology.name: topology for topology in snapshot.topologies}
+        self.topologies = snapshot.topologies
+        self._trees: dict[str, Tree] | None = None
         specs = sorted((node for node in snapshot.nodes if node.node_pool == pool), key=lambda node: node.name)
         self.nodes = [LiveNode(spec, index) for index, spec in enumerate(specs)]
         self.node_by_name = {node.name: node for node in self.nodes}
@@ -69,6 +73,14 @@ class Session:
         self.smallest_gpu = min(memories, default=None)
         self.largest_gpu = max(memories, default=None)
         self.new_groups = 0
+        #: Largest amount that a single node has of each resource.
+        self.largest = self._largest()
+        #: When the result may change by time alone.
+        self.next_change: float | None = None
+        self._pending: JobIndex | None = None
+        self._victims: JobIndex | None = None
+        self._free: list[float] = []
+        self._free_at = -1
 
     def _total(self) -> Amounts:
         """What fair share divides: ready nodes without what others use there, MIG instances by their weight."""
@@ -80,6 +92,20 @@ class Session:
                 memory += node.allocatable_memory - foreign.memory_bytes
                 gpu += (node.gpu_count - foreign.gpu + node.mig_weight) * 1000
         return (cpu, memory, gpu)
+
+    def _largest(self) -> dict[str, int]:
+        largest: dict[str, int] = {}
+        for node in self.nodes:
+            amounts = {**node.idle_ext, **node.spec.extended}
+            amounts.update(cpu=node.allocatable_cpu, memory=node.allocatable_memory, gpu=node.gpu_count)
+            for name, amount in amounts.items():
+                largest[name] = max(amount, largest.get(name, 0))
+        return largest
+
+    def changes_at(self, moment: float) -> None:
+        """Something counted against `now` and will count differently at this moment."""
+        if moment > self.now and (self.next_change is None or moment < self.next_change):
+            self.next_change = moment
 
     # Jobs
 
@@ -132,6 +158,7 @@ class Session:
     def share_out(self) -> None:
         tops = [queue for queue in self.queues.values() if queue.parent is None]
         set_fair_shares(tops, self.total, self.settings.k_value)
+        self.forget()
 
     # Moves
 
@@ -254,7 +281,43 @@ class Session:
                 self._set_status(task, st.BINDING)
         if self.log:
             self.commits += 1
+            self._refresh_indexes()
         self.log.clear()
+
+    def _refresh_indexes(self) -> None:
+        for index in (self._pending, self._victims):
+            if index is not None:
+                for job in {undo[0].job.id: undo[0].job for undo in self.log}.values():
+                    index.refresh(job)
+
+    # What searches look at; true for the state at the last commit
+
+    def pending_jobs(self) -> JobIndex:
+        if self._pending is None:
+            self._pending = JobIndex(has_pending, self.jobs.values())
+        return self._pending
+
+    def possible_victims(self) -> JobIndex:
+        if self._victims is None:
+            self._victims = JobIndex(may_be_victim, self.jobs.values())
+        return self._victims
+
+    def free_gpus(self) -> list[float]:
+        """Free GPUs by node index, as filters see them; ask only while nothing is under way."""
+        if self._free_at != self.commits:
+            self._free = [gpus.free_gpus(node) for node in self.nodes]
+            self._free_at = self.commits
+        return self._free
+
+    def trees(self) -> dict[str, Tree]:
+        if self._trees is None:
+            self._trees = {spec.name: Tree(spec, self.nodes) for spec in self.topologies}
+        return self._trees
+
+    def forget(self) -> None:
+        """Drop what was derived, after jobs came or went."""
+        self._pending = None
+        self._victims = None
 
     def new_group(self, node: LiveNode, task: LiveTask) -> str:
         """Id of a shared GPU that a task opens; the device is chosen when the cycle is written down."""

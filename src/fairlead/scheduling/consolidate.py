@@ -1,0 +1,54 @@
+"""Consolidation: move running work together so that a pending job fits. Every victim finds a new place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fairlead.scheduling import status as st
+from fairlead.scheduling.filters import asked_gpus
+from fairlead.scheduling.live import LiveJob, LiveQueue
+from fairlead.scheduling.record import Record
+from fairlead.scheduling.scenarios import Probe, Unit
+from fairlead.scheduling.searching import Search
+from fairlead.scheduling.session import Session
+from fairlead.scheduling.solver import Solver
+from fairlead.scheduling.subgroups import tasks_to_place
+from fairlead.scheduling.victims import VictimOrder
+
+
+def consolidate(session: Session, record: Record) -> None:
+    placement = session.settings.placement
+    # The operator of KAI turns consolidation off where pods are to be spread.
+    if session.settings.max_consolidation_victims == 0 or "spread" in (placement.gpu, placement.cpu):
+        return
+    Search("consolidation", _prepare, per_queue=False).run(session, record)
+
+
+def _prepare(session: Session, job: LiveJob) -> Solver | None:
+    wanted = sum(asked_gpus(task) for task in tasks_to_place(job, real=False))
+    if wanted > sum(session.free_gpus()):
+        return None
+    return Solver(session, job, lambda: _victims(session, job), _all_placed_again)
+
+
+def _victims(session: Session, job: LiveJob) -> VictimOrder:
+    """Any preemptible job of any queue; as in KAI one more than the limit says gets in."""
+    limit = session.settings.max_consolidation_victims
+    chosen: dict[str, bool] = {}
+
+    def accept(victim: LiveJob) -> bool:
+        if victim.id == job.id:
+            return False
+        if limit >= 0 and victim.id not in chosen:
+            chosen[victim.id] = len(chosen) <= limit
+        return chosen.get(victim.id, True)
+
+    return VictimOrder(session.possible_victims(), session.queues, session.total, _any_queue, accept)
+
+
+def _any_queue(queue: LiveQueue) -> bool:
+    return True
+
+
+def _all_placed_again(probe: Probe, units: Sequence[Unit]) -> bool:
+    return not any(task.status == st.RELEASING for unit in units for task in unit)

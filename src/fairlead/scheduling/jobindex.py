@@ -1,0 +1,51 @@
+"""Jobs of a session by leaf queue, kept sorted while tasks change state: the solver walks them many times per cycle."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Callable, Iterable
+
+from fairlead.scheduling.live import LiveJob
+from fairlead.scheduling.order import JobKey, job_key
+
+Entry = tuple[JobKey, LiveJob]
+
+
+class JobIndex:
+    """Sorted entries per leaf of the jobs that a test lets in; `refresh` after a job has changed."""
+
+    def __init__(self, wanted: Callable[[LiveJob], bool], jobs: Iterable[LiveJob]) -> None:
+        self.wanted = wanted
+        self.leaves: dict[str, list[Entry]] = {}
+        self.keys: dict[str, JobKey] = {}
+        for job in jobs:
+            if wanted(job):
+                key = self.keys[job.id] = job_key(job)
+                self.leaves.setdefault(job.queue.name, []).append((key, job))
+        for entries in self.leaves.values():
+            entries.sort(key=_key)
+
+    def refresh(self, job: LiveJob) -> None:
+        old = self.keys.get(job.id)
+        new = job_key(job) if self.wanted(job) else None
+        if old == new:
+            return
+        entries = self.leaves.setdefault(job.queue.name, [])
+        if old is not None:
+            del entries[bisect_left(entries, old, key=_key)]
+            del self.keys[job.id]
+        if new is not None:
+            insort(entries, (new, job), key=_key)
+            self.keys[job.id] = new
+
+
+def _key(entry: Entry) -> JobKey:
+    return entry[0]
+
+
+def has_pending(job: LiveJob) -> bool:
+    return job.has_pending
+
+
+def may_be_victim(job: LiveJob) -> bool:
+    return job.preemptible and any(pod_set.active for pod_set in job.pod_sets.values())

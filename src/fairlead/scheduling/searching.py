@@ -1,0 +1,86 @@
+"""The loop that consolidation, reclaim and preemption share: every pending job once, in order, unless hopeless."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from fairlead.scheduling.decisions import Reason
+from fairlead.scheduling.evictions import record_evictions, usage_now
+from fairlead.scheduling.live import LiveJob, LiveTask
+from fairlead.scheduling.order import JobOrder
+from fairlead.scheduling.record import Record
+from fairlead.scheduling.session import Session
+from fairlead.scheduling.signatures import Failures
+from fairlead.scheduling.snapshot import Action
+from fairlead.scheduling.solver import Solver
+from fairlead.scheduling.subgroups import is_ready, tasks_to_place
+
+#: A solver ready to search for the job, or None if its search has failed before it began.
+Prepare = Callable[[Session, LiveJob], Solver | None]
+
+
+class Search:
+    """One action of this kind. Who is not admitted is passed over without leaving a failure behind."""
+
+    def __init__(
+        self, action: Action, prepare: Prepare, admit: Callable[[LiveJob], bool] | None = None, per_queue: bool = True
+    ) -> None:
+        self.action = action
+        self.prepare = prepare
+        self.admit = admit
+        self.per_queue = per_queue
+        self.failures: dict[str, Failures] = {}
+
+    def run(self, session: Session, record: Record) -> None:
+        order = JobOrder(session.total)
+        # What cannot be moved moves nobody else either: consolidation knows only preemptible jobs.
+        ready = (
+            job
+            for job in session.jobs.values()
+            if job.has_pending and is_ready(job.root) and (job.preemptible or self.action != "consolidation")
+        )
+        order.fill(ready, session.settings.queue_depth.get(self.action))
+        while (job := order.pop()) is not None:
+            record.guard(session, job, self.action, self._try)
+
+    def _try(self, session: Session, job: LiveJob, record: Record) -> bool:
+        if (self.admit is not None and not self.admit(job)) or _is_delayed(session, job, record):
+            return False
+        failures = self.failures.setdefault(job.queue.name if self.per_queue else "", Failures())
+        if session.settings.use_signatures and failures.is_hopeless(job):
+            return False
+        if any(exceeds_all_nodes(session, task) for task in tasks_to_place(job, real=False)):
+            return False
+        usage = usage_now(session)
+        solver = self.prepare(session, job)
+        if solver is None or not solver.solve():
+            failures.add(job)
+            return False
+        record_evictions(session, record, self.action, job, solver.solution, usage)
+        record.placed(session, self.action)
+        session.commit()
+        return True
+
+
+def _is_delayed(session: Session, job: LiveJob, record: Record) -> bool:
+    """A job may ask that for some time after its creation or last eviction nobody is evicted for it."""
+    if not job.spec.preemption_delay:
+        return False
+    until = max(job.created, job.spec.last_eviction or 0) + job.spec.preemption_delay
+    if session.now >= until:
+        return False
+    session.changes_at(until)
+    reason = record.reasons.get(job.id, {}).get(session.pool)
+    if reason is not None and reason.code not in ("NeverFits", "PreemptionDelayNotElapsed"):
+        record.blocked(session, job, Reason(code="PreemptionDelayNotElapsed", until=until, causes=reason.causes))
+    return True
+
+
+def exceeds_all_nodes(session: Session, task: LiveTask) -> bool:
+    """No eviction helps a task that asks for more than the largest node has, resource by resource."""
+    largest = session.largest
+    if task.cpu > largest.get("cpu", 0) or task.memory > largest.get("memory", 0):
+        return True
+    if max(task.gpu, task.devices) > largest.get("gpu", 0):
+        return True
+    return any(amount > largest.get(name, 0) for name, amount in task.ext)

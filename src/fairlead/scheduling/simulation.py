@@ -1,0 +1,114 @@
+"""The order in which winner and victims place themselves inside a simulation.
+
+All jobs with pending tasks take part in the order, because their presence shapes it; those that are not concerned are
+popped and dropped. So the sorted pending jobs of the session are walked, not copied, and the walk ends with the last
+job that is concerned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fairlead.scheduling.jobindex import Entry
+from fairlead.scheduling.live import NOTHING, LiveJob, LiveQueue
+from fairlead.scheduling.order import QueueKey, is_before, job_key, queue_key
+from fairlead.scheduling.session import Session
+from fairlead.scheduling.subgroups import next_request
+
+
+class _Branch:
+    __slots__ = ("at", "base", "children", "extra", "key", "key_for", "queue", "skip", "top")
+
+    def __init__(self, queue: LiveQueue | None, skip: dict[str, LiveJob]) -> None:
+        self.queue = queue
+        self.children: list[_Branch] = []
+        self.base: Sequence[Entry] = ()
+        self.at = 0
+        #: Concerned jobs, last first.
+        self.extra: list[Entry] = []
+        self.skip = skip
+        self.top: LiveJob | None = None
+        self.key: QueueKey | None = None
+        self.key_for: tuple[int, int, int] | None = None
+
+    def peek(self) -> Entry | None:
+        base, skip = self.base, self.skip
+        at, length = self.at, len(base)
+        while at < length and base[at][1].id in skip:
+            at += 1
+        self.at = at
+        best = base[at] if at < length else None
+        if self.extra and (best is None or self.extra[-1][0] < best[0]):
+            return self.extra[-1]
+        return best
+
+
+class SimulationOrder:
+    def __init__(self, session: Session, concerned: dict[str, LiveJob]) -> None:
+        self.total = session.total
+        self.left = len(concerned)
+        self.concerned = concerned
+        self.root = _Branch(None, concerned)
+        branches: dict[str, _Branch] = {}
+        for name, entries in session.pending_jobs().leaves.items():
+            if entries:
+                self._branch(session.queues[name], branches).base = entries
+        for job in concerned.values():
+            self._branch(job.queue, branches).extra.append((job_key(job), job))
+        for branch in branches.values():
+            if len(branch.extra) > 1:
+                branch.extra.sort(key=lambda entry: entry[0], reverse=True)
+
+    def _branch(self, queue: LiveQueue, branches: dict[str, _Branch]) -> _Branch:
+        found = branches.get(queue.name)
+        if found is None:
+            found = branches[queue.name] = _Branch(queue, self.concerned)
+            parent = self.root if queue.parent is None else self._branch(queue.parent, branches)
+            parent.children.append(found)
+        return found
+
+    def pop(self) -> LiveJob | None:
+        """The next concerned job, or None after the last one."""
+        while self.left:
+            leaf = self._descend(self.root)
+            if leaf is None:
+                return None
+            entry = leaf.peek()
+            if leaf.extra and leaf.extra[-1] is entry:
+                leaf.extra.pop()
+                self.left -= 1
+                return entry[1]
+            leaf.at += 1
+        return None
+
+    def _descend(self, branch: _Branch) -> _Branch | None:
+        if not branch.children:
+            entry = branch.peek()
+            branch.top = entry[1] if entry is not None else None
+            return branch if entry is not None else None
+        best: _Branch | None = None
+        best_leaf: _Branch | None = None
+        for child in branch.children:
+            leaf = self._descend(child)
+            if leaf is not None and (best is None or self._goes_before(child, best)):
+                best, best_leaf = child, leaf
+        branch.top = best.top if best is not None else None
+        return best_leaf
+
+    def _goes_before(self, left: _Branch, right: _Branch) -> bool:
+        left_key, right_key = self._key(left), self._key(right)
+        if left_key != right_key:
+            return left_key < right_key
+        if left.queue is None or right.queue is None:
+            raise LookupError("the root of the tree is no queue")
+        return is_before(left.queue, right.queue)
+
+    def _key(self, branch: _Branch) -> QueueKey:
+        queue, job = branch.queue, branch.top
+        if queue is None or job is None:
+            raise LookupError("a queue without jobs has no place in the order")
+        key_for = (queue.stamp, id(job), job.version)
+        if branch.key is None or branch.key_for != key_for:
+            branch.key = queue_key(queue, next_request(job), NOTHING, self.total)
+            branch.key_for = key_for
+        return branch.key

@@ -1,0 +1,138 @@
+"""Making room for a pending job by evicting others: what consolidation, reclaim and preemption share.
+
+A job is probed with its first 1, 2, 4, ... tasks, each success loading its victims into the next probe. A scenario is
+tried for real on the session, inside the undo log: evict, place winner and victims in order, ask the validator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from fairlead.scheduling import status as st
+from fairlead.scheduling.gpus import idle_sum, releasing_sum
+from fairlead.scheduling.live import LiveJob, LiveNode, LiveTask
+from fairlead.scheduling.placing import Attempt
+from fairlead.scheduling.scenarios import Accumulator, Probe, Unit, multi_node, node_local
+from fairlead.scheduling.session import Session
+from fairlead.scheduling.simulation import SimulationOrder
+from fairlead.scheduling.subgroups import tasks_to_place
+from fairlead.scheduling.victims import VictimOrder
+
+Validator = Callable[[Probe, Sequence[Unit]], bool]
+Generator = Callable[[Accumulator], Iterator[list[Unit]]]
+
+GENERATORS: tuple[Generator, ...] = (node_local, multi_node)
+
+
+class Solver:
+    """One search for one job. After `solve` returned True the undo log holds the solution, ready to be committed."""
+
+    def __init__(
+        self, session: Session, job: LiveJob, victims: Callable[[], VictimOrder], validator: Validator
+    ) -> None:
+        self.session = session
+        self.job = job
+        self.victims = victims
+        self.validator = validator
+        self.feasible = feasible_nodes(session, job)
+        self.failed: set[tuple[frozenset[str], frozenset[str], frozenset[str]]] = set()
+        #: All units of the scenario that succeeded last.
+        self.solution: list[Unit] = []
+
+    def solve(self) -> bool:
+        tasks = tasks_to_place(self.job, real=False)
+        used_before = _used(self.job)
+        for generator in GENERATORS if tasks else ():
+            loaded = self._search(generator, tasks)
+            if loaded is not None and self._probe(generator, tasks, loaded):
+                if _used(self.job) > used_before and all(p.used >= p.minimum for p in self.job.pod_sets.values()):
+                    return True
+                self.session.rollback(0)
+                return False
+        return False
+
+    def _search(self, generator: Generator, tasks: list[LiveTask]) -> list[Unit] | None:
+        """Victims of the largest number of tasks that could be placed; None if not even one could."""
+        loaded: list[Unit] = []
+        most, size = len(tasks), 1
+        solved, failed = 0, most + 1
+        while solved < most:
+            if not self._probe(generator, tasks[:size], loaded):
+                failed = size
+                break
+            loaded = self._needed()
+            solved, size = size, min(size * 2, most)
+        while failed - solved > 1 and solved < most:
+            middle = (solved + failed) // 2
+            if self._probe(generator, tasks[:middle], loaded):
+                loaded = self._needed()
+                solved = middle
+            else:
+                failed = middle
+        return loaded if solved else None
+
+    def _needed(self) -> list[Unit]:
+        """Units of the solution of which a task left or moved; the trial itself is undone."""
+        kept = [unit for unit in self.solution if any(task.status in (st.RELEASING, st.PIPELINED) for task in unit)]
+        self.session.rollback(0)
+        return kept
+
+    def _probe(self, generator: Generator, tasks: list[LiveTask], loaded: list[Unit]) -> bool:
+        probe = Probe(self.session, self.job, tasks, loaded, self.feasible)
+        accumulator = Accumulator(probe, self.victims())
+        probed = frozenset(task.id for task in tasks)
+        kept = frozenset(task.id for task in probe.loaded_tasks)
+        for units in generator(accumulator):
+            proposed = frozenset(task.id for unit in units for task in unit)
+            mark = (probed, kept, proposed)
+            # Nobody to evict: such a scenario is never tried, even if the job would fit.
+            if (not proposed and not kept) or mark in self.failed:
+                continue
+            if self._try(probe, units):
+                self.solution = [*loaded, *units]
+                return True
+            self.failed.add(mark)
+        return False
+
+    def _try(self, probe: Probe, units: list[Unit]) -> bool:
+        every = [*probe.loaded, *units]
+        nodes = dict(probe.nodes)
+        for unit in units:
+            for task in unit:
+                if task.node is not None:
+                    nodes[task.node.index] = task.node
+        ordered = [nodes[index] for index in sorted(nodes)]
+        if simulate(self.session, probe, every, ordered) and self.validator(probe, every):
+            return True
+        self.session.rollback(0)
+        return False
+
+
+def _used(job: LiveJob) -> int:
+    return sum(pod_set.used for pod_set in job.pod_sets.values())
+
+
+def simulate(session: Session, probe: Probe, units: Sequence[Unit], nodes: Sequence[LiveNode]) -> bool:
+    """Evict, then let winner and victims place themselves in the normal order; False if the winner finds no place."""
+    concerned: dict[str, LiveJob] = {}
+    for unit in units:
+        for task in unit:
+            session.evict(task)
+            concerned[task.job.id] = task.job
+    concerned[probe.job.id] = probe.job
+    order = SimulationOrder(session, concerned)
+    while (job := order.pop()) is not None:
+        mark = session.checkpoint()
+        if Attempt(session, job, pipeline_only=True, explain=False).run(nodes):
+            continue
+        if job is probe.job:
+            return False
+        session.rollback(mark)
+    return True
+
+
+def feasible_nodes(session: Session, job: LiveJob) -> list[LiveNode]:
+    """Nodes with some free or releasing GPU; all of them if any task of the job needs no GPU."""
+    if any(not task.wants_gpu for task in job.tasks):
+        return session.nodes
+    return [node for node in session.nodes if idle_sum(node) > 0 or releasing_sum(node) > 0]
