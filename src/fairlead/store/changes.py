@@ -4,12 +4,13 @@ Both stores prepare on the event loop, where a mistake in a record meets its aut
 back the same way. Nothing here touches a database.
 """
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
-from fairlead.model.errors import Conflict
+from fairlead.model.errors import Conflict, FairleadError
 from fairlead.store.base import Change, Collection, Delete, Put
 from fairlead.store.collections import AUDIT, COLLECTIONS, EVENTS
 from fairlead.store.sql import clean_text, statements
@@ -44,6 +45,58 @@ class Prepared(msgspec.Struct, frozen=True, gc=False):
     audit: tuple[tuple[Any, ...], ...]
     #: What the events are about.
     subjects: tuple[tuple[str, str], ...]
+
+
+#: A change and the future of the one who waits for it.
+Waiter = tuple[Prepared, "asyncio.Future[int]"]
+#: What a change came to: its revision, or why it was not made.
+Outcome = int | FairleadError
+
+
+class Numbered(msgspec.Struct, kw_only=True):
+    """A batch with its events and audit lines numbered; the outcomes are in the order of its changes."""
+
+    outcomes: list[Outcome]
+    #: The newest numbers after the batch.
+    revision: int = 0
+    number: int = 0
+    events: list[tuple[Any, ...]] = []
+    audit: list[tuple[Any, ...]] = []
+    subjects: list[tuple[str, str]] = []
+
+
+def number_rows(
+    batch: Sequence[Prepared], refusals: Sequence[FairleadError | None], revision: int, number: int
+) -> Numbered:
+    """Give the events and audit lines of the changes that were made the numbers after `revision` and `number`."""
+    made = Numbered(outcomes=[], revision=revision, number=number)
+    for prepared, refusal in zip(batch, refusals, strict=True):
+        if refusal is not None:
+            made.outcomes.append(refusal)
+            continue
+        for row in prepared.events:
+            made.revision += 1
+            made.events.append((*row, made.revision))
+        for row in prepared.audit:
+            made.number += 1
+            made.audit.append((*row, made.number))
+        made.subjects += prepared.subjects
+        made.outcomes.append(made.revision)
+    return made
+
+
+def settle(batch: Sequence[Waiter], made: Numbered) -> bool:
+    """Answer those who still wait; and whether any change was made. Must run on the event loop."""
+    any_made = False
+    for (_, future), outcome in zip(batch, made.outcomes, strict=True):
+        any_made = any_made or isinstance(outcome, int)
+        if future.done():
+            continue
+        if isinstance(outcome, int):
+            future.set_result(outcome)
+        else:
+            future.set_exception(outcome)
+    return any_made
 
 
 def prepare(change: Change, mark: str) -> Prepared:

@@ -5,9 +5,9 @@ so that databases prepare each statement once. Ordering and comparing are the sa
 case ignored for ASCII only, null below every value.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -15,6 +15,9 @@ from fairlead.store.base import Collection, Column, Comparison, Query, Where
 from fairlead.store.collections import COLLECTIONS
 
 _GREATEST = 2**63 - 1
+_SIZES = (64, 16, 4, 1)
+
+T = TypeVar("T")
 
 
 class Dialect(msgspec.Struct, frozen=True, kw_only=True):
@@ -186,3 +189,19 @@ def clean_text(text: str) -> str:
 def _escape(text: str) -> str:
     """For LIKE with `!` as escape: the value means itself."""
     return clean_text(text).replace("!", "!!").replace("%", "!%").replace("_", "!_")
+
+
+def parts(items: list[T]) -> Iterator[list[T]]:
+    """Parts of a few fixed sizes, so that there are only a few texts to prepare."""
+    position = 0
+    while position < len(items):
+        size = next(size for size in _SIZES if size <= len(items) - position)
+        yield items[position : position + size]
+        position += size
+
+
+@cache
+def repeat_values(insert: str, times: int) -> str:
+    """The insert for so many rows at once."""
+    head, values = insert.split(" VALUES ")
+    return f"{head} VALUES {', '.join([values] * times)}"

@@ -9,16 +9,15 @@ import logging
 import re
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+from collections.abc import Callable, Sequence
 from itertools import chain, groupby
 from queue import Empty, SimpleQueue
-from typing import Any, TypeVar
+from typing import Any
 
 from fairlead.model.errors import FairleadError, Refused, Unavailable
-from fairlead.store.changes import Prepared, Write, lost_race, taken
+from fairlead.store.changes import Numbered, Prepared, Waiter, Write, lost_race, number_rows, settle, taken
 from fairlead.store.collections import AUDIT, EVENTS
-from fairlead.store.sql import SQLITE, statements
+from fairlead.store.sql import SQLITE, parts, repeat_values, statements
 
 _log = logging.getLogger(__name__)
 
@@ -30,8 +29,6 @@ _INSERT_AUDIT = statements(AUDIT.name, SQLITE.mark).insert
 _LOAD_COUNTERS = "SELECT (SELECT value FROM counters WHERE name = 'revision'), value FROM counters WHERE name = 'audit'"
 _RECORD_COUNTER = "UPDATE counters SET value = ? WHERE name = ?"
 
-_SIZES = (64, 16, 4, 1)
-
 #: What a row of our own making can be refused for; everything else is the database's trouble.
 _REFUSALS = (
     sqlite3.IntegrityError,
@@ -40,11 +37,6 @@ _REFUSALS = (
     sqlite3.DataError,
     OverflowError,
 )
-
-T = TypeVar("T")
-Waiter = tuple[Prepared, "asyncio.Future[int]"]
-#: What a change came to: its revision, or why it was not made.
-Outcome = int | FairleadError
 
 
 class Writer:
@@ -79,9 +71,9 @@ class Writer:
         while more:
             batch, more = self._gather()
             if batch:
-                outcomes, revision, subjects = self._write(batch)
+                made = self._write(batch)
                 try:
-                    self._loop.call_soon_threadsafe(self._settle, batch, outcomes, revision, subjects)
+                    self._loop.call_soon_threadsafe(self._settle, batch, made)
                 except RuntimeError:
                     # The loop was closed without closing the store: nobody is left to be told.
                     break
@@ -101,23 +93,12 @@ class Writer:
             return batch, True
         return batch, False
 
-    def _settle(
-        self, batch: list[Waiter], outcomes: list[Outcome], revision: int, subjects: list[tuple[str, str]]
-    ) -> None:
+    def _settle(self, batch: list[Waiter], made: Numbered) -> None:
         """On the event loop: answer those who still wait, then tell the listeners."""
-        made = False
-        for (_, future), outcome in zip(batch, outcomes, strict=True):
-            made = made or isinstance(outcome, int)
-            if future.done():
-                continue
-            if isinstance(outcome, int):
-                future.set_result(outcome)
-            else:
-                future.set_exception(outcome)
-        if made:
-            self._tell(revision, subjects)
+        if settle(batch, made):
+            self._tell(made.revision, made.subjects)
 
-    def _write(self, batch: list[Waiter]) -> tuple[list[Outcome], int, list[tuple[str, str]]]:
+    def _write(self, batch: list[Waiter]) -> Numbered:
         try:
             if self._connection is None:
                 self._connection = self._connect()
@@ -128,37 +109,21 @@ class Writer:
                 _log.exception("the store's writer met an error of our own")
             self._let_go()
             message = f"The database cannot be written now: {error}. Nothing was changed; try again later."
-            return [Unavailable(message) for _ in batch], 0, []
+            return Numbered(outcomes=[Unavailable(message) for _ in batch])
 
-    def _transact(
-        self, connection: sqlite3.Connection, batch: list[Prepared]
-    ) -> tuple[list[Outcome], int, list[tuple[str, str]]]:
+    def _transact(self, connection: sqlite3.Connection, batch: list[Prepared]) -> Numbered:
         execute = connection.execute
         execute("BEGIN IMMEDIATE")
-        first_revision, first_number = revision, number = execute(_LOAD_COUNTERS).fetchone()
-        outcomes: list[Outcome] = []
-        subjects: list[tuple[str, str]] = []
-        events, audit = [], []
-        for prepared, refusal in zip(batch, _apply_batch(connection, batch), strict=True):
-            if refusal is not None:
-                outcomes.append(refusal)
-                continue
-            for row in prepared.events:
-                revision += 1
-                events.append((*row, revision))
-            for row in prepared.audit:
-                number += 1
-                audit.append((*row, number))
-            subjects += prepared.subjects
-            outcomes.append(revision)
-        if revision > first_revision:
-            _insert_rows(connection, _INSERT_EVENT, events)
-            execute(_RECORD_COUNTER, (revision, "revision"))
-        if number > first_number:
-            _insert_rows(connection, _INSERT_AUDIT, audit)
-            execute(_RECORD_COUNTER, (number, "audit"))
+        revision, number = execute(_LOAD_COUNTERS).fetchone()
+        made = number_rows(batch, _apply_batch(connection, batch), revision, number)
+        if made.events:
+            _insert_rows(connection, _INSERT_EVENT, made.events)
+            execute(_RECORD_COUNTER, (made.revision, "revision"))
+        if made.audit:
+            _insert_rows(connection, _INSERT_AUDIT, made.audit)
+            execute(_RECORD_COUNTER, (made.number, "audit"))
         execute("COMMIT")
-        return outcomes, revision, subjects
+        return made
 
     def _let_go(self) -> None:
         """Closing undoes what is not committed; after an error a fresh connection is sure to have no leftovers."""
@@ -180,7 +145,7 @@ def _apply_batch(connection: sqlite3.Connection, batch: list[Prepared]) -> list[
         if not is_insert:
             refusals += [_apply(connection, prepared.writes) for prepared in changes]
             continue
-        for part in _parts(changes):
+        for part in parts(changes):
             try:
                 _insert_rows(connection, is_insert, [prepared.writes[0].values for prepared in part])
                 refusals += [None] * len(part)
@@ -196,23 +161,8 @@ def _sole_insert(prepared: Prepared) -> str:
 
 
 def _insert_rows(connection: sqlite3.Connection, text: str, rows: list[tuple[Any, ...]]) -> None:
-    for part in _parts(rows):
-        connection.execute(_repeat_values(text, len(part)), tuple(chain.from_iterable(part)))
-
-
-def _parts(items: list[T]) -> Iterator[list[T]]:
-    """Parts of a few fixed sizes, so that there are only a few texts to prepare."""
-    position = 0
-    while position < len(items):
-        size = next(size for size in _SIZES if size <= len(items) - position)
-        yield items[position : position + size]
-        position += size
-
-
-@cache
-def _repeat_values(text: str, times: int) -> str:
-    head, values = text.split(" VALUES ")
-    return f"{head} VALUES {', '.join([values] * times)}"
+    for part in parts(rows):
+        connection.execute(repeat_values(text, len(part)), tuple(chain.from_iterable(part)))
 
 
 def _apply(connection: sqlite3.Connection, writes: tuple[Write, ...]) -> FairleadError | None:

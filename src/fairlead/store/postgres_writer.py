@@ -1,0 +1,212 @@
+"""What writes to PostgreSQL in one process: what gathers while a commit is under way goes into the next one together.
+
+`postgres.py` hands it prepared changes and awaits their futures. Every batch first locks the one row that counts
+revisions, so that over all processes revisions are given in the order of commits and batches never deadlock.
+"""
+
+import asyncio
+import logging
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from itertools import chain
+from typing import Any
+
+import psycopg
+
+from fairlead.model.errors import FairleadError, Refused, Unavailable
+from fairlead.store.changes import Numbered, Prepared, Waiter, Write, lost_race, number_rows, settle, taken
+from fairlead.store.collections import AUDIT, EVENTS
+from fairlead.store.sql import POSTGRES, parts, repeat_values, statements
+
+_log = logging.getLogger(__name__)
+
+AsyncConnection = psycopg.AsyncConnection[tuple[Any, ...]]
+#: What says that the server or its disk is in trouble, rather than the statement.
+UNREACHABLE = (psycopg.OperationalError, psycopg.InterfaceError, psycopg.InternalError, OSError)
+#: What a row of our own making can be refused for.
+_REFUSALS = (psycopg.IntegrityError, psycopg.DataError, psycopg.ProgrammingError, OverflowError)
+CHANNEL = "fairlead"
+
+_BATCH_MOST = 512
+_INSERT_EVENT = statements(EVENTS.name, POSTGRES.mark).insert
+_INSERT_AUDIT = statements(AUDIT.name, POSTGRES.mark).insert
+_LOCK = "SELECT value FROM counters WHERE name = 'revision' FOR UPDATE"
+_LOAD_NUMBER = "SELECT value FROM counters WHERE name = 'audit'"
+_RECORD_COUNTER = "UPDATE counters SET value = %s WHERE name = %s"
+_NOTIFY = "SELECT pg_notify(%s, %s)"
+#: An operator may ask for more than this (remote_apply), but not for less.
+_SYNC = "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
+
+
+class Writer:
+    def __init__(
+        self,
+        connect: Callable[[], Awaitable[AsyncConnection]],
+        tell: Callable[[int, Sequence[tuple[str, str]]], None],
+    ) -> None:
+        self._connect = connect
+        self._tell = tell
+        self._queue: asyncio.Queue[Waiter | None] = asyncio.Queue()
+        self._connection: AsyncConnection | None = None
+        self._task: asyncio.Task[None] | None = None
+        #: Whether a commit was sent whose answer has not come.
+        self._committing = False
+        #: The server's process that serves our connection: the sender of our own notices.
+        self.pid = 0
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._run())
+
+    def submit(self, prepared: Prepared) -> "asyncio.Future[int]":
+        future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._queue.put_nowait((prepared, future))
+        return future
+
+    async def stop(self) -> None:
+        """Returns when everything submitted before is committed and its waiters are told."""
+        self._queue.put_nowait(None)
+        if self._task is not None:
+            await self._task
+
+    async def _run(self) -> None:
+        more = True
+        while more:
+            batch, more = await self._gather()
+            if batch:
+                made = await self._write([prepared for prepared, _ in batch])
+                if settle(batch, made):
+                    self._tell(made.revision, made.subjects)
+        await self._let_go()
+
+    async def _gather(self) -> tuple[list[Waiter], bool]:
+        """Waits for one change and takes those that are there with it; and whether more may come."""
+        batch: list[Waiter] = []
+        waiter = await self._queue.get()
+        while waiter is not None:
+            batch.append(waiter)
+            if len(batch) == _BATCH_MOST or self._queue.empty():
+                return batch, True
+            waiter = self._queue.get_nowait()
+        return batch, False
+
+    async def _write(self, batch: list[Prepared]) -> Numbered:
+        """Commit the batch. A connection that turns out dead before the commit was sent is replaced once."""
+        while True:
+            is_fresh = self._connection is None
+            self._committing = False
+            try:
+                return await self._transact(self._connection or await self._open(), batch)
+            except Exception as error:
+                # Not only the database's own errors: a writer that ended would leave everybody waiting for ever.
+                if not isinstance(error, UNREACHABLE):
+                    _log.exception("the store's writer met an error of our own")
+                await self._let_go()
+                if is_fresh or self._committing or not isinstance(error, UNREACHABLE):
+                    return Numbered(outcomes=[self._unavailable(error) for _ in batch])
+
+    def _unavailable(self, error: Exception) -> Unavailable:
+        fate = "Whether the change was made is unknown; look" if self._committing else "Nothing was changed; try again"
+        first_line = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
+        return Unavailable(f"PostgreSQL cannot be written now: {first_line}. {fate} later.")
+
+    async def _open(self) -> AsyncConnection:
+        connection = self._connection = await self._connect()
+        self.pid = connection.info.backend_pid
+        await connection.execute(_SYNC)
+        return connection
+
+    async def _transact(self, connection: AsyncConnection, batch: list[Prepared]) -> Numbered:
+        try:
+            made = await self._write_together(connection, batch)
+        except _REFUSALS:
+            made = None
+        if made is None:
+            await connection.rollback()
+            made = await self._write_apart(connection, batch)
+        self._committing = True
+        await connection.execute("COMMIT")
+        self._committing = False
+        return made
+
+    async def _write_together(self, connection: AsyncConnection, batch: list[Prepared]) -> Numbered | None:
+        """All statements in one go, as if no change would lose a race; None if one did."""
+        revision, number = await _begin(connection)
+        made = number_rows(batch, [None] * len(batch), revision, number)
+        async with connection.pipeline():
+            cursors = [
+                (write, await connection.execute(write.text, write.values))
+                for prepared in batch
+                for write in prepared.writes
+            ]
+            await _record(connection, made)
+        if any(write.version and not cursor.rowcount for write, cursor in cursors):
+            return None
+        return made
+
+    async def _write_apart(self, connection: AsyncConnection, batch: list[Prepared]) -> Numbered:
+        """One change after the other, those that lost a race undone alone."""
+        revision, number = await _begin(connection)
+        refusals = [await _apply(connection, prepared.writes) for prepared in batch]
+        made = number_rows(batch, refusals, revision, number)
+        await _record(connection, made)
+        return made
+
+    async def _let_go(self) -> None:
+        if self._connection is not None:
+            await self._connection.close()
+            self._connection = None
+
+
+async def _begin(connection: AsyncConnection) -> tuple[int, int]:
+    """The newest revision and audit number, which nobody else can raise until our commit."""
+    async with connection.pipeline():
+        await connection.execute("BEGIN")
+        revision = await connection.execute(_LOCK)
+        number = await connection.execute(_LOAD_NUMBER)
+    return await _value(revision), await _value(number)
+
+
+async def _value(cursor: psycopg.AsyncCursor[tuple[Any, ...]]) -> int:
+    row = await cursor.fetchone()
+    if row is None:
+        raise psycopg.InternalError("the table of counters has lost its rows")
+    return int(row[0])
+
+
+async def _record(connection: AsyncConnection, made: Numbered) -> None:
+    """The events, the audit lines, their counters, and the notice that goes out with the commit."""
+    for text, rows, counter, value in (
+        (_INSERT_EVENT, made.events, "revision", made.revision),
+        (_INSERT_AUDIT, made.audit, "audit", made.number),
+    ):
+        for part in parts(rows):
+            await connection.execute(repeat_values(text, len(part)), tuple(chain.from_iterable(part)))
+        if rows:
+            await connection.execute(_RECORD_COUNTER, (value, counter))
+    await connection.execute(_NOTIFY, (CHANNEL, str(made.revision)))
+
+
+async def _apply(connection: AsyncConnection, writes: tuple[Write, ...]) -> FairleadError | None:
+    """Make the writes of one change, all or none of them; or say why not."""
+    if not writes:
+        return None
+    await connection.execute("SAVEPOINT change")
+    refusal = None
+    for write in writes:
+        refusal = await _apply_write(connection, write)
+        if refusal is not None:
+            await connection.execute("ROLLBACK TO SAVEPOINT change")
+            break
+    await connection.execute("RELEASE SAVEPOINT change")
+    return refusal
+
+
+async def _apply_write(connection: AsyncConnection, write: Write) -> FairleadError | None:
+    try:
+        changed = (await connection.execute(write.text, write.values)).rowcount
+    except psycopg.errors.UniqueViolation as error:
+        named = re.search(r"\(([\w, ]+)\)=\(", error.diag.message_detail or "")
+        return taken(write, tuple(named[1].split(", ")) if named else ())
+    except _REFUSALS as error:
+        return Refused(f"{write.collection} {write.id} cannot be stored: {error}.")
+    return None if changed or not write.version else lost_race(write)
