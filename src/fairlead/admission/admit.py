@@ -5,9 +5,12 @@ Called by `control` before it writes anything down. It knows the submission and 
 
 from typing import Any
 
+import msgspec
+
+from fairlead.admission.policy import NO_POLICY, Policy, apply_policy
 from fairlead.kinds.kind import Kind, spec_violations
-from fairlead.model.errors import MALFORMED, Invalid, Issue
-from fairlead.model.fields import value_or
+from fairlead.model.errors import AGAINST_POLICY, MALFORMED, Invalid, Issue
+from fairlead.model.fields import build, value_or
 from fairlead.model.names import name_violations
 from fairlead.model.priority import PRIORITIES, is_preemptible
 from fairlead.model.rules import Limits
@@ -17,15 +20,18 @@ from fairlead.model.submission import Submission
 FORGIVEN = "rest-older"
 
 
-def admit(kind: Kind, submission: Submission, *, completions_most: int = 100_000) -> dict[str, Any]:
+def admit(
+    kind: Kind, submission: Submission, *, completions_most: int = 100_000, policy: Policy = NO_POLICY
+) -> dict[str, Any]:
     """The members of the workload's record that follow from its spec; raises Invalid with every issue."""
-    spec = submission.spec
+    spec, against = effective_spec(kind, submission.spec, policy)
     broken = name_violations(submission.name, submission.use_given_name_as_prefix)
     broken += spec_violations(kind, spec, "spec", Limits(completions=completions_most))
     if submission.dialect == FORGIVEN:
         broken = [violation for violation in broken if not violation.instead]
-    if broken:
-        raise Invalid(MALFORMED, tuple(Issue(violation.path, violation.details) for violation in broken))
+    if broken or against:
+        issues = [Issue(violation.path, violation.details) for violation in broken]
+        raise Invalid(AGAINST_POLICY if against else MALFORMED, (*issues, *against))
     priority_class = value_or(spec.priority_class, kind.priority)
     priority = PRIORITIES[priority_class]
     return {
@@ -35,3 +41,11 @@ def admit(kind: Kind, submission: Submission, *, completions_most: int = 100_000
         "category": value_or(spec.category, kind.category),
         "node_pools": tuple(value_or(spec.node_pools, ())),
     }
+
+
+def effective_spec(kind: Kind, spec: Any, policy: Policy = NO_POLICY) -> tuple[Any, list[Issue]]:
+    """What runs after the policy has filled in its defaults, and how the spec violates the policy's rules."""
+    if policy is NO_POLICY:
+        return spec, []
+    plain, issues = apply_policy(kind.spec, msgspec.to_builtins(spec), policy)
+    return build(kind.spec, plain), issues

@@ -16,13 +16,15 @@ from fairlead.formats.older import is_older, to_present
 from fairlead.kinds.kind import Kind, spec_violations
 from fairlead.model.clock import iso
 from fairlead.model.errors import MALFORMED, Invalid, Issue
-from fairlead.model.fields import INT32_MAX, About, Maybe, Uuid, build
+from fairlead.model.fields import INT32_MAX, About, Given, Maybe, Uuid, build
 from fairlead.model.names import name_violations
+from fairlead.model.phase import DesiredPhase, Phase
 from fairlead.model.rules import Limits, Violation
 from fairlead.model.submission import Submission
 from fairlead.model.workload import Workload
 
 SpecType = TypeVar("SpecType")
+Instant = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
 
 
 class CreationRequest(
@@ -46,6 +48,25 @@ class CreationRequest(
     cluster_id: Annotated[Uuid, About(text="The cluster's id.")]
     template_id: Annotated[Maybe[Uuid], About(text="A template whose values hold where the spec gives none.")] = UNSET
     spec: Annotated[Maybe[SpecType], About(text="What is to run.")] = UNSET
+
+
+class WorkloadObject(msgspec.Struct, Generic[SpecType], frozen=True, kw_only=True, rename="camel"):
+    """A workload as its kind's own operations show it."""
+
+    name: Annotated[Annotated[str, Meta(min_length=1)], About(text="The workload's name, unique in its project.")]
+    requested_name: Annotated[str, About(text="The name as it was sent.")]
+    workload_id: Annotated[Uuid, About(text="The workload's id, which stays over suspend and resume.")]
+    project_id: Annotated[str, About(text="The project's id.")]
+    department_id: Annotated[Given[Annotated[str, Meta(min_length=1)]], About(text="The department's id.")] = UNSET
+    cluster_id: Annotated[Uuid, About(text="The cluster's id.")]
+    created_by: Annotated[str, About(text="Who submitted it.")]
+    created_at: Annotated[Instant, About(text="When it was submitted.")]
+    deleted_at: Annotated[
+        Maybe[Instant], About(text="When its deletion was asked for; null as long as it was not.")
+    ] = UNSET
+    desired_phase: Annotated[DesiredPhase, About(text="What was last asked for.")]
+    actual_phase: Annotated[Given[Phase], About(text="Where it is.")] = UNSET
+    spec: Annotated[Maybe[SpecType], About(text="What was sent.")] = UNSET
 
 
 @cache
@@ -158,18 +179,18 @@ def _malformed(issues: list[Issue]) -> Invalid:
 def render_workload(kind: Kind, workload: Workload) -> bytes:
     """The contract's object of a workload: what was sent, and how far it has come."""
     return msgspec.json.encode(
-        {
-            "name": workload.name,
-            "requestedName": workload.requested_name,
-            "workloadId": workload.id,
-            "projectId": workload.project_id,
-            "departmentId": workload.department_id,
-            "clusterId": workload.cluster_id,
-            "createdBy": workload.created_by,
-            "createdAt": iso(workload.created_at),
-            "deletedAt": None if workload.deleted_at is None else iso(workload.deleted_at),
-            "desiredPhase": workload.desired_phase,
-            "actualPhase": workload.phase,
-            "spec": workload.spec,
-        }
+        WorkloadObject[msgspec.Raw](
+            name=workload.name,
+            requested_name=workload.requested_name,
+            workload_id=workload.id,
+            project_id=workload.project_id,
+            department_id=workload.department_id,
+            cluster_id=workload.cluster_id,
+            created_by=workload.created_by,
+            created_at=iso(workload.created_at),
+            deleted_at=None if workload.deleted_at is None else iso(workload.deleted_at),
+            desired_phase=workload.desired_phase,
+            actual_phase=workload.phase,
+            spec=workload.spec,
+        )
     )

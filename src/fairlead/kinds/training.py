@@ -1,15 +1,27 @@
 """Training: pods that run to an end. Some at a time, each on its own, until enough of them have ended well."""
 
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated
 
-from msgspec import UNSET, Meta
+from msgspec import UNSET
 
 from fairlead.kinds.kind import Kind, Outcome, SetState
 from fairlead.kinds.pods import container_of, request_of
 from fairlead.model.clock import SECOND, Millis
-from fairlead.model.fields import About, Flag, Int32, Int64, Maybe, value_or
-from fairlead.model.network import ExposedUrl, Port, RelatedUrl
+from fairlead.model.fields import About, Flag, Int32, Maybe, value_or
+from fairlead.model.lifecycle import (
+    AUTO_DELETION_SECONDS,
+    BACKOFF_LIMIT,
+    GRACE_SECONDS,
+    AutoDeletionTime,
+    BackoffLimit,
+    RestartPolicyField,
+    Stdin,
+    TerminateAfterPreemption,
+    TerminationGracePeriod,
+    Tty,
+)
+from fairlead.model.network import ExposedUrls, Ports, RelatedUrls
 from fairlead.model.phase import Phase
 from fairlead.model.placement import Category, NodePools, Preemptibility, PriorityClass
 from fairlead.model.pod_fields import PodFields
@@ -18,12 +30,6 @@ from fairlead.model.rules import Limits, Violation, command_violations, priority
 from fairlead.model.security import Security
 from fairlead.model.storage import Storage
 
-RestartPolicyName = Literal["Always", "Never", "OnFailure"]
-
-BACKOFF_LIMIT = 6
-GRACE_SECONDS = 30
-#: Thirty days.
-AUTO_DELETION_SECONDS = 2_592_000
 #: A century in seconds, and more failed pods than anybody waits for.
 MOST = 3_155_760_000
 ROLE = "worker"
@@ -53,48 +59,11 @@ class TrainingSpec(PodFields, frozen=True, kw_only=True):
     priority_class: PriorityClass = UNSET
     preemptibility: Preemptibility = UNSET
     category: Category = UNSET
-    tty: Annotated[
-        Maybe[bool],
-        About(
-            text="Gives the process a terminal; needs stdin.",
-            default=False,
-            origin="kubernetes",
-            yaml="tty",
-            flags=(Flag(name="--tty", short="-t"),),
-        ),
-    ] = UNSET
-    stdin: Annotated[
-        Maybe[bool],
-        About(
-            text="Keeps the process's standard input open; otherwise it reads an end at once.",
-            default=False,
-            origin="kubernetes",
-            yaml="stdin",
-            flags=(Flag(name="--stdin"),),
-        ),
-    ] = UNSET
-    ports: Annotated[
-        Maybe[Annotated[tuple[Port | None, ...], Meta(max_length=1000)]],
-        About(text="Ports by which the pods are reached.", key="name", yaml="ports", flags=(Flag(name="--port"),)),
-    ] = UNSET
-    exposed_urls: Annotated[
-        Maybe[Annotated[tuple[ExposedUrl | None, ...], Meta(max_length=1000)]],
-        About(
-            text="URLs by which the pods are reached.",
-            key="name",
-            yaml="exposedUrls",
-            yaml_kinds="WTDIJ",
-            flags=(Flag(name="--external-url", aliases=("--exposed-url",)),),
-        ),
-    ] = UNSET
-    related_urls: Annotated[
-        Maybe[Annotated[tuple[RelatedUrl | None, ...], Meta(max_length=1000)]],
-        About(
-            text="Pages elsewhere that belong to the workload, shown beside it.",
-            key="name",
-            flags=(Flag(name="--related-url"),),
-        ),
-    ] = UNSET
+    tty: Tty = UNSET
+    stdin: Stdin = UNSET
+    ports: Ports = UNSET
+    exposed_urls: ExposedUrls = UNSET
+    related_urls: RelatedUrls = UNSET
     completions: Annotated[
         Maybe[Int32],
         About(
@@ -117,58 +86,11 @@ class TrainingSpec(PodFields, frozen=True, kw_only=True):
             flags=(Flag(name="--parallelism"),),
         ),
     ] = UNSET
-    backoff_limit: Annotated[
-        Maybe[Int64],
-        About(
-            text="How many pods may fail and be replaced before the workload is Failed.",
-            default=BACKOFF_LIMIT,
-            origin="prose",
-            yaml="backoffLimit",
-            yaml_kinds="WTDJ",
-            flags=(Flag(name="--backoff-limit"),),
-        ),
-    ] = UNSET
-    restart_policy: Annotated[
-        Maybe[RestartPolicyName],
-        About(
-            text="What happens to a container that ends: restarted in place always, after a failure, or never.",
-            default_text="Never: a failed pod is replaced by a new one",
-            flags=(Flag(name="--restart-policy"),),
-        ),
-    ] = UNSET
-    termination_grace_period_seconds: Annotated[
-        Maybe[Annotated[int, Meta(ge=0, le=2**63 - 1, extra_json_schema={"format": "int64"})]],
-        About(
-            text="The time between the request to end and the end by force; 0 ends at once.",
-            unit="seconds",
-            default=GRACE_SECONDS,
-            origin="kubernetes",
-            flags=(Flag(name="--termination-grace-period", form="duration"),),
-        ),
-    ] = UNSET
-    terminate_after_preemption: Annotated[
-        Maybe[bool],
-        About(
-            text="A preempted workload ends instead of waiting for its next turn.",
-            default=False,
-            origin="prose",
-            yaml="terminateAfterPreemption",
-            yaml_kinds="WTJ",
-            flags=(Flag(name="--terminate-after-preemption"),),
-        ),
-    ] = UNSET
-    auto_deletion_time_after_completion_seconds: Annotated[
-        Maybe[Int64],
-        About(
-            text="How long after its end the workload is deleted by itself; 0 deletes it at once.",
-            unit="seconds",
-            default=AUTO_DELETION_SECONDS,
-            origin="prose",
-            yaml="autoDeletionTimeAfterCompletionSeconds",
-            yaml_kinds="WTDJ",
-            flags=(Flag(name="--auto-deletion-time-after-completion", form="duration"),),
-        ),
-    ] = UNSET
+    backoff_limit: BackoffLimit = UNSET
+    restart_policy: RestartPolicyField = UNSET
+    termination_grace_period_seconds: TerminationGracePeriod = UNSET
+    terminate_after_preemption: TerminateAfterPreemption = UNSET
+    auto_deletion_time_after_completion_seconds: AutoDeletionTime = UNSET
 
 
 def podsets(name: str, spec: TrainingSpec) -> tuple[PodSet, ...]:
@@ -241,6 +163,7 @@ def _violations(spec: TrainingSpec, path: str, limits: Limits) -> list[Violation
         found.append(Violation(f"{path}.parallelism", details))
     for rest, value in (
         ("backoffLimit", spec.backoff_limit),
+        ("terminationGracePeriodSeconds", spec.termination_grace_period_seconds),
         ("autoDeletionTimeAfterCompletionSeconds", spec.auto_deletion_time_after_completion_seconds),
     ):
         if isinstance(value, int) and not 0 <= value <= MOST:

@@ -193,3 +193,27 @@ class Probes(Spec, frozen=True, kw_only=True):
             flags=(Flag(name="--readiness-probe", form="members"),),
         ),
     ] = UNSET
+
+
+Ports = Annotated[
+    Maybe[Annotated[tuple[Port | None, ...], Meta(max_length=1000)]],
+    About(text="Ports by which the pods are reached.", key="name", yaml="ports", flags=(Flag(name="--port"),)),
+]
+ExposedUrls = Annotated[
+    Maybe[Annotated[tuple[ExposedUrl | None, ...], Meta(max_length=1000)]],
+    About(
+        text="URLs by which the pods are reached.",
+        key="name",
+        yaml="exposedUrls",
+        yaml_kinds="WTDIJ",
+        flags=(Flag(name="--external-url", aliases=("--exposed-url",)),),
+    ),
+]
+RelatedUrls = Annotated[
+    Maybe[Annotated[tuple[RelatedUrl | None, ...], Meta(max_length=1000)]],
+    About(
+        text="Pages elsewhere that belong to the workload, shown beside it.",
+        key="name",
+        flags=(Flag(name="--related-url"),),
+    ),
+]

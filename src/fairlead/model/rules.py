@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
+from fairlead.model.claims import Pvc
 from fairlead.model.compute import Compute, ExtendedResource
 from fairlead.model.environment import Variable
 from fairlead.model.fields import fields_of, is_given
@@ -20,7 +21,7 @@ from fairlead.model.placement import MatchExpression, Toleration
 from fairlead.model.priority import PRIORITIES
 from fairlead.model.quantity import BadQuantity, parse
 from fairlead.model.security import BasicSecurity, Security
-from fairlead.model.storage import EmptyDir, Git, Pvc, Storage
+from fairlead.model.storage import EmptyDir, Git, Storage
 from fairlead.model.words import split_words
 
 #: More cores than any machine has; also keeps thousandths countable.
