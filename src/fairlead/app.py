@@ -38,13 +38,15 @@ from fairlead.control.directory import Directory
 from fairlead.control.housekeeping import Housekeeper
 from fairlead.control.lease import LeaseKeeper
 from fairlead.control.reconcile import Reconciler
-from fairlead.engines.base import Forget
+from fairlead.engines.base import Forget, Review
+from fairlead.engines.local.effects import advisory, unsupported
 from fairlead.engines.local.engine import LocalEngine
 from fairlead.engines.local.nodes import observe_machine, parse_node, parse_nodes
 from fairlead.engines.local.settings import Allowed, Identity, LocalSettings
 from fairlead.model.clock import Millis, iso
 from fairlead.model.errors import FairleadError, Refused
 from fairlead.model.org import Node
+from fairlead.model.podset import PodSet
 from fairlead.store.base import Store
 from fairlead.store.compaction import compact
 
@@ -202,7 +204,7 @@ async def _serve_on(settings: Settings, sock: socket.socket, store: Store) -> in
     url = _url(settings, sock)
     lease = LeaseKeeper(context, settings.machine, process_identity(), url, is_dead_process)
     await lease.take()
-    reconciler = Reconciler(context, engine, time.monotonic)
+    reconciler = Reconciler(context, engine, _review, time.monotonic)
 
     async def drop_logs(pods: list[str]) -> None:
         await engine.apply([Forget(pod, logs_too=True) for pod in pods])
@@ -368,6 +370,10 @@ def _make_engine(settings: Settings) -> LocalEngine:
         ),
         now,
     )
+
+
+def _review(podset: PodSet) -> Review:
+    return Review(refused=unsupported(podset.container), advisory=advisory(podset.container))
 
 
 def _declared_nodes(settings: Settings) -> list[Node]:

@@ -142,6 +142,7 @@ def load_signer(folder: Path, installation: str, clock: Clock, access_seconds: i
 
 def write_private(path: Path, content: bytes) -> None:
     """Write a file that only its owner reads, whole or not at all; an existing one is replaced."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "wb") as file:
@@ -276,7 +277,6 @@ async def ensure_accounts(context: Context, folder: Path, cluster_id: str) -> Cr
         client_secret=secrets.token_urlsafe(32),
         cluster_id=cluster_id,
     )
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     write_private(folder / "credentials.json", msgspec.json.format(msgspec.json.encode(credentials)) + b"\n")
     now = context.clock()
     accounts = (("user", ADMINISTRATOR, credentials.password), ("app", APPLICATION, credentials.client_secret))

@@ -10,12 +10,12 @@ import msgspec
 
 from fairlead.control.draft import Draft, Entry, podset_of
 from fairlead.control.restarts import fold_report
-from fairlead.engines.base import Forget, PodReport, PodState, Start, Stop
+from fairlead.engines.base import Forget, PodReport, PodState, Review, Start, Stop
 from fairlead.kinds.kind import Outcome, SetState
 from fairlead.model.clock import Millis
 from fairlead.model.phase import TERMINAL, DesiredPhase, Phase, PodPhase
 from fairlead.model.podset import PodSet, PodSpec
-from fairlead.model.workload import Pod, Workload
+from fairlead.model.workload import Condition, Pod, Workload
 
 
 class Rules(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,6 +23,7 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
 
     outcome: Callable[[Sequence[SetState]], Outcome | None]
     pod_spec: Callable[[Workload, Pod, PodSet], PodSpec]
+    review: Callable[[PodSet], Review]
     retry_delay: Millis
     retry_delay_most: Millis
 
@@ -30,12 +31,30 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
 def decide(entry: Entry, reports: Iterable[PodReport], now: Millis, rules: Rules) -> Draft:
     """Everything that follows now for one workload."""
     draft = Draft(entry, now)
+    if entry.workload.phase is Phase.CREATING:
+        _review(draft, rules)
     for report in reports:
         fold_report(draft, report, rules.retry_delay, rules.retry_delay_most)
     _by_desire(draft, rules)
     _forget_ended(draft)
     _count(draft)
     return draft
+
+
+def _review(draft: Draft, rules: Rules) -> None:
+    """Before its start: which fields have no effect on this engine, and which it must not start without."""
+    reviews = [rules.review(podset) for podset in draft.entry.podsets]
+    notes = [("NotEnforced", field, why) for review in reviews for field, why in review.advisory]
+    refused = [(field, why) for review in reviews for field, why in review.refused]
+    notes += [("NotProvided", field, why) for field, why in refused]
+    if refused:
+        draft.fatal = "It cannot start here: " + "; ".join(f"{field}: {why}" for field, why in refused)
+    conditions = tuple(
+        Condition(type=type, status="True", reason=field, message=why, last_transition_time=draft.now)
+        for type, field, why in dict.fromkeys(notes)
+    )
+    if conditions:
+        draft.set(conditions=draft.workload.conditions + conditions)
 
 
 def _by_desire(draft: Draft, rules: Rules) -> None:
@@ -137,7 +156,7 @@ def _retry_message(draft: Draft) -> str:
 
 
 def _finish(draft: Draft, outcome: Outcome) -> None:
-    if draft.workload.phase is Phase.PENDING:
+    if draft.workload.phase is Phase.PENDING and outcome.phase is Phase.COMPLETED:
         draft.move(Phase.INITIALIZING)
     draft.move(outcome.phase, outcome.message)
     lifetime = draft.entry.lifetime_after_end

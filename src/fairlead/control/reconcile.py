@@ -20,7 +20,7 @@ from fairlead.control.decide import Rules, decide, is_lost, report_lost
 from fairlead.control.draft import Draft, Entry
 from fairlead.control.pods import render_pod
 from fairlead.control.schedule import Scheduler
-from fairlead.engines.base import Engine, Order, PodReport, Start, Stop
+from fairlead.engines.base import Engine, Order, PodReport, Review, Start, Stop
 from fairlead.kinds import KINDS
 from fairlead.model.clock import Millis
 from fairlead.model.errors import Conflict, Unavailable
@@ -54,6 +54,8 @@ class Figures:
 class Reconciler:
     context: Context
     engine: Engine
+    #: What the engine says of a pod set before it starts.
+    review: Callable[[PodSet], Review]
     #: A clock for measuring spans, in seconds.
     measure: Callable[[], float]
     figures: Figures = field(default_factory=Figures)
@@ -167,6 +169,7 @@ class Reconciler:
         return Rules(
             outcome=self._outcomes[kind],
             pod_spec=self._pod_spec,
+            review=self.review,
             retry_delay=self.context.settings.retry_delay,
             retry_delay_most=self.context.settings.retry_delay_most,
         )

@@ -9,7 +9,7 @@ import msgspec
 
 from fairlead.control import access
 from fairlead.control.context import Context
-from fairlead.engines.base import LogRequest
+from fairlead.engines.base import LogRequest as LogRequest
 from fairlead.model.errors import NotFound
 from fairlead.model.org import Caller
 from fairlead.model.workload import Pod, Workload

@@ -75,6 +75,15 @@ class LogRequest(msgspec.Struct, frozen=True, kw_only=True):
     limit_bytes: int | None = None
 
 
+class Review(msgspec.Struct, frozen=True):
+    """What an engine says of a pod before it is started, as (path of the field, why)."""
+
+    #: It cannot be provided and may not be ignored: the workload fails before its start.
+    refused: tuple[tuple[str, str], ...] = ()
+    #: It has no or less effect here; the workload says so in a condition.
+    advisory: tuple[tuple[str, str], ...] = ()
+
+
 class Engine(Protocol):
     """Runs pods. Made with a function to call (from the event loop) whenever there is something new to observe."""
 

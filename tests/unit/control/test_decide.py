@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import msgspec
 import pytest
 
 from fairlead.control.decide import Rules, decide, demand
 from fairlead.control.draft import Draft, Entry
-from fairlead.engines.base import Forget, PodReport, PodState, Start, Stop
+from fairlead.engines.base import Forget, PodReport, PodState, Review, Start, Stop
 from fairlead.kinds.kind import Outcome, SetState
 from fairlead.model.phase import DesiredPhase, Phase, PodPhase
 from fairlead.model.podset import RestartPolicy
@@ -29,7 +30,13 @@ def outcome(states: Sequence[SetState]) -> Outcome | None:
     return Outcome(Phase.INITIALIZING) if state.starting else None
 
 
-RULES = Rules(outcome=outcome, pod_spec=builders.pod_spec, retry_delay=1000, retry_delay_most=300_000)
+RULES = Rules(
+    outcome=outcome,
+    pod_spec=builders.pod_spec,
+    review=lambda podset: Review(),
+    retry_delay=1000,
+    retry_delay_most=300_000,
+)
 
 
 def turn(workload: Workload, *pods: Pod, reports: Sequence[PodReport] = (), **podset: Any) -> Draft:
@@ -246,3 +253,16 @@ def test_how_many_pods_want_a_place(completions: int, count: int, succeeded: int
         podsets=(builders.podset(completions=completions, count=count),),
     )
     assert demand(entry, NOW).get("main", 0) == want
+
+
+def test_what_the_engine_cannot_provide_fails_the_workload_before_its_start() -> None:
+    review = Review(refused=(("storage.nfs", "no NFS here"),), advisory=(("image", "recorded, not used"),))
+    rules = msgspec.structs.replace(RULES, review=lambda podset: review)
+    entry = Entry(workload=builders.workload(), podsets=(builders.podset(),))
+    draft = decide(entry, (), NOW, rules)
+    assert draft.workload.phase is Phase.FAILED
+    assert "storage.nfs: no NFS here" in draft.workload.phase_message
+    assert [(c.type, c.reason) for c in draft.workload.conditions] == [
+        ("NotEnforced", "image"),
+        ("NotProvided", "storage.nfs"),
+    ]
