@@ -1,0 +1,188 @@
+"""The HTTP application: one thin layer around every request, and the table of all operations.
+
+`app` makes it with `make_application` and hands it to the HTTP server. The layer gives each request an id, finds its
+operation, authenticates, limits, counts, logs, and turns whatever is raised into the one error shape. There is no
+middleware stack: a submission passes through one function.
+"""
+
+import itertools
+import logging
+import re
+import secrets
+import time
+from collections.abc import Awaitable, Callable
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from fairlead.api.auth import authenticate, token_operations
+from fairlead.api.catalog import CATALOG_OPERATIONS
+from fairlead.api.description import description_operations
+from fairlead.api.errors import HttpError, render_error
+from fairlead.api.health import health_operations
+from fairlead.api.infrastructure import INFRASTRUCTURE_OPERATIONS
+from fairlead.api.kind_routes import kind_operations
+from fairlead.api.metrics import Metrics, Samples
+from fairlead.api.operation import Call, Operation
+from fairlead.api.organization import ORGANIZATION_OPERATIONS
+from fairlead.api.pod_output import LOG_OPERATIONS
+from fairlead.api.routing import Router
+from fairlead.api.watch import watch_operations
+from fairlead.api.workloads import WORKLOAD_OPERATIONS
+from fairlead.control.accounts import Accounts
+from fairlead.control.context import Context
+from fairlead.model.errors import FairleadError, TooMuch, Unavailable
+
+logger = logging.getLogger("fairlead.api")
+
+_REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
+_UNKNOWN = frozenset({400, 401, 404, 405, 500})
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """What a request may cost; `app` sets them."""
+
+    body_bytes: int = 1024 * 1024
+    #: Requests of one caller within one second before the rest is told to wait.
+    requests_per_second: int = 20_000
+    watch_streams: int = 1000
+
+
+Asgi = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+def make_application(
+    context: Context, accounts: Accounts, limits: Limits | None = None, samples: Samples = tuple
+) -> Asgi:
+    """The application; `samples` gives the numbers of other rooms to `/metrics`."""
+    metrics = Metrics(samples)
+    bounds = limits or Limits()
+    operations = [
+        *kind_operations(),
+        *token_operations(accounts),
+        *WORKLOAD_OPERATIONS,
+        *LOG_OPERATIONS,
+        *watch_operations(bounds.watch_streams),
+        *ORGANIZATION_OPERATIONS,
+        *INFRASTRUCTURE_OPERATIONS,
+        *CATALOG_OPERATIONS,
+        *health_operations(metrics),
+    ]
+    operations += description_operations(operations)
+    return Application(context, accounts, bounds, metrics, operations)
+
+
+class Application:
+    """Speaks ASGI. Made by `make_application` only."""
+
+    def __init__(
+        self,
+        context: Context,
+        accounts: Accounts,
+        limits: Limits,
+        metrics: Metrics,
+        operations: list[Operation],
+    ) -> None:
+        self._context = context
+        self._accounts = accounts
+        self._limits = limits
+        self._metrics = metrics
+        self._router = Router(operations)
+        self._second = 0
+        self._requests: dict[str, int] = {}
+        self._ids = itertools.count(1)
+        self._id_prefix = secrets.token_hex(5)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            await self._answer(scope, receive, send)
+        elif scope["type"] == "lifespan":
+            await _live(receive, send)
+        else:
+            # WebSockets are not spoken here; closing before accepting is answered with 403 by the server.
+            await send({"type": "websocket.close", "code": 1000})
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        started = time.perf_counter()
+        request_id = self._request_id(scope)
+        operation: Operation | None = None
+        self._metrics.in_flight += 1
+        try:
+            try:
+                operation, path = self._router.find(scope["method"], scope["path"])
+                response = await self._run(operation, path, scope, receive, request_id)
+            except Exception as error:
+                response = self._render(error, operation, scope, request_id)
+            response.raw_headers.append((b"x-request-id", request_id.encode("latin-1")))
+            await response(scope, receive, send)
+        finally:
+            self._metrics.in_flight -= 1
+        seconds = time.perf_counter() - started
+        self._metrics.count(operation.id if operation else "unknown", response.status_code, seconds)
+        if logger.isEnabledFor(logging.DEBUG) or response.status_code >= 400:
+            self._log(scope, response.status_code, request_id, seconds)
+
+    async def _run(
+        self, operation: Operation, path: dict[str, str], scope: Scope, receive: Receive, request_id: str
+    ) -> Response:
+        context = self._context
+        scope["fairlead.body_limit"] = self._limits.body_bytes
+        call = Call(context, operation, Request(scope, receive), request_id)
+        call.path = path
+        if not operation.is_public:
+            call.caller = authenticate(self._accounts, call.request)
+            self._limit(call.caller.id)
+            if context.stopping:
+                raise Unavailable("The server is stopping; send the request again in a moment")
+        return await operation.run(call)
+
+    def _limit(self, caller: str) -> None:
+        """Counts a caller's requests of the present second; raises `TooMuch` above the limit."""
+        second = self._context.clock() // 1000
+        if second != self._second:
+            self._second = second
+            self._requests.clear()
+        number = self._requests.get(caller, 0) + 1
+        self._requests[caller] = number
+        if number > self._limits.requests_per_second:
+            raise TooMuch(f"More than {self._limits.requests_per_second} requests within a second; wait and send again")
+
+    def _request_id(self, scope: Scope) -> str:
+        """The caller's own id if it sent a sane one, else a new one."""
+        for name, value in scope["headers"]:
+            if name == b"x-request-id":
+                if _REQUEST_ID.fullmatch(value):
+                    return str(value, "ascii")
+                break
+        return f"{self._id_prefix}-{next(self._ids):x}"
+
+    def _render(self, error: Exception, operation: Operation | None, scope: Scope, request_id: str) -> Response:
+        if not isinstance(error, FairleadError | HttpError):
+            fields = {"request_id": request_id, "method": scope["method"], "path": scope["path"]}
+            logger.error("A request met an unexpected error", exc_info=error, extra={"fields": fields})
+        return render_error(error, operation.statuses if operation else _UNKNOWN, request_id)
+
+    def _log(self, scope: Scope, status: int, request_id: str, seconds: float) -> None:
+        """One line per refused request; those that went well are logged only when asked for. Never headers or body."""
+        level = logging.DEBUG if status < 400 else logging.INFO if status < 500 else logging.WARNING
+        fields = {
+            "request_id": request_id,
+            "method": scope["method"],
+            "path": scope["path"][:500],
+            "status": status,
+            "milliseconds": round(seconds * 1000, 2),
+        }
+        logger.log(level, "%s %s %d", scope["method"], scope["path"][:500], status, extra={"fields": fields})
+
+
+async def _live(receive: Receive, send: Send) -> None:
+    """Starting and stopping are `app`'s business; the server only wants to hear that all is well."""
+    while True:
+        message = await receive()
+        if message["type"] == "lifespan.startup":
+            await send({"type": "lifespan.startup.complete"})
+        elif message["type"] == "lifespan.shutdown":
+            await send({"type": "lifespan.shutdown.complete"})
+            return

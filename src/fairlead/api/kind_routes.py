@@ -1,0 +1,125 @@
+"""The routes of every workload kind, made by walking `KINDS`: create, get, delete, and suspend and resume where the
+kind has them. Each parses, calls one use case and formats; the kind's own file says everything else.
+"""
+
+from collections.abc import Awaitable, Callable
+
+import msgspec
+from starlette.responses import Response
+
+from fairlead.api.body import read_body
+from fairlead.api.errors import ACCEPTED, Error, SubmissionError
+from fairlead.api.operation import Body, Call, Handler, Operation, Parameter
+from fairlead.control import lifecycle, reading
+from fairlead.control.context import Context
+from fairlead.control.submit import submit
+from fairlead.formats.rest import read_submission, render_workload
+from fairlead.kinds import KINDS
+from fairlead.kinds.kind import Kind
+from fairlead.model.errors import Invalid
+from fairlead.model.org import Caller
+from fairlead.model.workload import Workload
+
+Change = Callable[[Context, Caller, str, str, str], Awaitable[Workload]]
+
+
+class Accepted(msgspec.Struct):
+    """The request was written down and is being carried out."""
+
+    code: int
+    message: str
+
+
+WORKLOAD_ID = Parameter(
+    name="workloadId",
+    place="path",
+    schema={"type": "string", "format": "uuid"},
+    description="The id that the workload was given when it was created.",
+)
+_ACCEPTED_BODY = msgspec.json.encode(Accepted(202, ACCEPTED))
+_FAILURES = {401: Error, 403: Error, 404: Error, 500: Error, 503: Error}
+
+
+def request_schema(kind: Kind) -> str:
+    """The name of the schema of what creates a workload of this kind."""
+    return f"{kind.title}CreationRequest"
+
+
+def kind_operations() -> tuple[Operation, ...]:
+    return tuple(operation for kind in KINDS.values() for operation in _operations(kind))
+
+
+def _operations(kind: Kind) -> list[Operation]:
+    base = f"/api/v1/workloads/{kind.rest}"
+    noun = kind.title.lower()
+    word = kind.rest.replace("-", "_").removesuffix("s")
+    one = f"{base}/{{workloadId}}"
+    operations = [
+        Operation(
+            method="POST",
+            path=base,
+            id=f"create_{word}",
+            tag=kind.title,
+            summary=f"Create a {noun}",
+            run=_creator(kind),
+            body=Body(schema=request_schema(kind)),
+            answers={202: kind.title, 400: SubmissionError, 401: Error, 403: Error, 503: Error},
+        ),
+        Operation(
+            method="GET",
+            path=one,
+            id=f"get_{word}",
+            tag=kind.title,
+            summary=f"One {noun}, as it was sent and how far it has come",
+            run=_getter(kind),
+            parameters=(WORKLOAD_ID,),
+            answers={200: kind.title, **_FAILURES},
+        ),
+        _change(kind, "DELETE", one, f"delete_{word}", f"Delete a {noun} in whatever phase it is", lifecycle.delete),
+    ]
+    if kind.can_suspend:
+        suspend = f"Stop the pods of a {noun} and keep it"
+        resume = f"Start a suspended {noun} again"
+        operations += [
+            _change(kind, "POST", f"{one}/suspend", f"suspend_{word}", suspend, lifecycle.suspend),
+            _change(kind, "POST", f"{one}/resume", f"resume_{word}", resume, lifecycle.resume),
+        ]
+    return operations
+
+
+def _creator(kind: Kind) -> Handler:
+    async def create(call: Call) -> Response:
+        body = await read_body(call.request, "application/json")
+        if not body:
+            raise Invalid(f"The request has no body; send the {kind.title.lower()} as a JSON object")
+        submission = read_submission(kind, body)
+        workload = await submit(call.context, call.caller, submission, call.request_id)
+        return Response(render_workload(kind, workload), 202, None, "application/json")
+
+    return create
+
+
+def _getter(kind: Kind) -> Handler:
+    async def get(call: Call) -> Response:
+        workload = await reading.load_workload(call.context, call.caller, call.path["workloadId"], kind.key)
+        return Response(render_workload(kind, workload), 200, None, "application/json")
+
+    return get
+
+
+def _change(kind: Kind, method: str, path: str, id: str, summary: str, change: Change) -> Operation:
+    async def run(call: Call) -> Response:
+        workload_id = reading.normal_id(call.path["workloadId"], "workload")
+        await change(call.context, call.caller, kind.key, workload_id, call.request_id)
+        return Response(_ACCEPTED_BODY, 202, None, "application/json")
+
+    return Operation(
+        method=method,
+        path=path,
+        id=id,
+        tag=kind.title,
+        summary=summary,
+        run=run,
+        parameters=(WORKLOAD_ID,),
+        answers={202: Accepted, **_FAILURES},
+    )

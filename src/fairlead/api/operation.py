@@ -1,0 +1,80 @@
+"""How a route is declared: one `Operation` with its path, its words, its shapes and the function that answers.
+
+The router, the 405s, the API description and the metrics' labels are all read from these declarations; a handler that
+is not declared cannot be reached, and what is declared is what is served.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from fairlead.control.context import Context
+from fairlead.model.org import Caller
+
+
+class Call:
+    """One request on its way: who asks, for what, with which id. Made by `application.py` only."""
+
+    __slots__ = ("caller", "context", "operation", "path", "request", "request_id")
+
+    def __init__(self, context: Context, operation: "Operation", request: Request, request_id: str) -> None:
+        self.context = context
+        self.operation = operation
+        self.request = request
+        self.request_id = request_id
+        #: The values of the path's variables.
+        self.path: dict[str, str] = {}
+        self.caller: Caller = NOBODY
+
+
+#: Who calls a public operation.
+NOBODY = Caller("", "")
+
+Handler = Callable[[Call], Awaitable[Response]]
+
+
+class Parameter(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    #: `path`, `query` or `header`.
+    place: str = "query"
+    schema: dict[str, Any]
+    description: str = ""
+
+
+class Body(msgspec.Struct, frozen=True, kw_only=True):
+    """What an operation reads: a content type and the name or type of its schema."""
+
+    schema: Any
+    content_type: str = "application/json"
+    required: bool = True
+
+
+class Operation(msgspec.Struct, frozen=True, kw_only=True):
+    method: str
+    path: str
+    id: str
+    tag: str
+    summary: str
+    run: Handler
+    parameters: tuple[Parameter, ...] = ()
+    body: Body | None = None
+    #: Status → what its body is: a struct, a schema by name (text), plain JSON schema (dict) or None for the error.
+    answers: dict[int, Any] = {}
+    content_type: str = "application/json"
+    #: Needs no token.
+    is_public: bool = False
+    #: Ours, not Run:ai's.
+    is_addition: bool = False
+    is_deprecated: bool = False
+
+    @property
+    def statuses(self) -> frozenset[int]:
+        return frozenset(self.answers)
+
+
+def as_json(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    """A struct or plain data as the answer."""
+    return Response(msgspec.json.encode(value), status, headers, "application/json")

@@ -1,0 +1,466 @@
+"""Workloads, pods, events and history as the interface shows them: the contract's members, filled from records.
+
+Handlers call the `render_` functions; the structs are also what the API description is generated from. Nothing here
+reads: whatever a view needs beside its record is handed in.
+"""
+
+import shlex
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from fairlead.kinds import KINDS
+from fairlead.model.clock import Millis, iso
+from fairlead.model.event import Event
+from fairlead.model.fields import build
+from fairlead.model.org import Cluster, Project
+from fairlead.model.phase import Phase, PodPhase
+from fairlead.model.podset import PodSet, Request
+from fairlead.model.workload import Pod, Workload
+
+#: Phases during which waiting time and running time go on.
+WAITING = frozenset({Phase.CREATING, Phase.PENDING, Phase.RESUMING})
+RUNNING = frozenset({Phase.RUNNING, Phase.DEGRADED, Phase.UPDATING})
+
+_SOURCES = {"cli": "CLI", "rest": "Control-plane", "rest-older": "Control-plane"}
+#: The phases that Kubernetes has for a pod.
+_POD_PHASES = {
+    PodPhase.STARTING: "Pending",
+    PodPhase.RUNNING: "Running",
+    PodPhase.STOPPING: "Running",
+    PodPhase.SUCCEEDED: "Succeeded",
+    PodPhase.FAILED: "Failed",
+    PodPhase.STOPPED: "Failed",
+}
+
+
+class Shape(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
+    """The root of everything that is shown: camel case, members that are not set left out."""
+
+
+class RequestedCores(Shape):
+    request: float | None
+    limit: float | None = None
+
+
+class RequestedMemory(Shape):
+    request: str | None
+    limit: str | None = None
+
+
+class ExtendedResourceView(Shape):
+    resource: str
+    quantity: str
+
+
+class RequestedResources(Shape):
+    cpu: RequestedCores
+    cpu_memory: RequestedMemory
+    gpu: RequestedCores
+    gpu_memory: RequestedMemory | UnsetType = UNSET
+    gpu_request_type: Literal["portion", "memory"] | None = None
+    extended_resources: tuple[ExtendedResourceView, ...] = ()
+
+
+class AllocatedResourcesView(Shape):
+    gpu: float
+    cpu: float
+    cpu_memory: str
+
+
+class ActionsSupport(Shape):
+    delete: bool
+    suspend: bool
+
+
+class RequestedPods(Shape):
+    number: int
+    parallelism: int | None = None
+    completions: int | None = None
+
+
+class ConditionView(Shape):
+    """A lasting statement about the workload, such as a field that is not enforced here."""
+
+    type: str
+    status: str
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str | None = None
+
+
+class WorkloadView(Shape):
+    """A workload of any kind, as lists show it."""
+
+    type: str
+    name: str
+    id: str
+    source: Literal["CLI", "Control-plane", "Other"]
+    priority: int | None
+    priority_class_name: str
+    cluster_id: str
+    project_name: str
+    project_id: str
+    department_name: str
+    department_id: str
+    namespace: str
+    created_at: str
+    phase: Phase
+    conditions: tuple[ConditionView, ...]
+    k8s_phase: str = msgspec.field(name="k8sPhase")
+    tenant_id: int
+    running_pods: int
+    phase_updated_at: str
+    k8s_phase_updated_at: str = msgspec.field(name="k8sPhaseUpdatedAt")
+    updated_at: str
+    deleted_at: str | None
+    category: str
+    submitted_by: str
+    phase_message: str = ""
+    phase_reason: Literal["NonPreemptibleOverQuota", "OverLimit"] | None = None
+    preemptible: bool | UnsetType = UNSET
+    completed_at: str | None = None
+    total_pending_time_seconds: int | UnsetType = UNSET
+    total_running_time_seconds: int | UnsetType = UNSET
+    requested_node_pools: tuple[str, ...] = ()
+    current_node_pools: tuple[str, ...] = ()
+    requested_pods: RequestedPods | UnsetType = UNSET
+    workload_requested_resources: RequestedResources | UnsetType = UNSET
+    pods_requested_resources: RequestedResources | UnsetType = UNSET
+    allocated_resources: AllocatedResourcesView | UnsetType = UNSET
+    actions_support: ActionsSupport | UnsetType = UNSET
+    images: tuple[str, ...] = ()
+    command: str | UnsetType = UNSET
+    arguments: str | UnsetType = UNSET
+    environment_variables: dict[str, str] | UnsetType = UNSET
+
+
+class PendingMessageView(Shape):
+    """Why one node pool did not take the workload."""
+
+    node_pool: str
+    phase_reason: Literal["NonPreemptibleOverQuota", "OverLimit"]
+    reason: str
+    org_type: Literal["PROJECT", "DEPARTMENT"] | None = None
+    user_message: str | None = None
+
+
+class WorkloadDetailedView(WorkloadView, kw_only=True):
+    """One workload, with the reasons of the node pools that did not take it."""
+
+    pending_scheduling_messages: tuple[PendingMessageView, ...] | None
+
+
+class ContainerView(Shape):
+    name: str
+    image: str
+    started_at: str | None = None
+
+
+class PodView(Shape):
+    """A pod: one process tree on a node, started for a workload."""
+
+    name: str
+    priority_class_name: str
+    id: str
+    workload_id: str
+    cluster_id: str
+    created_at: str
+    containers: tuple[ContainerView, ...]
+    k8s_phase: str = msgspec.field(name="k8sPhase")
+    tenant_id: int
+    k8s_phase_updated_at: str = msgspec.field(name="k8sPhaseUpdatedAt")
+    updated_at: str
+    project_id: str
+    completed_at: str | None = None
+    deleted_at: str | None = None
+    node_name: str | None = None
+    current_node_pool: str | None = None
+    requested_node_pools: tuple[str, ...] = ()
+    requested_resources: RequestedResources | UnsetType = UNSET
+    allocated_resources: AllocatedResourcesView | UnsetType = UNSET
+    project_name: str | UnsetType = UNSET
+    workload_name: str | UnsetType = UNSET
+
+
+class InvolvedObject(Shape):
+    uid: str
+    kind: str
+    name: str
+    namespace: str
+
+
+class EventView(Shape):
+    """Something that happened to the workload or to one of its pods."""
+
+    created_at: str
+    type: str
+    cluster_id: str
+    message: str
+    id: str
+    reason: str
+    source: str
+    involved_object: InvolvedObject
+
+
+class HistoryMeta(Shape):
+    creation_timestamp: str
+    type: Literal["Event", "PhaseUpdate"]
+
+
+class PhaseUpdate(Shape):
+    phase: str
+    phase_message: str
+
+
+class HistorySpec(Shape):
+    event: EventView | UnsetType = UNSET
+    phase_update: PhaseUpdate | UnsetType = UNSET
+
+
+class HistoryRecord(Shape):
+    """One step of a workload's history: an event, or a change of phase."""
+
+    meta: HistoryMeta
+    spec: HistorySpec
+
+
+class Surroundings(msgspec.Struct, frozen=True):
+    """What views need beside the records themselves."""
+
+    now: Millis
+    cluster: Cluster
+    projects: Mapping[str, Project]
+
+    def namespace(self, workload: Workload) -> str:
+        project = self.projects.get(workload.project_id)
+        return project.namespace if project else f"runai-{workload.project_name}"
+
+
+def instant(at: Millis | None) -> str | None:
+    return None if at is None else iso(at)
+
+
+def spent(stored: Millis, workload: Workload, counting: frozenset[Phase], now: Millis) -> int:
+    """Seconds spent in some phases: what is stored, and what has passed since if it is in one of them now."""
+    going_on = max(0, now - workload.phase_updated_at) if workload.phase in counting and not workload.gone else 0
+    return (stored + going_on) // 1000
+
+
+def podsets_of(workload: Workload) -> tuple[PodSet, ...]:
+    kind = KINDS[workload.kind]
+    try:
+        spec: Any = msgspec.json.decode(workload.spec, type=kind.spec)
+    except msgspec.ValidationError:
+        # Accepted with a remark in the older dialect, which forgives what the present one refuses.
+        spec = build(kind.spec, msgspec.json.decode(workload.spec))
+    return kind.podsets(workload.name, spec)
+
+
+def render_workload_view(workload: Workload, pods: Sequence[Pod], around: Surroundings) -> WorkloadView:
+    return WorkloadView(**_members(workload, pods, around))
+
+
+def render_workload_detailed(workload: Workload, pods: Sequence[Pod], around: Surroundings) -> WorkloadDetailedView:
+    messages = tuple(
+        PendingMessageView(
+            node_pool=message.node_pool,
+            phase_reason=message.reason,  # type: ignore[arg-type]  # only the two words are ever stored
+            reason=message.reason,
+            org_type=message.org_type,  # type: ignore[arg-type]
+            user_message=message.message,
+        )
+        for message in workload.pending_messages
+    )
+    waits = workload.phase in (Phase.PENDING, Phase.CREATING, Phase.RESUMING)
+    return WorkloadDetailedView(
+        **_members(workload, pods, around), pending_scheduling_messages=messages if waits else None
+    )
+
+
+def _members(workload: Workload, pods: Sequence[Pod], around: Surroundings) -> dict[str, Any]:
+    kind = KINDS[workload.kind]
+    podsets = podsets_of(workload)
+    ended = workload.is_terminal or workload.deleted_at is not None
+    return {
+        "type": kind.title,
+        "name": workload.name,
+        "id": workload.id,
+        "source": _SOURCES.get(workload.dialect, "Other"),
+        "priority": workload.priority,
+        "priority_class_name": workload.priority_class,
+        "cluster_id": workload.cluster_id,
+        "project_name": workload.project_name,
+        "project_id": workload.project_id,
+        "department_name": workload.department_name,
+        "department_id": workload.department_id,
+        "namespace": around.namespace(workload),
+        "created_at": iso(workload.created_at),
+        "phase": workload.phase,
+        "conditions": tuple(
+            ConditionView(
+                type=condition.type,
+                status=condition.status,
+                reason=condition.reason,
+                message=condition.message,
+                last_transition_time=instant(condition.last_transition_time or None),
+            )
+            for condition in workload.conditions
+        ),
+        "k8s_phase": workload.phase.value,
+        "tenant_id": around.cluster.tenant_id,
+        "running_pods": workload.running_pods,
+        "phase_updated_at": iso(workload.phase_updated_at),
+        "k8s_phase_updated_at": iso(workload.phase_updated_at),
+        "updated_at": iso(workload.updated_at),
+        "deleted_at": instant(workload.deleted_at),
+        "category": workload.category,
+        "submitted_by": workload.created_by,
+        "phase_message": workload.phase_message,
+        "phase_reason": workload.phase_reason,
+        "preemptible": workload.preemptible,
+        "completed_at": instant(workload.completed_at),
+        "total_pending_time_seconds": spent(workload.pending_time, workload, WAITING, around.now),
+        "total_running_time_seconds": spent(workload.running_time, workload, RUNNING, around.now),
+        "requested_node_pools": workload.node_pools,
+        "current_node_pools": tuple(sorted({pod.node_pool for pod in pods if pod.node_pool})),
+        "actions_support": ActionsSupport(delete=workload.deleted_at is None, suspend=kind.can_suspend and not ended),
+        "allocated_resources": _allocated(pods),
+        **_asked(podsets),
+    }
+
+
+def _asked(podsets: Sequence[PodSet]) -> dict[str, Any]:
+    """What the spec asks for: pods, resources of one pod and of all that run at once, image and command."""
+    first = podsets[0]
+    number = sum(podset.count for podset in podsets)
+    completions = [podset.completions for podset in podsets if podset.completions is not None]
+    container = first.container
+    return {
+        "requested_pods": RequestedPods(
+            number=number, parallelism=number, completions=sum(completions) if completions else None
+        ),
+        "pods_requested_resources": _requested(first),
+        "workload_requested_resources": _requested_together(podsets),
+        "images": tuple(dict.fromkeys(podset.container.image for podset in podsets)),
+        "command": shlex.join(container.command) if container.command else UNSET,
+        "arguments": shlex.join(container.args) if container.args else UNSET,
+        "environment_variables": {
+            variable.name: variable.value for variable in container.environment if variable.value is not None
+        },
+    }
+
+
+def _gpus(request: Request) -> float:
+    return request.gpu_devices * request.gpu_portion / 1000
+
+
+def _requested(podset: PodSet) -> RequestedResources:
+    request, container = podset.request, podset.container
+    kind: Literal["portion", "memory"] | None = None
+    if request.gpu_memory_bytes:
+        kind = "memory"
+    elif request.gpu_devices:
+        kind = "portion"
+    limit, memory_limit = container.cpu_limit_milli, container.memory_limit_bytes
+    return RequestedResources(
+        cpu=RequestedCores(request=request.cpu_milli / 1000, limit=None if limit is None else limit / 1000),
+        cpu_memory=RequestedMemory(
+            request=str(request.memory_bytes), limit=None if memory_limit is None else str(memory_limit)
+        ),
+        gpu=RequestedCores(request=_gpus(request)),
+        gpu_memory=RequestedMemory(request=str(request.gpu_memory_bytes)) if kind == "memory" else UNSET,
+        gpu_request_type=kind,
+        extended_resources=tuple(
+            ExtendedResourceView(resource=name, quantity=str(amount)) for name, amount in request.extended.items()
+        ),
+    )
+
+
+def _requested_together(podsets: Iterable[PodSet]) -> RequestedResources:
+    cpu = memory = gpu_memory = 0
+    gpus = 0.0
+    extended: dict[str, int] = {}
+    for podset in podsets:
+        cpu += podset.request.cpu_milli * podset.count
+        memory += podset.request.memory_bytes * podset.count
+        gpus += _gpus(podset.request) * podset.count
+        gpu_memory += podset.request.gpu_memory_bytes * podset.count
+        for name, amount in podset.request.extended.items():
+            extended[name] = extended.get(name, 0) + amount * podset.count
+    return RequestedResources(
+        cpu=RequestedCores(request=cpu / 1000),
+        cpu_memory=RequestedMemory(request=str(memory)),
+        gpu=RequestedCores(request=gpus),
+        gpu_memory=RequestedMemory(request=str(gpu_memory)) if gpu_memory else UNSET,
+        extended_resources=tuple(
+            ExtendedResourceView(resource=name, quantity=str(amount)) for name, amount in extended.items()
+        ),
+    )
+
+
+def _allocated(pods: Sequence[Pod]) -> AllocatedResourcesView:
+    return AllocatedResourcesView(
+        gpu=sum(pod.gpu_thousandths * max(1, len(pod.gpu_devices)) for pod in pods) / 1000,
+        cpu=sum(pod.cpu_milli for pod in pods) / 1000,
+        cpu_memory=str(sum(pod.memory_bytes for pod in pods)),
+    )
+
+
+def render_pod(pod: Pod, workload: Workload, around: Surroundings) -> PodView:
+    podset = next((podset for podset in podsets_of(workload) if podset.role == pod.role), None)
+    touched = max(pod.created_at, pod.started_at or 0, pod.completed_at or 0)
+    image = podset.container.image if podset else ""
+    return PodView(
+        name=pod.name,
+        priority_class_name=workload.priority_class,
+        id=pod.id,
+        workload_id=pod.workload_id,
+        cluster_id=workload.cluster_id,
+        created_at=iso(pod.created_at),
+        containers=(ContainerView(name=workload.name, image=image, started_at=instant(pod.started_at)),),
+        k8s_phase=_POD_PHASES[pod.phase],
+        tenant_id=around.cluster.tenant_id,
+        k8s_phase_updated_at=iso(touched),
+        updated_at=iso(touched),
+        project_id=pod.project_id,
+        completed_at=instant(pod.completed_at),
+        deleted_at=instant(pod.completed_at if pod.phase is PodPhase.STOPPED else workload.deleted_at),
+        node_name=pod.node or None,
+        current_node_pool=pod.node_pool or None,
+        requested_node_pools=workload.node_pools,
+        requested_resources=_requested(podset) if podset else UNSET,
+        allocated_resources=_allocated(() if pod.has_ended else (pod,)),
+        project_name=workload.project_name,
+        workload_name=workload.name,
+    )
+
+
+def render_event(event: Event, workload: Workload, around: Surroundings) -> EventView:
+    if event.pod_id:
+        uid, kind, name = event.pod_id, "Pod", event.pod_name
+    else:
+        uid, kind, name = workload.id, KINDS[workload.kind].resource, workload.name
+    return EventView(
+        created_at=iso(event.at),
+        type=event.type,
+        cluster_id=workload.cluster_id,
+        message=event.message,
+        # An event's id must be a UUID and stay the same: it follows from the cluster and the revision.
+        id=str(uuid.uuid5(uuid.UUID(workload.cluster_id), str(event.revision))),
+        reason=event.reason,
+        source=event.source,
+        involved_object=InvolvedObject(uid=uid, kind=kind, name=name, namespace=around.namespace(workload)),
+    )
+
+
+def render_history(event: Event, workload: Workload, around: Surroundings) -> HistoryRecord:
+    if event.phase:
+        meta = HistoryMeta(creation_timestamp=iso(event.at), type="PhaseUpdate")
+        update = PhaseUpdate(phase=event.phase, phase_message=event.message)
+        return HistoryRecord(meta=meta, spec=HistorySpec(phase_update=update))
+    meta = HistoryMeta(creation_timestamp=iso(event.at), type="Event")
+    return HistoryRecord(meta=meta, spec=HistorySpec(event=render_event(event, workload, around)))
