@@ -3,13 +3,15 @@
 `python scripts/generate_docs.py` writes them, `--check` fails when a page is not what would be written.
 """
 
+import asyncio
 import importlib
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from fairlead.api.openapi import describe
+from fairlead.api.application import make_application
 from fairlead.cli.__main__ import NOUNS
 from fairlead.cli.command import Command
 from fairlead.cli.help import render_command, render_exit_codes, render_overview
@@ -49,12 +51,32 @@ def fenced(text: str) -> list[str]:
     return ["```", *text.rstrip().splitlines(), "```", ""]
 
 
+async def load_description() -> dict[str, Any]:
+    """What the application itself answers when asked for its description; that needs neither store nor accounts."""
+    nothing = cast(Any, None)
+    application = make_application(nothing, nothing)
+    parts: list[bytes] = []
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message: Any) -> None:
+        parts.append(message.get("body", b""))
+
+    scope = {"type": "http", "method": "GET", "path": "/api/openapi.json", "headers": [], "query_string": b""}
+    await application(scope, receive, send)
+    document: dict[str, Any] = json.loads(b"".join(parts))
+    return document
+
+
 def render_rest() -> str:
-    document = describe()
+    document = asyncio.run(load_description())
     lines = ["# REST reference", "", NOTE, "", document["info"].get("description", ""), ""]
     lines += ["A running server describes itself at `/api/openapi.json`.", ""]
+    lines += ["## Errors", "", "All paths share them; each says below which of them it answers.", ""]
+    lines += [*render_errors(document), ""]
     for tag, operations in group_by_tag(document).items():
-        lines += [f"## {tag}", ""]
+        lines += [f"## Paths: {tag}", ""]
         for method, path, operation in operations:
             lines += render_operation(method, path, operation)
     lines += ["## Objects", ""]
@@ -74,7 +96,13 @@ def group_by_tag(document: dict[str, Any]) -> dict[str, list[tuple[str, str, dic
 
 
 def render_operation(method: str, path: str, operation: dict[str, Any]) -> list[str]:
-    lines = [f"### {method} {path}", "", one_line(operation.get("summary") or operation.get("description", "")), ""]
+    lines = [
+        f"### {method} {path}",
+        "",
+        *addition,
+        one_line(operation.get("summary") or operation.get("description", "")),
+        "",
+    ]
     if operation.get("summary") and operation.get("description"):
         lines[-1:] = ["", one_line(operation["description"]), ""]
     if parameters := operation.get("parameters"):
@@ -88,11 +116,30 @@ def render_operation(method: str, path: str, operation: dict[str, Any]) -> list[
     if body := operation.get("requestBody"):
         lines += [f"Body: {', '.join(render_type(media.get('schema', {})) for media in body['content'].values())}", ""]
     lines += ["| status | |", "|---|---|"]
+    plain = [status for status, answer in operation["responses"].items() if is_plain_error(answer)]
     lines += [
         f"| {status} | {cell(', '.join(filter(None, render_answer(answer))))} |"
         for status, answer in operation["responses"].items()
+        if status not in plain
     ]
+    if plain:
+        lines.append(f"| {', '.join(plain)} | [Error](#error) |")
     return [*lines, ""]
+
+
+def is_plain_error(answer: dict[str, Any]) -> bool:
+    shapes = [media.get("schema", {}).get("$ref", "") for media in answer.get("content", {}).values()]
+    return bool(shapes) and all(shape.endswith("/Error") for shape in shapes)
+
+
+def render_errors(document: dict[str, Any]) -> list[str]:
+    found: dict[str, str] = {}
+    for item in document["paths"].values():
+        for operation in item.values():
+            for status, answer in operation["responses"].items():
+                if is_plain_error(answer):
+                    found.setdefault(status, one_line(answer.get("description", "")))
+    return ["| status | |", "|---|---|", *(f"| {status} | {cell(found[status])} |" for status in sorted(found))]
 
 
 def render_answer(answer: dict[str, Any]) -> Iterator[str]:

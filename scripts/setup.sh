@@ -43,5 +43,7 @@ install_through_index() {
 
 echo "installing what uv.lock names into .venv" >&2
 .tools/uv sync --frozen --quiet || install_through_index
-# Compiled ahead, so that the first command is as fast as the next, also where Python is told to write no bytecode.
-.venv/bin/python -m compileall -q -j 0 src .venv/lib/python3*/site-packages || true
+# Bytecode of what the server and the commands load, so that the first call is as fast as the next, also where Python is
+# told to write none.
+.venv/bin/python -m compileall -q src || true
+env -u PYTHONDONTWRITEBYTECODE .venv/bin/python -c 'import fairlead.app' || true
