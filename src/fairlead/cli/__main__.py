@@ -49,6 +49,13 @@ NOUNS: dict[str, Noun] = {
     "help": Noun("help", "Help on a command, or on `exit-codes`", _YOU),
     "__complete": Noun("completion", "", ""),
 }
+#: Modules that cost more to load than a command should, by the name under which commands ask for them.
+LAZY = {
+    "server": "fairlead.app",
+    "yaml": "yaml",
+    "sqlite": "fairlead.store.sqlite",
+    "commands": "fairlead.cli.__main__",
+}
 #: Further words for the same nouns.
 ALIASES = {
     "ls": "list",
@@ -75,7 +82,7 @@ class Found(NamedTuple):
 
 def main(argv: Sequence[str] | None = None, surroundings: Surroundings | None = None) -> int:
     """Run one command line; the answer is the exit code."""
-    around = surroundings or Surroundings(os.environ, _folder(), sys.stdin, sys.stdout, sys.stderr)
+    around = surroundings or Surroundings(os.environ, _folder(), sys.stdin, sys.stdout, sys.stderr, load_lazily)
     words = list(sys.argv[1:] if argv is None else argv)
     try:
         code = _dispatch(words, around)
@@ -221,6 +228,10 @@ def _without_verb(found: Found, around: Surroundings) -> int:
 def _show_help(around: Surroundings, found: Found) -> int:
     around.stdout.write(_load("help").render_command(found.words, found.command))
     return OK
+
+
+def load_lazily(name: str) -> Any:
+    return importlib.import_module(LAZY[name])
 
 
 def _load(module: str) -> Any:

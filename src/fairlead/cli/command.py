@@ -17,6 +17,8 @@ class Surroundings(NamedTuple):
     stdin: TextIO
     stdout: TextIO
     stderr: TextIO
+    #: Gives a module that only some commands need, by its name in the table of `__main__`.
+    load: Callable[[str], Any]
 
 
 class Invocation(NamedTuple):

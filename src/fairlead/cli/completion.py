@@ -4,7 +4,6 @@ Words come from the declarations of commands and flags; names of workloads and p
 quickly. A failing completion is silent: a message in the middle of typing helps nobody.
 """
 
-import importlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -16,7 +15,6 @@ from fairlead.cli.settings import KEYS
 from fairlead.client import Client, ClientError
 from fairlead.client.kinds import load_kinds
 
-_MAIN = "fairlead.cli.__main__"
 _SHELLS = ("bash", "zsh", "fish")
 _SCRIPTS = {
     "bash": """# fairlead completion for bash; put into ~/.bashrc: eval "$(fairlead completion bash)"
@@ -72,7 +70,7 @@ def _complete(invocation: Invocation) -> int:
 
 def candidates(invocation: Invocation, before: Sequence[str], typed: str) -> Iterable[str]:
     """The words that may stand after `before`, when its next word begins as typed."""
-    main = importlib.import_module(_MAIN)
+    main = invocation.surroundings.load("commands")
     if not before:
         return [noun for noun, entry in main.NOUNS.items() if entry.group] + [
             entry.command[0] for entry in load_kinds().values()

@@ -20,6 +20,7 @@ class Console:
         self.is_verbose = bool(invocation.get("verbose") or invocation.get("debug"))
         self.is_live = is_terminal(around.stderr) and not self.is_quiet and around.environ.get("TERM") != "dumb"
         self._line = 0
+        self.load = around.load
 
     def data(self, text: str) -> None:
         """A result."""

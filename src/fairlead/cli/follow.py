@@ -9,38 +9,53 @@ from typing import Any
 
 from fairlead.cli.exit_codes import OK, RUN_FAILED
 from fairlead.cli.session import Session
-from fairlead.client import TimedOut
+from fairlead.client import TimedOut, Unreachable
 
 Json = dict[str, Any]
 
 ENDED = ("Completed", "Failed")
 #: Phases in which a workload has or had pods, or will have none without somebody's doing.
 _WITH_PODS = (*ENDED, "Running", "Degraded", "Stopped", "Stopping", "Terminating", "Deleting")
-_WAITING = ("Creating", "Pending", "Resuming", "Initializing")
-#: Seconds between two looks: short at first, since most things happen at once, then growing.
-_SHORTEST, _LONGEST, _GROWTH = 0.02, 1.0, 1.3
+_NO_TIME = 0.001
 
 
 def changes(session: Session, workload_id: str, timeout: float | None = None) -> Iterator[Json]:
-    """The workload now and again whenever it may have changed; raises TimedOut when the time is over."""
+    """The workload now and whenever it changes; raises TimedOut when the time is over.
+
+    The watch is opened before the first look, so that nothing happens unseen in between.
+    """
     deadline = None if timeout is None else time.monotonic() + timeout
-    pause = _SHORTEST
-    seen = None
-    while True:
+    watch = session.client.watch()
+    try:
         found = session.client.workload(workload_id)
-        mark = (found["phase"], found.get("phaseMessage"), found.get("runningPods"))
-        if mark != seen:
-            pause, seen = _SHORTEST, mark
         yield found
-        left = _LONGEST if deadline is None else deadline - time.monotonic()
-        if left <= 0:
-            raise TimedOut(f"{found['name']} is {found['phase']}. {found.get('phaseMessage') or ''}".rstrip())
-        time.sleep(min(pause, left))
-        pause = min(pause * _GROWTH, _LONGEST)
+        for change in watch.changes(lambda: _left(deadline)):
+            if change is not None and change["workloadId"] == workload_id:
+                found = change["workload"] or {**found, "phase": "Deleting", "deletedAt": found["updatedAt"]}
+                yield found
+            if _left(deadline) == _NO_TIME:
+                raise _too_late(found)
+    except TimedOut as error:
+        raise _too_late(found) from error
+    finally:
+        watch.close()
+    raise Unreachable("The server ended the stream of changes; it is stopping or was stopped.")
+
+
+def _left(deadline: float | None) -> float | None:
+    """Seconds until the deadline, for the socket: never 0, which would mean not to wait for what is there already."""
+    return None if deadline is None else max(deadline - time.monotonic(), _NO_TIME)
+
+
+def _too_late(found: Json) -> TimedOut:
+    return TimedOut(f"{found['name']} is {found['phase']}. {found.get('phaseMessage') or ''}".rstrip())
 
 
 def wait_for_pod(session: Session, workload_id: str, timeout: float | None = None) -> Json:
     """Tell how the wait goes until the workload has a pod, or is in a phase in which none is to come."""
+    found = session.client.workload(workload_id)
+    if found["phase"] in _WITH_PODS:
+        return found
     told = ""
     for found in changes(session, workload_id, timeout):
         if found["phase"] in _WITH_PODS:
@@ -71,11 +86,12 @@ def _position(session: Session, found: Json) -> str:
     return f"number {max(before, 1)} of {max(count, 1)} waiting in project {found['projectName']}"
 
 
-def follow_to_end(session: Session, workload_id: str, name: str) -> int:
+def follow_to_end(session: Session, created: Json, patience: float | None = None) -> int:
     """Pass on the output of every pod, one after another, until the workload ends; the answer is its exit code."""
+    workload_id, name = created["workloadId"], created["name"]
     shown: set[str] = set()
     while True:
-        found = wait_for_pod(session, workload_id)
+        found = wait_for_pod(session, workload_id, patience)
         fresh = [pod for pod in _pods(session, workload_id) if pod["id"] not in shown]
         for pod in fresh:
             shown.add(pod["id"])

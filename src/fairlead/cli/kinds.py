@@ -31,6 +31,7 @@ SUBMIT_FLAGS = (
     ),
     Flag("template", "Id of the template to start from", placeholder="ID"),
     Flag("attach", "Show the output until the workload ends", "boolean"),
+    Flag("pod-running-timeout", "With --attach: wait at most so long for a pod to start", "duration"),
     Flag("wait-for-submit", "How long the submission may take", "duration", default="1m"),
     Flag("dry-run", "Print the request instead of sending it", "boolean"),
     *OUTPUT,
@@ -40,7 +41,7 @@ SUBMIT_FLAGS = (
 def commands(kind: KindEntry) -> tuple[Command, ...]:
     """The verbs of one kind."""
     title = kind.title.lower()
-    spec_flags = tuple(as_flag(entry) for entry in load_table(kind.key) if entry["form"] != "words")
+    spec_flags = tuple(as_flag(entry) for entry in load_table(kind.key))
     known = {flag.name for flag in SUBMIT_FLAGS}
     made = [
         Command(
@@ -83,8 +84,7 @@ def _action(kind: KindEntry, verb: str, summary: str) -> Command:
     def run(invocation: Invocation) -> int:
         return act_on_each(invocation, kind.title, verb, lambda session, found: _act(session, kind, verb, found))
 
-    flags = (PROJECT, Flag("yes", "Accepted for scripts; nothing is asked", "boolean", "y"))
-    return Command(verb, summary.format(kind.title.lower()), run, flags, "NAME...", 1, None, completes="workload")
+    return Command(verb, summary.format(kind.title.lower()), run, (PROJECT,), "NAME...", 1, None, completes="workload")
 
 
 def _act(session: Session, kind: KindEntry, verb: str, found: dict[str, Any]) -> None:

@@ -6,7 +6,7 @@ import time
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import OUTPUT, Flag, UsageError
-from fairlead.cli.output import chosen_format, render_json, render_yaml
+from fairlead.cli.output import chosen_format, render
 from fairlead.cli.session import Session
 from fairlead.cli.settings import record_setting
 from fairlead.cli.times import span
@@ -92,7 +92,7 @@ def _whoami(invocation: Invocation) -> int:
     }
     form = chosen_format(invocation, session.settings)
     if form in ("json", "yaml"):
-        session.console.data(render_json(facts) if form == "json" else render_yaml(facts))
+        session.console.data(render(session.console, form, facts))
     elif form == "name":
         session.console.data(str(facts["user"]))
     else:

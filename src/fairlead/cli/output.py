@@ -1,6 +1,5 @@
 """Results in the format that was asked for: a table, JSON, YAML or bare names."""
 
-import importlib
 import json
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -8,9 +7,6 @@ from typing import Any
 from fairlead.cli.command import Invocation
 from fairlead.cli.console import Console
 from fairlead.cli.tables import Column, render_table
-
-#: PyYAML costs more to import than all else together, so only `-o yaml` loads it.
-_YAML = "yaml"
 
 
 def chosen_format(invocation: Invocation, settings: dict[str, Any]) -> str:
@@ -21,13 +17,12 @@ def chosen_format(invocation: Invocation, settings: dict[str, Any]) -> str:
     return str(invocation.get("output") or settings.get("output") or "table")
 
 
-def render_yaml(content: Any) -> str:
-    text: str = importlib.import_module(_YAML).safe_dump(content, sort_keys=False, allow_unicode=True)
+def render(console: Console, form: str, content: Any) -> str:
+    """JSON, or YAML for the form `yaml`. PyYAML costs more to load than all else together, so only that loads it."""
+    if form != "yaml":
+        return json.dumps(content, indent=2, ensure_ascii=False)
+    text: str = console.load("yaml").safe_dump(content, sort_keys=False, allow_unicode=True)
     return text.rstrip("\n")
-
-
-def render_json(content: Any) -> str:
-    return json.dumps(content, indent=2, ensure_ascii=False)
 
 
 class Listing:
@@ -40,10 +35,8 @@ class Listing:
 
     def show(self, console: Console, form: str, rows: Sequence[Any], headers: bool) -> None:
         """Print rows as `form` says; an empty table says so beside the output, not in it."""
-        if form == "json":
-            console.data(render_json(rows))
-        elif form == "yaml":
-            console.data(render_yaml(list(rows)))
+        if form in ("json", "yaml"):
+            console.data(render(console, form, list(rows)))
         elif form == "name":
             for row in rows:
                 console.data(self._name(row))

@@ -45,8 +45,8 @@ _REFERENCE = re.compile(r"\$(?=[({])")
 
 def commands(_noun: str) -> tuple[Command, ...]:
     kind = _kind()
-    known = {flag.name for flag in _FLAGS} | {"command"}
-    spec = [as_flag(entry) for entry in load_table(kind.key) if entry["form"] != "words"]
+    known = {flag.name for flag in _FLAGS} | {"command", "args"}
+    spec = [as_flag(entry) for entry in load_table(kind.key)]
     flags = (
         *_FLAGS,
         *(flag._replace(short="") if flag.short == "n" else flag for flag in spec if flag.name not in known),
@@ -114,9 +114,9 @@ def make_request(session: Session, words: list[str]) -> Json:
     apply_flags(load_table(_kind().key), invocation.parsed.values, spec)
     _apply_gpu(invocation, spec)
     _apply_environment(invocation, spec)
-    spec["command"] = _quote(words[:1])
+    spec["command"] = quote_words(words[:1])
     if words[1:]:
-        spec["args"] = _quote(words[1:])
+        spec["args"] = quote_words(words[1:])
     project = session.project()
     name = invocation.get("name")
     return {
@@ -128,7 +128,7 @@ def make_request(session: Session, words: list[str]) -> Json:
     }
 
 
-def _quote(words: list[str]) -> str:
+def quote_words(words: list[str]) -> str:
     """The words as one text that the server splits into just these; `$(` and `${` are meant for the command's shell."""
     return shlex.join(_REFERENCE.sub("$$", word) for word in words)
 
@@ -172,7 +172,7 @@ def _follow(session: Session, created: Json) -> int:
     """Follow to the end; the first Ctrl-C asks, a second at the question detaches."""
     while True:
         try:
-            return follow_to_end(session, created["workloadId"], created["name"])
+            return follow_to_end(session, created)
         except KeyboardInterrupt:
             session.console.clear()
             session.client.close()

@@ -1,10 +1,6 @@
 """`serve`: hands its words to the server, which is loaded only here and reads its settings itself."""
 
-import importlib
-
 from fairlead.cli.command import Command, Invocation
-
-_APPLICATION = "fairlead.app"
 
 
 def commands(_noun: str) -> tuple[Command, ...]:
@@ -12,5 +8,5 @@ def commands(_noun: str) -> tuple[Command, ...]:
 
 
 def _serve(invocation: Invocation) -> int:
-    code: int = importlib.import_module(_APPLICATION).main(invocation.names)
+    code: int = invocation.surroundings.load("server").main(invocation.names)
     return code

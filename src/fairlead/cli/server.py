@@ -10,7 +10,7 @@ from fairlead.cli.console import Console
 from fairlead.cli.exit_codes import OK, TIMED_OUT, UNREACHABLE
 from fairlead.cli.flags import OUTPUT, Flag
 from fairlead.cli.local import is_alive, load_local
-from fairlead.cli.output import chosen_format, render_json, render_yaml
+from fairlead.cli.output import chosen_format, render
 from fairlead.cli.settings import data_folder
 from fairlead.cli.times import shown_time
 
@@ -46,7 +46,7 @@ def _status(invocation: Invocation) -> int:
         facts |= (
             {} if found is None else {"url": found.url, "pid": found.pid, "log": found.log, "version": found.version}
         )
-        console.data(render_json(facts) if form == "json" else render_yaml(facts))
+        console.data(render(console, form, facts))
     elif found is None:
         console.data(f"No server runs with data folder {folder}.")
     else:

@@ -57,6 +57,7 @@ class Session:
             credentials=_from_environment(environ) or (load_credentials(folder) if is_local else None),
             token=environ.get("FAIRLEAD_TOKEN"),
             cache=TokenFile(tokens),
+            timeout=self.invocation.get("wait-for-submit", 60.0),
             authority_file=self.settings.get("ca-file"),
         )
 

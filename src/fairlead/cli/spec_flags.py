@@ -24,26 +24,23 @@ def load_table(key: str) -> list[Entry]:
 
 
 def as_flag(entry: Entry) -> Flag:
-    """An entry as the parser and the help text see it. Values are read later, when they are put in their place."""
+    """An entry as the parser and the help text see it. Most values are read later, when they are put in their place."""
     form = entry["form"]
+    is_plain = form == "value"
     return Flag(
-        entry["flag"].removeprefix("--"),
+        name_of(entry),
         entry.get("help", ""),
-        "boolean"
-        if form == "switch"
-        else _SIMPLE.get(entry.get("type", ""), "string")
-        if form == "value"
-        else "string",
+        "boolean" if form == "switch" else entry.get("type", "string") if is_plain else "string",
         entry.get("short", "").removeprefix("-"),
-        form in ("list", "pair", "item"),
-        tuple(entry.get("choices", ())) if form == "value" else (),
+        bool(entry.get("repeatable")),
+        tuple(entry.get("choices", ())) if is_plain else (),
         tuple(alias.removeprefix("--") for alias in entry.get("aliases", ())),
         _placeholder(entry),
-        str(entry.get("default") or ""),
     )
 
 
-_SIMPLE = {"integer": "integer", "number": "number", "boolean": "boolean"}
+def name_of(entry: Entry) -> str:
+    return str(entry["flag"]).removeprefix("--")
 
 
 def _placeholder(entry: Entry) -> str:
@@ -53,41 +50,55 @@ def _placeholder(entry: Entry) -> str:
     if form == "list":
         return "A,B"
     if form == "item":
-        return ",".join(_part_shown(part) for part in entry.get("parts", ()))
+        names = dict.fromkeys(_part_shown(part) for part in entry["parts"])
+        return ",".join(names)
     return "TIME" if form == "duration" else ""
 
 
 def _part_shown(part: Mapping[str, Any]) -> str:
-    return str(part["name"]) if "constant" in part else f"{part['name']}="
+    return str(part["name"]) if part.get("type") == "boolean" else f"{part['name']}="
 
 
 def apply_flags(table: Sequence[Entry], values: Mapping[str, Any], spec: dict[str, Any]) -> None:
     """Put the values of the flags that were given into the spec."""
     for entry in table:
-        name = entry["flag"].removeprefix("--")
+        name = name_of(entry)
         if name in values:
             _apply(entry, f"--{name}", values[name], spec)
 
 
 def _apply(entry: Entry, shown: str, value: Any, spec: dict[str, Any]) -> None:
     form, path = entry["form"], entry["path"]
+    if form in ("pair", "item"):
+        for text in value:
+            append(spec, path, _read_pair(entry, shown, text) if form == "pair" else _read_item(entry, shown, text))
+        return
     if form == "switch":
-        constant = entry.get("constant", True)
-        place(spec, path, constant if value or not isinstance(constant, bool) else not constant)
+        _apply_switch(entry, value, spec)
     elif form == "duration":
-        place(spec, path, int(read_typed("duration", shown, value)))
+        _apply_duration(entry, shown, value, spec)
     elif form == "list":
         words = [word for text in value for word in text.split(",") if word]
-        place(spec, path, [read_typed(entry.get("type", "string"), shown, word) for word in words])
-    elif form in ("pair", "item"):
-        for text in value:
-            item = _read_pair(entry, shown, text) if form == "pair" else _read_item(entry, shown, text)
-            append(spec, path, item)
-        return
+        place(spec, path, [_choose(entry, shown, read_typed(entry["type"], shown, word)) for word in words])
     else:
         place(spec, path, _whole(value))
     for other, constant in entry.get("preset", {}).items():
         place(spec, other, constant)
+
+
+def _apply_switch(entry: Entry, value: bool, spec: dict[str, Any]) -> None:
+    constant = entry.get("constant", True)
+    if value:
+        place(spec, entry["path"], constant)
+    elif isinstance(constant, bool):
+        place(spec, entry["path"], not constant)
+
+
+def _apply_duration(entry: Entry, shown: str, value: str, spec: dict[str, Any]) -> None:
+    """A time of 0 is what the runai CLI has for not given, so it is not sent; a file can say 0."""
+    seconds = int(read_typed("duration", shown, value))
+    if seconds:
+        place(spec, entry["path"], seconds)
 
 
 def _whole(value: Any) -> Any:
@@ -96,41 +107,46 @@ def _whole(value: Any) -> Any:
 
 
 def _read_pair(entry: Entry, shown: str, text: str) -> dict[str, Any]:
-    """`NAME=VALUE`; more than one `=` belongs to the value. Parts may follow the pair after commas if it takes any."""
-    left, equals, right = text.partition("=")
-    if not equals or not left:
-        raise UsageError(f"{shown} takes NAME=VALUE, not '{text}'.")
-    item: dict[str, Any] = {}
-    for path, constant in entry.get("preset", {}).items():
-        place(item, path, constant)
+    """`NAME=VALUE`; further equals signs belong to the value. A third member stands behind the entry's separator."""
     paths = entry["pair"]
-    words = [left, right] if len(paths) == 2 else [left, *right.split(entry.get("separator", ","), len(paths) - 2)]
-    if len(words) != len(paths):
-        raise UsageError(f"{shown} takes {_pair_shown(entry)}, not '{text}'.")
-    types = entry.get("pairTypes", ())
-    for number, (path, word) in enumerate(zip(paths, words, strict=True)):
-        place(item, path, read_typed(types[number] if number < len(types) else "string", shown, word))
+    left, equals, right = text.partition("=")
+    words = [left, right]
+    if len(paths) > 2:
+        words = [left, *right.split(entry["separator"], 1)]
+    if not equals or not left or len(words) != len(paths):
+        wanted = "NAME=VALUE" if len(paths) == 2 else f"NAME=VALUE{entry['separator']}VALUE"
+        raise UsageError(f"{shown} takes {wanted}, not '{text}'.")
+    item = _preset(entry)
+    for path, kind, word in zip(paths, entry["pairTypes"], words, strict=True):
+        place(item, path, read_typed(kind, shown, word))
     return item
 
 
-def _pair_shown(entry: Entry) -> str:
-    first, *others = entry["pair"]
-    return f"{first}=" + str(entry.get("separator", ",")).join(others)
-
-
 def _read_item(entry: Entry, shown: str, text: str) -> dict[str, Any]:
-    """Parts joined by commas: `name=value`, or a bare word for a part that is a switch."""
+    """Parts joined by commas. An item that is nothing but a list takes several of them, joined by semicolons."""
+    wrap = entry.get("wrap")
+    if wrap:
+        return {wrap: [_read_parts(entry, shown, part) for part in text.split(";")]}
+    return _read_parts(entry, shown, text)
+
+
+def _read_parts(entry: Entry, shown: str, text: str) -> dict[str, Any]:
+    """`name=value` each, or a bare word for a part that is a switch."""
     parts = {part["name"].lower(): part for part in entry["parts"]}
-    item: dict[str, Any] = {}
-    for path, constant in entry.get("preset", {}).items():
-        place(item, path, constant)
+    item = _preset(entry)
     for word in text.split(","):
         name, equals, value = word.partition("=")
         part = parts.get(name.strip().lower())
         if part is None:
-            known = [found["name"] for found in entry["parts"]]
-            raise UsageError(f"{shown} has no part '{name}'; it takes {', '.join(known)}.{suggest(name, known)}")
+            raise UsageError(f"{shown} has no part '{name}'; it takes {', '.join(parts)}.{suggest(name, parts)}")
         place(item, part["path"], _read_part(part, f"{shown} {part['name']}", value if equals else None))
+    return item
+
+
+def _preset(entry: Entry) -> dict[str, Any]:
+    item: dict[str, Any] = {}
+    for path, constant in entry.get("preset", {}).items():
+        place(item, path, constant)
     return item
 
 
@@ -144,18 +160,28 @@ def _read_part(part: Mapping[str, Any], shown: str, text: str | None) -> Any:
             return True
         raise UsageError(f"{shown} needs a value: {part['name']}=…")
     if part.get("list"):
-        return [read_typed(part.get("type", "string"), shown, word) for word in text.split(":") if word]
+        words = [word for word in text.split(":") if word]
+        pair = part.get("pair")
+        return [_read_two(pair, shown, word) if pair else read_typed(part["type"], shown, word) for word in words]
     return _choose(part, shown, _whole(read_typed(part.get("type", "string"), shown, text)))
 
 
-def _choose(part: Mapping[str, Any], shown: str, value: Any) -> Any:
-    choices = part.get("choices")
+def _read_two(members: Sequence[str], shown: str, word: str) -> dict[str, str]:
+    left, equals, right = word.partition("=")
+    if not equals:
+        raise UsageError(f"{shown} takes {members[0]}={members[1]}:…, not '{word}'.")
+    return {members[0]: left, members[1]: right}
+
+
+def _choose(declared: Mapping[str, Any], shown: str, value: Any) -> Any:
+    """The choice that a value means in whatever case, where there are choices."""
+    choices = declared.get("choices")
     if not choices:
         return value
     for choice in choices:
         if str(choice).lower() == str(value).lower():
             return choice
-    raise UsageError(f"{shown} is one of {', '.join(choices)}, not '{value}'.")
+    raise UsageError(f"{shown} is one of {', '.join(choices)}, not '{value}'.{suggest(str(value), choices)}")
 
 
 def place(tree: dict[str, Any], path: str, value: Any) -> None:

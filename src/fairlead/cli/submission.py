@@ -8,7 +8,7 @@ from fairlead.cli import follow
 from fairlead.cli.command import Invocation
 from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import UsageError
-from fairlead.cli.output import chosen_format, render_json, render_yaml
+from fairlead.cli.output import chosen_format, render
 from fairlead.cli.session import Session
 from fairlead.cli.spec_flags import apply_flags, load_table
 from fairlead.client import ServerError
@@ -25,13 +25,13 @@ def submit(invocation: Invocation, kind: KindEntry) -> int:
     body = make_request(session, kind)
     if invocation.get("dry-run"):
         form = chosen_format(invocation, session.settings)
-        session.console.data(render_yaml(body) if form == "yaml" else render_json(body))
+        session.console.data(render(session.console, form, body))
         return OK
     created = send(session, kind, body)
     show_created(session, kind, created)
     code = OK
     if invocation.get("attach"):
-        code = follow.follow_to_end(session, created["workloadId"], created["name"])
+        code = follow.follow_to_end(session, created, invocation.get("pod-running-timeout"))
     session.close()
     return code
 
@@ -43,7 +43,8 @@ def make_request(session: Session, kind: KindEntry) -> Json:
     spec = body.setdefault("spec", {})
     if not isinstance(spec, dict):
         raise UsageError("The file's spec is no object.")
-    apply_flags(load_table(kind.key), invocation.parsed.values, spec)
+    given = {name: value for name, value in invocation.parsed.values.items() if name != "command"}
+    apply_flags(load_table(kind.key), given, spec)
     apply_words(invocation.parsed.trailing, bool(invocation.get("command")), spec)
     if invocation.get("template"):
         body["templateId"] = invocation.get("template")
@@ -131,10 +132,8 @@ def send(session: Session, kind: KindEntry, body: Json) -> Json:
 def show_created(session: Session, kind: KindEntry, created: Json) -> None:
     """The new workload's name as the result, and what to do next beside it."""
     form = chosen_format(session.invocation, session.settings)
-    if form == "json":
-        session.console.data(render_json(created))
-    elif form == "yaml":
-        session.console.data(render_yaml(created))
+    if form in ("json", "yaml"):
+        session.console.data(render(session.console, form, created))
     else:
         session.console.data(created["name"])
         if form != "name":

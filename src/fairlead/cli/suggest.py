@@ -1,17 +1,12 @@
 """Near matches: what somebody may have meant who mistyped a command, a flag or a name."""
 
-import importlib
+import difflib
 from collections.abc import Iterable
-
-_DIFFLIB = "difflib"
 
 
 def nearest(word: str, known: Iterable[str]) -> list[str]:
     """At most three of the known words that are nearly this one, nearest first."""
-    # Only needed once something is wrong, so it is loaded then.
-    difflib = importlib.import_module(_DIFFLIB)
-    matches: list[str] = difflib.get_close_matches(word, list(known), n=3, cutoff=0.6)
-    return matches
+    return difflib.get_close_matches(word, list(known), n=3, cutoff=0.6)
 
 
 def suggest(word: str, known: Iterable[str], prefix: str = "") -> str:

@@ -4,7 +4,7 @@ from fairlead import __version__
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import OUTPUT
-from fairlead.cli.output import chosen_format, render_json, render_yaml
+from fairlead.cli.output import chosen_format, render
 from fairlead.cli.session import Session
 from fairlead.client import ClientError
 
@@ -25,7 +25,7 @@ def _version(invocation: Invocation) -> int:
     versions = {"client": __version__, "server": server or None}
     form = chosen_format(invocation, session.settings)
     if form in ("json", "yaml"):
-        session.console.data(render_json(versions) if form == "json" else render_yaml(versions))
+        session.console.data(render(session.console, form, versions))
     else:
         session.console.data(f"fairlead {__version__}")
         session.console.data(f"server   {server or '(none reached)'}")

@@ -12,7 +12,7 @@ from fairlead.cli.describe import describe
 from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import OUTPUT, PROJECT, Flag, UsageError
 from fairlead.cli.follow import wait_for_pod
-from fairlead.cli.output import Listing, chosen_format, render_json, render_yaml
+from fairlead.cli.output import Listing, chosen_format, render
 from fairlead.cli.report import exit_code, render_error
 from fairlead.cli.session import Session
 from fairlead.cli.tables import Column
@@ -194,7 +194,7 @@ def describe_workload(invocation: Invocation, title: str | None = None) -> int:
         session.console.data(found["name"])
     elif form in ("json", "yaml"):
         whole = {**found, "pods": session.client.pods(found["id"]), "events": session.client.events(found["id"])}
-        session.console.data(render_json(whole) if form == "json" else render_yaml(whole))
+        session.console.data(render(session.console, form, whole))
     else:
         describe(session, found)
     session.close()

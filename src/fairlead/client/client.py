@@ -12,6 +12,7 @@ from typing import Any
 from fairlead.client.connection import Connection, Response, read_address
 from fairlead.client.errors import NotLoggedIn, ServerError, read_error
 from fairlead.client.kinds import KindEntry, load_kinds
+from fairlead.client.streams import Stream, Watch
 from fairlead.client.tokens import Credentials, Token, TokenFile, read_token, renewal
 
 #: What a query parameter may be; lists are joined by commas, None is left out.
@@ -42,7 +43,10 @@ class Client:
         authority_file: str | None = None,
     ) -> None:
         self.url = url.rstrip("/")
-        self._connection = Connection(read_address(self.url), timeout, authority_file)
+        self._address = read_address(self.url)
+        self._timeout = timeout
+        self._authority_file = authority_file
+        self._connection = Connection(self._address, timeout, authority_file)
         self._credentials = credentials
         self._cache = cache
         self._token = Token(token) if token else None
@@ -104,15 +108,18 @@ class Client:
         """As `request`, with a body that is JSON already and goes out as it is."""
         return _read_json(self._authorized(method, path, payload))
 
-    def stream(self, path: str, **query: QueryValue) -> Response:
-        """A GET whose answer may never end; it may also be silent for as long as it likes."""
-        response = self._authorized("GET", path + render_query(query), None)
-        self._connection.wait_at_most(None)
-        return response
+    def stream(self, path: str, **query: QueryValue) -> Stream:
+        """A GET whose answer may never end, on a connection of its own: other requests go on beside it."""
+        connection = Connection(self._address, self._timeout, self._authority_file)
+        response = self._authorized("GET", path + render_query(query), None, connection)
+        connection.wait_at_most(None)
+        return Stream(connection, response)
 
-    def _authorized(self, method: str, target: str, payload: bytes | None) -> Response:
+    def _authorized(
+        self, method: str, target: str, payload: bytes | None, connection: Connection | None = None
+    ) -> Response:
         try:
-            return self._exchange(method, target, payload, self.token())
+            return self._exchange(method, target, payload, self.token(), connection)
         except ServerError as error:
             if error.status != 401:
                 raise
@@ -122,15 +129,17 @@ class Client:
             credentials = self._credentials or (renewal(known.refresh) if known and known.refresh else None)
             if credentials is None:
                 raise NotLoggedIn(f"{self.url} does not take your token: {error.message}") from error
-            return self._exchange(method, target, payload, self.log_in(credentials).access)
+            return self._exchange(method, target, payload, self.log_in(credentials).access, connection)
 
-    def _exchange(self, method: str, target: str, payload: bytes | None, token: str | None) -> Response:
+    def _exchange(
+        self, method: str, target: str, payload: bytes | None, token: str | None, connection: Connection | None = None
+    ) -> Response:
         headers = {"Accept": "application/json, text/event-stream, text/plain", "User-Agent": "fairlead-client"}
         if token is not None:
             headers["Authorization"] = f"Bearer {token}"
         if payload is not None:
             headers["Content-Type"] = "application/json"
-        response = self._connection.send(method, target, headers, payload)
+        response = (connection or self._connection).send(method, target, headers, payload)
         self.server_version = response.headers.get("fairlead-version", self.server_version)
         if response.status >= 400:
             raise read_error(response.status, _read_loosely(response))
@@ -180,6 +189,10 @@ class Client:
     def logs(self, workload_id: str, **query: QueryValue) -> Iterator[bytes]:
         """The output of a pod as it comes; the query says which pod, how much of it and whether to follow."""
         return self.stream(f"/api/v1/workloads/{quote(workload_id)}/logs", **query).pieces()
+
+    def watch(self, **query: QueryValue) -> Watch:
+        """Changes of workloads as they happen: from now on, or after a given `revision`."""
+        return Watch(self.stream("/api/v1/workloads/watch", **query))
 
     # --- Organisation and machines
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from io import BufferedReader
 from typing import NamedTuple
 
-from fairlead.client.errors import ClientError, Unreachable
+from fairlead.client.errors import ClientError, TimedOut, Unreachable
 
 _TLS = "fairlead.client.tls"
 _LONGEST_LINE = 65_536
@@ -75,17 +75,22 @@ class Response:
         """The body as it arrives; ends with the body, breaks with Unreachable when the server goes away before."""
         try:
             yield from self._pieces()
+        except TimeoutError as error:
+            raise TimedOut("The answer did not go on in time.") from error
         except OSError as error:
             raise Unreachable(f"The connection broke while an answer was read: {error}.") from error
         self.is_finished = True
 
     def lines(self) -> Iterator[bytes]:
         """The body line by line, without line ends."""
-        rest = b""
+        parts: list[bytes] = []
         for piece in self.pieces():
-            *whole, rest = (rest + piece).split(b"\n")
-            yield from whole
-        if rest:
+            first, *others = piece.split(b"\n")
+            parts.append(first)
+            for following in others:
+                yield b"".join(parts)
+                parts = [following]
+        if rest := b"".join(parts):
             yield rest
 
     def _pieces(self) -> Iterator[bytes]:

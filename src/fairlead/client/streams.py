@@ -1,0 +1,63 @@
+"""Answers that go on: the output of a pod, and the changes of workloads. Made by `Client`."""
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from fairlead.client.connection import Connection, Response
+
+Json = dict[str, Any]
+
+
+class Stream:
+    """An answer that goes on, and its connection, which is closed at its end."""
+
+    def __init__(self, connection: Connection, response: Response) -> None:
+        self._connection = connection
+        self._response = response
+
+    def pieces(self) -> Iterator[bytes]:
+        try:
+            yield from self._response.pieces()
+        finally:
+            self._connection.close()
+
+    def lines(self) -> Iterator[bytes]:
+        try:
+            yield from self._response.lines()
+        finally:
+            self._connection.close()
+
+    def wait_at_most(self, seconds: float | None) -> None:
+        self._connection.wait_at_most(seconds)
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+class Watch:
+    """A stream of changes, each a dict: `revision`, `workloadId`, `reason`, `message` and the `workload` as it is."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+        #: The revision up to which nothing was missed; a new watch may start after it.
+        self.revision: int | None = None
+
+    def changes(self, silence: Callable[[], float | None] = lambda: None) -> Iterator[Json | None]:
+        """Every change; None now and then while there is none. `silence` says how long to wait for the next at most."""
+        data: list[bytes] = []
+        self._stream.wait_at_most(silence())
+        for line in self._stream.lines():
+            name, _, value = line.rstrip(b"\r").partition(b":")
+            value = value.removeprefix(b" ")
+            if name == b"id" and value.isdigit():
+                self.revision = int(value)
+            elif name == b"data":
+                data.append(value)
+            elif not line:
+                yield json.loads(b"\n".join(data)) if data else None
+                data = []
+                self._stream.wait_at_most(silence())
+
+    def close(self) -> None:
+        self._stream.close()

@@ -1,0 +1,30 @@
+"""Calls the command line inside the test's process, with streams and surroundings of the test's own."""
+
+import io
+from pathlib import Path
+from typing import NamedTuple
+
+from fairlead.cli.__main__ import load_lazily, main
+from fairlead.cli.command import Surroundings
+
+
+class Called(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def call(*words: str, home: Path, stdin: str = "", terminal: bool = False, **environ: str) -> Called:
+    """One command line, as a user with that home folder and those variables."""
+    stream = Terminal if terminal else io.StringIO
+    out, err = stream(), stream()
+    around = Surroundings({"HOME": str(home), **environ}, str(home), io.StringIO(stdin), out, err, load_lazily)
+    code = main(words, around)
+    return Called(code, out.getvalue(), err.getvalue())

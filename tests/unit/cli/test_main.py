@@ -1,0 +1,118 @@
+"""From words to a command: nouns, verbs, help, and what is said of words that are none."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fairlead.cli.__main__ import ALIASES, NOUNS, find_command
+from fairlead.cli.exit_codes import EXIT_CODES, OK, UNREACHABLE, USAGE
+from fairlead.cli.flags import UsageError
+from fairlead.client.kinds import load_kinds
+from tests.unit.cli.calling import call
+
+
+@pytest.mark.parametrize("noun", [noun for noun, entry in NOUNS.items() if entry.group])
+def test_every_noun_has_help(noun: str, tmp_path: Path) -> None:
+    if noun == "serve":
+        return
+    called = call(noun, "--help", home=tmp_path)
+    assert called.code == OK
+    assert called.out.splitlines()[0]
+    assert called.err == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "want"),
+    [
+        pytest.param("training submit", ("training", "submit"), id="kind"),
+        pytest.param("training standard submit", ("training", "standard", "submit"), id="kind with its sub-type"),
+        pytest.param("training ls", ("training", "list"), id="alias of a verb"),
+        pytest.param("ps", ("ps",), id="alias of a noun"),
+        pytest.param("workload describe x", ("workload", "describe"), id="every kind"),
+        pytest.param("login", ("login",), id="noun that is a command"),
+        pytest.param("login application", ("login", "application"), id="and has verbs"),
+    ],
+)
+def test_find_command(words: str, want: tuple[str, ...]) -> None:
+    found = find_command(words.split())
+    assert found.words == want
+    assert found.command is not None
+
+
+def test_aliases_lead_to_nouns() -> None:
+    assert set(ALIASES.values()) <= set(NOUNS)
+
+
+@pytest.mark.parametrize(
+    ("words", "want"),
+    [
+        pytest.param("trainig list", "Unknown command 'trainig'. Did you mean training?", id="noun"),
+        pytest.param("training sumbit", "Unknown command 'training sumbit'. Did you mean submit?", id="verb"),
+        pytest.param("wait", "`wait` needs NAME.", id="name missing"),
+        pytest.param("wait a b", "`wait` does not know what to do with 'b'.", id="a name too many"),
+        pytest.param("training list -- x", "`training list` takes no words after --.", id="words after dashes"),
+        pytest.param("training list --statsu x", "Unknown flag --statsu. Did you mean --status?", id="flag"),
+        pytest.param("run true", "`run` does not know what to do with 'true'. Put -- before", id="dashes missing"),
+        pytest.param("run", "Run what? Put the command after --", id="nothing to run"),
+        pytest.param("wait x --for Done", "'Done' is no phase; there are Creating,", id="phase"),
+        pytest.param("config set colour red", "There is no key 'colour'; there are url,", id="configuration key"),
+        pytest.param("completion tcsh", "There is completion for bash, zsh, fish, not for 'tcsh'.", id="shell"),
+    ],
+)
+def test_wrong_words_are_explained(words: str, want: str, tmp_path: Path) -> None:
+    called = call(*words.split(), home=tmp_path)
+    assert called.code == USAGE
+    assert called.out == ""
+    assert called.err.startswith(f"fairlead: {want}")
+    assert "--help`" in called.err
+
+
+def test_verbs_are_shown_when_none_is_given(tmp_path: Path) -> None:
+    called = call("training", home=tmp_path)
+    assert called.code == USAGE
+    assert "submit" in called.out
+
+
+def test_nothing_at_all_shows_the_overview(tmp_path: Path) -> None:
+    called = call(home=tmp_path)
+    assert called.code == OK
+    for noun, entry in NOUNS.items():
+        assert (f"\n  {noun} " in called.out) == bool(entry.group)
+    for kind in load_kinds().values():
+        assert f"\n  {' '.join(kind.command)} " in called.out
+
+
+def test_flags_may_stand_before_the_noun(tmp_path: Path) -> None:
+    called = call("--config-path", str(tmp_path / "here"), "-q", "config", "path", home=tmp_path)
+    assert called.out == f"{tmp_path}/here/config.json\n"
+
+
+def test_without_a_server_the_way_to_one_is_said(tmp_path: Path) -> None:
+    called = call("training", "list", home=tmp_path)
+    assert called.code == UNREACHABLE
+    assert f"No server runs on this machine (data folder {tmp_path}/.local/share/fairlead)" in called.err
+    assert "fairlead server start" in called.err
+
+
+def test_exit_codes_are_documented(tmp_path: Path) -> None:
+    called = call("help", "exit-codes", home=tmp_path)
+    assert called.code == OK
+    for code, _ in EXIT_CODES:
+        assert f"\n  {code} " in called.out
+
+
+def test_an_unknown_kind_of_command_raises_a_usage_error() -> None:
+    with pytest.raises(UsageError):
+        find_command(["nonsense"])
+
+
+def test_the_overview_needs_none_of_the_server() -> None:
+    heavy = {"msgspec", "asyncio", "starlette", "http.client", "yaml", "dataclasses", "inspect"}
+    code = "import sys; from fairlead.cli.__main__ import main; main(sys.argv[1:]); print(sys.modules.keys())"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "training", "submit", "--help"], capture_output=True, text=True, check=True
+    )
+    loaded = done.stdout.splitlines()[-1]
+    assert [name for name in heavy if f"'{name}'" in loaded] == []

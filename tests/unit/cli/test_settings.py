@@ -1,0 +1,46 @@
+"""The configuration of the command line: where it is, and what may be in it."""
+
+import json
+import stat
+from pathlib import Path
+
+from fairlead.cli.exit_codes import OK, USAGE
+from tests.unit.cli.calling import call
+
+
+def test_values_are_kept(tmp_path: Path) -> None:
+    assert call("config", "set", "project", "team-a", home=tmp_path).err == "project is now team-a.\n"
+    assert call("config", "get", "project", home=tmp_path).out == "team-a\n"
+    assert json.loads(call("config", "list", "--json", home=tmp_path).out)[1]["value"] == "team-a"
+    call("config", "unset", "project", home=tmp_path)
+    assert call("config", "get", "project", home=tmp_path).out == ""
+
+
+def test_only_the_owner_reads_it(tmp_path: Path) -> None:
+    call("config", "set", "url", "https://x", home=tmp_path)
+    path = tmp_path / ".config" / "fairlead" / "config.json"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_where_it_is(tmp_path: Path) -> None:
+    default = f"{tmp_path}/.config/fairlead/config.json\n"
+    assert call("config", "path", home=tmp_path).out == default
+    assert call("config", "path", home=tmp_path, XDG_CONFIG_HOME="/x").out == "/x/fairlead/config.json\n"
+    assert call("config", "path", home=tmp_path, RUNAI_CLI_CONFIG_PATH="/y").out == "/y/config.json\n"
+    assert call("config", "path", home=tmp_path, RUNAI_CLI_CONFIG_FILE="c.json").out.endswith("/fairlead/c.json\n")
+    assert call("config", "path", "--config-file", "d.json", home=tmp_path).out.endswith("/fairlead/d.json\n")
+
+
+def test_a_damaged_file_is_named(tmp_path: Path) -> None:
+    path = tmp_path / ".config" / "fairlead" / "config.json"
+    path.parent.mkdir(parents=True)
+    path.write_text("{")
+    called = call("config", "list", home=tmp_path)
+    assert called.code == USAGE
+    assert str(path) in called.err
+
+
+def test_data_goes_out_without_colour_where_it_is_unwanted(tmp_path: Path) -> None:
+    called = call("config", "list", home=tmp_path, terminal=True, NO_COLOR="1")
+    assert called.code == OK
+    assert "\x1b" not in called.out
