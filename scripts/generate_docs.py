@@ -99,7 +99,6 @@ def render_operation(method: str, path: str, operation: dict[str, Any]) -> list[
     lines = [
         f"### {method} {path}",
         "",
-        *addition,
         one_line(operation.get("summary") or operation.get("description", "")),
         "",
     ]
