@@ -94,7 +94,7 @@ class Server:
 
     def family(self) -> list[int]:
         """The server and what it left running below its data folder: the fork server and its supervisors."""
-        return [self.process.pid, *(pid for pid in find_processes(str(self.data)) if pid != self.process.pid)]
+        return [self.process.pid, *(pid for pid in find_processes(self.data) if pid != self.process.pid)]
 
 
 @contextlib.contextmanager
@@ -104,9 +104,8 @@ def serving(data: Path, arguments: Sequence[str] = (), cores: set[int] | None = 
         yield server
     finally:
         server.stop()
-        for pid in find_processes(str(data)):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGTERM)
+        # The fork server ends by itself once neither a server nor a pod is left; the next round must not meet it.
+        wait_until(lambda: not find_processes(data))
 
 
 def wait_until(is_true: Callable[[], bool], every: float = 0.01, deadline: float = DEADLINE_SECONDS) -> None:
@@ -117,24 +116,25 @@ def wait_until(is_true: Callable[[], bool], every: float = 0.01, deadline: float
         time.sleep(every)
 
 
-def find_processes(word: str) -> list[int]:
-    """Processes that have the word in their command line or as their folder."""
+def find_processes(folder: Path) -> list[int]:
+    """Processes that have the folder, or something in it, as a word of their command line."""
+    whole, inside = str(folder).encode(), f"{folder}/".encode()
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) != os.getpid():
             with contextlib.suppress(OSError):
-                if word.encode() in (entry / "cmdline").read_bytes() or str((entry / "cwd").readlink()).startswith(
-                    word
-                ):
+                words = (entry / "cmdline").read_bytes().split(b"\0")
+                if any(word == whole or word.startswith(inside) for word in words):
                     found.append(int(entry.name))
     return found
 
 
 def memory_of(pids: Sequence[int]) -> float:
-    """Proportional set size in MB, summed."""
+    """Proportional set size in MB, summed; a process that ends meanwhile weighs nothing."""
     total = 0
     for pid in pids:
-        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
-            if line.startswith("Pss:"):
-                total += int(line.split()[1])
+        with contextlib.suppress(ProcessLookupError, FileNotFoundError):
+            for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+                if line.startswith("Pss:"):
+                    total += int(line.split()[1])
     return total / 1024
