@@ -29,6 +29,8 @@ class Known:
     word: str = "submit"
     unanswered: str = ""
     resumes: int = 0
+    #: A delete was sent whose answer never came: it may have been done.
+    may_be_gone: bool = False
 
 
 @dataclass
@@ -101,15 +103,14 @@ class Crash:
         if known.word == "delete":
             return
         word = self.random.choice(("suspend", "resume", "delete"))
-        may_be_gone = known.unanswered == "delete"
+        may_be_gone = known.may_be_gone
+        known.may_be_gone |= word == "delete"
         known.unanswered = word
         if word == "resume":
             known.resumes += 1
         path = f"/api/v1/workloads/trainings/{known.workload_id}"
-        if word == "delete":
-            answer = self.server.call("DELETE", path)
-        else:
-            answer = self.server.call("POST", f"{path}/{word}")
+        sent = ("DELETE", path) if word == "delete" else ("POST", f"{path}/{word}")
+        answer = self.server.call(*sent)
         # A delete that was cut off may have been done: then everything after it finds nothing.
         if answer.status != 202 and not (answer.status == 404 and may_be_gone):
             self.report.problems.append(f"{known.name}: {word} answered {answer}")

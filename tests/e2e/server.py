@@ -52,21 +52,9 @@ class Server:
 
     def start(self) -> "Server":
         self.data_dir.mkdir(parents=True, exist_ok=True)
-        self.process = subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "fairlead",
-                "serve",
-                "--port",
-                "0",
-                "--data-dir",
-                str(self.data_dir),
-                *self.arguments,
-            ],
-            stdout=subprocess.DEVNULL,
-            stderr=open(self.data_dir / "stderr.txt", "ab"),
-        )
+        command = [sys.executable, "-m", "fairlead", "serve", "--port", "0", "--data-dir", str(self.data_dir)]
+        with open(self.data_dir / "stderr.txt", "ab") as errors:
+            self.process = subprocess.Popen([*command, *self.arguments], stdout=subprocess.DEVNULL, stderr=errors)
         until(self._is_ready, "the server")
         return self
 
