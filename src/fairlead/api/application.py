@@ -38,7 +38,6 @@ from fairlead.model.errors import FairleadError, TooMuch, Unavailable
 logger = logging.getLogger("fairlead.api")
 
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
-_UNKNOWN = frozenset({400, 401, 404, 405, 500})
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -162,7 +161,7 @@ class Application:
         if not isinstance(error, FairleadError | HttpError):
             fields = {"request_id": request_id, "method": scope["method"], "path": scope["path"]}
             logger.error("A request met an unexpected error", exc_info=error, extra={"fields": fields})
-        return render_error(error, operation.statuses if operation else _UNKNOWN, request_id)
+        return render_error(error, operation.answers if operation else {}, request_id)
 
     def _log(self, scope: Scope, status: int, request_id: str, seconds: float) -> None:
         """One line per refused request; those that went well are logged only when asked for. Never headers or body."""

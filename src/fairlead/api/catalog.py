@@ -9,7 +9,7 @@ from fairlead.api.body import query_boolean
 from fairlead.api.errors import Error
 from fairlead.api.list_parameters import filter_by, read_list_request, sort_by, sort_order
 from fairlead.api.operation import Call, Operation, Parameter, as_json
-from fairlead.api.views import Shape
+from fairlead.api.views import Shape, Uuid
 from fairlead.control import access
 from fairlead.control.filtering import Field, parse_filters, select
 from fairlead.control.reading import normal_id
@@ -31,7 +31,7 @@ _CATEGORIES = {
 class PriorityView(Shape):
     """A priority class; within one queue, higher values go first."""
 
-    id: str
+    id: Uuid
     name: str
     value: int
     source: str
@@ -40,18 +40,18 @@ class PriorityView(Shape):
 class TypeView(Shape):
     """A kind of workload with its category, and the priority and preemptibility it has when none are given."""
 
-    id: str
+    id: Uuid
     name: str
     group: str
-    category_id: str
+    category_id: Uuid
     category_name: str
-    priority_id: str
+    priority_id: Uuid
     priority_name: str
     preemptibility: str
 
 
 class CategoryView(Shape):
-    id: str
+    id: Uuid
     name: str
     description: str
 

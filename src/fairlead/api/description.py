@@ -1,4 +1,4 @@
-"""The API's description (OpenAPI 3.1), generated from the declared operations and their types; and a page to read it.
+"""The API's description (OpenAPI 3.0), generated from the declared operations and their types; and a page to read it.
 
 What is not declared as an `Operation` is not served, so the description cannot leave anything out.
 """
@@ -43,13 +43,13 @@ def describe(operations: Sequence[Operation]) -> dict[str, Any]:
     for operation in operations:
         paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation)
     return {
-        "openapi": "3.1.0",
+        "openapi": "3.0.3",
         "info": {
             "title": "Fairlead",
             "version": __version__,
             "description": "Submits, watches and ends workloads. The paths are those of NVIDIA Run:ai 2.24 unless "
             "they carry `x-fairlead-addition`.",
-            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+            "license": {"name": "Apache-2.0"},
         },
         "security": [{"bearerAuth": []}],
         "tags": [{"name": tag} for tag in dict.fromkeys(operation.tag for operation in operations)],
@@ -64,7 +64,7 @@ def describe(operations: Sequence[Operation]) -> dict[str, Any]:
 def _components(operations: Iterable[Operation]) -> dict[str, Any]:
     types = {kind: None for operation in operations for kind in _types(operation)}
     _, found = msgspec.json.schema_components(tuple(types), ref_template=_REFERENCE)
-    components: dict[str, Any] = dict(found)
+    components: dict[str, Any] = {name: as_openapi(schema) for name, schema in found.items()}
     for kind in KINDS.values():
         for name, schema in schemas(kind).items():
             components.setdefault(name, schema)
@@ -84,7 +84,30 @@ def _schema(shape: Any) -> dict[str, Any]:
     if isinstance(shape, dict):
         return shape
     (schema,), _ = msgspec.json.schema_components((shape,), ref_template=_REFERENCE)
-    return dict(schema)
+    described: dict[str, Any] = as_openapi(schema)
+    return described
+
+
+def as_openapi(schema: Any) -> Any:
+    """A JSON schema in the words of OpenAPI 3.0, which has `nullable` instead of a null type and no constants."""
+    if isinstance(schema, list):
+        return [as_openapi(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    found = {name: as_openapi(part) for name, part in schema.items()}
+    if "const" in found:
+        found["enum"] = [found.pop("const")]
+    if None in found.get("enum", ()):
+        found["enum"] = [*(value for value in found["enum"] if value is not None), None]
+        found |= {"type": "string", "nullable": True}
+    elif "enum" in found:
+        found["type"] = "string"
+    options = found.get("anyOf")
+    if isinstance(options, list) and {"type": "null"} in options:
+        rest = [option for option in options if option != {"type": "null"}]
+        del found["anyOf"]
+        found |= {"nullable": True} | (rest[0] if len(rest) == 1 and "$ref" not in rest[0] else {"anyOf": rest})
+    return found
 
 
 def _operation(operation: Operation) -> dict[str, Any]:

@@ -4,6 +4,7 @@
 clients match on; what happened, in our words, stands in `details`. Nothing of an unexpected error is shown but its id.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -104,20 +105,20 @@ _STATUS: tuple[tuple[type[FairleadError], int], ...] = (
 )
 
 
-def status_of(error: Exception, declared: frozenset[int]) -> int:
-    """The status of an error in an operation that declares those statuses."""
+def status_of(error: Exception, answers: Mapping[int, Any]) -> int:
+    """The status of an error in an operation that declares those answers."""
     if isinstance(error, HttpError):
         return error.status
     status = next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
-    if status == 409 and 409 not in declared:
+    if status == 409 and 409 not in answers:
         # Creating answers 400 for a taken name; elsewhere a race that was lost over and over is worth another try.
-        return 400 if 202 in declared and 404 not in declared else 503
+        return 400 if answers.get(400) is SubmissionError else 503
     return status
 
 
-def render_error(error: Exception, declared: frozenset[int], request_id: str) -> Response:
-    """The answer to a request that ended in `error`."""
-    status = status_of(error, declared)
+def render_error(error: Exception, answers: Mapping[int, Any], request_id: str) -> Response:
+    """The answer to a request that ended in `error`; every violation as an entry where the operation has those."""
+    status = status_of(error, answers)
     headers: dict[str, str] = {}
     details: str | msgspec.UnsetType
     if isinstance(error, HttpError):
@@ -134,10 +135,11 @@ def render_error(error: Exception, declared: frozenset[int], request_id: str) ->
         headers = {"www-authenticate": "Bearer"}
     body: Any
     if isinstance(error, Invalid) and error.issues:
-        if details == MESSAGES[400]:
-            details = _in_short(error.issues)
+        details = _in_short(error.issues)
         message = AGAINST_POLICY if any(issue.rule for issue in error.issues) else MESSAGES[status]
-        body = SubmissionError(status, message, details, error.issues)
+        body = Error(status, message, details)
+        if answers.get(status) is SubmissionError:
+            body = SubmissionError(status, message, details, error.issues)
     elif isinstance(error, Gone):
         body = RevisionGone(status, MESSAGES[status], details, error.revision)
     else:

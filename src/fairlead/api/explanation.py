@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from fairlead.api.views import ConditionView, Shape, instant
+from fairlead.api.views import ConditionView, Instant, Shape, Uuid, instant
 from fairlead.kinds import KINDS
 from fairlead.model.fields import Field, fields_of
 from fairlead.model.phase import Phase
@@ -32,7 +32,7 @@ class ValueView(Shape):
 class Explanation(Shape):
     """Why the workload is in its phase, and where each of its values came from."""
 
-    workload_id: str
+    workload_id: Uuid
     name: str
     phase: Phase
     desired_phase: str
@@ -40,7 +40,7 @@ class Explanation(Shape):
     #: What keeps it from running, as data: which resource, how much is asked, how much is free.
     blocked_by: dict[str, Any] | None
     #: No replacement of a failed pod starts before this time.
-    retry_at: str | None
+    retry_at: Instant | None
     conditions: tuple[ConditionView, ...]
     values: tuple[ValueView, ...]
     #: The dialect in which it was sent.

@@ -11,7 +11,7 @@ from fairlead.api.body import query_text
 from fairlead.api.errors import Error
 from fairlead.api.list_parameters import LIMIT, OFFSET, SEARCH, filter_by, read_list_request, sort_by, sort_order
 from fairlead.api.operation import Call, Operation, Parameter, as_json
-from fairlead.api.views import Shape
+from fairlead.api.views import Instant, Shape, Uuid
 from fairlead.api.workloads import Count
 from fairlead.control import inventory
 from fairlead.control.inventory import NODE_FIELD_NAMES, NODE_POOL_FIELD_NAMES
@@ -42,17 +42,17 @@ class NodePoolView(Shape):
 
     id: str
     name: str
-    cluster_id: str
+    cluster_id: Uuid
     cluster_name: str
     tenant_id: int
     label_key: str
     label_value: str
     is_default: bool
-    created_at: str
+    created_at: Instant
     created_by: str
-    updated_at: str
+    updated_at: Instant
     updated_by: str
-    deleted_at: str | None
+    deleted_at: Instant | None
     phase: Literal["Ready", "Empty"]
     scheduling_configuration: SchedulingConfiguration
     placement_strategy: PlacementStrategy
@@ -79,12 +79,12 @@ class NodeView(Shape):
     """A machine that pods run on."""
 
     name: str
-    id: str
-    cluster_uuid: str
+    id: Uuid
+    cluster_uuid: Uuid
     status: Literal["Ready", "NotReady", "Unknown"]
     node_pool: str
-    created_at: str
-    updated_at: str
+    created_at: Instant
+    updated_at: Instant
     gpu_info: GpuInfo | None
     taints: tuple[TaintView, ...]
     conditions: tuple[dict[str, str], ...]

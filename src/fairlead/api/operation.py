@@ -70,10 +70,6 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     is_addition: bool = False
     is_deprecated: bool = False
 
-    @property
-    def statuses(self) -> frozenset[int]:
-        return frozenset(self.answers)
-
 
 def as_json(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
     """A struct or plain data as the answer."""

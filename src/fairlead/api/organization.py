@@ -10,7 +10,7 @@ from fairlead.api.body import query_boolean, query_choice
 from fairlead.api.errors import Error
 from fairlead.api.list_parameters import LIMIT, OFFSET, SEARCH, filter_by, read_list_request, sort_by, sort_order
 from fairlead.api.operation import Call, Operation, Parameter, as_json
-from fairlead.api.views import Shape
+from fairlead.api.views import Instant, Shape, Uuid
 from fairlead.api.workloads import Count
 from fairlead.control import inventory
 from fairlead.control.inventory import DEPARTMENT_FIELD_NAMES, PROJECT_FIELD_NAMES, Usage, Usages
@@ -34,15 +34,15 @@ class ClusterStatus(Shape):
 class ClusterView(Shape):
     """The cluster of this installation."""
 
-    uuid: str
+    uuid: Uuid
     tenant_id: int
     name: str
-    created_at: str
+    created_at: Instant
     domain: str | None
     version: str | None
-    updated_at: str | None
-    deleted_at: str | None
-    last_liveness: str | None
+    updated_at: Instant | None
+    deleted_at: Instant | None
+    last_liveness: Instant | None
     status: ClusterStatus | UnsetType = UNSET
 
 
@@ -113,9 +113,9 @@ class DepartmentView(Shape):
     id: str
     name: str
     description: str
-    cluster_id: str
-    created_at: str
-    updated_at: str
+    cluster_id: Uuid
+    created_at: Instant
+    updated_at: Instant
     created_by: str
     updated_by: str
     resources: tuple[PoolQuotaView, ...]
@@ -140,10 +140,10 @@ class ProjectView(Shape):
     id: str
     name: str
     description: str
-    cluster_id: str
+    cluster_id: Uuid
     parent_id: str
-    created_at: str
-    updated_at: str
+    created_at: Instant
+    updated_at: Instant
     created_by: str
     updated_by: str
     enforce_runai_scheduler: bool

@@ -7,7 +7,7 @@ reads: whatever a view needs beside its record is handed in.
 import shlex
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -35,6 +35,10 @@ _POD_PHASES = {
     PodPhase.FAILED: "Failed",
     PodPhase.STOPPED: "Failed",
 }
+
+
+Instant = Annotated[str, msgspec.Meta(extra_json_schema={"format": "date-time"})]
+Uuid = Annotated[str, msgspec.Meta(extra_json_schema={"format": "uuid"})]
 
 
 class Shape(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
@@ -89,7 +93,7 @@ class ConditionView(Shape):
     status: str
     reason: str = ""
     message: str = ""
-    last_transition_time: str | None = None
+    last_transition_time: Instant | None = None
 
 
 class WorkloadView(Shape):
@@ -97,32 +101,32 @@ class WorkloadView(Shape):
 
     type: str
     name: str
-    id: str
+    id: Uuid
     source: Literal["CLI", "Control-plane", "Other"]
     priority: int | None
     priority_class_name: str
-    cluster_id: str
+    cluster_id: Uuid
     project_name: str
     project_id: str
     department_name: str
     department_id: str
     namespace: str
-    created_at: str
+    created_at: Instant
     phase: Phase
     conditions: tuple[ConditionView, ...]
     k8s_phase: str = msgspec.field(name="k8sPhase")
     tenant_id: int
     running_pods: int
-    phase_updated_at: str
-    k8s_phase_updated_at: str = msgspec.field(name="k8sPhaseUpdatedAt")
-    updated_at: str
-    deleted_at: str | None
+    phase_updated_at: Instant
+    k8s_phase_updated_at: Instant = msgspec.field(name="k8sPhaseUpdatedAt")
+    updated_at: Instant
+    deleted_at: Instant | None
     category: str
     submitted_by: str
     phase_message: str = ""
     phase_reason: Literal["NonPreemptibleOverQuota", "OverLimit"] | None = None
     preemptible: bool | UnsetType = UNSET
-    completed_at: str | None = None
+    completed_at: Instant | None = None
     total_pending_time_seconds: int | UnsetType = UNSET
     total_running_time_seconds: int | UnsetType = UNSET
     requested_node_pools: tuple[str, ...] = ()
@@ -157,7 +161,7 @@ class WorkloadDetailedView(WorkloadView, kw_only=True):
 class ContainerView(Shape):
     name: str
     image: str
-    started_at: str | None = None
+    started_at: Instant | None = None
 
 
 class PodView(Shape):
@@ -165,18 +169,18 @@ class PodView(Shape):
 
     name: str
     priority_class_name: str
-    id: str
-    workload_id: str
-    cluster_id: str
-    created_at: str
+    id: Uuid
+    workload_id: Uuid
+    cluster_id: Uuid
+    created_at: Instant
     containers: tuple[ContainerView, ...]
     k8s_phase: str = msgspec.field(name="k8sPhase")
     tenant_id: int
-    k8s_phase_updated_at: str = msgspec.field(name="k8sPhaseUpdatedAt")
-    updated_at: str
+    k8s_phase_updated_at: Instant = msgspec.field(name="k8sPhaseUpdatedAt")
+    updated_at: Instant
     project_id: str
-    completed_at: str | None = None
-    deleted_at: str | None = None
+    completed_at: Instant | None = None
+    deleted_at: Instant | None = None
     node_name: str | None = None
     current_node_pool: str | None = None
     requested_node_pools: tuple[str, ...] = ()
@@ -187,7 +191,7 @@ class PodView(Shape):
 
 
 class InvolvedObject(Shape):
-    uid: str
+    uid: Uuid
     kind: str
     name: str
     namespace: str
@@ -196,18 +200,18 @@ class InvolvedObject(Shape):
 class EventView(Shape):
     """Something that happened to the workload or to one of its pods."""
 
-    created_at: str
+    created_at: Instant
     type: str
-    cluster_id: str
+    cluster_id: Uuid
     message: str
-    id: str
+    id: Uuid
     reason: str
     source: str
     involved_object: InvolvedObject
 
 
 class HistoryMeta(Shape):
-    creation_timestamp: str
+    creation_timestamp: Instant
     type: Literal["Event", "PhaseUpdate"]
 
 

@@ -14,7 +14,7 @@ from starlette.responses import Response, StreamingResponse
 from fairlead.api.body import query_integer, query_text
 from fairlead.api.errors import Error, Gone, RevisionGone
 from fairlead.api.operation import Call, Operation, Parameter
-from fairlead.api.views import Shape, WorkloadView, render_workload_view
+from fairlead.api.views import Shape, Uuid, WorkloadView, render_workload_view
 from fairlead.api.workloads import surroundings
 from fairlead.control import reading
 from fairlead.model.errors import TooMuch
@@ -28,7 +28,7 @@ class ChangeView(Shape):
     """A workload that changed: the newest thing that happened to it, and how it is now (null once it is purged)."""
 
     revision: int
-    workload_id: str
+    workload_id: Uuid
     reason: str
     message: str
     workload: WorkloadView | None
