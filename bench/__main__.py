@@ -5,6 +5,7 @@ parts (`python -m bench.store` and so on) are programs of their own and are run 
 """
 
 import argparse
+import dataclasses
 import importlib
 import os
 import platform
@@ -22,6 +23,8 @@ WHOLE = ("start", "commands", "jobs", "submissions", "peers")
 #: Programs that print a table of their own.
 PARTS = ("store", "formats", "scheduling", "engine")
 BENCHES = (*WHOLE, *PARTS)
+#: A load average above which the machine is not ours alone.
+BUSY = 0.5
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
@@ -56,6 +59,9 @@ def run(names: list[str], options: Options) -> list[Measurement]:
         print(f"measuring {name} …", file=sys.stderr, flush=True)
         began = time.monotonic()
         for measurement in importlib.import_module(f"bench.{name}").measure(options):
+            if options.quick:
+                # Too few rounds to hold against a goal.
+                measurement = dataclasses.replace(measurement, goal=None)
             measurements.append(measurement)
             print(f"  {measurement.what}: {measurement.median:,.2f} {measurement.unit}", file=sys.stderr, flush=True)
         print(f"  took {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
@@ -76,6 +82,8 @@ def main() -> int:
         options = Options(quick=arguments.quick, peers=arguments.peers, folder=folder)
         wanted = arguments.benches or list(BENCHES)
         print(describe_machine(), flush=True)
+        if os.getloadavg()[0] > BUSY:
+            print("Other work runs on this machine: read the numbers as a lower bound.", flush=True)
         measurements = run([name for name in WHOLE if name in wanted], options)
         if measurements:
             print("\n" + render_table(measurements), flush=True)
