@@ -8,7 +8,7 @@ from fairlead.scheduling import gpus, scoring
 from fairlead.scheduling import status as st
 from fairlead.scheduling.capacity import breach, optimistic_request
 from fairlead.scheduling.decisions import Reason
-from fairlead.scheduling.live import KIND_CPU, KIND_MEMORY, LiveGroup, LiveJob, LiveNode, LivePodSet, LiveTask
+from fairlead.scheduling.live import KIND_CPU, KIND_MEMORY, KIND_MIG, LiveGroup, LiveJob, LiveNode, LivePodSet, LiveTask
 from fairlead.scheduling.predicates import fits_later, fits_now, static_cause
 from fairlead.scheduling.reasons import explain_task
 from fairlead.scheduling.session import Session
@@ -19,7 +19,7 @@ from fairlead.scheduling.topology import Scores, narrow
 class Attempt:
     """One try to place a job on some nodes; `reason` tells why it failed, if wanted."""
 
-    __slots__ = ("explain", "job", "pipeline_only", "placed", "reason", "session")
+    __slots__ = ("explain", "job", "nodes", "pipeline_only", "placed", "reason", "session")
 
     def __init__(self, session: Session, job: LiveJob, pipeline_only: bool, explain: bool) -> None:
         self.session = session
@@ -29,8 +29,10 @@ class Attempt:
         self.explain = explain
         self.reason: Reason | None = None
         self.placed = 0
+        self.nodes: Sequence[LiveNode] = ()
 
     def run(self, nodes: Sequence[LiveNode]) -> bool:
+        self.nodes = nodes
         tasks = tasks_to_place(self.job, real=not self.pipeline_only)
         self.reason = breach(self.job, optimistic_request(tasks))
         if self.reason is not None:
@@ -89,14 +91,28 @@ class Attempt:
         return True
 
     def _place_task(self, task: LiveTask, nodes: Sequence[LiveNode], scores: Scores | None) -> bool:
+        if scores is None and self._may_use_index(task, nodes):
+            best = self.session.node_index(task).best(lambda node: self._allowed(task, node))
+            if best is not None:
+                put(self.session, task, best, self.pipeline_only)
+            return best is not None
         for node in candidates(self.session, task, nodes, scores):
             if self._allowed(task, node):
                 put(self.session, task, node, self.pipeline_only)
                 return True
         return False
 
+    def _may_use_index(self, task: LiveTask, nodes: Sequence[LiveNode]) -> bool:
+        """The index knows all nodes. Simulations leave out only nodes that have no GPU to give."""
+        if self.session.plain or nodes is not self.nodes or task.kind == KIND_MIG:
+            return False
+        return nodes is self.session.nodes or task.kind != KIND_CPU
+
     def _allowed(self, task: LiveTask, node: LiveNode) -> bool:
         """What must hold on the chosen node beyond resources. GPU memory costs its queue differently per node."""
+        affinities = self.session.affinities
+        if affinities.concerns(task) and affinities.cause(task, node) is not None:
+            return False
         return task.kind != KIND_MEMORY or breach(self.job, node.charge(task)) is None
 
 

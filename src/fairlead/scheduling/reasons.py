@@ -40,7 +40,8 @@ def explain_task(session: Session, task: LiveTask, nodes: Sequence[LiveNode], pl
         if cause is not None:
             tallies.setdefault(cause, _Tally()).add(node, None, None, cause not in ("notReady", "cordoned"))
         elif fits_later(task, node):
-            tallies.setdefault("podAffinity", _Tally()).add(node, None, None, False)
+            why = session.affinities.cause(task, node) or "limit"
+            tallies.setdefault(why, _Tally()).add(node, None, None, False)
         else:
             name, asked, free, whole = lacking(task, node)
             tallies.setdefault(name, _Tally()).add(node, asked, free, asked > whole)
@@ -83,7 +84,8 @@ _CAUSES = {
     "mig": "of another MIG kind",
     "gpuMemoryUnknown": "with unknown GPU memory",
     "gpuMemory": "with GPUs of less memory than it asks for",
-    "podAffinity": "barred by pod affinity or anti-affinity",
+    "podAffinity": "without the pods that it wants to be near to",
+    "podAntiAffinity": "with pods that it keeps away from, or that keep it away",
     "pods": "with no pod slot free",
     "limit": "where its queue would pass its limit",
 }

@@ -13,6 +13,7 @@ import msgspec
 from fairlead.scheduling import gpus
 from fairlead.scheduling import snapshot as plain
 from fairlead.scheduling import status as st
+from fairlead.scheduling.affinity import Affinities
 from fairlead.scheduling.fairshare import set_fair_shares
 from fairlead.scheduling.jobindex import JobIndex, has_pending, may_be_victim
 from fairlead.scheduling.live import (
@@ -28,6 +29,7 @@ from fairlead.scheduling.live import (
     LiveTask,
     RequestClass,
 )
+from fairlead.scheduling.nodeindex import NodeIndex
 from fairlead.scheduling.topology import Tree
 
 #: Node, groups, how, sign: one line of a node's book.
@@ -66,6 +68,7 @@ class Session:
         self.log: list[Undo] = []
         #: Indices of nodes in the order in which their books changed; caches read on from where they stopped.
         self.touched: list[int] = []
+        self.affinities = Affinities(self.nodes, self.touched)
         #: Rises with every change that was kept: what failed at one value fails again at the same one.
         self.commits = 0
         self.total = self._total()
@@ -81,6 +84,9 @@ class Session:
         self._victims: JobIndex | None = None
         self._free: list[float] = []
         self._free_at = -1
+        self._node_indexes: dict[RequestClass | None, NodeIndex] = {}
+        #: Do everything the plain way, without indexes and bounds; tests compare both.
+        self.plain = False
 
     def _total(self) -> Amounts:
         """What fair share divides: ready nodes without what others use there, MIG instances by their weight."""
@@ -115,6 +121,8 @@ class Session:
         self.jobs[job.id] = job
         for task in job.tasks:
             self._measure(task)
+            if task.spec.pod_anti_affinity:
+                self.affinities.add(task)
             if st.USED[task.status] and task.spec.node in self.node_by_name:
                 self._settle(task, self.node_by_name[task.spec.node])
             elif st.HELD[task.status]:
@@ -143,6 +151,7 @@ class Session:
         task.groups = task.spec.gpu_groups
         task.charge = node.charge(task)
         node.book(task, task.groups, _HOW.get(task.status, BOOK_USED), 1)
+        self.touched.append(node.index)
         if st.HELD[task.status]:
             self._use(task.job, task.charge, 1)
 
@@ -309,6 +318,13 @@ class Session:
             self._free_at = self.commits
         return self._free
 
+    def node_index(self, task: LiveTask) -> NodeIndex:
+        index = self._node_indexes.get(task.request_class)
+        if index is None:
+            index = NodeIndex(task, self.settings.placement, self.nodes, self.touched)
+            self._node_indexes[task.request_class] = index
+        return index
+
     def trees(self) -> dict[str, Tree]:
         if self._trees is None:
             self._trees = {spec.name: Tree(spec, self.nodes) for spec in self.topologies}
@@ -337,7 +353,7 @@ def pool_settings(settings: plain.Settings, pool: str) -> plain.Settings:
 
 
 def request_key(task: LiveTask) -> object:
-    """Tasks with equal keys are judged alike by every node; pods with affinity terms also by their labels."""
+    """Tasks with equal keys are judged alike by every node, apart from what pod affinity says of their labels."""
     spec = task.spec
     pods: object = None
     if spec.pod_affinity or spec.pod_anti_affinity:
@@ -356,7 +372,6 @@ def request_key(task: LiveTask) -> object:
         repr(spec.tolerations) if spec.tolerations else None,
         spec.nominated_node,
         pods,
-        (spec.namespace, tuple(sorted(spec.labels.items()))),
     )
 
 
