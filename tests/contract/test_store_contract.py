@@ -148,7 +148,7 @@ async def test_within_a_change_later_writes_see_earlier_ones(database: Database)
     first = named("a")
     async with opened(database) as store:
         await store.commit(put(first, next_of(first, priority=4)))
-        assert (await store.get(WORKLOADS, first.id)).priority == 4
+        assert await store.get(WORKLOADS, first.id) == next_of(first, priority=4)
         await store.commit(Change(writes=(Delete(WORKLOADS, first.id), Put(WORKLOADS, first))))
         assert await store.get(WORKLOADS, first.id) == first
 
@@ -213,7 +213,7 @@ async def test_of_those_who_race_for_a_version_one_wins(database: Database) -> N
         )
         winners = [n for n, outcome in enumerate(outcomes) if not isinstance(outcome, Conflict)]
         assert len(winners) == 1
-        assert (await store.get(WORKLOADS, first.id)).priority == winners[0]
+        assert await store.get(WORKLOADS, first.id) == next_of(first, priority=winners[0])
         assert [record.name for record in await store.find(Query(collection=WORKLOADS))] == ["a", f"by-{winners[0]}"]
 
 
@@ -223,7 +223,8 @@ async def test_a_lease_goes_to_one(database: Database) -> None:
     try:
         lease = Lease(id="machine", version=1, holder="one", expires_at=10, address="http://a")
         await first.commit(Change(writes=(Put(LEASES, lease),)))
-        assert (await second.get(LEASES, "machine")).is_held_by_other("two", now=9)
+        assert await second.get(LEASES, "machine") == lease
+        assert lease.is_held_by_other("two", now=9)
         assert not lease.is_held_by_other("two", now=10)
         taken = msgspec.structs.replace(lease, holder="two", version=2)
         kept = msgspec.structs.replace(lease, expires_at=20, version=2)

@@ -225,6 +225,11 @@ def _conninfo(url: str, settings: PostgresSettings) -> str:
     return make_conninfo("", **{**offered, **given, **insisted})
 
 
+def connect_alone(url: str) -> psycopg.Connection[Any]:
+    """A connection of its own, for what runs beside or without a store."""
+    return psycopg.connect(_conninfo(url, PostgresSettings()), autocommit=True)
+
+
 def _make_ready(conninfo: str, settings: PostgresSettings) -> None:
     with psycopg.connect(conninfo, autocommit=True) as connection:
         encoding = _one(connection, "SHOW server_encoding")

@@ -9,8 +9,9 @@ import asyncio
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -159,16 +160,25 @@ def _copy_before_upgrade(path: Path, version: int) -> str:
 
 
 def copy(source: Path, target: Path) -> None:
-    """A consistent copy of a database that may be in use; the target appears whole or not at all."""
+    """A consistent copy of a database that may be in use."""
+    with whole_file(target) as partial:
+        reading, writing = connect(source), connect(partial)
+        try:
+            reading.backup(writing)
+        finally:
+            writing.close()
+            reading.close()
+
+
+@contextmanager
+def whole_file(target: Path) -> Iterator[Path]:
+    """A file to fill that becomes the target, synced to disk, when all went well, and is gone otherwise."""
     partial = target.with_name(target.name + ".partial")
-    partial.unlink(missing_ok=True)
-    os.close(os.open(partial, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-    reading, writing = connect(source), connect(partial)
     try:
-        reading.backup(writing)
+        os.close(os.open(partial, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600))
+        yield partial
+        with open(partial, "rb") as file:
+            os.fsync(file.fileno())
+        os.replace(partial, target)
     finally:
-        writing.close()
-        reading.close()
-    with open(partial, "rb") as file:
-        os.fsync(file.fileno())
-    os.replace(partial, target)
+        partial.unlink(missing_ok=True)

@@ -1,0 +1,202 @@
+"""Copies of a whole database to a file and back, for `fairlead backup` and `fairlead restore`.
+
+Both run without a store: a backup beside a running server, a restore only when none uses the database. A backup of
+SQLite is itself a database; one of PostgreSQL is a text file with our tables as COPY writes them, which needs no other
+program to be read. It restores into any PostgreSQL that this program can use.
+"""
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import msgspec
+import psycopg
+
+from fairlead.model.errors import Refused, Unavailable
+from fairlead.store.migrations import MIGRATIONS, load_version, tables, upgrade
+from fairlead.store.postgres import SCHEMA, connect_alone
+from fairlead.store.sql import POSTGRES, SQLITE
+from fairlead.store.sqlite import connect, copy, whole_file
+
+_END_OF_TABLE = b"\\.\n"
+_PIECE = 1 << 20
+
+
+class _Header(msgspec.Struct, frozen=True, kw_only=True):
+    """The first line of a PostgreSQL backup."""
+
+    format: str = "fairlead-backup"
+    layout: int
+
+
+class _TableHeader(msgspec.Struct, frozen=True):
+    """The line before a table's rows."""
+
+    table: str
+    columns: tuple[str, ...]
+
+
+def backup(database: str, target: Path) -> None:
+    """Copy the database (a path or a postgresql:// URL) as it is at one moment. A target that exists is refused."""
+    if target.exists():
+        raise Refused(f"{target} exists already; name a file that does not.")
+    try:
+        if _is_postgres(database):
+            _backup_postgres(database, target)
+        elif not Path(database).exists():
+            raise Refused(f"There is no database {database}.")
+        else:
+            copy(Path(database), target)
+    except (sqlite3.Error, psycopg.Error, OSError) as error:
+        raise Unavailable(f"The backup could not be made: {error}.") from error
+
+
+def restore(database: str, source: Path) -> None:
+    """Make the database what the backup is; whatever it held before is gone. No server may be using it."""
+    if not source.exists():
+        raise Refused(f"There is no backup {source}.")
+    try:
+        if _is_postgres(database):
+            _restore_postgres(database, source)
+        else:
+            _restore_sqlite(Path(database), source)
+    except (sqlite3.Error, psycopg.Error, OSError) as error:
+        raise Unavailable(f"The backup could not be restored: {error}.") from error
+
+
+def _is_postgres(database: str) -> bool:
+    return database.startswith(("postgres://", "postgresql://"))
+
+
+def _restore_sqlite(path: Path, source: Path) -> None:
+    _check_sqlite(source)
+    if path.exists():
+        current = connect(path, patience=0)
+        try:
+            # Leaving WAL is possible only for the one connection there is, and leaves a single file.
+            current.execute("PRAGMA journal_mode = DELETE")
+        except sqlite3.OperationalError as error:
+            raise Refused(f"A server is using {path}; stop it first.") from error
+        finally:
+            current.close()
+    copy(source, path)
+
+
+def _check_sqlite(source: Path) -> None:
+    connection = connect(source)
+    try:
+        version = load_version(connection, SQLITE)
+        sound = version and connection.execute("PRAGMA quick_check").fetchone()[0] == "ok"
+    except sqlite3.DatabaseError:
+        version, sound = 0, False
+    finally:
+        connection.close()
+    if not sound:
+        raise Refused(f"{source} is no backup of Fairlead, or it is damaged.")
+    _check_layout(version)
+
+
+def _check_layout(version: int) -> None:
+    newest = MIGRATIONS[-1].number
+    if version > newest:
+        raise Refused(f"The backup has layout {version}, this program knows up to {newest}: use the newer program.")
+
+
+def _backup_postgres(url: str, target: Path) -> None:
+    with (
+        connect_alone(url) as connection,
+        whole_file(target) as partial,
+        open(partial, "wb") as file,
+        connection.transaction(),
+    ):
+        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        version = load_version(connection, POSTGRES)
+        if not version:
+            raise Refused("That PostgreSQL database holds nothing of Fairlead.")
+        _write_line(file, _Header(layout=version))
+        for name in _load_tables(connection):
+            columns = _load_columns(connection, name)
+            _write_line(file, _TableHeader(name, columns))
+            with connection.cursor() as cursor, cursor.copy(f"COPY {name} ({', '.join(columns)}) TO STDOUT") as rows:
+                for piece in rows:
+                    file.write(piece)
+            file.write(_END_OF_TABLE)
+
+
+def _restore_postgres(url: str, source: Path) -> None:
+    """In one transaction: a backup that turns out damaged leaves the database as it was."""
+    with open(source, "rb") as file, connect_alone(url) as connection, connection.transaction():
+        try:
+            header = msgspec.json.decode(file.readline(), type=_Header)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise Refused(f"{source} is no backup of Fairlead, or it is damaged.") from error
+        if header.format != _Header(layout=0).format:
+            raise Refused(f"{source} is no backup of Fairlead, or it is damaged.")
+        _check_layout(header.layout)
+        _check_unused(connection)
+        connection.execute(f"DROP SCHEMA IF EXISTS {SCHEMA} CASCADE")
+        connection.execute(f"CREATE SCHEMA {SCHEMA}")
+        migrations = [migration for migration in MIGRATIONS if migration.number <= header.layout]
+        upgrade(connection, POSTGRES, migrations, lambda version: "")
+        restored = set()
+        while line := file.readline():
+            table = msgspec.json.decode(line, type=_TableHeader)
+            restored.add(table.table)
+            if table.table not in tables(migrations):
+                raise Refused(f"{source} has a table {table.table} that this program does not know.")
+            _restore_table(connection, table, file)
+        if restored != set(tables(migrations)):
+            raise Refused(f"{source} ends too early: it is damaged.")
+
+
+def _restore_table(connection: psycopg.Connection[Any], header: _TableHeader, file: BinaryIO) -> None:
+    if not all(column.isidentifier() for column in header.columns):
+        raise Refused(f"The backup names columns of {header.table} that cannot be: it is damaged.")
+    connection.execute(f"TRUNCATE {header.table}")
+    text = f"COPY {header.table} ({', '.join(header.columns)}) FROM STDIN"
+    with connection.cursor() as cursor, cursor.copy(text) as rows:
+        for piece in _pieces(file):
+            rows.write(piece)
+
+
+def _pieces(file: BinaryIO) -> Iterator[bytes]:
+    """The lines up to the end of the table, many at a time."""
+    lines: list[bytes] = []
+    size = 0
+    for line in iter(file.readline, _END_OF_TABLE):
+        if not line.endswith(b"\n"):
+            raise Refused("The backup ends within a table: it is damaged.")
+        lines.append(line)
+        size += len(line)
+        if size > _PIECE:
+            yield b"".join(lines)
+            lines, size = [], 0
+    yield b"".join(lines)
+
+
+def _check_unused(connection: psycopg.Connection[Any]) -> None:
+    text = (
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() "
+        "AND application_name = 'fairlead' AND pid <> pg_backend_pid()"
+    )
+    row = connection.execute(text).fetchone()
+    if row and row[0]:
+        raise Refused("A server is using that PostgreSQL database; stop it first.")
+
+
+def _load_tables(connection: psycopg.Connection[Any]) -> list[str]:
+    text = "SELECT tablename FROM pg_tables WHERE schemaname = %s ORDER BY tablename"
+    return [name for (name,) in connection.execute(text, (SCHEMA,))]
+
+
+def _load_columns(connection: psycopg.Connection[Any], table: str) -> tuple[str, ...]:
+    text = (
+        "SELECT column_name FROM information_schema.columns "
+        "WHERE table_schema = %s AND table_name = %s ORDER BY ordinal_position"
+    )
+    return tuple(name for (name,) in connection.execute(text, (SCHEMA, table)))
+
+
+def _write_line(file: BinaryIO, record: msgspec.Struct) -> None:
+    file.write(msgspec.json.encode(record) + b"\n")
