@@ -17,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from fairlead import __version__
 from fairlead.api.auth import authenticate, token_operations
 from fairlead.api.catalog import CATALOG_OPERATIONS
 from fairlead.api.description import description_operations
@@ -36,6 +37,8 @@ from fairlead.control.context import Context
 from fairlead.model.errors import FairleadError, TooMuch, Unavailable
 
 logger = logging.getLogger("fairlead.api")
+#: By this the command line notices a server of another version.
+_VERSION_HEADER = (b"x-fairlead-version", __version__.encode("ascii"))
 
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 
@@ -115,6 +118,7 @@ class Application:
             except Exception as error:
                 response = self._render(error, operation, scope, request_id)
             response.raw_headers.append((b"x-request-id", request_id.encode("latin-1")))
+            response.raw_headers.append(_VERSION_HEADER)
             await response(scope, receive, send)
         finally:
             self._metrics.in_flight -= 1

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from fairlead.api.body import read_body
 from fairlead.api.errors import ACCEPTED, Error, SubmissionError
-from fairlead.api.operation import Body, Call, Handler, Operation, Parameter
+from fairlead.api.operation import Body, Call, Handler, JsonAnswer, Operation, Parameter
 from fairlead.control import lifecycle, reading
 from fairlead.control.context import Context
 from fairlead.control.submit import submit
@@ -94,7 +94,7 @@ def _creator(kind: Kind) -> Handler:
             raise Invalid(f"The request has no body; send the {kind.title.lower()} as a JSON object")
         submission = read_submission(kind, body)
         workload = await submit(call.context, call.caller, submission, call.request_id)
-        return Response(render_workload(kind, workload), 202, None, "application/json")
+        return JsonAnswer(render_workload(kind, workload), 202)
 
     return create
 
@@ -102,7 +102,7 @@ def _creator(kind: Kind) -> Handler:
 def _getter(kind: Kind) -> Handler:
     async def get(call: Call) -> Response:
         workload = await reading.load_workload(call.context, call.caller, call.path["workloadId"], kind.key)
-        return Response(render_workload(kind, workload), 200, None, "application/json")
+        return JsonAnswer(render_workload(kind, workload))
 
     return get
 
@@ -111,7 +111,7 @@ def _change(kind: Kind, method: str, path: str, id: str, summary: str, change: C
     async def run(call: Call) -> Response:
         workload_id = reading.normal_id(call.path["workloadId"], "workload")
         await change(call.context, call.caller, kind.key, workload_id, call.request_id)
-        return Response(_ACCEPTED_BODY, 202, None, "application/json")
+        return JsonAnswer(_ACCEPTED_BODY, 202)
 
     return Operation(
         method=method,

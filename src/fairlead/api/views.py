@@ -188,6 +188,11 @@ class PodView(Shape):
     allocated_resources: AllocatedResourcesView | UnsetType = UNSET
     project_name: str | UnsetType = UNSET
     workload_name: str | UnsetType = UNSET
+    #: Ours: how its process ended, as the engine saw it.
+    exit_code: int | UnsetType = UNSET
+    signal: int | UnsetType = UNSET
+    reason: str = ""
+    message: str = ""
 
 
 class InvolvedObject(Shape):
@@ -440,6 +445,10 @@ def render_pod(pod: Pod, workload: Workload, around: Surroundings) -> PodView:
         allocated_resources=_allocated(() if pod.has_ended else (pod,)),
         project_name=workload.project_name,
         workload_name=workload.name,
+        exit_code=UNSET if pod.exit_code is None else pod.exit_code,
+        signal=UNSET if pod.signal is None else pod.signal,
+        reason=pod.reason,
+        message=pod.message,
     )
 
 
