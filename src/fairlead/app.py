@@ -194,7 +194,7 @@ async def _serve_on(settings: Settings, sock: socket.socket, store: Store) -> in
         directory=Directory(store),
         sessions=engine,
         settings=settings.control,
-        new_id=lambda: str(uuid.uuid4()),
+        new_id=RandomIds().next,
         new_suffix=lambda: "".join(secrets.choice(_SUFFIX_ALPHABET) for _ in range(5)),
     )
     await ensure_defaults(context)
@@ -226,6 +226,7 @@ async def _serve_on(settings: Settings, sock: socket.socket, store: Store) -> in
             lifespan="off",
             access_log=False,
             log_config=None,
+            proxy_headers=False,
             server_header=False,
             date_header=False,
             ssl_certfile=settings.tls_certificate or None,
@@ -256,6 +257,19 @@ async def _serve_on(settings: Settings, sock: socket.socket, store: Store) -> in
         await engine.close()
         log.info("stopped; pods run on")
     return 0
+
+
+class RandomIds:
+    """Random UUIDs, with the randomness drawn from the system in portions: a call each costs more than the rest."""
+
+    def __init__(self) -> None:
+        self._drawn = b""
+
+    def next(self) -> str:
+        if len(self._drawn) < 16:
+            self._drawn = os.urandom(16 * 256)
+        portion, self._drawn = self._drawn[:16], self._drawn[16:]
+        return str(uuid.UUID(bytes=portion, version=4))
 
 
 async def _until_ready(ready: asyncio.Event, loop_task: "asyncio.Task[None]") -> None:

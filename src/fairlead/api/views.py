@@ -266,7 +266,7 @@ def podsets_of(workload: Workload) -> tuple[PodSet, ...]:
     except msgspec.ValidationError:
         # Accepted with a remark in the older dialect, which forgives what the present one refuses.
         spec = build(kind.spec, msgspec.json.decode(workload.spec))
-    return kind.podsets(workload.name, spec)
+    return kind.podsets(spec)
 
 
 def render_workload_view(workload: Workload, pods: Sequence[Pod], around: Surroundings) -> WorkloadView:

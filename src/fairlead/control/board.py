@@ -6,6 +6,7 @@ Only the loop writes it. Finished workloads are not on it, so its size follows t
 import heapq
 from collections import Counter
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -13,6 +14,7 @@ import msgspec
 from fairlead.control.draft import Entry
 from fairlead.kinds import KINDS
 from fairlead.model.clock import SECOND, Millis
+from fairlead.model.podset import PodSet
 from fairlead.model.workload import Pod, Workload
 from fairlead.scheduling.snapshot import Job
 
@@ -78,13 +80,24 @@ class Board:
 
 
 def _entry(workload: Workload, pods: tuple[Pod, ...]) -> Entry:
-    kind = KINDS[workload.kind]
-    spec: Any = msgspec.json.decode(workload.spec, type=kind.spec)
-    lifetime = kind.lifetime_after_end(spec)
+    podsets, lifetime, terminate = _meaning(workload.kind, bytes(workload.spec))
     return Entry(
         workload=workload,
         pods=pods,
-        podsets=kind.podsets(workload.name, spec),
-        lifetime_after_end=None if lifetime is None else lifetime * SECOND,
-        terminate_after_preemption=kind.ends_when_preempted(spec),
+        podsets=podsets,
+        lifetime_after_end=lifetime,
+        terminate_after_preemption=terminate,
+    )
+
+
+@lru_cache(maxsize=1024)
+def _meaning(kind_key: str, spec_text: bytes) -> tuple[tuple[PodSet, ...], Millis | None, bool]:
+    """What a spec means. Kept, because sweeps and scripts send the same spec again and again."""
+    kind = KINDS[kind_key]
+    spec: Any = msgspec.json.decode(spec_text, type=kind.spec)
+    lifetime = kind.lifetime_after_end(spec)
+    return (
+        kind.podsets(spec),
+        None if lifetime is None else lifetime * SECOND,
+        kind.ends_when_preempted(spec),
     )

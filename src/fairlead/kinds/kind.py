@@ -59,8 +59,8 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     can_suspend: bool
     #: The msgspec struct of its spec.
     spec: type
-    #: From the workload's name and its spec (defaults not yet applied) to the pods it means.
-    podsets: Callable[[str, Any], tuple[PodSet, ...]]
+    #: From its spec (defaults not yet applied) to the pods it means.
+    podsets: Callable[[Any], tuple[PodSet, ...]]
     #: From the state of its pod sets to the phase they amount to; None while they wait for a place.
     outcome: Callable[[Sequence[SetState]], Outcome | None]
     #: Rules of its own between the members of its spec: (spec, path of the spec, what is allowed at most).

@@ -93,7 +93,7 @@ class TrainingSpec(PodFields, frozen=True, kw_only=True):
     auto_deletion_time_after_completion_seconds: AutoDeletionTime = UNSET
 
 
-def podsets(name: str, spec: TrainingSpec) -> tuple[PodSet, ...]:
+def podsets(spec: TrainingSpec) -> tuple[PodSet, ...]:
     """One set of equal pods without gang: each starts when a node has room for it alone."""
     completions = value_or(spec.completions, 1)
     policy = value_or(spec.restart_policy, None)
