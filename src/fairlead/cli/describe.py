@@ -60,12 +60,18 @@ def _compute(found: Json) -> list[tuple[str, str]]:
     facts = []
     for key, title in titles.items():
         value = asked.get(key) or {}
-        words = [f"{name} {value[name]}" for name in ("request", "limit") if value.get(name) is not None]
-        if allocated.get(key):
-            words.append(f"allocated {allocated[key]}")
+        words = [f"{name} {_amount(value[name])}" for name in ("request", "limit") if _amount(value.get(name))]
+        if _amount(allocated.get(key)):
+            words.append(f"allocated {_amount(allocated[key])}")
         facts.append((title, ", ".join(words)))
     extended = [(item["resource"], str(item["quantity"])) for item in asked.get("extendedResources") or ()]
     return facts + extended
+
+
+def _amount(value: Any) -> str:
+    """A number or a quantity; nothing is blank, whichever way it is written."""
+    text = f"{value:g}" if isinstance(value, int | float) else str(value or "")
+    return "" if text == "0" else text
 
 
 def _facts(session: Session, title: str, facts: Sequence[tuple[str, str]]) -> None:

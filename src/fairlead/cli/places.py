@@ -67,6 +67,7 @@ def _set(invocation: Invocation, noun: str) -> int:
 
 def _columns(session: Session, noun: str) -> tuple[Column, ...]:
     now = time.time()
+    departments = {str(row["id"]): row["name"] for row in session.client.departments()} if noun == "project" else {}
     configured = session.settings.get(noun)
     name = Column("NAME", lambda row: row["name"] + (" *" if row["name"] == configured else ""), shrinks=True)
     made = Column("AGE", lambda row: age(row.get("createdAt"), now))
@@ -74,7 +75,7 @@ def _columns(session: Session, noun: str) -> tuple[Column, ...]:
         "project": (
             name,
             Column("STATUS", lambda row: _text(_get(row, "status", "phase"))),
-            Column("DEPARTMENT", lambda row: _text(_get(row, "parent", "name"))),
+            Column("DEPARTMENT", lambda row: departments.get(str(row.get("parentId")), "")),
             Column("GPU QUOTA", lambda row: _quota(row, "gpu")),
             Column("CPU QUOTA", lambda row: _quota(row, "cpu")),
             Column("NAMESPACE", lambda row: _text(_get(row, "status", "namespace")), wide=True),
@@ -124,4 +125,6 @@ def _quota(row: Json, resource: str) -> str:
     """The quota over all node pools; blank where none is set."""
     shares = [_get(pool, resource, "deserved") for pool in row.get("resources") or ()]
     known = [share for share in shares if isinstance(share, int | float)]
+    if any(share < 0 for share in known):
+        return "unlimited"
     return f"{sum(known):g}" if known else ""

@@ -140,7 +140,7 @@ class Client:
         if payload is not None:
             headers["Content-Type"] = "application/json"
         response = (connection or self._connection).send(method, target, headers, payload)
-        self.server_version = response.headers.get("fairlead-version", self.server_version)
+        self.server_version = response.headers.get("x-fairlead-version", self.server_version)
         if response.status >= 400:
             raise read_error(response.status, _read_loosely(response))
         return response

@@ -1,0 +1,228 @@
+"""The command line against a real server: submit, look, follow, act, wait."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from fairlead.cli import exit_codes
+from tests.e2e.cli_calls import Caller
+from tests.e2e.server import Server
+
+HOST = ("--image", "fairlead.local/host")
+
+
+@pytest.fixture
+def fairlead(server: Server) -> Caller:
+    return Caller(server.data_dir)
+
+
+def submit(fairlead: Caller, *words: str) -> str:
+    return fairlead.ok("training", "submit", *HOST, *words).strip()
+
+
+def test_submit_wait_logs(fairlead: Caller) -> None:
+    name = submit(fairlead, "first", "--command", "--", "sh", "-c", "echo one; echo two")
+    assert name == "first"
+    assert fairlead("wait", name, "--for", "Completed", "--timeout", "30s").code == exit_codes.OK
+    assert fairlead.ok("training", "logs", name) == "one\ntwo\n"
+    assert fairlead.ok("logs", name, "--tail", "1") == "two\n"
+    assert fairlead.ok("logs", "--name", name, "--limit-bytes", "3") == "one"
+    stamped = fairlead.ok("logs", name, "--timestamps").splitlines()
+    assert [line.split(" ", 1)[1] for line in stamped] == ["one", "two"]
+
+
+def test_submit_says_the_name_on_stdout_and_the_rest_beside_it(fairlead: Caller) -> None:
+    called = fairlead("training", "standard", "submit", *HOST, "quiet-one", "-c", "--", "true")
+    assert called.out == "quiet-one\n"
+    assert called.err == "Submitted. Follow it with `fairlead training logs -f quiet-one`.\n"
+    assert fairlead("training", "submit", "-q", *HOST, "quiet-two", "-c", "--", "true").err == ""
+
+
+def test_submit_from_a_file_with_flags_over_it(fairlead: Caller, tmp_path: Path) -> None:
+    file = tmp_path / "training.json"
+    spec = {"image": "fairlead.local/host", "command": "sh", "args": "-c 'echo $WHO'", "backoffLimit": 0}
+    file.write_text(json.dumps({"name": "from-file", "spec": spec}))
+    assert submit(fairlead, "-f", str(file), "-e", "WHO=me", "--attach") == "from-file\nme"
+    created = json.loads(fairlead.ok("training", "submit", "-f", "-", "named", "--json", stdin=file.read_text()))
+    assert created["name"] == "named"
+    assert created["spec"] == spec
+
+
+def test_attach_ends_with_the_exit_code(fairlead: Caller) -> None:
+    words = ("--backoff-limit", "0", "--attach", "-c", "--", "sh", "-c", "echo out; exit 7")
+    called = fairlead("training", "submit", *HOST, "attached", *words)
+    assert (called.code, called.out) == (7, "attached\nout\n")
+
+
+def test_name_prefix_counts_up(fairlead: Caller) -> None:
+    words = ("--name-prefix", "count", "-c", "--", "true")
+    assert [submit(fairlead, *words) for _ in range(3)] == ["count-1", "count-2", "count-3"]
+
+
+def test_without_a_name_one_is_made(fairlead: Caller) -> None:
+    assert submit(fairlead, "-c", "--", "true").startswith("training-")
+
+
+def test_every_issue_is_told_with_its_field(fairlead: Caller) -> None:
+    called = fairlead("training", "submit", "bad", *HOST, "--parallelism", "3", "--run-as-uid", "-5", "--", "x")
+    assert called.code == exit_codes.FAILED
+    assert called.out == ""
+    assert "parallelism: " in called.err
+    assert "security.runAsUid: " in called.err
+
+
+def test_a_name_twice(fairlead: Caller) -> None:
+    submit(fairlead, "twice", "-c", "--", "true")
+    called = fairlead("training", "submit", *HOST, "twice", "-c", "--", "true")
+    assert called.code == exit_codes.FAILED
+    assert "twice" in called.err
+
+
+def test_list_in_every_form(fairlead: Caller) -> None:
+    submit(fairlead, "listed", "-c", "--", "true")
+    assert fairlead("wait", "listed").code == 0
+    assert "listed" in fairlead.ok("list", "-o", "name").splitlines()
+    rows = json.loads(fairlead.ok("training", "list", "--json"))
+    assert next(row for row in rows if row["name"] == "listed")["phase"] == "Completed"
+    assert yaml.safe_load(fairlead.ok("workload", "list", "--yaml"))[0].keys() == rows[0].keys()
+    table = fairlead.ok("training", "list").splitlines()
+    assert table[0].split()[:4] == ["NAME", "TYPE", "STATUS", "PROJECT"]
+    bare = fairlead.ok("training", "list", "--no-headers").splitlines()
+    assert [line.split()[0] for line in bare] == [line.split()[0] for line in table[1:]]
+    assert "IMAGE" in fairlead.ok("list", "-o", "wide").splitlines()[0]
+    assert "listed" not in fairlead.ok("list", "--status", "suspended", "-o", "name")
+    assert "\x1b" not in "".join(table)
+
+
+def test_a_page_that_is_not_all_says_so(fairlead: Caller) -> None:
+    for _ in range(2):
+        submit(fairlead, "-c", "--", "true")
+    called = fairlead("list", "--limit", "1", "-o", "name")
+    assert len(called.out.splitlines()) == 1
+    assert called.err.startswith("Shown: 1 to 1 of ")
+
+
+def test_describe(fairlead: Caller) -> None:
+    submit(fairlead, "described", "--cpu-core-request", "0.1", "-c", "--", "true")
+    assert fairlead("wait", "described").code == 0
+    page = fairlead.ok("describe", "described")
+    assert "Status:        Completed" in page
+    assert "CPU cores:  request 0.1" in page
+    assert "described-0-0" in page
+    assert "\nEvents\n" in page
+    assert "\nEvents\n" not in fairlead.ok("training", "describe", "described", "--events=false")
+    found = json.loads(fairlead.ok("workload", "describe", "described", "-o", "json"))
+    assert (found["name"], found["pods"][0]["exitCode"]) == ("described", 0)
+
+
+def test_suspend_resume_delete(fairlead: Caller) -> None:
+    submit(fairlead, "moved", "-c", "--", "sleep", "600")
+    assert fairlead("wait", "moved", "--for", "Running", "--timeout", "30s").code == 0
+    assert fairlead("training", "suspend", "moved").err == "moved: suspend requested.\n"
+    assert fairlead("wait", "moved", "--for", "Suspended", "--timeout", "30s").code == 0
+    fairlead.ok("training", "resume", "moved")
+    assert fairlead("wait", "moved", "--for", "Running", "--timeout", "30s").code == 0
+    waiting = fairlead.start("wait", "moved", "--for", "Deleted", "--timeout", "30s")
+    called = fairlead("training", "delete", "moved", "no-such-one")
+    assert called.code == exit_codes.NOT_FOUND
+    assert "moved: delete requested." in called.err
+    assert "There is no training 'no-such-one' in project default." in called.err
+    assert waiting.communicate(timeout=40)[0] == ""
+    assert waiting.returncode == exit_codes.OK
+    assert "moved" in fairlead.ok("list", "--deleted", "-o", "name").splitlines()
+    assert "moved" not in fairlead.ok("list", "-o", "name").splitlines()
+
+
+def test_workload_delete_knows_the_kind(fairlead: Caller) -> None:
+    submit(fairlead, "gone", "-c", "--", "sleep", "600")
+    fairlead.ok("workload", "delete", "gone")
+    assert "gone" not in fairlead.ok("list", "-o", "name").splitlines()
+
+
+@pytest.mark.parametrize(
+    ("command", "phase", "want"),
+    [
+        pytest.param("true", "Completed", exit_codes.OK, id="reached"),
+        pytest.param("false", "Completed", exit_codes.ENDED_OTHERWISE, id="ended otherwise"),
+        pytest.param("false", "Completed,Failed", exit_codes.OK, id="either"),
+        pytest.param("sleep 600", "Completed", exit_codes.TIMED_OUT, id="not in time"),
+    ],
+)
+def test_wait_says_by_its_exit_code(fairlead: Caller, command: str, phase: str, want: int) -> None:
+    name = submit(fairlead, "--name-prefix", "waited", "--backoff-limit", "0", "-c", "--", *command.split())
+    timeout = "1s" if want == exit_codes.TIMED_OUT else "30s"
+    assert fairlead("wait", name, "--for", phase, "--timeout", timeout).code == want
+    fairlead("training", "delete", name)
+
+
+def test_a_name_that_is_nearly_right(fairlead: Caller) -> None:
+    submit(fairlead, "resnet", "-c", "--", "true")
+    called = fairlead("logs", "resnett")
+    assert called.code == exit_codes.NOT_FOUND
+    assert "Did you mean resnet?" in called.err
+    called = fairlead("list", "-p", "defualt")
+    assert (called.code, "Did you mean default?" in called.err) == (exit_codes.NOT_FOUND, True)
+
+
+def test_places(fairlead: Caller) -> None:
+    for noun in ("project", "cluster", "node", "nodepool"):
+        names = fairlead.ok(noun, "list", "-o", "name").splitlines()
+        assert [row["name"] for row in json.loads(fairlead.ok(noun, "list", "--json"))] == names
+        assert names[0] in fairlead.ok(noun, "list").splitlines()[1]
+
+
+def test_the_project_of_choice(fairlead: Caller, tmp_path: Path) -> None:
+    place = ("--config-path", str(tmp_path))
+    assert fairlead(*place, "project", "set", "nonsense").code == exit_codes.NOT_FOUND
+    fairlead.ok(*place, "project", "set", "default")
+    assert fairlead.ok(*place, "config", "get", "project") == "default\n"
+    assert "default *" in fairlead.ok(*place, "project", "list")
+
+
+def test_log_in_elsewhere(fairlead: Caller, server: Server, tmp_path: Path) -> None:
+    """From another machine, as it were: an address and credentials, no data folder."""
+    credentials = json.loads((server.data_dir / "credentials.json").read_text())
+    url = json.loads((server.data_dir / "server.json").read_text())["url"]
+    place = ("--config-path", str(tmp_path / "config"), "--data-dir", str(tmp_path / "none"))
+    called = fairlead(*place, "--url", url, "list")
+    assert (called.code, "fairlead login" in called.err) == (exit_codes.NOT_ALLOWED, True)
+    wrong = fairlead(*place, "--url", url, "login", "user", "-u", credentials["username"], "-p", "wrong")
+    assert wrong.code != 0
+    fairlead.ok(*place, "--url", url, "login", "user", "-u", credentials["username"], "-p", credentials["password"])
+    assert fairlead.ok(*place, "whoami", "-o", "name").strip() == credentials["username"]
+    fairlead.ok(*place, "list")
+    assert fairlead(*place, "logout").code == 0
+    assert fairlead(*place, "list").code == exit_codes.NOT_ALLOWED
+    words = ("login", "application", "--name", credentials["clientId"], "--secret", credentials["clientSecret"])
+    fairlead.ok(*place, *words)
+    fairlead.ok(*place, "list")
+
+
+def test_a_token_that_is_no_longer_good_is_replaced(fairlead: Caller, server: Server) -> None:
+    fairlead.ok("list")
+    tokens = server.data_dir / "cli-tokens.json"
+    kept = json.loads(tokens.read_text())
+    for entry in kept.values():
+        entry["access"] += "x"
+    tokens.write_text(json.dumps(kept))
+    fairlead.ok("list")
+    assert json.loads(tokens.read_text()) != kept
+
+
+def test_completion_knows_words_and_names(fairlead: Caller) -> None:
+    submit(fairlead, "completed-name", "-c", "--", "true")
+    assert "training" in fairlead.ok("__complete", "tr").splitlines()
+    assert fairlead.ok("__complete", "training", "su").splitlines() == ["submit", "suspend"]
+    assert fairlead.ok("__complete", "training", "submit", "--cpu-core-r").splitlines() == ["--cpu-core-request"]
+    assert fairlead.ok("__complete", "logs", "completed-n").splitlines() == ["completed-name"]
+    assert fairlead.ok("__complete", "list", "-p", "").splitlines() == ["default"]
+    assert fairlead.ok("__complete", "list", "-o", "j").splitlines() == ["json"]
+    for shell in ("bash", "zsh", "fish"):
+        assert "__complete" in fairlead.ok("completion", shell)
+
+
+def test_version(fairlead: Caller) -> None:
+    versions = json.loads(fairlead.ok("version", "--json"))
+    assert versions["client"] == versions["server"]
