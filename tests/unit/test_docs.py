@@ -12,7 +12,7 @@ TEST = re.compile(r"`(tests/[\w/]+\.py)(?:::(\w+))?`")
 
 
 def without_code(text: str) -> str:
-    return re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+    return re.sub(r"```.*?```|`[^`\n]*`", "", text, flags=re.DOTALL)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
