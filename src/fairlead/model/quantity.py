@@ -8,7 +8,9 @@ import re
 from fractions import Fraction
 from functools import lru_cache
 
-_SHAPE = re.compile(r"([+-]?)(\d+\.?\d*|\.\d+)(?:([eE][+-]?\d{1,3})|(n|u|m|k|K|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?)\Z")
+_SHAPE = re.compile(
+    r"([+-]?)([0-9]+\.?[0-9]*|\.[0-9]+)(?:([eE][+-]?[0-9]{1,3})|(n|u|m|k|K|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?)\Z"
+)
 _SCALES: dict[str, Fraction] = {
     "": Fraction(1),
     "n": Fraction(1, 10**9),

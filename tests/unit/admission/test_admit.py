@@ -1,0 +1,70 @@
+from typing import Any
+
+import pytest
+
+from fairlead.admission.admit import admit
+from fairlead.admission.policy import Policy
+from fairlead.kinds import KINDS
+from fairlead.model.errors import AGAINST_POLICY, MALFORMED, Invalid
+from fairlead.model.fields import build
+from fairlead.model.submission import Submission
+
+KIND = KINDS["training"]
+
+
+def submission(name: str = "t", dialect: str = "rest", **spec: Any) -> Submission:
+    return Submission(
+        kind=KIND.key,
+        name=name,
+        project_id="1",
+        cluster_id="c",
+        spec=build(KIND.spec, {"image": "x", **spec}),
+        dialect=dialect,
+    )
+
+
+@pytest.mark.parametrize(
+    ("spec", "want"),
+    [
+        pytest.param({}, ("low", 40, True, "Train", ()), id="defaults of the kind"),
+        pytest.param({"priorityClass": "high"}, ("high", 125, False, "Train", ()), id="high is not preemptible"),
+        pytest.param({"priorityClass": "medium-high"}, ("medium-high", 90, True, "Train", ()), id="90 still is"),
+        pytest.param({"priorityClass": "high", "preemptibility": "preemptible"},
+                     ("high", 125, True, "Train", ()), id="an explicit word wins"),
+        pytest.param({"category": "Own", "nodePools": ["a", "b"]}, ("low", 40, True, "Own", ("a", "b")), id="given"),
+    ],
+)  # fmt: skip
+def test_what_follows_from_the_spec(spec: dict[str, Any], want: tuple[Any, ...]) -> None:
+    got = admit(KIND, submission(**spec))
+    assert (got["priority_class"], got["priority"], got["preemptible"], got["category"], got["node_pools"]) == want
+
+
+def test_everything_is_refused_at_once() -> None:
+    with pytest.raises(Invalid) as caught:
+        admit(KIND, submission("T", image=None, tty=True, completions=3), completions_most=2)
+    assert caught.value.message == MALFORMED
+    assert [issue.field for issue in caught.value.issues] == ["name", "spec.image", "spec.completions", "spec.tty"]
+
+
+def test_contradictions_of_the_older_dialect_are_forgiven() -> None:
+    spec = {"environmentVariables": [{"name": "A", "value": "1", "secret": {"name": "s", "key": "k"}}]}
+    admit(KIND, submission(dialect="rest-older", **spec))
+    with pytest.raises(Invalid):
+        admit(KIND, submission(**spec))
+
+
+def test_policy_violations_have_their_own_message() -> None:
+    policy = Policy(rules={"compute": {"gpuDevicesRequest": {"min": 3}}})
+    with pytest.raises(Invalid) as caught:
+        admit(KIND, submission(compute={"gpuDevicesRequest": 1}), policy=policy)
+    assert caught.value.message == AGAINST_POLICY
+    [issue] = caught.value.issues
+    assert (issue.field, issue.details, issue.rule) == (
+        "compute.gpuDevicesRequest",
+        "value must be no less than 3",
+        "min",
+    )
+
+
+def test_a_policy_default_gives_the_image() -> None:
+    admit(KIND, submission(image=None), policy=Policy(defaults={"image": "x"}))
