@@ -12,12 +12,12 @@ from fairlead.scheduling.subgroups import is_ready
 
 
 def allocate(session: Session, record: Record) -> None:
-    order = JobOrder(session.total)
-    ready = (job for job in session.jobs.values() if job.has_pending and is_ready(job.root))
+    order = JobOrder(session.total, session.used_queues)
+    ready = (job for job in session.jobs.values() if job.pending and is_ready(job.root))
     order.fill(ready, session.settings.queue_depth.get("allocate"))
     while (job := order.pop()) is not None:
         # A job that grew goes back: elastic jobs grow by one task per turn, interleaved with all others.
-        if record.guard(session, job, "allocate", try_job) and job.has_pending:
+        if record.guard(session, job, "allocate", try_job) and job.pending:
             order.push(job)
 
 

@@ -26,7 +26,7 @@ def consolidate(session: Session, record: Record) -> None:
 
 def _prepare(session: Session, job: LiveJob) -> Solver | None:
     wanted = sum(asked_gpus(task) for task in tasks_to_place(job, real=False))
-    if wanted > sum(session.free_gpus()):
+    if wanted > sum(session.free_gpus().amounts):
         return None
     return Solver(session, job, lambda: _victims(session, job), _all_placed_again)
 

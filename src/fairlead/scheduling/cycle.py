@@ -119,4 +119,4 @@ class Cycle:
 
 
 def _has_nothing(job: LiveJob) -> bool:
-    return job.has_pending and not any(pod_set.used for pod_set in job.pod_sets.values())
+    return job.pending > 0 and not any(pod_set.used for pod_set in job.pod_sets.values())

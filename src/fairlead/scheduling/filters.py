@@ -6,6 +6,7 @@ Each only ever gains victims. A set that is refused is not given up: more victim
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import islice
 
 from fairlead.scheduling.live import KIND_MEMORY, LiveGroup, LiveJob, LiveNode, LiveTask
 from fairlead.scheduling.predicates import matches
@@ -28,21 +29,19 @@ class GpuFilter:
     """Demands, largest first, go to the first of the freest nodes that has room; there are as many nodes as demands."""
 
     def __init__(self, session: Session, demands: Sequence[float]) -> None:
-        self.session = session
+        self.base = session.free_gpus()
         self.demands = sorted(demands, reverse=True)
         self.count = len(demands)
         self.free: dict[int, float] = {}
         self.passed = not self.demands or self.demands[0] == 0
-        self.smallest = self.demands[-1] if self.demands else 0
 
     def add(self, tasks: Iterable[LiveTask]) -> None:
         if self.passed:
             return
-        base = self.session.free_gpus()
         for task in tasks:
             if task.node is not None:
                 index = task.node.index
-                self.free[index] = self.free.get(index, base[index]) + freed_gpus(task)
+                self.free[index] = self.free.get(index, self.base.amounts[index]) + freed_gpus(task)
 
     def ok(self) -> bool:
         """Capacity only grows, so a set that passed once passes for good."""
@@ -51,9 +50,10 @@ class GpuFilter:
         return self.passed
 
     def _matches(self) -> bool:
-        if self.demands[0] == self.smallest:
-            return self._equal_demands_fit()
-        holders = self._freest()
+        freest = islice(self.base.freest(self.free), self.count)
+        if self.demands[0] == self.demands[-1]:
+            return self._equal_demands_fit(freest)
+        holders = list(freest)
         for demand in self.demands:
             if demand == 0:
                 return True
@@ -65,16 +65,10 @@ class GpuFilter:
                 return False
         return True
 
-    def _freest(self) -> list[float]:
-        base = self.session.free_gpus()
-        amounts = [self.free.get(index, amount) for index, amount in enumerate(base)]
-        amounts.sort(reverse=True)
-        return amounts[: self.count]
-
-    def _equal_demands_fit(self) -> bool:
+    def _equal_demands_fit(self, freest: Iterable[float]) -> bool:
         """First fit of equal demands fills node after node: count how many each of the freest nodes holds."""
-        demand, holds = self.smallest, 0
-        for amount in self._freest():
+        demand, holds = self.demands[0], 0
+        for amount in freest:
             if amount < demand - EPSILON:
                 break
             holds += int((amount + EPSILON) / demand)
@@ -124,9 +118,9 @@ class TopologyFilter:
         _collect_demands(job.root, self.demands)
         self.capacity: dict[str, dict[str, float]] = {level: {} for level in self.demands}
         if self.demands:
-            base = session.free_gpus()
+            amounts = session.free_gpus().amounts
             for node in session.nodes:
-                self._give(node, base[node.index])
+                self._give(node, amounts[node.index])
 
     def _give(self, node: LiveNode, amount: float) -> None:
         for level, domains in self.capacity.items():

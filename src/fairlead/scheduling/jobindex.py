@@ -44,7 +44,7 @@ def _key(entry: Entry) -> JobKey:
 
 
 def has_pending(job: LiveJob) -> bool:
-    return job.has_pending
+    return job.pending > 0
 
 
 def may_be_victim(job: LiveJob) -> bool:

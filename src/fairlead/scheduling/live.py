@@ -214,6 +214,7 @@ class LiveQueue:
         "path",
         "priority",
         "quota",
+        "rank",
         "requested",
         "share",
         "spec",
@@ -245,6 +246,8 @@ class LiveQueue:
         self.fair: Amounts = NOTHING
         #: Allocatable share: what the queue may reach before others may take from it.
         self.share: Amounts = NOTHING
+        #: Position among its siblings when all else is equal.
+        self.rank = 0
         self.stamp = 0
 
 
@@ -438,6 +441,7 @@ class LiveJob:
         "created",
         "id",
         "last_start",
+        "pending",
         "pod_sets",
         "preemptible",
         "priority",
@@ -461,11 +465,15 @@ class LiveJob:
         self.root = _tree(spec)
         self.pod_sets = {pod_set.name: pod_set for pod_set in self.root.all_pod_sets()}
         self.tasks: list[LiveTask] = []
+        #: Number of pending tasks.
+        self.pending = 0
         for task_spec in spec.tasks:
             pod_set = self.pod_sets[task_spec.pod_set]
             task = LiveTask(task_spec, self, pod_set)
             pod_set.tasks.append(task)
             pod_set.count(task.status, 1)
+            if task.status == st.PENDING:
+                self.pending += 1
             self.tasks.append(task)
         for pod_set in self.pod_sets.values():
             pod_set.tasks.sort(key=_task_order)
@@ -476,10 +484,6 @@ class LiveJob:
     @property
     def active(self) -> int:
         return sum(pod_set.active for pod_set in self.pod_sets.values())
-
-    @property
-    def has_pending(self) -> bool:
-        return any(pod_set.counts[st.PENDING] for pod_set in self.pod_sets.values())
 
     def elastic_state(self) -> int:
         """0 below its minimum, 1 exactly at it, 2 above; by pod set, any below first, then any above."""

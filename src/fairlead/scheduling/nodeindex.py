@@ -1,8 +1,8 @@
 """The best node for a request class without looking at all nodes again.
 
 The plain way scores every node that fits and sorts (`placing.candidates`). Here the same order is kept in a heap per
-class: only nodes whose books changed since the last question are judged again. Packing scores are scaled by the emptiest
-and the fullest node, but the scale never changes the order, so what is free stands for the score.
+class: only nodes whose books changed since the last question are judged again. Packing scores are scaled by the
+emptiest and the fullest node, but the scale never changes the order, so what is free stands for the score.
 """
 
 from __future__ import annotations

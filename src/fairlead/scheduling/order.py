@@ -7,13 +7,15 @@ keys the other way round (see `victims`).
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from functools import cmp_to_key
+from heapq import heappop, heappush
 
 from fairlead.scheduling.live import INFINITE, NOTHING, Amounts, LiveJob, LiveQueue
 from fairlead.scheduling.subgroups import next_request
 
 JobKey = tuple[int, int, float, str]
-QueueKey = tuple[bool, bool, int, bool, float, float]
+QueueKey = tuple[bool, bool, int, bool, float, float, int]
 
 
 def job_key(job: LiveJob) -> JobKey:
@@ -22,7 +24,7 @@ def job_key(job: LiveJob) -> JobKey:
 
 
 def queue_key(queue: LiveQueue, request: Amounts, minus: Amounts, total: Amounts) -> QueueKey:
-    """The first six steps of the order of queues; smaller goes first.
+    """The order of queues; smaller goes first.
 
     1. not above its fair share in all of CPU, memory and GPU
     2. within its quota with the job that it would place next
@@ -30,7 +32,7 @@ def queue_key(queue: LiveQueue, request: Amounts, minus: Amounts, total: Amounts
     4. with that job, uses nothing of which its allocatable share is zero
     5. smaller dominant share with the job (in victims' heaps less what was already proposed: `minus`)
     6. smaller dominant share without it
-    Steps 7 and 8 are in `is_before`: they are no total order and cannot be part of a key.
+    7. and 8. rank among its siblings, see `rank_siblings`
     """
     used_cpu, used_memory, used_gpu = queue.allocated
     cpu, memory, gpu = used_cpu + request[0], used_memory + request[1], used_gpu + request[2]
@@ -40,7 +42,7 @@ def queue_key(queue: LiveQueue, request: Amounts, minus: Amounts, total: Amounts
     barred = (share[0] == 0 and cpu > 0) or (share[1] == 0 and memory > 0) or (share[2] == 0 and gpu > 0)
     without = dominant_share(used_cpu, used_memory, used_gpu, share, total)
     with_job = dominant_share(cpu - minus[0], memory - minus[1], gpu - minus[2], share, total)
-    return (above, not within, -queue.priority, barred, with_job, without)
+    return (above, not within, -queue.priority, barred, with_job, without, queue.rank)
 
 
 def dominant_share(cpu: float, memory: float, gpu: float, share: Amounts, total: Amounts) -> float:
@@ -59,38 +61,61 @@ def dominant_share(cpu: float, memory: float, gpu: float, share: Amounts, total:
     return dominant
 
 
-def is_before(left: LiveQueue, right: LiveQueue) -> bool:
-    """Steps 7 and 8: the smaller allocatable share in every resource; the older queue; the smaller name."""
+def rank_siblings(siblings: Sequence[LiveQueue]) -> None:
+    """Steps 7 and 8: the smaller allocatable share in every resource; the older queue; the smaller name.
+
+    Shares stay as they are for a cycle, so the rank among siblings does too.
+    """
+    for rank, queue in enumerate(sorted(siblings, key=cmp_to_key(_compare))):
+        queue.rank = rank
+        rank_siblings(queue.children)
+
+
+def _compare(left: LiveQueue, right: LiveQueue) -> int:
     smaller = all(a <= b for a, b in zip(left.share, right.share, strict=True))
     larger = all(a >= b for a, b in zip(left.share, right.share, strict=True))
     if smaller != larger:
-        return smaller
-    return (left.spec.created, left.name) < (right.spec.created, right.name)
+        return -1 if smaller else 1
+    return -1 if (left.spec.created, left.name) < (right.spec.created, right.name) else 1
 
 
 class Branch:
     """A queue in the tree of heaps; a leaf holds jobs, sorted, of which those from `head` on are still there."""
 
-    __slots__ = ("children", "entries", "head", "key", "key_for", "parent", "queue", "top")
+    __slots__ = ("children", "entries", "head", "heap", "parent", "queue", "top", "version")
 
     def __init__(self, queue: LiveQueue | None, parent: Branch | None) -> None:
         self.queue = queue
         self.parent = parent
-        self.children: list[Branch] = []
+        self.children = 0
         self.entries: list[tuple[JobKey, LiveJob]] = []
         self.head = 0
-        #: The best job below, known after a descent.
+        #: Children by key; entries of an older version are stale.
+        self.heap: list[tuple[QueueKey, int, Branch]] = []
+        self.version = 0
+        #: The best job below.
         self.top: LiveJob | None = None
-        self.key: QueueKey | None = None
-        self.key_for: tuple[int, str, int] | None = None
+
+    def best(self) -> Branch | None:
+        while self.heap:
+            _, version, child = self.heap[0]
+            if child.version == version:
+                return child
+            heappop(self.heap)
+        return None
 
 
 class JobOrder:
-    """Jobs of a session in the order in which actions take them."""
+    """Jobs of a session in the order in which actions take them.
 
-    def __init__(self, total: Amounts, request: Callable[[LiveJob], Amounts] = next_request) -> None:
+    A queue is placed anew among its siblings when its usage or its best job changed, and only then.
+    """
+
+    def __init__(self, total: Amounts, changed: Sequence[LiveQueue]) -> None:
         self.total = total
-        self.request = request
+        #: Grows with every change of a queue's usage.
+        self.changed = changed
+        self.read = len(changed)
         self.root = Branch(None, None)
         self.branches: dict[str, Branch] = {}
 
@@ -102,71 +127,61 @@ class JobOrder:
             entries.sort(key=_first)
             branch = self._branch(entries[0][1].queue)
             branch.entries = entries if depth is None else entries[:depth]
+            self._place(branch)
 
     def _branch(self, queue: LiveQueue) -> Branch:
         found = self.branches.get(queue.name)
         if found is None:
             parent = self.root if queue.parent is None else self._branch(queue.parent)
+            parent.children += 1
             found = self.branches[queue.name] = Branch(queue, parent)
-            parent.children.append(found)
         return found
 
     def push(self, job: LiveJob) -> None:
         branch = self._branch(job.queue)
         insort(branch.entries, (job_key(job), job), lo=branch.head, key=_first)
+        self._place(branch)
 
     def pop(self) -> LiveJob | None:
-        leaf = self._descend(self.root)
-        if leaf is None:
+        self._catch_up()
+        branch = self.root
+        while branch.children:
+            child = branch.best()
+            if child is None:
+                return None
+            branch = child
+        if branch is self.root:
             return None
-        job = leaf.entries[leaf.head][1]
-        leaf.head += 1
+        job = branch.entries[branch.head][1]
+        branch.head += 1
+        self._place(branch)
         return job
 
-    def _descend(self, branch: Branch) -> Branch | None:
-        """The leaf with the best job below a branch; on the way up each branch learns its best job."""
-        if not branch.children:
-            if branch.head >= len(branch.entries):
-                branch.top = None
-                return None
-            branch.top = branch.entries[branch.head][1]
-            return branch
-        best: Branch | None = None
-        best_leaf: Branch | None = None
-        for child in branch.children:
-            leaf = self._descend(child)
-            if leaf is not None and (best is None or self._goes_before(child, best)):
-                best, best_leaf = child, leaf
-        branch.top = best.top if best is not None else None
-        return best_leaf
+    def _catch_up(self) -> None:
+        if self.read == len(self.changed):
+            return
+        names = {queue.name for queue in self.changed[self.read :]}
+        self.read = len(self.changed)
+        for name in names:
+            branch = self.branches.get(name)
+            if branch is not None and not branch.children:
+                self._place(branch)
 
-    def _goes_before(self, left: Branch, right: Branch) -> bool:
-        left_key, right_key = self._key(left), self._key(right)
-        if left_key != right_key:
-            return left_key < right_key
-        return is_before(_queue(left), _queue(right))
-
-    def _key(self, branch: Branch) -> QueueKey:
-        queue, job = _queue(branch), branch.top
-        if job is None:
-            raise LookupError(f"queue {queue.name} has no job")
-        key_for = (queue.stamp, job.id, job.version)
-        if branch.key is None or branch.key_for != key_for:
-            branch.key = queue_key(queue, self.request(job), NOTHING, self.total)
-            branch.key_for = key_for
-        return branch.key
+    def _place(self, branch: Branch) -> None:
+        """Put a branch and all above it where they belong now."""
+        current: Branch = branch
+        while current.queue is not None and current.parent is not None:
+            if current.children:
+                best = current.best()
+                current.top = best.top if best is not None else None
+            else:
+                current.top = current.entries[current.head][1] if current.head < len(current.entries) else None
+            current.version += 1
+            if current.top is not None:
+                key = queue_key(current.queue, next_request(current.top), NOTHING, self.total)
+                heappush(current.parent.heap, (key, current.version, current))
+            current = current.parent
 
 
 def _first(entry: tuple[JobKey, LiveJob]) -> JobKey:
     return entry[0]
-
-
-def _queue(branch: Branch) -> LiveQueue:
-    if branch.queue is None:
-        raise LookupError("the root of the tree is no queue")
-    return branch.queue
-
-
-def by_creation(queues: Sequence[LiveQueue]) -> list[LiveQueue]:
-    """The order without fairness: older first, then by name."""
-    return sorted(queues, key=lambda queue: (queue.spec.created, queue.name))

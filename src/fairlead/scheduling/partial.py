@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fairlead.scheduling import status as st
 from fairlead.scheduling.live import LiveGroup, LiveJob, LivePodSet, LiveTask
 
 
@@ -24,6 +25,7 @@ class PartialJob(LiveJob):
         self.stale_since = job.stale_since
         self.tasks = list(tasks)
         self.version = 0
+        self.pending = sum(task.status == st.PENDING for task in tasks)
         self.cache = {}
         by_pod_set: dict[str, list[LiveTask]] = {}
         for task in tasks:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from fairlead.scheduling import gpus
 from fairlead.scheduling.decisions import NodeCause, Reason
 from fairlead.scheduling.live import LiveNode, LiveTask
@@ -33,24 +35,36 @@ class _Tally:
 
 
 def explain_task(session: Session, task: LiveTask, nodes: Sequence[LiveNode], placed: int, required: int) -> Reason:
-    """Count, over the nodes, what keeps this task off each of them."""
+    """Count, over the nodes, what keeps this task off each of them. Equal tasks are refused alike."""
+    key = (task.request_class, required)
+    alike = not session.log and nodes is session.nodes and not session.affinities.concerns(task)
+    if alike and key in session.told and session.told[key][0] == session.commits:
+        known = session.told[key][1]
+        return msgspec.structs.replace(known, task=task.spec.name or task.id)
+    reason = _explain(session, task, nodes, placed, required)
+    if alike:
+        session.told[key] = (session.commits, reason)
+    return reason
+
+
+def _explain(session: Session, task: LiveTask, nodes: Sequence[LiveNode], placed: int, required: int) -> Reason:
     tallies: dict[str, _Tally] = {}
     for node in nodes:
         cause = static_cause(task, node)
         if cause is not None:
-            tallies.setdefault(cause, _Tally()).add(node, None, None, cause not in ("notReady", "cordoned"))
+            _tally(tallies, cause).add(node, None, None, cause not in ("notReady", "cordoned"))
         elif fits_later(task, node):
             why = session.affinities.cause(task, node) or "limit"
-            tallies.setdefault(why, _Tally()).add(node, None, None, False)
+            _tally(tallies, why).add(node, None, None, False)
         else:
             name, asked, free, whole = lacking(task, node)
-            tallies.setdefault(name, _Tally()).add(node, asked, free, asked > whole)
+            _tally(tallies, name).add(node, asked, free, asked > whole)
     causes = tuple(
         NodeCause(cause=name, nodes=t.nodes, never=t.never, asked=t.asked, free=t.free, best_node=t.best)
         for name, t in sorted(tallies.items(), key=lambda item: (-item[1].nodes, item[0]))
     )
     return Reason(
-        code=_code(session, task, nodes, causes, required),
+        code=_code(task, nodes, causes, required),
         task=task.spec.name or task.id,
         placed=placed,
         required=required,
@@ -59,9 +73,14 @@ def explain_task(session: Session, task: LiveTask, nodes: Sequence[LiveNode], pl
     )
 
 
-def _code(
-    session: Session, task: LiveTask, nodes: Sequence[LiveNode], causes: tuple[NodeCause, ...], required: int
-) -> str:
+def _tally(tallies: dict[str, _Tally], cause: str) -> _Tally:
+    found = tallies.get(cause)
+    if found is None:
+        found = tallies[cause] = _Tally()
+    return found
+
+
+def _code(task: LiveTask, nodes: Sequence[LiveNode], causes: tuple[NodeCause, ...], required: int) -> str:
     if all(cause.never for cause in causes):
         return "NeverFits"
     if required > 1:

@@ -155,7 +155,7 @@ def _prefixes(accumulator: Accumulator) -> Iterator[list[Unit]]:
 
 def _capacities(accumulator: Accumulator) -> tuple[dict[int, float], dict[int, list[int]]]:
     """GPUs of every node with proposed victims once all of them and the loaded ones are gone, and the units there."""
-    free = accumulator.probe.session.free_gpus()
+    free = accumulator.probe.session.free_gpus().amounts
     capacity: dict[int, float] = {}
     units_on: dict[int, list[int]] = {}
     for number, unit in enumerate(accumulator.units):
@@ -176,7 +176,7 @@ def _capacities(accumulator: Accumulator) -> tuple[dict[int, float], dict[int, l
 def _baseline(accumulator: Accumulator) -> float:
     """What nodes without proposed victims bring: free and loaded GPUs."""
     probe = accumulator.probe
-    free = probe.session.free_gpus()
+    free = probe.session.free_gpus().amounts
     total = sum(free[index] for index in probe.nodes if index not in accumulator.jobs_on)
     for task in probe.loaded_tasks:
         if task.node is not None and task.node.index not in accumulator.jobs_on:

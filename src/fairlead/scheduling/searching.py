@@ -32,12 +32,12 @@ class Search:
         self.failures: dict[str, Failures] = {}
 
     def run(self, session: Session, record: Record) -> None:
-        order = JobOrder(session.total)
+        order = JobOrder(session.total, session.used_queues)
         # What cannot be moved moves nobody else either: consolidation knows only preemptible jobs.
         ready = (
             job
             for job in session.jobs.values()
-            if job.has_pending and is_ready(job.root) and (job.preemptible or self.action != "consolidation")
+            if job.pending and is_ready(job.root) and (job.preemptible or self.action != "consolidation")
         )
         order.fill(ready, session.settings.queue_depth.get(self.action))
         while (job := order.pop()) is not None:

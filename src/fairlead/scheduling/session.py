@@ -10,11 +10,12 @@ from collections.abc import Iterable
 
 import msgspec
 
-from fairlead.scheduling import gpus
 from fairlead.scheduling import snapshot as plain
 from fairlead.scheduling import status as st
 from fairlead.scheduling.affinity import Affinities
+from fairlead.scheduling.decisions import Reason
 from fairlead.scheduling.fairshare import set_fair_shares
+from fairlead.scheduling.free import FreeGpus
 from fairlead.scheduling.jobindex import JobIndex, has_pending, may_be_victim
 from fairlead.scheduling.live import (
     BOOK_PIPELINED,
@@ -30,6 +31,7 @@ from fairlead.scheduling.live import (
     RequestClass,
 )
 from fairlead.scheduling.nodeindex import NodeIndex
+from fairlead.scheduling.order import rank_siblings
 from fairlead.scheduling.topology import Tree
 
 #: Node, groups, how, sign: one line of a node's book.
@@ -69,6 +71,8 @@ class Session:
         #: Indices of nodes in the order in which their books changed; caches read on from where they stopped.
         self.touched: list[int] = []
         self.affinities = Affinities(self.nodes, self.touched)
+        #: Queues in the order in which their usage changed.
+        self.used_queues: list[LiveQueue] = []
         #: Rises with every change that was kept: what failed at one value fails again at the same one.
         self.commits = 0
         self.total = self._total()
@@ -82,11 +86,12 @@ class Session:
         self.next_change: float | None = None
         self._pending: JobIndex | None = None
         self._victims: JobIndex | None = None
-        self._free: list[float] = []
-        self._free_at = -1
+        self._free: FreeGpus | None = None
         self._node_indexes: dict[RequestClass | None, NodeIndex] = {}
         #: Do everything the plain way, without indexes and bounds; tests compare both.
         self.plain = False
+        #: Reasons by request class and size of the gang, with the commit at which they were true.
+        self.told: dict[tuple[RequestClass | None, int], tuple[int, Reason]] = {}
 
     def _total(self) -> Amounts:
         """What fair share divides: ready nodes without what others use there, MIG instances by their weight."""
@@ -167,6 +172,7 @@ class Session:
     def share_out(self) -> None:
         tops = [queue for queue in self.queues.values() if queue.parent is None]
         set_fair_shares(tops, self.total, self.settings.k_value)
+        rank_siblings(tops)
         self.forget()
 
     # Moves
@@ -230,10 +236,15 @@ class Session:
         self._set_status(task, status)
 
     def _set_status(self, task: LiveTask, status: int) -> None:
+        job = task.job
+        if task.status == st.PENDING:
+            job.pending -= 1
+        elif status == st.PENDING:
+            job.pending += 1
         task.pod_set.count(task.status, -1)
         task.pod_set.count(status, 1)
         task.status = status
-        task.job.version += 1
+        job.version += 1
 
     def _use(self, job: LiveJob, charge: Amounts, sign: int) -> None:
         cpu, memory, gpu = charge
@@ -244,6 +255,7 @@ class Session:
             allocated[1] += sign * memory
             allocated[2] += sign * gpu
             queue.stamp += 1
+            self.used_queues.append(queue)
             if fixed:
                 held = queue.non_preemptible
                 held[0] += sign * cpu
@@ -311,11 +323,10 @@ class Session:
             self._victims = JobIndex(may_be_victim, self.jobs.values())
         return self._victims
 
-    def free_gpus(self) -> list[float]:
-        """Free GPUs by node index, as filters see them; ask only while nothing is under way."""
-        if self._free_at != self.commits:
-            self._free = [gpus.free_gpus(node) for node in self.nodes]
-            self._free_at = self.commits
+    def free_gpus(self) -> FreeGpus:
+        if self._free is None:
+            self._free = FreeGpus(self.nodes, self.touched)
+        self._free.update()
         return self._free
 
     def node_index(self, task: LiveTask) -> NodeIndex:

@@ -1,8 +1,10 @@
 """The order in which winner and victims place themselves inside a simulation.
 
 All jobs with pending tasks take part in the order, because their presence shapes it; those that are not concerned are
-popped and dropped. So the sorted pending jobs of the session are walked, not copied, and the walk ends with the last
-job that is concerned.
+popped and dropped. The plain way pops one job after another until the last one that is concerned.
+
+Dropping a job changes nothing but the heap. So the walk may begin at the lowest queue with all concerned jobs below it,
+and there leave out children without any: they only stand between concerned jobs and never change who of those is first.
 """
 
 from __future__ import annotations
@@ -11,16 +13,19 @@ from collections.abc import Sequence
 
 from fairlead.scheduling.jobindex import Entry
 from fairlead.scheduling.live import NOTHING, LiveJob, LiveQueue
-from fairlead.scheduling.order import QueueKey, is_before, job_key, queue_key
+from fairlead.scheduling.order import QueueKey, job_key, queue_key
 from fairlead.scheduling.session import Session
 from fairlead.scheduling.subgroups import next_request
 
 
 class _Branch:
-    __slots__ = ("at", "base", "children", "extra", "key", "key_for", "queue", "skip", "top")
+    __slots__ = ("at", "base", "children", "extra", "key", "key_for", "left", "parent", "queue", "skip", "top")
 
     def __init__(self, queue: LiveQueue | None, skip: dict[str, LiveJob]) -> None:
         self.queue = queue
+        self.parent: _Branch | None = None
+        #: Concerned jobs below that are not popped yet.
+        self.left = 0
         self.children: list[_Branch] = []
         self.base: Sequence[Entry] = ()
         self.at = 0
@@ -46,7 +51,7 @@ class _Branch:
 class SimulationOrder:
     def __init__(self, session: Session, concerned: dict[str, LiveJob]) -> None:
         self.total = session.total
-        self.left = len(concerned)
+        self.plain = session.plain
         self.concerned = concerned
         self.root = _Branch(None, concerned)
         branches: dict[str, _Branch] = {}
@@ -54,7 +59,9 @@ class SimulationOrder:
             if entries:
                 self._branch(session.queues[name], branches).base = entries
         for job in concerned.values():
-            self._branch(job.queue, branches).extra.append((job_key(job), job))
+            leaf = self._branch(job.queue, branches)
+            leaf.extra.append((job_key(job), job))
+            self._count(leaf, 1)
         for branch in branches.values():
             if len(branch.extra) > 1:
                 branch.extra.sort(key=lambda entry: entry[0], reverse=True)
@@ -65,43 +72,59 @@ class SimulationOrder:
             found = branches[queue.name] = _Branch(queue, self.concerned)
             parent = self.root if queue.parent is None else self._branch(queue.parent, branches)
             parent.children.append(found)
+            found.parent = parent
         return found
+
+    def _count(self, leaf: _Branch, change: int) -> None:
+        branch: _Branch | None = leaf
+        while branch is not None:
+            branch.left += change
+            branch = branch.parent
 
     def pop(self) -> LiveJob | None:
         """The next concerned job, or None after the last one."""
-        while self.left:
-            leaf = self._descend(self.root)
+        while self.root.left:
+            leaf = self._descend(self.root) if self.plain else self._next_leaf()
             if leaf is None:
                 return None
             entry = leaf.peek()
             if leaf.extra and leaf.extra[-1] is entry:
                 leaf.extra.pop()
-                self.left -= 1
+                self._count(leaf, -1)
                 return entry[1]
             leaf.at += 1
         return None
 
-    def _descend(self, branch: _Branch) -> _Branch | None:
-        if not branch.children:
-            entry = branch.peek()
-            branch.top = entry[1] if entry is not None else None
-            return branch if entry is not None else None
+    def _next_leaf(self) -> _Branch | None:
+        branch = self.root
+        while branch.children:
+            concerned = [child for child in branch.children if child.left]
+            if len(concerned) > 1:
+                return self._best_of(branch, concerned)
+            branch = concerned[0]
+        # Only this leaf is left: what lies between its concerned jobs does not matter.
+        branch.at = len(branch.base)
+        return branch
+
+    def _best_of(self, branch: _Branch, children: Sequence[_Branch]) -> _Branch | None:
         best: _Branch | None = None
         best_leaf: _Branch | None = None
-        for child in branch.children:
+        for child in children:
             leaf = self._descend(child)
             if leaf is not None and (best is None or self._goes_before(child, best)):
                 best, best_leaf = child, leaf
         branch.top = best.top if best is not None else None
         return best_leaf
 
+    def _descend(self, branch: _Branch) -> _Branch | None:
+        if not branch.children:
+            entry = branch.peek()
+            branch.top = entry[1] if entry is not None else None
+            return branch if entry is not None else None
+        return self._best_of(branch, branch.children)
+
     def _goes_before(self, left: _Branch, right: _Branch) -> bool:
-        left_key, right_key = self._key(left), self._key(right)
-        if left_key != right_key:
-            return left_key < right_key
-        if left.queue is None or right.queue is None:
-            raise LookupError("the root of the tree is no queue")
-        return is_before(left.queue, right.queue)
+        return self._key(left) < self._key(right)
 
     def _key(self, branch: _Branch) -> QueueKey:
         queue, job = branch.queue, branch.top

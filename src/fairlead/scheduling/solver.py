@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from fairlead.scheduling import status as st
-from fairlead.scheduling.gpus import idle_sum, releasing_sum
 from fairlead.scheduling.live import LiveJob, LiveNode, LiveTask
 from fairlead.scheduling.placing import Attempt
 from fairlead.scheduling.scenarios import Accumulator, Probe, Unit, multi_node, node_local
@@ -135,4 +134,4 @@ def feasible_nodes(session: Session, job: LiveJob) -> list[LiveNode]:
     """Nodes with some free or releasing GPU; all of them if any task of the job needs no GPU."""
     if any(not task.wants_gpu for task in job.tasks):
         return session.nodes
-    return [node for node in session.nodes if idle_sum(node) > 0 or releasing_sum(node) > 0]
+    return list(session.free_gpus().feasible.values())

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from fairlead.scheduling import status as st
 from fairlead.scheduling.jobindex import Entry, JobIndex
 from fairlead.scheduling.live import NOTHING, Amounts, LiveGroup, LiveJob, LivePodSet, LiveQueue, LiveTask
-from fairlead.scheduling.order import JobKey, QueueKey, is_before, job_key, queue_key
+from fairlead.scheduling.order import JobKey, QueueKey, job_key, queue_key
 from fairlead.scheduling.partial import PartialJob
 from fairlead.scheduling.subgroups import Member, member_key
 
@@ -172,10 +172,7 @@ class VictimOrder:
         return branch.top_leaf
 
     def _goes_before(self, left: _Branch, right: _Branch) -> bool:
-        left_key, right_key = self._key(left), self._key(right)
-        if left_key != right_key:
-            return left_key > right_key
-        return not is_before(_queue(left), _queue(right))
+        return self._key(left) > self._key(right)
 
     def _key(self, branch: _Branch) -> QueueKey:
         """Usage as it is; only the dominant share leaves out what the best leaf has given and would give next."""
