@@ -79,8 +79,9 @@ def _bytes(quantity: Any) -> int | None:
     return whole(quantity) if is_given(quantity) else None
 
 
-def container_of(spec: PodFields, without: frozenset[str] = frozenset(), **more: Any) -> Container:
-    """The container of one pod; `without` names the kind's own members, `more` goes to `Container` as it is."""
+def container_of(spec: PodFields, without: frozenset[str] = SPELT_OUT, **more: Any) -> Container:
+    """The container of one pod. `without` names what stays out of `fields`: `SPELT_OUT` and members of the kind's own;
+    `more` goes to `Container` as it is."""
     compute = spec.compute if isinstance(spec.compute, Compute) else Compute()
     return Container(
         image=value_or(spec.image, ""),
@@ -90,7 +91,7 @@ def container_of(spec: PodFields, without: frozenset[str] = frozenset(), **more:
         environment=tuple(_variable(item) for item in items(spec.environment_variables)),
         cpu_limit_milli=_milli(compute.cpu_core_limit),
         memory_limit_bytes=_bytes(compute.cpu_memory_limit),
-        fields=_settled(canonical(spec, SPELT_OUT | without)),
+        fields=_settled(canonical(spec, without)),
         **more,
     )
 

@@ -6,7 +6,7 @@ from typing import Annotated
 from msgspec import UNSET
 
 from fairlead.kinds.kind import Kind, Outcome, SetState
-from fairlead.kinds.pods import container_of, request_of
+from fairlead.kinds.pods import SPELT_OUT, container_of, request_of
 from fairlead.model.clock import SECOND, Millis
 from fairlead.model.fields import About, Flag, Int32, Maybe, value_or
 from fairlead.model.lifecycle import (
@@ -34,7 +34,7 @@ from fairlead.model.storage import Storage
 MOST = 3_155_760_000
 ROLE = "worker"
 #: Members that say how pods are run rather than what is in them.
-_AROUND = frozenset(
+_AROUND = SPELT_OUT | frozenset(
     {
         "tty",
         "stdin",

@@ -15,12 +15,12 @@ _SCALAR, _STRUCT, _SCALARS, _STRUCTS = range(4)
 
 
 @cache
-def _plan(struct: type) -> tuple[tuple[str, str, int, Any, bool], ...]:
+def _plan(struct: type, without: frozenset[str] = frozenset()) -> tuple[tuple[str, str, int, Any, bool], ...]:
     """Per member: attribute, REST name, how to treat it, default, mandatory. `exclude` has done its work already."""
     return tuple(
         (field.attribute, field.rest, _treatment(field), field.about.default, field.about.mandatory)
         for field in fields_of(struct)
-        if field.attribute != "exclude"
+        if field.attribute != "exclude" and field.attribute not in without
     )
 
 
@@ -33,9 +33,7 @@ def _treatment(field: Field) -> int:
 def canonical(spec: Any, without: frozenset[str] = frozenset()) -> dict[str, Any]:
     """The plain form of a spec struct; `without` leaves out attributes at the top."""
     plain: dict[str, Any] = {}
-    for attribute, rest, treatment, default, _ in _plan(spec.__class__):
-        if attribute in without:
-            continue
+    for attribute, rest, treatment, default, _ in _plan(spec.__class__, without):
         value = getattr(spec, attribute)
         if value is UNSET or value is None:
             if default is not None:

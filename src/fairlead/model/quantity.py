@@ -29,6 +29,7 @@ class BadQuantity(ValueError):
     """The text is no quantity; its words say why."""
 
 
+@lru_cache(maxsize=1024)
 def parse(text: str) -> Fraction:
     """The exact value, in units."""
     match = _SHAPE.match(text)
@@ -58,4 +59,7 @@ def thousandths(text: str) -> int:
 
 def thousandths_of(number: float) -> int:
     """A number of cores or devices in thousandths, rounded up, reading the number as people write it (0.1 is 100)."""
+    product = number * 1000
+    if product == int(product):
+        return int(product)
     return math.ceil(Fraction(repr(number)) * 1000)

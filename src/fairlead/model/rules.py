@@ -127,18 +127,28 @@ def _variable(item: Variable) -> Found:
 
 
 def _compute(item: Compute) -> Found:
-    mig = is_given(item.mig_profile)
-    yield from _gpu_share(item, "portion", item.gpu_portion_request, item.gpu_portion_limit, mig)
-    yield from _gpu_share(item, "memory", item.gpu_memory_request, item.gpu_memory_limit, mig)
-    for rest, value in (("gpuPortionRequest", item.gpu_portion_request), ("gpuPortionLimit", item.gpu_portion_limit)):
-        if isinstance(value, int | float) and value > 1:
-            yield rest, f"is {value}; a portion of a device is at most 1", ""
-    if item.gpu_request_type == "memory" and isinstance(item.gpu_devices_request, int) and item.gpu_devices_request > 1:
-        yield "gpuDevicesRequest", "is above 1; several devices can be shared by portion only, not by memory", ""
+    if is_given(item.gpu_request_type) or any(map(is_given, _gpu_shares(item))):
+        yield from _gpus(item)
     for rest, value in (("cpuCoreRequest", item.cpu_core_request), ("cpuCoreLimit", item.cpu_core_limit)):
         if isinstance(value, int | float) and value > MOST_CORES:
             yield rest, f"is {value}; at most {MOST_CORES} cores can be asked for", ""
     yield from _limits(item)
+
+
+def _gpu_shares(item: Compute) -> tuple[Any, ...]:
+    return item.gpu_portion_request, item.gpu_portion_limit, item.gpu_memory_request, item.gpu_memory_limit
+
+
+def _gpus(item: Compute) -> Found:
+    portion, portion_limit, memory, memory_limit = _gpu_shares(item)
+    mig = is_given(item.mig_profile)
+    yield from _gpu_share(item, "portion", portion, portion_limit, mig)
+    yield from _gpu_share(item, "memory", memory, memory_limit, mig)
+    for rest, value in (("gpuPortionRequest", portion), ("gpuPortionLimit", portion_limit)):
+        if isinstance(value, int | float) and value > 1:
+            yield rest, f"is {value}; a portion of a device is at most 1", ""
+    if item.gpu_request_type == "memory" and isinstance(item.gpu_devices_request, int) and item.gpu_devices_request > 1:
+        yield "gpuDevicesRequest", "is above 1; several devices can be shared by portion only, not by memory", ""
 
 
 def _gpu_share(item: Compute, kind: str, request: Any, limit: Any, mig: bool) -> Found:
@@ -161,13 +171,13 @@ def _limits(item: Compute) -> Found:
         (item.cpu_core_request, item.cpu_core_limit, "cpuCore"),
         (item.gpu_portion_request, item.gpu_portion_limit, "gpuPortion"),
     ):
-        if isinstance(request, int | float) and isinstance(limit, int | float) and limit < request:
+        if isinstance(limit, int | float) and isinstance(request, int | float) and limit < request:
             yield f"{rest}Limit", f"is {limit}, below {rest}Request, which is {request}", ""
     for wanted, most, rest in (
         (item.cpu_memory_request, item.cpu_memory_limit, "cpuMemory"),
         (item.gpu_memory_request, item.gpu_memory_limit, "gpuMemory"),
     ):
-        if _is_quantity(wanted) and _is_quantity(most) and parse(str(most)) < parse(str(wanted)):
+        if is_given(most) and _is_quantity(wanted) and _is_quantity(most) and parse(str(most)) < parse(str(wanted)):
             yield f"{rest}Limit", f"is {most}, below {rest}Request, which is {wanted}", ""
 
 
