@@ -18,12 +18,13 @@ _FORMAT_BOUNDS = {"int32": (INT32_MIN, INT32_MAX), "int64": (INT64_MIN, INT64_MA
 def schemas(kind: Kind) -> dict[str, Schema]:
     """The components of a kind: its creation request, its object, and every object inside them, by name."""
     found: dict[str, Schema] = {}
-    found[f"{kind.title}CreationRequest"] = _struct(CreationRequest[kind.spec], False, found)  # type: ignore[name-defined]
-    found[kind.title] = _struct(WorkloadObject[kind.spec], False, found)  # type: ignore[name-defined]
+    found[f"{kind.title}CreationRequest"] = struct_schema(CreationRequest[kind.spec], False, found)  # type: ignore[name-defined]
+    found[kind.title] = struct_schema(WorkloadObject[kind.spec], False, found)  # type: ignore[name-defined]
     return found
 
 
-def _struct(struct: Any, nullable: bool, found: dict[str, Schema]) -> Schema:
+def struct_schema(struct: Any, nullable: bool, found: dict[str, Schema]) -> Schema:
+    """The schema of one object; the objects inside it are added to `found` by name."""
     fields = fields_of(struct)
     schema: Schema = {"type": "object", "properties": {field.rest: _property(field, found) for field in fields}}
     required = [field.rest for field in fields if field.required]
@@ -43,7 +44,7 @@ def _reference(struct: Any, nullable: bool, found: dict[str, Schema]) -> Schema:
     name = struct.__name__.removesuffix("Spec") + ("Spec" if nullable else "SpecValue")
     if name not in found:
         found[name] = {}
-        found[name] = _struct(struct, nullable, found)
+        found[name] = struct_schema(struct, nullable, found)
     return {"$ref": f"#/components/schemas/{name}"}
 
 

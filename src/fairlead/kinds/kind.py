@@ -10,7 +10,6 @@ from typing import Any
 
 import msgspec
 
-from fairlead.model.clock import Millis
 from fairlead.model.fields import build
 from fairlead.model.phase import Phase
 from fairlead.model.podset import PodSet
@@ -65,8 +64,8 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     outcome: Callable[[Sequence[SetState]], Outcome | None]
     #: Rules of its own between the members of its spec: (spec, path of the spec, what is allowed at most).
     violations: Callable[[Any, str, Limits], list[Violation]]
-    #: How long after its end the workload is deleted by itself; None for never.
-    lifetime_after_end: Callable[[Any], Millis | None]
+    #: How many seconds after its end the workload is deleted by itself; None for never.
+    lifetime_after_end: Callable[[Any], int | None]
     #: Whether a preempted workload ends instead of waiting for its next turn.
     ends_when_preempted: Callable[[Any], bool]
 

@@ -7,7 +7,6 @@ from msgspec import UNSET
 
 from fairlead.kinds.kind import Kind, Outcome, SetState
 from fairlead.kinds.pods import SPELT_OUT, container_of, request_of
-from fairlead.model.clock import SECOND, Millis
 from fairlead.model.fields import About, Flag, Int32, Maybe, value_or
 from fairlead.model.lifecycle import (
     AUTO_DELETION_SECONDS,
@@ -148,8 +147,8 @@ def _pods(number: int) -> str:
     return "1 pod" if number == 1 else f"{number} pods"
 
 
-def _lifetime_after_end(spec: TrainingSpec) -> Millis | None:
-    return int(value_or(spec.auto_deletion_time_after_completion_seconds, AUTO_DELETION_SECONDS)) * SECOND
+def _lifetime_after_end(spec: TrainingSpec) -> int | None:
+    return int(value_or(spec.auto_deletion_time_after_completion_seconds, AUTO_DELETION_SECONDS))
 
 
 def _violations(spec: TrainingSpec, path: str, limits: Limits) -> list[Violation]:

@@ -5,9 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import UNSET
 
-from fairlead.formats.schema import schemas
+from fairlead.formats.schema import schemas, struct_schema
 from fairlead.kinds import KINDS
+from fairlead.model.fields import Maybe
+from fairlead.model.pod_fields import PodFields
+from fairlead.model.security import BasicSecurity
+from fairlead.model.storage import BasicStorage
 
 CONTRACT = json.loads((Path(__file__).parents[2] / "contract/data/workloads-2.24.contract.json").read_text())
 THEIRS: dict[str, Any] = CONTRACT["components"]["schemas"]
@@ -79,6 +84,21 @@ def test_every_property_says_what_the_contract_says(theirs: str, ours: str) -> N
 @pytest.mark.parametrize(("theirs", "ours"), PAIRS, ids=["creation request", "object"])
 def test_the_same_properties_are_required(theirs: str, ours: str) -> None:
     assert flatten(OURS[ours], OURS)["required"] == flatten(THEIRS[theirs], THEIRS)["required"]
+
+
+class RolePod(PodFields, frozen=True, kw_only=True):
+    """A pod of one role, put together as a leader's and a worker's is."""
+
+    storage: Maybe[BasicStorage] = UNSET
+    security: Maybe[BasicSecurity] = UNSET
+
+
+def test_pods_of_one_role_are_put_together_from_the_shared_members() -> None:
+    found: dict[str, Any] = {}
+    found["RolePod"] = struct_schema(RolePod, False, found)
+    want, got = properties("DistributedInferenceLeaderWorkerSpec1", THEIRS), properties("RolePod", found)
+    assert set(got) - {"compute.migProfile"} == set(want)
+    assert {path: (want[path], got[path]) for path in want if got[path] != want[path]} == {}
 
 
 def test_every_property_is_described() -> None:

@@ -1,0 +1,266 @@
+"""YAML text as a tree of nodes that know where they stand, read from libyaml's events within limits.
+
+Called by the YAML dialects. It resolves no types: a scalar stays the text that was written, and whoever knows the field
+reads it. PyYAML's own composer is not used, because it crashes on deep nesting and forgets lines.
+"""
+
+from collections.abc import Iterator
+from difflib import get_close_matches
+from typing import Any
+
+import msgspec
+from yaml import MarkedYAMLError, YAMLError
+from yaml._yaml import CParser
+from yaml.events import (
+    AliasEvent,
+    DocumentEndEvent,
+    DocumentStartEvent,
+    MappingEndEvent,
+    MappingStartEvent,
+    ScalarEvent,
+    SequenceEndEvent,
+    SequenceStartEvent,
+    StreamEndEvent,
+)
+from yaml.reader import ReaderError
+
+SCALAR, MAPPING, SEQUENCE = "text", "mapping", "list"
+_CORE_TAGS = ("!", "tag:yaml.org,2002:")
+_MERGE = "<<"
+_NULLS = frozenset({"", "~", "null", "Null", "NULL"})
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """How much of a text is read at most."""
+
+    characters: int = 1_500_000
+    depth: int = 64
+    #: Nodes, those that aliases repeat counted each time.
+    nodes: int = 100_000
+    aliases: int = 1000
+    documents: int = 1000
+
+
+class Node(msgspec.Struct, gc=False):
+    """A piece of the tree. In a mapping it stands where its key stands."""
+
+    form: str
+    #: The text, the dict of nodes by key, or the list of nodes.
+    content: Any
+    line: int
+    column: int
+    #: A scalar without quotes.
+    is_plain: bool = False
+    file: str = ""
+
+    @property
+    def is_null(self) -> bool:
+        return self.form is SCALAR and self.is_plain and self.content in _NULLS
+
+
+class YamlIssue(msgspec.Struct, frozen=True, order=True):
+    """One thing that is wrong with a text, and where: lines and columns count from 1, 0 means the whole file."""
+
+    file: str
+    line: int
+    column: int
+    #: The dotted path of the field.
+    path: str
+    details: str
+
+    def __str__(self) -> str:
+        place = self.file or "YAML"
+        if self.line:
+            place += f":{self.line}:{self.column}"
+        return f"{place}: {self.path}: {self.details}" if self.path else f"{place}: {self.details}"
+
+
+class _TooMuch(Exception):
+    """A limit is reached; reading ends here."""
+
+    def __init__(self, details: str, mark: Any) -> None:
+        super().__init__(details)
+        self.details = details
+        self.mark = mark
+
+
+def issue_at(node: Node, path: str, details: str) -> YamlIssue:
+    return YamlIssue(node.file, node.line, node.column, path, details)
+
+
+def read_tree(text: str | bytes, file: str = "", limits: Limits | None = None) -> tuple[list[Node], list[YamlIssue]]:
+    """Every document of the text, and everything that is wrong with its form. An empty document is left out."""
+    limits = limits or Limits()
+    if isinstance(text, bytes):
+        try:
+            text = text.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            return [], [YamlIssue(file, 0, 0, "", f"is no UTF-8 text (byte {error.start})")]
+    if len(text) > limits.characters:
+        details = f"has {len(text)} characters; at most {limits.characters} are read"
+        return [], [YamlIssue(file, 0, 0, "", details)]
+    reader = _Reader(file, limits)
+    documents: list[Node] = []
+    try:
+        parser = CParser(text)
+        documents.extend(reader.documents(parser))
+    except _TooMuch as much:
+        reader.issues.append(_issue(file, much.mark, much.details))
+    except YAMLError as error:
+        reader.issues.append(_syntax_issue(file, error, text))
+    return documents, reader.issues
+
+
+def _issue(file: str, mark: Any, details: str, path: str = "") -> YamlIssue:
+    if mark is None:
+        return YamlIssue(file, 0, 0, path, details)
+    return YamlIssue(file, mark.line + 1, mark.column + 1, path, details)
+
+
+def _syntax_issue(file: str, error: YAMLError, text: str) -> YamlIssue:
+    if isinstance(error, ReaderError):
+        before = text[: error.position]
+        line, column = before.count("\n") + 1, error.position - (before.rfind("\n") + 1) + 1
+        return YamlIssue(file, line, column, "", "contains a control character, which YAML does not allow")
+    if not isinstance(error, MarkedYAMLError):
+        return YamlIssue(file, 0, 0, "", f"is no YAML: {error}")
+    mark = error.problem_mark or error.context_mark
+    problem = str(error.problem or error.context or "cannot be read")
+    line = text.splitlines()[mark.line] if mark is not None and mark.line < len(text.splitlines()) else ""
+    if "\t" in line[: len(line) - len(line.lstrip())] or "'\\t'" in problem:
+        return _issue(file, mark, "is indented with a tab; YAML takes spaces only")
+    if "undefined alias" in problem:
+        return _issue(file, mark, "refers (*) to an anchor (&) that was not set before")
+    context = f" ({error.context})" if error.context and error.context != problem else ""
+    return _issue(file, mark, f"is no YAML here: {problem}{context}")
+
+
+class _Reader:
+    """Builds nodes from events with a stack of its own, so that no depth of nesting can exhaust Python's."""
+
+    def __init__(self, file: str, limits: Limits) -> None:
+        self.file = file
+        self.limits = limits
+        self.issues: list[YamlIssue] = []
+        self.nodes = 0
+        self.aliases = 0
+        #: By anchor: the node and how many nodes are in it; None while it is being read.
+        self.anchors: dict[str, tuple[Node, int] | None] = {}
+
+    def documents(self, parser: CParser) -> Iterator[Node]:
+        count = 0
+        while True:
+            event = parser.get_event()
+            kind = event.__class__
+            if kind is StreamEndEvent or event is None:
+                return
+            if kind is DocumentStartEvent:
+                count += 1
+                if count > self.limits.documents:
+                    raise _TooMuch(f"has more than {self.limits.documents} documents", event.start_mark)
+                self.anchors = {}
+                root = self._root(parser)
+                if not root.is_null:
+                    yield root
+
+    def _root(self, parser: CParser) -> Node:
+        """The node of one document. The stack holds, per open collection: node, waiting key, anchor, nodes before."""
+        stack: list[tuple[Node, str | None, int]] = []
+        keys: list[tuple[str, int, int] | None] = []
+        root: Node | None = None
+        while True:
+            event: Any = parser.get_event()
+            kind = event.__class__
+            if kind is DocumentEndEvent:
+                return root or Node(SCALAR, "", 0, 0, True, self.file)
+            if kind is MappingEndEvent or kind is SequenceEndEvent:
+                node, anchor, before = stack.pop()
+                keys.pop()
+                if anchor is not None:
+                    self.anchors[anchor] = (node, self.nodes - before)
+                continue
+            parent = stack[-1][0] if stack else None
+            if parent is not None and parent.form is MAPPING and keys[-1] is None:
+                keys[-1] = self._key(event, parser)
+                continue
+            node = self._node(event)
+            if parent is None:
+                root = node
+            elif parent.form is SEQUENCE:
+                parent.content.append(node)
+            else:
+                node = self._put(parent, keys, node, event)
+            if kind is MappingStartEvent or kind is SequenceStartEvent:
+                if len(stack) >= self.limits.depth:
+                    raise _TooMuch(f"is nested more than {self.limits.depth} deep", event.start_mark)
+                if event.anchor is not None:
+                    self.anchors[event.anchor] = None
+                stack.append((node, event.anchor, self.nodes - 1))
+                keys.append(None)
+            elif kind is ScalarEvent and event.anchor is not None:
+                self.anchors[event.anchor] = (node, 1)
+
+    def _node(self, event: Any) -> Node:
+        self.nodes += 1
+        mark = event.start_mark
+        if self.nodes > self.limits.nodes:
+            raise _TooMuch(f"has more than {self.limits.nodes} entries, those repeated by aliases counted", mark)
+        kind = event.__class__
+        if kind is AliasEvent:
+            return self._alias(event)
+        if event.tag is not None and not event.tag.startswith(_CORE_TAGS):
+            self.issues.append(_issue(self.file, mark, f"has the tag {event.tag[:80]}; tags are not read"))
+        if kind is ScalarEvent:
+            return Node(SCALAR, event.value, mark.line + 1, mark.column + 1, not event.style, self.file)
+        if kind is MappingStartEvent:
+            return Node(MAPPING, {}, mark.line + 1, mark.column + 1, False, self.file)
+        return Node(SEQUENCE, [], mark.line + 1, mark.column + 1, False, self.file)
+
+    def _alias(self, event: Any) -> Node:
+        mark = event.start_mark
+        self.aliases += 1
+        if self.aliases > self.limits.aliases:
+            raise _TooMuch(f"has more than {self.limits.aliases} aliases (*name)", mark)
+        if event.anchor not in self.anchors:
+            self.issues.append(_issue(self.file, mark, f"*{event.anchor} refers to no anchor &{event.anchor} above it"))
+            return Node(SCALAR, "", mark.line + 1, mark.column + 1, True, self.file)
+        found = self.anchors[event.anchor]
+        if found is None:
+            raise _TooMuch(f"*{event.anchor} stands inside of what it refers to", mark)
+        target, size = found
+        self.nodes += size
+        return Node(target.form, target.content, mark.line + 1, mark.column + 1, target.is_plain, self.file)
+
+    def _key(self, event: Any, parser: CParser) -> tuple[str, int, int]:
+        mark = event.start_mark
+        if event.__class__ is ScalarEvent:
+            self.nodes += 1
+            return event.value, mark.line + 1, mark.column + 1
+        raise _TooMuch("has a key that is no text", mark)
+
+    def _put(self, parent: Node, keys: list[tuple[str, int, int] | None], node: Node, event: Any) -> Node:
+        """Add an entry; it takes the place of its key."""
+        key, line, column = keys[-1] or ("", 0, 0)
+        keys[-1] = None
+        node.line, node.column = line, column
+        if key == _MERGE and event.__class__ is AliasEvent and node.form is MAPPING:
+            for name, inherited in node.content.items():
+                parent.content.setdefault(name, inherited)
+        elif key in parent.content:
+            first = parent.content[key]
+            if first.file == self.file:
+                details = f"'{key[:80]}' stands here a second time; the first is in line {first.line}"
+                self.issues.append(YamlIssue(self.file, line, column, "", details))
+        else:
+            parent.content[key] = node
+        return node
+
+
+def near(name: str, known: Any) -> str:
+    """`; did you mean X?`, or the known names where they are few, or nothing."""
+    names = list(known)
+    lowered = {other.lower(): other for other in names}
+    found = get_close_matches(name.lower(), lowered, 1, 0.7)
+    if found:
+        return f"; did you mean {lowered[found[0]]}?"
+    return f"; known are {', '.join(names)}" if len(names) <= 16 else ""
