@@ -25,7 +25,9 @@ _numbers = itertools.count(1)
 class PostgresServer:
     """Made with `start`; every test takes a database of its own."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, sync: bool = False) -> None:
+        # Tests kill those who write, never the machine: what PostgreSQL wrote is safe without a sync.
+        self._sync = sync
         self.folder = Path(tempfile.mkdtemp(prefix="fairlead-postgres-"))
         self._programs = _programs(self.folder)
         self._data = self.folder / "data"
@@ -46,8 +48,7 @@ class PostgresServer:
     def start(self) -> None:
         """Returns when it answers."""
         options = ["-D", str(self._data), "-k", str(self.folder), "-h", "", "-c", "max_connections=200"]
-        # Tests kill those who write, never the machine: what PostgreSQL wrote is safe without a sync.
-        options += ["-c", "shared_buffers=32MB", "-c", "fsync=off"]
+        options += ["-c", "shared_buffers=32MB", "-c", f"fsync={'on' if self._sync else 'off'}"]
         with open(self.folder / "log", "ab") as log:
             self._process = subprocess.Popen(
                 self._as_account("postgres", *options),

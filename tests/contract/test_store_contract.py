@@ -218,6 +218,21 @@ async def test_of_those_who_race_for_a_version_one_wins(database: Database) -> N
 
 
 @scenario
+async def test_of_those_who_race_for_a_name_one_wins(database: Database) -> None:
+    """Many of a batch are refused, each alone, whatever stands before and behind it."""
+    async with opened(database) as store:
+        outcomes = await asyncio.gather(
+            *(store.commit(put(named(f"name-{n % 100}", id=str(n)), events=(event(str(n)),))) for n in range(400)),
+            return_exceptions=True,
+        )
+        refused = [outcome for outcome in outcomes if isinstance(outcome, Conflict)]
+        assert {refusal.columns for refusal in refused} == {("project_id", "live_name")}
+        assert [outcome for outcome in outcomes if isinstance(outcome, int)] == list(range(1, 101))
+        assert len(refused) == 300
+        assert await revisions(store) == list(range(1, 101))
+
+
+@scenario
 async def test_a_lease_goes_to_one(database: Database) -> None:
     first, second = await database.open(), await database.open()
     try:

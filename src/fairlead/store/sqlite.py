@@ -123,6 +123,8 @@ class SqliteStore:
         if write:
             # 16 MB of pages: inserting by random ids touches many.
             connection.execute("PRAGMA cache_size = -16384")
+            # After a burst the log's file shrinks again.
+            connection.execute("PRAGMA journal_size_limit = 67108864")
             if self._settings.pages_most:
                 connection.execute(f"PRAGMA max_page_count = {self._settings.pages_most}")
         else:
