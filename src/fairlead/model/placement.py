@@ -60,7 +60,10 @@ class PodAffinity(Spec, frozen=True, kw_only=True):
     type: Annotated[
         Maybe[PodAffinityType],
         About(
-            text="Whether the rule must hold or is only preferred.", mandatory=True, yaml="podAffinitySchedulingRule"
+            text="Whether the rule must hold or is only preferred.",
+            mandatory=True,
+            yaml="podAffinitySchedulingRule",
+            yaml_kinds="WTIJ",
         ),
     ] = UNSET
     key: Annotated[
@@ -69,6 +72,7 @@ class PodAffinity(Spec, frozen=True, kw_only=True):
             text="The node label whose value the workload's pods share.",
             mandatory=True,
             yaml="podAffinityTopology",
+            yaml_kinds="WTIJ",
             flags=(
                 Flag(
                     name="--required-pod-topology-key",
