@@ -1,0 +1,192 @@
+"""A real API server for tests: uvicorn on loopback and SQLite, in a thread; no loop runs, so records stay as put."""
+
+import asyncio
+import http.client
+import itertools
+import json
+import socket
+import threading
+import uuid
+from collections.abc import AsyncIterator, Coroutine
+from pathlib import Path
+from typing import Any, TypeVar
+
+import uvicorn
+
+from fairlead.api.application import Limits, make_application
+from fairlead.control.accounts import Accounts, Credentials, ensure_accounts, load_signer
+from fairlead.control.bootstrap import ensure_defaults
+from fairlead.control.context import Context, ControlSettings
+from fairlead.control.directory import Directory
+from fairlead.engines.base import LogRequest
+from fairlead.model.event import Event
+from fairlead.model.org import Node
+from fairlead.model.workload import Pod, Workload
+from fairlead.store.base import Change, Put
+from fairlead.store.collections import NODES, PODS, WORKLOADS
+from fairlead.store.sqlite import open_sqlite
+
+T = TypeVar("T")
+START = 1_700_000_000_000
+
+
+class FixedClock:
+    """Stands still until it is moved."""
+
+    def __init__(self) -> None:
+        self.now = START
+
+    def __call__(self) -> int:
+        return self.now
+
+
+class RecordedOutput:
+    """Sessions that know what each pod wrote, and remember what they were asked."""
+
+    def __init__(self) -> None:
+        self.output: dict[str, list[bytes]] = {}
+        self.asked: list[LogRequest] = []
+
+    async def logs(self, request: LogRequest) -> AsyncIterator[bytes]:
+        self.asked.append(request)
+        for piece in self.output.get(request.pod_id, []):
+            yield piece
+
+
+class Answer:
+    def __init__(self, response: http.client.HTTPResponse) -> None:
+        self.status = response.status
+        self.headers = {name.lower(): value for name, value in response.getheaders()}
+        self.body = response.read()
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    def __repr__(self) -> str:
+        return f"{self.status} {self.body[:1000]!r}"
+
+
+class Room:
+    """One server. Use it as a context manager."""
+
+    def __init__(self, folder: Path, limits: Limits | None = None, token_seconds: int = 86_400) -> None:
+        self.folder = folder
+        self.limits = limits
+        self.token_seconds = token_seconds
+        self.clock = FixedClock()
+        self.sessions = RecordedOutput()
+        self.token = ""
+        self.context: Context
+        self.credentials: Credentials
+        self._started = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._numbers = itertools.count(1)
+
+    def __enter__(self) -> "Room":
+        self._thread.start()
+        assert self._started.wait(30), "the server did not start"
+        self.token = self.log_in()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.should_exit = True
+        self._thread.join(30)
+
+    def _run(self) -> None:
+        asyncio.run(self._serve())
+
+    async def _serve(self) -> None:
+        store = await open_sqlite(self.folder / "fairlead.db", self.clock)
+        self.context = Context(
+            store=store,
+            clock=self.clock,
+            directory=Directory(store),
+            sessions=self.sessions,
+            settings=ControlSettings(),
+            new_id=lambda: str(uuid.uuid4()),
+            new_suffix=lambda: f"n{next(self._numbers)}",
+        )
+        await ensure_defaults(self.context)
+        self.cluster_id = self.context.directory.cluster.id
+        made = await ensure_accounts(self.context, self.folder, self.cluster_id)
+        assert made is not None
+        self.credentials = made
+        node = Node(id="alpha", name="alpha", cpu_milli=4000, memory_bytes=2**33, created_at=START)
+        await store.commit(Change(writes=(Put(NODES, node),)))
+        await self.context.directory.load()
+        signer = load_signer(self.folder, self.cluster_id, self.clock, self.token_seconds)
+        application = make_application(self.context, Accounts(store, signer, self.clock), self.limits)
+        self._server = uvicorn.Server(
+            uvicorn.Config(application, lifespan="off", log_config=None, http="httptools", timeout_graceful_shutdown=1)
+        )
+        listener = socket.socket()
+        listener.bind(("127.0.0.1", 0))
+        self.port = listener.getsockname()[1]
+        listener.listen(128)
+        self._loop = asyncio.get_running_loop()
+        self._started.set()
+        try:
+            await self._server.serve(sockets=[listener])
+        finally:
+            listener.close()
+            await store.close()
+
+    def do(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run something on the server's own event loop."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(30)
+
+    def put(self, *records: Workload | Pod, events: tuple[Event, ...] = ()) -> None:
+        writes = tuple(Put(WORKLOADS if isinstance(record, Workload) else PODS, record) for record in records)
+        self.do(self.context.store.commit(Change(writes=writes, events=events)))
+
+    def log_in(self) -> str:
+        body = {
+            "grantType": "client_credentials",
+            "clientId": self.credentials.client_id,
+            "clientSecret": self.credentials.client_secret,
+        }
+        answer = self.call("POST", "/api/v1/token", body, token="")
+        assert answer.status == 200, answer
+        return str(answer.json["accessToken"])
+
+    def open(
+        self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None, token: str | None = None
+    ) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
+        """Send a request and leave its answer to be read."""
+        given = dict(headers or {})
+        if token is None:
+            token = self.token
+        if token:
+            given.setdefault("Authorization", f"Bearer {token}")
+        if body is not None and not isinstance(body, bytes):
+            body = json.dumps(body).encode()
+        if body is not None:
+            given.setdefault("Content-Type", "application/json")
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection.request(method, path, body, given)
+        return connection, connection.getresponse()
+
+    def call(
+        self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None, token: str | None = None
+    ) -> Answer:
+        connection, response = self.open(method, path, body, headers, token)
+        try:
+            return Answer(response)
+        finally:
+            connection.close()
+
+    def get(self, path: str) -> Any:
+        """The JSON of a read that must succeed."""
+        answer = self.call("GET", path)
+        assert answer.status == 200, answer
+        return answer.json
+
+    def training(self, name: str = "train", **members: Any) -> dict[str, Any]:
+        body = {"name": name, "projectId": "1", "clusterId": self.cluster_id, "spec": {"image": "python:3"}}
+        return body | members
+
+    def submit(self, name: str = "train", **members: Any) -> str:
+        answer = self.call("POST", "/api/v1/workloads/trainings", self.training(name, **members))
+        assert answer.status == 202, answer
+        return str(answer.json["workloadId"])

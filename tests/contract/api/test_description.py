@@ -1,0 +1,90 @@
+"""The description is whole and true: no reference leads nowhere, every path of ours is in it, pages work offline."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from tests.contract.api.agreement import load_contract
+from tests.contract.api.room import Room
+
+
+@pytest.fixture(scope="module")
+def description(room: Room) -> dict[str, Any]:
+    answer = room.call("GET", "/api/openapi.json", token="")
+    assert answer.status == 200
+    found: dict[str, Any] = answer.json
+    return found
+
+
+def test_references_lead_somewhere(description: dict[str, Any]) -> None:
+    named = set(re.findall(r'"#/components/schemas/([^"]+)"', json.dumps(description)))
+    assert named
+    assert named <= set(description["components"]["schemas"])
+
+
+def test_every_operation_has_its_own_id_and_words(description: dict[str, Any]) -> None:
+    operations = [one for methods in description["paths"].values() for one in methods.values()]
+    ids = [one["operationId"] for one in operations]
+    assert len(ids) == len(set(ids))
+    assert all(one["summary"] and one["responses"] for one in operations)
+
+
+def test_paths_are_the_contracts_or_marked_as_ours(description: dict[str, Any]) -> None:
+    known = {
+        (path, method)
+        for name in ("workloads-2.24.contract.json", "neighbours-2.24.contract.json")
+        for path, operations in load_contract(name)["paths"].items()
+        for method in operations
+    }
+    for path, methods in description["paths"].items():
+        for method, operation in methods.items():
+            assert operation.get("x-fairlead-addition", False) is ((path, method) not in known), (method, path)
+
+
+def test_all_reads_of_the_contract_are_served(description: dict[str, Any]) -> None:
+    for path, operations in load_contract("neighbours-2.24.contract.json")["paths"].items():
+        for method, operation in operations.items():
+            ours = description["paths"][path][method]
+            assert set(operation["responses"]) - {"409", "500"} <= set(ours["responses"]), path
+            wanted = [_name(one) for one in operation.get("parameters", [])]
+            assert set(wanted) <= {one["name"] for one in ours.get("parameters", [])}, path
+
+
+def _name(parameter: dict[str, Any]) -> str:
+    if "$ref" in parameter:
+        named = load_contract("neighbours-2.24.contract.json")["components"]["parameters"]
+        parameter = named[parameter["$ref"].rpartition("/")[2]]
+    return str(parameter["name"])
+
+
+def test_the_page_loads_nothing_from_elsewhere(room: Room) -> None:
+    answer = room.call("GET", "/api/docs", token="")
+    assert answer.status == 200
+    assert answer.headers["content-type"].startswith("text/html")
+    assert b"//" not in re.sub(rb"<!doctype html>", b"", answer.body).replace(b"/api/", b"")
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
+
+
+def test_health_and_metrics_need_no_token(room: Room) -> None:
+    room.call("GET", "/api/v1/workloads")
+    assert room.call("GET", "/healthz", token="").json == {"status": "alive"}
+    assert room.call("GET", "/readyz", token="").json == {"status": "ready"}
+    metrics = room.call("GET", "/metrics", token="")
+    assert metrics.headers["content-type"].startswith("text/plain")
+    lines = metrics.body.decode().splitlines()
+    assert any(
+        re.fullmatch(r'fairlead_http_requests_total\{operation="get_workloads",status="200"\} \d+', x) for x in lines
+    )
+    sample = re.compile(r"[a-z_]+(\{[^}]*\})? [-+0-9.einf]+")
+    assert all(line.startswith("# ") or sample.fullmatch(line) for line in lines)
+
+
+def test_an_explanation_tells_given_from_default(room: Room) -> None:
+    workload_id = room.submit("explained", spec={"image": "python:3", "backoffLimit": 2})
+    explained = room.get(f"/api/v1/workloads/{workload_id}/explanation")
+    values = {value["field"]: value for value in explained["values"]}
+    assert (values["backoffLimit"]["value"], values["backoffLimit"]["origin"]) == (2, "given")
+    assert values["completions"]["value"] == 1
+    assert values["completions"]["origin"].startswith("default")

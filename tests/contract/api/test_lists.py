@@ -1,0 +1,150 @@
+"""Filters, sorting and pages of the workload list, with every field of the contract's pattern."""
+
+import re
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from fairlead.model.phase import Phase
+from tests import builders
+from tests.contract.api.agreement import load_contract
+from tests.contract.api.room import START, Room
+
+NAMES = ["alpha", "beta", "gamma", "delta"]
+_PATTERN = load_contract("neighbours-2.24.contract.json")["components"]["parameters"]["WorkloadsFilter"]["schema"]
+FIELDS = re.match(r"\^\(([^)]+)\)", _PATTERN["items"]["pattern"])[1].split("|")  # type: ignore[index]
+
+
+@pytest.fixture(scope="module")
+def filled(room: Room) -> Room:
+    for number, name in enumerate(NAMES):
+        room.put(
+            builders.workload(
+                name,
+                id=f"00000000-0000-4000-8000-00000000000{number}",
+                cluster_id=room.cluster_id,
+                created_at=START + number * 1000,
+                phase=Phase.RUNNING if number % 2 else Phase.PENDING,
+                priority=number * 10,
+                priority_class="low" if number < 2 else "high",
+                completed_at=START + 5000 if name == "delta" else None,
+                created_by=f"{name}@example.com",
+                allocated_gpu=number / 2,
+            )
+        )
+    return room
+
+
+def names(room: Room, query: str) -> list[str]:
+    return [workload["name"] for workload in room.get(f"/api/v1/workloads?{query}")["workloads"]]
+
+
+@pytest.mark.parametrize(
+    ("filters", "want_names"),
+    [
+        ("name==beta", ["beta"]),
+        ("name!=beta", ["alpha", "gamma", "delta"]),
+        ("name=@LPH", ["alpha"]),
+        ("name!@a", []),
+        ("name=^ga", ["gamma"]),
+        ("name=$ta", ["beta", "delta"]),
+        ("type==Training", NAMES),
+        ("type!=Training", []),
+        ("phase==Running,name=^b", ["beta"]),
+        ("priority>=20", ["gamma", "delta"]),
+        ("priority<=9.5", ["alpha"]),
+        ("priorityClassName==high", ["gamma", "delta"]),
+        ("allocatedGPU==0.5", ["beta"]),
+        ("completedAt>=2000-01-01T00:00:00Z", ["delta"]),
+        ("completedAt!=2000-01-01T00:00:00Z", NAMES),
+        ("createdAt<=2023-11-14T22:13:21.000Z", ["alpha", "beta"]),
+        ("submittedBy=^gamma@", ["gamma"]),
+        ("aiApplicationName==x", []),
+        ("aiApplicationName!=x", NAMES),
+        ("idleGpus>=0", []),
+        ("name==a,b", []),
+    ],
+)
+def test_filters(filled: Room, filters: str, want_names: list[str]) -> None:
+    assert names(filled, f"filterBy={quote(filters)}") == want_names
+    # Clients differ in whether they encode the commas and operators of several filters.
+    assert names(filled, f"filterBy={quote(filters, safe=',=@!^$<>')}") == want_names
+    assert filled.get(f"/api/v1/workloads/count?filterBy={quote(filters)}") == {"count": len(want_names)}
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_every_field_of_the_contract_filters_and_sorts(filled: Room, field: str) -> None:
+    value = "2024-01-01T00:00:00Z" if field.endswith("At") else "1"
+    for operator in ("==", "!=", "<=", ">="):
+        filled.get(f"/api/v1/workloads?filterBy={quote(field + operator + value)}")
+    assert sorted(names(filled, f"sortBy={field}&sortOrder=desc")) == sorted(NAMES)
+
+
+@pytest.mark.parametrize(
+    ("query", "want_details"),
+    [
+        ("filterBy=colour==red", "colour"),
+        ("filterBy=name", "is no filter"),
+        ("filterBy=name=~x", "is no filter"),
+        ("filterBy=createdAt=@2024", "compared with"),
+        ("filterBy=createdAt==yesterday", "ISO-8601"),
+        ("filterBy=priority==high", "a number"),
+        ("filterBy=priority==inf", "a number"),
+        ("filterBy=name==x%00", "NUL"),
+        ("sortBy=colour", "sortBy"),
+        ("sortOrder=up", "sortOrder"),
+        ("limit=0", "limit"),
+        ("limit=501", "limit"),
+        ("limit=ten", "limit"),
+        ("offset=-1", "offset"),
+        ("offset=99999999999999999999", "offset"),
+        ("deleted=perhaps", "deleted"),
+    ],
+)
+def test_what_cannot_be_asked_is_400_and_says_why(filled: Room, query: str, want_details: str) -> None:
+    answer = filled.call("GET", f"/api/v1/workloads?{query}")
+    assert answer.status == 400, answer
+    assert want_details in answer.json["details"]
+    assert set(answer.json) == {"code", "message", "details"}
+
+
+def test_every_bad_filter_is_named(filled: Room) -> None:
+    answer = filled.call("GET", "/api/v1/workloads?filterBy=colour==red,size==big,name==x")
+    assert "colour" in answer.json["details"]
+    assert "size" in answer.json["details"]
+
+
+def test_sorting_and_pages(filled: Room) -> None:
+    assert names(filled, "sortBy=name") == ["alpha", "beta", "delta", "gamma"]
+    assert names(filled, "sortBy=priority&sortOrder=desc") == ["delta", "gamma", "beta", "alpha"]
+    first = filled.get("/api/v1/workloads?limit=3")
+    assert [workload["name"] for workload in first["workloads"]] == ["alpha", "beta", "gamma"]
+    assert first["next"] == 3
+    last = filled.get(f"/api/v1/workloads?limit=3&offset={first['next']}")
+    assert [workload["name"] for workload in last["workloads"]] == ["delta"]
+    assert "next" not in last
+
+
+def test_search_looks_into_names(filled: Room) -> None:
+    assert names(filled, "search=ELT") == ["delta"]
+    assert names(filled, "search=100%25") == []
+
+
+@pytest.mark.parametrize(
+    ("path", "want"),
+    [
+        ("/api/v1/org-unit/projects?filterBy=name==default", lambda body: len(body["projects"]) == 1),
+        ("/api/v1/org-unit/projects?filterBy=parentName=^x", lambda body: body["projects"] == []),
+        ("/api/v1/org-unit/projects?search=def", lambda body: len(body["projects"]) == 1),
+        ("/api/v1/org-unit/departments/count", lambda body: body == {"count": 1}),
+        ("/api/v1/nodes?filterBy=status==Ready", lambda body: [node["name"] for node in body["nodes"]] == ["alpha"]),
+        ("/api/v1/nodes?filterBy=gpuType==H100", lambda body: body["nodes"] == []),
+        ("/api/v1/node-pools?sortBy=name", lambda body: body["nodepools"][0]["isDefault"]),
+        ("/api/v1/workload-priorities?filterBy=value>=125", lambda body: len(body["priorities"]) == 3),
+        ("/api/v1/workload-types?externalTypesOnly=true", lambda body: body["types"] == []),
+        ("/api/v1/org-unit/priorities", lambda body: sum(rank["isDefault"] for rank in body["priorities"]) == 1),
+    ],
+)
+def test_lists_around_workloads(filled: Room, path: str, want: Any) -> None:
+    assert want(filled.get(path))

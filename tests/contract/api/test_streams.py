@@ -1,0 +1,160 @@
+"""Streams of our own: the watch that misses nothing, and the output of pods."""
+
+import http.client
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from fairlead.model.event import Event
+from fairlead.store.base import Change, Delete
+from fairlead.store.collections import EVENTS
+from tests import builders
+from tests.contract.api.room import START, Room
+
+WATCH = "/api/v1/workloads/watch"
+
+
+class Watch:
+    """Reads one message after another; each read has the connection's deadline."""
+
+    def __init__(self, room: Room, query: str = "", last: str = "") -> None:
+        headers = {"Last-Event-ID": last} if last else {}
+        self.connection, self.response = room.open("GET", WATCH + query, headers=headers)
+        assert self.response.status == 200, self.response.read()
+        assert self.response.getheader("content-type", "").startswith("text/event-stream")
+        assert self._lines() == [": watching"]
+
+    def __enter__(self) -> "Watch":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.connection.close()
+
+    def _lines(self) -> list[str]:
+        lines: list[str] = []
+        while line := self.response.readline().decode().rstrip("\n"):
+            lines.append(line)
+        return lines
+
+    def next(self) -> tuple[str, dict[str, Any]]:
+        """The id and the data of the next message."""
+        members = dict(line.split(": ", 1) for line in self._lines())
+        assert members["event"] == "workload"
+        return members["id"], json.loads(members["data"])
+
+
+def test_what_happens_after_a_list_is_told(room: Room) -> None:
+    listed = room.call("GET", "/api/v1/workloads")
+    revision = listed.headers["x-fairlead-revision"]
+    first = room.submit("watched-1")
+    with Watch(room, f"?revision={revision}") as watch:
+        id, change = watch.next()
+        assert change["workloadId"] == first
+        assert change["workload"]["name"] == "watched-1"
+        assert int(id) == change["revision"] > int(revision)
+        second = room.submit("watched-2")
+        later, change = watch.next()
+        assert change["workloadId"] == second
+        assert int(later) > int(id)
+
+
+def test_a_broken_watch_goes_on_where_it_was(room: Room) -> None:
+    revision = room.call("GET", "/api/v1/workloads").headers["x-fairlead-revision"]
+    ids = [room.submit(f"resumed-{number}") for number in range(3)]
+    with Watch(room, f"?revision={revision}") as watch:
+        last, change = watch.next()
+        assert change["workloadId"] == ids[0]
+    with Watch(room, f"?revision={revision}", last) as watch:
+        assert [watch.next()[1]["workloadId"] for _ in range(2)] == ids[1:]
+
+
+def test_without_a_revision_it_starts_now(room: Room) -> None:
+    room.submit("before")
+    with Watch(room) as watch:
+        after = room.submit("after")
+        assert watch.next()[1]["workloadId"] == after
+
+
+def test_a_project_can_be_watched_alone(room: Room) -> None:
+    revision = room.call("GET", "/api/v1/workloads").headers["x-fairlead-revision"]
+    other = Event(at=START, subject="workloads", subject_id="x", project_id="2", reason="Elsewhere")
+    room.put(events=(other,))
+    mine = room.submit("mine")
+    with Watch(room, f"?revision={revision}&projectId=1") as watch:
+        assert watch.next()[1]["workloadId"] == mine
+
+
+def test_a_watch_from_before_what_is_kept_is_410_with_a_way_on(make_room: Callable[..., Room]) -> None:
+    room = make_room()
+    room.submit("old")
+    oldest = int(room.call("GET", "/api/v1/workloads").headers["x-fairlead-revision"])
+    room.submit("new")
+    drop = tuple(Delete(EVENTS, str(number)) for number in range(1, oldest + 1))
+    room.do(room.context.store.commit(Change(writes=drop)))
+    newest = int(room.call("GET", "/api/v1/workloads").headers["x-fairlead-revision"])
+    for revision in (0, oldest - 1, newest + 1000):
+        answer = room.call("GET", f"{WATCH}?revision={revision}")
+        assert answer.status == 410, answer
+        assert answer.json["listRevision"] == newest
+    with Watch(room, f"?revision={oldest}") as watch:
+        assert watch.next()[1]["workload"]["name"] == "new"
+
+
+@pytest.mark.parametrize("revision", ["-1", "x", "99999999999999999999999"])
+def test_a_revision_that_is_none_is_400(room: Room, revision: str) -> None:
+    assert room.call("GET", f"{WATCH}?revision={revision}").status == 400
+
+
+LOGGED = "66666666-6666-4666-8666-666666666666"
+
+
+@pytest.fixture(scope="module")
+def logged(room: Room) -> Room:
+    room.put(
+        builders.workload("logged", id=LOGGED, cluster_id=room.cluster_id),
+        builders.pod("logged-0-0", id="pod-a", workload_id=LOGGED, created_at=START),
+        builders.pod("logged-0-1", id="pod-b", workload_id=LOGGED, created_at=START + 1, attempt=3),
+    )
+    room.sessions.output = {"pod-a": [b"one\n", b"two\n"], "pod-b": [b"three\n"]}
+    return room
+
+
+def test_output_of_the_newest_or_the_named_pod(logged: Room) -> None:
+    newest = logged.call("GET", f"/api/v1/workloads/{LOGGED}/logs")
+    assert (newest.status, newest.body) == (200, b"three\n")
+    assert newest.headers["content-type"].startswith("text/plain")
+    named = logged.call("GET", f"/api/v1/workloads/{LOGGED}/logs?pod=logged-0-0&follow=true")
+    assert named.body == b"one\ntwo\n"
+
+
+def test_all_that_can_be_asked_of_output_reaches_the_session(logged: Room) -> None:
+    query = "tail=5&since=10&timestamps=true&limitBytes=100&previous=true&follow=false"
+    logged.call("GET", f"/api/v1/workloads/{LOGGED}/logs?{query}")
+    asked = logged.sessions.asked[-1]
+    assert (asked.pod_id, asked.attempt, asked.tail) == ("pod-b", 2, 5)
+    assert (asked.since, asked.timestamps, asked.limit_bytes) == (START - 10_000, True, 100)
+
+
+@pytest.mark.parametrize(
+    ("path", "want_status"),
+    [
+        (f"{LOGGED}/logs?pod=other", 404),
+        (f"{LOGGED}/logs?pod=logged-0-0&previous=true", 404),
+        ("77777777-7777-4777-8777-777777777777/logs", 404),
+        ("x/logs", 404),
+        (f"{LOGGED}/logs?tail=-1", 400),
+        (f"{LOGGED}/logs?since=then", 400),
+        (f"{LOGGED}/logs?follow=maybe", 400),
+    ],
+)
+def test_output_that_is_not_there(logged: Room, path: str, want_status: int) -> None:
+    answer = logged.call("GET", f"/api/v1/workloads/{path}")
+    assert answer.status == want_status, answer
+    assert answer.json["code"] == want_status
+
+
+def test_streams_want_a_token_too(room: Room) -> None:
+    for path in (WATCH, f"/api/v1/workloads/{LOGGED}/logs"):
+        assert room.call("GET", path, token="").status == http.client.UNAUTHORIZED
