@@ -25,7 +25,9 @@ from yaml.events import (
 from yaml.reader import ReaderError
 
 SCALAR, MAPPING, SEQUENCE = "text", "mapping", "list"
-_CORE_TAGS = ("!", "tag:yaml.org,2002:")
+_CORE_TAGS = frozenset(
+    {"!", *(f"tag:yaml.org,2002:{name}" for name in ("str", "int", "float", "bool", "null", "map", "seq"))}
+)
 _MERGE = "<<"
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 
@@ -126,8 +128,9 @@ def _syntax_issue(file: str, error: YAMLError, text: str) -> YamlIssue:
         return YamlIssue(file, 0, 0, "", f"is no YAML: {error}")
     mark = error.problem_mark or error.context_mark
     problem = str(error.problem or error.context or "cannot be read")
-    line = text.splitlines()[mark.line] if mark is not None and mark.line < len(text.splitlines()) else ""
-    if "\t" in line[: len(line) - len(line.lstrip())] or "'\\t'" in problem:
+    lines = text.splitlines()
+    written = lines[mark.line] if mark is not None and mark.line < len(lines) else ""
+    if "\t" in written[: len(written) - len(written.lstrip())] or "'\\t'" in problem:
         return _issue(file, mark, "is indented with a tab; YAML takes spaces only")
     if "undefined alias" in problem:
         return _issue(file, mark, "refers (*) to an anchor (&) that was not set before")
@@ -176,12 +179,14 @@ class _Reader:
             if kind is MappingEndEvent or kind is SequenceEndEvent:
                 node, anchor, before = stack.pop()
                 keys.pop()
+                if node.form is MAPPING and _MERGE in node.content:
+                    _merge(node)
                 if anchor is not None:
                     self.anchors[anchor] = (node, self.nodes - before)
                 continue
             parent = stack[-1][0] if stack else None
             if parent is not None and parent.form is MAPPING and keys[-1] is None:
-                keys[-1] = self._key(event, parser)
+                keys[-1] = self._key(event)
                 continue
             node = self._node(event)
             if parent is None:
@@ -189,7 +194,7 @@ class _Reader:
             elif parent.form is SEQUENCE:
                 parent.content.append(node)
             else:
-                node = self._put(parent, keys, node, event)
+                self._put(parent, keys, node)
             if kind is MappingStartEvent or kind is SequenceStartEvent:
                 if len(stack) >= self.limits.depth:
                     raise _TooMuch(f"is nested more than {self.limits.depth} deep", event.start_mark)
@@ -208,7 +213,7 @@ class _Reader:
         kind = event.__class__
         if kind is AliasEvent:
             return self._alias(event)
-        if event.tag is not None and not event.tag.startswith(_CORE_TAGS):
+        if event.tag is not None and event.tag not in _CORE_TAGS:
             self.issues.append(_issue(self.file, mark, f"has the tag {event.tag[:80]}; tags are not read"))
         if kind is ScalarEvent:
             return Node(SCALAR, event.value, mark.line + 1, mark.column + 1, not event.style, self.file)
@@ -231,29 +236,32 @@ class _Reader:
         self.nodes += size
         return Node(target.form, target.content, mark.line + 1, mark.column + 1, target.is_plain, self.file)
 
-    def _key(self, event: Any, parser: CParser) -> tuple[str, int, int]:
+    def _key(self, event: Any) -> tuple[str, int, int]:
         mark = event.start_mark
         if event.__class__ is ScalarEvent:
             self.nodes += 1
             return event.value, mark.line + 1, mark.column + 1
         raise _TooMuch("has a key that is no text", mark)
 
-    def _put(self, parent: Node, keys: list[tuple[str, int, int] | None], node: Node, event: Any) -> Node:
+    def _put(self, parent: Node, keys: list[tuple[str, int, int] | None], node: Node) -> None:
         """Add an entry; it takes the place of its key."""
         key, line, column = keys[-1] or ("", 0, 0)
         keys[-1] = None
         node.line, node.column = line, column
-        if key == _MERGE and event.__class__ is AliasEvent and node.form is MAPPING:
-            for name, inherited in node.content.items():
-                parent.content.setdefault(name, inherited)
-        elif key in parent.content:
-            first = parent.content[key]
-            if first.file == self.file:
-                details = f"'{key[:80]}' stands here a second time; the first is in line {first.line}"
-                self.issues.append(YamlIssue(self.file, line, column, "", details))
-        else:
-            parent.content[key] = node
-        return node
+        first = parent.content.setdefault(key, node)
+        if first is not node:
+            details = f"'{key[:80]}' stands here a second time; the first is in line {first.line}"
+            self.issues.append(YamlIssue(self.file, line, column, "", details))
+
+
+def _merge(node: Node) -> None:
+    """Fill in what `<<` brings; the mapping's own entries win."""
+    merged = node.content[_MERGE]
+    sources = merged.content if merged.form is SEQUENCE else [merged]
+    if all(source.form is MAPPING for source in sources):
+        del node.content[_MERGE]
+        for source in sources:
+            node.content = {**source.content, **node.content}
 
 
 def near(name: str, known: Any) -> str:

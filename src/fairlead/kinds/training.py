@@ -14,12 +14,14 @@ from fairlead.model.lifecycle import (
     GRACE_SECONDS,
     AutoDeletionTime,
     BackoffLimit,
+    PreemptionLimit,
     RestartPolicyField,
     Stdin,
     TerminateAfterPreemption,
     TerminationGracePeriod,
     Tty,
 )
+from fairlead.model.metadata import Username
 from fairlead.model.network import ExposedUrls, Ports, RelatedUrls
 from fairlead.model.phase import Phase
 from fairlead.model.placement import Category, NodePools, Preemptibility, PriorityClass
@@ -43,10 +45,12 @@ _AROUND = SPELT_OUT | frozenset(
         "backoff_limit",
         "restart_policy",
         "terminate_after_preemption",
+        "preemption_limit",
         "auto_deletion_time_after_completion_seconds",
         "priority_class",
         "preemptibility",
         "category",
+        "username",
     }
 )
 
@@ -89,7 +93,9 @@ class TrainingSpec(PodFields, frozen=True, kw_only=True):
     restart_policy: RestartPolicyField = UNSET
     termination_grace_period_seconds: TerminationGracePeriod = UNSET
     terminate_after_preemption: TerminateAfterPreemption = UNSET
+    preemption_limit: PreemptionLimit = UNSET
     auto_deletion_time_after_completion_seconds: AutoDeletionTime = UNSET
+    username: Username = UNSET
 
 
 def podsets(spec: TrainingSpec) -> tuple[PodSet, ...]:
@@ -181,6 +187,8 @@ TRAINING = Kind(
     title="Training",
     rest="trainings",
     resource="TrainingWorkload",
+    letter="T",
+    resources_before={"Job": "J", "RunaiJob": "J"},
     command=("training",),
     category="Train",
     priority="low",

@@ -72,6 +72,17 @@ TerminateAfterPreemption = Annotated[
         flags=(Flag(name="--terminate-after-preemption"),),
     ),
 ]
+PreemptionLimit = Annotated[
+    Maybe[Annotated[int, Meta(ge=0, le=2**31 - 1, extra_json_schema={"format": "int32"})]],
+    About(
+        text="How many times the workload may be preempted; after one more it is Failed.",
+        default_text="no limit",
+        yaml="preemptionLimit",
+        yaml_kinds="T",
+        flags=(Flag(name="--preemption-limit"),),
+        surface="older",
+    ),
+]
 AutoDeletionTime = Annotated[
     Maybe[Int64],
     About(

@@ -18,8 +18,13 @@ CONTRACT = json.loads((Path(__file__).parents[2] / "contract/data/workloads-2.24
 THEIRS: dict[str, Any] = CONTRACT["components"]["schemas"]
 KIND = KINDS["training"]
 OURS = schemas(KIND)
-#: What we have beyond the contract: the older page's MIG profile.
-BEYOND = {"spec.compute.migProfile"}
+#: What we have beyond the contract: the older page's MIG profile, and what only workload YAML knows.
+BEYOND = {
+    "spec.compute.migProfile",
+    "spec.security.dropAllCapabilities",
+    "spec.preemptionLimit",
+    "spec.username",
+}
 PAIRS = [("TrainingCreationRequest", "TrainingCreationRequest"), ("Training1", "Training")]
 
 
