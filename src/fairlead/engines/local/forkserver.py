@@ -20,6 +20,8 @@ from fairlead.engines.local import procfs, supervisor, syscalls, wire
 START, VERSION, RETIRE = b"S", b"V", b"X"
 SOCKET_NAME = "forkserver.sock"
 LOCK_NAME = "forkserver.lock"
+#: How long a new one waits for a retired one to let go.
+LOCK_SECONDS = 0.5
 
 
 class ForkServer:
@@ -89,6 +91,8 @@ class ForkServer:
                 self._listener.close()
             for server in self._servers.values():
                 server.close()
+            # Received descriptors outlive an exec unless told otherwise; our end of the link must not.
+            os.set_inheritable(link, False)
             supervisor.main(socket.socket(fileno=link))
         os.close(link)
         self._supervisors.add(pid)
@@ -123,7 +127,7 @@ def _ignore(number: int, frame: object) -> None:
 def _lock(folder: str) -> int:
     """The lock that the fork server of this folder holds as long as it lives; -1 when another one does."""
     descriptor = os.open(f"{folder}/{LOCK_NAME}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    deadline = time.monotonic() + 2.0
+    deadline = time.monotonic() + LOCK_SECONDS
     while True:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -141,6 +145,7 @@ def main(folder: str, version: str, first: int) -> None:
         os._exit(0)
     os.setsid()
     os.chdir("/")
+    os.umask(0o077)
     lock = _lock(folder)
     if lock < 0:
         sys.exit(1)

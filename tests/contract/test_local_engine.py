@@ -1,0 +1,391 @@
+"""What only the local engine promises: nothing escapes, nothing is lost, nothing runs twice, little is needed."""
+
+import asyncio
+import json
+import os
+import signal
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from fairlead.engines.base import LogRequest, PodState, Start, Stop
+from fairlead.engines.local import procfs
+from fairlead.engines.local.configuration import load_identity
+from fairlead.engines.local.engine import LocalEngine
+from fairlead.engines.local.settings import Allowed, LocalSettings
+from fairlead.model.podset import PodSpec
+from tests.contract.engine_room import Room, clock, eventually, is_running, myself, opened, pod, scenario, shell
+
+Make = Callable[[], LocalEngine]
+AS_ROOT = os.geteuid() == 0
+#: A process that leaves its parent, its session and its terminal, and says who it is.
+DAEMON = """
+import os, sys, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        with open(sys.argv[1] + ".new", "w") as file:
+            file.write(str(os.getpid()))
+        os.rename(sys.argv[1] + ".new", sys.argv[1])
+        time.sleep(600)
+    os._exit(0)
+os.wait()
+time.sleep(float(sys.argv[2]))
+"""
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def settings(data: Path) -> LocalSettings:
+    return LocalSettings(data_dir=str(data), owner=load_identity(myself()))
+
+
+@pytest.fixture
+def make(settings: LocalSettings) -> Make:
+    return lambda: LocalEngine(settings, clock)
+
+
+def state_of(data: Path, spec: PodSpec) -> dict[str, int]:
+    text = (data / "pods" / "live" / f"{spec.pod_id}.{spec.attempt}" / "state").read_text()
+    return dict(json.loads(text))
+
+
+async def daemon(room: Room, tmp_path: Path, seconds: float) -> tuple[PodSpec, int]:
+    """A started pod with a daemonised grandchild, and the grandchild's pid."""
+    place = tmp_path / "daemon"
+    spec = pod("/usr/bin/env", "python3", "-c", DAEMON, str(place), str(seconds))
+    await room.start(spec)
+    await eventually(place.exists, "the daemon says who it is")
+    return spec, int(place.read_text())
+
+
+class TestEnds:
+    @scenario
+    async def test_no_daemonised_grandchild_survives_a_stop(self, make: Make, tmp_path: Path) -> None:
+        async with opened(make) as room:
+            spec, grandchild = await daemon(room, tmp_path, 600)
+            assert is_running(grandchild)
+            await room.stop(spec, grace=0)
+            assert not is_running(grandchild)
+
+    @scenario
+    async def test_no_grandchild_survives_the_main_process(self, make: Make, tmp_path: Path) -> None:
+        async with opened(make) as room:
+            spec, grandchild = await daemon(room, tmp_path, 0)
+            report = await room.until(spec, PodState.EXITED)
+            assert report.exit_code == 0
+            assert not is_running(grandchild)
+
+    @scenario
+    async def test_term_goes_to_the_main_process_only(self, make: Make) -> None:
+        async with opened(make) as room:
+            child = (
+                "trap 'echo child got it' TERM; echo ready; for i in 1 2 3 4 5; do sleep 0.02; done; echo child done"
+            )
+            spec = shell(f"trap 'wait; exit 0' TERM; sh -c \"{child}\" & wait; wait")
+            await room.start(spec)
+            await said(room, spec, b"ready")
+            await room.stop(spec, grace=20)
+            assert await room.output(spec) == b"ready\nchild done\n"
+
+    @scenario
+    async def test_a_family_that_keeps_forking_is_ended(self, make: Make) -> None:
+        async with opened(make) as room:
+            spec = shell("echo ready; f() { sleep 0.01; f & f & wait; }; ulimit -u 400; f & sleep 600")
+            await room.start(spec)
+            await said(room, spec, b"ready")
+            await room.stop(spec, grace=0)
+            assert procfs.marked(f"{spec.pod_id}.1") == []
+
+    @scenario
+    async def test_a_killed_supervisor_ends_its_pod(self, make: Make, tmp_path: Path, data: Path) -> None:
+        async with opened(make) as room:
+            spec, grandchild = await daemon(room, tmp_path, 600)
+            state = state_of(data, spec)
+            os.kill(state["pid"], signal.SIGKILL)
+            report = await room.until(spec, PodState.LOST)
+            assert report.reason == "SupervisorLost"
+            assert not is_running(state["main"])
+            assert not is_running(grandchild)
+            await room.reopen()
+            assert (await room.until(spec, PodState.LOST)).ended_at == report.ended_at
+
+    @scenario
+    async def test_a_supervisor_killed_while_the_server_is_away(self, make: Make, tmp_path: Path, data: Path) -> None:
+        async with opened(make) as room:
+            spec, grandchild = await daemon(room, tmp_path, 600)
+            await room.engine.close()
+            os.kill(state_of(data, spec)["pid"], signal.SIGKILL)
+            await eventually(lambda: not is_running(grandchild), "the fork server ends what is left")
+            await room.reopen()
+            assert (await room.until(spec, PodState.LOST)).reason == "SupervisorLost"
+
+    @scenario
+    async def test_supervisor_and_fork_server_both_killed(self, make: Make, tmp_path: Path, data: Path) -> None:
+        async with opened(make) as room:
+            spec, grandchild = await daemon(room, tmp_path, 600)
+            state = state_of(data, spec)
+            parent = parent_of(state["pid"])
+            await room.engine.close()
+            os.kill(parent, signal.SIGKILL)
+            await eventually(lambda: not is_running(parent))
+            os.kill(state["pid"], signal.SIGKILL)
+            await room.reopen()
+            assert (await room.until(spec, PodState.LOST)).reason == "SupervisorLost"
+            assert not is_running(grandchild)
+            assert not is_running(state["main"])
+
+    @scenario
+    async def test_a_restarted_machine_is_told_apart(self, make: Make, data: Path) -> None:
+        async with opened(make) as room:
+            spec = pod("sleep", "600")
+            await room.start(spec)
+            state = state_of(data, spec)
+            await room.engine.close()
+            os.kill(state["pid"], signal.SIGKILL)
+            await eventually(lambda: not is_running(state["pid"]))
+            folder = data / "pods" / "live" / f"{spec.pod_id}.1"
+            (folder / "state").write_text(json.dumps({**state, "boot": "another"}))
+            await room.reopen()
+            assert (await room.until(spec, PodState.LOST)).reason == "NodeRebooted"
+
+    @scenario
+    async def test_a_pod_outlives_its_fork_server(self, make: Make, data: Path) -> None:
+        async with opened(make) as room:
+            before = pod("sleep", "600")
+            await room.start(before)
+            parent = parent_of(state_of(data, before)["pid"])
+            os.kill(parent, signal.SIGKILL)
+            await eventually(lambda: not is_running(parent))
+            assert (await room.run(shell("exit 4"))).exit_code == 4
+            assert is_running(state_of(data, before)["main"])
+            assert (await room.stop(before)).signal == signal.SIGKILL
+
+    @scenario
+    async def test_a_stop_goes_on_while_the_server_is_away(self, make: Make, data: Path) -> None:
+        async with opened(make) as room:
+            spec = shell("trap '' TERM; echo ready; while :; do sleep 0.01; done")
+            await room.start(spec)
+            await said(room, spec, b"ready")
+            main = state_of(data, spec)["main"]
+            await room.engine.apply([stop_of(spec, 1)])
+            await room.engine.close()
+            await eventually(lambda: not is_running(main))
+            await room.reopen()
+            assert (await room.until(spec, PodState.EXITED)).signal == signal.SIGKILL
+
+    @scenario
+    async def test_nothing_is_left_when_all_is_over(self, make: Make, data: Path) -> None:
+        async with opened(make) as room:
+            spec = shell("exit 0")
+            await room.run(spec)
+            longer = pod("sleep", "600")
+            await room.start(longer)
+            parent = parent_of(state_of(data, longer)["pid"])
+        await eventually(lambda: not is_running(parent), "the fork server goes with the last server and pod")
+        assert list((data / "pods" / "live").iterdir()) == []
+        assert list((data / "pods" / "logs").iterdir()) == []
+
+
+class TestStarts:
+    @pytest.mark.parametrize(
+        ("command", "want_code", "want_words"),
+        [
+            (("no-such-command",), 127, "No such file or directory"),
+            (("/etc/passwd",), 126, "Permission denied"),
+            (("{tmp}/binary",), 126, "Exec format error"),
+            (("{tmp}/script",), 127, "interpreter"),
+            (("{tmp}",), 126, "Permission denied"),
+        ],
+        ids=["missing", "not executable", "no program", "no interpreter", "a folder"],
+    )
+    @scenario
+    async def test_the_systems_own_words(
+        self, make: Make, tmp_path: Path, command: tuple[str, ...], want_code: int, want_words: str
+    ) -> None:
+        for name, content in (("binary", b"\x00\x01\x02"), ("script", b"#!/no/such/interpreter\n")):
+            (tmp_path / name).write_bytes(content)
+            (tmp_path / name).chmod(0o755)
+        async with opened(make) as room:
+            report = await room.run(pod(*(word.format(tmp=tmp_path) for word in command)))
+            assert (report.reason, report.exit_code) == ("StartError", want_code)
+            assert want_words in report.message
+
+    @scenario
+    async def test_a_working_directory_that_is_not_there(self, make: Make) -> None:
+        async with opened(make) as room:
+            report = await room.run(shell("pwd", working_dir="/no/such/folder"))
+            assert report.reason == "StartError"
+            assert "'/no/such/folder': No such file or directory" in report.message
+
+    @scenario
+    async def test_no_command_at_all(self, make: Make) -> None:
+        async with opened(make) as room:
+            report = await room.run(pod())
+            assert report.reason == "StartError"
+            assert "entry point" in report.message
+
+    @scenario
+    async def test_working_directory_and_long_arguments(self, make: Make, tmp_path: Path) -> None:
+        async with opened(make) as room:
+            spec = shell("pwd; echo ${#LONG}; printf %s $0 | wc -c", working_dir=str(tmp_path))
+            long = msgspec.structs.replace(spec.container, args=("x" * 100_000,))
+            spec = msgspec.structs.replace(spec, container=long)
+            await room.run(spec)
+            assert (await room.output(spec)).split() == [str(tmp_path).encode(), b"0", b"100000"]
+
+    @scenario
+    async def test_a_terminal_is_a_real_one(self, make: Make) -> None:
+        async with opened(make) as room:
+            spec = shell("test -t 0 && test -t 1 && test -t 2 && tty && echo $TERM", tty=True, stdin=True)
+            assert (await room.run(spec)).exit_code == 0
+            output = await room.output(spec)
+            assert output.startswith(b"/dev/pts/")
+            assert output.endswith(b"xterm-256color\r\n")
+
+    @scenario
+    async def test_without_stdin_there_is_an_end_at_once(self, make: Make) -> None:
+        async with opened(make) as room:
+            spec = pod("cat")
+            assert (await room.run(spec)).exit_code == 0
+
+    @scenario
+    async def test_the_command_finds_signals_and_descriptors_as_usual(self, make: Make) -> None:
+        async with opened(make) as room:
+            spec = shell("ls -l /proc/self/fd | grep -c ' -> '; grep -E 'Sig(Blk|Ign)' /proc/self/status; umask")
+            await room.run(spec)
+            output = (await room.output(spec)).split(b"\n")
+            # The three streams, and the folder that ls itself has open.
+            assert output[0] == b"4"
+            assert {line.split()[-1] for line in output[1:3]} == {b"0" * 16}
+            assert output[3] == b"0022"
+
+    @scenario
+    async def test_a_hundred_pods_at_once(self, make: Make) -> None:
+        async with opened(make) as room:
+            specs = [shell("echo $RUNAI_PROJECT; sleep 600") for _ in range(100)]
+            await room.engine.apply([Start(spec) for spec in specs])
+            for spec in specs:
+                await room.until(spec, PodState.RUNNING)
+            await room.engine.apply([stop_of(spec, 0) for spec in specs])
+            ends = [await room.until(spec, PodState.EXITED) for spec in specs]
+            assert {end.signal for end in ends} == {signal.SIGKILL}
+
+    @scenario
+    async def test_a_running_pod_is_light(self, make: Make, data: Path) -> None:
+        async with opened(make) as room:
+            specs = [pod("sleep", "600") for _ in range(20)]
+            await room.start(specs[0])
+            parent = parent_of(state_of(data, specs[0])["pid"])
+            alone = proportional(parent) + proportional(state_of(data, specs[0])["pid"])
+            for spec in specs[1:]:
+                await room.start(spec)
+            together = proportional(parent) + sum(proportional(state_of(data, spec)["pid"]) for spec in specs)
+            assert (together - alone) / (len(specs) - 1) < 2 * 1024 * 1024
+
+    @scenario
+    async def test_a_memory_limit_holds(self, make: Make) -> None:
+        async with opened(make) as room:
+            hungry = "import time\nx = bytearray(100_000_000)\ntime.sleep(600)"
+            report = await room.run(pod("/usr/bin/env", "python3", "-c", hungry, memory_limit_bytes=50_000_000))
+            assert (report.reason, report.exit_code) == ("OOMKilled", 137)
+            assert "50000000" in report.message
+
+
+class TestShared:
+    """The mode in which pods do not see each other's and the server's files."""
+
+    @pytest.fixture
+    def settings(self, data: Path) -> LocalSettings:
+        return LocalSettings(data_dir=str(data))
+
+    @pytest.mark.skipif(not AS_ROOT, reason="needs root")
+    @scenario
+    async def test_a_root_server_runs_pods_without_root(self, make: Make) -> None:
+        async with opened(make) as room:
+            spec = shell("id -u; id -g; id -G; pwd; grep NoNewPrivs /proc/self/status")
+            await room.run(spec)
+            words = (await room.output(spec)).split()
+            assert words == [b"65534", b"65534", b"65534", b"/home/fairlead", b"NoNewPrivs:", b"1"]
+
+    @scenario
+    async def test_the_data_folder_is_out_of_sight(self, make: Make, data: Path) -> None:
+        async with opened(make) as room:
+            spec = shell(f"ls -A {data}; ls -A {data}/pods")
+            assert (await room.run(spec)).exit_code != 0
+            assert b"live" not in await room.output(spec)
+
+    @scenario
+    async def test_only_its_own_places_can_be_written(self, make: Make) -> None:
+        places = ["/var/tmp/fairlead-try", "/etc/fairlead-try"]
+        async with opened(make) as room:
+            writes = "; ".join(f"( : > {place} ) 2>/dev/null && echo {place}" for place in places)
+            spec = shell(f"touch ~/a /tmp/b /dev/shm/c && echo own; {writes}; ls /tmp ~")
+            await room.run(spec)
+            assert (await room.output(spec)).split() == [b"own", b"/home/fairlead:", b"a", b"/tmp:", b"b"]
+
+    @scenario
+    async def test_private_places_go_with_the_pod(self, make: Make, data: Path) -> None:
+        async with opened(make) as room:
+            spec = shell("echo secret > ~/file; echo secret > /tmp/file")
+            await room.run(spec)
+        assert files_below(data, "file") == []
+
+    @scenario
+    async def test_without_isolation_only_where_allowed(self, data: Path, tmp_path: Path) -> None:
+        settings = LocalSettings(data_dir=str(data), run_as=load_identity(myself()), allowed=Allowed(no_isolation=True))
+        async with opened(lambda: LocalEngine(settings, clock)) as room:
+            spec = shell(f"ls -d {tmp_path}")
+            assert (await room.run(spec)).exit_code == 0
+
+
+class TestFiles:
+    @scenario
+    async def test_files_are_their_owners_alone(self, make: Make, data: Path) -> None:
+        async with opened(make) as room:
+            spec = pod("sleep", "600")
+            await room.start(spec)
+            for path in (data / "pods").rglob("*"):
+                assert stat.S_IMODE(path.lstat().st_mode) & 0o077 == 0, path
+
+    @scenario
+    async def test_two_engines_of_one_folder_start_one_fork_server(self, make: Make, data: Path) -> None:
+        async with opened(make) as first, opened(make) as second:
+            specs = pod("sleep", "600"), pod("sleep", "600")
+            await asyncio.gather(first.start(specs[0]), second.start(specs[1]))
+            parents = {parent_of(state_of(data, spec)["pid"]) for spec in specs}
+            assert len(parents) == 1
+
+
+def files_below(folder: Path, name: str) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.name == name]
+
+
+def parent_of(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def proportional(pid: int) -> int:
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
+
+
+def stop_of(spec: PodSpec, grace: int) -> Stop:
+    return Stop(spec.pod_id, spec.attempt, grace)
+
+
+async def said(room: Room, spec: PodSpec, words: bytes) -> None:
+    """Wait until the pod has said `words`, as it does when it is ready for what the test does next."""
+    seen = b""
+    async for piece in room.engine.logs(LogRequest(pod_id=spec.pod_id, follow=True)):
+        seen += piece
+        if words in seen:
+            return
+    raise AssertionError(f"the pod ended and said only {seen!r}")
