@@ -1,5 +1,7 @@
 """What every store finds, in which order: the same on all of them, to the last letter and the last null."""
 
+import sqlite3
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -7,9 +9,10 @@ import pytest
 
 from fairlead.model.phase import Phase
 from fairlead.store.base import Change, Comparison, Put, Query, Where
-from fairlead.store.collections import COLLECTIONS, EVENTS, WORKLOADS
+from fairlead.store.collections import COLLECTIONS, EVENTS, PODS, WORKLOADS
 from fairlead.store.migrations import MIGRATIONS, Table
-from tests.contract.store_room import BOTH, Database, event, make_database, named, opened, put, scenario
+from fairlead.store.sql import SQLITE, render_find
+from tests.contract.store_room import BOTH, Database, SqliteDatabase, event, make_database, named, opened, put, scenario
 
 RECORDS = (
     named("alpha", created_at=30, priority=50, completed_at=5, created_by="Ada@Example.com", allocated_gpu=0.5),
@@ -159,6 +162,62 @@ async def test_events_after_a_revision(database: Database) -> None:
         where = (Where("revision", IS.ABOVE, 4), Where("subject_id", IS.EQUAL, "w1"))
         found = await store.find(Query(collection=EVENTS, where=where, order=(("revision", True),), limit=2))
         assert [each.revision for each in found] == [10, 8]
+
+
+PLANS: dict[str, tuple[Query, str]] = {
+    "active workloads": (
+        Query(collection=WORKLOADS, where=(Where("is_active", IS.EQUAL, 1),)),
+        "workloads_by_is_active",
+    ),
+    "workloads due for deletion": (
+        Query(collection=WORKLOADS, where=(Where("delete_at", IS.AT_MOST, 5),)),
+        "workloads_by_delete_at",
+    ),
+    "the next to be due": (
+        Query(
+            collection=WORKLOADS,
+            where=(Where("delete_at", IS.IS_NULL, False),),
+            order=(("delete_at", False),),
+            limit=1,
+        ),
+        "workloads_by_delete_at",
+    ),
+    "long deleted": (
+        Query(collection=WORKLOADS, where=(Where("deleted_at", IS.BELOW, 5),)),
+        "workloads_by_deleted_at",
+    ),
+    "the newest": (
+        Query(collection=WORKLOADS, order=(("created_at", True),), limit=50),
+        "workloads_by_created_at",
+    ),
+    "pods of a workload": (
+        Query(collection=PODS, where=(Where("workload_id", IS.ONE_OF, ["a"]),)),
+        "pods_by_workload_id",
+    ),
+    "events of a workload": (
+        Query(collection=EVENTS, where=(Where("subject_id", IS.EQUAL, "a"),), order=(("revision", True),)),
+        "events_by_subject_id",
+    ),
+    "events after a revision": (
+        Query(collection=EVENTS, where=(Where("revision", IS.ABOVE, 7),), limit=5),
+        "INTEGER PRIMARY KEY (rowid>",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PLANS)
+@scenario
+async def test_what_is_asked_often_walks_no_whole_table(name: str, tmp_path: Path) -> None:
+    query, want_index = PLANS[name]
+    database = SqliteDatabase(tmp_path)
+    await (await database.open()).close()
+    text, values = render_find(query, SQLITE)
+    connection = sqlite3.connect(database.path)
+    try:
+        plan = " / ".join(row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {text}", values))
+    finally:
+        connection.close()
+    assert want_index in plan
 
 
 @scenario

@@ -27,12 +27,16 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     mark: str
     #: Type names for `text`, `integer`, `real` and `bytes`.
     types: dict[str, str]
-    #: A template with `{column}` and `{mark}`: equal, null like any other value.
+    #: Templates with `{column}` and `{mark}`: unequal, with null as a value like any other; like a pattern, ASCII
+    #: letter case ignored; among several.
     differs: str
-    #: Contains a pattern, ASCII letter case ignored or not.
     like_any_case: str
     one_of: str
+    #: What follows a column to sort by, upward and downward.
     nulls: tuple[str, str]
+    #: Before the key when another index should find the rows: SQLite, which keeps no statistics, would rather walk the
+    #: whole table in the order of the key than sort a few rows.
+    steer: str
     #: Counts the tables of a name.
     has_table: str
 
@@ -44,6 +48,7 @@ SQLITE = Dialect(
     like_any_case="{column} LIKE {mark} ESCAPE '!'",
     one_of="{column} IN (SELECT value FROM json_each({mark}))",
     nulls=("", " DESC"),
+    steer="+",
     has_table="SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = ?",
 )
 
@@ -54,6 +59,7 @@ POSTGRES = Dialect(
     like_any_case='lower({column} COLLATE "C") LIKE lower({mark} COLLATE "C") ESCAPE \'!\'',
     one_of="{column} = ANY({mark})",
     nulls=(" NULLS FIRST", " DESC NULLS LAST"),
+    steer="",
     has_table="SELECT count(*) FROM pg_tables WHERE schemaname = current_schema() AND tablename = %s",
 )
 
@@ -89,12 +95,20 @@ def render_find(query: Query, dialect: Dialect) -> tuple[str, list[Any]]:
     key = query.collection.key
     order = [_column(query.collection, name).name + dialect.nulls[descending] for name, descending in query.order]
     if all(name != key for name, _ in query.order):
-        order.append(key)
+        order.append(dialect.steer + key if _has_better_index(query) else key)
     text = f"SELECT {key}, data FROM {query.collection.name}{condition} ORDER BY {', '.join(order)}"
     if query.limit is not None or query.offset:
         text += f" LIMIT {dialect.mark} OFFSET {dialect.mark}"
         values += [_whole(_GREATEST if query.limit is None else query.limit), _whole(query.offset)]
     return text, values
+
+
+def _has_better_index(query: Query) -> bool:
+    """Whether a condition picks rows by an indexed column, and no other order is asked for."""
+    return not query.order and any(
+        where.comparison in _BY_INDEX and where.value is not None and _column(query.collection, where.column).indexed
+        for where in query.where
+    )
 
 
 def render_count(query: Query, dialect: Dialect) -> tuple[str, list[Any]]:
@@ -125,6 +139,7 @@ _ORDERED = {
     Comparison.BELOW: "<",
     Comparison.ABOVE: ">",
 }
+_BY_INDEX = frozenset({*_ORDERED, Comparison.ONE_OF})
 _PATTERNS = {
     Comparison.CONTAINS: "%{}%",
     Comparison.LACKS: "%{}%",
