@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fairlead.scheduling import status as st
+from fairlead.scheduling.jobindex import Entry
 from fairlead.scheduling.live import LiveJob
 from fairlead.scheduling.order import JobOrder
 from fairlead.scheduling.placing import Attempt, must_wait
@@ -13,12 +14,19 @@ from fairlead.scheduling.subgroups import is_ready
 
 def allocate(session: Session, record: Record) -> None:
     order = JobOrder(session.total, session.used_queues)
-    ready = (job for job in session.jobs.values() if job.pending and is_ready(job.root))
-    order.fill(ready, session.settings.queue_depth.get("allocate"))
+    order.fill(ready_jobs(session), session.settings.queue_depth.get("allocate"))
     while (job := order.pop()) is not None:
         # A job that grew goes back: elastic jobs grow by one task per turn, interleaved with all others.
         if record.guard(session, job, "allocate", try_job) and job.pending:
             order.push(job)
+
+
+def ready_jobs(session: Session, preemptible_only: bool = False) -> list[list[Entry]]:
+    """Jobs with pending tasks of which enough exist, sorted, by leaf."""
+    return [
+        [entry for entry in entries if is_ready(entry[1].root) and (entry[1].preemptible or not preemptible_only)]
+        for entries in session.pending_jobs().leaves.values()
+    ]
 
 
 def try_job(session: Session, job: LiveJob, record: Record) -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from fairlead.scheduling.decisions import Reason
-from fairlead.scheduling.live import GPU, INFINITE, RESOURCES, Amounts, LiveJob, LiveQueue, LiveTask
+from fairlead.scheduling.live import LiveJob, LiveTask
+from fairlead.scheduling.queues import GPU, INFINITE, RESOURCES, Amounts, LiveQueue
 
 #: Order in which a breach is looked for and told.
 _TOLD = (GPU, 0, 1)

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from fairlead.scheduling import status as st
 from fairlead.scheduling.filters import asked_gpus
-from fairlead.scheduling.live import LiveJob, LiveQueue
+from fairlead.scheduling.live import LiveJob
+from fairlead.scheduling.queues import LiveQueue
 from fairlead.scheduling.record import Record
 from fairlead.scheduling.scenarios import Probe, Unit
 from fairlead.scheduling.searching import Search

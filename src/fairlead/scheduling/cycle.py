@@ -68,7 +68,8 @@ class Cycle:
         node_pools = {node.name: node.node_pool for node in self.snapshot.nodes}
         arrivals: dict[str, list[Job]] = {pool: [] for pool in self.sessions}
         for job in sorted(self.snapshot.jobs, key=lambda job: job.id):
-            home = next((node_pools[t.node] for t in job.tasks if t.node in node_pools), None)
+            placed = next((task.node for task in job.tasks if task.node is not None), None)
+            home = node_pools.get(placed) if placed is not None else None
             pools = [home] if home is not None else list(job.node_pools)
             self._send(job, pools, arrivals)
         return arrivals

@@ -5,7 +5,8 @@ from __future__ import annotations
 from fairlead.scheduling import status as st
 from fairlead.scheduling.decisions import Eviction, QueueFigures
 from fairlead.scheduling.fairshare import in_gpus
-from fairlead.scheduling.live import INFINITE, Amounts, LiveJob, LiveQueue, LiveTask
+from fairlead.scheduling.live import LiveJob, LiveTask
+from fairlead.scheduling.queues import INFINITE, Amounts, LiveQueue
 from fairlead.scheduling.reasons import amount
 from fairlead.scheduling.record import Record
 from fairlead.scheduling.scenarios import Unit

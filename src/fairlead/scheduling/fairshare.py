@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from fairlead.scheduling.live import GPU, INFINITE, Amounts, LiveQueue
+from fairlead.scheduling.queues import GPU, INFINITE, Amounts, LiveQueue
 
 #: Shares of a resource are given in whole units of it: a GPU, a thousandth of a core, a byte.
 UNITS: Amounts = (1, 1, 1000)

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
-from fairlead.scheduling.live import KIND_MEMORY, LiveGroup, LiveJob, LiveNode, LiveTask
+from fairlead.scheduling.live import LiveGroup, LiveJob, LiveNode, LiveTask
 from fairlead.scheduling.predicates import matches
+from fairlead.scheduling.requests import KIND_MEMORY
 from fairlead.scheduling.session import Session
 
 #: GPUs are compared in devices; sums of parts of GPUs may be off by this much.

@@ -18,6 +18,8 @@ class FreeGpus:
         self.touched = touched
         self.read = len(touched)
         self.amounts: list[float] = []
+        #: The same without rounding the use of shared GPUs: no less than what tasks can get.
+        self.exact: list[float] = []
         #: Minus the amount, then the node's index: freest first.
         self.ordered: list[tuple[float, int]] = []
         #: Nodes with anything idle or releasing.
@@ -25,6 +27,7 @@ class FreeGpus:
         for node in nodes:
             idle, releasing = idle_sum(node), releasing_sum(node)
             self.amounts.append(idle + releasing)
+            self.exact.append(idle + releasing + 0.02 * len(node.groups))
             if idle > 0 or releasing > 0:
                 self.feasible[node.index] = node
         self.ordered = sorted((-amount, index) for index, amount in enumerate(self.amounts))
@@ -41,6 +44,7 @@ class FreeGpus:
                 self.feasible[index] = node
             else:
                 self.feasible.pop(index, None)
+            self.exact[index] = idle + releasing + 0.02 * len(node.groups)
             amount, before = idle + releasing, self.amounts[index]
             if amount != before:
                 del self.ordered[bisect_left(self.ordered, (-before, index))]

@@ -1,7 +1,7 @@
-"""The mutable model of one cycle: nodes, queues, jobs and tasks with their book-keeping.
+"""The mutable model of one cycle: nodes, jobs and tasks with their book-keeping.
 
-Only `session.Session` changes it, so that every change can be undone. Amounts are integers: CPU in thousandths of a
-core, bytes, and in queues GPUs in thousandths; only GPU memory converted into a share of a GPU is not whole.
+Only `session.Session` changes it, so that every change can be undone. Amounts are integers; only GPU memory converted
+into a share of a GPU is not whole.
 """
 
 from __future__ import annotations
@@ -10,25 +10,21 @@ import math
 
 from fairlead.scheduling import snapshot as plain
 from fairlead.scheduling import status as st
-
-Amounts = tuple[float, float, float]
-#: Positions in amounts of a queue.
-CPU, MEMORY, GPU = 0, 1, 2
-RESOURCES = ("cpu", "memory", "gpu")
-NOTHING: Amounts = (0, 0, 0)
-INFINITE = math.inf
+from fairlead.scheduling.queues import Amounts, LiveQueue
+from fairlead.scheduling.requests import (
+    KIND_CPU,
+    KIND_MEMORY,
+    KIND_PORTION,
+    RequestClass,
+    RequestClasses,
+    mig_resource,
+    mig_weight,
+)
 
 # How a task is booked on a node.
 BOOK_USED = 0
 BOOK_RELEASING = 1
 BOOK_PIPELINED = 2
-
-# What a task asks of GPUs.
-KIND_CPU = 0
-KIND_WHOLE = 1
-KIND_PORTION = 2
-KIND_MEMORY = 3
-KIND_MIG = 4
 
 #: Nodes whose GPU memory is unknown count as this many MiB, so that portions of it still work.
 UNKNOWN_GPU_MEMORY = 100
@@ -202,78 +198,6 @@ class LiveNode:
         return (task.cpu, task.memory, share * 10 * task.devices)
 
 
-class LiveQueue:
-    __slots__ = (
-        "allocated",
-        "children",
-        "fair",
-        "limit",
-        "name",
-        "non_preemptible",
-        "parent",
-        "path",
-        "priority",
-        "quota",
-        "rank",
-        "requested",
-        "share",
-        "spec",
-        "stamp",
-        "usage",
-        "weight",
-    )
-
-    def __init__(self, spec: plain.Queue) -> None:
-        self.spec = spec
-        self.name = spec.name
-        self.priority = spec.priority
-        self.parent: LiveQueue | None = None
-        self.children: list[LiveQueue] = []
-        #: Itself, its parent, up to the top.
-        self.path: tuple[LiveQueue, ...] = ()
-        shares = spec.resources
-        self.quota: Amounts = (_finite(shares.cpu.quota), _finite(shares.memory.quota), _gpus(shares.gpu.quota))
-        self.limit: Amounts = (_finite(shares.cpu.limit), _finite(shares.memory.limit), _gpus(shares.gpu.limit))
-        self.weight: Amounts = (
-            shares.cpu.over_quota_weight,
-            shares.memory.over_quota_weight,
-            shares.gpu.over_quota_weight,
-        )
-        self.usage: Amounts = (spec.usage.cpu, spec.usage.memory, spec.usage.gpu)
-        self.allocated: list[float] = [0, 0, 0]
-        self.non_preemptible: list[float] = [0, 0, 0]
-        self.requested: list[float] = [0, 0, 0]
-        self.fair: Amounts = NOTHING
-        #: Allocatable share: what the queue may reach before others may take from it.
-        self.share: Amounts = NOTHING
-        #: Position among its siblings when all else is equal.
-        self.rank = 0
-        self.stamp = 0
-
-
-def _finite(amount: float) -> float:
-    return INFINITE if amount == plain.UNLIMITED else amount
-
-
-def _gpus(amount: float) -> float:
-    return INFINITE if amount == plain.UNLIMITED else round(amount * 1000)
-
-
-class RequestClass:
-    """Tasks that ask for the same of a node: nodes are judged once for all of them."""
-
-    __slots__ = ("constraints", "index", "static", "task")
-
-    def __init__(self, index: int, task: LiveTask) -> None:
-        self.index = index
-        #: The first task of the class stands for all.
-        self.task = task
-        #: Verdict per node that no placement can change: None passes, else the cause.
-        self.static: dict[int, str | None] = {}
-        #: What constrains such tasks, apart from amounts; filled in on demand.
-        self.constraints: str | None = None
-
-
 class LiveTask:
     __slots__ = (
         "before",
@@ -292,7 +216,6 @@ class LiveTask:
         "memory",
         "node",
         "optimistic",
-        "order",
         "pod_set",
         "portion",
         "request",
@@ -302,44 +225,40 @@ class LiveTask:
         "virtual",
     )
 
-    def __init__(self, spec: plain.Task, job: LiveJob, pod_set: LivePodSet) -> None:
+    def __init__(self, spec: plain.Task, job: LiveJob, pod_set: LivePodSet, request_class: RequestClass) -> None:
         self.spec = spec
         self.id = spec.id
         self.job = job
         self.pod_set = pod_set
-        self.status = st.BY_NAME[spec.status]
-        self.first_status = self.status
+        status = st.BY_NAME[spec.status]
+        self.status = status
+        self.first_status = status
         self.node: LiveNode | None = None
         self.groups: tuple[str, ...] = ()
         #: Changed in this cycle and not committed yet; an evicted task may then come back.
         self.virtual = False
         #: State before a virtual eviction.
-        self.before = self.status
+        self.before = status
         #: The booking it leaves behind after it was moved: node and groups.
         self.leaving: tuple[LiveNode, tuple[str, ...]] | None = None
         self.charge: Amounts | None = None
-        self.cpu = spec.cpu_milli
-        self.memory = spec.memory_bytes
-        self.portion = spec.gpu_portion
-        self.gpu_memory = spec.gpu_memory_mib
-        self.devices = spec.gpu_devices if spec.gpu_portion or spec.gpu_memory_mib else 0
-        self.gpu = spec.gpu
-        self.kind = _kind(spec)
-        extended = dict(spec.extended)
-        for profile, count in spec.mig.items():
-            extended[mig_resource(profile)] = extended.get(mig_resource(profile), 0) + count
-        self.ext = tuple(sorted(extended.items()))
-        gpus: float = self.gpu * 1000 + sum(mig_weight(p) * n for p, n in spec.mig.items()) * 1000
-        if self.kind == KIND_PORTION:
-            gpus = math.floor(self.portion * 100 + 0.5) * 10 * self.devices
-        #: For queue arithmetic before it is placed; GPU memory is filled in with the smallest GPU of the pool.
-        self.request: Amounts = (self.cpu, self.memory, gpus)
-        #: The same with the largest GPU: what the check before a search goes by.
-        self.optimistic: Amounts = self.request
-        priority = spec.priority
-        #: Leader; has a priority, the larger the earlier; older; id.
-        self.order = (not spec.leader, priority is None, -(priority or 0), spec.created, spec.id)
-        self.request_class: RequestClass | None = None
+        self.request_class = request_class
+        self.cpu = request_class.cpu
+        self.memory = request_class.memory
+        self.gpu = request_class.gpu
+        self.portion = request_class.portion
+        self.gpu_memory = request_class.gpu_memory
+        self.devices = request_class.devices
+        self.kind = request_class.kind
+        self.ext = request_class.ext
+        self.request = request_class.request
+        self.optimistic = request_class.optimistic
+
+    @property
+    def order(self) -> tuple[bool, bool, int, float, str]:
+        """Leader; has a priority, the larger the earlier; older; id."""
+        spec = self.spec
+        return (not spec.leader, spec.priority is None, -(spec.priority or 0), spec.created, spec.id)
 
     @property
     def home(self) -> LiveNode:
@@ -351,26 +270,6 @@ class LiveTask:
     @property
     def wants_gpu(self) -> bool:
         return self.kind != KIND_CPU
-
-
-def _kind(spec: plain.Task) -> int:
-    if spec.gpu_portion:
-        return KIND_PORTION
-    if spec.gpu_memory_mib:
-        return KIND_MEMORY
-    if spec.mig:
-        return KIND_MIG
-    return KIND_WHOLE if spec.gpu else KIND_CPU
-
-
-def mig_resource(profile: str) -> str:
-    return f"nvidia.com/mig-{profile}"
-
-
-def mig_weight(profile: str) -> int:
-    """GPUs of quota that an instance counts as: the number before the g of <n>g.<m>gb, other names count nothing."""
-    size, _, rest = profile.partition("g.")
-    return int(size) if size.isdigit() and rest.endswith("gb") and rest[:-2].isdigit() else 0
 
 
 class LivePodSet:
@@ -431,6 +330,8 @@ class LiveGroup:
         return self.satisfied_members >= self.threshold
 
     def all_pod_sets(self) -> list[LivePodSet]:
+        if not self.groups:
+            return self.pod_sets
         found = [pod_set for group in self.groups for pod_set in group.all_pod_sets()]
         return found + self.pod_sets
 
@@ -453,7 +354,7 @@ class LiveJob:
         "version",
     )
 
-    def __init__(self, spec: plain.Job, queue: LiveQueue) -> None:
+    def __init__(self, spec: plain.Job, queue: LiveQueue, classes: RequestClasses) -> None:
         self.spec = spec
         self.id = spec.id
         self.queue = queue
@@ -469,14 +370,15 @@ class LiveJob:
         self.pending = 0
         for task_spec in spec.tasks:
             pod_set = self.pod_sets[task_spec.pod_set]
-            task = LiveTask(task_spec, self, pod_set)
+            task = LiveTask(task_spec, self, pod_set, classes.of(task_spec))
             pod_set.tasks.append(task)
             pod_set.count(task.status, 1)
             if task.status == st.PENDING:
                 self.pending += 1
             self.tasks.append(task)
         for pod_set in self.pod_sets.values():
-            pod_set.tasks.sort(key=_task_order)
+            if len(pod_set.tasks) > 1:
+                pod_set.tasks.sort(key=_task_order)
         #: Raised by every change of a task; what is cached holds for one version.
         self.version = 0
         self.cache: dict[str, tuple[int, object]] = {}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fairlead.scheduling.live import LiveJob, LiveQueue
+from fairlead.scheduling.live import LiveJob
+from fairlead.scheduling.queues import LiveQueue
 from fairlead.scheduling.scenarios import Unit
 from fairlead.scheduling.session import Session
 

@@ -11,8 +11,10 @@ from collections.abc import Callable, Sequence
 from heapq import heapify, heappop, heappush
 
 from fairlead.scheduling import scoring
-from fairlead.scheduling.live import INFINITE, KIND_CPU, LiveNode, LiveTask
+from fairlead.scheduling.live import LiveNode, LiveTask
 from fairlead.scheduling.predicates import fits_later, static_cause
+from fairlead.scheduling.queues import INFINITE
+from fairlead.scheduling.requests import KIND_CPU
 from fairlead.scheduling.snapshot import Placement
 
 #: Score, then what is free (less first), then position by name; last the stamp of the node's books.

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Sequence
 from functools import cmp_to_key
 from heapq import heappop, heappush
 
-from fairlead.scheduling.live import INFINITE, NOTHING, Amounts, LiveJob, LiveQueue
+from fairlead.scheduling.live import LiveJob
+from fairlead.scheduling.queues import INFINITE, NOTHING, Amounts, LiveQueue
 from fairlead.scheduling.subgroups import next_request
 
 JobKey = tuple[int, int, float, str]
@@ -82,7 +83,7 @@ def _compare(left: LiveQueue, right: LiveQueue) -> int:
 class Branch:
     """A queue in the tree of heaps; a leaf holds jobs, sorted, of which those from `head` on are still there."""
 
-    __slots__ = ("children", "entries", "head", "heap", "parent", "queue", "top", "version")
+    __slots__ = ("children", "entries", "head", "heap", "key_for", "parent", "queue", "top", "version")
 
     def __init__(self, queue: LiveQueue | None, parent: Branch | None) -> None:
         self.queue = queue
@@ -95,6 +96,8 @@ class Branch:
         self.version = 0
         #: The best job below.
         self.top: LiveJob | None = None
+        #: Usage and request for which the entry in the parent's heap was made.
+        self.key_for: tuple[int, Amounts] | None = None
 
     def best(self) -> Branch | None:
         while self.heap:
@@ -119,15 +122,13 @@ class JobOrder:
         self.root = Branch(None, None)
         self.branches: dict[str, Branch] = {}
 
-    def fill(self, jobs: Iterable[LiveJob], depth: int | None = None) -> None:
-        by_leaf: dict[str, list[tuple[JobKey, LiveJob]]] = {}
-        for job in jobs:
-            by_leaf.setdefault(job.queue.name, []).append((job_key(job), job))
-        for entries in by_leaf.values():
-            entries.sort(key=_first)
-            branch = self._branch(entries[0][1].queue)
-            branch.entries = entries if depth is None else entries[:depth]
-            self._place(branch)
+    def fill(self, leaves: Iterable[Sequence[tuple[JobKey, LiveJob]]], depth: int | None = None) -> None:
+        """Entries are given sorted, one list per leaf."""
+        for entries in leaves:
+            if entries:
+                branch = self._branch(entries[0][1].queue)
+                branch.entries = list(entries if depth is None else entries[:depth])
+                self._place(branch)
 
     def _branch(self, queue: LiveQueue) -> Branch:
         found = self.branches.get(queue.name)
@@ -176,10 +177,16 @@ class JobOrder:
                 current.top = best.top if best is not None else None
             else:
                 current.top = current.entries[current.head][1] if current.head < len(current.entries) else None
-            current.version += 1
-            if current.top is not None:
-                key = queue_key(current.queue, next_request(current.top), NOTHING, self.total)
-                heappush(current.parent.heap, (key, current.version, current))
+            if current.top is None:
+                current.version += 1
+                current.key_for = None
+            else:
+                request = next_request(current.top)
+                if current.key_for != (current.queue.stamp, request):
+                    current.version += 1
+                    current.key_for = (current.queue.stamp, request)
+                    key = queue_key(current.queue, request, NOTHING, self.total)
+                    heappush(current.parent.heap, (key, current.version, current))
             current = current.parent
 
 

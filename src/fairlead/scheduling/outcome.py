@@ -26,20 +26,19 @@ from fairlead.scheduling.subgroups import is_ready
 
 
 def write_down(snapshot: Snapshot, sessions: dict[str, Session], record: Record, notices: list[Notice]) -> Decisions:
-    binds: list[Bind] = []
-    pipelined: list[Pipelined] = []
-    states: list[TaskState] = []
+    changed = {pool: _changed(sessions[pool]) for pool in sorted(sessions)}
     live: dict[str, LiveJob] = {}
-    for pool in sorted(sessions):
-        session = sessions[pool]
+    for session in sessions.values():
         live.update(session.jobs)
-        binds += _binds(session, record)
-        pipelined += _pipelined(session, record)
-        states += _states(session)
+    states = [
+        TaskState(task=task.id, status=st.NAMES[task.status], node=task.node.name if task.node else None)
+        for tasks in changed.values()
+        for task in tasks
+    ]
     return Decisions(
-        binds=tuple(binds),
+        binds=tuple(bind for pool, tasks in changed.items() for bind in _binds(sessions[pool], tasks, record)),
         evictions=tuple(record.evictions[task] for task in sorted(record.evictions)),
-        pipelined=tuple(pipelined),
+        pipelined=tuple(kept for pool, tasks in changed.items() for kept in _pipelined(pool, tasks, record)),
         pending=tuple(_pending(snapshot, live, record)),
         states=tuple(sorted(states, key=lambda state: state.task)),
         fair_shares=tuple(fair_shares(sessions)),
@@ -51,16 +50,22 @@ def write_down(snapshot: Snapshot, sessions: dict[str, Session], record: Record,
     )
 
 
-def _tasks(session: Session) -> list[LiveTask]:
-    return [task for job_id in sorted(session.jobs) for task in session.jobs[job_id].tasks]
+def _changed(session: Session) -> list[LiveTask]:
+    """Tasks that do not stand where they stood, by job and in the order of the snapshot."""
+    return [
+        task
+        for job_id in sorted(session.jobs)
+        for task in session.jobs[job_id].tasks
+        if task.status != task.first_status
+    ]
 
 
-def _binds(session: Session, record: Record) -> list[Bind]:
-    fresh = [task for task in _tasks(session) if task.status == st.BINDING and task.first_status == st.PENDING]
-    devices = Devices(session)
+def _binds(session: Session, tasks: list[LiveTask], record: Record) -> list[Bind]:
+    fresh = [task for task in tasks if task.status == st.BINDING and task.first_status == st.PENDING]
+    devices = Devices(session) if any(task.wants_gpu for task in fresh) else None
     binds = []
     for task in fresh:
-        groups, indices = devices.take(task)
+        groups, indices = devices.take(task) if devices is not None else ((), ())
         binds.append(
             Bind(
                 task=task.id,
@@ -75,20 +80,26 @@ def _binds(session: Session, record: Record) -> list[Bind]:
     return binds
 
 
-def _pipelined(session: Session, record: Record) -> list[Pipelined]:
-    return [
-        Pipelined(
+def _pipelined(pool: str, tasks: list[LiveTask], record: Record) -> list[Pipelined]:
+    waits: dict[int, tuple[str, ...]] = {}
+    found = []
+    for task in tasks:
+        if task.status != st.PIPELINED:
+            continue
+        node = task.home
+        if node.index not in waits:
+            waits[node.index] = leaving_tasks(node)
+        kept = Pipelined(
             task=task.id,
             job=task.job.id,
-            node=task.home.name,
-            node_pool=session.pool,
+            node=node.name,
+            node_pool=pool,
             gpu_groups=task.groups,
             action=record.placed_by.get(task.id, "allocate"),
-            waits_for=leaving_tasks(task.home),
+            waits_for=waits[node.index],
         )
-        for task in _tasks(session)
-        if task.status == st.PIPELINED and task.first_status != st.PIPELINED
-    ]
+        found.append(kept)
+    return found
 
 
 def leaving_tasks(node: LiveNode) -> tuple[str, ...]:
@@ -101,14 +112,6 @@ def leaving_tasks(node: LiveNode) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
-def _states(session: Session) -> list[TaskState]:
-    return [
-        TaskState(task=task.id, status=st.NAMES[task.status], node=task.node.name if task.node else None)
-        for task in _tasks(session)
-        if task.status != task.first_status
-    ]
-
-
 def _pending(snapshot: Snapshot, live: dict[str, LiveJob], record: Record) -> list[Pending]:
     """Jobs with tasks that still have no place, and jobs all of whose placed tasks only wait for others to leave."""
     found = []
@@ -116,6 +119,8 @@ def _pending(snapshot: Snapshot, live: dict[str, LiveJob], record: Record) -> li
         job = live.get(spec.id)
         if job is None:
             waiting = tuple(task.id for task in spec.tasks if task.status in ("Pending", "Gated"))
+        elif len(job.tasks) == 1 and job.tasks[0].first_status not in (st.PENDING, st.GATED):
+            continue
         else:
             waiting = tuple(
                 task.id

@@ -8,9 +8,10 @@ from fairlead.scheduling import gpus, scoring
 from fairlead.scheduling import status as st
 from fairlead.scheduling.capacity import breach, optimistic_request
 from fairlead.scheduling.decisions import Reason
-from fairlead.scheduling.live import KIND_CPU, KIND_MEMORY, KIND_MIG, LiveGroup, LiveJob, LiveNode, LivePodSet, LiveTask
+from fairlead.scheduling.live import LiveGroup, LiveJob, LiveNode, LivePodSet, LiveTask
 from fairlead.scheduling.predicates import fits_later, fits_now, static_cause
 from fairlead.scheduling.reasons import explain_task
+from fairlead.scheduling.requests import KIND_CPU, KIND_MEMORY, KIND_MIG
 from fairlead.scheduling.session import Session
 from fairlead.scheduling.subgroups import member_key, tasks_to_place
 from fairlead.scheduling.topology import Scores, narrow

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from fairlead.scheduling import gpus
 from fairlead.scheduling import snapshot as plain
-from fairlead.scheduling.live import KIND_CPU, KIND_MEMORY, KIND_MIG, KIND_PORTION, KIND_WHOLE, LiveNode, LiveTask
+from fairlead.scheduling.live import LiveNode, LiveTask
+from fairlead.scheduling.requests import KIND_CPU, KIND_MEMORY, KIND_MIG, KIND_PORTION, KIND_WHOLE
 
 
 def static_cause(task: LiveTask, node: LiveNode) -> str | None:
     """None if the node may take such tasks at all, else why not."""
     request_class = task.request_class
-    if request_class is None:
-        return _static_cause(task, node)
     try:
         return request_class.static[node.index]
     except KeyError:

@@ -13,7 +13,7 @@ from fairlead.scheduling.searching import Search
 from fairlead.scheduling.session import Session
 from fairlead.scheduling.solver import Solver
 from fairlead.scheduling.subgroups import tasks_to_place
-from fairlead.scheduling.victims import VictimOrder
+from fairlead.scheduling.victims import VictimOrder, held_with_promises
 
 
 def preempt(session: Session, record: Record) -> None:
@@ -24,7 +24,20 @@ def _prepare(session: Session, job: LiveJob) -> Solver | None:
     request = optimistic_request(tasks_to_place(job, real=False))
     if not job.preemptible and quota_breach(job, request) is not None:
         return None
-    return Solver(session, job, lambda: _victims(session, job), lambda probe, units: _validate(session, units))
+    return Solver(
+        session,
+        job,
+        lambda: _victims(session, job),
+        lambda probe, units: _validate(session, units),
+        lambda: _most_freed(session, job),
+    )
+
+
+def _most_freed(session: Session, job: LiveJob) -> float:
+    """More than all that jobs of lower priority hold."""
+    entries = session.possible_victims().leaves.get(job.queue.name, [])
+    gpus = sum(held_with_promises(victim) for _, victim in entries if victim.priority < job.priority)
+    return gpus / 1000 + 1
 
 
 def _victims(session: Session, job: LiveJob) -> VictimOrder:

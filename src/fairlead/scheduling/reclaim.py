@@ -9,15 +9,17 @@ from collections.abc import Sequence
 
 from fairlead.scheduling import status as st
 from fairlead.scheduling.evictions import Usage, split_level, usage_now
-from fairlead.scheduling.live import GPU, INFINITE, KIND_MIG, NOTHING, Amounts, LiveJob, LiveQueue, LiveTask
+from fairlead.scheduling.live import LiveJob, LiveTask
 from fairlead.scheduling.minruntime import is_elastic, is_protected, leaves_minimum, reclaim_until
+from fairlead.scheduling.queues import GPU, INFINITE, NOTHING, Amounts, LiveQueue
 from fairlead.scheduling.record import Record
+from fairlead.scheduling.requests import KIND_MIG
 from fairlead.scheduling.scenarios import Probe, Unit
 from fairlead.scheduling.searching import Search
 from fairlead.scheduling.session import Session
 from fairlead.scheduling.solver import Solver
 from fairlead.scheduling.subgroups import next_request
-from fairlead.scheduling.victims import VictimOrder
+from fairlead.scheduling.victims import VictimOrder, held_with_promises
 
 
 def reclaim(session: Session, record: Record) -> None:
@@ -43,7 +45,7 @@ def _within(amounts: Sequence[float], bound: Amounts) -> bool:
 def _prepare(session: Session, job: LiveJob) -> Solver | None:
     usage = usage_now(session)
     court = Court(session, job, usage)
-    return Solver(session, job, lambda: _victims(session, job), court.allows)
+    return Solver(session, job, lambda: _victims(session, job), court.allows, court.most_freed)
 
 
 def _victims(session: Session, job: LiveJob) -> VictimOrder:
@@ -93,6 +95,38 @@ class Court:
             if not self._take(queue, parts, request, left, involved):
                 return False
         return self._stays_fair(request, probe.tasks, left, involved)
+
+    def most_freed(self) -> float | None:
+        """A bound on the GPUs that may be taken: each queue gives while it is above its bound, and one unit beyond.
+
+        Only where CPU and memory can never be the reason to go on taking; otherwise there is no telling.
+        """
+        request = next_request(self.job)
+        largest: dict[str, float] = {}
+        sides: dict[str, tuple[LiveQueue, LiveQueue]] = {}
+        for name, entries in self.session.possible_victims().leaves.items():
+            leaf = self.session.queues[name]
+            if leaf is self.job.queue or not entries:
+                continue
+            ours, theirs = split_level(self.job.queue, leaf)
+            sides[theirs.name] = (ours, theirs)
+            biggest = max(held_with_promises(victim) for _, victim in entries)
+            largest[theirs.name] = max(biggest, largest.get(theirs.name, 0))
+        total = 0.0
+        for name, (ours, theirs) in sides.items():
+            bound = theirs.share
+            if _within(_plus(self.usage[ours.name], request), ours.quota):
+                bound = (
+                    min(bound[0], theirs.quota[0]),
+                    min(bound[1], theirs.quota[1]),
+                    min(bound[2], theirs.quota[2]),
+                )
+            used = self.usage[name]
+            if used[0] > bound[0] or used[1] > bound[1]:
+                return None
+            if used[GPU] > bound[GPU]:
+                total += used[GPU] - bound[GPU] + largest[name]
+        return total / 1000
 
     def _protected(self, units: Sequence[Unit]) -> dict[str, bool]:
         jobs = {unit[0].job.id: unit[0].job for unit in units}

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fairlead.scheduling import gpus
-from fairlead.scheduling.live import KIND_CPU, LiveNode, LiveTask
+from fairlead.scheduling.live import LiveNode, LiveTask
 from fairlead.scheduling.predicates import fits_now
+from fairlead.scheduling.requests import KIND_CPU
 from fairlead.scheduling.snapshot import Placement
 
 NOMINATED = 10_000_000

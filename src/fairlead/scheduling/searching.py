@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from fairlead.scheduling.allocate import ready_jobs
 from fairlead.scheduling.decisions import Reason
 from fairlead.scheduling.evictions import record_evictions, usage_now
 from fairlead.scheduling.live import LiveJob, LiveTask
@@ -13,7 +14,7 @@ from fairlead.scheduling.session import Session
 from fairlead.scheduling.signatures import Failures
 from fairlead.scheduling.snapshot import Action
 from fairlead.scheduling.solver import Solver
-from fairlead.scheduling.subgroups import is_ready, tasks_to_place
+from fairlead.scheduling.subgroups import tasks_to_place
 
 #: A solver ready to search for the job, or None if its search has failed before it began.
 Prepare = Callable[[Session, LiveJob], Solver | None]
@@ -34,12 +35,8 @@ class Search:
     def run(self, session: Session, record: Record) -> None:
         order = JobOrder(session.total, session.used_queues)
         # What cannot be moved moves nobody else either: consolidation knows only preemptible jobs.
-        ready = (
-            job
-            for job in session.jobs.values()
-            if job.pending and is_ready(job.root) and (job.preemptible or self.action != "consolidation")
-        )
-        order.fill(ready, session.settings.queue_depth.get(self.action))
+        leaves = ready_jobs(session, preemptible_only=self.action == "consolidation")
+        order.fill(leaves, session.settings.queue_depth.get(self.action))
         while (job := order.pop()) is not None:
             record.guard(session, job, self.action, self._try)
 

@@ -21,17 +21,15 @@ from fairlead.scheduling.live import (
     BOOK_PIPELINED,
     BOOK_RELEASING,
     BOOK_USED,
-    KIND_MEMORY,
     UNKNOWN_GPU_MEMORY,
-    Amounts,
     LiveJob,
     LiveNode,
-    LiveQueue,
     LiveTask,
-    RequestClass,
 )
 from fairlead.scheduling.nodeindex import NodeIndex
 from fairlead.scheduling.order import rank_siblings
+from fairlead.scheduling.queues import Amounts, LiveQueue
+from fairlead.scheduling.requests import RequestClass, RequestClasses
 from fairlead.scheduling.topology import Tree
 
 #: Node, groups, how, sign: one line of a node's book.
@@ -66,7 +64,6 @@ class Session:
         self.node_by_name = {node.name: node for node in self.nodes}
         self.queues = queues
         self.jobs: dict[str, LiveJob] = {}
-        self.classes: dict[object, RequestClass] = {}
         self.log: list[Undo] = []
         #: Indices of nodes in the order in which their books changed; caches read on from where they stopped.
         self.touched: list[int] = []
@@ -77,8 +74,7 @@ class Session:
         self.commits = 0
         self.total = self._total()
         memories = [node.gpu_memory for node in self.nodes if node.gpu_memory > UNKNOWN_GPU_MEMORY]
-        self.smallest_gpu = min(memories, default=None)
-        self.largest_gpu = max(memories, default=None)
+        self.classes = RequestClasses(min(memories, default=None), max(memories, default=None))
         self.new_groups = 0
         #: Largest amount that a single node has of each resource.
         self.largest = self._largest()
@@ -87,6 +83,8 @@ class Session:
         self._pending: JobIndex | None = None
         self._victims: JobIndex | None = None
         self._free: FreeGpus | None = None
+        #: Requested, allocated, non-preemptible amounts of new jobs by leaf.
+        self._arrived: dict[str, list[float]] = {}
         self._node_indexes: dict[RequestClass | None, NodeIndex] = {}
         #: Do everything the plain way, without indexes and bounds; tests compare both.
         self.plain = False
@@ -121,35 +119,29 @@ class Session:
     # Jobs
 
     def add_job(self, spec: plain.Job) -> LiveJob:
-        """Bring a job in with the bookings and the usage of its placed tasks."""
-        job = LiveJob(spec, self.queues[spec.queue])
+        """Bring a job in with the bookings and the usage of its placed tasks; `share_out` passes usage on upwards."""
+        queue = self.queues[spec.queue]
+        job = LiveJob(spec, queue, self.classes)
         self.jobs[job.id] = job
+        arrived = self._arrived.get(queue.name)
+        if arrived is None:
+            arrived = self._arrived[queue.name] = [0] * 9
         for task in job.tasks:
-            self._measure(task)
             if task.spec.pod_anti_affinity:
                 self.affinities.add(task)
-            if st.USED[task.status] and task.spec.node in self.node_by_name:
+            status = task.status
+            if status == st.PENDING:
+                _add(arrived, 0, task.request)
+                continue
+            if st.USED[status] and task.spec.node in self.node_by_name:
                 self._settle(task, self.node_by_name[task.spec.node])
-            elif st.HELD[task.status]:
-                task.charge = task.request
-                self._use(job, task.charge, 1)
-            if st.HELD[task.status] or task.status == st.PENDING:
-                requested = task.charge or task.request
-                for queue in job.queue.path:
-                    for resource in (0, 1, 2):
-                        queue.requested[resource] += requested[resource]
+            if st.HELD[status]:
+                charge = task.charge = task.charge or task.request
+                _add(arrived, 0, charge)
+                _add(arrived, 3, charge)
+                if not job.preemptible:
+                    _add(arrived, 6, charge)
         return job
-
-    def _measure(self, task: LiveTask) -> None:
-        if task.kind == KIND_MEMORY:
-            asked = task.devices * task.gpu_memory * 1000
-            smallest, largest = self.smallest_gpu, self.largest_gpu
-            task.request = (task.cpu, task.memory, asked / smallest if smallest else 0)
-            task.optimistic = (task.cpu, task.memory, asked / largest if largest else 0)
-        key = request_key(task)
-        task.request_class = self.classes.get(key)
-        if task.request_class is None:
-            task.request_class = self.classes[key] = RequestClass(len(self.classes), task)
 
     def _settle(self, task: LiveTask, node: LiveNode) -> None:
         task.node = node
@@ -157,8 +149,6 @@ class Session:
         task.charge = node.charge(task)
         node.book(task, task.groups, _HOW.get(task.status, BOOK_USED), 1)
         self.touched.append(node.index)
-        if st.HELD[task.status]:
-            self._use(task.job, task.charge, 1)
 
     def remove_job(self, job: LiveJob) -> None:
         """Take out a job that holds nothing, so that another pool may try it."""
@@ -170,6 +160,14 @@ class Session:
                         queue.requested[resource] -= task.request[resource]
 
     def share_out(self) -> None:
+        """Count in what has arrived, and divide the pool anew."""
+        for name, arrived in self._arrived.items():
+            for queue in self.queues[name].path:
+                for amounts, first in ((queue.requested, 0), (queue.allocated, 3), (queue.non_preemptible, 6)):
+                    for resource in (0, 1, 2):
+                        amounts[resource] += arrived[first + resource]
+                queue.stamp += 1
+        self._arrived.clear()
         tops = [queue for queue in self.queues.values() if queue.parent is None]
         set_fair_shares(tops, self.total, self.settings.k_value)
         rank_siblings(tops)
@@ -363,27 +361,10 @@ def pool_settings(settings: plain.Settings, pool: str) -> plain.Settings:
     return msgspec.structs.replace(settings, **changes)
 
 
-def request_key(task: LiveTask) -> object:
-    """Tasks with equal keys are judged alike by every node, apart from what pod affinity says of their labels."""
-    spec = task.spec
-    pods: object = None
-    if spec.pod_affinity or spec.pod_anti_affinity:
-        pods = (repr(spec.pod_affinity), repr(spec.pod_anti_affinity))
-    return (
-        task.cpu,
-        task.memory,
-        task.gpu,
-        task.portion,
-        task.gpu_memory,
-        task.devices,
-        task.ext,
-        spec.legacy_mig,
-        tuple(sorted(spec.node_selector.items())),
-        repr(spec.node_affinity) if spec.node_affinity else None,
-        repr(spec.tolerations) if spec.tolerations else None,
-        spec.nominated_node,
-        pods,
-    )
+def _add(totals: list[float], first: int, amounts: Amounts) -> None:
+    totals[first] += amounts[0]
+    totals[first + 1] += amounts[1]
+    totals[first + 2] += amounts[2]
 
 
 def build_queues(snapshot: plain.Snapshot, pool: str) -> tuple[dict[str, LiveQueue], list[str]]:

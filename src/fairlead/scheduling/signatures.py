@@ -6,13 +6,22 @@ The signature covers what constrains the tasks without a place, not how much the
 from __future__ import annotations
 
 from fairlead.scheduling import status as st
-from fairlead.scheduling.live import LiveGroup, LiveJob, LivePodSet, LiveTask
+from fairlead.scheduling.live import LiveGroup, LiveJob, LivePodSet
+from fairlead.scheduling.requests import RequestClass
 
 Size = tuple[float, ...]
 
 
 def signature(job: LiveJob) -> object:
-    return (job.priority, tuple(sorted(_pod_set_signature(pod_set) for pod_set in job.pod_sets.values())))
+    cached = job.cache.get("signature")
+    if cached is not None and cached[0] == job.version:
+        return cached[1]
+    if len(job.tasks) == 1 and job.root.topology is None and job.root.pod_sets[0].topology is None:
+        found: object = (job.priority, job.tasks[0].request_class.constraints)
+    else:
+        found = (job.priority, tuple(sorted(_pod_set_signature(pod_set) for pod_set in job.pod_sets.values())))
+    job.cache["signature"] = (job.version, found)
+    return found
 
 
 def _pod_set_signature(pod_set: LivePodSet) -> str:
@@ -26,28 +35,9 @@ def _pod_set_signature(pod_set: LivePodSet) -> str:
         parent = parent.parent
     constraints: dict[str, int] = {}
     for task in waiting:
-        key = _constraints(task)
+        key = task.request_class.constraints
         constraints[key] = constraints.get(key, 0) + 1
     return f"{levels}{sorted(constraints.items())}"
-
-
-def _constraints(task: LiveTask) -> str:
-    request_class = task.request_class
-    if request_class is None:
-        raise LookupError(f"task {task.id} was not measured")
-    if request_class.constraints is None:
-        spec = task.spec
-        request_class.constraints = repr(
-            (
-                sorted(spec.node_selector.items()),
-                spec.node_affinity,
-                spec.preferred_node_affinity,
-                spec.pod_affinity,
-                spec.pod_anti_affinity,
-                spec.tolerations,
-            )
-        )
-    return request_class.constraints
 
 
 def _sizes(job: LiveJob) -> list[Size]:
@@ -68,12 +58,26 @@ class Failures:
 
     def __init__(self) -> None:
         self.smallest: dict[object, list[Size]] = {}
+        #: Jobs of one task that were found hopeless: signature and request class. What fails is never forgotten.
+        self.hopeless: set[tuple[object, RequestClass]] = set()
 
     def is_hopeless(self, job: LiveJob) -> bool:
         """Whether a job that is not harder than this one has failed."""
-        known = self.smallest.get(signature(job))
+        key = signature(job)
+        known = self.smallest.get(key)
         if known is None:
             return False
+        if len(job.tasks) > 1:
+            return self._is_hopeless(job, known)
+        pair = (key, job.tasks[0].request_class)
+        if pair in self.hopeless:
+            return True
+        if self._is_hopeless(job, known):
+            self.hopeless.add(pair)
+            return True
+        return False
+
+    def _is_hopeless(self, job: LiveJob, known: list[Size]) -> bool:
         own = _sizes(job)
         if not own or not known:
             return True

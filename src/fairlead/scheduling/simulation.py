@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fairlead.scheduling.jobindex import Entry
-from fairlead.scheduling.live import NOTHING, LiveJob, LiveQueue
+from fairlead.scheduling.live import LiveJob
 from fairlead.scheduling.order import QueueKey, job_key, queue_key
+from fairlead.scheduling.queues import NOTHING, LiveQueue
 from fairlead.scheduling.session import Session
 from fairlead.scheduling.subgroups import next_request
 

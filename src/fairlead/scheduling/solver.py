@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from fairlead.scheduling import status as st
+from fairlead.scheduling.bounds import RoomForAll, is_short
 from fairlead.scheduling.live import LiveJob, LiveNode, LiveTask
 from fairlead.scheduling.placing import Attempt
 from fairlead.scheduling.scenarios import Accumulator, Probe, Unit, multi_node, node_local
@@ -27,12 +28,19 @@ class Solver:
     """One search for one job. After `solve` returned True the undo log holds the solution, ready to be committed."""
 
     def __init__(
-        self, session: Session, job: LiveJob, victims: Callable[[], VictimOrder], validator: Validator
+        self,
+        session: Session,
+        job: LiveJob,
+        victims: Callable[[], VictimOrder],
+        validator: Validator,
+        most_freed: Callable[[], float | None] | None = None,
     ) -> None:
         self.session = session
         self.job = job
         self.victims = victims
         self.validator = validator
+        #: GPUs of which the validator allows strictly less to be taken; None if there is no telling.
+        self.most_freed = most_freed
         self.feasible = feasible_nodes(session, job)
         self.failed: set[tuple[frozenset[str], frozenset[str], frozenset[str]]] = set()
         #: All units of the scenario that succeeded last.
@@ -41,6 +49,8 @@ class Solver:
     def solve(self) -> bool:
         tasks = tasks_to_place(self.job, real=False)
         used_before = _used(self.job)
+        if self._cannot_succeed(tasks):
+            return False
         for generator in GENERATORS if tasks else ():
             loaded = self._search(generator, tasks)
             if loaded is not None and self._probe(generator, tasks, loaded):
@@ -49,6 +59,11 @@ class Solver:
                 self.session.rollback(0)
                 return False
         return False
+
+    def _cannot_succeed(self, tasks: list[LiveTask]) -> bool:
+        if self.session.plain or self.most_freed is None or self.session.classes.has_memory_requests:
+            return False
+        return is_short(tasks, self.session.free_gpus().exact, self.most_freed())
 
     def _search(self, generator: Generator, tasks: list[LiveTask]) -> list[Unit] | None:
         """Victims of the largest number of tasks that could be placed; None if not even one could."""
@@ -79,6 +94,7 @@ class Solver:
     def _probe(self, generator: Generator, tasks: list[LiveTask], loaded: list[Unit]) -> bool:
         probe = Probe(self.session, self.job, tasks, loaded, self.feasible)
         accumulator = Accumulator(probe, self.victims())
+        room = None if self.session.plain else RoomForAll(probe)
         probed = frozenset(task.id for task in tasks)
         kept = frozenset(task.id for task in probe.loaded_tasks)
         for units in generator(accumulator):
@@ -87,7 +103,7 @@ class Solver:
             # Nobody to evict: such a scenario is never tried, even if the job would fit.
             if (not proposed and not kept) or mark in self.failed:
                 continue
-            if self._try(probe, units):
+            if (room is None or room.is_there(units)) and self._try(probe, units):
                 self.solution = [*loaded, *units]
                 return True
             self.failed.add(mark)

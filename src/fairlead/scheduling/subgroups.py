@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from fairlead.scheduling import status as st
-from fairlead.scheduling.live import NOTHING, Amounts, LiveGroup, LiveJob, LivePodSet, LiveTask
+from fairlead.scheduling.live import LiveGroup, LiveJob, LivePodSet, LiveTask
+from fairlead.scheduling.queues import NOTHING, Amounts
 
 Member = LiveGroup | LivePodSet
 
@@ -96,4 +97,7 @@ def is_ready(member: Member) -> bool:
     """Enough tasks exist that are not held back by a gate."""
     if isinstance(member, LivePodSet):
         return member.alive - member.counts[st.GATED] >= member.minimum
+    if not member.groups and len(member.pod_sets) == 1 and member.minimum is None:
+        only = member.pod_sets[0]
+        return only.alive - only.counts[st.GATED] >= only.minimum
     return sum(is_ready(inner) for inner in member.members) >= member.threshold

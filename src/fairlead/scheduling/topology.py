@@ -12,7 +12,8 @@ from collections.abc import Iterable, Sequence
 from fairlead.scheduling import gpus
 from fairlead.scheduling import status as st
 from fairlead.scheduling.decisions import Reason
-from fairlead.scheduling.live import KIND_MEMORY, KIND_PORTION, LiveGroup, LiveNode, LivePodSet, LiveTask
+from fairlead.scheduling.live import LiveGroup, LiveNode, LivePodSet, LiveTask
+from fairlead.scheduling.requests import KIND_MEMORY, KIND_PORTION
 from fairlead.scheduling.snapshot import Topology, TopologyConstraint
 
 ROOT = "root"

@@ -11,9 +11,10 @@ from collections.abc import Callable, Sequence
 
 from fairlead.scheduling import status as st
 from fairlead.scheduling.jobindex import Entry, JobIndex
-from fairlead.scheduling.live import NOTHING, Amounts, LiveGroup, LiveJob, LivePodSet, LiveQueue, LiveTask
+from fairlead.scheduling.live import LiveGroup, LiveJob, LivePodSet, LiveTask
 from fairlead.scheduling.order import JobKey, QueueKey, job_key, queue_key
 from fairlead.scheduling.partial import PartialJob
+from fairlead.scheduling.queues import NOTHING, Amounts, LiveQueue
 from fairlead.scheduling.subgroups import Member, member_key
 
 
@@ -77,6 +78,11 @@ def held(job: LiveJob) -> Amounts:
             gpu += task.charge[2]
     job.cache["held"] = (job.version, (cpu, memory, gpu))
     return (cpu, memory, gpu)
+
+
+def held_with_promises(job: LiveJob) -> float:
+    """GPUs (in thousandths) of all active tasks of a job, pipelined ones too."""
+    return sum(task.charge[2] for task in job.tasks if st.ACTIVE[task.status] and task.charge is not None)
 
 
 class _Branch:
