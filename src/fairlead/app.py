@@ -19,7 +19,7 @@ import string
 import sys
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,7 @@ from fairlead import __version__
 from fairlead.api.application import Limits, make_application
 from fairlead.api.journal import JsonFormatter
 from fairlead.api.metrics import Sample
-from fairlead.control.accounts import Accounts, ensure_accounts, load_signer, write_private
+from fairlead.control.accounts import Accounts, agree_on_key, ensure_accounts, load_signer, write_private
 from fairlead.control.bootstrap import ensure_defaults
 from fairlead.control.context import Context, ControlSettings
 from fairlead.control.directory import Directory
@@ -47,7 +47,7 @@ from fairlead.model.clock import Millis, iso
 from fairlead.model.errors import FairleadError, Refused
 from fairlead.model.org import Node
 from fairlead.model.podset import PodSet
-from fairlead.store.base import Store
+from fairlead.store.base import Listener, Store
 from fairlead.store.compaction import compact
 
 log = logging.getLogger("fairlead")
@@ -77,6 +77,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     body_limit: int = 1 << 20
     token_seconds: int = 86_400
     allow: tuple[str, ...] = ()
+    api_only: bool = False
     log_to_stderr: bool = True
     control: ControlSettings = ControlSettings()
 
@@ -129,6 +130,7 @@ def read_settings(arguments: Sequence[str], environment: "os._Environ[str] | dic
         body_limit=given.body_limit,
         token_seconds=given.token_seconds,
         allow=tuple(given.allow),
+        api_only=given.api_only,
         log_to_stderr=not given.quiet,
         control=ControlSettings(retry_delay=given.retry_delay),
     )
@@ -159,6 +161,7 @@ def _parser() -> argparse.ArgumentParser:
         help="what shared mode refuses otherwise: no-isolation, "
         "root-user, host-namespaces, host-path=FOLDER, capability=NAME",
     )
+    add("--api-only", action="store_true", help="serve the API and leave pods to the server that runs the machine")
     add("--quiet", action="store_true", help="log to the file only")
     return parser
 
@@ -187,7 +190,7 @@ async def serve(settings: Settings) -> int:
 
 
 async def _serve_on(settings: Settings, sock: socket.socket, store: Store) -> int:
-    engine = _make_engine(settings)
+    engine = None if settings.api_only else _make_engine(settings)
     context = Context(
         store=store,
         clock=now,
@@ -201,62 +204,118 @@ async def _serve_on(settings: Settings, sock: socket.socket, store: Store) -> in
     cluster = context.directory.cluster
     await ensure_accounts(context, settings.data_dir, cluster.id)
     signer = load_signer(settings.data_dir, cluster.id, now, settings.token_seconds)
+    await agree_on_key(context, signer.fingerprint)
     url = _url(settings, sock)
-    lease = LeaseKeeper(context, settings.machine, process_identity(), url, is_dead_process)
-    await lease.take()
-    reconciler = Reconciler(context, engine, _review, time.monotonic)
-
-    async def drop_logs(pods: list[str]) -> None:
-        await engine.apply([Forget(pod, logs_too=True) for pod in pods])
-
-    async def compact_store(at: Millis) -> None:
-        await compact(store, at, settings.control.keep_events, settings.control.keep_audit)
-
-    housekeeper = Housekeeper(context, compact_store, drop_logs)
-    application = make_application(
-        context,
-        Accounts(store, signer, now),
-        Limits(body_bytes=settings.body_limit),
-        lambda: _samples(reconciler),
-    )
-    server = uvicorn.Server(
-        uvicorn.Config(
-            application,
-            http="httptools",
-            lifespan="off",
-            access_log=False,
-            log_config=None,
-            proxy_headers=False,
-            server_header=False,
-            date_header=False,
-            ssl_certfile=settings.tls_certificate or None,
-            ssl_keyfile=settings.tls_key or None,
-            timeout_graceful_shutdown=5,
-        )
-    )
-    ready = asyncio.Event()
-    unsubscribe = store.subscribe(lambda revision, subjects: housekeeper.poke())
-    tasks = [
-        asyncio.create_task(reconciler.run(ready), name="loop"),
-        asyncio.create_task(housekeeper.run(), name="housekeeping"),
-        asyncio.create_task(lease.keep(lambda: _give_up(server)), name="lease"),
-    ]
+    machine = None if engine is None else Machine(settings, context, engine, url)
+    samples = machine.samples if machine else tuple
+    limits = Limits(body_bytes=settings.body_limit)
+    server = uvicorn.Server(_http(settings, make_application(context, Accounts(store, signer, now), limits, samples)))
+    refresher = store.subscribe(_refresher(context)) if machine is None else None
     try:
-        await _until_ready(ready, tasks[0])
+        if machine:
+            await machine.start(lambda: _give_up(server))
         _announce(settings, url)
         await server.serve(sockets=[sock])
     finally:
         context.stopping = True
-        unsubscribe()
         (settings.data_dir / "server.json").unlink(missing_ok=True)
-        reconciler.stop()
-        for task in tasks[1:]:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        await lease.release()
-        await engine.close()
+        if machine:
+            await machine.stop()
+        if refresher:
+            refresher()
         log.info("stopped; pods run on")
     return 0
+
+
+def _http(settings: Settings, application: Any) -> uvicorn.Config:
+    return uvicorn.Config(
+        application,
+        http="httptools",
+        lifespan="off",
+        access_log=False,
+        log_config=None,
+        proxy_headers=False,
+        server_header=False,
+        date_header=False,
+        ssl_certfile=settings.tls_certificate or None,
+        ssl_keyfile=settings.tls_key or None,
+        timeout_graceful_shutdown=5,
+    )
+
+
+def _refresher(context: Context) -> Listener:
+    """Keeps the directory of a server without a loop up to date; with one, the loop does it."""
+    running: set[asyncio.Task[bool]] = set()
+
+    def hear(revision: int, subjects: Sequence[tuple[str, str]]) -> None:
+        task = asyncio.create_task(context.directory.refresh(subjects))
+        running.add(task)
+        task.add_done_callback(running.discard)
+
+    return hear
+
+
+class Machine:
+    """The part of a server that runs pods: its engine, the loop, housekeeping, and the lease on all that."""
+
+    def __init__(self, settings: Settings, context: Context, engine: LocalEngine, url: str) -> None:
+        self._settings = settings
+        self._context = context
+        self._engine = engine
+        self._lease = LeaseKeeper(context, settings.machine, process_identity(), url, is_dead_process)
+        self._housekeeper = Housekeeper(context, self._compact, self._drop_logs)
+        self._reconciler = Reconciler(context, engine, _review, self._housekeeper.note, time.monotonic)
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def start(self, lost: Callable[[], None]) -> None:
+        """Returns when everything from before has been found again. `lost` is called if another server takes over."""
+        await self._lease.take()
+        ready = asyncio.Event()
+        loop = asyncio.create_task(self._reconciler.run(ready), name="loop")
+        waiting = asyncio.create_task(ready.wait())
+        self._tasks = [
+            loop,
+            asyncio.create_task(self._housekeeper.run(), name="housekeeping"),
+            asyncio.create_task(self._lease.keep(lost), name="lease"),
+        ]
+        await asyncio.wait({waiting, loop}, return_when=asyncio.FIRST_COMPLETED)
+        if loop.done():
+            waiting.cancel()
+            loop.result()
+
+    async def stop(self) -> None:
+        """Let go; pods run on."""
+        self._reconciler.stop()
+        for task in self._tasks[1:]:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._lease.release()
+        await self._engine.close()
+
+    async def _compact(self, at: Millis) -> None:
+        kept = self._settings.control
+        await compact(self._context.store, at, kept.keep_events, kept.keep_audit)
+        await self._engine.expire_logs(at - kept.keep_logs)
+
+    async def _drop_logs(self, pods: list[str]) -> None:
+        await self._engine.apply([Forget(pod, logs_too=True) for pod in pods])
+
+    def samples(self) -> list[Sample]:
+        """What the loop tells of itself at a scrape."""
+        figures = self._reconciler.figures
+        board = self._reconciler.board
+        pods = [Sample("fairlead_pods", n, {"phase": phase}) for phase, n in board.count_pods().items()]
+        return [
+            *pods,
+            Sample("fairlead_open_workloads", len(board.entries), help="Workloads neither finished nor gone"),
+            Sample("fairlead_loop_cycles_total", figures.cycles, help="Turns of the loop", type="counter"),
+            Sample(
+                "fairlead_loop_last_seconds", figures.last_cycle_milliseconds / 1000, help="Length of the last turn"
+            ),
+            Sample("fairlead_scheduling_cycles_total", figures.scheduling_cycles, type="counter"),
+            Sample("fairlead_scheduling_seconds_total", figures.scheduling_milliseconds / 1000, type="counter"),
+            Sample("fairlead_lost_races_total", figures.conflicts, help="Records written by others", type="counter"),
+        ]
 
 
 class RandomIds:
@@ -270,15 +329,6 @@ class RandomIds:
             self._drawn = os.urandom(16 * 256)
         portion, self._drawn = self._drawn[:16], self._drawn[16:]
         return str(uuid.UUID(bytes=portion, version=4))
-
-
-async def _until_ready(ready: asyncio.Event, loop_task: "asyncio.Task[None]") -> None:
-    """Wait for the loop to find everything again, or for it to fail."""
-    waiting = asyncio.create_task(ready.wait())
-    await asyncio.wait({waiting, loop_task}, return_when=asyncio.FIRST_COMPLETED)
-    if loop_task.done():
-        waiting.cancel()
-        loop_task.result()
 
 
 def _give_up(server: uvicorn.Server) -> None:
@@ -425,25 +475,3 @@ def _allowed(words: Sequence[str]) -> Allowed:
         host_paths=paths,
         capabilities=capabilities,
     )
-
-
-def _samples(reconciler: Reconciler) -> list[Sample]:
-    """What the loop tells of itself at a scrape."""
-    figures = reconciler.figures
-    pods = [Sample("fairlead_pods", n, {"phase": phase}) for phase, n in reconciler.board.count_pods().items()]
-    return [
-        *pods,
-        Sample(
-            "fairlead_open_workloads", len(reconciler.board.entries), help="Workloads that are neither done nor gone"
-        ),
-        Sample("fairlead_loop_cycles_total", figures.cycles, help="Turns of the loop", type="counter"),
-        Sample("fairlead_loop_last_seconds", figures.last_cycle_milliseconds / 1000, help="The last turn took so long"),
-        Sample("fairlead_scheduling_cycles_total", figures.scheduling_cycles, type="counter"),
-        Sample("fairlead_scheduling_seconds_total", figures.scheduling_milliseconds / 1000, type="counter"),
-        Sample(
-            "fairlead_lost_races_total",
-            figures.conflicts,
-            help="Records that somebody else was faster at",
-            type="counter",
-        ),
-    ]

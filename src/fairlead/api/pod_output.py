@@ -6,12 +6,13 @@ from starlette.responses import Response, StreamingResponse
 
 from fairlead.api.body import query_boolean, query_integer, query_text
 from fairlead.api.errors import Error
+from fairlead.api.forward import forward
 from fairlead.api.kind_routes import WORKLOAD_ID
 from fairlead.api.operation import Call, Operation, Parameter
 from fairlead.control.reading import normal_id
 from fairlead.control.sessions import LogRequest, pod_logs
 from fairlead.model.clock import SECOND, Millis, from_iso
-from fairlead.model.errors import Invalid, Issue
+from fairlead.model.errors import Elsewhere, Invalid, Issue
 
 
 def read_since(text: str, now: Millis) -> Millis | None:
@@ -54,7 +55,10 @@ async def get_logs(call: Call) -> Response:
     workload_id = normal_id(call.path["workloadId"], "workload")
     previous = bool(query_boolean(call, "previous"))
     pod = query_text(call, "pod")
-    stream = await pod_logs(call.context, call.caller, workload_id, pod, request, previous)
+    try:
+        stream = await pod_logs(call.context, call.caller, workload_id, pod, request, previous)
+    except Elsewhere as error:
+        return await forward(call.request, error.address)
     if not follow:
         stream = _joined(*await _first(stream))
     return StreamingResponse(stream, 200, {"cache-control": "no-store", "x-accel-buffering": "no"}, "text/plain")

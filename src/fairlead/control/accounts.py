@@ -20,10 +20,10 @@ import msgspec
 
 from fairlead.control.context import Context
 from fairlead.model.clock import SECOND, Clock, Millis
-from fairlead.model.errors import Conflict, Invalid, Unauthenticated
+from fairlead.model.errors import Conflict, Invalid, Refused, Unauthenticated
 from fairlead.model.org import Caller, User
 from fairlead.store.base import Change, Comparison, Put, Query, Store, Where
-from fairlead.store.collections import USERS
+from fairlead.store.collections import CLUSTERS, USERS
 
 ADMINISTRATOR = "admin@fairlead.local"
 APPLICATION = "fairlead"
@@ -86,6 +86,7 @@ class Signer:
         self._clock = clock
         self._jws = jwt.PyJWS(algorithms=["HS256"])
         self.issuer = f"fairlead/{installation}"
+        self.fingerprint = hashlib.sha256(key).hexdigest()[:16]
         self.access_seconds = access_seconds
 
     def sign(self, caller: Caller, use: str, seconds: int) -> str:
@@ -299,3 +300,17 @@ async def ensure_accounts(context: Context, folder: Path, cluster_id: str) -> Cr
         (folder / "credentials.json").unlink(missing_ok=True)
         return None
     return credentials
+
+
+async def agree_on_key(context: Context, fingerprint: str) -> None:
+    """All servers on one database sign with one key: the first writes down which, others must have been given it."""
+    cluster = context.directory.cluster
+    if not cluster.key_fingerprint:
+        signed = msgspec.structs.replace(cluster, version=cluster.version + 1, key_fingerprint=fingerprint)
+        await context.store.commit(Change(writes=(Put(CLUSTERS, signed),)))
+        await context.directory.load()
+    elif cluster.key_fingerprint != fingerprint:
+        raise Refused(
+            "This database belongs to an installation with another signing key: copy the folder `keys` from the data "
+            "folder of its first server into this one's, so that the tokens of one are good at the other"
+        )

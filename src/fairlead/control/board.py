@@ -13,6 +13,7 @@ import msgspec
 
 from fairlead.control.draft import Entry
 from fairlead.kinds import KINDS
+from fairlead.kinds.kind import read_stored_spec
 from fairlead.model.clock import SECOND, Millis
 from fairlead.model.podset import PodSet
 from fairlead.model.workload import Pod, Workload
@@ -94,7 +95,7 @@ def _entry(workload: Workload, pods: tuple[Pod, ...]) -> Entry:
 def _meaning(kind_key: str, spec_text: bytes) -> tuple[tuple[PodSet, ...], Millis | None, bool]:
     """What a spec means. Kept, because sweeps and scripts send the same spec again and again."""
     kind = KINDS[kind_key]
-    spec: Any = msgspec.json.decode(spec_text, type=kind.spec)
+    spec: Any = read_stored_spec(kind, spec_text)
     lifetime = kind.lifetime_after_end(spec)
     return (
         kind.podsets(spec),

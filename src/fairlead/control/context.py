@@ -34,7 +34,8 @@ class Context:
     store: Store
     clock: Clock
     directory: Directory
-    sessions: Sessions
+    #: None on a server that runs no machine: sessions are then open at the lease's holder.
+    sessions: Sessions | None
     settings: ControlSettings
     #: A new random id (UUID text), and the few random characters behind a name that was given as a prefix.
     new_id: Callable[[], str]

@@ -33,12 +33,15 @@ class Housekeeper:
     #: Drops old events and audit lines; and the logs of pods, given the pods' ids.
     compact: Callable[[Millis], Awaitable[None]]
     drop_logs: Callable[[list[str]], Awaitable[None]]
-    _poke: asyncio.Event = field(default_factory=asyncio.Event)
+    _earlier: asyncio.Event = field(default_factory=asyncio.Event)
     _next_sweep: Millis = 0
+    _next_due: Millis | None = None
 
-    def poke(self) -> None:
-        """A workload finished: its end may be the next thing that is due."""
-        self._poke.set()
+    def note(self, due: Millis) -> None:
+        """A workload finished and is to be deleted at this time, perhaps sooner than any other."""
+        if self._next_due is None or due < self._next_due:
+            self._next_due = due
+            self._earlier.set()
 
     async def run(self) -> None:
         while True:
@@ -54,11 +57,11 @@ class Housekeeper:
             self._next_sweep = now + int(_SWEEP_SECONDS * 1000)
             await self.purge(now)
             await self.compact(now)
-        next_due = await self.delete_due(now)
-        until = min(self._next_sweep, next_due) if next_due else self._next_sweep
+        self._earlier.clear()
+        self._next_due = await self.delete_due(now)
+        until = min(self._next_sweep, self._next_due) if self._next_due else self._next_sweep
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._poke.wait(), max(0.0, (until - self.context.clock()) / 1000))
-        self._poke.clear()
+            await asyncio.wait_for(self._earlier.wait(), max(0.0, (until - self.context.clock()) / 1000))
 
     async def delete_due(self, now: Millis) -> Millis | None:
         """Ask for the deletion of every finished workload whose time is over; returns when the next one is due."""

@@ -56,6 +56,8 @@ class Reconciler:
     engine: Engine
     #: What the engine says of a pod set before it starts.
     review: Callable[[PodSet], Review]
+    #: Told when a finished workload will delete itself.
+    note_due: Callable[[Millis], None]
     #: A clock for measuring spans, in seconds.
     measure: Callable[[], float]
     figures: Figures = field(default_factory=Figures)
@@ -220,6 +222,8 @@ class Reconciler:
             return None
         finally:
             self._recording.discard(workload.id)
+        if workload.delete_at is not None and draft.entry.workload.delete_at is None:
+            self.note_due(workload.delete_at)
         versions = {pod.id: pod for pod in pods}
         self.board.put(workload, [versions.get(pod.id, pod) for pod in draft.pods.values()])
         self.board.drop_if_done(workload.id)

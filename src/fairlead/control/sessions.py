@@ -10,11 +10,12 @@ import msgspec
 from fairlead.control import access
 from fairlead.control.context import Context
 from fairlead.engines.base import LogRequest as LogRequest
-from fairlead.model.errors import NotFound
+from fairlead.model.errors import Elsewhere, NotFound, Unavailable
+from fairlead.model.lease import Lease
 from fairlead.model.org import Caller
 from fairlead.model.workload import Pod, Workload
 from fairlead.store.base import Comparison, Query, Where
-from fairlead.store.collections import PODS, WORKLOADS
+from fairlead.store.collections import LEASES, PODS, WORKLOADS
 
 
 async def pod_logs(
@@ -30,7 +31,16 @@ async def pod_logs(
         if pod.attempt < 2 and request.attempt is None:
             raise NotFound(f"Pod {pod.name} was started once; there is no earlier attempt")
         request = msgspec.structs.replace(request, attempt=request.attempt or pod.attempt - 1)
+    if context.sessions is None:
+        raise await _elsewhere(context)
     return context.sessions.logs(msgspec.structs.replace(request, pod_id=pod.id))
+
+
+async def _elsewhere(context: Context) -> Elsewhere | Unavailable:
+    """Who runs the machine, as its lease says."""
+    leases: list[Lease] = await context.store.find(Query(collection=LEASES))
+    holders = [lease.address for lease in leases if lease.address]
+    return Elsewhere(holders[0]) if holders else Unavailable("No server runs this machine's pods at the moment")
 
 
 async def _pod(context: Context, workload: Workload, name: str) -> Pod:

@@ -7,6 +7,7 @@ FairleadError
 ├── NotFound         nothing of that id, or nothing the caller may know of
 ├── Conflict         somebody else was faster: the record has another version, or the name is taken
 ├── TooMuch          over a limit on open work or on requests; try again later
+├── Elsewhere        the pod's machine is run by another server: the request is passed on there
 ├── Unavailable      the store cannot be written now, or the server is stopping
 └── Refused          an engine or a record cannot do what was asked of it, for a reason that will not go away
 
@@ -74,6 +75,14 @@ class TooMuch(FairleadError):
     def __init__(self, message: str, retry_after_seconds: int = 1) -> None:
         super().__init__(message)
         self.retry_after_seconds = retry_after_seconds
+
+
+class Elsewhere(FairleadError):
+    code = "elsewhere"
+
+    def __init__(self, address: str) -> None:
+        super().__init__(f"The server at {address} runs this machine")
+        self.address = address
 
 
 class Unavailable(FairleadError):

@@ -15,6 +15,8 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     tenant_id: int
     created_at: Millis
     domain: str = ""
+    #: Of the key that signs its tokens; every server of the installation must have that key.
+    key_fingerprint: str = ""
 
 
 class Quota(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
