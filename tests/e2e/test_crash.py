@@ -7,6 +7,7 @@ import pytest
 
 from tests.e2e.crash import crash
 from tests.e2e.server import Server
+from tests.postgres import PostgresServer
 
 
 @pytest.mark.parametrize("seed", [1, 2])
@@ -16,5 +17,16 @@ def test_nothing_acknowledged_is_lost_and_nothing_runs_twice_on_sqlite(
     marks = tmp_path / "marks"
     marks.mkdir()
     report = crash(make_server("--personal"), marks, seed, seconds=8)
+    assert report.problems == []
+    assert report.kills >= 3
+
+
+def test_nothing_acknowledged_is_lost_and_nothing_runs_twice_on_postgresql(
+    make_server: Callable[..., Server], tmp_path: Path, postgres_server: PostgresServer
+) -> None:
+    marks = tmp_path / "marks"
+    marks.mkdir()
+    server = make_server("--personal", "--database", postgres_server.new_database())
+    report = crash(server, marks, seed=3, seconds=8)
     assert report.problems == []
     assert report.kills >= 3
