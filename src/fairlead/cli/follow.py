@@ -70,20 +70,18 @@ def wait_for_pod(session: Session, workload_id: str, timeout: float | None = Non
 
 def narrate(session: Session, found: Json) -> str:
     """One line on where a waiting workload is: its phase, its place in the queue, what it waits for."""
-    words = [f"{found['name']}: {found['phase']}"]
+    text = f"{found['name']}: {found['phase']}"
     if found["phase"] == "Pending":
-        words.append(_position(session, found))
-    if found.get("phaseMessage"):
-        words.append(found["phaseMessage"])
-    return " · ".join(word for word in words if word)
+        text += f", {_position(session, found)}"
+    return f"{text} · {found['phaseMessage']}" if found.get("phaseMessage") else text
 
 
 def _position(session: Session, found: Json) -> str:
-    """How many wait, and how many of them were there before."""
+    """Its place among those of the project that wait, by the time they came."""
     waiting = [f"projectId=={found['projectId']}", "phase==Pending"]
     count = session.client.count_workloads(filterBy=waiting)
     before = session.client.count_workloads(filterBy=[*waiting, f"createdAt<={found['createdAt']}"])
-    return f"number {max(before, 1)} of {max(count, 1)} waiting in project {found['projectName']}"
+    return f"{max(before, 1)} of {max(count, before, 1)} in line"
 
 
 def follow_to_end(session: Session, created: Json, patience: float | None = None) -> int:

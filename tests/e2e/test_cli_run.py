@@ -1,0 +1,240 @@
+"""The first minute: `fairlead run` from nothing, and the server that it starts in the background."""
+
+import contextlib
+import json
+import os
+import pty
+import select
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fairlead.cli import exit_codes
+from tests.e2e.cli_calls import COMMAND, Caller, surroundings
+from tests.e2e.server import Server, until
+
+
+@pytest.fixture
+def fairlead(tmp_path: Path) -> Iterator[Caller]:
+    """The command of somebody who never used it; whatever it started is gone afterwards."""
+    folder = tmp_path / "work"
+    folder.mkdir()
+    caller = Caller(tmp_path / "data", folder)
+    yield caller
+    caller("server", "stop")
+    Server(caller.data_dir).close()
+
+
+@pytest.fixture(scope="module")
+def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Caller]:
+    """The command of somebody whose server runs already."""
+    base = tmp_path_factory.mktemp("warm")
+    (base / "work").mkdir()
+    caller = Caller(base / "data", base / "work")
+    caller.ok("server", "start")
+    yield caller
+    caller("server", "stop")
+    Server(caller.data_dir).close()
+
+
+def test_from_nothing_to_hello(fairlead: Caller) -> None:
+    called = fairlead("run", "--", "python3", "-c", "print('hello')")
+    assert (called.code, called.out) == (0, "hello\n")
+    assert "Starting a server in the background" in called.err
+    told = json.loads(fairlead.ok("server", "status", "--json"))
+    assert told["healthy"]
+    assert told["dataDir"] == str(fairlead.data_dir)
+    again = fairlead("run", "--", "echo", "again")
+    assert (again.code, again.out) == (0, "again\n")
+    assert "Starting" not in again.err
+    assert fairlead("server", "stop").err == "Stopped.\n"
+    assert fairlead("server", "status").code == exit_codes.UNREACHABLE
+
+
+def test_two_first_runs_start_one_server(fairlead: Caller) -> None:
+    started = [fairlead.start("run", "--", "echo", str(number)) for number in range(3)]
+    ended = [process.communicate(timeout=60) for process in started]
+    assert [out for out, _ in ended] == ["0\n", "1\n", "2\n"]
+    assert sum("Starting a server" in err for _, err in ended) == 1
+
+
+def test_a_taken_port_is_no_problem(fairlead: Caller) -> None:
+    """Whether the usual port is free or somebody's, the server comes up and says where."""
+    with socket.socket() as taken:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            taken.bind(("127.0.0.1", 7420))
+            taken.listen()
+        except OSError:
+            pass  # Taken by somebody else, which is just as good.
+        assert fairlead.ok("run", "--", "echo", "here") == "here\n"
+        assert json.loads(fairlead.ok("server", "status", "--json"))["url"] != "http://127.0.0.1:7420"
+
+
+def test_a_server_that_does_not_start_says_why(fairlead: Caller) -> None:
+    fairlead.data_dir.mkdir()
+    (fairlead.data_dir / "fairlead.db").write_text("this is no database, and never was one; so it is refused")
+    called = fairlead("run", "--", "true")
+    assert called.code == exit_codes.RUN_FAILED
+    assert "The server did not start. The end of its log" in called.err
+    assert "database" in called.err.partition("server.log:")[2]
+
+
+@pytest.mark.parametrize(
+    ("words", "want"),
+    [
+        pytest.param(["sh", "-c", "exit 3"], 3, id="its own"),
+        pytest.param(["sh", "-c", "kill -TERM $$"], 143, id="of a signal"),
+        pytest.param(["no-such-command-here"], 127, id="no such command"),
+        pytest.param(["true"], 0, id="none"),
+    ],
+)
+def test_the_exit_code_is_the_commands(warm: Caller, words: list[str], want: int) -> None:
+    assert warm("run", "--", *words).code == want
+
+
+def test_it_runs_as_in_the_callers_shell(warm: Caller) -> None:
+    script = 'pwd; id -u; echo "$A-$B-${C:-unset}"; for x in 1; do echo ${x} $(echo nested); done'
+    called = warm("run", "--env", "A=1 2", "--env", "B", "--", "sh", "-c", script, B="from here", C="not passed on")
+    assert called.out == f"{warm.folder}\n{os.getuid()}\n1 2-from here-unset\n1 nested\n"
+
+
+def test_name_and_resources(warm: Caller) -> None:
+    words = ("--name", "sized", "--cpu", "0.2", "--memory", "64Mi", "--project", "default", "--detach")
+    assert warm.ok("run", *words, "--", "true") == "sized\n"
+    found = json.loads(warm.ok("describe", "sized", "--json"))
+    assert found["podsRequestedResources"]["cpu"]["request"] == 0.2
+    assert found["images"] == ["fairlead.local/host"]
+    assert found["source"] in ("CLI", "Control-plane")
+
+
+def test_what_it_waits_for_is_told(warm: Caller) -> None:
+    process = warm.start("run", "--name", "greedy", "--gpu", "1000", "--", "true")
+    assert process.stderr is not None
+    line = next(line for line in process.stderr if "Pending" in line and "GPU" in line)
+    assert "greedy: Pending, 1 of 1 in line · " in line
+    warm.ok("training", "delete", "greedy")
+    process.communicate(timeout=30)
+    assert process.returncode == exit_codes.RUN_FAILED
+
+
+def test_output_comes_while_it_runs(warm: Caller) -> None:
+    process = warm.start("run", "--name", "slow", "--", "sh", "-c", "echo begun; sleep 600")
+    assert process.stdout is not None
+    assert process.stdout.readline() == "begun\n"
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == exit_codes.INTERRUPTED
+    assert "slow runs on. Come back with `fairlead logs -f slow`." in err
+    assert json.loads(warm.ok("describe", "slow", "--json"))["phase"] == "Running"
+    warm.ok("training", "delete", "slow")
+
+
+class Terminal:
+    """The command on a terminal of its own, typed at by the test."""
+
+    def __init__(self, caller: Caller, *words: str) -> None:
+        self.main, other = pty.openpty()
+        self.process = subprocess.Popen(
+            [*COMMAND, *words],
+            stdin=other,
+            stdout=other,
+            stderr=other,
+            env=surroundings(caller.data_dir, TERM="xterm", COLUMNS="200"),
+            cwd=caller.folder,
+            start_new_session=True,
+        )
+        os.close(other)
+        self.seen = ""
+
+    def wait_for(self, text: str) -> None:
+        until(lambda: self._read() and text in self.seen, f"{text!r} on the terminal")
+
+    def _read(self) -> bool:
+        # A closed other end is an error here: there is nothing more to come then.
+        with contextlib.suppress(OSError):
+            if select.select([self.main], [], [], 0.1)[0]:
+                self.seen += os.read(self.main, 4096).decode()
+        return True
+
+    def type(self, text: str) -> None:
+        os.write(self.main, text.encode())
+
+    def interrupt(self) -> None:
+        os.killpg(self.process.pid, signal.SIGINT)
+
+    def end(self) -> int:
+        code = self.process.wait(30)
+        os.close(self.main)
+        return code
+
+
+@pytest.mark.parametrize(
+    ("answer", "want_phase", "want_words"),
+    [
+        pytest.param("d\n", "Running", "Come back with `fairlead logs -f", id="detach"),
+        pytest.param("s\n", "Stopped", "is being stopped", id="stop"),
+    ],
+)
+def test_interrupting_asks_once(warm: Caller, answer: str, want_phase: str, want_words: str) -> None:
+    name = f"asked-{want_phase.lower()}"
+    terminal = Terminal(warm, "run", "--name", name, "--", "sh", "-c", "echo begun; sleep 600")
+    terminal.wait_for("begun")
+    terminal.interrupt()
+    terminal.wait_for("(d)etach")
+    terminal.type(answer)
+    terminal.wait_for(want_words)
+    assert terminal.end() == exit_codes.INTERRUPTED
+    assert warm("wait", name, "--for", want_phase, "--timeout", "30s").code == 0
+    warm.ok("training", "delete", name)
+
+
+def test_going_on_after_the_question(warm: Caller) -> None:
+    release = warm.folder / "release"
+    script = f"echo begun; while [ ! -e {release} ]; do sleep 0.05; done; echo ended; exit 4"
+    terminal = Terminal(warm, "run", "--", "sh", "-c", script)
+    terminal.wait_for("begun")
+    terminal.interrupt()
+    terminal.wait_for("(d)etach")
+    terminal.type("\n")
+    release.touch()
+    terminal.wait_for("ended")
+    assert terminal.end() == 4
+
+
+def test_the_wait_is_one_changing_line_on_a_terminal(warm: Caller) -> None:
+    terminal = Terminal(warm, "run", "--name", "narrated", "--gpu", "1000", "--", "true")
+    terminal.wait_for("GPU")
+    waiting = terminal.seen
+    warm.ok("training", "delete", "narrated")
+    assert terminal.end() == exit_codes.RUN_FAILED
+    assert "\r\x1b[K" in waiting
+    assert "\n" not in waiting
+
+
+def test_a_server_that_comes_back_has_everything(fairlead: Caller) -> None:
+    fairlead.ok("run", "--name", "kept", "--", "echo", "kept output")
+    backup = fairlead.folder / "backup.tar.gz"
+    assert fairlead.ok("backup", "backup.tar.gz") == f"{backup}\n"
+    assert backup.stat().st_mode & 0o777 == 0o600
+    assert fairlead("backup", "backup.tar.gz").code == exit_codes.USAGE
+    assert "stop it with" in fairlead("restore", "backup.tar.gz").err
+    fairlead.ok("server", "stop")
+    elsewhere = Caller(fairlead.data_dir.parent / "elsewhere", fairlead.folder)
+    try:
+        elsewhere.ok("restore", "backup.tar.gz")
+        elsewhere.ok("server", "start")
+        assert elsewhere.ok("list", "-o", "name") == "kept\n"
+    finally:
+        elsewhere("server", "stop")
+        Server(elsewhere.data_dir).close()
+
+
+def test_a_file_that_is_no_backup(fairlead: Caller) -> None:
+    (fairlead.folder / "file").write_text("nothing")
+    assert fairlead("restore", "file").code == exit_codes.FAILED
+    assert not (fairlead.data_dir / "fairlead.db").exists()
