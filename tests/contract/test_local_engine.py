@@ -53,8 +53,11 @@ def make(settings: LocalSettings) -> Make:
 
 
 def state_of(data: Path, spec: PodSpec) -> dict[str, int]:
-    text = (data / "pods" / "live" / f"{spec.pod_id}.{spec.attempt}" / "state").read_text()
-    return dict(json.loads(text))
+    return dict(json.loads(journal_of(data, spec).read_text().splitlines()[-1]))
+
+
+def journal_of(data: Path, spec: PodSpec) -> Path:
+    return data / "pods" / "live" / f"{spec.pod_id}.{spec.attempt}"
 
 
 async def daemon(room: Room, tmp_path: Path, seconds: float) -> tuple[PodSpec, int]:
@@ -151,8 +154,7 @@ class TestEnds:
             await room.engine.close()
             os.kill(state["pid"], signal.SIGKILL)
             await eventually(lambda: not is_running(state["pid"]))
-            folder = data / "pods" / "live" / f"{spec.pod_id}.1"
-            (folder / "state").write_text(json.dumps({**state, "boot": "another"}))
+            journal_of(data, spec).write_text(json.dumps({**state, "boot": "another"}) + "\n")
             await room.reopen()
             assert (await room.until(spec, PodState.LOST)).reason == "NodeRebooted"
 

@@ -1,87 +1,116 @@
-"""Where attempts lie below the data folder, and what their files say. Reads and removes; supervisors write.
+"""Where attempts lie below the data folder, and what their journals say. Reads and removes; supervisors write.
 
-pods/live/<pod>.<attempt>/   claim, state, control socket, private folders: gone when the pod is forgotten
-pods/logs/<pod>/<attempt>/   output: kept for a time of its own
+pods/live/<pod>.<attempt>      the journal: claim, state, end; gone when the pod is forgotten, like the next two
+pods/control/<pod>.<attempt>   the supervisor's socket, while it lives
+pods/private/<pod>.<attempt>/  a shared pod's own home and /tmp
+pods/logs/<pod>/               output: kept for a time of its own
 """
 
-import json
+import contextlib
 import os
 import shutil
-from collections.abc import Iterator
+import time
 from typing import Any
 
 from fairlead.engines.base import PodReport, PodState
-from fairlead.engines.local import procfs
-from fairlead.engines.local.supervisor import CLAIM, CONTROL, STATE
+from fairlead.engines.local import journal, procfs
 from fairlead.model.clock import Millis
+from fairlead.model.errors import Refused
 
 #: (pod, attempt)
 Key = tuple[str, int]
 SUPERVISOR_LOST = "SupervisorLost"
 NODE_REBOOTED = "NodeRebooted"
+#: A journal without a line is a claim that is just being written; older, its writer died before it began.
+CLAIM_SECONDS = 1.0
 
 
 class Folders:
     def __init__(self, data_dir: str) -> None:
-        self.root = os.path.join(os.path.abspath(data_dir), "pods")
+        self.data = os.path.abspath(data_dir)
+        self.root = f"{self.data}/pods"
 
     def prepare(self) -> None:
-        for folder in (self.root, f"{self.root}/live", f"{self.root}/logs"):
-            os.makedirs(folder, mode=0o700, exist_ok=True)
+        for name in ("", "/live", "/control", "/private", "/logs"):
+            os.makedirs(self.root + name, mode=0o700, exist_ok=True)
 
-    def live(self, key: Key) -> str:
-        return f"{self.root}/live/{key[0]}.{key[1]}"
-
-    def logs(self, key: Key) -> str:
-        return f"{self.root}/logs/{key[0]}/{key[1]}"
+    def journal(self, key: Key) -> str:
+        return f"{self.root}/live/{_name(key)}"
 
     def control(self, key: Key) -> str:
-        return f"{self.live(key)}/{CONTROL}"
+        return f"{self.root}/control/{_name(key)}"
+
+    def private(self, key: Key) -> str:
+        return f"{self.root}/private/{_name(key)}"
+
+    def logs(self, key: Key) -> str:
+        """What the names of an attempt's output files begin with."""
+        return f"{self.root}/logs/{_name(key).replace('.', '/')}"
 
     def has_control(self, key: Key) -> bool:
         return os.path.exists(self.control(key))
 
-    def claimed(self) -> Iterator[Key]:
+    def claimed(self) -> list[Key]:
         """Every attempt that was claimed and is not forgotten."""
-        for name in os.listdir(f"{self.root}/live"):
+        found = []
+        for name in sorted(os.listdir(f"{self.root}/live")):
             pod, _, attempt = name.rpartition(".")
-            if os.path.exists(f"{self.root}/live/{name}/{CLAIM}"):
-                yield pod, int(attempt)
-            else:
-                # Its server or its fork ended before the claim: it never ran.
-                shutil.rmtree(f"{self.root}/live/{name}", ignore_errors=True)
+            key = (pod, int(attempt))
+            if not self.drop_unclaimed(key):
+                found.append(key)
+        return found
+
+    def drop_unclaimed(self, key: Key) -> bool:
+        """Whether nobody claimed the attempt; what a supervisor that died while claiming left of it is removed."""
+        path = self.journal(key)
+        with contextlib.suppress(FileNotFoundError):
+            while journal.load(path) is None:
+                if time.time() - os.stat(path).st_mtime > CLAIM_SECONDS:
+                    os.unlink(path)
+                    return True
+                time.sleep(0.01)
+            return False
+        return True
 
     def latest_log(self, pod_id: str) -> int | None:
         """The last attempt of a pod of which output is kept."""
+        return max((attempt for attempt, _ in self.log_files(pod_id)), default=None)
+
+    def has_logs(self, key: Key) -> bool:
+        return any(attempt == key[1] for attempt, _ in self.log_files(key[0]))
+
+    def log_files(self, pod_id: str) -> list[tuple[int, str]]:
+        """(attempt, path) of every file of output that is kept of a pod."""
+        folder = os.path.dirname(self.logs((pod_id, 0)))
         try:
-            return max(map(int, os.listdir(f"{self.root}/logs/{pod_id}")), default=None)
+            names = os.listdir(folder)
         except FileNotFoundError:
-            return None
+            return []
+        return [(int(name.partition(".")[0]), f"{folder}/{name}") for name in names]
 
     def forget(self, key: Key) -> None:
-        shutil.rmtree(self.live(key), ignore_errors=True)
+        for path in (self.journal(key), self.control(key)):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)
+        if os.path.exists(self.private(key)):
+            shutil.rmtree(self.private(key), ignore_errors=True)
 
     def forget_logs(self, pod_id: str) -> None:
-        shutil.rmtree(f"{self.root}/logs/{pod_id}", ignore_errors=True)
+        shutil.rmtree(os.path.dirname(self.logs((pod_id, 0))), ignore_errors=True)
 
 
-def load_record(folder: str) -> dict[str, Any] | None:
-    """The state of the attempt in `folder`, at least its claim; None when it has none."""
-    for name in (STATE, CLAIM):
-        try:
-            with open(f"{folder}/{name}") as file:
-                record: dict[str, Any] = json.load(file)
-                return record
-        except FileNotFoundError:
-            continue
-    return None
+def _name(key: Key) -> str:
+    pod, attempt = key
+    if "/" in pod or "." in pod or not pod:
+        raise Refused(f"'{pod}' cannot be the id of a pod here: it names files")
+    return f"{pod}.{attempt}"
 
 
 def has_supervisor(record: dict[str, Any]) -> bool:
     return procfs.is_alive(record["pid"], record["start"], record["boot"])
 
 
-def record_loss(folder: str, record: dict[str, Any], now: Millis, leftovers_ended: bool) -> dict[str, Any]:
+def record_loss(path: str, record: dict[str, Any], now: Millis, leftovers_ended: bool) -> dict[str, Any]:
     """Write down that nobody knows how this attempt ended, so that it is said the same way ever after."""
     if record["boot"] != procfs.boot_id():
         reason, message = NODE_REBOOTED, "the machine was restarted while the pod ran"
@@ -90,12 +119,7 @@ def record_loss(folder: str, record: dict[str, Any], now: Millis, leftovers_ende
         if not leftovers_ended:
             message += ", but some of its processes could not be"
     lost = {**record, "state": "Lost", "reason": reason, "message": message, "ended_at": now}
-    path = f"{folder}/{STATE}"
-    with open(f"{path}.new", "w") as file:
-        json.dump(lost, file)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(f"{path}.new", path)
+    journal.add(path, lost)
     return lost
 
 

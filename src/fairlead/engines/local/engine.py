@@ -10,7 +10,7 @@ import socket
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 
 from fairlead.engines.base import Forget, LogRequest, Order, PodReport, PodState, Start, Stop
-from fairlead.engines.local import attempts, logs, nodes, procfs, reaping, wire
+from fairlead.engines.local import attempts, journal, logs, nodes, procfs, reaping, wire
 from fairlead.engines.local.attempts import Folders, Key
 from fairlead.engines.local.environment import Resolve, refuse_references
 from fairlead.engines.local.forking import Forking
@@ -71,7 +71,7 @@ class LocalEngine:
         self._folders.prepare()
         self._nodes = self._settings.nodes or (nodes.observe_machine(self._clock()),)
         await self._forking.connect()
-        for key in sorted(self._folders.claimed()):
+        for key in self._folders.claimed():
             self._adopt(key)
 
     async def capacity(self) -> Sequence[Node]:
@@ -106,12 +106,12 @@ class LocalEngine:
             running = (key[1] for key in self._attempts if key[0] == request.pod_id)
             attempt = max(running, default=None) or self._folders.latest_log(request.pod_id)
         key = (request.pod_id, attempt or 0)
-        if key not in self._attempts and not os.path.isdir(self._folders.logs(key)):
+        if key not in self._attempts and not self._folders.has_logs(key):
             raise NotFound(f"no output of pod {request.pod_id} is kept here: it never ran, or its logs have expired")
         return logs.stream(self._folders, key, request, self._may_write)
 
     async def expire_logs(self, before: Millis) -> int:
-        """Remove the output of forgotten pods that wrote nothing since `before`; how many attempts went."""
+        """Remove the output of forgotten pods that wrote nothing since `before`; how many pods' went."""
         known = {key[0] for key in self._attempts}
         return await asyncio.to_thread(logs.expire, self._folders, before, known.__contains__)
 
@@ -195,18 +195,18 @@ class LocalEngine:
         attempt.link = None
         if attempt.has_ended:
             return
-        record = attempts.load_record(self._folders.live(attempt.key))
-        if record is None and attempt.pod is not None and attempt.tries < TRIES:
+        unclaimed = self._folders.drop_unclaimed(attempt.key)
+        if unclaimed and attempt.pod is not None and attempt.tries < TRIES:
             # The fork ended before it claimed the attempt, so nothing ran.
             self._spawn(self._hand_out(attempt, attempt.pod))
-        elif record is None:
+        elif unclaimed:
             self._refuse(attempt, "no supervisor could be started; the fork server's log says more")
         else:
             self._conclude(attempt)
 
     def _adopt(self, key: Key) -> None:
         """Take up an attempt that was found on disk."""
-        record = attempts.load_record(self._folders.live(key))
+        record = journal.load(self._folders.journal(key))
         if record is None:
             return
         report = attempts.render_report(record)
@@ -225,8 +225,8 @@ class LocalEngine:
 
     def _conclude(self, attempt: Attempt) -> None:
         """The supervisor does not answer (any more): read how it ended, or see to it that it has."""
-        folder = self._folders.live(attempt.key)
-        record = attempts.load_record(folder)
+        path = self._folders.journal(attempt.key)
+        record = journal.load(path)
         if record is None:
             return
         report = attempts.render_report(record)
@@ -236,9 +236,9 @@ class LocalEngine:
             self._spawn(self._end_lost(attempt))
 
     async def _end_lost(self, attempt: Attempt) -> None:
-        folder = self._folders.live(attempt.key)
+        path = self._folders.journal(attempt.key)
         while True:
-            record = attempts.load_record(folder)
+            record = journal.load(path)
             if record is None or attempts.render_report(record).state in ENDED:
                 break
             if not attempts.has_supervisor(record):
@@ -246,7 +246,7 @@ class LocalEngine:
                 ended = not same_boot or await asyncio.to_thread(
                     reaping.kill_marked, f"{attempt.key[0]}.{attempt.key[1]}", record["cgroup"]
                 )
-                record = attempts.record_loss(folder, record, self._clock(), ended)
+                record = attempts.record_loss(path, record, self._clock(), ended)
                 break
             # It lives and does not listen yet, or no more.
             await asyncio.sleep(RECONNECT_SECONDS)

@@ -14,6 +14,7 @@ import signal
 import socket
 import sys
 import time
+from typing import NoReturn
 
 from fairlead.engines.local import procfs, supervisor, syscalls, wire
 
@@ -31,6 +32,8 @@ class ForkServer:
         self._servers = {first.fileno(): first}
         self._supervisors: set[int] = set()
         self._retired = False
+        self._spare: socket.socket | None = None
+        self._spare_pid = 0
         self._poll = select.poll()
         self._listener = wire.listen(f"{folder}/{SOCKET_NAME}", socket.SOCK_SEQPACKET)
         self._wake, waker = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -40,7 +43,8 @@ class ForkServer:
             self._poll.register(descriptor, select.POLLIN)
 
     def run(self) -> None:
-        while self._servers or self._supervisors:
+        self._prepare_spare()
+        while self._servers or self._supervisors - {self._spare_pid}:
             for descriptor, _ in self._poll.poll():
                 if descriptor == self._wake:
                     self._reap()
@@ -80,22 +84,45 @@ class ForkServer:
                 os.close(self._lock)
 
     def _fork(self, link: int) -> None:
+        """Hand the link to the spare supervisor, and make the next spare meanwhile."""
+        if self._spare is None:
+            self._prepare_spare()
+        if self._spare is not None:
+            with self._spare, contextlib.suppress(OSError):
+                socket.send_fds(self._spare, [START], [link])
+        os.close(link)
+        self._spare = None
+        self._prepare_spare()
+
+    def _prepare_spare(self) -> None:
+        """Fork a supervisor ahead of its order: half of a start is done before anybody asks for it."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         pid = os.fork()
         if pid == 0:
-            with contextlib.suppress(ValueError):
-                signal.set_wakeup_fd(-1)
-            os.close(self._wake)
-            if not self._retired:
-                # A copy of the lock in a supervisor would keep the next fork server out.
-                os.close(self._lock)
-                self._listener.close()
-            for server in self._servers.values():
-                server.close()
-            # Received descriptors outlive an exec unless told otherwise; our end of the link must not.
-            os.set_inheritable(link, False)
-            supervisor.main(socket.socket(fileno=link))
-        os.close(link)
+            ours.close()
+            self._become_supervisor(theirs)
+        theirs.close()
         self._supervisors.add(pid)
+        self._spare, self._spare_pid = ours, pid
+
+    def _become_supervisor(self, handover: socket.socket) -> NoReturn:
+        with contextlib.suppress(ValueError):
+            signal.set_wakeup_fd(-1)
+        os.close(self._wake)
+        if not self._retired:
+            # A copy of the lock in a supervisor would keep the next fork server out.
+            os.close(self._lock)
+            self._listener.close()
+        for server in self._servers.values():
+            server.close()
+        supervisor.prepare()
+        _, links, _, _ = socket.recv_fds(handover, 16, 1)
+        if not links:
+            os._exit(0)  # the fork server is gone, and nobody asked for us
+        # Received descriptors outlive an exec unless told otherwise; our end of the link must not.
+        os.set_inheritable(links[0], False)
+        handover.close()
+        supervisor.main(socket.socket(fileno=links[0]))
 
     def _reap(self) -> None:
         with contextlib.suppress(BlockingIOError):
@@ -108,6 +135,8 @@ class ForkServer:
                     break
                 lost |= status != 0 or pid not in self._supervisors
                 self._supervisors.discard(pid)
+                if pid == self._spare_pid:
+                    self._spare = None
         if lost:
             self._sweep()
 

@@ -5,7 +5,6 @@ A follower is poked by the supervisor when there is more, so nobody polls; see `
 
 import asyncio
 import os
-import shutil
 import socket
 from collections.abc import AsyncIterator, Callable
 
@@ -118,17 +117,11 @@ class Pokes:
 
 
 def expire(folders: Folders, before: Millis, is_known: Callable[[str], bool]) -> int:
-    """Remove the output of pods that are forgotten and wrote nothing since `before`; how many attempts went."""
+    """Remove the output of pods that are forgotten and wrote nothing since `before`; how many pods' output went."""
     gone = 0
     for pod in os.listdir(f"{folders.root}/logs"):
-        if is_known(pod):
-            continue
-        for attempt in os.listdir(f"{folders.root}/logs/{pod}"):
-            folder = folders.logs((pod, int(attempt)))
-            newest = max((entry.stat().st_mtime for entry in os.scandir(folder)), default=0.0)
-            if newest * 1000 < before:
-                shutil.rmtree(folder, ignore_errors=True)
-                gone += 1
-        if not os.listdir(f"{folders.root}/logs/{pod}"):
-            os.rmdir(f"{folders.root}/logs/{pod}")
+        newest = max((os.stat(path).st_mtime for _, path in folders.log_files(pod)), default=0.0)
+        if not is_known(pod) and newest * 1000 < before:
+            folders.forget_logs(pod)
+            gone += 1
     return gone

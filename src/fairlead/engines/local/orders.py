@@ -32,7 +32,8 @@ def render_order(
         "workload": pod.workload_id,
         "pod": pod.pod_id,
         "attempt": pod.attempt,
-        "live": folders.live(key),
+        "journal": folders.journal(key),
+        "control": folders.control(key),
         "logs": folders.logs(key),
         "cgroup": "",
         "argv": arguments,
@@ -58,13 +59,13 @@ def _isolation(
     """The plan of a pod's own view of the machine; None in personal mode, or where the operator allows none."""
     if settings.is_personal or settings.allowed.no_isolation:
         return None
-    live = folders.live(key)
+    private = folders.private(key)
     return {
         "user_namespace": server_uid != 0,
         "uid": user.uid,
         "gid": user.gid,
         "home": user.home,
-        "home_source": os.path.join(live, "home"),
-        "tmp_source": os.path.join(live, "tmp"),
-        "hidden": [os.path.dirname(folders.root)],
+        "home_source": os.path.join(private, "home"),
+        "tmp_source": os.path.join(private, "tmp"),
+        "hidden": [folders.data],
     }

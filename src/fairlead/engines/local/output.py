@@ -1,7 +1,8 @@
 """A pod's output on its way into rotated files, with an index of time and offset; the supervisor's half of logs.
 
-Segment files are named by the offset of their first byte (`000000000000.log`), so that offsets never restart; beside
-each lies its index (`.index`): pairs of (time, offset), one whenever the millisecond changed. `logs.py` reads both.
+Segment files are named by the attempt and the offset of their first byte (`1.000000000000.log`), so that offsets never
+restart; beside each lies its index (`.index`): pairs of (time, offset), one whenever the millisecond changed. They are
+made when there is something to write. `segments.py` reads them.
 """
 
 import errno
@@ -21,10 +22,10 @@ _FILE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
 
 
 class Output:
-    __slots__ = ("_entries", "_folder", "_index", "_keep", "_last", "_segment", "_size", "_start", "end", "failure")
+    __slots__ = ("_entries", "_index", "_keep", "_last", "_prefix", "_segment", "_size", "_start", "end", "failure")
 
-    def __init__(self, folder: str, segment_bytes: int, segments: int) -> None:
-        self._folder = folder
+    def __init__(self, prefix: str, segment_bytes: int, segments: int) -> None:
+        self._prefix = prefix
         self._size = segment_bytes
         self._keep = segments
         self._segment = -1
@@ -36,11 +37,9 @@ class Output:
         self._entries = 0
         #: Why output is being thrown away, once the disk refused it.
         self.failure = ""
-        os.makedirs(folder, mode=0o700, exist_ok=True)
-        self._open()
 
     def _open(self) -> None:
-        name = f"{self._folder}/{self.end:012d}"
+        name = f"{self._prefix}.{self.end:012d}"
         self._segment = os.open(name + SEGMENT_SUFFIX, _FILE_FLAGS, 0o600)
         self._index = os.open(name + INDEX_SUFFIX, _FILE_FLAGS, 0o600)
         self._start = self.end
@@ -76,7 +75,10 @@ class Output:
 
     def _room(self) -> int:
         """How much still goes into the present segment, after a rotation if it is full; its time is noted."""
-        if self.end - self._start >= self._size:
+        if self._segment < 0:
+            os.makedirs(os.path.dirname(self._prefix), mode=0o700, exist_ok=True)
+            self._open()
+        elif self.end - self._start >= self._size:
             self._rotate()
         self._stamp()
         return min(CHUNK, self._size - (self.end - self._start))
@@ -93,11 +95,12 @@ class Output:
     def _rotate(self) -> None:
         self.close()
         self._open()
-        names = sorted(name for name in os.listdir(self._folder) if name.endswith(SEGMENT_SUFFIX))
-        for name in names[: -self._keep]:
-            stem = f"{self._folder}/{name.removesuffix(SEGMENT_SUFFIX)}"
-            os.unlink(stem + SEGMENT_SUFFIX)
-            os.unlink(stem + INDEX_SUFFIX)
+        folder, attempt = os.path.split(self._prefix)
+        kept = sorted(name for name in os.listdir(folder) if name.startswith(f"{attempt}."))
+        stems = [name.removesuffix(SEGMENT_SUFFIX) for name in kept if name.endswith(SEGMENT_SUFFIX)]
+        for stem in stems[: -self._keep]:
+            os.unlink(f"{folder}/{stem}{SEGMENT_SUFFIX}")
+            os.unlink(f"{folder}/{stem}{INDEX_SUFFIX}")
 
     def _refuse(self, error: OSError) -> None:
         if error.errno == errno.EINVAL:
@@ -105,5 +108,6 @@ class Output:
         self.failure = f"output after byte {self.end} was not kept: {error.strerror}"
 
     def close(self) -> None:
-        os.close(self._segment)
-        os.close(self._index)
+        if self._segment >= 0:
+            os.close(self._segment)
+            os.close(self._index)

@@ -15,19 +15,21 @@ CHUNK = 65_536
 class Segments:
     """What was rotated away lies before its start; offsets count from the attempt's first byte."""
 
-    def __init__(self, folder: str) -> None:
-        self._folder = folder
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
 
     def starts(self) -> list[int]:
         """The offset at which each kept segment begins."""
+        folder, attempt = os.path.split(self._prefix)
         try:
-            names = os.listdir(self._folder)
+            names = os.listdir(folder)
         except FileNotFoundError:
             return []
-        return sorted(int(name.removesuffix(SEGMENT_SUFFIX)) for name in names if name.endswith(SEGMENT_SUFFIX))
+        ours = (name for name in names if name.startswith(f"{attempt}.") and name.endswith(SEGMENT_SUFFIX))
+        return sorted(int(name.split(".")[1]) for name in ours)
 
     def path(self, start: int, suffix: str = SEGMENT_SUFFIX) -> str:
-        return f"{self._folder}/{start:012d}{suffix}"
+        return f"{self._prefix}.{start:012d}{suffix}"
 
     def end(self) -> int:
         starts = self.starts()

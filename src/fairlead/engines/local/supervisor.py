@@ -14,12 +14,12 @@ import signal
 import socket
 import time
 import traceback
-from typing import Any, NoReturn
+from typing import NoReturn
 
-from fairlead.engines.local import launch, procfs, reaping, syscalls, wire
+from fairlead.engines.local import journal, launch, procfs, reaping, syscalls, wire
 from fairlead.engines.local.output import Output
+from fairlead.engines.local.peers import Peers
 
-CLAIM, STATE, CONTROL = "claim", "state", "control"
 #: How long a fork waits for its order before it gives up; the server sends it at once.
 ORDER_SECONDS = 30.0
 #: How often memory is looked at where a limit is set.
@@ -30,11 +30,7 @@ def main(link: socket.socket) -> NoReturn:
     """Supervise the attempt whose order comes over `link`, to its end."""
     code = 1
     try:
-        os.setsid()
-        syscalls.prctl(syscalls.PR_SET_CHILD_SUBREAPER, 1)
-        supervisor = _claim(link)
-        if supervisor is not None:
-            supervisor.run()
+        _claim_and_run(link)
         code = 0
     except BaseException:  # the end of this process: say why where the operator looks, and leave
         traceback.print_exc()
@@ -42,19 +38,24 @@ def main(link: socket.socket) -> NoReturn:
         os._exit(code)
 
 
-def _claim(link: socket.socket) -> "Supervisor | None":
-    """The supervisor of the attempt that is ordered; None when it has one already."""
+def prepare() -> None:
+    """What can be done before there is an order."""
+    os.setsid()
+    syscalls.prctl(syscalls.PR_SET_CHILD_SUBREAPER, 1)
+
+
+def _claim_and_run(link: socket.socket) -> None:
     inbox = wire.Inbox()
     orders: list[wire.Message] = []
     link.settimeout(ORDER_SECONDS)
     while not orders:
         data = link.recv(65_536)
         if not data:
-            return None
+            return
         orders = list(inbox.feed(data))
     link.setblocking(False)
     order = orders[0]
-    identity = {
+    state = {
         "workload": order["workload"],
         "pod": order["pod"],
         "attempt": order["attempt"],
@@ -62,50 +63,42 @@ def _claim(link: socket.socket) -> "Supervisor | None":
         "pid": os.getpid(),
         "start": procfs.start_time(os.getpid()),
         "cgroup": order["cgroup"],
+        "state": "Starting",
+        "started_at": _now(),
     }
-    live = order["live"]
-    os.makedirs(live, mode=0o700, exist_ok=True)
-    written = f"{live}/{CLAIM}.{os.getpid()}"
-    with open(written, "w") as file:
-        json.dump(identity, file)
     try:
-        # Exclusive and complete at once: whoever finds a claim can read whose it is.
-        os.link(written, f"{live}/{CLAIM}")
+        claimed = journal.claim(order["journal"], state)
     except FileExistsError:
         link.send(wire.encode({"exists": True}))
-        return None
-    finally:
-        os.unlink(written)
-    supervisor = Supervisor(order, identity)
-    supervisor.adopt(link, inbox)
+        return
+    supervisor = Supervisor(order, state, claimed)
+    supervisor.peers.adopt(link, inbox)
+    supervisor.peers.watchers.add(link.fileno())
     for request in orders[1:]:
         supervisor.obey(link.fileno(), request)
-    return supervisor
+    supervisor.run()
 
 
 class Supervisor:
-    def __init__(self, order: launch.LaunchOrder, identity: dict[str, Any]) -> None:
+    def __init__(self, order: launch.LaunchOrder, state: journal.Record, claimed: int) -> None:
         self._order = order
-        self._state: dict[str, Any] = {**identity, "state": "Starting"}
-        self._live: str = order["live"]
-        self._links: dict[int, tuple[socket.socket, wire.Inbox]] = {}
-        self._watchers: set[int] = set()
-        self._followers: set[int] = set()
+        self._state = state
+        self._journal = claimed
         self._main = 0
         self._status: int | None = None
         self._kill_at: float | None = None
         self._cause = ""
+        #: Our ends of the command's output and, where it has one, its input.
         self._source = -1
         self._input = -1
-        self._poll = select.poll()
         self._output = Output(order["logs"], order["segment_bytes"], order["segments"])
-        self._listener = wire.listen(f"{self._live}/{CONTROL}")
+        self._poll = select.poll()
+        self.peers = Peers(self._poll, self.obey)
         self._wake, waker = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
         for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._on_signal)
-        for descriptor in (self._listener.fileno(), self._wake):
-            self._poll.register(descriptor, select.POLLIN)
+        self._poll.register(self._wake, select.POLLIN)
 
     def _on_signal(self, number: int, frame: object) -> None:
         # The machine is going down, or somebody ends us politely: so does the pod.
@@ -125,6 +118,7 @@ class Supervisor:
         parent = os.getpid()
         streams, source = self._streams()
         failure, report = os.pipe2(os.O_CLOEXEC)
+        self._state["started_at"] = _now()
         pid = os.fork()
         if pid == 0:
             signal.set_wakeup_fd(-1)
@@ -134,7 +128,8 @@ class Supervisor:
         self._main, self._source = pid, source
         os.set_blocking(source, False)
         self._poll.register(source, select.POLLIN)
-        self._state["started_at"] = _now()
+        # While the command is on its way: where others reach us.
+        self.peers.listen(self._order["control"])
         with os.fdopen(failure, "rb") as pipe:
             words = pipe.read()
         if words:
@@ -169,12 +164,9 @@ class Supervisor:
                 self._take_output()
             elif descriptor == self._wake:
                 self._reap()
-            elif descriptor == self._listener.fileno():
-                self._accept()
-            elif descriptor in self._links:
-                self._hear(descriptor)
-        now = time.monotonic()
-        if self._kill_at is not None and now >= self._kill_at and self._status is None:
+            elif self.peers.has(descriptor):
+                self.peers.hear(descriptor)
+        if self._kill_at is not None and time.monotonic() >= self._kill_at and self._status is None:
             self._kill_all()
         if self._order["memory_limit"] and self._status is None:
             self._check_memory()
@@ -205,8 +197,7 @@ class Supervisor:
             os.close(self._source)
             self._source = -1
             return False
-        for descriptor in list(self._followers):
-            self._send(descriptor, {})
+        self.peers.poke_followers()
         return True
 
     def _reap(self) -> None:
@@ -224,64 +215,18 @@ class Supervisor:
             self._state["message"] = f"used {used} bytes of memory, its limit is {limit}"
             self._kill_all()
 
-    # Requests
-
-    def adopt(self, link: socket.socket, inbox: wire.Inbox) -> None:
-        """Take over the connection on which the order came: it hears of every change."""
-        self._links[link.fileno()] = (link, inbox)
-        self._watchers.add(link.fileno())
-        self._poll.register(link.fileno(), select.POLLIN)
-
-    def _accept(self) -> None:
-        with contextlib.suppress(BlockingIOError):
-            link, _ = self._listener.accept()
-            link.setblocking(False)
-            self._links[link.fileno()] = (link, wire.Inbox())
-            self._poll.register(link.fileno(), select.POLLIN)
-
-    def _hear(self, descriptor: int) -> None:
-        link, inbox = self._links[descriptor]
-        try:
-            data = link.recv(65_536)
-            requests = list(inbox.feed(data))
-        except BlockingIOError:
-            return
-        except (OSError, ValueError):
-            data, requests = b"", []
-        for request in requests:
-            self.obey(descriptor, request)
-        if not data:
-            self._drop(descriptor)
-
     def obey(self, descriptor: int, request: wire.Message) -> None:
         """One request of a connected peer: stop the pod, hear of its state, hear of new output."""
         verb = request.get("op")
         if verb == "stop":
             self._stop(request["grace"])
         elif verb == "watch":
-            self._watchers.add(descriptor)
-            self._send(descriptor, {"state": self._state})
+            self.peers.watchers.add(descriptor)
+            self.peers.send(descriptor, {"state": self._state})
         elif verb == "follow":
-            self._followers.add(descriptor)
+            self.peers.followers.add(descriptor)
             # What came since the follower last looked was told to nobody.
-            self._send(descriptor, {})
-
-    def _send(self, descriptor: int, message: wire.Message) -> None:
-        """Best effort: who does not read in time reads the files instead."""
-        try:
-            self._links[descriptor][0].send(wire.encode(message))
-        except BlockingIOError:
-            pass
-        except OSError:
-            self._drop(descriptor)
-
-    def _drop(self, descriptor: int) -> None:
-        link, _ = self._links.pop(descriptor, (None, None))
-        self._watchers.discard(descriptor)
-        self._followers.discard(descriptor)
-        if link is not None:
-            self._poll.unregister(descriptor)
-            link.close()
+            self.peers.send(descriptor, {})
 
     # The end
 
@@ -304,7 +249,7 @@ class Supervisor:
 
     def _end(self) -> None:
         self._state["ended_at"] = _now()
-        if self._status is None or reaping.has_children():
+        if reaping.has_children():
             self._kill_all()
         while self._source >= 0 and self._take_output():
             pass
@@ -316,7 +261,7 @@ class Supervisor:
         self._output.close()
         self._record(durable=True)
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(f"{self._live}/{CONTROL}")
+            os.unlink(self._order["control"])
 
     def _describe_end(self, code: int) -> None:
         if code >= 0:
@@ -326,20 +271,20 @@ class Supervisor:
         if self._cause:
             self._state["reason"] = self._cause
         elif code != 0:
-            name = f"signal {-code} ({signal.Signals(-code).name})" if code < 0 else f"exit code {code}"
+            name = f"signal {-code} ({_signal_name(-code)})" if code < 0 else f"exit code {code}"
             self._state.update(reason="Error", message=f"ended with {name}")
 
     def _record(self, durable: bool = False) -> None:
         """Write the state and tell who watches. The last one is synced: it is all that remains of the pod."""
-        path = f"{self._live}/{STATE}"
-        with open(f"{path}.new", "w") as file:
-            json.dump(self._state, file)
-            if durable:
-                file.flush()
-                os.fsync(file.fileno())
-        os.replace(f"{path}.new", path)
-        for descriptor in list(self._watchers):
-            self._send(descriptor, {"state": self._state})
+        journal.append(self._journal, self._state, durable=durable)
+        self.peers.tell_watchers({"state": self._state})
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return "real-time"
 
 
 def _now() -> int:
