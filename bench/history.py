@@ -3,6 +3,7 @@
 import asyncio
 import time
 import uuid
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -56,8 +57,8 @@ async def _fill(database: Path, id: str, count: int) -> None:
         await store.close()
 
 
-def make_history(data: Path, count: int) -> None:
-    """A data folder with so many finished workloads and nothing running."""
-    with serving(data, ["--personal"]) as server:
+def make_history(data: Path, count: int, node: Sequence[str]) -> None:
+    """A data folder with so many finished workloads and nothing running; `node` is that of the servers to come."""
+    with serving(data, ["--personal", *node]) as server:
         id = run_one(server)
     asyncio.run(_fill(data / "fairlead.db", id, count - 1))

@@ -7,11 +7,8 @@ from pathlib import Path
 
 from bench.history import make_history
 from bench.server import memory_of, serving, wait_until
-from bench.submissions import load
+from bench.submissions import NODE, load
 from bench.table import Measurement, Options
-
-#: Nothing that waits ever fits.
-NODE = ["--node", "bench:cpu=1,memory=4G"]
 
 
 def start_once(data: Path) -> tuple[float, float]:
@@ -36,7 +33,7 @@ def measure(options: Options) -> Iterator[Measurement]:
     yield Measurement("memory when idle", "MB", [size for _, size in cold], 80, note="PSS of server and fork server")
     finished, waiting = (2000, 100) if options.quick else (99_000, 1000)
     history = options.folder / "long"
-    make_history(history, finished)
+    make_history(history, finished, NODE)
     with serving(history, NODE) as server:
         load(server, max(os.sched_getaffinity(0)), waiting, "waiting")
     full = [start_once(history) for _ in range(rounds)]

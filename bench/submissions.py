@@ -67,7 +67,7 @@ def measure(options: Options) -> Iterator[Measurement]:
     yield Measurement("submissions", "/s", [rate for rate, _ in fresh], 3000, True, shape)
     yield Measurement("submissions, p99 of one", "ms", [p99 for _, p99 in fresh], 50)
     history = options.folder / "history"
-    make_history(history, finished)
+    make_history(history, finished, NODE)
     full = []
     for number in range(rounds):
         copied = options.folder / f"full-{number}"
