@@ -238,3 +238,17 @@ def test_a_file_that_is_no_backup(fairlead: Caller) -> None:
     (fairlead.folder / "file").write_text("nothing")
     assert fairlead("restore", "file").code == exit_codes.FAILED
     assert not (fairlead.data_dir / "fairlead.db").exists()
+
+
+def test_a_server_that_is_upgraded_meanwhile_is_found_again(fairlead: Caller) -> None:
+    fairlead.ok("server", "start")
+    release = fairlead.folder / "release"
+    script = f"echo before; while [ ! -e {release} ]; do sleep 0.05; done; echo after; exit 6"
+    process = fairlead.start("run", "--", "sh", "-c", script)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "before\n"
+    fairlead.ok("server", "stop")
+    release.touch()
+    fairlead.ok("server", "start")
+    assert process.communicate(timeout=60)[0] == "after\n"
+    assert process.returncode == 6

@@ -93,7 +93,8 @@ def _title(session: Session, title: str) -> None:
 def _conditions(session: Session, conditions: Sequence[Json]) -> None:
     for condition in conditions:
         if condition.get("message"):
-            session.console.data(f"{condition['type']}: {condition['message']}")
+            about = f" ({condition['reason']})" if condition.get("reason") else ""
+            session.console.data(f"{condition['type']}{about}: {condition['message']}")
 
 
 def _pods(session: Session, workload_id: str) -> None:

@@ -3,52 +3,18 @@
 Used by `run`, by `submit --attach`, by `logs --follow` and by `wait`.
 """
 
-import time
-from collections.abc import Iterator
 from typing import Any
 
 from fairlead.cli.exit_codes import OK, RUN_FAILED
 from fairlead.cli.session import Session
-from fairlead.client import TimedOut, Unreachable
+from fairlead.client import ServerError, Unreachable
+from fairlead.client.client import ENDED
 
 Json = dict[str, Any]
 
-ENDED = ("Completed", "Failed")
 #: Phases in which a workload has or had pods, or will have none without somebody's doing.
 _WITH_PODS = (*ENDED, "Running", "Degraded", "Stopped", "Stopping", "Terminating", "Deleting")
-_NO_TIME = 0.001
-
-
-def changes(session: Session, workload_id: str, timeout: float | None = None) -> Iterator[Json]:
-    """The workload now and whenever it changes; raises TimedOut when the time is over.
-
-    The watch is opened before the first look, so that nothing happens unseen in between.
-    """
-    deadline = None if timeout is None else time.monotonic() + timeout
-    watch = session.client.watch()
-    try:
-        found = session.client.workload(workload_id)
-        yield found
-        for change in watch.changes(lambda: _left(deadline)):
-            if change is not None and change["workloadId"] == workload_id:
-                found = change["workload"] or {**found, "phase": "Deleting", "deletedAt": found["updatedAt"]}
-                yield found
-            if _left(deadline) == _NO_TIME:
-                raise _too_late(found)
-    except TimedOut as error:
-        raise _too_late(found) from error
-    finally:
-        watch.close()
-    raise Unreachable("The server ended the stream of changes; it is stopping or was stopped.")
-
-
-def _left(deadline: float | None) -> float | None:
-    """Seconds until the deadline, for the socket: never 0, which would mean not to wait for what is there already."""
-    return None if deadline is None else max(deadline - time.monotonic(), _NO_TIME)
-
-
-def _too_late(found: Json) -> TimedOut:
-    return TimedOut(f"{found['name']} is {found['phase']}. {found.get('phaseMessage') or ''}".rstrip())
+_LEFT = ("Stopped", "Stopping", "Deleting")
 
 
 def wait_for_pod(session: Session, workload_id: str, timeout: float | None = None) -> Json:
@@ -57,7 +23,7 @@ def wait_for_pod(session: Session, workload_id: str, timeout: float | None = Non
     if found["phase"] in _WITH_PODS:
         return found
     told = ""
-    for found in changes(session, workload_id, timeout):
+    for found in session.client.changes(workload_id, timeout):
         if found["phase"] in _WITH_PODS:
             session.console.clear()
             return found
@@ -65,7 +31,7 @@ def wait_for_pod(session: Session, workload_id: str, timeout: float | None = Non
         if text != told:
             session.console.live(text)
             told = text
-    raise AssertionError("changes() ends by an exception only")
+    raise Unreachable("The server ended the stream of changes.")
 
 
 def narrate(session: Session, found: Json) -> str:
@@ -85,30 +51,70 @@ def _position(session: Session, found: Json) -> str:
 
 
 def follow_to_end(session: Session, created: Json, patience: float | None = None) -> int:
-    """Pass on the output of every pod, one after another, until the workload ends; the answer is its exit code."""
-    workload_id, name = created["workloadId"], created["name"]
-    shown: set[str] = set()
+    """Pass on the output of every pod, one after another, until the workload ends; the answer is its exit code.
+
+    A server that goes away meanwhile is waited for, and the output goes on where it was.
+    """
+    follower = _Follower(session, created)
     while True:
-        found = wait_for_pod(session, workload_id, patience)
-        fresh = [pod for pod in _pods(session, workload_id) if pod["id"] not in shown]
-        for pod in fresh:
-            shown.add(pod["id"])
-            for piece in session.client.logs(workload_id, pod=pod["name"], follow=True):
-                session.console.raw(piece)
-        if fresh:
+        try:
+            code = follower.follow(patience)
+        except Unreachable:
+            session.console.live("The server does not answer. Waiting for it to come back …")
+            session.reconnect()
             continue
+        if code is not None:
+            return code
+
+
+class _Follower:
+    """How much of each pod's output has been passed on."""
+
+    def __init__(self, session: Session, created: Json) -> None:
+        self._session = session
+        self._id: str = created["workloadId"]
+        self._name: str = created["name"]
+        self._passed: dict[str, int] = {}
+        self._ended: set[str] = set()
+
+    def follow(self, patience: float | None) -> int | None:
+        """One round: the output of all pods that have some; the exit code if it was the last round."""
+        found = wait_for_pod(self._session, self._id, patience)
+        before = sum(self._passed.values())
+        pods = _pods(self._session, self._id)
+        for pod in pods:
+            if pod["id"] not in self._ended:
+                self._pass_on(pod)
+        if any(pod["id"] not in self._ended for pod in pods) and sum(self._passed.values()) > before:
+            return None
         if found["phase"] in ENDED:
-            return _tell_end(session, found, name)
-        if found["phase"] in ("Stopped", "Stopping", "Deleting"):
-            session.console.say(f"{name} is {found['phase']}.")
+            return _tell_end(self._session, found, self._name)
+        if found["phase"] in _LEFT:
+            self._session.console.say(f"{self._name} is {found['phase']}.")
             return RUN_FAILED
-        _wait_for_change(session, found)
+        self._wait_for_change(found)
+        return None
 
+    def _pass_on(self, pod: Json) -> None:
+        """Its output from where it was left. Only of a pod that was known to have ended it is certainly all."""
+        skip = self._passed.get(pod["id"], 0)
+        try:
+            for piece in self._session.client.logs(self._id, pod=pod["name"], follow=True):
+                fresh = piece[skip:]
+                skip -= len(piece) - len(fresh)
+                if fresh:
+                    self._session.console.raw(fresh)
+                    self._passed[pod["id"]] = self._passed.get(pod["id"], 0) + len(fresh)
+        except ServerError as error:
+            if error.status != 404:
+                raise
+        if pod.get("completedAt"):
+            self._ended.add(pod["id"])
 
-def _wait_for_change(session: Session, before: Json) -> None:
-    for found in changes(session, before["id"]):
-        if (found["phase"], found["updatedAt"]) != (before["phase"], before["updatedAt"]):
-            return
+    def _wait_for_change(self, before: Json) -> None:
+        for found in self._session.client.changes(before["id"]):
+            if (found["phase"], found["updatedAt"]) != (before["phase"], before["updatedAt"]):
+                return
 
 
 def _pods(session: Session, workload_id: str) -> list[Json]:

@@ -1,6 +1,7 @@
 """A command's way to the server: which server, as whom, in which project; and finding things there by name."""
 
 import os
+import time
 from collections.abc import Iterable
 from typing import Any
 
@@ -18,6 +19,11 @@ _NO_SERVER = (
     "No server runs on this machine (data folder {folder}) and no address is configured.\n"
     "Start one with `fairlead server start`, or name one with `fairlead config set url URL`."
 )
+
+
+#: How long a server that went away is waited for, and how often it is looked for, in seconds.
+_PATIENCE = 60.0
+_PAUSE = 0.1
 
 
 class NotFound(ClientError):
@@ -38,7 +44,26 @@ class Session:
     def client(self) -> Client:
         if self._client is None:
             self._client = self.connect()
+            if self.console.is_verbose:
+                self.console.complain(f"Server: {self._client.url}")
+            if self.invocation.get("debug"):
+                self._client.trace = self.console.complain
         return self._client
+
+    def reconnect(self) -> None:
+        """Find the server again, which may be at another address now; raises Unreachable when it does not come back."""
+        deadline = time.monotonic() + _PATIENCE
+        while True:
+            if self._client is not None:
+                self._client.close()
+                self._client = None
+            try:
+                self.client.clusters()
+                return
+            except Unreachable:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(_PAUSE)
 
     def connect(self, url: str | None = None) -> Client:
         """A client of the given, configured or local server."""

@@ -5,10 +5,11 @@ from typing import Any
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import ENDED_OTHERWISE, OK
 from fairlead.cli.flags import PROJECT, Flag
-from fairlead.cli.follow import ENDED, changes, narrate
+from fairlead.cli.follow import narrate
 from fairlead.cli.session import Session
 from fairlead.cli.workload import read_phase
 from fairlead.client import ServerError
+from fairlead.client.client import ENDED
 
 Json = dict[str, Any]
 
@@ -54,7 +55,7 @@ def wait_for(session: Session, workload_id: str, wanted: set[str], timeout: floa
     """Wait until the workload is in one of the phases, or can no longer get there."""
     told = ""
     try:
-        for found in changes(session, workload_id, timeout):
+        for found in session.client.changes(workload_id, timeout):
             reached = _DELETED if found.get("deletedAt") else found["phase"]
             if reached in wanted:
                 session.console.clear()

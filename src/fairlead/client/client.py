@@ -6,13 +6,13 @@ failure is one of `fairlead.client.errors`. It imports nothing of the server.
 
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from fairlead.client.connection import Connection, Response, read_address
-from fairlead.client.errors import NotLoggedIn, ServerError, read_error
+from fairlead.client.errors import NotLoggedIn, ServerError, TimedOut, Unreachable, read_error
 from fairlead.client.kinds import KindEntry, load_kinds
-from fairlead.client.streams import Stream, Watch
+from fairlead.client.streams import Deadline, Stream, Watch
 from fairlead.client.tokens import Credentials, Token, TokenFile, read_token, renewal
 
 #: What a query parameter may be; lists are joined by commas, None is left out.
@@ -20,6 +20,8 @@ QueryValue = str | int | bool | Sequence[str] | None
 Json = dict[str, Any]
 
 _UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+#: The phases that nothing follows.
+ENDED = ("Completed", "Failed")
 #: The longest page that a server gives.
 _PAGE = 500
 
@@ -53,6 +55,8 @@ class Client:
         self._kinds: dict[str, KindEntry] | None = None
         #: The version that the server last named, if it names one.
         self.server_version: str | None = None
+        #: Told of every request and its status, if it is set.
+        self.trace: Callable[[str], None] | None = None
 
     def __enter__(self) -> "Client":
         return self
@@ -140,6 +144,8 @@ class Client:
         if payload is not None:
             headers["Content-Type"] = "application/json"
         response = (connection or self._connection).send(method, target, headers, payload)
+        if self.trace is not None:
+            self.trace(f"{method} {target} {response.status} {response.headers.get('x-request-id', '')}")
         self.server_version = response.headers.get("x-fairlead-version", self.server_version)
         if response.status >= 400:
             raise read_error(response.status, _read_loosely(response))
@@ -194,6 +200,36 @@ class Client:
         """Changes of workloads as they happen: from now on, or after a given `revision`."""
         return Watch(self.stream("/api/v1/workloads/watch", **query))
 
+    def changes(self, workload_id: str, timeout: float | None = None) -> Iterator[Json]:
+        """The workload now and whenever it changes; raises TimedOut when the time is over.
+
+        The watch is opened before the first look, so that nothing happens unseen in between. A workload that is
+        purged meanwhile comes once more, with `deletedAt`.
+        """
+        deadline = Deadline(timeout)
+        watch = self.watch()
+        try:
+            found = self.workload(workload_id)
+            yield found
+            for change in watch.changes(deadline.left):
+                if change is not None and change["workloadId"] == workload_id:
+                    found = change["workload"] or {**found, "phase": "Deleting", "deletedAt": found["updatedAt"]}
+                    yield found
+                if deadline.is_over():
+                    raise TimedOut(_too_late(found))
+        except TimedOut as error:
+            raise TimedOut(_too_late(found)) from error
+        finally:
+            watch.close()
+        raise Unreachable("The server ended the stream of changes: it stops, or was stopped.")
+
+    def wait(self, workload_id: str, phases: Collection[str], timeout: float | None = None) -> Json:
+        """Wait until the workload is in one of the phases, or has ended; the answer is the workload as it is then."""
+        for found in self.changes(workload_id, timeout):
+            if found["phase"] in phases or found["phase"] in ENDED or found.get("deletedAt"):
+                return found
+        raise Unreachable("The server ended the stream of changes.")
+
     # --- Organisation and machines
 
     def projects(self, **query: QueryValue) -> list[Json]:
@@ -220,6 +256,10 @@ class Client:
             page = self.request("GET", path, **{"limit": _PAGE, **query, "offset": offset})
             yield from page[member]
             offset = page.get("next")
+
+
+def _too_late(found: Json) -> str:
+    return f"{found['name']} is {found['phase']}. {found.get('phaseMessage') or ''}".rstrip()
 
 
 class KindClient:

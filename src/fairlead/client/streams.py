@@ -1,12 +1,30 @@
 """Answers that go on: the output of a pod, and the changes of workloads. Made by `Client`."""
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from fairlead.client.connection import Connection, Response
 
 Json = dict[str, Any]
+
+
+#: A socket that may wait 0 seconds does not even take what is there already.
+_NO_TIME = 0.001
+
+
+class Deadline:
+    """A moment up to which something is waited for; None is never."""
+
+    def __init__(self, seconds: float | None) -> None:
+        self._at = None if seconds is None else time.monotonic() + seconds
+
+    def left(self) -> float | None:
+        return None if self._at is None else max(self._at - time.monotonic(), _NO_TIME)
+
+    def is_over(self) -> bool:
+        return self.left() == _NO_TIME
 
 
 class Stream:
