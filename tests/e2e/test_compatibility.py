@@ -1,0 +1,44 @@
+"""Readings of the Run:ai documents that only a whole server shows; docs/reference/compatibility.md names these tests."""
+
+import os
+from pathlib import Path
+
+from tests.e2e.server import Server
+
+OLDER_PAGE = Path(__file__).parents[1] / "golden/training/older-page.request.json"
+
+
+def test_the_older_page_posted_literally_is_accepted(server: Server) -> None:
+    answer = server.call("POST", "/api/v1/workloads/trainings", OLDER_PAGE.read_bytes())
+    assert answer.status == 202, answer
+    assert answer.json["projectId"] == "1"
+    # It names volumes, which this engine does not mount yet: that is said before the start, and is no refusal.
+    ended = server.until_phase(answer.json["workloadId"], "Failed")
+    assert "storage.pvc" in ended["phaseMessage"]
+
+
+def test_a_request_without_effect_leaves_an_event(server: Server) -> None:
+    workload_id = server.run("finished", "true")
+    server.until_phase(workload_id, "Completed")
+    for word in ("suspend", "resume"):
+        assert server.call("POST", f"/api/v1/workloads/trainings/{workload_id}/{word}").status == 202
+    assert server.phase(workload_id) == "Completed"
+    events = server.call("GET", f"/api/v1/workloads/{workload_id}/events").json["events"]
+    assert [event["reason"] for event in events].count("NoEffect") == 2
+
+
+def test_variables_resolve_in_both_spellings(server: Server) -> None:
+    workload_id = server.run(
+        "spelled",
+        "echo",
+        "${GREETING} $(GREETING) $(RUNAI_JOB_NAME)",
+        environmentVariables=[{"name": "GREETING", "value": "good day"}],
+    )
+    server.until_phase(workload_id, "Completed")
+    assert server.logs(workload_id) == "good day good day spelled\n"
+
+
+def test_a_training_keeps_the_hosts_network(server: Server) -> None:
+    workload_id = server.run("networked", "readlink /proc/self/ns/net")
+    server.until_phase(workload_id, "Completed")
+    assert server.logs(workload_id).strip() == os.readlink("/proc/self/ns/net")
