@@ -1,4 +1,4 @@
-"""Readings of the Run:ai documents that only a whole server shows; docs/reference/compatibility.md names these tests."""
+"""Readings of the Run:ai documents that only a whole server shows; the compatibility page names these tests."""
 
 import os
 from pathlib import Path
