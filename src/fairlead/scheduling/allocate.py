@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from fairlead.scheduling import status as st
 from fairlead.scheduling.jobindex import Entry
 from fairlead.scheduling.live import LiveJob
 from fairlead.scheduling.order import JobOrder
 from fairlead.scheduling.placing import Attempt, must_wait
 from fairlead.scheduling.record import Record
-from fairlead.scheduling.session import Session
+from fairlead.scheduling.session import Alike, Session
 from fairlead.scheduling.subgroups import is_ready
 
 
@@ -21,6 +23,16 @@ def allocate(session: Session, record: Record) -> None:
             order.push(job)
 
 
+def _alike(session: Session, job: LiveJob) -> Alike | None:
+    """What jobs of one task must have in common to be refused alike while nothing changes; None: no telling."""
+    if session.plain or len(job.tasks) != 1 or job.root.topology is not None or job.root.groups:
+        return None
+    task = job.tasks[0]
+    if task.pod_set.topology is not None or session.affinities.concerns(task):
+        return None
+    return (job.queue.name, job.preemptible, task.request_class)
+
+
 def ready_jobs(session: Session, preemptible_only: bool = False) -> list[list[Entry]]:
     """Jobs with pending tasks of which enough exist, sorted, by leaf."""
     return [
@@ -31,12 +43,20 @@ def ready_jobs(session: Session, preemptible_only: bool = False) -> list[list[En
 
 def try_job(session: Session, job: LiveJob, record: Record) -> bool:
     """One attempt: place the next tasks, or leave no trace. True if something was placed."""
+    alike = _alike(session, job)
+    if alike is not None and alike in session.refused and session.refused[alike][0] == session.commits:
+        only = job.tasks[0].spec
+        reason = msgspec.structs.replace(session.refused[alike][1], task=only.name or only.id)
+        record.blocked(session, job, reason)
+        return False
     held_before = any(st.HELD[task.status] for task in job.tasks)
     attempt = Attempt(session, job, pipeline_only=False, explain=True)
     if not attempt.run(session.nodes) or not session.log:
         session.rollback(0)
         if attempt.reason is not None:
             record.blocked(session, job, attempt.reason)
+            if alike is not None:
+                session.refused[alike] = (session.commits, attempt.reason)
         return False
     waits = must_wait(job)
     if waits:

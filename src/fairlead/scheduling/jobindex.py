@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable
 
+from fairlead.scheduling import status as st
 from fairlead.scheduling.live import LiveJob
 from fairlead.scheduling.order import JobKey, job_key
 
@@ -18,14 +19,23 @@ class JobIndex:
         self.wanted = wanted
         self.leaves: dict[str, list[Entry]] = {}
         self.keys: dict[str, JobKey] = {}
+        #: No job of the leaf has ever held more GPUs (in thousandths) than this.
+        self.most_held: dict[str, float] = {}
         for job in jobs:
             if wanted(job):
                 key = self.keys[job.id] = job_key(job)
                 self.leaves.setdefault(job.queue.name, []).append((key, job))
+                self._note(job)
         for entries in self.leaves.values():
             entries.sort(key=_key)
 
+    def _note(self, job: LiveJob) -> None:
+        held = held_with_promises(job)
+        if held > self.most_held.get(job.queue.name, 0):
+            self.most_held[job.queue.name] = held
+
     def refresh(self, job: LiveJob) -> None:
+        self._note(job)
         old = self.keys.get(job.id)
         new = job_key(job) if self.wanted(job) else None
         if old == new:
@@ -41,6 +51,11 @@ class JobIndex:
 
 def _key(entry: Entry) -> JobKey:
     return entry[0]
+
+
+def held_with_promises(job: LiveJob) -> float:
+    """GPUs (in thousandths) of all active tasks of a job, pipelined ones too."""
+    return sum(task.charge[2] for task in job.tasks if st.ACTIVE[task.status] and task.charge is not None)
 
 
 def has_pending(job: LiveJob) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fairlead.scheduling.capacity import optimistic_request, quota_breach
+from fairlead.scheduling.jobindex import held_with_promises
 from fairlead.scheduling.live import LiveJob
 from fairlead.scheduling.minruntime import is_elastic, is_protected, leaves_minimum, preempt_until
 from fairlead.scheduling.record import Record
@@ -13,7 +14,7 @@ from fairlead.scheduling.searching import Search
 from fairlead.scheduling.session import Session
 from fairlead.scheduling.solver import Solver
 from fairlead.scheduling.subgroups import tasks_to_place
-from fairlead.scheduling.victims import VictimOrder, held_with_promises
+from fairlead.scheduling.victims import VictimOrder
 
 
 def preempt(session: Session, record: Record) -> None:

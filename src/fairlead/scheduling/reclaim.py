@@ -19,7 +19,7 @@ from fairlead.scheduling.searching import Search
 from fairlead.scheduling.session import Session
 from fairlead.scheduling.solver import Solver
 from fairlead.scheduling.subgroups import next_request
-from fairlead.scheduling.victims import VictimOrder, held_with_promises
+from fairlead.scheduling.victims import VictimOrder
 
 
 def reclaim(session: Session, record: Record) -> None:
@@ -104,14 +104,14 @@ class Court:
         request = next_request(self.job)
         largest: dict[str, float] = {}
         sides: dict[str, tuple[LiveQueue, LiveQueue]] = {}
-        for name, entries in self.session.possible_victims().leaves.items():
+        index = self.session.possible_victims()
+        for name, entries in index.leaves.items():
             leaf = self.session.queues[name]
             if leaf is self.job.queue or not entries:
                 continue
             ours, theirs = split_level(self.job.queue, leaf)
             sides[theirs.name] = (ours, theirs)
-            biggest = max(held_with_promises(victim) for _, victim in entries)
-            largest[theirs.name] = max(biggest, largest.get(theirs.name, 0))
+            largest[theirs.name] = max(index.most_held.get(name, 0), largest.get(theirs.name, 0))
         total = 0.0
         for name, (ours, theirs) in sides.items():
             bound = theirs.share

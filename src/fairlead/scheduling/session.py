@@ -47,6 +47,9 @@ Undo = tuple[
     tuple[Booking, ...],
 ]
 
+#: Queue, preemptible or not, request.
+Alike = tuple[str, bool, RequestClass]
+
 _HOW = {st.PIPELINED: BOOK_PIPELINED, st.RELEASING: BOOK_RELEASING}
 
 
@@ -88,6 +91,8 @@ class Session:
         self._node_indexes: dict[RequestClass | None, NodeIndex] = {}
         #: Do everything the plain way, without indexes and bounds; tests compare both.
         self.plain = False
+        #: Reasons of jobs of one task, by what such jobs have in common, with the commit at which they were true.
+        self.refused: dict[Alike, tuple[int, Reason]] = {}
         #: Reasons by request class and size of the gang, with the commit at which they were true.
         self.told: dict[tuple[RequestClass | None, int], tuple[int, Reason]] = {}
 

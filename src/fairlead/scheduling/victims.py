@@ -80,11 +80,6 @@ def held(job: LiveJob) -> Amounts:
     return (cpu, memory, gpu)
 
 
-def held_with_promises(job: LiveJob) -> float:
-    """GPUs (in thousandths) of all active tasks of a job, pipelined ones too."""
-    return sum(task.charge[2] for task in job.tasks if st.ACTIVE[task.status] and task.charge is not None)
-
-
 class _Branch:
     __slots__ = ("accept", "at", "base", "children", "given", "key", "key_for", "pushed", "queue", "top_leaf")
 
