@@ -50,7 +50,7 @@ async def copy_workload(store: Store, id: str, count: int) -> None:
 
 
 async def _fill(database: Path, id: str, count: int) -> None:
-    store = await open_sqlite(database, clock)
+    store = await open_sqlite(database)
     try:
         await copy_workload(store, id, count)
     finally:

@@ -151,12 +151,12 @@ async def measure(options: argparse.Namespace, folder: Path, server: PostgresSer
     for what, make in cases:
         ours, peer, shared = [], [], []
         for _ in range(options.rounds):
-            async with closing(await open_sqlite(folder / f"{random_id()}.db", clock)) as store:
+            async with closing(await open_sqlite(folder / f"{random_id()}.db")) as store:
                 ours.append(await load_store(store, make, options.waiters, options.seconds))
             path = folder / f"{random_id()}.db"
-            await (await open_sqlite(path, clock)).close()
+            await (await open_sqlite(path)).close()
             peer.append(await asyncio.to_thread(load_peer, path, make, options.seconds))
-            async with closing(await open_postgres(server.new_database(), clock)) as store:
+            async with closing(await open_postgres(server.new_database())) as store:
                 shared.append(await load_store(store, make, options.waiters, options.seconds))
         report(f"SQLite, {what}, {options.waiters} waiters", ours)
         report(f"peer: SQLite, {what}, a commit each, one after the other", peer)

@@ -7,7 +7,7 @@ import sys
 from fairlead.store.base import Change, Store
 from fairlead.store.postgres import open_postgres
 from fairlead.store.sqlite import open_sqlite
-from tests.contract.store_room import clock, event, named, put
+from tests.contract.store_room import event, named, put
 
 _WRITERS = 16
 
@@ -22,7 +22,7 @@ async def write(store: Store, writer: int) -> None:
 
 
 async def main(kind: str, address: str) -> None:
-    store = await (open_sqlite if kind == "sqlite" else open_postgres)(address, clock)
+    store = await (open_sqlite if kind == "sqlite" else open_postgres)(address)
     await asyncio.gather(*(write(store, writer) for writer in range(_WRITERS)))
 
 

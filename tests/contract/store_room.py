@@ -36,7 +36,7 @@ class SqliteDatabase:
         self.address = str(self.path)
 
     async def open(self, migrations: tuple[Migration, ...] = MIGRATIONS) -> Store:
-        return await open_sqlite(self.path, clock, SqliteSettings(patience=0.2, migrations=migrations))
+        return await open_sqlite(self.path, SqliteSettings(patience=0.2, migrations=migrations))
 
     def execute(self, text: str) -> list[Any]:
         """Straight to the database, past the store."""
@@ -52,7 +52,7 @@ class PostgresDatabase:
         self.address = server.new_database()
 
     async def open(self, migrations: tuple[Migration, ...] = MIGRATIONS) -> Store:
-        return await open_postgres(self.address, clock, PostgresSettings(migrations=migrations))
+        return await open_postgres(self.address, PostgresSettings(migrations=migrations))
 
     def execute(self, text: str) -> list[Any]:
         with psycopg.connect(self.address, autocommit=True, options="-c search_path=fairlead") as connection:

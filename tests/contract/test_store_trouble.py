@@ -25,7 +25,6 @@ from tests.contract.store_room import (
     Database,
     PostgresDatabase,
     SqliteDatabase,
-    clock,
     event,
     eventually,
     make_database,
@@ -180,7 +179,7 @@ async def test_postgres_may_be_restarted_at_any_time(postgres_server: PostgresSe
                 with pytest.raises(Unavailable):
                     await here.count(Query(collection=WORKLOADS))
             with pytest.raises(Unavailable):
-                await open_postgres(database.address, clock)
+                await open_postgres(database.address)
         finally:
             postgres_server.start()
         # At once, without a failure: what was connected before is not trusted.
@@ -227,7 +226,7 @@ async def test_postgres_connections_may_be_cut_under_load(postgres_server: Postg
 
 @scenario
 async def test_a_full_disk_refuses_writes_and_is_recovered_from(tmp_path: Path) -> None:
-    store = await open_sqlite(tmp_path / "fairlead.db", clock, SqliteSettings(pages_most=120))
+    store = await open_sqlite(tmp_path / "fairlead.db", SqliteSettings(pages_most=120))
     try:
         names: list[str] = []
         while await is_written(store, name := f"w{len(names)}"):
@@ -263,12 +262,12 @@ async def test_a_file_that_another_process_holds_is_waited_for_and_then_unavaila
 @scenario
 async def test_what_cannot_be_opened_says_so(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match="cannot be opened"):
-        await open_sqlite(tmp_path / "missing" / "fairlead.db", clock)
+        await open_sqlite(tmp_path / "missing" / "fairlead.db")
     (tmp_path / "text").write_text("this is no database, however long it is, and never was " * 20)
     with pytest.raises(Unavailable, match="not a database"):
-        await open_sqlite(tmp_path / "text", clock)
+        await open_sqlite(tmp_path / "text")
     with pytest.raises(Unavailable, match="cannot be opened"):
-        await open_postgres(f"postgresql://postgres@/none?host={tmp_path}", clock)
+        await open_postgres(f"postgresql://postgres@/none?host={tmp_path}")
 
 
 @scenario
@@ -338,4 +337,4 @@ async def test_a_postgres_of_another_encoding_is_refused(postgres_server: Postgr
     with psycopg.connect(postgres_server.url("postgres"), autocommit=True) as connection:
         connection.execute("CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0")
     with pytest.raises(Refused, match="UTF8"):
-        await open_postgres(postgres_server.url("latin"), clock)
+        await open_postgres(postgres_server.url("latin"))

@@ -39,8 +39,8 @@ async def submit(context: Context, caller: Caller, submission: Submission, reque
         workload = msgspec.structs.replace(workload, **admitted)
         try:
             await context.store.commit(_creation(workload, caller, request_id))
-        except Conflict:
-            if not submission.use_given_name_as_prefix:
+        except Conflict as error:
+            if error.columns and not submission.use_given_name_as_prefix:
                 raise _taken(submission.name, project.name) from None
             continue
         return workload

@@ -15,7 +15,6 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.types.numeric import Int8BinaryDumper
 
-from fairlead.model.clock import Clock
 from fairlead.model.errors import Refused, Unavailable
 from fairlead.store.base import Change, Collection, Listener, Query, Store
 from fairlead.store.changes import key_value, prepare, read_record
@@ -44,7 +43,7 @@ class PostgresSettings(msgspec.Struct, frozen=True, kw_only=True):
     migrations: tuple[Migration, ...] = MIGRATIONS
 
 
-async def open_postgres(url: str, clock: Clock, settings: PostgresSettings | None = None) -> Store:
+async def open_postgres(url: str, settings: PostgresSettings | None = None) -> Store:
     """Connect, make or upgrade the tables if need be. Raises `Refused` if a newer program wrote them."""
     settings = settings or PostgresSettings()
     try:

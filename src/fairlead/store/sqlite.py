@@ -17,7 +17,6 @@ from typing import Any
 
 import msgspec
 
-from fairlead.model.clock import Clock
 from fairlead.model.errors import Unavailable
 from fairlead.store.base import Change, Collection, Listener, Query, Store
 from fairlead.store.changes import key_value, prepare, read_record
@@ -37,7 +36,7 @@ class SqliteSettings(msgspec.Struct, frozen=True, kw_only=True):
     migrations: tuple[Migration, ...] = MIGRATIONS
 
 
-async def open_sqlite(path: str | Path, clock: Clock, settings: SqliteSettings | None = None) -> Store:
+async def open_sqlite(path: str | Path, settings: SqliteSettings | None = None) -> Store:
     """Open the file, made or upgraded if need be. Raises `Refused` if a newer program wrote it, else `Unavailable`."""
     settings = settings or SqliteSettings()
     path = Path(path)

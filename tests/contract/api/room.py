@@ -97,7 +97,7 @@ class Room:
         asyncio.run(self._serve())
 
     async def _serve(self) -> None:
-        store = await open_sqlite(self.folder / "fairlead.db", self.clock)
+        store = await open_sqlite(self.folder / "fairlead.db")
         self.context = Context(
             store=store,
             clock=self.clock,

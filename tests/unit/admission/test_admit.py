@@ -47,7 +47,7 @@ def test_everything_is_refused_at_once() -> None:
 
 
 def test_contradictions_of_the_older_dialect_are_forgiven() -> None:
-    spec = {"environmentVariables": [{"name": "A", "value": "1", "secret": {"name": "s", "key": "k"}}]}
+    spec: dict[str, Any] = {"environmentVariables": [{"name": "A", "value": "1", "secret": {"name": "s", "key": "k"}}]}
     admit(KIND, submission(dialect="rest-older", **spec))
     with pytest.raises(Invalid):
         admit(KIND, submission(**spec))
