@@ -28,7 +28,8 @@ SCALAR, MAPPING, SEQUENCE = "text", "mapping", "list"
 _CORE_TAGS = frozenset(
     {"!", *(f"tag:yaml.org,2002:{name}" for name in ("str", "int", "float", "bool", "null", "map", "seq"))}
 )
-_MERGE = "<<"
+#: An unquoted `<<`; a quoted one is a key like any other.
+_MERGE = "\0<<"
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 
 
@@ -240,7 +241,8 @@ class _Reader:
         mark = event.start_mark
         if event.__class__ is ScalarEvent:
             self.nodes += 1
-            return event.value, mark.line + 1, mark.column + 1
+            value = _MERGE if event.value == "<<" and not event.style else event.value
+            return value, mark.line + 1, mark.column + 1
         raise _TooMuch("has a key that is no text", mark)
 
     def _put(self, parent: Node, keys: list[tuple[str, int, int] | None], node: Node) -> None:

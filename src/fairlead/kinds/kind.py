@@ -52,7 +52,7 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     #: Its letter among the kinds that have a YAML name (`About.yaml_kinds`).
     letter: str = ""
     #: Older kinds of custom resource that mean this kind too, with their letters.
-    resources_before: dict[str, str] = {}
+    resources_before: tuple[tuple[str, str], ...] = ()
     #: The words of its command: ("training",).
     command: tuple[str, ...]
     #: Build, Train or Deploy.

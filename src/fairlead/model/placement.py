@@ -127,7 +127,6 @@ NodePools = Annotated[
         text="Node pools to try, the first one first.",
         default_text="the project's default pools",
         yaml="nodePools",
-        yaml_also=("nodePool",),
         flags=(Flag(name="--node-pools", aliases=("--node-pool",)),),
     ),
 ]

@@ -102,7 +102,9 @@ class DataVolume(Spec, frozen=True, kw_only=True):
 
 
 class GitSecretRef(Spec, frozen=True, kw_only=True):
-    name: Annotated[Given[Text], About(text="The secret that holds the credentials.", part="secret")] = UNSET
+    name: Annotated[
+        Given[Text], About(text="The secret that holds the credentials.", yaml="secretName", part="secret")
+    ] = UNSET
     authentication_method: Annotated[
         Given[GitAuthentication],
         About(
@@ -113,11 +115,18 @@ class GitSecretRef(Spec, frozen=True, kw_only=True):
         ),
     ] = UNSET
     secret_key_of_user: Annotated[
-        Maybe[Text], About(text="The secret's key with the user.", default="User", origin="prose", part="user-key")
+        Maybe[Text],
+        About(text="The secret's key with the user.", default="User", origin="prose", yaml="username", part="user-key"),
     ] = UNSET
     secret_key_of_password: Annotated[
         Maybe[Text],
-        About(text="The secret's key with the password.", default="Password", origin="prose", part="password-key"),
+        About(
+            text="The secret's key with the password.",
+            default="Password",
+            origin="prose",
+            yaml="password",
+            part="password-key",
+        ),
     ] = UNSET
 
 
@@ -170,9 +179,7 @@ class Git(Spec, frozen=True, kw_only=True):
             part="password-secret-password",
         ),
     ] = UNSET
-    secret_ref: Annotated[
-        Maybe[GitSecretRef], About(text="The secret that opens a private repository.", yaml="secretName")
-    ] = UNSET
+    secret_ref: Annotated[Maybe[GitSecretRef], About(text="The secret that opens a private repository.")] = UNSET
     exclude: ExcludeItem = UNSET
 
 

@@ -1,0 +1,115 @@
+"""What a conversion could not carry: a list of paths with reasons, and the arithmetic that finds them.
+
+A renderer takes the leaves it can carry; what is left over is lost, so nothing disappears silently.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+
+
+class Loss(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One member that does not arrive as it was: `value` is what was sent, `now` what is read back instead."""
+
+    path: str
+    reason: str
+    value: Any = UNSET
+    now: Any = UNSET
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.reason}"
+
+
+def leaves(plain: Any, path: str = "") -> dict[str, Any]:
+    """Every member that holds a value, by its path (`a.b[0].c`); a list of plain values is one leaf."""
+    return dict(_leaves(plain, path))
+
+
+def _leaves(plain: Any, path: str) -> Iterator[tuple[str, Any]]:
+    if isinstance(plain, dict) and plain:
+        for name, value in plain.items():
+            yield from _leaves(value, f"{path}.{name}" if path else name)
+    elif isinstance(plain, list) and any(isinstance(item, dict) for item in plain):
+        for number, item in enumerate(plain):
+            yield from _leaves(item, f"{path}[{number}]")
+    elif path:
+        yield path, plain
+
+
+class Source:
+    """A REST object that a renderer takes leaves from."""
+
+    def __init__(self, plain: dict[str, Any]) -> None:
+        self.plain = plain
+        self.left = leaves(plain)
+        self.losses: list[Loss] = []
+
+    def peek(self, path: str) -> Any:
+        """The leaf's value; UNSET where it is not there or null, or was taken."""
+        value = self.left.get(path, UNSET)
+        return UNSET if value is None else value
+
+    def take(self, path: str) -> Any:
+        value = self.peek(path)
+        if value is not UNSET:
+            del self.left[path]
+        return value
+
+    def items(self, path: str) -> list[tuple[int, dict[str, Any]]]:
+        """The objects of a list that count, with their positions; excluded ones stay behind."""
+        found: Any = self.plain
+        for name in path.split("."):
+            found = found.get(name) if isinstance(found, dict) else None
+        if not isinstance(found, list):
+            return []
+        return [
+            (number, item)
+            for number, item in enumerate(found)
+            if isinstance(item, dict) and item.get("exclude") is not True
+        ]
+
+    def lose(self, path: str, reason: str, now: Any = UNSET) -> None:
+        """Say of a member why it does not arrive, or what arrives instead."""
+        self.losses.append(Loss(path=path, reason=reason, value=self.left.pop(path, UNSET), now=now))
+
+
+def carried(plain: dict[str, Any], losses: list[Loss]) -> dict[str, Any]:
+    """What the other side reads: the object without what was lost, and with what is read instead."""
+    found = leaves(plain)
+    for loss in losses:
+        found.pop(loss.path, None)
+        if loss.now is not UNSET:
+            found[loss.path] = loss.now
+    return rebuild(found)
+
+
+def rebuild(found: dict[str, Any]) -> dict[str, Any]:
+    """The object that has these leaves. Positions in lists close up where items are gone."""
+    root: dict[str, Any] = {}
+    for path, value in found.items():
+        tree: dict[Any, Any] = root
+        *parents, last = _steps(path)
+        for step in parents:
+            tree = tree.setdefault(step, {})
+        tree[last] = value
+    closed = _close(root)
+    return closed if isinstance(closed, dict) else {}
+
+
+def _steps(path: str) -> list[str | int]:
+    steps: list[str | int] = []
+    for part in path.split("."):
+        name, *numbers = part.split("[")
+        steps.append(name)
+        steps.extend(int(number.rstrip("]")) for number in numbers)
+    return steps
+
+
+def _close(tree: Any) -> Any:
+    if not isinstance(tree, dict) or not tree:
+        return tree
+    if all(isinstance(step, int) for step in tree):
+        return [_close(tree[step]) for step in sorted(tree)]
+    return {step: _close(inner) for step, inner in tree.items()}

@@ -1,0 +1,76 @@
+"""What a workload document inherits: the template it names, the template that names, and so on, items key by key.
+
+Called before a document is read by type. Templates are found by a function that is passed in, so that files, a store or
+a cluster can hold them.
+"""
+
+from collections.abc import Callable
+
+import msgspec
+
+from fairlead.formats.workload_yaml import GLOBAL_NAMESPACE, Manifest
+from fairlead.formats.yaml_tree import MAPPING, Node, YamlIssue, issue_at
+
+#: A template by namespace and object name, or None.
+Find = Callable[[str, str], Manifest | None]
+#: What an object is called says nothing about those that inherit from it.
+_OWN = frozenset({"name", "namePrefix"})
+
+
+def find_among(manifests: list[Manifest]) -> Find:
+    """Looks templates up in documents that were read together."""
+    known = {(found.namespace, found.object_name): found for found in manifests if found.is_template}
+    return lambda namespace, name: known.get((namespace, name))
+
+
+def merge(manifest: Manifest, find: Find) -> tuple[Manifest, list[YamlIssue]]:
+    """The document with everything it inherits; the same one, and why, where a base is missing or in a circle."""
+    merged, chain, current = manifest.spec, [_told(manifest)], manifest
+    seen = {(manifest.namespace, manifest.object_name)} if manifest.is_template else set()
+    while current.base:
+        base = find(current.namespace, current.base) or find(GLOBAL_NAMESPACE, current.base)
+        if base is None:
+            return manifest, [_issue(manifest, f"there is no template '{current.base}' {_where(current)}", chain)]
+        chain.append(_told(base))
+        if (base.namespace, base.object_name) in seen:
+            return manifest, [_issue(manifest, "the templates inherit from each other in a circle", chain)]
+        if base.kind is not manifest.kind:
+            details = f"{base.object_name} is a {base.resource}; a base is of the same kind"
+            return manifest, [_issue(manifest, details, chain)]
+        seen.add((base.namespace, base.object_name))
+        merged = _over(merged, base.spec)
+        current = base
+    return msgspec.structs.replace(manifest, spec=merged), []
+
+
+def _over(spec: dict[str, Node], base: dict[str, Node]) -> dict[str, Node]:
+    """The base's fields with the spec's own over them."""
+    merged = {name: node for name, node in base.items() if name not in _OWN}
+    for name, node in spec.items():
+        merged[name] = _over_items(node, merged[name]) if name in merged else node
+    return merged
+
+
+def _over_items(node: Node, base: Node) -> Node:
+    """One field: its items over the base's by key; anything else replaces."""
+    if node.form is not MAPPING or base.form is not MAPPING:
+        return node
+    items, inherited = node.content.get("items"), base.content.get("items")
+    if items is None or inherited is None or items.form is not MAPPING or inherited.form is not MAPPING:
+        return node
+    both = msgspec.structs.replace(items, content={**inherited.content, **items.content})
+    return msgspec.structs.replace(node, content={"items": both})
+
+
+def _told(manifest: Manifest) -> str:
+    return f"{manifest.namespace}/{manifest.object_name}" if manifest.namespace else manifest.object_name
+
+
+def _where(manifest: Manifest) -> str:
+    namespace = manifest.namespace or "the project's namespace"
+    return f"in {namespace}, nor in {GLOBAL_NAMESPACE}" if namespace != GLOBAL_NAMESPACE else f"in {namespace}"
+
+
+def _issue(manifest: Manifest, details: str, chain: list[str]) -> YamlIssue:
+    shown = f" ({' → '.join(chain)})" if len(chain) > 1 else ""
+    return issue_at(manifest.node, "spec.baseWorkload", f"{details}{shown}")
