@@ -1,0 +1,172 @@
+"""Requests made up from the published contract and from our own description: whatever is sent, the answer is one that
+is declared, in status, content type and shape, and never a 5xx. The server's node has no capacity, so nothing runs."""
+
+import copy
+import itertools
+import json
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+import schemathesis
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from tests.e2e.server import Server
+
+CONTRACT = Path(__file__).parents[1] / "contract" / "data" / "workloads-2.24.contract.json"
+CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
+EXAMPLES = 12
+#: What we answer beyond the contract, to requests that are wrong as HTTP or come too fast.
+ADDED = ("405", "413", "415", "429")
+#: A stream without an end; its own tests read it.
+ENDLESS = {"watch_workloads"}
+NUMBERS = itertools.count(1)
+MODES = [schemathesis.GenerationMode.POSITIVE, schemathesis.GenerationMode.NEGATIVE]
+
+
+@pytest.fixture(scope="module")
+def idle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server whose one node gives nothing: whatever is accepted waits."""
+    server = Server(tmp_path_factory.mktemp("fuzz") / "data", "--personal", "--node", "none:cpu=0,memory=0,gpus=0")
+    yield server.start()
+    server.close()
+
+
+@pytest.fixture(scope="module")
+def session(idle: Server) -> Iterator[requests.Session]:
+    with requests.Session() as session:
+        session.headers["Authorization"] = f"Bearer {idle.log_in()}"
+        yield session
+
+
+@cache
+def contract() -> Any:
+    """The trainings of the contract, with the statuses that we add."""
+    document = json.loads(CONTRACT.read_text())
+    error = {
+        "description": "added",
+        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
+    }
+    document["paths"] = {path: one for path, one in document["paths"].items() if "/trainings" in path}
+    for operations in document["paths"].values():
+        for operation in operations.values():
+            for status in ADDED:
+                operation["responses"].setdefault(status, copy.deepcopy(error))
+    return schemathesis.openapi.from_dict(document)
+
+
+def labels(schema: Any) -> list[str]:
+    return [found.ok().label for found in schema.get_all_operations()]
+
+
+def own_labels() -> list[str]:
+    """The operations that a server describes; asked of the application's own declarations, without a server."""
+    return [f"{method} {path}" for method, path in OWN]
+
+
+_OWN_PATHS = json.loads((CONTRACT.parent / "neighbours-2.24.contract.json").read_text())["paths"]
+OWN = [(method.upper(), path) for path, operations in _OWN_PATHS.items() for method in operations]
+OWN += [
+    ("POST", "/api/v1/workloads/trainings"),
+    ("GET", "/api/v1/workloads/trainings/{workloadId}"),
+    ("DELETE", "/api/v1/workloads/trainings/{workloadId}"),
+    ("POST", "/api/v1/workloads/trainings/{workloadId}/suspend"),
+    ("POST", "/api/v1/workloads/trainings/{workloadId}/resume"),
+    ("GET", "/api/v1/workloads/{workloadId}/explanation"),
+    ("GET", "/api/v1/workloads/{workloadId}/logs"),
+    ("GET", "/api/v1/nodes/{nodeId}"),
+    ("GET", "/healthz"),
+    ("GET", "/readyz"),
+    ("GET", "/metrics"),
+    ("GET", "/api/openapi.json"),
+    ("GET", "/api/docs"),
+]
+
+
+@pytest.fixture(scope="module")
+def own(idle: Server) -> Any:
+    return schemathesis.openapi.from_dict(idle.call("GET", "/api/openapi.json").json)
+
+
+class Fuzz:
+    """Sends made-up requests of one operation; sometimes with real ids, so that they come through."""
+
+    def __init__(self, server: Server, session: requests.Session) -> None:
+        self.server = server
+        self.session = session
+        self.known = server.run(f"known-{next(NUMBERS)}", "true", compute={"cpuCoreRequest": 1})
+
+    def run(self, operation: Any, mode: Any) -> None:
+        @given(data=st.data())
+        @settings(
+            max_examples=EXAMPLES,
+            deadline=None,
+            derandomize=True,
+            database=None,
+            suppress_health_check=list(HealthCheck),
+        )
+        def check(data: st.DataObject) -> None:
+            case = data.draw(operation.as_strategy(generation_mode=mode))
+            if data.draw(st.sampled_from((True, True, False))):
+                self._make_real(case, data)
+            case.call_and_validate(
+                base_url=self.server.url, session=self.session, checks=CHECKS, timeout=20, allow_redirects=False
+            )
+
+        check()
+
+    def _make_real(self, case: Any, data: st.DataObject) -> None:
+        """Real ids, and of the spec an image and a few members: many at once hardly ever keep all rules."""
+        if "workloadId" in (case.path_parameters or {}):
+            case.path_parameters["workloadId"] = self.known
+        if isinstance(case.body, dict) and "projectId" in case.body:
+            spec = case.body.get("spec")
+            members = spec if isinstance(spec, dict) else {}
+            kept = data.draw(st.sets(st.sampled_from(sorted(members)), max_size=3)) if members else set()
+            case.body = {
+                "name": f"fuzz-{next(NUMBERS)}",
+                "useGivenNameAsPrefix": True,
+                "projectId": "1",
+                "clusterId": self.server.credentials["clusterId"],
+                "spec": {"image": "python:3"} | {name: members[name] for name in kept},
+            }
+
+
+@pytest.mark.parametrize("mode", MODES, ids=["right", "wrong"])
+@pytest.mark.parametrize("label", labels(contract()))
+def test_the_contract(idle: Server, session: requests.Session, label: str, mode: Any) -> None:
+    method, path = label.split(" ")
+    Fuzz(idle, session).run(contract()[path][method], mode)
+
+
+@pytest.mark.parametrize("mode", MODES, ids=["right", "wrong"])
+@pytest.mark.parametrize("label", own_labels())
+def test_our_own_description(idle: Server, session: requests.Session, own: Any, label: str, mode: Any) -> None:
+    method, path = label.split(" ")
+    operation = own[path][method]
+    if (
+        mode is MODES[1]
+        and not operation.definition.raw.get("parameters")
+        and "requestBody" not in operation.definition.raw
+    ):
+        return
+    Fuzz(idle, session).run(operation, mode)
+
+
+def test_no_operation_is_left_out(own: Any) -> None:
+    described = {
+        found.ok().label
+        for found in own.get_all_operations()
+        if found.ok().definition.raw["operationId"] not in ENDLESS
+    }
+    assert described == set(own_labels())
