@@ -21,7 +21,7 @@ from bench.table import Measurement, Options, render_table
 #: In the order in which they run; each has `measure(options) -> Iterator[Measurement]`.
 WHOLE = ("start", "commands", "jobs", "submissions", "peers")
 #: Programs that print a table of their own.
-PARTS = ("store", "formats", "scheduling", "engine")
+PARTS = ("store", "formats", "engine")
 BENCHES = (*WHOLE, *PARTS)
 #: A load average above which the machine is not ours alone.
 BUSY = 0.5
@@ -68,9 +68,10 @@ def run(names: list[str], options: Options) -> list[Measurement]:
     return measurements
 
 
-def run_part(name: str) -> int:
+def run_part(name: str, options: Options) -> int:
     print(f"\n{name}\n", flush=True)
-    return subprocess.run([sys.executable, "-m", f"bench.{name}"]).returncode
+    arguments = ["--quick"] if options.quick else []
+    return subprocess.run([sys.executable, "-m", f"bench.{name}", *arguments]).returncode
 
 
 def main() -> int:
@@ -89,7 +90,7 @@ def main() -> int:
             print("\n" + render_table(measurements), flush=True)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    return max([run_part(name) for name in PARTS if name in wanted], default=0)
+    return max([run_part(name, options) for name in PARTS if name in wanted], default=0)
 
 
 if __name__ == "__main__":
