@@ -53,6 +53,7 @@ NOUNS: dict[str, Noun] = {
 LAZY = {
     "server": "fairlead.app",
     "yaml": "yaml",
+    "traceback": "traceback",
     "sqlite": "fairlead.store.sqlite",
     "commands": "fairlead.cli.__main__",
 }

@@ -1,10 +1,12 @@
 """Where words go: results to standard output, everything else to standard error; colour on terminals only."""
 
-import shutil
+import os
 from typing import TextIO
 
 from fairlead.cli.command import Invocation
 
+#: As wide as terminals are that do not say it.
+_COLUMNS = 80
 _COLOURS = {"red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36", "grey": "90", "bold": "1"}
 
 
@@ -51,8 +53,7 @@ class Console:
     def live(self, text: str) -> None:
         """The one changing line on a terminal; elsewhere a plain line each time the text differs."""
         if self.is_live:
-            columns = shutil.get_terminal_size().columns
-            shown = fit(text, columns - 1)
+            shown = fit(text, self._columns(self._stderr) - 1)
             self._stderr.write("\r\x1b[K" + self.paint(shown, "grey", self._stderr))
             self._stderr.flush()
             self._line = len(shown)
@@ -70,7 +71,16 @@ class Console:
         """The columns that a table may use; None where there is no terminal to fit."""
         if not is_terminal(self._stdout):
             return None
-        return shutil.get_terminal_size().columns
+        return self._columns(self._stdout)
+
+    def _columns(self, stream: TextIO) -> int:
+        given = self._environ.get("COLUMNS", "")
+        if given.isdecimal() and int(given):
+            return int(given)
+        try:
+            return os.get_terminal_size(stream.fileno()).columns or _COLUMNS
+        except OSError:
+            return _COLUMNS
 
     def paint(self, text: str, colour: str, stream: TextIO | None = None) -> str:
         if not is_terminal(stream or self._stdout) or self._environ.get("NO_COLOR") or colour not in _COLOURS:

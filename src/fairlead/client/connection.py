@@ -77,7 +77,8 @@ class Response:
             yield from self._pieces()
         except TimeoutError as error:
             raise TimedOut("The answer did not go on in time.") from error
-        except OSError as error:
+        except (OSError, ValueError) as error:
+            # A ValueError is a length that is no number.
             raise Unreachable(f"The connection broke while an answer was read: {error}.") from error
         self.is_finished = True
 
