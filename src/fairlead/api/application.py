@@ -13,7 +13,7 @@ import time
 from collections.abc import Awaitable, Callable
 
 import msgspec
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
@@ -126,6 +126,17 @@ class Application:
         self._metrics.count(operation.id if operation else "unknown", response.status_code, seconds)
         if logger.isEnabledFor(logging.DEBUG) or response.status_code >= 400:
             self._log(scope, response.status_code, request_id, seconds)
+
+    async def _send(self, response: Response, scope: Scope, receive: Receive, send: Send, request_id: str) -> None:
+        """Send the answer. A stream that breaks off can no longer say so in its status; the log does."""
+        try:
+            await response(scope, receive, send)
+        except ClientDisconnect:
+            logger.debug("The caller of %s left", scope["path"][:500])
+        except Exception as error:
+            fields = {"request_id": request_id, "method": scope["method"], "path": scope["path"][:500]}
+            trace = None if isinstance(error, FairleadError) else error
+            logger.error("An answer broke off: %s", error, exc_info=trace, extra={"fields": fields})
 
     async def _run(
         self, operation: Operation, path: dict[str, str], scope: Scope, receive: Receive, request_id: str

@@ -2,11 +2,13 @@
 
 import http.client
 import json
+import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from fairlead.api.application import Limits
 from fairlead.model.event import Event
 from fairlead.store.base import Change, Delete
 from fairlead.store.collections import EVENTS
@@ -84,6 +86,23 @@ def test_a_project_can_be_watched_alone(room: Room) -> None:
     mine = room.submit("mine")
     with Watch(room, f"?revision={revision}&projectId=1") as watch:
         assert watch.next()[1]["workloadId"] == mine
+
+
+def test_a_watch_that_is_left_makes_room_for_another(make_room: Callable[..., Room]) -> None:
+    room = make_room(limits=Limits(watch_streams=1))
+    with Watch(room):
+        answer = room.call("GET", WATCH)
+        assert answer.status == 429, answer
+        assert answer.headers["retry-after"]
+    deadline = time.monotonic() + 30
+    while (status := _status_of_watch(room)) != 200:
+        assert time.monotonic() < deadline, f"still {status} although the first watch was left"
+
+
+def _status_of_watch(room: Room) -> int:
+    connection, response = room.open("GET", WATCH)
+    connection.close()
+    return response.status
 
 
 def test_a_watch_from_before_what_is_kept_is_410_with_a_way_on(make_room: Callable[..., Room]) -> None:
