@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from fairlead import __version__
 from fairlead.client import Client, NotLoggedIn, ServerError, TimedOut, Unreachable, application
+from tests.e2e.cli_calls import Caller
 
 
 def with_length(body: bytes, status: bytes = b"200 OK") -> bytes:
@@ -225,3 +227,20 @@ def test_tls(peer: Callable[..., Peer], certificate: tuple[Path, Path]) -> None:
         client.clusters()
     with Client(url, token="t", authority_file=str(certificate[0])) as client:
         assert client.clusters() == []
+
+
+@pytest.mark.parametrize(
+    ("version", "want"),
+    [
+        pytest.param("99.1.0", True, id="of another series"),
+        pytest.param(".".join([*__version__.split(".")[:2], "99"]), False, id="another patch"),
+    ],
+)
+def test_a_server_of_another_version_is_mentioned(
+    peer: Callable[..., Peer], tmp_path: Path, version: str, want: bool
+) -> None:
+    answer = b"HTTP/1.1 200 OK\r\nX-Fairlead-Version: %b\r\nContent-Length: 2\r\n\r\n[]" % version.encode()
+    caller = Caller(tmp_path / "data")
+    called = caller("cluster", "list", "--json", FAIRLEAD_URL=peer(answer).url, FAIRLEAD_TOKEN="t")
+    assert (called.code, called.out) == (0, "[]\n")
+    assert (f"the server is {version}" in called.err) == want

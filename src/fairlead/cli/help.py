@@ -6,7 +6,8 @@ from typing import Any
 
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import EXIT_CODES, OK, RUN_NOTE
-from fairlead.cli.flags import GLOBAL, Flag, UsageError
+from fairlead.cli.flags import GLOBAL, Flag
+from fairlead.client.kinds import load_kinds
 
 _WIDTH = 100
 _PLACEHOLDERS = {"integer": "N", "number": "X", "duration": "TIME", "string": "TEXT"}
@@ -103,8 +104,14 @@ def commands(_noun: str) -> tuple[Command, ...]:
 
 
 def _run(invocation: Invocation) -> int:
-    names = invocation.names
-    if names == ["exit-codes"]:
-        invocation.surroundings.stdout.write(render_exit_codes())
-        return OK
-    raise UsageError(f"Type `fairlead {' '.join([*names, '--help'])}`, or `fairlead help exit-codes`.")
+    """Help by name: of the command that the words are, of a noun, or of the exit codes."""
+    names, main = invocation.names, invocation.surroundings.load("commands")
+    if not names:
+        text = render_overview(main.NOUNS, load_kinds())
+    elif names == ["exit-codes"]:
+        text = render_exit_codes()
+    else:
+        found = main.find_command(names)
+        text = render_command(found.words, found.command) if found.command else render_noun(found.words, found.commands)
+    invocation.surroundings.stdout.write(text)
+    return OK

@@ -34,12 +34,12 @@ def report(error: Exception, invocation: Invocation) -> int:
 
 
 def render_error(error: ClientError) -> str:
-    """An error as lines: the server's own message, its details, and every issue with its field."""
+    """An error as lines: every issue with its field where there are any, else the server's own words."""
     if not isinstance(error, ServerError):
         return str(error)
-    lines = [error.message]
-    if error.details:
-        lines.append(f"  {error.details}")
+    if not error.issues:
+        return error.details or error.message
+    lines = [f"The server refused the request ({error.status}, {error.message.rstrip('.')}):"]
     for issue in error.issues:
         rule = f" [{issue.rule}]" if issue.rule else ""
         lines.append(f"  {issue.field}: {issue.details}{rule}" if issue.field else f"  {issue.details}{rule}")

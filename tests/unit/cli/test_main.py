@@ -116,3 +116,9 @@ def test_the_overview_needs_none_of_the_server() -> None:
     )
     loaded = done.stdout.splitlines()[-1]
     assert [name for name in heavy if f"'{name}'" in loaded] == []
+
+
+def test_help_by_name(tmp_path: Path) -> None:
+    assert call("help", "wait", home=tmp_path).out == call("wait", "--help", home=tmp_path).out
+    assert call("help", "training", home=tmp_path).out == call("training", home=tmp_path).out
+    assert call("help", home=tmp_path).out == call("--help", home=tmp_path).out

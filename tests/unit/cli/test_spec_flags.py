@@ -130,7 +130,8 @@ def test_apply_flags(words: list[str], want: dict[str, Any]) -> None:
         pytest.param(["--env", "A"], "--env takes NAME=VALUE, not 'A'.", id="no pair"),
         pytest.param(
             ["--claim", "claimnane=x"],
-            "--claim has no part 'claimnane'; it takes claimname, size, port, readwrite, attributes. Did you mean claimname?",
+            "--claim has no part 'claimnane'; it takes claimname, size, port, readwrite, attributes. "
+            "Did you mean claimname?",
             id="unknown part",
         ),
         pytest.param(["--claim", "size"], "--claim size needs a value: size=…", id="part without value"),
