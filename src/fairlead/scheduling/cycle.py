@@ -33,11 +33,17 @@ def decide(snapshot: Snapshot) -> Decisions:
     return Cycle(snapshot).run()
 
 
+def decide_plainly(snapshot: Snapshot) -> Decisions:
+    """The same without indexes, bounds and forecasts: slow, and what tests hold the quick way against."""
+    return Cycle(snapshot, plain=True).run()
+
+
 class Cycle:
     """Sessions of all pools, and for every job the pools that it may still be tried in."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, snapshot: Snapshot, plain: bool = False) -> None:
         self.snapshot = snapshot
+        self.plain = plain
         self.record = Record()
         self.notices: list[Notice] = []
         self.sessions: dict[str, Session] = {}
@@ -61,7 +67,8 @@ class Cycle:
             for name in dropped:
                 message = f"Queue {name} in node pool {pool} was left out: one of its parents does not exist."
                 self.notices.append(Notice(code="QueueDropped", subject=name, message=message))
-            self.sessions[pool] = Session(self.snapshot, pool, queues)
+            session = self.sessions[pool] = Session(self.snapshot, pool, queues)
+            session.plain = self.plain
 
     def _first_pools(self) -> dict[str, list[Job]]:
         """Every job in the pool where it holds something, or in the first that it names and that knows its queue."""

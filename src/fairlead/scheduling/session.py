@@ -214,7 +214,7 @@ class Session:
         task.before = task.status
         task.virtual = True
         if task.charge is not None:
-            self._use(task.job, task.charge, -1)
+            self.use(task.job, task.charge, -1)
         self._set_status(task, st.RELEASING)
 
     def _unevict(self, task: LiveTask) -> None:
@@ -227,7 +227,7 @@ class Session:
         self._remember(task, bookings)
         task.virtual = False
         if task.charge is not None:
-            self._use(task.job, task.charge, 1)
+            self.use(task.job, task.charge, 1)
         self._set_status(task, before)
 
     def _put(self, task: LiveTask, status: int, node: LiveNode, groups: tuple[str, ...]) -> None:
@@ -235,7 +235,7 @@ class Session:
         task.groups = groups
         task.virtual = True
         task.charge = node.charge(task)
-        self._use(task.job, task.charge, 1)
+        self.use(task.job, task.charge, 1)
         self._set_status(task, status)
 
     def _set_status(self, task: LiveTask, status: int) -> None:
@@ -249,7 +249,8 @@ class Session:
         task.status = status
         job.version += 1
 
-    def _use(self, job: LiveJob, charge: Amounts, sign: int) -> None:
+    def use(self, job: LiveJob, charge: Amounts, sign: int) -> None:
+        """Count a charge in, or out again, at the queue of a job and at all above it."""
         cpu, memory, gpu = charge
         fixed = not job.preemptible
         for queue in job.queue.path:
@@ -290,9 +291,9 @@ class Session:
             self.touched.append(booked_node.index)
         was, now = st.ACTIVE[status], st.ACTIVE[task.status]
         if now and not was and task.charge is not None:
-            self._use(task.job, task.charge, -1)
+            self.use(task.job, task.charge, -1)
         elif was and not now and charge is not None:
-            self._use(task.job, charge, 1)
+            self.use(task.job, charge, 1)
         self._set_status(task, status)
         task.node, task.groups, task.virtual, task.before = node, groups, virtual, before
         task.leaving, task.charge = leaving, charge

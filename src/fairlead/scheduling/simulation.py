@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from fairlead.scheduling.jobindex import Entry
 from fairlead.scheduling.live import LiveJob
 from fairlead.scheduling.order import QueueKey, job_key, queue_key
-from fairlead.scheduling.queues import NOTHING, LiveQueue
+from fairlead.scheduling.queues import NOTHING, Amounts, LiveQueue
 from fairlead.scheduling.session import Session
 from fairlead.scheduling.subgroups import next_request
 
@@ -50,8 +50,12 @@ class _Branch:
 
 
 class SimulationOrder:
-    def __init__(self, session: Session, concerned: dict[str, LiveJob]) -> None:
+    def __init__(
+        self, session: Session, concerned: dict[str, LiveJob], evicted: dict[str, Amounts] | None = None
+    ) -> None:
+        """`evicted`: jobs to be taken as if all their tasks were evicted, with what they would then ask for."""
         self.total = session.total
+        self.evicted = dict(evicted) if evicted is not None else {}
         self.plain = session.plain
         self.concerned = concerned
         self.root = _Branch(None, concerned)
@@ -61,7 +65,8 @@ class SimulationOrder:
                 self._branch(session.queues[name], branches).base = entries
         for job in concerned.values():
             leaf = self._branch(job.queue, branches)
-            leaf.extra.append((job_key(job), job))
+            key = job_key(job)
+            leaf.extra.append(((key[0], 0, key[2], key[3]) if job.id in self.evicted else key, job))
             self._count(leaf, 1)
         for branch in branches.values():
             if len(branch.extra) > 1:
@@ -133,6 +138,7 @@ class SimulationOrder:
             raise LookupError("a queue without jobs has no place in the order")
         key_for = (queue.stamp, id(job), job.version)
         if branch.key is None or branch.key_for != key_for:
-            branch.key = queue_key(queue, next_request(job), NOTHING, self.total)
+            request = self.evicted.get(job.id) or next_request(job)
+            branch.key = queue_key(queue, request, NOTHING, self.total)
             branch.key_for = key_for
         return branch.key

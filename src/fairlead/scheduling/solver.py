@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from fairlead.scheduling import status as st
 from fairlead.scheduling.bounds import RoomForAll, is_short
+from fairlead.scheduling.forecast import Forecast
 from fairlead.scheduling.live import LiveJob, LiveNode, LiveTask
 from fairlead.scheduling.placing import Attempt
 from fairlead.scheduling.scenarios import Accumulator, Probe, Unit, multi_node, node_local
@@ -95,6 +96,7 @@ class Solver:
         probe = Probe(self.session, self.job, tasks, loaded, self.feasible)
         accumulator = Accumulator(probe, self.victims())
         room = None if self.session.plain else RoomForAll(probe)
+        forecast = None if self.session.plain else Forecast(probe)
         probed = frozenset(task.id for task in tasks)
         kept = frozenset(task.id for task in probe.loaded_tasks)
         for units in generator(accumulator):
@@ -103,7 +105,9 @@ class Solver:
             # Nobody to evict: such a scenario is never tried, even if the job would fit.
             if (not proposed and not kept) or mark in self.failed:
                 continue
-            if (room is None or room.is_there(units)) and self._try(probe, units):
+            hopeless = room is not None and not room.is_there(units)
+            hopeless = hopeless or (forecast is not None and forecast.fails([*loaded, *units]))
+            if not hopeless and self._try(probe, units):
                 self.solution = [*loaded, *units]
                 return True
             self.failed.add(mark)
