@@ -30,13 +30,13 @@ class Caller:
         self.data_dir = data_dir
         self.folder = folder or data_dir.parent
 
-    def __call__(self, *words: str, stdin: str = "", timeout: float = 60.0, **environ: str) -> Called:
+    def __call__(self, *words: str, stdin: str = "", **environ: str) -> Called:
         done = subprocess.run(
             [*COMMAND, *words],
             input=stdin,
             capture_output=True,
             text=True,
-            timeout=timeout,
+            timeout=60,
             env=surroundings(self.data_dir, **environ),
             cwd=self.folder,
             check=False,
