@@ -11,11 +11,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from fairlead.engines.base import LogRequest, PodState, Start, Stop
+from fairlead.engines.base import Forget, LogRequest, PodState, Start, Stop
 from fairlead.engines.local import procfs
 from fairlead.engines.local.configuration import load_identity
 from fairlead.engines.local.engine import LocalEngine
 from fairlead.engines.local.settings import Allowed, LocalSettings
+from fairlead.model.clock import from_iso
+from fairlead.model.errors import NotFound
 from fairlead.model.podset import PodSpec
 from tests.contract.engine_room import Room, clock, eventually, is_running, myself, opened, pod, scenario, shell
 
@@ -367,7 +369,7 @@ class TestFiles:
 
 
 def files_below(folder: Path, name: str) -> list[Path]:
-    return [path for path in folder.rglob("*") if path.name == name]
+    return [path for path in folder.rglob("*") if path.match(name)]
 
 
 def parent_of(pid: int) -> int:
@@ -391,3 +393,93 @@ async def said(room: Room, spec: PodSpec, words: bytes) -> None:
         if words in seen:
             return
     raise AssertionError(f"the pod ended and said only {seen!r}")
+
+
+class TestLogs:
+    @pytest.fixture
+    def settings(self, data: Path) -> LocalSettings:
+        return LocalSettings(data_dir=str(data), owner=load_identity(myself()), log_segment_bytes=1000, log_segments=3)
+
+    @scenario
+    async def test_output_is_rotated_and_the_last_whole_lines_are_kept(self, make: Make, data: Path) -> None:
+        async with opened(make) as room:
+            spec = shell("i=1000; while [ $i -lt 2000 ]; do echo line $i; i=$((i+1)); done")
+            await room.run(spec)
+            lines = (await room.output(spec)).splitlines()
+            assert lines[-1] == b"line 1999"
+            assert lines == [f"line {number}".encode() for number in range(2000 - len(lines), 2000)]
+            assert 150 <= len(lines) <= 300
+            assert len(files_below(data, "*.log")) == 3
+
+    @scenario
+    async def test_tail_limit_and_timestamps(self, make: Make) -> None:
+        async with opened(make) as room:
+            spec = shell("echo one; echo two; printf three")
+            before = clock()
+            await room.run(spec)
+            assert await room.output(spec, tail=2) == b"two\nthree"
+            assert await room.output(spec, tail=0) == b""
+            assert await room.output(spec, limit_bytes=5) == b"one\nt"
+            stamped = (await room.output(spec, timestamps=True)).splitlines()
+            times, words = zip(*(line.split(b" ", 1) for line in stamped), strict=True)
+            assert words == (b"one", b"two", b"three")
+            assert all(before <= from_iso(time.decode()) <= clock() for time in times)
+
+    @scenario
+    async def test_since_cuts_by_the_time_of_arrival(self, make: Make, tmp_path: Path) -> None:
+        async with opened(make) as room:
+            spec = shell(f"echo early; until [ -e {tmp_path}/go ]; do sleep 0.01; done; echo late")
+            await room.start(spec)
+            await said(room, spec, b"early")
+            heard = clock()
+            between = await eventually(lambda: clock() > heard and clock())
+            (tmp_path / "go").touch()
+            await room.until(spec, PodState.EXITED)
+            assert await room.output(spec, since=between) == b"late\n"
+            assert await room.output(spec, since=clock() + 1000) == b""
+            assert await room.output(spec, since=0) == b"early\nlate\n"
+
+    @scenario
+    async def test_binary_output_and_very_long_lines_come_back_as_they_are(self, data: Path) -> None:
+        settings = LocalSettings(data_dir=str(data), owner=load_identity(myself()))
+        async with opened(lambda: LocalEngine(settings, clock)) as room:
+            script = "import sys; sys.stdout.buffer.write(bytes(range(256)) * 4000 + b'x' * 3_000_000)"
+            spec = pod("/usr/bin/env", "python3", "-c", script)
+            await room.run(spec)
+            assert await room.output(spec) == bytes(range(256)) * 4000 + b"x" * 3_000_000
+            assert len(await room.output(spec, timestamps=True, tail=1)) == 3_000_000 + 245 + len(
+                "2026-01-01T00:00:00.000Z "
+            )
+
+    @scenario
+    async def test_a_follower_sees_all_of_a_chatty_pod(self, data: Path) -> None:
+        settings = LocalSettings(data_dir=str(data), owner=load_identity(myself()))
+        async with opened(lambda: LocalEngine(settings, clock)) as room:
+            spec = shell("seq 1 200000")
+            await room.start(spec)
+            assert await room.output(spec, follow=True) == b"".join(b"%d\n" % number for number in range(1, 200_001))
+
+    @scenario
+    async def test_a_disk_that_takes_no_more_does_not_stop_the_pod(self, make: Make, data: Path) -> None:
+        async with opened(make) as room:
+            spec = shell("echo lost; exit 7")
+            place = data / "pods" / "logs" / spec.pod_id
+            place.write_text("a file where the folder should be")
+            report = await room.run(spec)
+            place.unlink()
+            assert report.exit_code == 7
+            assert "was not kept" in report.message
+
+    @scenario
+    async def test_old_logs_of_forgotten_pods_expire(self, settings: LocalSettings) -> None:
+        engine = LocalEngine(settings, clock)
+        async with opened(lambda: engine) as room:
+            forgotten, known = shell("echo one"), shell("echo two")
+            await room.run(forgotten)
+            await room.run(known)
+            await engine.apply([Forget(forgotten.pod_id)])
+            assert await engine.expire_logs(clock() - 60_000) == 0
+            assert await engine.expire_logs(clock() + 1000) == 1
+            assert await room.output(known) == b"two\n"
+            with pytest.raises(NotFound):
+                await room.output(forgotten)

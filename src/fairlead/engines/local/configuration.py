@@ -64,7 +64,7 @@ def _declared(written: Written, machine: Node) -> tuple[Node, ...]:
 
 
 def load_identity(uid: int) -> Identity:
-    """A user as this machine knows them; one without an entry lives in the root folder."""
+    """A user as this machine knows them; one without an entry or a home lives in the root folder."""
     try:
         entry = pwd.getpwuid(uid)
     except KeyError:
@@ -74,7 +74,7 @@ def load_identity(uid: int) -> Identity:
         uid=uid,
         gid=entry.pw_gid,
         login=entry.pw_name,
-        home=entry.pw_dir,
+        home=entry.pw_dir if os.path.isdir(entry.pw_dir) else "/",
         shell=entry.pw_shell or "/bin/sh",
         groups=groups,
     )

@@ -244,7 +244,7 @@ class LocalEngine:
             if not attempts.has_supervisor(record):
                 same_boot = record["boot"] == procfs.boot_id()
                 ended = not same_boot or await asyncio.to_thread(
-                    reaping.kill_marked, f"{attempt.key[0]}.{attempt.key[1]}", record["cgroup"]
+                    reaping.kill_marked, f"{attempt.key[0]}.{attempt.key[1]}"
                 )
                 record = attempts.record_loss(path, record, self._clock(), ended)
                 break

@@ -61,8 +61,8 @@ def _prepare(order: LaunchOrder, streams: tuple[int, int, int], parent: int) -> 
         os.chdir(order["cwd"])
     except OSError as error:
         raise StepFailed("directory", order["cwd"], error) from error
-    # Python ignores these; a command expects them as they were at the machine's start.
-    for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD):
+    # Python ignores these, and exec keeps what is ignored; those with handlers go back by themselves.
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
 
 

@@ -35,7 +35,6 @@ def render_order(
         "journal": folders.journal(key),
         "control": folders.control(key),
         "logs": folders.logs(key),
-        "cgroup": "",
         "argv": arguments,
         "env": environment,
         "cwd": pod.container.working_dir or user.home,
@@ -60,7 +59,9 @@ def _isolation(
     if settings.is_personal or settings.allowed.no_isolation:
         return None
     private = folders.private(key)
+    how = "a mount namespace" if server_uid == 0 else "a user and a mount namespace"
     return {
+        "words": f"isolated from this machine by {how}, as user {user.uid}",
         "user_namespace": server_uid != 0,
         "uid": user.uid,
         "gid": user.gid,

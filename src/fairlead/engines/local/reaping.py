@@ -36,7 +36,7 @@ def has_children() -> bool:
     return True
 
 
-def kill_all(main: int, cgroup: str) -> int | None:
+def kill_all(main: int) -> int | None:
     """Kill everything below this process and wait until nothing is left; the wait status of `main`.
 
     Stopped before it is killed: what stands still cannot fork, so one look finds the rest of a family that grows.
@@ -44,7 +44,6 @@ def kill_all(main: int, cgroup: str) -> int | None:
     found: int | None = None
     deadline = time.monotonic() + KILL_SECONDS
     while time.monotonic() < deadline:
-        kill_cgroup(cgroup)
         _freeze_and_kill(os.getpid())
         status = reap(main)
         found = status if found is None else found
@@ -72,17 +71,10 @@ def send(pid: int, number: int) -> None:
         os.kill(pid, number)
 
 
-def kill_cgroup(path: str) -> None:
-    if path:
-        with contextlib.suppress(OSError), open(f"{path}/cgroup.kill", "w") as file:
-            file.write("1")
-
-
-def kill_marked(mark: str, cgroup: str) -> bool:
+def kill_marked(mark: str) -> bool:
     """Kill what a lost supervisor left of an attempt, known by its mark; whether nothing of it lives any more."""
     deadline = time.monotonic() + KILL_SECONDS
     while time.monotonic() < deadline:
-        kill_cgroup(cgroup)
         left = procfs.marked(mark)
         if not left:
             return True

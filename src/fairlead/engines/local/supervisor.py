@@ -8,12 +8,11 @@ import contextlib
 import errno
 import json
 import os
-import pty
 import select
 import signal
 import socket
+import sys
 import time
-import traceback
 from typing import NoReturn
 
 from fairlead.engines.local import journal, launch, procfs, reaping, syscalls, wire
@@ -33,7 +32,7 @@ def main(link: socket.socket) -> NoReturn:
         _claim_and_run(link)
         code = 0
     except BaseException:  # the end of this process: say why where the operator looks, and leave
-        traceback.print_exc()
+        sys.excepthook(*sys.exc_info())
     finally:
         os._exit(code)
 
@@ -62,7 +61,6 @@ def _claim_and_run(link: socket.socket) -> None:
         "boot": procfs.boot_id(),
         "pid": os.getpid(),
         "start": procfs.start_time(os.getpid()),
-        "cgroup": order["cgroup"],
         "state": "Starting",
         "started_at": _now(),
     }
@@ -138,6 +136,8 @@ class Supervisor:
             self._state.update(exit_code=code, reason="StartError", message=message)
             return False
         self._state.update(state="Running", main=pid, main_start=procfs.start_time(pid))
+        if self._order["isolation"]:
+            self._state["message"] = self._order["isolation"]["words"]
         self._record()
         if self._kill_at is not None:
             self._terminate()
@@ -146,7 +146,7 @@ class Supervisor:
     def _streams(self) -> tuple[tuple[int, int, int], int]:
         """What becomes the command's input, output and error, and our end of its output."""
         if self._order["tty"]:
-            ours, theirs = pty.openpty()
+            ours, theirs = os.openpty()
             return (theirs, theirs, theirs), ours
         ours, theirs = os.pipe2(os.O_CLOEXEC)
         if self._order["stdin"]:
@@ -243,7 +243,7 @@ class Supervisor:
             reaping.send(self._main, signal.SIGTERM)
 
     def _kill_all(self) -> None:
-        status = reaping.kill_all(self._main, self._order["cgroup"])
+        status = reaping.kill_all(self._main)
         if self._status is None:
             self._status = status
 
@@ -270,7 +270,9 @@ class Supervisor:
             self._state.update(exit_code=128 - code, signal=-code)
         if self._cause:
             self._state["reason"] = self._cause
-        elif code != 0:
+        elif code == 0:
+            self._state.pop("message", None)
+        else:
             name = f"signal {-code} ({_signal_name(-code)})" if code < 0 else f"exit code {code}"
             self._state.update(reason="Error", message=f"ended with {name}")
 
