@@ -78,7 +78,8 @@ class Segments:
         offset = end
         while offset > first:
             begin = max(first, offset - CHUNK)
-            begin, data = self.read(begin, offset - begin)
+            data = self._between(begin, offset)
+            begin = offset - len(data)
             place = len(data)
             while (place := data.rfind(b"\n", 0, place)) >= 0:
                 # The newline that ends the very last line begins none.
@@ -87,6 +88,17 @@ class Segments:
                     return begin + place + 1
             offset = begin
         return first
+
+    def _between(self, begin: int, end: int) -> bytes:
+        """The bytes from `begin`, or from the first that is still kept, up to `end`; across segments."""
+        pieces = []
+        while begin < end:
+            begin, data = self.read(begin, end - begin)
+            if not data:
+                break
+            pieces.append(data)
+            begin += len(data)
+        return b"".join(pieces)
 
 
 class Index:

@@ -1,0 +1,64 @@
+"""Which fields the local engine refuses and which it only advises."""
+
+from typing import Any
+
+import pytest
+
+from fairlead.engines.local.effects import advisory, unsupported
+from fairlead.model.podset import Container, EnvironmentVariable
+
+DEFAULTS = {
+    "compute": {},
+    "storage": {},
+    "probes": {},
+    "security": {
+        "uidGidSource": "fromTheImage",
+        "runAsNonRoot": False,
+        "readOnlyRootFilesystem": False,
+        "hostIpc": False,
+        "hostNetwork": False,
+    },
+}
+
+
+def test_a_plain_training_has_nothing_to_refuse() -> None:
+    assert unsupported(Container(image="x", fields=DEFAULTS)) == ()
+
+
+@pytest.mark.parametrize(
+    ("fields", "want"),
+    [
+        ({"storage": {"pvc": [{"path": "/data"}]}}, "storage.pvc"),
+        ({"storage": {"hostPath": [{"path": "/data"}]}}, "storage.hostPath"),
+        ({"security": {"runAsUid": 0}}, "security.runAsUid"),
+        ({"security": {"capabilities": ["NET_ADMIN"]}}, "security.capabilities"),
+        ({"security": {"readOnlyRootFilesystem": True}}, "security.readOnlyRootFilesystem"),
+        ({"security": {"hostIpc": True}}, "security.hostIpc"),
+        ({"security": {"aNewField": True}}, "security.aNewField"),
+        ({"ports": [{"container": 80}]}, "ports"),
+        ({"exposedUrls": [{"container": 80}]}, "exposedUrls"),
+        ({"probes": {"readiness": {"periodSeconds": 1}}}, "probes.readiness"),
+    ],
+)
+def test_what_cannot_be_provided_is_named_with_a_reason(fields: dict[str, Any], want: str) -> None:
+    ((path, why),) = unsupported(Container(image="x", fields=fields))
+    assert path == want
+    assert why
+
+
+def test_references_to_objects_that_are_not_kept() -> None:
+    variable = EnvironmentVariable(name="TOKEN", secret=("s", "k"))
+    ((path, why),) = unsupported(Container(image="x", environment=(variable,)))
+    assert path == "environmentVariables[TOKEN].secret"
+    assert "'s'" in why
+
+
+def test_advice() -> None:
+    fields = {"compute": {"gpuPortionRequest": 0.5}, "imagePullPolicy": "Always"}
+    notes = dict(advisory(Container(image="x", cpu_limit_milli=500, fields=fields)))
+    assert set(notes) == {"image", "imagePullPolicy", "compute.cpuCoreLimit", "compute.gpuPortionRequest"}
+
+
+def test_a_memory_limit_is_enforced_and_so_no_advice() -> None:
+    container = Container(image="", memory_limit_bytes=1)
+    assert (unsupported(container), advisory(container)) == ((), ())
