@@ -56,10 +56,8 @@ def query_integer(call: Call, name: str, default: Any, least: int = 0, most: int
     text = query_text(call, name)
     if not text:
         return default
-    try:
-        value = int(text) if len(text) < 20 and text.isascii() else None
-    except ValueError:
-        value = None
+    is_whole = len(text) < 20 and text.isascii() and text.removeprefix("-").isdigit()
+    value = int(text) if is_whole else None
     if value is None or not least <= value <= most:
         raise _wrong(name, f"must be a whole number from {least} to {most}")
     return value
