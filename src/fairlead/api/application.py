@@ -28,6 +28,7 @@ from fairlead.api.kind_routes import kind_operations
 from fairlead.api.metrics import Metrics, Samples
 from fairlead.api.operation import Call, Operation
 from fairlead.api.organization import ORGANIZATION_OPERATIONS
+from fairlead.api.organization_changes import ORGANIZATION_CHANGES
 from fairlead.api.pod_output import LOG_OPERATIONS
 from fairlead.api.routing import Router
 from fairlead.api.watch import watch_operations
@@ -68,6 +69,7 @@ def make_application(
         *LOG_OPERATIONS,
         *watch_operations(bounds.watch_streams),
         *ORGANIZATION_OPERATIONS,
+        *ORGANIZATION_CHANGES,
         *INFRASTRUCTURE_OPERATIONS,
         *CATALOG_OPERATIONS,
         *health_operations(metrics),

@@ -21,12 +21,15 @@ _REFERENCE = "#/components/schemas/{name}"
 _ADDITION = "An addition of Fairlead; Run:ai has no such path."
 _WORDS = {
     200: "What was asked for.",
+    201: "Made.",
     202: "Written down; it is being carried out.",
+    204: "Done; there is nothing more to say.",
     400: "The request breaks rules; every violation is named.",
     401: "No valid token.",
     403: "The caller may not do this.",
     404: "Nothing of that id.",
     405: "The path does not answer this method.",
+    409: "The name is taken.",
     410: "That revision is no longer kept.",
     413: "The body is too large.",
     415: "The body is of another content type.",
@@ -75,7 +78,7 @@ def _types(operation: Operation) -> list[Any]:
     shapes = list(operation.answers.values())
     if operation.body is not None:
         shapes.append(operation.body.schema)
-    return [Error, *(shape for shape in shapes if not isinstance(shape, str | dict))]
+    return [Error, *(shape for shape in shapes if shape is not None and not isinstance(shape, str | dict))]
 
 
 def _schema(shape: Any) -> dict[str, Any]:
@@ -146,6 +149,8 @@ def _statuses(operation: Operation) -> set[int]:
 
 def _answer(operation: Operation, status: int) -> dict[str, Any]:
     shape = operation.answers.get(status, Error)
+    if shape is None:
+        return {"description": _WORDS[status]}
     content_type = operation.content_type if status < 300 else "application/json"
     answer: dict[str, Any] = {
         "description": _WORDS[status],

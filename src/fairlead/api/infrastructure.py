@@ -11,6 +11,7 @@ from fairlead.api.body import query_text
 from fairlead.api.errors import Error
 from fairlead.api.list_parameters import LIMIT, OFFSET, SEARCH, filter_by, read_list_request, sort_by, sort_order
 from fairlead.api.operation import Call, Operation, Parameter, as_json
+from fairlead.api.organization_bodies import render_duration
 from fairlead.api.views import Instant, Shape, Uuid
 from fairlead.api.workloads import Count
 from fairlead.control import inventory
@@ -58,6 +59,10 @@ class NodePoolView(Shape):
     placement_strategy: PlacementStrategy
     network_topology_id: str | None
     status: NodePoolStatus
+    gpu_resource_optimization: dict[str, Any] | UnsetType = UNSET
+    gpu_network_acceleration_detection: Literal["Use", "DontUse", "Auto"] | UnsetType = UNSET
+    gpu_network_acceleration_label_key: str | UnsetType = UNSET
+    over_provisioning_ratio: int | UnsetType = UNSET
 
 
 class NodePoolList(Shape):
@@ -98,7 +103,8 @@ def render_node_pool(call: Call, pool: NodePool) -> NodePoolView:
     cluster = call.context.directory.cluster
     nodes = inventory.nodes_by_pool(call.context).get(pool.name, [])
     placement = PlacementStrategy(cpu=pool.placement_cpu, gpu=pool.placement_gpu)  # type: ignore[arg-type]
-    runtime = f"{pool.min_guaranteed_runtime_seconds}s" if pool.min_guaranteed_runtime_seconds else None
+    seconds = pool.min_guaranteed_runtime_seconds
+    runtime = render_duration(seconds) if seconds else None
     return NodePoolView(
         id=pool.id,
         name=pool.name,
@@ -118,6 +124,7 @@ def render_node_pool(call: Call, pool: NodePool) -> NodePoolView:
         placement_strategy=placement,
         network_topology_id=pool.network_topology_id or None,
         status=NodePoolStatus(nodes=tuple(sorted(node.name for node in nodes))),
+        **{name: value for name, value in pool.settings.items() if value is not None},
     )
 
 

@@ -62,7 +62,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     run: Handler
     parameters: tuple[Parameter, ...] = ()
     body: Body | None = None
-    #: Status → what its body is: a struct, a schema by name (text), plain JSON schema (dict) or None for the error.
+    #: Status → what its body is: a struct, a schema by name (text), plain JSON schema (dict) or None for no body.
     answers: dict[int, Any] = {}
     content_type: str = "application/json"
     #: Needs no token.

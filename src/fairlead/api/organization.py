@@ -10,10 +10,12 @@ from fairlead.api.body import query_boolean, query_choice
 from fairlead.api.errors import Error
 from fairlead.api.list_parameters import LIMIT, OFFSET, SEARCH, filter_by, read_list_request, sort_by, sort_order
 from fairlead.api.operation import Call, Operation, Parameter, as_json
+from fairlead.api.organization_bodies import UNITS
 from fairlead.api.views import Instant, Shape, Uuid
 from fairlead.api.workloads import Count
 from fairlead.control import inventory
 from fairlead.control.inventory import DEPARTMENT_FIELD_NAMES, PROJECT_FIELD_NAMES, Usage, Usages
+from fairlead.control.organization_rules import effective_node_pools, effective_node_types, effective_rules
 from fairlead.control.snapshot import RANKS
 from fairlead.model.clock import iso
 from fairlead.model.org import Cluster, Department, PoolQuota, Project, Quota
@@ -23,6 +25,7 @@ INTERFACE_VERSION = "2.24"
 #: How an unlimited quota of GPUs is written: the member takes no null.
 UNLIMITED = -1.0
 _MIB = 2**20
+_MB = 10**6
 _DEFAULT_RANK = PoolQuota(node_pool_id="", node_pool_name="").priority
 
 
@@ -55,7 +58,7 @@ class QuotaView(Shape):
 
 
 class MemoryQuotaView(QuotaView, kw_only=True):
-    units: Literal["Mib"]
+    units: Literal["Mib", "MB", "GB"]
 
 
 class PoolName(Shape):
@@ -78,10 +81,11 @@ class QuotaAmounts(Shape):
 
 
 class QuotaStatus(Shape):
-    """What running pods hold: GPU devices, millicores, MiB."""
+    """What running pods hold, and what waiting ones ask for besides: GPU devices, millicores, megabytes."""
 
     allocated: QuotaAmounts
     allocated_non_preemptible: QuotaAmounts
+    requested: QuotaAmounts | UnsetType = UNSET
 
 
 class PoolQuotaStatus(QuotaStatus, kw_only=True):
@@ -102,7 +106,7 @@ class DepartmentStatus(Shape):
 
 class ProjectStatus(Shape):
     namespace: str
-    phase: Literal["Ready"]
+    phase: Literal["Ready", "Deleting"]
     quota_status: QuotaStatus
     node_pool_quota_statuses: tuple[PoolQuotaStatus, ...]
 
@@ -122,7 +126,7 @@ class DepartmentView(Shape):
     total_resources: TotalResources
     default_node_pools: tuple[str, ...] | None
     scheduling_rules: dict[str, int | None] | None
-    node_types: dict[str, tuple[str, ...]] | None
+    node_types: dict[str, Any] | None
     status: DepartmentStatus
 
 
@@ -131,7 +135,7 @@ class Effective(Shape):
 
     default_node_pools: tuple[str, ...] | None
     scheduling_rules: dict[str, int | None] | None
-    node_types: dict[str, tuple[str, ...]] | None
+    node_types: dict[str, Any] | None
 
 
 class ProjectView(Shape):
@@ -152,7 +156,7 @@ class ProjectView(Shape):
     total_resources: TotalResources
     default_node_pools: tuple[str, ...] | None
     scheduling_rules: dict[str, int | None] | None
-    node_types: dict[str, tuple[str, ...]] | None
+    node_types: dict[str, Any] | None
     effective: Effective
     status: ProjectStatus
 
@@ -200,16 +204,16 @@ def _quota(quota: Quota, unlimited: float | None) -> QuotaView:
     )
 
 
-def _pool_quota(quota: PoolQuota) -> PoolQuotaView:
-    memory = quota.memory
+def render_pool_quota(quota: PoolQuota) -> PoolQuotaView:
+    memory, unit = quota.memory, UNITS[quota.memory_units]
     return PoolQuotaView(
         gpu=_quota(quota.gpu, UNLIMITED),
         cpu=_quota(quota.cpu, None),
         memory=MemoryQuotaView(
-            deserved=None if memory.deserved is None else memory.deserved / _MIB,
-            limit=None if memory.limit is None else memory.limit / _MIB,
+            deserved=None if memory.deserved is None else memory.deserved / unit,
+            limit=None if memory.limit is None else memory.limit / unit,
             over_quota_weight=memory.over_quota_weight,
-            units="Mib",
+            units=quota.memory_units,  # type: ignore[arg-type]  # only the three words are ever stored
         ),
         node_pool=PoolName(id=quota.node_pool_id, name=quota.node_pool_name),
         priority=quota.priority,
@@ -228,13 +232,18 @@ def _totals(record: Department) -> TotalResources:
     )
 
 
-def _amounts(usage: Usage) -> dict[str, QuotaAmounts]:
-    return {
-        "allocated": QuotaAmounts(gpu=usage.gpu, cpu=usage.cpu_milli, memory=usage.memory_bytes / _MIB),
-        "allocated_non_preemptible": QuotaAmounts(
-            gpu=usage.fixed_gpu, cpu=usage.fixed_cpu_milli, memory=usage.fixed_memory_bytes / _MIB
-        ),
+def _amounts(usage: Usage) -> dict[str, Any]:
+    amounts: dict[str, Any] = {
+        "allocated": _amount(usage.gpu, usage.cpu_milli, usage.memory_bytes),
+        "allocated_non_preemptible": _amount(usage.fixed_gpu, usage.fixed_cpu_milli, usage.fixed_memory_bytes),
     }
+    if usage.requested is not None:
+        amounts["requested"] = _amount(*usage.requested)
+    return amounts
+
+
+def _amount(gpu: float, cpu: float, memory: float) -> QuotaAmounts:
+    return QuotaAmounts(gpu=round(gpu, 3), cpu=cpu, memory=memory / _MB)
 
 
 def _status(owner: str, record: Department, usages: Usages) -> dict[str, Any]:
@@ -270,7 +279,7 @@ def _shared(record: Department) -> dict[str, Any]:
         "updated_at": iso(record.updated_at),
         "created_by": record.created_by,
         "updated_by": record.updated_by,
-        "resources": tuple(_pool_quota(quota) for quota in record.resources),
+        "resources": tuple(render_pool_quota(quota) for quota in record.resources),
         "total_resources": _totals(record),
         **_settings(record),
     }
@@ -281,15 +290,22 @@ def render_department(record: Department, usages: Usages) -> DepartmentView:
 
 
 def render_project(record: Project, department: Department | None, usages: Usages) -> ProjectView:
-    own = _settings(record)
-    above = _settings(department) if department else {}
+    effective = Effective(
+        default_node_pools=effective_node_pools(record, department) or None,
+        scheduling_rules={**effective_rules(record, department)} or None,
+        node_types=effective_node_types(record, department) or None,
+    )
     return ProjectView(
         **_shared(record),
         parent_id=record.department_id,
         enforce_runai_scheduler=record.enforce_scheduler,
         requested_namespace=record.requested_namespace or None,
-        effective=Effective(**{name: value or above.get(name) for name, value in own.items()}),
-        status=ProjectStatus(namespace=record.namespace, phase="Ready", **_status(record.id, record, usages)),
+        effective=effective,
+        status=ProjectStatus(
+            namespace=record.namespace,
+            phase="Ready" if record.deleted_at is None else "Deleting",
+            **_status(record.id, record, usages),
+        ),
     )
 
 

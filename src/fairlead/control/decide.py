@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
-from fairlead.control.draft import Draft, Entry, podset_of
+from fairlead.control.draft import RUNNING_PHASES, Draft, Entry, podset_of
 from fairlead.control.restarts import fold_report
 from fairlead.engines.base import Forget, PodReport, PodState, Review, Start, Stop
 from fairlead.kinds.kind import Outcome, SetState
@@ -36,6 +36,7 @@ def decide(entry: Entry, reports: Iterable[PodReport], now: Millis, rules: Rules
     for report in reports:
         fold_report(draft, report, rules.retry_delay, rules.retry_delay_most)
     _by_desire(draft, rules)
+    _watch_time(draft)
     _forget_ended(draft)
     _count(draft)
     return draft
@@ -63,10 +64,29 @@ def _by_desire(draft: Draft, rules: Rules) -> None:
         _decide_deleted(draft)
     elif workload.phase in TERMINAL:
         _stop_all(draft, "surplus")
-    elif workload.desired_phase is DesiredPhase.STOPPED or workload.phase is Phase.STOPPING:
+    elif _is_out_of_time(draft) or workload.desired_phase is DesiredPhase.STOPPED or workload.phase is Phase.STOPPING:
         _decide_stopped(draft, rules)
     else:
         _decide_running(draft, rules)
+
+
+def _is_out_of_time(draft: Draft) -> bool:
+    """Whether it has run for as long as its project allows; it is then stopped as if somebody had asked for it."""
+    workload = draft.workload
+    if workload.time_limit is None or workload.desired_phase is not DesiredPhase.RUNNING:
+        return False
+    if draft.running_time() < workload.time_limit:
+        return False
+    seconds = workload.time_limit // 1000
+    draft.tell("TimeLimit", f"It ran for the {seconds} s that its project allows and is stopped", source="control")
+    draft.set(desired_phase=DesiredPhase.STOPPED)
+    return True
+
+
+def _watch_time(draft: Draft) -> None:
+    workload = draft.workload
+    if workload.time_limit is not None and workload.phase in RUNNING_PHASES:
+        draft.wake(draft.now + max(0, workload.time_limit - draft.running_time()))
 
 
 def _decide_deleted(draft: Draft) -> None:

@@ -37,6 +37,12 @@ class Directory:
         self._records[collection.name] = {record.id: record for record in records}
 
     @property
+    def has_leaving(self) -> bool:
+        """Whether a project or department is marked to go as soon as nothing of it is left."""
+        owners = (*self.projects.values(), *self.departments.values())
+        return any(owner.deleted_at is not None for owner in owners)
+
+    @property
     def cluster(self) -> Cluster:
         """The one cluster of this installation."""
         return next(iter(self.clusters.values()))

@@ -19,7 +19,7 @@ from fairlead.model.workload import Pod, Workload
 
 #: The phases whose time counts as waiting and as running.
 _WAITING = frozenset({Phase.CREATING, Phase.PENDING, Phase.RESUMING})
-_RUNNING = frozenset({Phase.RUNNING, Phase.DEGRADED, Phase.UPDATING})
+RUNNING_PHASES = frozenset({Phase.RUNNING, Phase.DEGRADED, Phase.UPDATING})
 _SHOWN_MOVES = 12
 
 
@@ -74,6 +74,12 @@ class Draft:
     def active_pods(self) -> list[Pod]:
         return [pod for pod in self.pods.values() if not pod.has_ended]
 
+    def running_time(self) -> Millis:
+        """How long it has run in all, up to now."""
+        workload = self.workload
+        going_on = max(0, self.now - workload.phase_updated_at) if workload.phase in RUNNING_PHASES else 0
+        return workload.running_time + going_on
+
     def wake(self, at: Millis) -> None:
         self.wake_at = at if self.wake_at is None else min(self.wake_at, at)
 
@@ -114,7 +120,7 @@ class Draft:
             phase_reason=reason,
             phase_updated_at=self.now,
             pending_time=before.pending_time + (spent if before.phase in _WAITING else 0),
-            running_time=before.running_time + (spent if before.phase in _RUNNING else 0),
+            running_time=before.running_time + (spent if before.phase in RUNNING_PHASES else 0),
         )
         self._moves.append(f"{before.phase}→{phase}")
         self.events.append(

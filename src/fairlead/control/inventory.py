@@ -3,7 +3,8 @@
 Called by the API. The records come from the directory in memory, usage from the pods that have not ended.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import msgspec
@@ -13,13 +14,19 @@ from fairlead.control.context import Context
 from fairlead.control.filtering import Field, parse_filters, select
 from fairlead.control.reading import ListRequest, Page, load_workloads_of
 from fairlead.control.snapshot import pool_of
+from fairlead.kinds import KINDS
+from fairlead.kinds.kind import read_stored_spec
 from fairlead.model.errors import NotFound
-from fairlead.model.org import Caller, Cluster, Department, Node, NodePool, Project
-from fairlead.model.workload import Pod
+from fairlead.model.org import DEFAULT_NODE_POOL, Caller, Cluster, Department, Node, NodePool, Project
+from fairlead.model.phase import DesiredPhase
+from fairlead.model.podset import PodSet
+from fairlead.model.workload import Pod, Workload
 from fairlead.store.base import Comparison, Query, Where
-from fairlead.store.collections import PODS
+from fairlead.store.collections import PODS, WORKLOADS
 
 T = TypeVar("T")
+#: Open workloads up to this number are added up at every look; beyond, what waits is left out of the answer.
+_ADDED_UP = 5000
 
 _AVERAGES = tuple(
     f"avg{what}{span}"
@@ -37,6 +44,8 @@ class Usage(msgspec.Struct):
     fixed_gpu: float = 0.0
     fixed_cpu_milli: int = 0
     fixed_memory_bytes: int = 0
+    #: GPU, CPU and memory of running and waiting pods together; None where there are too many to add up.
+    requested: tuple[float, float, float] | None = None
 
     def add(self, pod: Pod, is_fixed: bool) -> None:
         gpu = pod.gpu_thousandths * max(1, len(pod.gpu_devices)) / 1000
@@ -57,16 +66,67 @@ async def load_usage(context: Context) -> Usages:
     """What each project and department holds now, department ids marked by a leading slash."""
     active = (Where("is_active", Comparison.EQUAL, 1),)
     pods: list[Pod] = await context.store.find(Query(collection=PODS, where=active))
-    workloads = await load_workloads_of(context, pods)
+    open_count = await context.store.count(Query(collection=WORKLOADS, where=active))
+    if open_count <= _ADDED_UP:
+        found_open: list[Workload] = await context.store.find(Query(collection=WORKLOADS, where=active))
+        workloads = {workload.id: workload for workload in found_open}
+    else:
+        workloads = await load_workloads_of(context, pods)
     found: dict[tuple[str, str], Usage] = {}
+    places: dict[str, int] = {}
     for pod in pods:
         workload = workloads.get(pod.workload_id)
         if workload is None:
             continue
-        for owner in (workload.project_id, f"/{workload.department_id}"):
-            for pool in ("", pod.node_pool):
-                found.setdefault((owner, pool), Usage()).add(pod, not workload.preemptible)
+        places[f"{workload.id}/{pod.role}"] = places.get(f"{workload.id}/{pod.role}", 0) + 1
+        for usage in _usages_of(found, workload, pod.node_pool):
+            usage.add(pod, not workload.preemptible)
+    if open_count <= _ADDED_UP:
+        for owner in (*context.directory.projects, *(f"/{id}" for id in context.directory.departments)):
+            for name in ("", *(pool.name for pool in context.directory.node_pools.values())):
+                found.setdefault((owner, name), Usage())
+        _add_requests(found, workloads.values(), places)
     return found
+
+
+def _usages_of(found: dict[tuple[str, str], Usage], workload: Workload, pool: str) -> list[Usage]:
+    owners = (workload.project_id, f"/{workload.department_id}")
+    return [found.setdefault((owner, name), Usage()) for owner in owners for name in ("", pool)]
+
+
+def _add_requests(
+    found: dict[tuple[str, str], Usage], workloads: Iterable[Workload], places: Mapping[str, int]
+) -> None:
+    """Add what waiting pods ask for to what is held; they count where they are tried first."""
+    waiting: dict[int, tuple[Usage, list[float]]] = {}
+    for workload in workloads:
+        if workload.desired_phase is not DesiredPhase.RUNNING:
+            continue
+        pool = workload.node_pools[0] if workload.node_pools else DEFAULT_NODE_POOL
+        usages = _usages_of(found, workload, pool)
+        for podset in podsets_of(workload):
+            rest = podset.count if podset.completions is None else min(podset.count, podset.completions)
+            rest -= places.get(f"{workload.id}/{podset.role}", 0)
+            request = podset.request
+            gpu = request.gpu_devices * request.gpu_portion / 1000
+            for usage in usages if rest > 0 else ():
+                asked = waiting.setdefault(id(usage), (usage, [0.0, 0.0, 0.0]))[1]
+                asked[0] += gpu * rest
+                asked[1] += request.cpu_milli * rest
+                asked[2] += request.memory_bytes * rest
+    for usage in found.values():
+        _, asked = waiting.get(id(usage), (usage, [0.0, 0.0, 0.0]))
+        usage.requested = (usage.gpu + asked[0], usage.cpu_milli + asked[1], usage.memory_bytes + asked[2])
+
+
+@lru_cache(maxsize=1024)
+def _meaning(kind: str, spec: bytes) -> tuple[PodSet, ...]:
+    return KINDS[kind].podsets(read_stored_spec(KINDS[kind], spec))
+
+
+def podsets_of(workload: Workload) -> tuple[PodSet, ...]:
+    """The pods that a workload means; worked out once per spec."""
+    return _meaning(workload.kind, bytes(workload.spec))
 
 
 def gpu_quota(record: Department) -> float | None:
@@ -93,7 +153,7 @@ def project_fields(usage: Usages) -> dict[str, Field]:
         "departmentId": Field(take=lambda record: record.department_id),
         "parentId": Field(take=lambda record: record.department_id),
         "parentName": Field(take=lambda record: record.department_name),
-        "phase": Field(constant="Ready"),
+        "phase": Field(take=lambda record: "Ready" if record.deleted_at is None else "Deleting"),
         "totalGpuQuota": Field("number", take=gpu_quota),
         "gpuAllocated": Field("number", take=lambda record: usage.get((record.id, ""), Usage()).gpu),
         "createdAt": Field("time", take=lambda record: record.created_at),

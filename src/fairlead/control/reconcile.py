@@ -18,6 +18,7 @@ from fairlead.control.board import Board
 from fairlead.control.context import Context
 from fairlead.control.decide import Rules, decide, is_lost, report_lost
 from fairlead.control.draft import Draft, Entry
+from fairlead.control.organization_removal import remove_emptied
 from fairlead.control.pods import render_pod
 from fairlead.control.schedule import Scheduler
 from fairlead.engines.base import Engine, Order, PodReport, Review, Start, Stop
@@ -142,6 +143,8 @@ class Reconciler:
         drafts = {id: self._decide(id, reports.get(id, ()), now) for id in touched}
         await self._schedule(drafts, now)
         await self._record(drafts)
+        if self.context.directory.has_leaving:
+            await remove_emptied(self.context)
 
     async def _load(self, ids: Iterable[str]) -> set[str]:
         """Read the workloads that others changed; those with nothing to do are not held."""

@@ -8,6 +8,7 @@ import msgspec
 from fairlead.admission.admit import FORGIVEN, admit
 from fairlead.control import access
 from fairlead.control.context import Context
+from fairlead.control.organization_terms import has_terms, settle_terms
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import Kind
 from fairlead.model.errors import MALFORMED, Conflict, Invalid, Issue, TooMuch, Unavailable
@@ -34,9 +35,13 @@ async def submit(context: Context, caller: Caller, submission: Submission, reque
             f"Project {project.name} has {context.settings.open_workloads_most} open workloads, the most allowed", 30
         )
     admitted = admit(kind, submission, completions_most=context.settings.completions_most)
+    department = context.directory.departments.get(project.department_id)
+    if has_terms(project, department):
+        admitted |= settle_terms(project, department, kind, submission.spec, admitted)
+    conditions = admitted.pop("conditions", ())
     for _ in range(_SUFFIX_TRIES):
         workload = _workload(context, caller, kind, project, submission)
-        workload = msgspec.structs.replace(workload, **admitted)
+        workload = msgspec.structs.replace(workload, conditions=workload.conditions + conditions, **admitted)
         try:
             await context.store.commit(_creation(workload, caller, request_id))
         except Conflict as error:
@@ -57,6 +62,8 @@ def _place(context: Context, submission: Submission) -> Project:
     if project is None:
         known = ", ".join(f"{p.id} ({p.name})" for p in list(context.directory.projects.values())[:10])
         issues.append(Issue("projectId", f"there is no project {submission.project_id}; known are {known}"))
+    elif project.deleted_at is not None:
+        issues.append(Issue("projectId", f"project {project.name} is being deleted"))
     if submission.template_id is not None:
         issues.append(Issue("templateId", f"there is no template {submission.template_id}"))
     if project is None or issues:

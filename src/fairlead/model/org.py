@@ -1,5 +1,7 @@
 """What workloads live in: cluster, departments, projects, node pools, nodes; and who asks: users and applications."""
 
+from typing import Any
+
 import msgspec
 
 from fairlead.model.clock import Millis
@@ -17,6 +19,8 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     domain: str = ""
     #: Of the key that signs its tokens; every server of the installation must have that key.
     key_fingerprint: str = ""
+    #: The last number given as an id, by collection; a deleted project's number is never given again.
+    numbers: dict[str, int] = {}
 
 
 class Quota(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -37,6 +41,8 @@ class PoolQuota(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     memory: Quota = Quota(deserved=None)
     #: The rank's name; siblings of higher rank are served first.
     priority: str = "MediumLow"
+    #: In which unit the memory was written, and is shown again.
+    memory_units: str = "Mib"
 
 
 class Department(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -53,7 +59,9 @@ class Department(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     default_node_pools: tuple[str, ...] = ()
     #: The members of the contract's scheduling rules and node types, as sent.
     scheduling_rules: dict[str, int | None] = {}
-    node_types: dict[str, tuple[str, ...]] = {}
+    node_types: dict[str, Any] = {}
+    #: When its deletion was asked for; it is gone when nothing of it runs any more.
+    deleted_at: Millis | None = None
 
 
 class Project(Department, frozen=True, kw_only=True, omit_defaults=True):
@@ -82,6 +90,8 @@ class NodePool(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     placement_cpu: str = "binpack"
     min_guaranteed_runtime_seconds: int = 0
     network_topology_id: str = ""
+    #: Members of the contract that are kept and shown, and have no effect on one machine.
+    settings: dict[str, Any] = {}
 
 
 class GpuDevice(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -58,6 +58,8 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     preemptible: bool = True
     category: str = ""
     node_pools: tuple[str, ...] = ()
+    #: How long it may run in all, as its project said when it was submitted; None for ever.
+    time_limit: Millis | None = None
 
     desired_phase: DesiredPhase = DesiredPhase.RUNNING
     phase: Phase = Phase.CREATING

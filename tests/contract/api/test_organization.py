@@ -1,0 +1,354 @@
+"""Departments, projects and node pools over HTTP: made, changed, deleted, refused; answers as the contract has them."""
+
+from typing import Any
+
+import pytest
+
+from fairlead.model.phase import Phase, PodPhase
+from fairlead.store.base import Comparison, Query, Where
+from fairlead.store.collections import AUDIT, EVENTS
+from tests import builders
+from tests.contract.api.agreement import find_disagreements
+from tests.contract.api.room import START, Answer, Room
+
+DEPARTMENTS = "/api/v1/org-unit/departments"
+PROJECTS = "/api/v1/org-unit/projects"
+POOLS = "/api/v1/node-pools"
+
+
+def quota(gpu: float = 4, pool: str = "1", **members: Any) -> dict[str, Any]:
+    return {"nodePool": {"id": pool}, "gpu": {"deserved": gpu}, **members}
+
+
+def create(room: Room, path: str, name: str, **members: Any) -> dict[str, Any]:
+    body = {"name": name, "clusterId": room.cluster_id} | members
+    if path != POOLS:
+        body.setdefault("resources", [quota()])
+    answer = room.call("POST", path, body)
+    assert answer.status == 201, answer
+    assert find_disagreements("post", path, 201, answer.json) == []
+    made: dict[str, Any] = answer.json
+    return made
+
+
+def issues(answer: Answer) -> str:
+    assert answer.status == 400, answer
+    return str(answer.json["details"])
+
+
+def test_a_department_and_a_project_in_it(room: Room) -> None:
+    department = create(room, DEPARTMENTS, "research", description="All of it")
+    assert department["resources"][0]["gpu"] == {"deserved": 4, "limit": None, "overQuotaWeight": 2}
+    assert department["totalResources"]["gpuQuota"] == 4
+    project = create(
+        room,
+        PROJECTS,
+        "vision",
+        parentId=department["id"],
+        resources=[
+            quota(
+                2.5,
+                cpu={"deserved": 8000, "limit": 16000},
+                memory={"deserved": 16, "limit": None, "units": "GB", "overQuotaWeight": 3},
+                priority="High",
+            )
+        ],
+    )
+    assert project["parentId"] == department["id"]
+    assert project["status"]["phase"] == "Ready"
+    assert project["status"]["namespace"] == "runai-vision"
+    shown = project["resources"][0]
+    assert shown["gpu"] == {"deserved": 2.5, "limit": None, "overQuotaWeight": 2}
+    assert shown["cpu"] == {"deserved": 8000, "limit": 16000, "overQuotaWeight": 2}
+    assert shown["memory"] == {"deserved": 16, "limit": None, "overQuotaWeight": 3, "units": "GB"}
+    assert shown["priority"] == "High"
+    assert room.get(f"{PROJECTS}/{project['id']}")["name"] == "vision"
+    assert room.get(f"{PROJECTS}/count")["count"] == 2
+    assert room.get(f"{PROJECTS}?filterBy=parentName==research")["projects"][0]["id"] == project["id"]
+
+
+def test_ids_are_never_given_again(make_room: Any) -> None:
+    room = make_room()
+    first = create(room, PROJECTS, "once")
+    assert room.call("DELETE", f"{PROJECTS}/{first['id']}").status == 204
+    assert room.call("GET", f"{PROJECTS}/{first['id']}").status == 404
+    second = create(room, PROJECTS, "once")
+    assert int(second["id"]) == int(first["id"]) + 1
+
+
+@pytest.mark.parametrize("path", [DEPARTMENTS, PROJECTS])
+def test_a_taken_name_is_409(room: Room, path: str) -> None:
+    create(room, path, "taken")
+    answer = room.call("POST", path, {"name": "taken", "clusterId": room.cluster_id, "resources": [quota()]})
+    assert answer.status == 409, answer
+    assert answer.json["message"] == "Resource with this name already exists"
+    assert find_disagreements("post", path, 409, answer.json) == []
+
+
+@pytest.mark.parametrize(
+    ("members", "want"),
+    [
+        ({"name": "Upper"}, "lower-case"),
+        ({"name": "1st"}, "starts with a letter"),
+        ({"name": "a" * 58}, "at most 57"),
+        ({"clusterId": "55555555-5555-4555-8555-555555555555"}, "clusterId: there is no cluster"),
+        ({"parentId": "99"}, "parentId: there is no department 99; known are 1 (default)"),
+        ({"resources": [quota(-2)]}, "resources[0].gpu.deserved"),
+        ({"resources": [quota(4, "77")]}, "there is no node pool 77; known are 1 (default)"),
+        ({"resources": [quota(), quota()]}, "a second time"),
+        ({"resources": [quota(memory={"deserved": 1})]}, "resources[0].memory.units: is missing"),
+        ({"resources": [quota(memory={"deserved": 1, "units": "TB"})]}, "allowed are GB, MB, Mib"),
+        ({"resources": [quota(cpu={"deserved": 2, "limit": 1})]}, "resources[0].cpu.limit: is 1, below the quota of 2"),
+        ({"resources": [quota(priority="Top")]}, "allowed are VeryLow"),
+        ({"resources": None}, "resources: is null"),
+        ({"resourcs": []}, "did you mean resources?"),
+        ({"defaultNodePools": ["default", "gold"]}, "defaultNodePools[1]: there is no node pool gold"),
+        ({"schedulingRules": {"trainingJobTimeLimitSeconds": 0}}, "at least 1"),
+        (
+            {"schedulingRules": {"trainingJobTimeLimitSeconds": 60, "trainingJobMaxIdleDurationSeconds": 60}},
+            "must be below trainingJobTimeLimitSeconds",
+        ),
+        ({"requestedNamespace": "runai-default"}, "is the namespace of project default"),
+    ],
+)
+def test_a_project_that_breaks_rules_is_400_with_every_reason(room: Room, members: dict[str, Any], want: str) -> None:
+    body = {"name": "new", "clusterId": room.cluster_id, "resources": [quota()]} | members
+    answer = room.call("POST", PROJECTS, body)
+    assert want in issues(answer)
+    assert find_disagreements("post", PROJECTS, 400, answer.json) == []
+
+
+def test_resources_are_set_or_changed(make_room: Any) -> None:
+    room = make_room()
+    gold = create(room, POOLS, "gold", labelKey="tier", labelValue="gold")
+    project = create(room, PROJECTS, "vision", resources=[quota(4), quota(2, gold["id"], priority="Low")])
+    path = f"{PROJECTS}/{project['id']}/resources"
+    changed = room.call("PATCH", path, [quota(3, gold["id"])])
+    assert changed.status == 200, changed
+    assert find_disagreements("patch", f"{PROJECTS}/{{projectId}}/resources", 200, changed.json) == []
+    assert [pool["gpu"]["deserved"] for pool in changed.json] == [4, 3]
+    assert changed.json[1]["priority"] == "Low"
+    put = room.call("PUT", path, [quota(3, gold["id"])])
+    assert put.status == 200, put
+    assert [pool["gpu"]["deserved"] for pool in put.json] == [0, 3]
+    assert put.json[1]["priority"] == "MediumLow"
+    department = room.call("PATCH", f"{DEPARTMENTS}/1/resources", [quota(8)])
+    assert department.json[0]["gpu"]["deserved"] == 8
+    assert room.call("PUT", f"{PROJECTS}/99/resources", []).status == 404
+
+
+def test_an_update_leaves_what_it_does_not_name(make_room: Any) -> None:
+    room = make_room()
+    project = create(
+        room,
+        PROJECTS,
+        "vision",
+        description="kept",
+        schedulingRules={"trainingJobTimeLimitSeconds": 600},
+        nodeTypes={"training": ["a100"]},
+    )
+    path = f"{PROJECTS}/{project['id']}"
+    changed = room.call("PUT", path, {"resources": [quota(1)], "enforceRunaiScheduler": False})
+    assert changed.status == 200, changed
+    assert find_disagreements("put", f"{PROJECTS}/{{projectId}}", 200, changed.json) == []
+    assert changed.json["description"] == "kept"
+    assert changed.json["schedulingRules"] == {"trainingJobTimeLimitSeconds": 600}
+    assert changed.json["enforceRunaiScheduler"] is False
+    cleared = room.call("PUT", path, {"resources": [quota(1)], "schedulingRules": None, "nodeTypes": None})
+    assert cleared.json["schedulingRules"] is None
+    assert cleared.json["nodeTypes"] is None
+    assert room.call("PUT", path, {"description": "no resources"}).status == 400
+
+
+def test_rules_are_inherited_and_only_narrowed(make_room: Any) -> None:
+    room = make_room()
+    rules = {"trainingJobTimeLimitSeconds": 600}
+    department = create(room, DEPARTMENTS, "research", schedulingRules=rules, defaultNodePools=["default"])
+    inherits = create(room, PROJECTS, "inherits", parentId=department["id"])
+    assert inherits["effective"]["schedulingRules"] == rules
+    assert inherits["effective"]["defaultNodePools"] == ["default"]
+    assert inherits["schedulingRules"] is None
+    stricter = create(
+        room, PROJECTS, "stricter", parentId=department["id"], schedulingRules={"trainingJobTimeLimitSeconds": 60}
+    )
+    assert stricter["effective"]["schedulingRules"] == {"trainingJobTimeLimitSeconds": 60}
+    looser = {"resources": [quota()], "schedulingRules": {"trainingJobTimeLimitSeconds": 601}}
+    answer = room.call("PUT", f"{PROJECTS}/{inherits['id']}", looser)
+    assert "a project can only be stricter" in issues(answer)
+
+
+def test_a_new_pool_is_open_to_everybody(make_room: Any) -> None:
+    room = make_room()
+    pool = create(
+        room,
+        POOLS,
+        "gold",
+        labelKey="tier",
+        labelValue="gold",
+        schedulingConfiguration={"placementStrategy": {"gpu": "spread"}, "minGuaranteedRuntime": "5d8h40m"},
+    )
+    assert pool["schedulingConfiguration"]["minGuaranteedRuntime"] == "5d8h40m"
+    assert pool["schedulingConfiguration"]["placementStrategy"] == {"gpu": "spread", "cpu": "binpack"}
+    assert pool["phase"] == "Empty"
+    for path in (f"{PROJECTS}/1", f"{DEPARTMENTS}/1"):
+        granted = room.get(path)["resources"][1]
+        assert granted["nodePool"] == {"id": pool["id"], "name": "gold"}
+        assert granted["gpu"] == {"deserved": 0, "limit": None, "overQuotaWeight": 2}
+        assert granted["cpu"]["deserved"] is None
+    create(room, PROJECTS, "vision", defaultNodePools=["gold", "default"])
+    assert room.call("DELETE", f"{POOLS}/{pool['id']}").status == 204
+    assert len(room.get(f"{PROJECTS}/1")["resources"]) == 1
+    assert room.get(f"{PROJECTS}?filterBy=name==vision")["projects"][0]["defaultNodePools"] == ["default"]
+
+
+@pytest.mark.parametrize("method", ["PUT", "PATCH"])
+def test_a_pool_is_changed(make_room: Any, method: str) -> None:
+    room = make_room()
+    pool = create(room, POOLS, "gold", labelKey="tier", labelValue="gold", overProvisioningRatio=2)
+    body = {"labelValue": "golden", "placementStrategy": {"cpu": "spread"}, "gpuNetworkAccelerationDetection": "Use"}
+    changed = room.call(method, f"{POOLS}/{pool['id']}", body)
+    assert changed.status == 200, changed
+    assert find_disagreements(method.lower(), f"{POOLS}/{{nodepoolId}}", 200, changed.json) == []
+    assert (changed.json["labelKey"], changed.json["labelValue"]) == ("tier", "golden")
+    assert changed.json["placementStrategy"] == {"cpu": "spread", "gpu": "binpack"}
+    assert changed.json["gpuNetworkAccelerationDetection"] == "Use"
+    assert changed.json["overProvisioningRatio"] == 2
+
+
+@pytest.mark.parametrize(
+    ("members", "want"),
+    [
+        ({"name": "default"}, "there is a node pool named default"),
+        ({"labelValue": "silver"}, "tier=silver is the label of node pool silver"),
+        ({"labelKey": ""}, "labelKey: is empty"),
+        ({"schedulingConfiguration": {"minGuaranteedRuntime": "soon"}}, "does not match"),
+        ({"networkTopologyId": "55555555-5555-4555-8555-555555555555"}, "there is no network topology"),
+    ],
+)
+def test_a_pool_that_breaks_rules_is_400(room: Room, members: dict[str, Any], want: str) -> None:
+    if not any(pool["name"] == "silver" for pool in room.get(POOLS)["nodepools"]):
+        create(room, POOLS, "silver", labelKey="tier", labelValue="silver")
+    body = {"name": "new", "clusterId": room.cluster_id, "labelKey": "tier", "labelValue": "new"} | members
+    assert want in issues(room.call("POST", POOLS, body))
+
+
+def test_the_default_pool_stays(room: Room) -> None:
+    answer = room.call("DELETE", f"{POOLS}/1")
+    assert "cannot be deleted" in issues(answer)
+    assert "has no label" in issues(room.call("PUT", f"{POOLS}/1", {"labelKey": "a", "labelValue": "b"}))
+    assert room.call("DELETE", f"{POOLS}/99").status == 404
+
+
+def test_a_quota_below_what_cannot_be_preempted_is_refused(make_room: Any) -> None:
+    room = make_room()
+    fixed = builders.workload(
+        "fixed", id="11111111-1111-4111-8111-111111111111", phase=Phase.RUNNING, preemptible=False, created_at=START
+    )
+    pod = builders.pod(
+        "fixed-0-0",
+        id="44444444-4444-4444-8444-444444444444",
+        workload_id=fixed.id,
+        phase=PodPhase.RUNNING,
+        node_pool="default",
+        cpu_milli=500,
+        gpu_devices=(0, 1),
+        gpu_thousandths=1000,
+    )
+    room.put(fixed, pod)
+    for path in (f"{PROJECTS}/1", f"{DEPARTMENTS}/1"):
+        assert "below the 2 that non-preemptible workloads hold" in issues(
+            room.call("PUT", path, {"resources": [quota(1.5)]})
+        )
+        answer = room.call("PUT", path, {"resources": [quota(2)]})
+        assert answer.status == 200, answer
+    status = room.get(f"{PROJECTS}/1")["status"]
+    assert status["quotaStatus"]["allocatedNonPreemptible"]["gpu"] == 2
+    assert status["nodePoolQuotaStatuses"][0]["allocated"]["cpu"] == 500
+
+
+def test_requested_counts_what_waits_too(make_room: Any) -> None:
+    room = make_room()
+    compute = {"gpuDevicesRequest": 1, "gpuRequestType": "portion", "gpuPortionRequest": 0.5}
+    room.submit("waits", spec={"image": "python:3", "parallelism": 2, "completions": 4, "compute": compute})
+    status = room.get(f"{PROJECTS}/1")["status"]["quotaStatus"]
+    assert status["requested"]["gpu"] == 1
+    assert status["allocated"]["gpu"] == 0
+
+
+def test_deleting_a_project_deletes_its_workloads_first(make_room: Any) -> None:
+    room = make_room()
+    project = create(room, PROJECTS, "vision")
+    workload_id = room.submit("train", projectId=project["id"])
+    answer = room.call("DELETE", f"{PROJECTS}/{project['id']}")
+    assert answer.status == 202, answer
+    assert answer.json == {"code": 202, "message": "Request has been accepted."}
+    assert room.get(f"{PROJECTS}/{project['id']}")["status"]["phase"] == "Deleting"
+    assert room.get(f"/api/v1/workloads/trainings/{workload_id}")["desiredPhase"] == "Deleted"
+    refused = room.call("POST", "/api/v1/workloads/trainings", room.training("late", projectId=project["id"]))
+    assert "is being deleted" in issues(refused)
+    assert room.call("PUT", f"{PROJECTS}/{project['id']}", {"resources": []}).status == 404
+    assert room.call("DELETE", f"{PROJECTS}/99").status == 404
+
+
+def test_deleting_a_department_deletes_its_projects(make_room: Any) -> None:
+    room = make_room()
+    department = create(room, DEPARTMENTS, "research")
+    empty = create(room, PROJECTS, "empty", parentId=department["id"])
+    busy = create(room, PROJECTS, "busy", parentId=department["id"])
+    room.submit("train", projectId=busy["id"])
+    assert room.call("DELETE", f"{DEPARTMENTS}/{department['id']}").status == 204
+    assert room.call("GET", f"{PROJECTS}/{empty['id']}").status == 404
+    assert room.get(f"{PROJECTS}/{busy['id']}")["status"]["phase"] == "Deleting"
+
+
+def test_terms_of_the_project_reach_a_workload(make_room: Any) -> None:
+    room = make_room()
+    create(room, POOLS, "gold", labelKey="tier", labelValue="gold")
+    project = create(
+        room,
+        PROJECTS,
+        "vision",
+        defaultNodePools=["gold", "default"],
+        nodeTypes={"training": ["a100", "h100"]},
+        schedulingRules={"trainingJobTimeLimitSeconds": 600, "trainingJobMaxIdleDurationSeconds": 60},
+    )
+    spec = {"image": "python:3", "compute": {"gpuDevicesRequest": 1}}
+    first = room.get(f"/api/v1/workloads/{room.submit('first', projectId=project['id'], spec=spec)}")
+    assert first["requestedNodePools"] == ["gold", "default"]
+    assert "not measured here" in first["conditions"][0]["message"]
+    named = room.submit("named", projectId=project["id"], spec=spec | {"nodePools": ["default"], "nodeType": "h100"})
+    assert room.get(f"/api/v1/workloads/{named}")["requestedNodePools"] == ["default"]
+    body = room.training("wrong", projectId=project["id"], spec=spec | {"nodeType": "t4"})
+    answer = room.call("POST", "/api/v1/workloads/trainings", body)
+    assert "spec.nodeType: is 't4'; project vision allows a100, h100" in issues(answer)
+
+
+def test_every_change_leaves_an_event_and_an_audit_line(make_room: Any) -> None:
+    room = make_room()
+    project = create(room, PROJECTS, "vision")
+    room.call("PATCH", f"{PROJECTS}/{project['id']}/resources", [quota(1)])
+    room.call("DELETE", f"{PROJECTS}/{project['id']}")
+
+    async def load() -> tuple[list[str], list[str]]:
+        from_events = await room.context.store.find(_query("events", project["id"]))
+        from_audit = await room.context.store.find(_query("audit", project["id"]))
+        return [event.reason for event in from_events], [line.operation for line in from_audit]
+
+    events, audit = room.do(load())
+    assert events == ["Created", "Updated", "Deleting", "Deleted"]
+    assert audit == ["create", "update", "delete", "delete"]
+
+
+def _query(collection: str, subject_id: str) -> Any:
+    chosen = EVENTS if collection == "events" else AUDIT
+    where = (Where("subject", Comparison.EQUAL, "projects"), Where("subject_id", Comparison.EQUAL, subject_id))
+    return Query(collection=chosen, where=where)
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"{", b'"x"', b'{"name": 1}', b"\xff", b"[" * 2000])
+def test_bodies_that_are_none_are_400(room: Room, body: bytes) -> None:
+    for method, path in (("POST", PROJECTS), ("PUT", f"{PROJECTS}/1"), ("PATCH", f"{PROJECTS}/1/resources")):
+        if body == b"[]" and method == "PATCH":
+            continue
+        answer = room.call(method, path, body)
+        assert answer.status == 400, (method, path, answer)
