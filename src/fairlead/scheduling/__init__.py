@@ -16,6 +16,7 @@
 It decides as KAI-Scheduler does, and it neither reads a clock nor acts: `now` is in the snapshot.
 """
 
+from fairlead.scheduling.checking import SnapshotError, check, read_snapshot
 from fairlead.scheduling.cycle import decide
 from fairlead.scheduling.decisions import (
     Bind,
@@ -27,13 +28,16 @@ from fairlead.scheduling.decisions import (
     Pipelined,
     Reason,
 )
+from fairlead.scheduling.play import advance, play
 from fairlead.scheduling.reasons import say
+from fairlead.scheduling.shares import QueueDemand, SharesRequest, divide_queues, read_shares
 from fairlead.scheduling.snapshot import (
     Job,
     Node,
     Placement,
     PodSet,
     PodTerm,
+    PoolSettings,
     Queue,
     QueueShares,
     QueueUsage,
@@ -63,14 +67,18 @@ __all__ = [
     "Placement",
     "PodSet",
     "PodTerm",
+    "PoolSettings",
     "Queue",
+    "QueueDemand",
     "QueueShares",
     "QueueUsage",
     "Reason",
     "Requirement",
     "Settings",
     "Share",
+    "SharesRequest",
     "Snapshot",
+    "SnapshotError",
     "SubGroup",
     "Taint",
     "Task",
@@ -78,6 +86,12 @@ __all__ = [
     "Topology",
     "TopologyConstraint",
     "Usage",
+    "advance",
+    "check",
     "decide",
+    "divide_queues",
+    "play",
+    "read_shares",
+    "read_snapshot",
     "say",
 ]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from fairlead.scheduling import status as st
 from fairlead.scheduling.filters import asked_gpus
+from fairlead.scheduling.gpus import free_memory
 from fairlead.scheduling.live import LiveJob
 from fairlead.scheduling.queues import LiveQueue
 from fairlead.scheduling.record import Record
@@ -18,16 +19,17 @@ from fairlead.scheduling.victims import VictimOrder
 
 
 def consolidate(session: Session, record: Record) -> None:
-    placement = session.settings.placement
-    # The operator of KAI turns consolidation off where pods are to be spread.
-    if session.settings.max_consolidation_victims == 0 or "spread" in (placement.gpu, placement.cpu):
+    if session.settings.max_consolidation_victims == 0:
         return
     Search("consolidation", _prepare, per_queue=False).run(session, record)
 
 
 def _prepare(session: Session, job: LiveJob) -> Solver | None:
-    wanted = sum(asked_gpus(task) for task in tasks_to_place(job, real=False))
-    if wanted > sum(session.free_gpus().amounts):
+    tasks = tasks_to_place(job, real=False)
+    if sum(asked_gpus(task) for task in tasks) > sum(session.free_gpus().amounts):
+        return None
+    # Requests by memory are compared by the memory of one device each.
+    if sum(task.gpu_memory for task in tasks) > sum(free_memory(node) for node in session.nodes):
         return None
     return Solver(session, job, lambda: _victims(session, job), _all_placed_again)
 

@@ -16,7 +16,7 @@ from fairlead.scheduling.preempt import preempt
 from fairlead.scheduling.reclaim import reclaim
 from fairlead.scheduling.record import Record
 from fairlead.scheduling.session import Session, build_queues
-from fairlead.scheduling.snapshot import DEFAULT_POOL, Action, Job, Snapshot
+from fairlead.scheduling.snapshot import ALL_ACTIONS, DEFAULT_POOL, Action, Job, Settings, Snapshot
 from fairlead.scheduling.stale import evict_stale
 
 ACTIONS: dict[Action, Callable[[Session, Record], None]] = {
@@ -31,6 +31,14 @@ ACTIONS: dict[Action, Callable[[Session, Record], None]] = {
 def decide(snapshot: Snapshot) -> Decisions:
     """What to bind, what to evict, what to keep for whom, and why the rest waits."""
     return Cycle(snapshot).run()
+
+
+def actions_of(settings: Settings) -> tuple[Action, ...]:
+    if settings.actions is not None:
+        return settings.actions
+    if "spread" in (settings.placement.gpu, settings.placement.cpu):
+        return tuple(action for action in ALL_ACTIONS if action != "consolidation")
+    return ALL_ACTIONS
 
 
 def decide_plainly(snapshot: Snapshot) -> Decisions:
@@ -111,10 +119,8 @@ class Cycle:
         for spec in arrivals:
             session.add_job(spec)
         session.share_out()
-        for action in session.settings.actions:
-            run = ACTIONS.get(action)
-            if run is not None:
-                run(session, self.record)
+        for action in actions_of(session.settings):
+            ACTIONS[action](session, self.record)
 
     def _next_pools(self) -> dict[str, list[Job]]:
         arrivals: dict[str, list[Job]] = {}

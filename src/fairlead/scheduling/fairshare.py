@@ -48,6 +48,7 @@ class Claim:
 
 def divide(total: float, claims: Sequence[Claim], unit: float, k_value: float) -> None:
     """Fill in `fair` of all claims. Quotas are given in full even if they exceed the total together."""
+    k_value = max(0, k_value)
     left = total
     for claim in claims:
         claim.fair = min(total if claim.quota == INFINITE else claim.quota, claim.requestable)

@@ -102,5 +102,17 @@ def releasing_sum(node: LiveNode) -> float:
     return total + _mig_sum(node, node.releasing_ext) if node.mig_weight else total
 
 
+def free_memory(node: LiveNode) -> int:
+    """Idle and releasing GPU memory in MiB."""
+    total = (node.idle_gpu + node.releasing_gpu) * node.gpu_memory
+    for group in node.groups.values():
+        if group.allocated > 0:
+            total += node.gpu_memory - group.allocated
+        releasing = group.releasing - group.pipelined
+        if releasing > 0 and releasing != group.allocated + group.pipelined:
+            total += releasing
+    return total
+
+
 def _mig_sum(node: LiveNode, amounts: dict[str, int]) -> int:
     return sum(mig_weight(profile) * amounts.get(mig_resource(profile), 0) for profile in node.spec.mig)

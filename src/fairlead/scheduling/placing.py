@@ -11,7 +11,7 @@ from fairlead.scheduling.decisions import Reason
 from fairlead.scheduling.live import LiveGroup, LiveJob, LiveNode, LivePodSet, LiveTask
 from fairlead.scheduling.predicates import fits_later, fits_now, static_cause
 from fairlead.scheduling.reasons import explain_task
-from fairlead.scheduling.requests import KIND_CPU, KIND_MEMORY, KIND_MIG
+from fairlead.scheduling.requests import KIND_CPU, KIND_MEMORY, KIND_MIG, KIND_WHOLE
 from fairlead.scheduling.session import Session
 from fairlead.scheduling.subgroups import member_key, tasks_to_place
 from fairlead.scheduling.topology import Scores, narrow
@@ -20,7 +20,7 @@ from fairlead.scheduling.topology import Scores, narrow
 class Attempt:
     """One try to place a job on some nodes; `reason` tells why it failed, if wanted."""
 
-    __slots__ = ("explain", "job", "nodes", "pipeline_only", "placed", "reason", "session")
+    __slots__ = ("explain", "job", "members", "nodes", "pipeline_only", "placed", "reason", "session")
 
     def __init__(self, session: Session, job: LiveJob, pipeline_only: bool, explain: bool) -> None:
         self.session = session
@@ -31,6 +31,7 @@ class Attempt:
         self.reason: Reason | None = None
         self.placed = 0
         self.nodes: Sequence[LiveNode] = ()
+        self.members: set[int] | None = None
 
     def run(self, nodes: Sequence[LiveNode]) -> bool:
         self.nodes = nodes
@@ -93,7 +94,7 @@ class Attempt:
 
     def _place_task(self, task: LiveTask, nodes: Sequence[LiveNode], scores: Scores | None) -> bool:
         if scores is None and self._may_use_index(task, nodes):
-            best = self.session.node_index(task).best(lambda node: self._allowed(task, node))
+            best = self.session.node_index(task).best(lambda node: self._at_hand(task, node))
             if best is not None:
                 put(self.session, task, best, self.pipeline_only)
             return best is not None
@@ -104,10 +105,16 @@ class Attempt:
         return False
 
     def _may_use_index(self, task: LiveTask, nodes: Sequence[LiveNode]) -> bool:
-        """The index knows all nodes. Simulations leave out only nodes that have no GPU to give."""
-        if self.session.plain or nodes is not self.nodes or task.kind == KIND_MIG:
-            return False
-        return nodes is self.session.nodes or task.kind != KIND_CPU
+        return not self.session.plain and nodes is self.nodes and task.kind != KIND_MIG
+
+    def _at_hand(self, task: LiveTask, node: LiveNode) -> bool:
+        """The index knows all nodes. What a simulation leaves out has no whole GPU, but perhaps a part of one."""
+        if task.kind != KIND_WHOLE and self.nodes is not self.session.nodes:
+            if self.members is None:
+                self.members = {member.index for member in self.nodes}
+            if node.index not in self.members:
+                return False
+        return self._allowed(task, node)
 
     def _allowed(self, task: LiveTask, node: LiveNode) -> bool:
         """What must hold on the chosen node beyond resources. GPU memory costs its queue differently per node."""
@@ -152,7 +159,9 @@ def _put_shared(session: Session, task: LiveTask, node: LiveNode, pipeline_only:
     now = not pipeline_only and fits_now(task, node)
     if now:
         now = all(group is None or gpus.is_ready(node, group, task) for group in picks)
-    groups = tuple(session.new_group(node, task) if group is None else group.id for group in picks)
+    groups = tuple(
+        session.new_group(node, task, position) if group is None else group.id for position, group in enumerate(picks)
+    )
     if now:
         session.allocate(task, node, groups)
     else:

@@ -7,9 +7,11 @@ from collections.abc import Callable
 from fairlead.scheduling.allocate import ready_jobs
 from fairlead.scheduling.decisions import Reason
 from fairlead.scheduling.evictions import record_evictions, usage_now
+from fairlead.scheduling.filters import asked_gpus
 from fairlead.scheduling.live import LiveJob, LiveTask
 from fairlead.scheduling.order import JobOrder
 from fairlead.scheduling.record import Record
+from fairlead.scheduling.requests import KIND_MIG
 from fairlead.scheduling.session import Session
 from fairlead.scheduling.signatures import Failures
 from fairlead.scheduling.snapshot import Action
@@ -78,6 +80,6 @@ def exceeds_all_nodes(session: Session, task: LiveTask) -> bool:
     largest = session.largest
     if task.cpu > largest.get("cpu", 0) or task.memory > largest.get("memory", 0):
         return True
-    if max(task.gpu, task.devices) > largest.get("gpu", 0):
+    if asked_gpus(task) > largest.get("gpu", 0) and task.kind != KIND_MIG:
         return True
     return any(amount > largest.get(name, 0) for name, amount in task.ext)

@@ -78,7 +78,6 @@ class Session:
         self.total = self._total()
         memories = [node.gpu_memory for node in self.nodes if node.gpu_memory > UNKNOWN_GPU_MEMORY]
         self.classes = RequestClasses(min(memories, default=None), max(memories, default=None))
-        self.new_groups = 0
         #: Largest amount that a single node has of each resource.
         self.largest = self._largest()
         #: When the result may change by time alone.
@@ -350,10 +349,12 @@ class Session:
         self._pending = None
         self._victims = None
 
-    def new_group(self, node: LiveNode, task: LiveTask) -> str:
+    def new_group(self, node: LiveNode, task: LiveTask, position: int) -> str:
         """Id of a shared GPU that a task opens; the device is chosen when the cycle is written down."""
-        self.new_groups += 1
-        return f"{node.name}/new-{self.new_groups:06d}/{task.id}"
+        number = position
+        while f"{node.name}/new-{number}/{task.id}" in node.groups:
+            number += task.devices
+        return f"{node.name}/new-{number}/{task.id}"
 
 
 def pool_settings(settings: plain.Settings, pool: str) -> plain.Settings:
@@ -375,7 +376,10 @@ def _add(totals: list[float], first: int, amounts: Amounts) -> None:
 
 def build_queues(snapshot: plain.Snapshot, pool: str) -> tuple[dict[str, LiveQueue], list[str]]:
     """Queues of a pool as a tree, and the names of those dropped because an ancestor does not exist."""
-    specs = {queue.name: queue for queue in snapshot.queues if queue.node_pool == pool}
+    return link_queues({queue.name: queue for queue in snapshot.queues if queue.node_pool == pool})
+
+
+def link_queues(specs: dict[str, plain.Queue]) -> tuple[dict[str, LiveQueue], list[str]]:
     kept: dict[str, LiveQueue] = {}
     dropped: list[str] = []
     for name in sorted(specs):

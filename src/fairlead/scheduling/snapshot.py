@@ -268,7 +268,8 @@ class PoolSettings(Plain, frozen=True, kw_only=True):
 
 
 class Settings(Plain, frozen=True, kw_only=True):
-    actions: tuple[Action, ...] = ALL_ACTIONS
+    #: None: all five, without consolidation in pools that spread, as Run:ai sets it up. A list is obeyed as it is.
+    actions: tuple[Action, ...] | None = None
     placement: Placement = Placement()
     pools: tuple[PoolSettings, ...] = ()
     #: -1 is unlimited, 0 turns consolidation off. As in KAI one job more than this number gets in.
