@@ -230,6 +230,20 @@ class TestStarts:
             assert "'/no/such/folder': No such file or directory" in report.message
 
     @scenario
+    async def test_an_argument_that_no_process_can_have(self, make: Make) -> None:
+        async with opened(make) as room:
+            report = await room.run(pod("echo", "a\0b"))
+            assert report.reason == "StartError"
+            assert "null byte" in report.message
+
+    @scenario
+    async def test_a_stop_right_behind_the_start(self, make: Make) -> None:
+        async with opened(make) as room:
+            spec = pod("sleep", "600")
+            await room.engine.apply([Start(spec), stop_of(spec, 0)])
+            assert (await room.until(spec, PodState.EXITED)).signal == signal.SIGKILL
+
+    @scenario
     async def test_no_command_at_all(self, make: Make) -> None:
         async with opened(make) as room:
             report = await room.run(pod())

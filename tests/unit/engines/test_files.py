@@ -22,9 +22,9 @@ def written(tmp_path: Path, text: bytes, segment_bytes: int = 1000, segments: in
 
 
 def read_all(segments: Segments, offset: int = 0) -> bytes:
-    pieces = []
+    pieces: list[bytes] = []
     while True:
-        begin, data = segments.read(offset, 7)
+        begin, data = segments.read(offset, 777)
         if not data:
             return b"".join(pieces)
         pieces.append(data)

@@ -50,6 +50,9 @@ class Folders:
     def has_control(self, key: Key) -> bool:
         return os.path.exists(self.control(key))
 
+    def has_private(self, key: Key) -> bool:
+        return os.path.exists(self.private(key))
+
     def claimed(self) -> list[Key]:
         """Every attempt that was claimed and is not forgotten."""
         found = []
@@ -92,7 +95,7 @@ class Folders:
         for path in (self.journal(key), self.control(key)):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
-        if os.path.exists(self.private(key)):
+        if self.has_private(key):
             shutil.rmtree(self.private(key), ignore_errors=True)
 
     def forget_logs(self, pod_id: str) -> None:

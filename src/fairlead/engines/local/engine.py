@@ -32,7 +32,7 @@ RECONNECT_SECONDS = 0.05
 class Attempt:
     """What the engine knows of one attempt."""
 
-    __slots__ = ("forget", "key", "link", "pod", "report", "tries")
+    __slots__ = ("forget", "key", "link", "pod", "report", "stop", "tries")
 
     def __init__(self, key: Key, report: PodReport, pod: PodSpec | None = None) -> None:
         self.key = key
@@ -41,6 +41,8 @@ class Attempt:
         self.pod = pod
         self.link: Link | None = None
         self.tries = 0
+        #: The last stop, told again to whoever supervises it next.
+        self.stop: Stop | None = None
         #: A forget that came before the end waits here.
         self.forget: Forget | None = None
 
@@ -141,7 +143,7 @@ class LocalEngine:
             self._refuse(attempt, str(error))
             return
         ours.setblocking(False)
-        self._connect(attempt, ours).send(order)
+        self._connect(attempt, ours, order)
         with theirs:
             try:
                 await self._forking.fork(theirs)
@@ -154,15 +156,22 @@ class LocalEngine:
 
     def _stop(self, order: Stop) -> None:
         attempt = self._attempts.get((order.pod_id, order.attempt))
-        if attempt is not None and attempt.link is not None:
-            attempt.link.send({"op": "stop", "grace": order.grace_seconds})
+        if attempt is None or attempt.has_ended:
+            return
+        attempt.stop = order
+        if attempt.link is not None:
+            attempt.link.send(_render_stop(order))
 
     async def _forget(self, order: Forget) -> None:
         for key in [key for key in self._attempts if key[0] == order.pod_id]:
             attempt = self._attempts[key]
             if attempt.has_ended:
                 del self._attempts[key]
-                self._folders.forget(key)
+                if self._folders.has_private(key):
+                    # A home can hold much; the loop does not wait for it.
+                    await asyncio.to_thread(self._folders.forget, key)
+                else:
+                    self._folders.forget(key)
             else:
                 attempt.forget = order
         if order.logs_too and not any(key[0] == order.pod_id for key in self._attempts):
@@ -170,7 +179,7 @@ class LocalEngine:
 
     # What supervisors say
 
-    def _connect(self, attempt: Attempt, connection: socket.socket) -> Link:
+    def _connect(self, attempt: Attempt, connection: socket.socket, greeting: wire.Message) -> None:
         def heard(message: wire.Message) -> None:
             self._hear(attempt, message)
 
@@ -178,7 +187,9 @@ class LocalEngine:
             self._lose_link(attempt)
 
         attempt.link = Link(connection, heard, ended)
-        return attempt.link
+        attempt.link.send(greeting)
+        if attempt.stop is not None:
+            attempt.link.send(_render_stop(attempt.stop))
 
     def _hear(self, attempt: Attempt, message: wire.Message) -> None:
         if message.get("exists") and attempt.link is not None:
@@ -221,7 +232,7 @@ class LocalEngine:
         except OSError:
             self._conclude(attempt)
             return
-        self._connect(attempt, connection).send({"op": "watch"})
+        self._connect(attempt, connection, {"op": "watch"})
 
     def _conclude(self, attempt: Attempt) -> None:
         """The supervisor does not answer (any more): read how it ended, or see to it that it has."""
@@ -289,6 +300,10 @@ class LocalEngine:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def _render_stop(order: Stop) -> wire.Message:
+    return {"op": "stop", "grace": order.grace_seconds}
 
 
 def _nothing() -> None:

@@ -34,10 +34,17 @@ def become_command(order: LaunchOrder, streams: tuple[int, int, int], report: in
         _prepare(order, streams, parent)
         _execute(order)
     except StepFailed as failed:
-        body = {"step": failed.step, "subject": failed.subject, "errno": failed.error.errno}
-        os.write(report, encode(body)[HEADER.size :])
+        _report(report, failed.step, failed.subject, failed.error.errno)
+    except OSError as error:
+        _report(report, "session", str(error.filename or ""), error.errno)
+    except ValueError as error:  # a byte that no argument or variable can hold
+        _report(report, "session", str(error), errno.EINVAL)
     finally:
         os._exit(127)
+
+
+def _report(descriptor: int, step: str, subject: str, number: int | None) -> None:
+    os.write(descriptor, encode({"step": step, "subject": subject, "errno": number or 0})[HEADER.size :])
 
 
 def _prepare(order: LaunchOrder, streams: tuple[int, int, int], parent: int) -> None:
@@ -111,4 +118,6 @@ def describe_failure(failure: dict[str, Any], order: LaunchOrder) -> tuple[int, 
         return code, f"cannot enter the working directory '{subject}': {reason}"
     if failure["step"] == "identity":
         return 126, f"cannot run as user and group {subject}: {reason}"
+    if failure["step"] == "session":
+        return 126, f"cannot start '{order['argv'][0]}' ({subject}): {reason}"
     return 126, f"cannot isolate the pod from this machine ({subject}): {reason}"

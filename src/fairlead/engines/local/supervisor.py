@@ -85,6 +85,7 @@ class Supervisor:
         self._main = 0
         self._status: int | None = None
         self._kill_at: float | None = None
+        self._memory_at = 0.0
         self._cause = ""
         #: Our ends of the command's output and, where it has one, its input.
         self._source = -1
@@ -139,7 +140,7 @@ class Supervisor:
         if self._order["isolation"]:
             self._state["message"] = self._order["isolation"]["words"]
         self._record()
-        if self._kill_at is not None:
+        if self._kill_at is not None and self._kill_at > time.monotonic():
             self._terminate()
         return True
 
@@ -168,7 +169,8 @@ class Supervisor:
                 self.peers.hear(descriptor)
         if self._kill_at is not None and time.monotonic() >= self._kill_at and self._status is None:
             self._kill_all()
-        if self._order["memory_limit"] and self._status is None:
+        if self._order["memory_limit"] and self._status is None and time.monotonic() >= self._memory_at:
+            self._memory_at = time.monotonic() + MEMORY_PERIOD
             self._check_memory()
 
     def _patience(self) -> float | None:
@@ -251,6 +253,8 @@ class Supervisor:
         self._state["ended_at"] = _now()
         if reaping.has_children():
             self._kill_all()
+            if reaping.has_children():
+                self._state["message"] = "some of its processes could not be killed"
         while self._source >= 0 and self._take_output():
             pass
         self._state["state"] = "Exited"
