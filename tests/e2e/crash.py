@@ -14,7 +14,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.e2e.server import Server, until
+from tests.e2e.server import IDLE_PROCESSES, Server, until
 
 FINAL = ("Completed", "Failed", "Stopped")
 
@@ -142,7 +142,7 @@ class Crash:
 
     def _check_nothing_is_left(self) -> None:
         """Only the fork server may be left once every workload has ended."""
-        until(lambda: len(self.server.leftovers()) <= 1, "the end of all pods")
+        until(lambda: len(self.server.leftovers()) <= IDLE_PROCESSES, "the end of all pods")
 
 
 def crash(server: Server, marks: Path, seed: int, seconds: float) -> Report:

@@ -13,6 +13,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 PATIENCE = 30.0
+#: Processes of a data folder without pods, beside the server: the fork server and the fork that it keeps ready.
+IDLE_PROCESSES = 2
 
 
 class Answer:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.e2e.server import Server, until
+from tests.e2e.server import IDLE_PROCESSES, Server, until
 from tests.postgres import PostgresServer
 
 
@@ -78,6 +78,6 @@ def test_nothing_is_left_when_server_and_pods_are_gone(make_server: Callable[...
     workload_id = server.run("clean", "sh -c", "'setsid sleep 1000 & sleep 1000'", terminationGracePeriodSeconds=1)
     server.until_phase(workload_id, "Running")
     assert server.call("DELETE", f"/api/v1/workloads/trainings/{workload_id}").status == 202
-    until(lambda: len(server.leftovers()) <= 1, "the end of its processes")
+    until(lambda: len(server.leftovers()) <= IDLE_PROCESSES, "the end of its processes")
     server.stop()
     until(lambda: server.leftovers() == [], "the end of the fork server")
