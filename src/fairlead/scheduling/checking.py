@@ -11,7 +11,7 @@ from collections.abc import Iterable
 import msgspec
 
 from fairlead.scheduling import status as st
-from fairlead.scheduling.snapshot import DEFAULT_POD_SET, Job, Node, PodSet, Queue, Snapshot, SubGroup, Task
+from fairlead.scheduling.snapshot import DEFAULT_POD_SET, Job, Node, PodSet, Queue, Snapshot, SubGroup, Task, Topology
 
 
 class SnapshotError(ValueError):
@@ -26,10 +26,32 @@ def read_snapshot(data: bytes | str) -> Snapshot:
     """A snapshot from JSON, or one SnapshotError with everything that is wrong with it."""
     try:
         snapshot = msgspec.json.decode(data, type=Snapshot)
+    except msgspec.ValidationError as error:
+        raise SnapshotError(_violations(msgspec.json.decode(data)) or [f"{error}."]) from error
     except msgspec.DecodeError as error:
         raise SnapshotError([f"{error}."]) from error
     check(snapshot)
     return snapshot
+
+
+def _violations(raw: object) -> list[str]:
+    """All that does not have the form of a snapshot, part by part; the decoder itself stops at the first."""
+    found: list[str] = []
+    if not isinstance(raw, dict):
+        return found
+    rest = dict(raw)
+    for field, part in (("nodes", Node), ("queues", Queue), ("jobs", Job), ("topologies", Topology)):
+        parts = rest.pop(field, ())
+        for position, value in enumerate(parts if isinstance(parts, list) else ()):
+            try:
+                msgspec.convert(value, part)
+            except msgspec.ValidationError as error:
+                found.append(f"{field}[{position}]: {error}.")
+    try:
+        msgspec.convert(rest, Snapshot)
+    except msgspec.ValidationError as error:
+        found.append(f"{error}.")
+    return found
 
 
 def check(snapshot: Snapshot) -> None:
@@ -135,9 +157,11 @@ def _bad_place(task: Task, nodes: dict[str, Node]) -> list[str]:
     shares = task.gpu_portion > 0 or task.gpu_memory_mib > 0
     if used and shares and len(task.gpu_groups) != task.gpu_devices:
         found.append(f"Task {task.id} has {len(task.gpu_groups)} GPU groups for {task.gpu_devices} shared devices.")
-    for device in task.devices:
-        if not 0 <= device < max(1, nodes[task.node].gpu):
-            found.append(f"Task {task.id} holds device {device}, which node {task.node} does not have.")
+    found += [
+        f"Task {task.id} holds device {device}, which node {task.node} does not have."
+        for device in task.devices
+        if not 0 <= device < max(1, nodes[task.node].gpu)
+    ]
     return found
 
 
