@@ -21,6 +21,8 @@ from fairlead.engines.local import procfs, supervisor, syscalls, wire
 START, VERSION, RETIRE = b"S", b"V", b"X"
 SOCKET_NAME = "forkserver.sock"
 LOCK_NAME = "forkserver.lock"
+#: The next spare is made when it has been quiet for so long, so that it does not compete with a start under way.
+SPARE_MILLIS = 4
 #: How long a new one waits for a retired one to let go.
 LOCK_SECONDS = 0.5
 
@@ -43,9 +45,11 @@ class ForkServer:
             self._poll.register(descriptor, select.POLLIN)
 
     def run(self) -> None:
-        self._prepare_spare()
         while self._servers or self._supervisors - {self._spare_pid}:
-            for descriptor, _ in self._poll.poll():
+            events = self._poll.poll(None if self._spare is not None else SPARE_MILLIS)
+            if not events:
+                self._prepare_spare()
+            for descriptor, _ in events:
                 if descriptor == self._wake:
                     self._reap()
                 elif descriptor == self._listener.fileno():
@@ -84,15 +88,14 @@ class ForkServer:
                 os.close(self._lock)
 
     def _fork(self, link: int) -> None:
-        """Hand the link to the spare supervisor, and make the next spare meanwhile."""
+        """Hand the link to the spare supervisor, or to a new one."""
         if self._spare is None:
             self._prepare_spare()
         if self._spare is not None:
             with self._spare, contextlib.suppress(OSError):
                 socket.send_fds(self._spare, [START], [link])
         os.close(link)
-        self._spare = None
-        self._prepare_spare()
+        self._spare, self._spare_pid = None, 0
 
     def _prepare_spare(self) -> None:
         """Fork a supervisor ahead of its order: half of a start is done before anybody asks for it."""
