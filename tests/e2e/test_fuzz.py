@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import requests
 import schemathesis
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import (
@@ -119,6 +119,8 @@ class Fuzz:
             case = data.draw(operation.as_strategy(generation_mode=mode))
             if data.draw(st.sampled_from((True, True, False))):
                 self._make_real(case, data)
+            # The one project that all trainings here live in stays.
+            assume(operation.method == "get" or "1" not in (case.path_parameters or {}).values())
             case.call_and_validate(
                 base_url=self.server.url, session=self.session, checks=CHECKS, timeout=20, allow_redirects=False
             )
