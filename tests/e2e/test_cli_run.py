@@ -252,3 +252,34 @@ def test_a_server_that_is_upgraded_meanwhile_is_found_again(fairlead: Caller) ->
     fairlead.ok("server", "start")
     assert process.communicate(timeout=60)[0] == "after\n"
     assert process.returncode == 6
+
+
+def test_waiting_survives_a_restart_too(fairlead: Caller) -> None:
+    fairlead.ok("server", "start")
+    release = fairlead.folder / "release"
+    script = f"while [ ! -e {release} ]; do sleep 0.05; done"
+    fairlead.ok("run", "--detach", "--name", "waited", "--", "sh", "-c", script)
+    waiting = fairlead.start("wait", "waited", "--for", "Completed", "--timeout", "60s")
+    assert waiting.stderr is not None
+    assert "waited: " in waiting.stderr.readline()
+    fairlead.ok("server", "stop")
+    release.touch()
+    fairlead.ok("server", "start")
+    waiting.communicate(timeout=60)
+    assert waiting.returncode == exit_codes.OK
+
+
+def test_a_process_that_is_no_server_is_left_alone(fairlead: Caller) -> None:
+    """After a crash its number may belong to another program."""
+    other = subprocess.Popen(["sleep", "600"])
+    try:
+        fairlead.data_dir.mkdir()
+        told = {"url": "http://127.0.0.1:9", "pid": other.pid, "log": "", "version": "", "startedAt": ""}
+        (fairlead.data_dir / "server.json").write_text(json.dumps(told))
+        assert fairlead("server", "status").code == exit_codes.UNREACHABLE
+        assert fairlead("server", "stop").code == exit_codes.OK
+        assert other.poll() is None
+        assert fairlead.ok("run", "--", "echo", "works") == "works\n"
+    finally:
+        other.kill()
+        other.wait()

@@ -40,6 +40,19 @@ def load_credentials(folder: str) -> Credentials | None:
 
 
 def is_alive(pid: int) -> bool:
+    """Whether that process is a server that runs: a number that went to another program since does not count."""
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            # A process that ended and that nobody has asked about yet has no words any more.
+            return b"serve" in file.read().split(b"\0")
+    except FileNotFoundError:
+        return not os.path.isdir("/proc/self") and exists(pid)
+    except OSError:
+        return True
+
+
+def exists(pid: int) -> bool:
+    """Whether there is any process of that number, be it one that has ended and was not yet taken note of."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -9,12 +9,13 @@ from fairlead.cli.command import Command, Invocation
 from fairlead.cli.console import Console
 from fairlead.cli.exit_codes import OK, TIMED_OUT, UNREACHABLE
 from fairlead.cli.flags import OUTPUT, Flag
-from fairlead.cli.local import is_alive, load_local
+from fairlead.cli.local import exists, is_alive, load_local
 from fairlead.cli.output import chosen_format, render
 from fairlead.cli.settings import data_folder
 from fairlead.cli.times import shown_time
 
 _PAUSE = 0.02
+_FAREWELL = 1.0
 
 
 def commands(_noun: str) -> tuple[Command, ...]:
@@ -77,6 +78,10 @@ def _stop(invocation: Invocation) -> int:
         if time.monotonic() > deadline:
             console.complain(f"Process {found.pid} still runs; its log is {found.log}.")
             return TIMED_OUT
+        time.sleep(_PAUSE)
+    # Ended, but perhaps not yet taken note of by its parent; some container's first process never does.
+    deadline = time.monotonic() + _FAREWELL
+    while exists(found.pid) and time.monotonic() < deadline:
         time.sleep(_PAUSE)
     console.say("Stopped.")
     return OK

@@ -50,9 +50,9 @@ class Session:
                 self._client.trace = self.console.complain
         return self._client
 
-    def reconnect(self) -> None:
+    def reconnect(self, patience: float | None = None) -> None:
         """Find the server again, which may be at another address now; raises Unreachable when it does not come back."""
-        deadline = time.monotonic() + _PATIENCE
+        deadline = time.monotonic() + (_PATIENCE if patience is None else min(patience, _PATIENCE))
         while True:
             if self._client is not None:
                 self._client.close()

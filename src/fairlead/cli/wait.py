@@ -8,8 +8,9 @@ from fairlead.cli.flags import PROJECT, Flag
 from fairlead.cli.follow import narrate
 from fairlead.cli.session import Session
 from fairlead.cli.workload import read_phase
-from fairlead.client import ServerError
+from fairlead.client import ServerError, Unreachable
 from fairlead.client.client import ENDED
+from fairlead.client.streams import Deadline
 
 Json = dict[str, Any]
 
@@ -52,24 +53,34 @@ def _read(word: str) -> str:
 
 
 def wait_for(session: Session, workload_id: str, wanted: set[str], timeout: float | None) -> int:
-    """Wait until the workload is in one of the phases, or can no longer get there."""
+    """Wait until the workload is in one of the phases, or can no longer get there; a server's restart is sat out."""
+    deadline = Deadline(timeout)
+    while True:
+        try:
+            return _wait_once(session, workload_id, wanted, deadline.left())
+        except Unreachable:
+            session.console.live("The server does not answer. Waiting for it to come back …")
+            session.reconnect(deadline.left())
+        except ServerError as error:
+            if error.status != 404:
+                raise
+            # Gone for good: whoever waited for that has it.
+            return OK if _DELETED in wanted else ENDED_OTHERWISE
+
+
+def _wait_once(session: Session, workload_id: str, wanted: set[str], timeout: float | None) -> int:
     told = ""
-    try:
-        for found in session.client.changes(workload_id, timeout):
-            reached = _DELETED if found.get("deletedAt") else found["phase"]
-            if reached in wanted:
-                session.console.clear()
-                return OK
-            if reached == _DELETED or (reached in ENDED and _DELETED not in wanted):
-                message = found.get("phaseMessage") or ""
-                session.console.complain(f"{found['name']} is {reached} and will not change. {message}".rstrip())
-                return ENDED_OTHERWISE
-            text = narrate(session, found)
-            if text != told:
-                session.console.live(text)
-                told = text
-    except ServerError as error:
-        if error.status != 404:
-            raise
-    # Gone for good: whoever waited for that has it.
-    return OK if _DELETED in wanted else ENDED_OTHERWISE
+    for found in session.client.changes(workload_id, timeout):
+        reached = _DELETED if found.get("deletedAt") else found["phase"]
+        if reached in wanted:
+            session.console.clear()
+            return OK
+        if reached == _DELETED or (reached in ENDED and _DELETED not in wanted):
+            message = found.get("phaseMessage") or ""
+            session.console.complain(f"{found['name']} is {reached} and will not change. {message}".rstrip())
+            return ENDED_OTHERWISE
+        text = narrate(session, found)
+        if text != told:
+            session.console.live(text)
+            told = text
+    raise Unreachable("The server ended the stream of changes.")
