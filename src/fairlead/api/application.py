@@ -31,6 +31,7 @@ from fairlead.api.organization import ORGANIZATION_OPERATIONS
 from fairlead.api.organization_changes import ORGANIZATION_CHANGES
 from fairlead.api.pod_output import LOG_OPERATIONS
 from fairlead.api.routing import Router
+from fairlead.api.scheduling import SCHEDULING_OPERATIONS
 from fairlead.api.watch import watch_operations
 from fairlead.api.workloads import WORKLOAD_OPERATIONS
 from fairlead.control.accounts import Accounts
@@ -71,6 +72,7 @@ def make_application(
         *ORGANIZATION_OPERATIONS,
         *ORGANIZATION_CHANGES,
         *INFRASTRUCTURE_OPERATIONS,
+        *SCHEDULING_OPERATIONS,
         *CATALOG_OPERATIONS,
         *health_operations(metrics),
     ]

@@ -9,7 +9,9 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from fairlead.api.scheduling import EvictionView, WaitingView, render_eviction, render_waiting
 from fairlead.api.views import ConditionView, Instant, Shape, Uuid, instant
+from fairlead.control.why import WaitingReport
 from fairlead.kinds import KINDS
 from fairlead.model.fields import Field, fields_of
 from fairlead.model.phase import Phase
@@ -45,9 +47,14 @@ class Explanation(Shape):
     values: tuple[ValueView, ...]
     #: The dialect in which it was sent.
     dialect: str | UnsetType = UNSET
+    #: How often it lost pods to other workloads, and how it did last.
+    preemptions: int = 0
+    last_eviction: EvictionView | UnsetType = UNSET
+    #: Worked out at the moment of the question; absent for what waits for no place.
+    waiting: WaitingView | UnsetType = UNSET
 
 
-def render_explanation(workload: Workload) -> Explanation:
+def render_explanation(workload: Workload, waiting: WaitingReport | None = None) -> Explanation:
     kind = KINDS[workload.kind]
     given = msgspec.json.decode(workload.spec)
     return Explanation(
@@ -70,6 +77,9 @@ def render_explanation(workload: Workload) -> Explanation:
         ),
         values=tuple(_values(kind.spec, given if isinstance(given, dict) else {}, "")),
         dialect=workload.dialect,
+        preemptions=workload.preemptions,
+        last_eviction=render_eviction(workload.last_eviction) if workload.last_eviction else UNSET,
+        waiting=render_waiting(waiting) if waiting else UNSET,
     )
 
 

@@ -37,6 +37,7 @@ from fairlead.api.views import (
 )
 from fairlead.control import reading
 from fairlead.control.reading import POD_FIELD_NAMES, WORKLOAD_FIELDS, Page
+from fairlead.control.why import explain_waiting
 from fairlead.model.workload import Pod
 
 #: Tells at which revision a list is true at least; a watch from there misses nothing.
@@ -139,7 +140,7 @@ async def get_workload_history(call: Call) -> Response:
 
 async def explain_workload(call: Call) -> Response:
     workload = await reading.load_workload(call.context, call.caller, call.path["workloadId"])
-    return as_json(render_explanation(workload))
+    return as_json(render_explanation(workload, await explain_waiting(call.context, call.caller, workload)))
 
 
 _FAILURES = {401: Error, 403: Error, 500: Error, 503: Error}

@@ -130,7 +130,7 @@ def _decide_running(draft: Draft, rules: Rules) -> None:
         draft.set(run=draft.workload.run + 1, succeeded=0, failed=0, pods_made=0, retry_at=None)
     if draft.workload.phase in (Phase.CREATING, Phase.RESUMING):
         draft.move(Phase.PENDING, "Waits to be scheduled")
-    if draft.workload.phase is Phase.TERMINATING and not _finish_eviction(draft):
+    if draft.workload.phase is Phase.TERMINATING and not _finish_eviction(draft, rules):
         return
     outcome = Outcome(Phase.FAILED, draft.fatal) if draft.fatal else rules.outcome(_set_states(draft))
     if outcome is None:
@@ -190,12 +190,13 @@ def _finish(draft: Draft, outcome: Outcome) -> None:
     _stop_all(draft, "surplus")
 
 
-def _finish_eviction(draft: Draft) -> bool:
+def _finish_eviction(draft: Draft, rules: Rules) -> bool:
     """Whether the evicted pods are all gone, and the workload therefore Pending again (or at its end)."""
     if any(pod.stopping_for == "evict" for pod in draft.active_pods()):
         return False
-    draft.set(preemptions=draft.workload.preemptions + 1)
-    if draft.entry.terminate_after_preemption:
+    outcome = rules.outcome(_set_states(draft))
+    has_completed = outcome is not None and outcome.phase is Phase.COMPLETED
+    if draft.entry.terminate_after_preemption and not has_completed:
         _finish(draft, Outcome(Phase.FAILED, "It was preempted, and terminateAfterPreemption asks for its end then"))
         return False
     draft.move(Phase.PENDING, "Preempted; waits to be scheduled again")

@@ -9,12 +9,12 @@ from fairlead.control.draft import Draft
 from fairlead.control.pods import pod_name
 from fairlead.engines.base import Start
 from fairlead.model.clock import SECOND, Millis
-from fairlead.model.org import DEFAULT_NODE_POOL
+from fairlead.model.org import DEFAULT_NODE_POOL, Node
 from fairlead.model.phase import Phase, PodPhase
 from fairlead.model.podset import PodSet
-from fairlead.model.workload import PendingMessage, Pod
+from fairlead.model.workload import EvictionNote, PendingMessage, Pod
 from fairlead.scheduling import say
-from fairlead.scheduling.decisions import Bind, Eviction, Pending, PoolReason
+from fairlead.scheduling.decisions import Bind, Pending, PoolReason
 
 #: The two reasons for which the contract has a word of its own.
 _ENUM = frozenset({"OverLimit", "NonPreemptibleOverQuota"})
@@ -22,7 +22,16 @@ _ENUM = frozenset({"OverLimit", "NonPreemptibleOverQuota"})
 _REFRESH: Millis = 10 * SECOND
 
 
-def place(draft: Draft, podset: PodSet, bind: Bind, pod_id: str, rules: Rules) -> None:
+def share_of(podset: PodSet, node: Node | None) -> int:
+    """Which part of each device a pod holds, in thousandths; memory counts in hundredths of the device, rounded up."""
+    request = podset.request
+    device = min((gpu.memory_mib for gpu in node.gpus), default=0) if node else 0
+    if not request.gpu_memory_bytes or not device:
+        return request.gpu_portion
+    return -(-100 * (request.gpu_memory_bytes >> 20) // device) * 10
+
+
+def place(draft: Draft, podset: PodSet, bind: Bind, pod_id: str, rules: Rules, node: Node | None) -> None:
     """Make the pod that was given a place, and order its start."""
     workload = draft.workload
     pod = Pod(
@@ -38,7 +47,7 @@ def place(draft: Draft, podset: PodSet, bind: Bind, pod_id: str, rules: Rules) -
         node_pool=bind.node_pool or DEFAULT_NODE_POOL,
         gpu_devices=bind.devices,
         gpu_groups=bind.gpu_groups,
-        gpu_thousandths=podset.request.gpu_portion if bind.devices else 0,
+        gpu_thousandths=share_of(podset, node) if bind.devices else 0,
         cpu_milli=podset.request.cpu_milli,
         memory_bytes=podset.request.memory_bytes,
         created_at=draft.now,
@@ -55,13 +64,19 @@ def _devices(pod: Pod) -> str:
     return f", GPU {', '.join(map(str, pod.gpu_devices))}" if pod.gpu_devices else ""
 
 
-def evict(draft: Draft, pod: Pod, eviction: Eviction) -> None:
+def evict(draft: Draft, pod: Pod, message: str, note: EvictionNote) -> None:
     """End a pod for another workload's sake; the workload goes back to the queue when it is gone."""
-    draft.tell("Evict", eviction.message, pod=pod, warning=True, source="scheduler")
+    draft.tell("Evict", f"{message}\n{note.message}", pod=pod, source="scheduler")
     stop_pod(draft, pod, "evict")
+    if draft.workload.preemptions == draft.entry.workload.preemptions:
+        draft.set(preemptions=draft.workload.preemptions + 1)
+    draft.set(last_eviction=note)
     others = [p for p in draft.active_pods() if p.stopping_for != "evict" and p.phase is not PodPhase.STOPPING]
     if not others and draft.workload.phase in (Phase.INITIALIZING, Phase.RUNNING, Phase.DEGRADED):
-        draft.move(Phase.TERMINATING, eviction.message)
+        draft.move(Phase.TERMINATING, note.message)
+    if not draft.active_pods():
+        # It only waited for its next start, so no process will report its end: go on by ourselves.
+        draft.wake(draft.now)
 
 
 def explain(draft: Draft, pending: Pending) -> None:

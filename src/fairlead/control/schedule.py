@@ -7,18 +7,22 @@ and put off for a moment where asking takes long, so that a large cluster's sche
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 
+import msgspec
+
 from fairlead.control.board import Board
 from fairlead.control.context import Context
 from fairlead.control.decide import Rules, demand
 from fairlead.control.draft import Draft, Entry
+from fairlead.control.notices import note_eviction
 from fairlead.control.placing import evict, explain, place
 from fairlead.control.snapshot import render_jobs, render_node, render_queues
 from fairlead.control.waiting import Waiting
 from fairlead.model.clock import Millis
 from fairlead.model.org import NodePool
 from fairlead.model.phase import PodPhase
+from fairlead.model.workload import Pod, Workload
 from fairlead.scheduling import decide
-from fairlead.scheduling.decisions import Decisions
+from fairlead.scheduling.decisions import Decisions, Pending
 from fairlead.scheduling.snapshot import Job, Placement, PoolSettings, Settings, Snapshot, Strategy
 
 #: Snapshots of at most so many jobs are decided on where they are; larger ones in a thread.
@@ -108,18 +112,41 @@ class Scheduler:
             workload_id, role, _ = bind.task.split("/")
             draft = draft_of(workload_id)
             podset = next(podset for podset in draft.entry.podsets if podset.role == role)
-            place(draft, podset, bind, self._context.new_id(), rules(draft.workload.kind))
+            node = self._context.directory.nodes.get(bind.node)
+            place(draft, podset, bind, self._context.new_id(), rules(draft.workload.kind), node)
         for eviction in decisions.evictions:
             if eviction.never_started:
                 continue
             draft = draft_of(self._board.pods[eviction.task])
-            evict(draft, draft.pods[eviction.task], eviction)
+            pod = draft.pods[eviction.task]
+            note = note_eviction(eviction, draft.workload, pod, self._workload_of(eviction.by_job), now)
+            evict(draft, pod, eviction.message, note)
         told: set[str] = set()
         for pending in decisions.pending:
             workload_id = pending.tasks[0].split("/")[0]
             if workload_id not in told and "/" in pending.tasks[0]:
                 told.add(workload_id)
-                explain(draft_of(workload_id), pending)
+                explain(draft_of(workload_id), self._with_names(pending))
+
+    def _workload_of(self, job: str | None) -> Workload | None:
+        """The workload behind a job of the snapshot: jobs are known by their workload, their pod or their task."""
+        if job is None:
+            return None
+        entry = self._board.entries.get(self._board.pods.get(job, job.split("/")[0]))
+        return entry.workload if entry else None
+
+    def _with_names(self, pending: Pending) -> Pending:
+        """What is waited for by the names of pods instead of their ids."""
+        ids = pending.reason.waits_for
+        if not ids:
+            return pending
+        known = {pod.id: pod.name for id in ids for pod in self._pods_of(self._board.pods.get(id, ""))}
+        reason = msgspec.structs.replace(pending.reason, waits_for=tuple(known.get(id, id) for id in ids))
+        return msgspec.structs.replace(pending, reason=reason)
+
+    def _pods_of(self, workload_id: str) -> tuple[Pod, ...]:
+        entry = self._board.entries.get(workload_id)
+        return entry.pods if entry else ()
 
 
 def _settings(pools: Iterable[NodePool]) -> Settings:

@@ -32,6 +32,28 @@ class PendingMessage(msgspec.Struct, frozen=True, omit_defaults=True, rename="ca
     org_type: str = "PROJECT"
 
 
+class EvictionNote(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+    """How a workload last lost a pod to another: by whom, under which rule, and what it had."""
+
+    at: Millis
+    pod: str
+    node: str
+    #: preempted, reclaimed, consolidated or stale.
+    rule: str
+    by_workload: str = ""
+    by_workload_id: str = ""
+    by_project: str = ""
+    #: Since when it ran.
+    since: Millis | None = None
+    gpus: float = 0.0
+    #: How far its project was above its quota of GPUs, and that quota; None for an unlimited one.
+    over_quota_gpus: float = 0.0
+    quota_gpus: float | None = None
+    #: The node on which a place is kept for it, if it was only moved.
+    moved_to: str = ""
+    message: str = ""
+
+
 class Workload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One workload of any kind."""
 
@@ -70,6 +92,8 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     blocked_by: dict[str, Any] | None = None
     pending_messages: tuple[PendingMessage, ...] = ()
     conditions: tuple[Condition, ...] = ()
+    #: Names that its project does not have (yet), which only the older dialect may wait for.
+    waits_for: tuple[str, ...] = ()
     phase_updated_at: Millis = 0
     updated_at: Millis = 0
     started_at: Millis | None = None
@@ -92,7 +116,9 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     pods_made: int = 0
     #: Failed or lost pods that were replaced, and containers restarted in place, over all runs.
     restarts: int = 0
+    #: How often it lost pods to others, and how it did last.
     preemptions: int = 0
+    last_eviction: EvictionNote | None = None
     #: No replacement starts before this time.
     retry_at: Millis | None = None
     running_pods: int = 0

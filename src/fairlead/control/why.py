@@ -1,0 +1,258 @@
+"""Why a workload waits: the blocker with its numbers, who holds what it waits for, and what would change it.
+
+Called by the API. It asks the scheduler anew on the records of this moment, so the answer is as fresh as the question;
+nothing is carried out. The words of the blocker itself are the scheduler's.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from fairlead.control import access
+from fairlead.control.board import Board
+from fairlead.control.context import Context
+from fairlead.control.current import load_board, load_decisions
+from fairlead.control.decide import demand
+from fairlead.control.draft import Entry
+from fairlead.control.snapshot import queue_name
+from fairlead.model.clock import Millis
+from fairlead.model.org import DEFAULT_NODE_POOL, Caller, Department, PoolQuota
+from fairlead.model.workload import Workload
+from fairlead.scheduling import say
+from fairlead.scheduling.decisions import Decisions, FairShare, Pending, Reason
+from fairlead.scheduling.reasons import amount
+
+_SHOWN = 20
+_UNITS = {"gpu": "GPUs", "cpu": "CPU cores", "memory": "GB memory"}
+
+
+class Holder(msgspec.Struct, frozen=True, kw_only=True):
+    """A workload that holds what is waited for, in one node pool."""
+
+    workload: str
+    workload_id: str
+    project: str
+    node_pool: str
+    nodes: tuple[str, ...]
+    #: GPU devices, millicores, bytes.
+    gpu: float
+    cpu: float
+    memory: float
+    preemptible: bool
+    #: Whether its project holds more GPUs there than its quota.
+    is_over_quota: bool
+    is_ending: bool
+    since: Millis | None
+
+
+class OwnerFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """A project or department in a node pool: GPU, CPU, memory; -1 is unlimited."""
+
+    name: str
+    #: PROJECT or DEPARTMENT.
+    type: str
+    node_pool: str
+    quota: tuple[float, float, float]
+    limit: tuple[float, float, float]
+    fair_share: tuple[float, float, float]
+    allocated: tuple[float, float, float]
+    allocated_non_preemptible: tuple[float, float, float]
+    requested: tuple[float, float, float]
+
+
+class PoolBlocker(msgspec.Struct, frozen=True, kw_only=True):
+    node_pool: str
+    reason: Reason
+    message: str
+
+
+class WaitingReport(msgspec.Struct, frozen=True, kw_only=True):
+    reason: Reason
+    message: str
+    pools: tuple[PoolBlocker, ...]
+    owners: tuple[OwnerFigures, ...]
+    holders: tuple[Holder, ...]
+    #: How many hold something in all; `holders` shows the first of them.
+    holder_count: int
+    remedies: tuple[str, ...]
+
+
+async def explain_waiting(context: Context, caller: Caller, workload: Workload) -> WaitingReport | None:
+    """None for a workload that wants no further place, or that would be given one now."""
+    access.check(caller, "workloads:read", workload.project_id)
+    if not workload.is_active:
+        return None
+    board = await load_board(context)
+    entry = board.entries.get(workload.id)
+    if entry is None or not demand(entry, context.clock()):
+        return None
+    decisions = await load_decisions(context, board)
+    pending = next((each for each in decisions.pending if each.tasks[0].split("/")[0] == workload.id), None)
+    if pending is None:
+        return None
+    return _report(context, board, entry, pending, decisions)
+
+
+def _report(context: Context, board: Board, entry: Entry, pending: Pending, decisions: Decisions) -> WaitingReport:
+    workload = entry.workload
+    names = {pod.id: pod.name for each in board.entries.values() for pod in each.pods}
+    reason = _named(pending.reason, names)
+    pools = workload.node_pools or (DEFAULT_NODE_POOL,)
+    directory = context.directory
+    owners = [directory.projects.get(workload.project_id), directory.departments.get(workload.department_id)]
+    shares = {(share.queue, share.node_pool): share for share in decisions.fair_shares}
+    figures = tuple(_figures(owner, pool, shares) for owner in owners if owner for pool in pools)
+    holders = _holders(context, board, entry, pools, shares)
+    return WaitingReport(
+        reason=reason,
+        message=say(reason),
+        pools=tuple(
+            PoolBlocker(
+                node_pool=each.node_pool, reason=_named(each.reason, names), message=say(_named(each.reason, names))
+            )
+            for each in pending.pools
+        ),
+        owners=figures,
+        holders=tuple(holders[:_SHOWN]),
+        holder_count=len(holders),
+        remedies=tuple(_remedies(entry, reason, figures, holders)),
+    )
+
+
+def _named(reason: Reason, names: dict[str, str]) -> Reason:
+    named: Reason = msgspec.structs.replace(reason, waits_for=tuple(names.get(id, id) for id in reason.waits_for))
+    return named
+
+
+def _figures(owner: Department, pool: str, shares: dict[tuple[str, str], FairShare]) -> OwnerFigures:
+    granted = next((quota for quota in owner.resources if quota.node_pool_name == pool), None)
+    quota = granted or PoolQuota(node_pool_id="", node_pool_name=pool)
+    resources = (quota.gpu, quota.cpu, quota.memory)
+    name = queue_name(owner)
+    share = shares.get((name, pool))
+    nothing = (0.0, 0.0, 0.0)
+    return OwnerFigures(
+        name=owner.name,
+        type="PROJECT" if name.startswith("project-") else "DEPARTMENT",
+        node_pool=pool,
+        quota=_three(-1.0 if each.deserved is None else each.deserved for each in resources),
+        limit=_three(-1.0 if each.limit is None else each.limit for each in resources),
+        fair_share=share.fair_share if share else nothing,
+        allocated=share.allocated if share else nothing,
+        allocated_non_preemptible=share.allocated_non_preemptible if share else nothing,
+        requested=share.requested if share else nothing,
+    )
+
+
+def _three(values: Iterable[float]) -> tuple[float, float, float]:
+    gpu, cpu, memory = values
+    return gpu, cpu, memory
+
+
+def _holders(
+    context: Context,
+    board: Board,
+    waiting: Entry,
+    pools: Sequence[str],
+    shares: dict[tuple[str, str], FairShare],
+) -> list[Holder]:
+    """Who has something of the kind that is asked for; first those who may have to give it back."""
+    wants_gpu = any(podset.request.gpu_devices for podset in waiting.podsets)
+    projects = context.directory.projects
+    found = []
+    for entry in board.entries.values():
+        for pool in pools:
+            pods = [pod for pod in entry.pods if pod.node_pool == pool and (pod.gpu_devices or not wants_gpu)]
+            if not pods:
+                continue
+            project = projects.get(entry.workload.project_id)
+            share = shares.get((f"project-{entry.workload.project_id}", pool))
+            quota = _figures(project, pool, shares).quota[0] if project else -1.0
+            starts = [pod.started_at for pod in pods if pod.started_at is not None]
+            found.append(
+                Holder(
+                    workload=entry.workload.name,
+                    workload_id=entry.workload.id,
+                    project=entry.workload.project_name,
+                    node_pool=pool,
+                    nodes=tuple(sorted({pod.node for pod in pods})),
+                    gpu=round(sum(len(pod.gpu_devices) * pod.gpu_thousandths for pod in pods) / 1000, 3),
+                    cpu=float(sum(pod.cpu_milli for pod in pods)),
+                    memory=float(sum(pod.memory_bytes for pod in pods)),
+                    preemptible=entry.workload.preemptible,
+                    is_over_quota=share is not None and quota >= 0 and share.allocated[0] > quota,
+                    is_ending=all(pod.stopping_for for pod in pods),
+                    since=min(starts) if starts else None,
+                )
+            )
+    return sorted(found, key=_holder_order)
+
+
+def _holder_order(holder: Holder) -> tuple[bool, bool, bool, float, str, str]:
+    """Ending ones, then over quota, then preemptible, then who holds most; ties by name and id."""
+    return (
+        not holder.is_ending,
+        not holder.is_over_quota,
+        not holder.preemptible,
+        -holder.gpu,
+        holder.workload,
+        holder.workload_id,
+    )
+
+
+def _remedies(entry: Entry, reason: Reason, figures: Sequence[OwnerFigures], holders: Sequence[Holder]) -> list[str]:
+    """What would let it start, most direct first."""
+    if reason.code == "NonPreemptibleOverQuota":
+        return [f"Submit it as preemptible: it may then go over quota. {_raise(reason, 'quota')}", _wait_for(holders)]
+    if reason.code == "OverLimit":
+        return [_raise(reason, "limit"), "Or end other workloads of the same project."]
+    if reason.code == "NeverFits":
+        return ["Ask for less: no node here is large enough, whoever ends.", *_largest(reason)]
+    if reason.code == "WaitsForVictims":
+        grace = max(podset.container.termination_grace_seconds for podset in entry.podsets)
+        return [f"Nothing to do: it starts when they are gone. Their own grace bounds that; {grace} s is this one's."]
+    if reason.code in ("NoSuchNodePool", "QueueDoesNotExist"):
+        return ["Name a node pool that exists, or create this one."]
+    if reason.code == "Fragmented":
+        return ["Wait for consolidation, ask for fewer GPUs per pod, or end small workloads on one node."]
+    return [_wait_for(holders), *_share_words(entry, figures, holders)]
+
+
+def _raise(reason: Reason, what: str) -> str:
+    resource = reason.resource or "gpu"
+    needed = amount((reason.used or 0) + (reason.requested or 0), resource)
+    return f"A {what} of {needed} {_UNITS[resource]} for {reason.queue or 'its project'} would let it start."
+
+
+def _largest(reason: Reason) -> list[str]:
+    return [
+        f"The most that a node has free of {_UNITS.get(cause.cause, cause.cause)} is "
+        f"{amount(cause.free, cause.cause)} ({cause.best_node}); {amount(cause.asked, cause.cause)} are asked."
+        for cause in reason.causes
+        if cause.free is not None
+    ]
+
+
+def _wait_for(holders: Sequence[Holder]) -> str:
+    ending = [holder.workload for holder in holders if holder.is_ending]
+    if ending:
+        return f"Wait: {', '.join(ending[:5])} is ending."
+    if not holders:
+        return "Nobody holds what it asks for: add a node, or ask for less."
+    names = ", ".join(holder.workload for holder in holders[:5])
+    return f"It starts when enough of {names}{' and others' if len(holders) > 5 else ''} has ended."
+
+
+def _share_words(entry: Entry, figures: Sequence[OwnerFigures], holders: Sequence[Holder]) -> list[str]:
+    """Whether more quota would let it take from others."""
+    own = next((each for each in figures if each.type == "PROJECT"), None)
+    asked = sum(podset.request.gpu_devices * podset.request.gpu_portion / 1000 for podset in entry.podsets)
+    if own is None or not asked or own.quota[0] < 0 or not any(holder.is_over_quota for holder in holders):
+        return []
+    if own.allocated[0] + asked <= own.quota[0]:
+        return [f"Project {own.name} is within its quota: what others hold over theirs is reclaimed for it."]
+    needed = amount(own.allocated[0] + asked, "gpu")
+    return [
+        f"A quota of {needed} GPUs for project {own.name} (now {amount(own.quota[0], 'gpu')}) would let it reclaim "
+        "what others hold over theirs."
+    ]
