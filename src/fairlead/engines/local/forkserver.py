@@ -89,20 +89,27 @@ class ForkServer:
 
     def _fork(self, link: int) -> None:
         """Hand the link to the spare supervisor, or to a new one."""
+        # Received descriptors outlive an exec unless told otherwise; neither copy of the link must.
+        os.set_inheritable(link, False)
         if self._spare is None:
-            self._prepare_spare()
+            self._prepare_spare(link)
         if self._spare is not None:
             with self._spare, contextlib.suppress(OSError):
                 socket.send_fds(self._spare, [START], [link])
         os.close(link)
         self._spare, self._spare_pid = None, 0
 
-    def _prepare_spare(self) -> None:
-        """Fork a supervisor ahead of its order: half of a start is done before anybody asks for it."""
+    def _prepare_spare(self, link: int = -1) -> None:
+        """Fork a supervisor ahead of its order: half of a start is done before anybody asks for it.
+
+        `link` is one that is about to be handed over, of which the fork must not keep a copy.
+        """
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         pid = os.fork()
         if pid == 0:
             ours.close()
+            if link >= 0:
+                os.close(link)
             self._become_supervisor(theirs)
         theirs.close()
         self._supervisors.add(pid)
@@ -122,7 +129,6 @@ class ForkServer:
         _, links, _, _ = socket.recv_fds(handover, 16, 1)
         if not links:
             os._exit(0)  # the fork server is gone, and nobody asked for us
-        # Received descriptors outlive an exec unless told otherwise; our end of the link must not.
         os.set_inheritable(links[0], False)
         handover.close()
         supervisor.main(socket.socket(fileno=links[0]))
