@@ -12,7 +12,6 @@ import ipaddress
 import logging
 import logging.handlers
 import os
-import pwd
 import secrets
 import socket
 import string
@@ -38,13 +37,11 @@ from fairlead.control.housekeeping import Housekeeper
 from fairlead.control.lease import LeaseKeeper
 from fairlead.control.reconcile import Reconciler
 from fairlead.engines.base import Forget, Review
+from fairlead.engines.local.configuration import make_engine
 from fairlead.engines.local.effects import advisory, unsupported
 from fairlead.engines.local.engine import LocalEngine
-from fairlead.engines.local.nodes import observe_machine, parse_node, parse_nodes
-from fairlead.engines.local.settings import Allowed, Identity, LocalSettings
 from fairlead.model.clock import Millis, iso
 from fairlead.model.errors import FairleadError, Refused
-from fairlead.model.org import Node
 from fairlead.model.podset import PodSet
 from fairlead.store.base import Listener, Store
 from fairlead.store.compaction import compact
@@ -55,7 +52,6 @@ log = logging.getLogger("fairlead")
 DEFAULT_PORT = 7420
 #: Modules that are loaded only when the settings ask for them.
 _STORES = {"postgresql": "fairlead.store.postgres", "postgres": "fairlead.store.postgres"}
-_ALLOWABLE = frozenset({"no-isolation", "root-user", "host-namespaces"})
 _SUFFIX_ALPHABET = string.ascii_lowercase + string.digits
 
 
@@ -190,7 +186,7 @@ async def serve(settings: Settings) -> int:
 
 
 async def _serve_on(settings: Settings, sock: socket.socket, store: Store) -> int:
-    engine = None if settings.api_only else _make_engine(settings)
+    engine = None if settings.api_only else make_engine(settings, now)
     context = Context(
         store=store,
         clock=now,
@@ -429,54 +425,5 @@ def _start_time(pid: int) -> str:
     return stat.rpartition(")")[2].split()[19]
 
 
-def _make_engine(settings: Settings) -> LocalEngine:
-    return LocalEngine(
-        LocalSettings(
-            data_dir=str(settings.data_dir),
-            owner=_owner() if settings.personal else None,
-            nodes=tuple(_declared_nodes(settings)),
-            allowed=_allowed(settings.allow),
-        ),
-        now,
-    )
-
-
 def _review(podset: PodSet) -> Review:
     return Review(refused=unsupported(podset.container), advisory=advisory(podset.container))
-
-
-def _declared_nodes(settings: Settings) -> list[Node]:
-    machine = observe_machine(now())
-    nodes = [parse_node(text, machine) for text in settings.nodes]
-    if settings.nodes_file:
-        nodes += parse_nodes(Path(settings.nodes_file).read_text(encoding="utf-8"), machine)
-    return nodes
-
-
-def _owner() -> Identity:
-    """Whoever started this server."""
-    user = pwd.getpwuid(os.geteuid())
-    return Identity(
-        uid=user.pw_uid,
-        gid=os.getegid(),
-        login=user.pw_name,
-        home=user.pw_dir,
-        shell=user.pw_shell or "/bin/sh",
-        groups=tuple(os.getgroups()),
-    )
-
-
-def _allowed(words: Sequence[str]) -> Allowed:
-    """The flags with which an operator allows what shared mode refuses."""
-    paths = tuple(word.partition("=")[2] for word in words if word.startswith("host-path="))
-    capabilities = tuple(word.partition("=")[2] for word in words if word.startswith("capability="))
-    unknown = {word for word in words if not word.startswith(("host-path=", "capability="))} - _ALLOWABLE
-    if unknown:
-        raise Refused(f"--allow knows {', '.join(sorted(_ALLOWABLE))}, host-path=… and capability=…, not {unknown}")
-    return Allowed(
-        no_isolation="no-isolation" in words,
-        root_user="root-user" in words,
-        host_namespaces="host-namespaces" in words,
-        host_paths=paths,
-        capabilities=capabilities,
-    )
