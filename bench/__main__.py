@@ -84,7 +84,7 @@ def main() -> int:
         wanted = arguments.benches or list(BENCHES)
         print(describe_machine(), flush=True)
         if os.getloadavg()[0] > BUSY:
-            print("Other work runs on this machine: read the numbers as a lower bound.", flush=True)
+            print("Other work runs on this machine: read rates as a lower and times as an upper bound.", flush=True)
         measurements = run([name for name in WHOLE if name in wanted], options)
         if measurements:
             print("\n" + render_table(measurements), flush=True)
