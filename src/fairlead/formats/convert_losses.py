@@ -57,7 +57,7 @@ class Source:
             del self.left[path]
         return value
 
-    def items(self, path: str) -> list[tuple[int, dict[str, Any]]]:
+    def items(self, path: str, *, excluded_too: bool = False) -> list[tuple[int, dict[str, Any]]]:
         """The objects of a list that count, with their positions; excluded ones stay behind."""
         found: Any = self.plain
         for name in path.split("."):
@@ -67,7 +67,7 @@ class Source:
         return [
             (number, item)
             for number, item in enumerate(found)
-            if isinstance(item, dict) and item.get("exclude") is not True
+            if isinstance(item, dict) and (excluded_too or item.get("exclude") is not True)
         ]
 
     def lose(self, path: str, reason: str, now: Any = UNSET) -> None:

@@ -52,6 +52,7 @@ _METADATA = (
 class Manifest(msgspec.Struct, kw_only=True):
     """One document: what it is, and the nodes of its spec by their canonical names; not yet read by type."""
 
+    #: The whole spec.
     node: Node
     kind: Kind
     letter: str
@@ -121,9 +122,7 @@ def read_manifests(
 
 def read_workload(manifest: Manifest) -> tuple[YamlWorkload | None, list[YamlIssue]]:
     """The workload of a document whose templates are merged in; None and the issues where something is wrong."""
-    reading = SpecReading(manifest.kind, manifest.letter, manifest.node)
-    reading.read(manifest.spec)
-    _read_labels(manifest, reading)
+    reading = read_spec(manifest)
     if manifest.resource != manifest.kind.resource:
         reading.remark("kind", f"{manifest.resource} is an older kind; it runs as {manifest.kind.resource}")
     name, is_prefix = _read_name(manifest, reading)
@@ -141,6 +140,14 @@ def read_workload(manifest: Manifest) -> tuple[YamlWorkload | None, list[YamlIss
         remarks=tuple(reading.remarks),
     )
     return workload, []
+
+
+def read_spec(manifest: Manifest) -> SpecReading:
+    """The spec as REST has it, before the declarations and the rules are asked."""
+    reading = SpecReading(manifest.kind, manifest.letter, manifest.node)
+    reading.read(manifest.spec)
+    _read_labels(manifest, reading)
+    return reading
 
 
 def _manifest(node: Node, issues: list[YamlIssue]) -> Manifest | None:
@@ -168,7 +175,7 @@ def _manifest(node: Node, issues: list[YamlIssue]) -> Manifest | None:
         return None
     fields = _spec_nodes(kind, spec, issues)
     return Manifest(
-        node=node,
+        node=spec,
         kind=kind[0],
         letter=kind[1],
         resource=root["kind"].content,

@@ -143,6 +143,22 @@ _PAIRED = {
     "security.runAsGid": "integer",
 }
 _CHOICES = {"podAffinity.type": ("hard", "soft")}
+#: What they mean here, where that is not what their REST field means.
+_TEXTS = {
+    "compute.gpuPortionRequest": "GPU devices: between 0 and 1 a part of one, otherwise a whole number of them. "
+    "Beside a part, gpuDevices says of how many devices.",
+    "compute.gpuPortionLimit": "How far the pod may go while others leave it free: a number is a part of each device, "
+    "at least gpu; a quantity such as 20M is memory of each device, as gpuMemoryLimit.",
+    "compute.gpuMemoryRequest": "Memory of a GPU device; not together with gpu.",
+    "podAffinity": "Places the workload's pods near each other, as podAffinitySchedulingRule and podAffinityTopology "
+    "say.",
+    "podAffinity.type": "hard where it must hold, soft where it is preferred; only with podAffinity.",
+    "podAffinity.key": "The node label whose value the workload's pods share; only with podAffinity.",
+    "probes.readiness": "When the container counts as ready for traffic, written as Kubernetes' readiness probe.",
+    "security.runAsUid": "The user id; it counts only with runAsUser.",
+    "security.runAsGid": "The group id; it counts only with runAsUser.",
+    "nodePools": "Node pools to try, the first one first, separated by spaces or commas.",
+}
 
 
 @cache
@@ -190,6 +206,8 @@ def _walk(struct: Any, path: str) -> list[YamlField]:
 
 def _field(field: Field, path: str) -> YamlField:
     about = field.about
+    if path in _TEXTS:
+        about = msgspec.structs.replace(about, text=_TEXTS[path], mandatory=False, unit="")
     shape = field.item if field.is_list else field.shape
     members: tuple[YamlField, ...] = ()
     form = VALUE

@@ -164,12 +164,6 @@ def _read_defaults_of_items(reading: Reading) -> None:
             volume.setdefault("mountPropagation", _PROPAGATION if propagation else "None")
 
 
-def _write_defaults_of_items(source: Source, put: Put) -> None:
-    for number, port in source.items("ports"):
-        if port.get("serviceType") is None:
-            source.lose(f"ports[{number}].serviceType", f"is {DEFAULT_SERVICE} where none is given", DEFAULT_SERVICE)
-
-
 def _read_node_pool(reading: Reading) -> None:
     pool = reading.given.get("nodePool")
     if pool is None:
@@ -235,7 +229,6 @@ WRITERS: tuple[Callable[[Source, Put], None], ...] = (
     _write_gpu,
     _write_identity,
     _write_affinity,
-    _write_defaults_of_items,
     _write_probe,
     _write_out,
 )

@@ -122,7 +122,7 @@ class SpecReading:
             return self._pair(field, key, node)
         if field.member:
             return self._only_member(field, key, node)
-        inner = unwrap_item(key, node, True)
+        inner = unwrap_item(key, node, True, has_value="value" in field.spelt)
         item: dict[str, Any] = {}
         # A key of digits alone only tells items apart; any other is the item's name.
         if field.key and not key.isdecimal():
@@ -191,23 +191,23 @@ class SpecReading:
     # --- What the declarations refuse
 
     def wrong_at(self, path: str, details: str) -> None:
-        """Refuse a member of the REST spec, in the document's own words."""
+        """Refuse a member of the REST spec, in the document's own words; what is refused already stays as it is."""
         yaml_path, node = self._place(path)
-        if any(
-            issue.path == yaml_path and (issue.line, issue.column) == (node.line, node.column) for issue in self.issues
-        ):
-            return
-        self.issues.append(issue_at(node, yaml_path, self._in_words(details)))
+        if not any(_is_within(yaml_path, issue.path) for issue in self.issues):
+            self.issues.append(issue_at(node, yaml_path, self._in_words(details)))
 
     def _place(self, path: str) -> tuple[str, Node]:
-        """The nearest place at or above the path."""
-        missing = _yaml_name(self.kind, path)
-        while path:
-            if path in self.places:
-                found, node = self.places[path]
-                return found, node
-            path = path[: max(path.rfind("."), path.rfind("["))] if max(path.rfind("."), path.rfind("[")) > 0 else ""
-        return (f"spec.{missing}", self.node) if missing else ("spec", self.node)
+        """Where the member stands, or where it would have to stand."""
+        if path in self.places:
+            return self.places[path]
+        above = path
+        while above and above not in self.places:
+            above = above[: max(above.rfind("."), above.rfind("["), 0)]
+        name = _yaml_name(self.kind, path)
+        if not above:
+            return f"spec.{name}", self.nodes.get(name, self.node)
+        found, node = self.places[above]
+        return (f"{found}.value.{name}" if name and above.endswith("]") else found), node
 
     def _in_words(self, details: str) -> str:
         names = _renames(self.kind)
@@ -238,4 +238,16 @@ def _renames(kind: Kind) -> dict[str, str]:
 
 
 def _yaml_name(kind: Kind, path: str) -> str:
-    return next((field.name for field in yaml_fields(kind).values() if field.path and field.path == path), path)
+    """What a REST member is called in YAML; the member of an item by its name there."""
+    outer, bracket, inner = path.partition("[")
+    field = next((field for field in yaml_fields(kind).values() if field.path and field.path == outer), None)
+    if field is None:
+        return outer
+    if not bracket:
+        return field.name
+    wanted = inner.partition("].")[2]
+    return next((member.name for member in field.members if member.path == wanted), wanted)
+
+
+def _is_within(path: str, refused: str) -> bool:
+    return path == refused or path.startswith(f"{refused}.")

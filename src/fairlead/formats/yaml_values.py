@@ -14,7 +14,7 @@ _TRUE = frozenset({"true", "yes", "on"})
 _FALSE = frozenset({"false", "no", "off"})
 _INTEGER = re.compile(r"[+-]?\d+\Z")
 _DECIMAL = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\Z")
-_WORDS = re.compile(r"[,;\s]+")
+_WORDS = re.compile(r"[,; \t\r\n]+")
 #: No number of digits beyond this means anything here, and reading it would take its time.
 _MOST_DIGITS = 40
 _SHOWN = 80
@@ -47,15 +47,16 @@ def unwrap_items(field: YamlField, node: Node) -> dict[str, Node]:
     return content
 
 
-def unwrap_item(key: str, node: Node, is_object: bool) -> Node:
-    """What stands below `value:` of one item."""
-    inner = _below(node, "value", f"{key}: {{value: {'{…}' if is_object else '…'}}}", is_object)
+def unwrap_item(key: str, node: Node, is_object: bool, *, has_value: bool = False) -> Node:
+    """What stands below `value:` of one item; some items have a member of that name."""
+    shape = f"{key}: {{value: {'{…}' if is_object else '…'}}}"
+    inner = _below(node, "value", shape, is_object, has_value=has_value)
     if is_object and inner.form is not MAPPING:
         raise Wrong(f"is {told(inner)}; a mapping is expected below value:")
     return inner
 
 
-def _below(node: Node, wrapper: str, shape: str, is_object: bool) -> Node:
+def _below(node: Node, wrapper: str, shape: str, is_object: bool, *, has_value: bool = False) -> Node:
     if node.form is not MAPPING:
         if node.is_null:
             raise Wrong(f"is empty; write {shape}")
@@ -66,9 +67,17 @@ def _below(node: Node, wrapper: str, shape: str, is_object: bool) -> Node:
     inner: Node = content[wrapper]
     if inner.is_null:
         raise Wrong(f"has an empty {wrapper}: — write {shape}, or leave the field out")
-    if inner.form is MAPPING and wrapper in inner.content and (len(inner.content) == 1 or not is_object):
+    if not has_value and _is_doubled(inner, wrapper, is_object):
         raise Wrong(f"has {wrapper}: twice, one inside the other; write {shape}")
     return inner
+
+
+def _is_doubled(inner: Node, wrapper: str, is_object: bool) -> bool:
+    if inner.form is not MAPPING or wrapper not in inner.content or (is_object and len(inner.content) > 1):
+        return False
+    below = inner.content[wrapper]
+    # An item may be called `items`; then a value stands below it.
+    return wrapper == "value" or (below.form is MAPPING and "value" not in below.content)
 
 
 def _refuse_wrapper(content: dict[str, Node], wrapper: str, shape: str) -> NoReturn:
@@ -77,8 +86,7 @@ def _refuse_wrapper(content: dict[str, Node], wrapper: str, shape: str) -> NoRet
         raise Wrong(f"is written with {other}:, but takes {wrapper}: — write {shape}")
     unknown = [name for name in content if name != wrapper]
     if wrapper not in content:
-        hint = near(unknown[0], [wrapper]) if unknown else ""
-        found = f" (found {', '.join(unknown[:3])}{hint})" if unknown else ""
+        found = f" (found {', '.join(unknown[:3])})" if unknown else ""
         raise Wrong(f"has no {wrapper}:{found}; write {shape}")
     raise Wrong(f"has {', '.join(unknown[:3])} beside {wrapper}: — only {wrapper}: belongs there")
 

@@ -17,13 +17,13 @@ from fairlead.formats.workload_yaml import (
     PRIORITY_LABEL,
 )
 from fairlead.formats.yaml_fields import ITEMS, MAP, YamlField, yaml_fields
-from fairlead.formats.yaml_pairs import WRITERS, render_variable, settle_readers
+from fairlead.formats.yaml_pairs import DEFAULT_SERVICE, WRITERS, render_variable, settle_readers
 from fairlead.kinds.kind import Kind
 from fairlead.model.fields import Field, fields_of
 
 _LABELS = {"priorityClass": PRIORITY_LABEL, "preemptibility": PREEMPTIBILITY_LABEL}
 _NOT_HERE = "workload YAML has no such field"
-_SEPARATORS = frozenset(",; \t\r\n\x0b\x0c")
+_SEPARATORS = frozenset(",; \t\r\n")
 
 
 def render_document(
@@ -136,11 +136,15 @@ def _items(field: YamlField, source: Source) -> dict[str, Any]:
         if field.path == "exposedUrls" and not settle_readers(source, here):
             continue
         key = item.get(field.key) if field.key else None
-        if not isinstance(key, str) or key in items or key.isdecimal():
+        members = _members(field, source, here)
+        if isinstance(key, str) and key not in items and not key.isdecimal():
+            source.take(f"{here}.{field.key}")
+        elif members:
             key = str(number + 1)
         else:
-            source.take(f"{here}.{field.key}")
-        members = _members(field, source, here)
+            continue
+        if field.path == "ports" and "serviceType" not in members:
+            source.lose(f"{here}.serviceType", f"is {DEFAULT_SERVICE} where none is given", DEFAULT_SERVICE)
         items[key] = {"value": members}
     return items
 

@@ -1,0 +1,74 @@
+"""Whatever a spec holds, it comes back from another dialect without what was reported as lost, and otherwise equal."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from fairlead.cli.flags import parse
+from fairlead.cli.kinds import commands
+from fairlead.cli.spec_flags import apply_flags, load_table
+from fairlead.cli.submission import apply_words
+from fairlead.client.kinds import load_kinds
+from fairlead.formats.command_line import render_command
+from fairlead.formats.convert_losses import carried
+from fairlead.formats.workload_yaml import read_manifests, read_spec
+from fairlead.formats.yaml_write import render_document, render_yaml
+from fairlead.kinds import KINDS
+from fairlead.kinds.kind import Kind
+from tests.properties.specs import specs
+
+#: Without the phase that explains a failure: it takes minutes on objects of this size.
+QUICK = settings(
+    max_examples=100,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
+)
+
+
+def in_order(plain: Any) -> Any:
+    """Lists of objects in one order: items are told apart by their names, not by where they stand."""
+    if isinstance(plain, dict):
+        return {name: in_order(value) for name, value in sorted(plain.items())}
+    if isinstance(plain, list) and any(isinstance(item, dict) for item in plain):
+        return sorted((in_order(item) for item in plain), key=lambda item: json.dumps(item, sort_keys=True))
+    return plain
+
+
+def from_yaml(text: str) -> dict[str, Any]:
+    manifests, issues = read_manifests(text)
+    assert issues == []
+    reading = read_spec(manifests[0])
+    assert reading.issues == []
+    return reading.plain
+
+
+def from_flags(kind: Kind, flags: list[str], words: list[str]) -> dict[str, Any]:
+    parsed = parse([*flags, *(["--", *words] if words else [])], commands(load_kinds()[kind.key])[0].flags)
+    spec: dict[str, Any] = {}
+    given_flags = {name: value for name, value in parsed.values.items() if name != "command"}
+    apply_flags(load_table(kind.key), given_flags, spec)
+    apply_words(parsed.trailing, bool(parsed.values.get("command")), spec)
+    return spec
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.key)
+@given(st.data())
+@QUICK
+def test_rest_to_yaml_to_rest(kind: Kind, data: st.DataObject) -> None:
+    spec = data.draw(specs(kind))
+    document, losses = render_document(kind, spec, "name")
+    got = from_yaml(render_yaml(document))
+    assert in_order(got) == in_order(carried(spec, losses))
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.key)
+@given(st.data())
+@QUICK
+def test_rest_to_flags_to_rest(kind: Kind, data: st.DataObject) -> None:
+    spec = data.draw(specs(kind))
+    flags, words, losses = render_command(kind, spec)
+    assert in_order(from_flags(kind, flags, words)) == in_order(carried(spec, losses))
