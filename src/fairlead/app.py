@@ -205,7 +205,7 @@ async def _serve_on(settings: Settings, sock: socket.socket, store: Store) -> in
     machine = None if engine is None else Machine(settings, context, engine, url)
     samples = machine.samples if machine else tuple
     limits = Limits(body_bytes=settings.body_limit)
-    server = uvicorn.Server(_http(settings, make_application(context, Accounts(store, signer, now), limits, samples)))
+    server = uvicorn.Server(_http(settings, make_application(context, Accounts(context, signer), limits, samples)))
     refresher = store.subscribe(_refresher(context)) if machine is None else None
     try:
         if machine:
