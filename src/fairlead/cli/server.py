@@ -15,7 +15,7 @@ from fairlead.cli.settings import data_folder
 from fairlead.cli.times import shown_time
 
 _PAUSE = 0.02
-_FAREWELL = 1.0
+_FAREWELL = 5.0
 
 
 def commands(_noun: str) -> tuple[Command, ...]:
