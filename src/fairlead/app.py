@@ -13,12 +13,14 @@ import logging
 import logging.handlers
 import os
 import secrets
+import signal
 import socket
 import string
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import msgspec
@@ -205,7 +207,8 @@ async def _serve_on(settings: Settings, sock: socket.socket, store: Store) -> in
     machine = None if engine is None else Machine(settings, context, engine, url)
     samples = machine.samples if machine else tuple
     limits = Limits(body_bytes=settings.body_limit)
-    server = uvicorn.Server(_http(settings, make_application(context, Accounts(context, signer), limits, samples)))
+    application = make_application(context, Accounts(context, signer), limits, samples)
+    server = HttpServer(_http(settings, application), context)
     refresher = store.subscribe(_refresher(context)) if machine is None else None
     try:
         if machine:
@@ -221,6 +224,30 @@ async def _serve_on(settings: Settings, sock: socket.socket, store: Store) -> in
             refresher()
         log.info("stopped; pods run on")
     return 0
+
+
+class HttpServer(uvicorn.Server):
+    """Ends on a signal in its own time: it says so at once to streams and new requests, and leaves the rest to us."""
+
+    def __init__(self, config: uvicorn.Config, context: Context) -> None:
+        super().__init__(config)
+        self._context = context
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Unlike uvicorn's own, does not raise the signal again at the end, which would skip our clean-up."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self.handle_exit, number, None)
+        try:
+            yield
+        finally:
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.remove_signal_handler(number)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self._context.stopping = True
+        super().handle_exit(sig, frame)
 
 
 def _http(settings: Settings, application: Any) -> uvicorn.Config:

@@ -66,11 +66,38 @@ def test_a_listener_beyond_loopback_wants_tls(tmp_path: Path) -> None:
     assert "--tls-certificate" in said
 
 
-def test_a_taken_port_is_no_problem(make_server: Callable[..., Server], tmp_path: Path) -> None:
+def test_a_port_that_was_asked_for_and_is_taken_is_refused(make_server: Callable[..., Server], tmp_path: Path) -> None:
     first = make_server("--personal")
     port = first.url.rpartition(":")[2]
     said = start_and_fail("--port", port, "--data-dir", str(tmp_path / "fixed"))
     assert f"Port {port}" in said
+
+
+def test_a_server_that_is_told_to_end_leaves_no_trace_of_being_there(make_server: Callable[..., Server]) -> None:
+    server = make_server("--personal")
+    server.stop()
+    assert server.process is not None
+    assert server.process.returncode == 0
+    assert not (server.data_dir / "server.json").exists()
+    assert "stopped; pods run on" in (server.data_dir / "logs" / "server.log").read_text()
+
+
+def test_a_node_that_is_no_longer_declared_goes(make_server: Callable[..., Server]) -> None:
+    server = make_server("--personal", "--node", "old:cpu=2,memory=1Gi", "--node", "busy:cpu=2,memory=1Gi,labels=a=b")
+    workload_id = server.run(
+        "stays",
+        "sleep 1000",
+        nodeAffinityRequired={
+            "nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "In", "values": ["b"]}]}]
+        },
+    )
+    server.until_phase(workload_id, "Running")
+    server.stop()
+    server.arguments = ("--personal", "--node", "new:cpu=2,memory=1Gi")
+    server.start()
+    nodes = {node["name"]: node["status"] for node in server.call("GET", "/api/v1/nodes").json["nodes"]}
+    assert nodes == {"new": "Ready", "busy": "NotReady"}
+    assert server.phase(workload_id) == "Running"
 
 
 def test_nothing_is_left_when_server_and_pods_are_gone(make_server: Callable[..., Server]) -> None:

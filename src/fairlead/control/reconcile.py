@@ -28,7 +28,7 @@ from fairlead.model.errors import Conflict, Unavailable
 from fairlead.model.phase import PodPhase
 from fairlead.model.podset import PodSet, PodSpec
 from fairlead.model.workload import Pod, Workload
-from fairlead.store.base import Change, Comparison, Put, Query, Where
+from fairlead.store.base import Change, Comparison, Delete, Put, Query, Where
 from fairlead.store.collections import NODES, PODS, WORKLOADS
 
 log = logging.getLogger(__name__)
@@ -234,7 +234,6 @@ class Reconciler:
 
     async def _recover(self) -> None:
         """Find everything again after a start: the records, then what the engine still runs of them."""
-        await self._record_nodes()
         active = Query(collection=WORKLOADS, where=(Where("is_active", Comparison.EQUAL, 1),))
         workloads = {workload.id: workload for workload in await self.context.store.find(active)}
         unended = Where("phase", Comparison.ONE_OF, (PodPhase.STARTING, PodPhase.RUNNING, PodPhase.STOPPING))
@@ -247,6 +246,7 @@ class Reconciler:
                 workloads[id] = workload
         for id, workload in workloads.items():
             self.board.put(workload, pods.get(id, ()))
+        await self._record_nodes()
         await self._catch_up()
 
     async def _catch_up(self) -> None:
@@ -278,10 +278,19 @@ class Reconciler:
         return orders
 
     async def _record_nodes(self) -> None:
-        """Write down the nodes that the engine has now, so that they are read from the store like everything else."""
+        """Write down the nodes that the engine has now, so that they are read from the store like everything else.
+
+        One that is no longer declared goes; while pods are left on it, it stays and takes no new ones.
+        """
         known = self.context.directory.nodes
         found = {node.id: node for node in await self.engine.capacity()}
-        writes = []
+        used = {pod.node for entry in self.board.entries.values() for pod in entry.pods}
+        writes: list[Put | Delete] = []
+        for node in known.values():
+            if node.id not in found and node.name not in used:
+                writes.append(Delete(NODES, node.id))
+            elif node.id not in found:
+                found[node.id] = msgspec.structs.replace(node, ready=False)
         for node in found.values():
             before = known.get(node.id)
             if before is None or msgspec.structs.replace(before, version=node.version) != node:
