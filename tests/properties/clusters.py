@@ -90,10 +90,8 @@ class Maker:
         return Share(limit=limit, quota=self.random.randint(0, 4), over_quota_weight=self.random.choice((0, 1, 2)))
 
     def _make_queues(self) -> tuple[Queue, ...]:
-        found = []
         departments = self.random.randint(0, 2)
-        for number in range(departments):
-            found.append(self._queue(f"d{number}", None, self.random.random() < 0.5))
+        found = [self._queue(f"d{number}", None, self.random.random() < 0.5) for number in range(departments)]
         for number in range(self.random.randint(1, 4)):
             parent = f"d{number % departments}" if departments else None
             found.append(self._queue(f"q{number}", parent, False))

@@ -123,6 +123,8 @@ def fits_later(task: LiveTask, node: LiveNode) -> bool:
         return False
     whole = node.idle_gpu + node.releasing_gpu
     if task.ext:
+        if node.legacy_mig and task.kind == KIND_MIG:
+            return False
         for name, amount in task.ext:
             if amount > node.idle_ext.get(name, 0) + node.releasing_ext.get(name, 0):
                 return False
@@ -146,6 +148,8 @@ def lacking(task: LiveTask, node: LiveNode) -> tuple[str, float, float, float]:
     if task.kind in (KIND_WHOLE, KIND_PORTION, KIND_MEMORY):
         whole = node.idle_gpu + node.releasing_gpu
         if task.devices:
+            if task.devices > node.gpu_count:
+                return ("gpu", task.devices, gpus.free_gpus(node), node.gpu_count)
             if not gpus.has_room(node, task, whole):
                 asked = task.portion if task.kind == KIND_PORTION else task.gpu_memory / node.gpu_memory
                 return ("gpu", asked * task.devices, gpus.free_gpus(node), node.gpu_count)

@@ -1,0 +1,271 @@
+"""Cases written by hand: a small cluster in few words, and what must come of it. Tests and users run the same files.
+
+`build` turns the words into a snapshot, `judge` holds the decisions against what is expected and says what differs. The
+format is described in `docs/reference/snapshot.md`; whoever reads the file (YAML or JSON) hands in plain data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from fairlead.scheduling.cycle import decide
+from fairlead.scheduling.decisions import Decisions
+from fairlead.scheduling.snapshot import (
+    Job,
+    Node,
+    PodSet,
+    Queue,
+    QueueShares,
+    QueueUsage,
+    Settings,
+    Share,
+    Snapshot,
+    SubGroup,
+    Task,
+    TaskStatus,
+    Topology,
+    TopologyConstraint,
+)
+
+NOW = 10_000.0
+GB = 1_000_000_000
+Words = Mapping[str, Any]
+
+_TASK_FIELDS = {
+    "gpu": "gpu",
+    "portion": "gpu_portion",
+    "gpuMemory": "gpu_memory_mib",
+    "devices": "gpu_devices",
+    "mig": "mig",
+    "extended": "extended",
+    "labels": "labels",
+    "selector": "node_selector",
+    "nominated": "nominated_node",
+    "legacyMig": "legacy_mig",
+}
+
+_POD_FIELDS = ("tolerations", "nodeAffinity", "podAffinity", "podAntiAffinity")
+
+
+def build(case: Words) -> Snapshot:
+    """The snapshot that a case describes."""
+    nodes = tuple(_node(name, words or {}) for name, words in case.get("nodes", {}).items())
+    queues = tuple(_queue(number, name, words) for number, (name, words) in enumerate(case.get("queues", {}).items()))
+    jobs = tuple(_job(number, name, words) for number, (name, words) in enumerate(case.get("jobs", {}).items()))
+    topologies = tuple(Topology(name=name, levels=tuple(levels)) for name, levels in case.get("topologies", {}).items())
+    settings = msgspec.convert(dict(case.get("settings", {})), Settings)
+    return Snapshot(
+        now=case.get("now", NOW), nodes=nodes, queues=queues, jobs=jobs, topologies=topologies, settings=settings
+    )
+
+
+def _node(name: str, words: Words) -> Node:
+    raw = {"gpuMemoryMib": 40_000, **words, "name": name}
+    raw["cpuMilli"] = int(1000 * raw.pop("cpu", 100))
+    raw["memoryBytes"] = int(GB * raw.pop("memory", 1000))
+    return msgspec.convert(raw, Node)
+
+
+def _queue(number: int, name: str, words: Words | float) -> Queue:
+    """A bare number is the GPU quota; CPU and memory are unlimited unless said otherwise. name@pool names the pool."""
+    given: dict[str, Any] = dict(words) if isinstance(words, Mapping) else {"gpu": words}
+    free: dict[str, float] = {"quota": -1, "limit": -1, "overQuotaWeight": 1}
+    shares = {
+        "gpu": _share(given.pop("gpu", 0), 1),
+        "cpu": _share(given.pop("cpu", free), 1000),
+        "memory": _share(given.pop("memory", free), GB),
+    }
+    usage = msgspec.convert(given.pop("usage", {}), QueueUsage)
+    owner, _, pool = name.partition("@")
+    rest = {"created": number, "nodePool": pool or "default", **given}
+    return Queue(
+        name=owner,
+        resources=QueueShares(**shares),
+        usage=usage,
+        parent=rest.get("parent"),
+        priority=rest.get("priority", 100),
+        created=rest["created"],
+        node_pool=rest["nodePool"],
+        preempt_min_runtime=rest.get("preemptMinRuntime"),
+        reclaim_min_runtime=rest.get("reclaimMinRuntime"),
+    )
+
+
+def _share(words: Words | float, unit: float) -> Share:
+    given = dict(words) if isinstance(words, Mapping) else {"quota": words}
+    quota, limit = given.get("quota", 0), given.get("limit", -1)
+    return Share(
+        quota=quota * unit if quota != -1 else -1,
+        limit=limit * unit if limit != -1 else -1,
+        over_quota_weight=given.get("weight", given.get("overQuotaWeight", 1)),
+    )
+
+
+def _job(number: int, name: str, words: Words) -> Job:
+    given = dict(words)
+    priority = given.get("priority", 50)
+    tasks: list[Task] = []
+    pod_sets, groups = given.get("podSets"), given.get("groups")
+    parts = _parts(pod_sets or {}, groups or {}) if pod_sets or groups else {"default": given}
+    for part, own in parts.items():
+        tasks += _tasks(name if part == "default" else f"{name}-{part}", part, {**given, **own})
+    return Job(
+        id=name,
+        queue=given.get("queue", "q"),
+        tasks=tuple(tasks),
+        priority=priority,
+        preemptible=given.get("preemptible", priority < 100),
+        created=given.get("created", number),
+        last_start=given.get("started"),
+        last_eviction=given.get("lastEviction"),
+        preemption_delay=given.get("preemptionDelay", 0),
+        min_available=given.get("min", len(tasks)),
+        min_sub_group=given.get("minSubGroup"),
+        topology=_constraint(given.get("topology")),
+        pod_sets=_pod_sets(pod_sets or {}),
+        groups=_groups(groups or {}),
+        staleness_grace=given.get("stalenessGrace"),
+        stale_since=given.get("staleSince"),
+        node_pools=tuple(given.get("pools", ("default",))),
+    )
+
+
+def _parts(pod_sets: Words, groups: Words) -> dict[str, Words]:
+    found = dict(pod_sets)
+    for words in groups.values():
+        found.update(_parts(words.get("podSets", {}), words.get("groups", {})))
+    return found
+
+
+def _pod_sets(words: Words) -> tuple[PodSet, ...]:
+    return tuple(
+        PodSet(name=name, min_available=own.get("min", own.get("tasks", 1)), topology=_constraint(own.get("topology")))
+        for name, own in words.items()
+    )
+
+
+def _groups(words: Words) -> tuple[SubGroup, ...]:
+    return tuple(
+        SubGroup(
+            name=name,
+            min_sub_group=own.get("minSubGroup"),
+            topology=_constraint(own.get("topology")),
+            groups=_groups(own.get("groups", {})),
+            pod_sets=_pod_sets(own.get("podSets", {})),
+        )
+        for name, own in words.items()
+    )
+
+
+def _constraint(words: Words | None) -> TopologyConstraint | None:
+    return None if words is None else msgspec.convert({"topology": "net", **words}, TopologyConstraint)
+
+
+def _tasks(name: str, part: str, words: Words) -> list[Task]:
+    """`at` names the node of each task that is placed already; the rest is pending."""
+    at = words.get("at", [])
+    places = [at] if isinstance(at, str) else list(at)
+    count = words.get("tasks", max(1, len(places)))
+    states = words.get("states", [])
+    shared = words.get("sharedOn", [])
+    fields = {field: words[word] for word, field in _TASK_FIELDS.items() if word in words}
+    raw = {
+        word: words[word] for word in ("tolerations", "nodeAffinity", "podAffinity", "podAntiAffinity") if word in words
+    }
+    pods = msgspec.convert({"id": "x", **raw}, Task)
+    made = []
+    for index in range(count):
+        node = places[index] if index < len(places) else None
+        status: TaskStatus = states[index] if index < len(states) else ("Running" if node else "Pending")
+        task = Task(
+            id=f"{name}-{index}",
+            pod_set=part,
+            status=status,
+            node=node,
+            gpu_groups=_groups_of(shared, index),
+            cpu_milli=int(1000 * words.get("cpu", 0)),
+            memory_bytes=int(GB * words.get("memory", 0)),
+            priority=_nth(words.get("taskPriority"), index),
+            tolerations=pods.tolerations,
+            node_affinity=pods.node_affinity,
+            pod_affinity=pods.pod_affinity,
+            pod_anti_affinity=pods.pod_anti_affinity,
+            **fields,
+        )
+        made.append(task)
+    return made
+
+
+def _groups_of(shared: Sequence[Any], index: int) -> tuple[str, ...]:
+    if index >= len(shared):
+        return ()
+    return (shared[index],) if isinstance(shared[index], str) else tuple(shared[index])
+
+
+def _nth(values: Sequence[int] | None, index: int) -> int | None:
+    return None if values is None or index >= len(values) else values[index]
+
+
+def judge(case: Words) -> list[str]:
+    """What differs from what the case expects; nothing if all is as it should be."""
+    return compare(build(case), decide(build(case)), case.get("expect", {}))
+
+
+def compare(snapshot: Snapshot, decisions: Decisions, expect: Words) -> list[str]:
+    """Starts, promises, evictions and moves must be exactly the expected ones; waits and shares at least those."""
+    starts = _by_job((bind.job, bind.node) for bind in decisions.binds)
+    kept = _by_job((p.job, p.node) for p in decisions.pipelined if not _is_moved(p.task, decisions))
+    evicted = {eviction.task for eviction in decisions.evictions if eviction.moved_to is None}
+    moved = {eviction.task: eviction.moved_to for eviction in decisions.evictions if eviction.moved_to is not None}
+    wanted_moves = {task: node for name, node in expect.get("moved", {}).items() for task in _names(snapshot, name)}
+    wanted_evicted = {task for name in expect.get("evicted", []) for task in _names(snapshot, name)}
+    found = [
+        *_differ("starts", _lists(expect.get("starts", {})), starts),
+        *_differ("kept", _lists(expect.get("kept", {})), kept),
+        *_differ("moved", wanted_moves, moved),
+    ]
+    if wanted_evicted != evicted:
+        found.append(f"evicted: expected {sorted(wanted_evicted)}, got {sorted(evicted)}")
+    waits = {pending.job: pending.reason.code for pending in decisions.pending}
+    for job, code in expect.get("waits", {}).items():
+        if waits.get(job) != code:
+            found.append(f"waits: expected {job} to wait for {code}, got {waits.get(job)}")
+    shares = {share.queue: share.fair_share[0] for share in decisions.fair_shares}
+    for queue, amount in expect.get("shares", {}).items():
+        if shares.get(queue) != amount:
+            found.append(f"shares: expected {queue} to have {amount}, got {shares.get(queue)}")
+    return found + [f"failed: {failure.job}: {failure.error}" for failure in decisions.failures]
+
+
+def _is_moved(task: str, decisions: Decisions) -> bool:
+    return any(eviction.task == task and eviction.moved_to is not None for eviction in decisions.evictions)
+
+
+def _by_job(pairs: Any) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for job, node in pairs:
+        found.setdefault(job, []).append(node)
+    return {job: sorted(nodes) for job, nodes in found.items()}
+
+
+def _lists(expected: Words) -> dict[str, list[str]]:
+    return {job: sorted([nodes] if isinstance(nodes, str) else nodes) for job, nodes in expected.items()}
+
+
+def _names(snapshot: Snapshot, name: str) -> list[str]:
+    """A task, or all placed tasks of a job."""
+    for job in snapshot.jobs:
+        if job.id == name:
+            return [task.id for task in job.tasks if task.node is not None]
+    return [name]
+
+
+def _differ(what: str, expected: Mapping[str, object], got: Mapping[str, object]) -> list[str]:
+    return [
+        f"{what}: expected {key} {expected.get(key)}, got {got.get(key)}"
+        for key in sorted({*expected, *got})
+        if expected.get(key) != got.get(key)
+    ]
