@@ -3,17 +3,19 @@
 Called by `control` before it writes anything down. It knows the submission and what it is told, never what exists.
 """
 
+from functools import lru_cache
 from typing import Any
 
 import msgspec
 
 from fairlead.admission.policy import NO_POLICY, Policy, apply_policy
+from fairlead.kinds import KINDS
 from fairlead.kinds.kind import Kind, spec_violations
 from fairlead.model.errors import AGAINST_POLICY, MALFORMED, Invalid, Issue
 from fairlead.model.fields import build, value_or
 from fairlead.model.names import name_violations
 from fairlead.model.priority import PRIORITIES, is_preemptible
-from fairlead.model.rules import Limits
+from fairlead.model.rules import Limits, Violation
 from fairlead.model.submission import Submission
 
 #: The dialect whose contradictions are settled instead of refused.
@@ -26,7 +28,7 @@ def admit(
     """The members of the workload's record that follow from its spec; raises Invalid with every issue."""
     spec, against = effective_spec(kind, submission.spec, policy)
     broken = name_violations(submission.name, submission.use_given_name_as_prefix)
-    broken += spec_violations(kind, spec, "spec", Limits(completions=completions_most))
+    broken += _judged(kind.key, spec, completions_most)
     if submission.dialect == FORGIVEN:
         broken = [violation for violation in broken if not violation.instead]
     if broken or against:
@@ -41,6 +43,12 @@ def admit(
         "category": value_or(spec.category, kind.category),
         "node_pools": tuple(value_or(spec.node_pools, ())),
     }
+
+
+@lru_cache(maxsize=512)
+def _judged(kind_key: str, spec: Any, completions_most: int) -> tuple[Violation, ...]:
+    """What is wrong with a spec. Kept, because sweeps and scripts send the same spec again and again."""
+    return tuple(spec_violations(KINDS[kind_key], spec, "spec", Limits(completions=completions_most)))
 
 
 def effective_spec(kind: Kind, spec: Any, policy: Policy = NO_POLICY) -> tuple[Any, list[Issue]]:

@@ -15,7 +15,7 @@ from fairlead.kinds.kind import Outcome, SetState
 from fairlead.model.clock import Millis
 from fairlead.model.phase import TERMINAL, DesiredPhase, Phase, PodPhase
 from fairlead.model.podset import PodSet, PodSpec
-from fairlead.model.workload import Condition, Pod, Workload
+from fairlead.model.workload import WAITS_FOR_NAMES, Condition, Pod, Workload
 
 
 class Rules(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,7 +31,7 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
 def decide(entry: Entry, reports: Iterable[PodReport], now: Millis, rules: Rules) -> Draft:
     """Everything that follows now for one workload."""
     draft = Draft(entry, now)
-    if entry.workload.phase is Phase.CREATING:
+    if _is_to_be_reviewed(entry.workload):
         _review(draft, rules)
     for report in reports:
         fold_report(draft, report, rules.retry_delay, rules.retry_delay_most)
@@ -40,6 +40,17 @@ def decide(entry: Entry, reports: Iterable[PodReport], now: Millis, rules: Rules
     _forget_ended(draft)
     _count(draft)
     return draft
+
+
+def _is_to_be_reviewed(workload: Workload) -> bool:
+    """When it is new; one that waited for names, when it has them all."""
+    if workload.waits_for:
+        return False
+    return workload.phase is Phase.CREATING or (workload.phase is Phase.PENDING and _waited(workload))
+
+
+def _waited(workload: Workload) -> bool:
+    return any(condition.type == WAITS_FOR_NAMES and condition.status == "True" for condition in workload.conditions)
 
 
 def _review(draft: Draft, rules: Rules) -> None:
@@ -54,6 +65,11 @@ def _review(draft: Draft, rules: Rules) -> None:
         Condition(type=type, status="True", reason=field, message=why, last_transition_time=draft.now)
         for type, field, why in dict.fromkeys(notes)
     )
+    if _waited(draft.workload):
+        draft.move(Phase.PENDING, "Waits to be scheduled")
+        found = Condition(type=WAITS_FOR_NAMES, status="False", last_transition_time=draft.now)
+        before = tuple(one for one in draft.workload.conditions if one.type != WAITS_FOR_NAMES)
+        draft.set(conditions=(*before, found))
     if conditions:
         draft.set(conditions=draft.workload.conditions + conditions)
 
@@ -128,7 +144,9 @@ def _decide_running(draft: Draft, rules: Rules) -> None:
     if draft.workload.phase is Phase.STOPPED:
         draft.move(Phase.RESUMING, "Its pods are being made again")
         draft.set(run=draft.workload.run + 1, succeeded=0, failed=0, pods_made=0, retry_at=None)
-    if draft.workload.phase in (Phase.CREATING, Phase.RESUMING):
+    if draft.workload.waits_for and draft.workload.phase in (Phase.CREATING, Phase.PENDING, Phase.RESUMING):
+        draft.move(Phase.PENDING, f"Waits until its project has: {', '.join(draft.workload.waits_for)}")
+    elif draft.workload.phase in (Phase.CREATING, Phase.RESUMING):
         draft.move(Phase.PENDING, "Waits to be scheduled")
     if draft.workload.phase is Phase.TERMINATING and not _finish_eviction(draft, rules):
         return
@@ -147,8 +165,8 @@ def _follow(draft: Draft, outcome: Outcome) -> None:
     """Take the phase that the pods amount to, by way of Initializing where the table asks for it."""
     phase = draft.workload.phase
     if outcome.phase is Phase.INITIALIZING and phase in (Phase.RUNNING, Phase.DEGRADED):
-        # Once it ran, pods on their way up again are a lack, not a beginning.
-        draft.move(Phase.DEGRADED, outcome.message)
+        # Between the pods of a sweep, or two attempts of one: it goes on, and is no beginning.
+        draft.move(phase, outcome.message)
         return
     if phase is Phase.PENDING and outcome.phase is not Phase.INITIALIZING:
         draft.move(Phase.INITIALIZING)
@@ -275,7 +293,7 @@ def _last_failure(draft: Draft) -> str:
 def demand(entry: Entry, now: Millis) -> Mapping[str, int]:
     """How many further pods each pod set wants a place for now."""
     workload = entry.workload
-    if workload.desired_phase is not DesiredPhase.RUNNING or workload.phase not in _PLACEABLE:
+    if workload.desired_phase is not DesiredPhase.RUNNING or workload.phase not in _PLACEABLE or workload.waits_for:
         return {}
     if workload.retry_at is not None and workload.retry_at > now:
         return {}
