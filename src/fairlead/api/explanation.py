@@ -45,10 +45,11 @@ class Explanation(Shape):
     retry_at: Instant | None
     conditions: tuple[ConditionView, ...]
     values: tuple[ValueView, ...]
+    #: How often it lost pods to other workloads.
+    preemptions: int
     #: The dialect in which it was sent.
     dialect: str | UnsetType = UNSET
-    #: How often it lost pods to other workloads, and how it did last.
-    preemptions: int = 0
+    #: How it last lost a pod to another workload.
     last_eviction: EvictionView | UnsetType = UNSET
     #: Worked out at the moment of the question; absent for what waits for no place.
     waiting: WaitingView | UnsetType = UNSET

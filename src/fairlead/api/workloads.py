@@ -6,7 +6,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 from starlette.responses import Response
 
-from fairlead.api.body import query_choice
+from fairlead.api.body import query_boolean, query_choice
 from fairlead.api.errors import Error
 from fairlead.api.explanation import Explanation, render_explanation
 from fairlead.api.kind_routes import WORKLOAD_ID
@@ -140,7 +140,9 @@ async def get_workload_history(call: Call) -> Response:
 
 async def explain_workload(call: Call) -> Response:
     workload = await reading.load_workload(call.context, call.caller, call.path["workloadId"])
-    return as_json(render_explanation(workload, await explain_waiting(call.context, call.caller, workload)))
+    wants_waiting = query_boolean(call, "waiting", default=True)
+    waiting = await explain_waiting(call.context, call.caller, workload) if wants_waiting else None
+    return as_json(render_explanation(workload, waiting))
 
 
 _FAILURES = {401: Error, 403: Error, 500: Error, 503: Error}
@@ -252,7 +254,14 @@ WORKLOAD_OPERATIONS: tuple[Operation, ...] = (
         "explain_workload",
         "Why a workload is where it is, and where each of its values came from",
         explain_workload,
-        parameters=(WORKLOAD_ID,),
+        parameters=(
+            WORKLOAD_ID,
+            Parameter(
+                name="waiting",
+                schema={"type": "boolean", "default": True},
+                description="Whether the scheduler is asked why it waits; false leaves that out and is cheaper.",
+            ),
+        ),
         answers={200: Explanation, **_ONE},
         is_addition=True,
     ),

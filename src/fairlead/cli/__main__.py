@@ -22,7 +22,8 @@ class Noun(NamedTuple):
     group: str
 
 
-_WORK, _PLACES, _SERVER, _YOU = "Work", "Places", "Server", "You and this command"
+_WORK, _PLACES, _SCHEDULING = "Work", "Places", "Scheduling"
+_SERVER, _YOU = "Server", "You and this command"
 
 #: Every noun that is no kind of workload. A module's `commands(noun)` gives its verbs.
 NOUNS: dict[str, Noun] = {
@@ -32,10 +33,21 @@ NOUNS: dict[str, Noun] = {
     "describe": Noun("workload", "Show one workload: state, compute, pods, events", _WORK),
     "logs": Noun("workload", "Show what a workload prints", _WORK),
     "wait": Noun("wait", "Wait until a workload reaches a phase", _WORK),
-    "project": Noun("places", "Projects", _PLACES),
+    "apply": Noun("apply", "Submit, suspend or resume what files of workload YAML describe", _WORK),
+    "diff": Noun("apply", "Compare files of workload YAML with what the server has", _WORK),
+    "delete": Noun("apply", "Delete the workloads that files describe", _WORK),
+    "explain": Noun("explain", "Explain a field of a workload", _WORK),
+    "convert": Noun("convert", "Turn a workload from one dialect into another", _WORK),
+    "why": Noun("why", "Why a workload waits: the blocker, who holds what, what would change it", _WORK),
+    "project": Noun("organization", "Projects and their quotas", _PLACES),
+    "department": Noun("organization", "Departments and their quotas", _PLACES),
     "cluster": Noun("places", "Clusters", _PLACES),
-    "node": Noun("places", "Nodes", _PLACES),
-    "nodepool": Noun("places", "Node pools", _PLACES),
+    "node": Noun("organization", "Nodes", _PLACES),
+    "nodepool": Noun("organization", "Node pools", _PLACES),
+    "schedule": Noun("schedule", "Decide on a snapshot of a cluster and print the decisions", _SCHEDULING),
+    "fairshare": Noun("schedule", "Divide a cluster among queues and print their shares", _SCHEDULING),
+    "snapshot": Noun("schedule", "Print what the server's scheduler sees now", _SCHEDULING),
+    "demo": Noun("demo", "Two teams share eight GPUs, in under a minute, and leave nothing behind", _SCHEDULING),
     "serve": Noun("serve", "Run a server in the foreground", _SERVER),
     "server": Noun("server", "Start, stop or look at this machine's server", _SERVER),
     "backup": Noun("backup", "Copy the server's data into a file", _SERVER),
@@ -55,6 +67,10 @@ LAZY = {
     "yaml": "yaml",
     "traceback": "traceback",
     "sqlite": "fairlead.store.sqlite",
+    "explain": "fairlead.formats.explain",
+    "convert": "fairlead.formats.convert",
+    "kubernetes": "fairlead.engines.kubernetes.render",
+    "scheduling": "fairlead.scheduling",
     "commands": "fairlead.cli.__main__",
 }
 #: Further words for the same nouns.
@@ -63,6 +79,7 @@ ALIASES = {
     "ps": "list",
     "workloads": "workload",
     "projects": "project",
+    "departments": "department",
     "clusters": "cluster",
     "nodes": "node",
     "node-pool": "nodepool",

@@ -18,6 +18,7 @@ def describe(session: Session, found: Json) -> None:
         for message in found.get("pendingSchedulingMessages") or ():
             session.console.data(f"  {message['nodePool']}: {message.get('userMessage') or message['reason']}")
         _conditions(session, found.get("conditions") or ())
+        _evictions(session, found)
     if get("compute", True):
         _facts(session, "Compute", _compute(found))
     if get("networks", True) and found.get("urls"):
@@ -51,6 +52,17 @@ def _general(found: Json) -> list[tuple[str, str]]:
         ("Waited", span(found.get("totalPendingTimeSeconds"))),
         ("Ran", span(found.get("totalRunningTimeSeconds"))),
     ]
+
+
+def _evictions(session: Session, found: Json) -> None:
+    """How it lost pods to other workloads, if it ever did."""
+    if not found.get("preemptible", True):
+        return
+    told = session.client.explanation(found["id"], waiting=False)
+    last = told.get("lastEviction")
+    if last:
+        times = "once" if told["preemptions"] == 1 else f"{told['preemptions']} times"
+        session.console.data(f"Evicted {times}, last at {shown_time(last['at'])}: {last['message']}")
 
 
 def _compute(found: Json) -> list[tuple[str, str]]:

@@ -16,19 +16,26 @@ from fairlead.cli.times import age
 from fairlead.client import Client
 
 Json = dict[str, Any]
-_LOADERS: dict[str, Callable[[Client], list[Json]]] = {
+LOADERS: dict[str, Callable[[Client], list[Json]]] = {
     "project": lambda client: client.projects(),
+    "department": lambda client: client.departments(),
     "cluster": lambda client: client.clusters(),
     "node": lambda client: client.nodes(),
     "nodepool": lambda client: client.node_pools(),
 }
 #: Places that a default can be set for.
 _SETTABLE = ("project", "cluster")
-_TITLES = {"project": "projects", "cluster": "clusters", "node": "nodes", "nodepool": "node pools"}
+TITLES = {
+    "project": "projects",
+    "department": "departments",
+    "cluster": "clusters",
+    "node": "nodes",
+    "nodepool": "node pools",
+}
 
 
 def commands(noun: str) -> tuple[Command, ...]:
-    listed = Command("list", f"List {_TITLES[noun]}", lambda call: _list(call, noun), OUTPUT, aliases=("ls",))
+    listed = Command("list", f"List {TITLES[noun]}", lambda call: _list(call, noun), OUTPUT, aliases=("ls",))
     if noun not in _SETTABLE:
         return (listed,)
     chosen = Command(
@@ -45,8 +52,8 @@ def commands(noun: str) -> tuple[Command, ...]:
 
 def _list(invocation: Invocation, noun: str) -> int:
     session = Session(invocation)
-    rows = _LOADERS[noun](session.client)
-    listing = Listing(_columns(session, noun), lambda row: str(row["name"]), f"There are no {_TITLES[noun]}.")
+    rows = LOADERS[noun](session.client)
+    listing = Listing(_columns(session, noun), lambda row: str(row["name"]), f"There are no {TITLES[noun]}.")
     form = chosen_format(invocation, session.settings)
     listing.show(session.console, form, rows, not invocation.get("no-headers"))
     session.close()
@@ -56,7 +63,7 @@ def _list(invocation: Invocation, noun: str) -> int:
 def _set(invocation: Invocation, noun: str) -> int:
     session = Session(invocation)
     name = invocation.names[0]
-    known = [str(row["name"]) for row in _LOADERS[noun](session.client)]
+    known = [str(row["name"]) for row in LOADERS[noun](session.client)]
     if name not in known:
         raise NotFound(f"There is no {noun} '{name}'.{suggest(name, known)}")
     record_setting(invocation, noun, name)
@@ -77,8 +84,19 @@ def _columns(session: Session, noun: str) -> tuple[Column, ...]:
             Column("STATUS", lambda row: _text(_get(row, "status", "phase"))),
             Column("DEPARTMENT", lambda row: departments.get(str(row.get("parentId")), "")),
             Column("GPU QUOTA", lambda row: _quota(row, "gpu")),
+            Column("GPU USED", lambda row: _used(row, "allocated")),
+            Column("GPU REQUESTED", lambda row: _used(row, "requested")),
             Column("CPU QUOTA", lambda row: _quota(row, "cpu")),
             Column("NAMESPACE", lambda row: _text(_get(row, "status", "namespace")), wide=True),
+            Column("ID", lambda row: _text(row.get("id")), wide=True),
+            made,
+        ),
+        "department": (
+            name,
+            Column("GPU QUOTA", lambda row: _quota(row, "gpu")),
+            Column("GPU USED", lambda row: _used(row, "allocated")),
+            Column("GPU REQUESTED", lambda row: _used(row, "requested")),
+            Column("CPU QUOTA", lambda row: _quota(row, "cpu")),
             Column("ID", lambda row: _text(row.get("id")), wide=True),
             made,
         ),
@@ -121,10 +139,16 @@ def _get(row: Json, *path: str) -> Any:
     return found
 
 
+def _used(row: Json, what: str) -> str:
+    amount = _get(row, "status", "quotaStatus", what, "gpu")
+    return "" if amount is None else f"{amount:g}"
+
+
 def _quota(row: Json, resource: str) -> str:
-    """The quota over all node pools; blank where none is set."""
+    """The quota over all node pools; blank where none is set. CPU in cores."""
+    scale = 1000 if resource == "cpu" else 1
     shares = [_get(pool, resource, "deserved") for pool in row.get("resources") or ()]
     known = [share for share in shares if isinstance(share, int | float)]
     if any(share < 0 for share in known):
         return "unlimited"
-    return f"{sum(known):g}" if known else ""
+    return f"{sum(known) / scale:g}" if known else ""

@@ -192,6 +192,15 @@ class Client:
     def history(self, workload_id: str) -> list[Json]:
         return list(self._all(f"/api/v1/workloads/{quote(workload_id)}/history", "records", {}))
 
+    def explanation(self, workload_id: str, **query: QueryValue) -> Json:
+        """Why it is where it is: what it waits for, who holds that, where its values came from."""
+        found: Json = self.request("GET", f"/api/v1/workloads/{quote(workload_id)}/explanation", **query)
+        return found
+
+    def snapshot(self) -> bytes:
+        """Everything that a scheduling decision would look at now, as JSON that goes into a file as it is."""
+        return self._authorized("GET", "/api/v1/scheduling/snapshot", None).read()
+
     def logs(self, workload_id: str, **query: QueryValue) -> Iterator[bytes]:
         """The output of a pod as it comes; the query says which pod, how much of it and whether to follow."""
         return self.stream(f"/api/v1/workloads/{quote(workload_id)}/logs", **query).pieces()

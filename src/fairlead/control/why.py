@@ -14,7 +14,7 @@ from fairlead.control.context import Context
 from fairlead.control.current import load_board, load_decisions
 from fairlead.control.decide import demand
 from fairlead.control.draft import Entry
-from fairlead.control.snapshot import queue_name
+from fairlead.control.snapshot import pool_of, queue_name
 from fairlead.model.clock import Millis
 from fairlead.model.org import DEFAULT_NODE_POOL, Caller, Department, PoolQuota
 from fairlead.model.workload import Workload
@@ -115,7 +115,7 @@ def _report(context: Context, board: Board, entry: Entry, pending: Pending, deci
         owners=figures,
         holders=tuple(holders[:_SHOWN]),
         holder_count=len(holders),
-        remedies=tuple(_remedies(entry, reason, figures, holders)),
+        remedies=tuple(_remedies(entry, reason, figures, holders, _largest(context, pools))),
     )
 
 
@@ -200,14 +200,16 @@ def _holder_order(holder: Holder) -> tuple[bool, bool, bool, float, str, str]:
     )
 
 
-def _remedies(entry: Entry, reason: Reason, figures: Sequence[OwnerFigures], holders: Sequence[Holder]) -> list[str]:
+def _remedies(
+    entry: Entry, reason: Reason, figures: Sequence[OwnerFigures], holders: Sequence[Holder], largest: float
+) -> list[str]:
     """What would let it start, most direct first."""
     if reason.code == "NonPreemptibleOverQuota":
         return [f"Submit it as preemptible: it may then go over quota. {_raise(reason, 'quota')}", _wait_for(holders)]
     if reason.code == "OverLimit":
         return [_raise(reason, "limit"), "Or end other workloads of the same project."]
     if reason.code == "NeverFits":
-        return ["Ask for less: no node here is large enough, whoever ends.", *_largest(reason)]
+        return [f"Ask for less: no node is large enough, whoever ends. The largest has {amount(largest, 'gpu')} GPUs."]
     if reason.code == "WaitsForVictims":
         grace = max(podset.container.termination_grace_seconds for podset in entry.podsets)
         return [f"Nothing to do: it starts when they are gone. Their own grace bounds that; {grace} s is this one's."]
@@ -224,13 +226,11 @@ def _raise(reason: Reason, what: str) -> str:
     return f"A {what} of {needed} {_UNITS[resource]} for {reason.queue or 'its project'} would let it start."
 
 
-def _largest(reason: Reason) -> list[str]:
-    return [
-        f"The most that a node has free of {_UNITS.get(cause.cause, cause.cause)} is "
-        f"{amount(cause.free, cause.cause)} ({cause.best_node}); {amount(cause.asked, cause.cause)} are asked."
-        for cause in reason.causes
-        if cause.free is not None
-    ]
+def _largest(context: Context, pools: Sequence[str]) -> float:
+    """GPUs of the largest node in these pools."""
+    known = context.directory.node_pools.values()
+    nodes = [node for node in context.directory.nodes.values() if pool_of(node, known) in pools]
+    return float(max((len(node.gpus) for node in nodes), default=0))
 
 
 def _wait_for(holders: Sequence[Holder]) -> str:
