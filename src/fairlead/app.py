@@ -38,6 +38,8 @@ from fairlead.control.directory import Directory
 from fairlead.control.housekeeping import Housekeeper
 from fairlead.control.lease import LeaseKeeper
 from fairlead.control.reconcile import Reconciler
+from fairlead.control.resolve import Resolver
+from fairlead.control.secrets import agree_on_vault, load_vault
 from fairlead.engines.base import Forget, Review
 from fairlead.engines.local.configuration import make_engine
 from fairlead.engines.local.effects import advisory, unsupported
@@ -188,21 +190,25 @@ async def serve(settings: Settings) -> int:
 
 
 async def _serve_on(settings: Settings, sock: socket.socket, store: Store) -> int:
-    engine = None if settings.api_only else make_engine(settings, now)
     context = Context(
         store=store,
         clock=now,
         directory=Directory(store),
-        sessions=engine,
+        sessions=None,
         settings=settings.control,
         new_id=GrowingIds().next,
         new_suffix=lambda: "".join(secrets.choice(_SUFFIX_ALPHABET) for _ in range(5)),
+        vault=load_vault(settings.data_dir),
     )
+    # The engine looks up what pods refer to, and people look into its pods: each is handed to the other.
+    engine = None if settings.api_only else make_engine(settings, now, Resolver(context).load)
+    context.sessions = engine
     await ensure_defaults(context)
     cluster = context.directory.cluster
     await ensure_accounts(context, settings.data_dir, cluster.id)
     signer = load_signer(settings.data_dir, cluster.id, now, settings.token_seconds)
     await agree_on_key(context, signer.fingerprint)
+    await agree_on_vault(context)
     url = _url(settings, sock)
     machine = None if engine is None else Machine(settings, context, engine, url)
     samples = machine.samples if machine else tuple
@@ -287,7 +293,7 @@ class Machine:
         self._engine = engine
         self._lease = LeaseKeeper(context, settings.machine, process_identity(), url, is_dead_process)
         self._housekeeper = Housekeeper(context, self._compact, self._drop_logs)
-        self._reconciler = Reconciler(context, engine, _review, self._housekeeper.note, time.monotonic)
+        self._reconciler = Reconciler(context, engine, _reviewer(settings), self._housekeeper.note, time.monotonic)
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self, lost: Callable[[], None]) -> None:
@@ -449,8 +455,17 @@ def _start_time(pid: int) -> str:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return ""
-    return stat.rpartition(")")[2].split()[19]
+    fields = stat.rpartition(")")[2].split()
+    # A process that has ended and waits for its parent to notice is as good as gone.
+    return "" if fields[0] == "Z" else fields[19]
 
 
-def _review(podset: PodSet) -> Review:
-    return Review(refused=unsupported(podset.container), advisory=advisory(podset.container))
+def _reviewer(settings: Settings) -> Callable[[PodSet], Review]:
+    """What the engine says of pods before they start, by what the operator allowed."""
+    may_use_secrets = settings.personal or "no-isolation" not in settings.allow
+
+    def review(podset: PodSet) -> Review:
+        refused = unsupported(podset.container, may_use_secrets)
+        return Review(refused=refused, advisory=advisory(podset.container))
+
+    return review

@@ -53,7 +53,8 @@ def without_category(migration: Migration) -> Migration:
 
 
 OLDER = (without_category(MIGRATIONS[0]),)
-NEWER = (*OLDER, Migration(2, (AddColumns(table="workloads", columns="category:text", indexed=("category",)),)))
+SINCE = tuple(step for migration in MIGRATIONS[1:] for step in migration.steps)
+NEWER = (*OLDER, Migration(2, (AddColumns(table="workloads", columns="category:text", indexed=("category",)), *SINCE)))
 BROKEN = (*OLDER, Migration(2, (AddColumns(table="workloads", columns="category:text no_such:text"),)))
 
 

@@ -20,6 +20,7 @@ from starlette.types import Receive, Scope, Send
 from fairlead import __version__
 from fairlead.api.auth import authenticate, token_operations
 from fairlead.api.catalog import CATALOG_OPERATIONS
+from fairlead.api.credentials import OBJECT_OPERATIONS
 from fairlead.api.description import description_operations
 from fairlead.api.errors import HttpError, render_error
 from fairlead.api.health import health_operations
@@ -74,6 +75,7 @@ def make_application(
         *INFRASTRUCTURE_OPERATIONS,
         *SCHEDULING_OPERATIONS,
         *CATALOG_OPERATIONS,
+        *OBJECT_OPERATIONS,
         *health_operations(metrics),
     ]
     operations += description_operations(operations)

@@ -31,6 +31,7 @@ _WORDS = {
     405: "The path does not answer this method.",
     409: "The name is taken.",
     410: "That revision is no longer kept.",
+    412: "Something still uses it.",
     413: "The body is too large.",
     415: "The body is of another content type.",
     429: "Too many requests or too much open work; Retry-After tells when to come back.",

@@ -15,6 +15,7 @@ from fairlead.model.errors import (
     Conflict,
     FairleadError,
     Forbidden,
+    InUse,
     Invalid,
     Issue,
     NotFound,
@@ -33,6 +34,7 @@ MESSAGES = {
     405: "Method not allowed.",
     409: "Resource with this name already exists",
     410: "Revision is no longer kept.",
+    412: "Precondition failed",
     413: "Request body is too large.",
     415: "Unsupported content type.",
     429: "Too many requests.",
@@ -99,6 +101,7 @@ _STATUS: tuple[tuple[type[FairleadError], int], ...] = (
     (NotFound, 404),
     (Conflict, 409),
     (Gone, 410),
+    (InUse, 412),
     (TooMuch, 429),
     (Unavailable, 503),
     (Refused, 400),
@@ -110,6 +113,9 @@ def status_of(error: Exception, answers: Mapping[int, Any]) -> int:
     if isinstance(error, HttpError):
         return error.status
     status = next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
+    if status == 412 and 412 not in answers:
+        # Declared for assets only; elsewhere it is the request's mistake.
+        return 409 if 409 in answers else 400
     if status == 409 and 409 not in answers:
         # Creating answers 400 for a taken name; elsewhere a race that was lost over and over is worth another try.
         return 400 if answers.get(400) is SubmissionError else 503

@@ -1,13 +1,51 @@
 """The one place that says who may do what where. Every use case asks it before it reads or changes anything.
 
-Today whoever is authenticated may do everything; when roles come, they are decided here and no caller changes.
+A caller carries what its access rules amount to; this decides by them. What lies outside a caller's scope does not
+exist for them (`NotFound`); what they see and may not touch, or would make where they may not, is `Forbidden`.
 """
 
-from fairlead.model.errors import Unauthenticated
+from fairlead.kinds import KINDS
+from fairlead.model.errors import Forbidden, NotFound, Unauthenticated
 from fairlead.model.org import Caller
 
 #: The scope of what belongs to no project: the whole installation.
 EVERYWHERE = ""
+
+_ANY = frozenset({"read", "create", "update", "delete"})
+_READ = frozenset({"read"})
+#: What a researcher may do in the projects of their scope, or where it belongs to no project: resource → verbs.
+_RESEARCHER: dict[str, frozenset[str]] = {
+    "workloads": frozenset({"read", "logs"}),
+    **{kind.rest: _ANY | {"suspend", "resume"} for kind in KINDS.values()},
+    **dict.fromkeys(
+        (
+            "secrets",
+            "config-maps",
+            "claims",
+            "data-volumes",
+            "user-credentials",
+            "assets",
+            "credentials",
+            "templates",
+            "access-keys",
+        ),
+        _ANY,
+    ),
+    **dict.fromkeys(
+        (
+            "clusters",
+            "departments",
+            "projects",
+            "node-pools",
+            "storage-classes",
+            "workload-types",
+            "workload-categories",
+            "workload-priorities",
+            "roles",
+        ),
+        _READ,
+    ),
+}
 
 
 def check(caller: Caller, operation: str, project_id: str = EVERYWHERE) -> None:
@@ -16,3 +54,17 @@ def check(caller: Caller, operation: str, project_id: str = EVERYWHERE) -> None:
         raise Unauthenticated(
             f"{operation} in {project_id or 'this installation'} needs a caller; send an access token"
         )
+    if caller.is_administrator:
+        return
+    resource, _, verb = operation.partition(":")
+    if project_id and project_id not in caller.projects:
+        if verb == "create":
+            raise Forbidden(f"No access rule lets {caller.name} create {resource} in project {project_id[:60]}")
+        raise NotFound(f"There is nothing of that id that {caller.name} may know of")
+    if verb not in _RESEARCHER.get(resource, frozenset()):
+        raise Forbidden(f"No access rule lets {caller.name} do {operation}; an administrator can add one")
+
+
+def visible_projects(caller: Caller) -> frozenset[str] | None:
+    """The projects whose records a caller may see; None for all."""
+    return None if caller.is_administrator else caller.projects

@@ -12,21 +12,29 @@ import json
 import os
 import secrets
 import uuid
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import jwt
 import msgspec
 
+from fairlead.control.callers import settle_caller
 from fairlead.control.context import Context
+from fairlead.model.assets import Scope
 from fairlead.model.clock import SECOND, Clock, Millis
 from fairlead.model.errors import Conflict, Invalid, Refused, Unauthenticated
 from fairlead.model.org import Caller, User
+from fairlead.model.people import ADMINISTRATOR_ROLE, AccessRule
 from fairlead.store.base import Change, Comparison, Put, Query, Store, Where
-from fairlead.store.collections import CLUSTERS, USERS
+from fairlead.store.collections import ACCESS_RULES, CLUSTERS, USERS
 
 ADMINISTRATOR = "admin@fairlead.local"
 APPLICATION = "fairlead"
+#: The type of an account that logs in for a user, with that user's rights.
+ACCESS_KEY = "access-key"
+_BOOTSTRAP = "bootstrap"
 ACCESS_SECONDS = 86_400
 REFRESH_SECONDS = 30 * 86_400
 #: How long a verified secret is remembered, so that a client that logs in per request does not pay for each.
@@ -66,6 +74,17 @@ class Credentials(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     cluster_id: str
 
 
+class Token(msgspec.Struct, frozen=True, kw_only=True):
+    """What a token says: whose it is, until when, and which state of the account it was made for."""
+
+    account_id: str
+    generation: int
+    expires: Millis
+    #: The access key that it was given for, if any, and that key's state.
+    key_id: str = ""
+    key_generation: int = 0
+
+
 class BadCredentials(Invalid):
     """Name and secret do not belong together, or the refresh token is none of ours."""
 
@@ -89,34 +108,42 @@ class Signer:
         self.fingerprint = hashlib.sha256(key).hexdigest()[:16]
         self.access_seconds = access_seconds
 
-    def sign(self, caller: Caller, use: str, seconds: int) -> str:
+    def sign(self, user: User, use: str, seconds: int, key: User | None = None) -> str:
         now = self._clock() // 1000
-        claims = {
+        claims: dict[str, Any] = {
             "iss": self.issuer,
-            "sub": caller.name,
-            "uid": caller.id,
-            "typ": caller.type,
+            "sub": user.name,
+            "uid": user.id,
+            "typ": user.type,
+            "gen": user.generation,
             "use": use,
-            "groups": list(caller.groups),
+            "groups": list(user.groups),
             "iat": now,
             "exp": now + seconds,
             "jti": secrets.token_hex(8),
         }
+        if key is not None:
+            claims |= {"key": key.id, "kgn": key.generation}
         return self._jws.encode(_plain(claims), self._key, algorithm="HS256", headers={"typ": "JWT"})
 
-    def read(self, token: str, use: str) -> tuple[Caller, Millis]:
-        """Who the token speaks for and until when; raises `Unauthenticated` for every token that is not valid here."""
+    def read(self, token: str, use: str) -> Token:
+        """What the token says; raises `Unauthenticated` for every token that is not valid here."""
         try:
             payload = self._jws.decode(token, self._key, algorithms=["HS256"])
             claims = json.loads(payload)
-            expires = int(claims["exp"]) * 1000
-            valid = claims["iss"] == self.issuer and claims["use"] == use and expires > self._clock()
-            caller = Caller(claims["sub"], claims["uid"], claims["typ"], tuple(claims["groups"]))
+            found = Token(
+                account_id=str(claims["uid"]),
+                generation=int(claims.get("gen", 0)),
+                expires=int(claims["exp"]) * 1000,
+                key_id=str(claims.get("key", "")),
+                key_generation=int(claims.get("kgn", 0)),
+            )
+            valid = claims["iss"] == self.issuer and claims["use"] == use and found.expires > self._clock()
         except (jwt.PyJWTError, ValueError, KeyError, TypeError) as error:
             raise Unauthenticated("The token was not made by this installation") from error
         if not valid:
             raise Unauthenticated("The token has expired or was made for something else; log in again")
-        return caller, expires
+        return found
 
 
 def _plain(claims: dict[str, Any]) -> bytes:
@@ -169,69 +196,102 @@ def is_secret(secret: str, hashed: str) -> bool:
 class Accounts:
     """Logs callers in and recognises them again. One per server; `make_application` is given it."""
 
-    def __init__(self, store: Store, signer: Signer, clock: Clock) -> None:
-        self._store = store
+    def __init__(self, context: Context, signer: Signer) -> None:
+        self._store = context.store
+        self._directory = context.directory
         self._signer = signer
-        self._clock = clock
+        self._clock = context.clock
         self._verified: dict[tuple[str, int, bytes], Millis] = {}
-        self._callers: dict[str, tuple[Caller, Millis]] = {}
+        #: What tokens say, and who that is at a revision of the directory.
+        self._callers: dict[str, tuple[Token, Caller, int]] = {}
         #: A hash of nothing: an unknown name takes as long as a wrong password.
         self._nobody = hash_secret(secrets.token_hex(8), DRAWN_COST)
         self._hashing = asyncio.Semaphore(2)
 
     def caller_of(self, token: str) -> Caller:
-        """Who an access token speaks for. Signature and claims are checked once per token, its expiry every time."""
+        """Who an access token speaks for, and what the access rules give them now.
+
+        Its signature is checked once, its expiry every time, the account whenever people or projects have changed: a
+        token is worth nothing from the moment its account is deleted, disabled or given another password.
+        """
         known = self._callers.get(token)
-        if known is None:
-            known = self._signer.read(token, "access")
+        revision = self._directory.revision
+        if known is None or known[2] != revision:
+            said = self._signer.read(token, "access") if known is None else known[0]
+            self._callers.pop(token, None)
+            known = (said, self._settle(said), revision)
             if len(self._callers) >= REMEMBERED_AT_MOST:
                 self._callers.clear()
             self._callers[token] = known
-        caller, expires = known
-        if expires <= self._clock():
+        if known[0].expires <= self._clock():
             del self._callers[token]
             raise Unauthenticated("The token has expired; log in again")
-        return caller
+        return known[1]
+
+    def _settle(self, token: Token) -> Caller:
+        users = self._directory.users
+        user, key = users.get(token.account_id), users.get(token.key_id)
+        is_good = user is not None and user.enabled and user.generation == token.generation
+        if token.key_id:
+            is_good = is_good and key is not None and key.generation == token.key_generation
+        if user is None or not is_good:
+            raise Unauthenticated("The account of this token is gone, disabled or was changed since; log in again")
+        return settle_caller(user, self._directory.access_rules.values(), self._directory.projects)
 
     async def issue(self, grant: Grant) -> Tokens:
         """Tokens for a grant; raises `BadCredentials`, `UnsupportedGrant`, or `Invalid` naming what is missing."""
+        key: User | None = None
         if grant.grant_type in ("app_token", "client_credentials"):
             user = await self._log_in("app", grant.client_id, grant.client_secret, ("clientId", "clientSecret"))
+            if user.type == ACCESS_KEY:
+                key, user = user, await self._owner(user)
         elif grant.grant_type == "password":
             user = await self._log_in("user", grant.username, grant.password, ("username", "password"))
         elif grant.grant_type == "refresh_token":
-            user = await self._refresh(grant.refresh_token)
+            user, key = await self._refresh(grant.refresh_token)
         else:
             raise UnsupportedGrant(
                 f"The grant type {grant.grant_type!r} is not offered here; "
                 "use client_credentials, app_token, password or refresh_token"
             )
-        caller = Caller(user.name, user.id, user.type, user.groups)
         seconds = self._signer.access_seconds
         return Tokens(
-            access_token=self._signer.sign(caller, "access", seconds),
-            refresh_token=self._signer.sign(caller, "refresh", max(seconds, REFRESH_SECONDS)),
-            id_token=self._signer.sign(caller, "id", seconds),
+            access_token=self._signer.sign(user, "access", seconds, key),
+            refresh_token=self._signer.sign(user, "refresh", max(seconds, REFRESH_SECONDS), key),
+            id_token=self._signer.sign(user, "id", seconds, key),
             expires_in=seconds,
         )
 
-    async def _refresh(self, token: str) -> User:
+    async def _owner(self, key: User) -> User:
+        """Whose access key it is; a key of a disabled user is worth nothing."""
+        user: User | None = await self._store.get(USERS, key.owner_id)
+        if user is None or not user.enabled:
+            raise BadCredentials("The user of this access key is gone or disabled")
+        return user
+
+    async def _refresh(self, token: str) -> tuple[User, User | None]:
         if not token:
             raise Invalid("The grant refresh_token needs a refreshToken")
         try:
-            caller, _ = self._signer.read(token, "refresh")
+            said = self._signer.read(token, "refresh")
         except Unauthenticated as error:
             raise BadCredentials("The refresh token is not valid here, or has expired; log in again") from error
-        user: User | None = await self._store.get(USERS, caller.id)
-        if user is None or not user.enabled:
-            raise BadCredentials("The account of this refresh token is gone or disabled")
-        return user
+        user: User | None = await self._store.get(USERS, said.account_id)
+        key: User | None = await self._store.get(USERS, said.key_id) if said.key_id else None
+        is_good = user is not None and user.enabled and user.generation == said.generation
+        if said.key_id:
+            is_good = is_good and key is not None and key.generation == said.key_generation
+        if user is None or not is_good:
+            raise BadCredentials("The account of this refresh token is gone, disabled or was changed since")
+        return user, key
 
     async def _log_in(self, type: str, name: str, secret: str, members: tuple[str, str]) -> User:
         missing = [member for member, value in zip(members, (name, secret), strict=True) if not value]
         if missing:
             raise Invalid(f"The request lacks {' and '.join(missing)}")
         user = await load_user(self._store, type, name)
+        if user is None and type == "app":
+            user = await load_user(self._store, ACCESS_KEY, name)
         if not await self._matches(user, secret) or user is None or not user.enabled:
             raise BadCredentials("No enabled account has this name and this secret; check both")
         return user
@@ -270,17 +330,19 @@ async def ensure_accounts(context: Context, folder: Path, cluster_id: str) -> Cr
     secret nobody knows.
     """
     if await load_user(context.store, "user", ADMINISTRATOR) is not None:
+        await _ensure_rules(context)
         return None
-    credentials = Credentials(
+    password, client_secret = secrets.token_urlsafe(24), secrets.token_urlsafe(32)
+    credentials: Credentials | None = Credentials(
         username=ADMINISTRATOR,
-        password=secrets.token_urlsafe(24),
+        password=password,
         client_id=APPLICATION,
-        client_secret=secrets.token_urlsafe(32),
+        client_secret=client_secret,
         cluster_id=cluster_id,
     )
     write_private(folder / "credentials.json", msgspec.json.format(msgspec.json.encode(credentials)) + b"\n")
     now = context.clock()
-    accounts = (("user", ADMINISTRATOR, credentials.password), ("app", APPLICATION, credentials.client_secret))
+    accounts = (("user", ADMINISTRATOR, password), ("app", APPLICATION, client_secret))
     users = tuple(
         User(
             id=str(uuid.uuid4()),
@@ -289,17 +351,48 @@ async def ensure_accounts(context: Context, folder: Path, cluster_id: str) -> Cr
             name=name,
             secret_hash=hash_secret(secret, DRAWN_COST),
             created_at=now,
-            created_by="bootstrap",
+            created_by=_BOOTSTRAP,
         )
         for type, name, secret in accounts
     )
+    writes = [Put(USERS, user) for user in users]
+    writes += [Put(ACCESS_RULES, rule) for rule in _first_rules(context, users)]
     try:
-        await context.store.commit(Change(writes=tuple(Put(USERS, user) for user in users)))
+        await context.store.commit(Change(writes=tuple(writes)))
     except Conflict:
         # Another server on the same database was faster; its accounts stand, and its data folder has the secrets.
         (folder / "credentials.json").unlink(missing_ok=True)
-        return None
+        credentials = None
+    await context.directory.load()
     return credentials
+
+
+def _first_rules(context: Context, users: Iterable[User]) -> list[AccessRule]:
+    """The first accounts are administrators of everything."""
+    scope = Scope("tenant", str(context.directory.cluster.tenant_id))
+    return [
+        AccessRule(
+            id=str(number),
+            version=1,
+            subject_id=user.name,
+            subject_type=user.type,
+            role_id=ADMINISTRATOR_ROLE.id,
+            scope=scope,
+            created_at=context.clock(),
+            created_by=_BOOTSTRAP,
+        )
+        for number, user in enumerate(users, 1)
+    ]
+
+
+async def _ensure_rules(context: Context) -> None:
+    """A database from before there were access rules: its accounts could do everything, and still can."""
+    if context.directory.access_rules:
+        return
+    rules = _first_rules(context, context.directory.users.values())
+    with suppress(Conflict):
+        await context.store.commit(Change(writes=tuple(Put(ACCESS_RULES, rule) for rule in rules)))
+    await context.directory.load()
 
 
 async def agree_on_key(context: Context, fingerprint: str) -> None:

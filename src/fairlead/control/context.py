@@ -5,12 +5,15 @@ Made once by `app`; nothing here reads the environment.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 
 from fairlead.control.directory import Directory
+from fairlead.control.vault import Vault, draw_vault
 from fairlead.engines.base import Sessions
 from fairlead.model.clock import DAY, SECOND, Clock, Millis
+from fairlead.model.workload import Workload
 from fairlead.store.base import Store
 
 
@@ -42,5 +45,12 @@ class Context:
     new_suffix: Callable[[], str]
     #: Open workloads per project, kept by the loop's holder; empty on servers that do not hold the loop.
     open_workloads: dict[str, int] = field(default_factory=dict)
+    #: Seals users' secrets; the one that is drawn here opens nothing after a restart, `app` hands in the lasting one.
+    vault: Vault = field(default_factory=draw_vault)
+    #: Between submissions and the loop of the same server: records that were just written, by id, and per likeness
+    #: a workload that waits, whose equals wait too (`waiting.py`).
+    hands_over: bool = False
+    handed: dict[str, Workload] = field(default_factory=dict)
+    twins: dict[Any, Workload] = field(default_factory=dict)
     #: Set when the server is stopping: new work is refused, running work goes on.
     stopping: bool = False

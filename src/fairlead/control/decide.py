@@ -17,6 +17,9 @@ from fairlead.model.phase import TERMINAL, DesiredPhase, Phase, PodPhase
 from fairlead.model.podset import PodSet, PodSpec
 from fairlead.model.workload import WAITS_FOR_NAMES, Condition, Pod, Workload
 
+#: The condition that names a field which has no or less effect on this engine.
+NOT_ENFORCED = "NotEnforced"
+
 
 class Rules(msgspec.Struct, frozen=True, kw_only=True):
     """What the decision needs to know beyond the workload itself."""
@@ -56,7 +59,7 @@ def _waited(workload: Workload) -> bool:
 def _review(draft: Draft, rules: Rules) -> None:
     """Before its start: which fields have no effect on this engine, and which it must not start without."""
     reviews = [rules.review(podset) for podset in draft.entry.podsets]
-    notes = [("NotEnforced", field, why) for review in reviews for field, why in review.advisory]
+    notes = [(NOT_ENFORCED, field, why) for review in reviews for field, why in review.advisory]
     refused = [(field, why) for review in reviews for field, why in review.refused]
     notes += [("NotProvided", field, why) for field, why in refused]
     if refused:

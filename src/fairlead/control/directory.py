@@ -1,4 +1,4 @@
-"""Projects, departments, node pools, nodes and the cluster, kept in memory because every request looks them up.
+"""Projects, departments, node pools, nodes, the cluster and people, kept in memory because every request looks them up.
 
 Filled at start and refreshed when the store says that one of them changed; reads never touch the database.
 """
@@ -6,11 +6,12 @@ Filled at start and refreshed when the store says that one of them changed; read
 from collections.abc import Sequence
 from typing import Any
 
-from fairlead.model.org import Cluster, Department, Node, NodePool, Project
+from fairlead.model.org import Cluster, Department, Node, NodePool, Project, User
+from fairlead.model.people import AccessRule
 from fairlead.store.base import Collection, Query, Store
-from fairlead.store.collections import CLUSTERS, DEPARTMENTS, NODE_POOLS, NODES, PROJECTS
+from fairlead.store.collections import ACCESS_RULES, CLUSTERS, DEPARTMENTS, NODE_POOLS, NODES, PROJECTS, USERS
 
-_KEPT = (CLUSTERS, DEPARTMENTS, PROJECTS, NODE_POOLS, NODES)
+_KEPT = (CLUSTERS, DEPARTMENTS, PROJECTS, NODE_POOLS, NODES, USERS, ACCESS_RULES)
 
 
 class Directory:
@@ -19,6 +20,8 @@ class Directory:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._records: dict[str, dict[str, Any]] = {collection.name: {} for collection in _KEPT}
+        #: One more with every reading, so that whoever keeps something derived knows when it is old.
+        self.revision = 0
 
     async def load(self) -> None:
         for collection in _KEPT:
@@ -35,6 +38,7 @@ class Directory:
     async def _reload(self, collection: Collection) -> None:
         records = await self._store.find(Query(collection=collection))
         self._records[collection.name] = {record.id: record for record in records}
+        self.revision += 1
 
     @property
     def has_leaving(self) -> bool:
@@ -66,3 +70,12 @@ class Directory:
     @property
     def nodes(self) -> dict[str, Node]:
         return self._records[NODES.name]
+
+    @property
+    def users(self) -> dict[str, User]:
+        """People and applications alike."""
+        return self._records[USERS.name]
+
+    @property
+    def access_rules(self) -> dict[str, AccessRule]:
+        return self._records[ACCESS_RULES.name]

@@ -18,7 +18,7 @@ from fairlead.model.workload import Workload
 from fairlead.store.base import Change, Comparison, Put, Query, Where
 from fairlead.store.collections import DEPARTMENTS, PROJECTS, WORKLOADS
 
-_SYSTEM = Caller("system", "")
+_SYSTEM = Caller("system", "", is_administrator=True)
 _BATCH = 200
 
 

@@ -222,6 +222,18 @@ async def load_changes(
     return through, [(event, records.get(event.subject_id)) for event in ordered]
 
 
+async def load_page(
+    context: Context,
+    collection: Collection,
+    where: tuple[Where, ...],
+    request: ListRequest,
+    fields: Mapping[str, Field] | None = None,
+) -> Page[Any]:
+    """A piece of any collection that has names; the caller has checked access and says what may be seen."""
+    query = _query(collection, fields or {}, request, where, ("name",))
+    return await _page(context, query, request, 0)
+
+
 def _deleted(request: ListRequest) -> tuple[Where, ...]:
     return (Where("deleted_at", Comparison.IS_NULL, not request.deleted),)
 

@@ -3,14 +3,21 @@
 Called by the API for every dialect. The loop hears of it from the store, not from here.
 """
 
+from collections.abc import Sequence
+
 import msgspec
 
 from fairlead.admission.admit import FORGIVEN, admit
 from fairlead.control import access
+from fairlead.control.claims import settle_claims
 from fairlead.control.context import Context
+from fairlead.control.decide import NOT_ENFORCED
+from fairlead.control.naming import settle_names
 from fairlead.control.organization_terms import has_terms, settle_terms
+from fairlead.control.waiting import likeness
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import Kind
+from fairlead.model.assets import Claim
 from fairlead.model.errors import MALFORMED, Conflict, Invalid, Issue, TooMuch, Unavailable
 from fairlead.model.event import AuditLine, Event
 from fairlead.model.org import Caller, Project
@@ -18,7 +25,7 @@ from fairlead.model.phase import Phase
 from fairlead.model.submission import Submission
 from fairlead.model.workload import Condition, Workload
 from fairlead.store.base import Change, Put
-from fairlead.store.collections import WORKLOADS
+from fairlead.store.collections import CLAIMS, WORKLOADS
 
 _SUFFIX_TRIES = 8
 
@@ -28,8 +35,8 @@ async def submit(context: Context, caller: Caller, submission: Submission, reque
     kind = KINDS[submission.kind]
     if context.stopping:
         raise Unavailable("The server is stopping; send the request again in a moment")
+    access.check(caller, f"{kind.rest}:create", submission.project_id)
     project = _place(context, submission)
-    access.check(caller, f"{kind.rest}:create", project.id)
     if context.open_workloads.get(project.id, 0) >= context.settings.open_workloads_most:
         raise TooMuch(
             f"Project {project.name} has {context.settings.open_workloads_most} open workloads, the most allowed", 30
@@ -38,18 +45,50 @@ async def submit(context: Context, caller: Caller, submission: Submission, reque
     department = context.directory.departments.get(project.department_id)
     if has_terms(project, department):
         admitted |= settle_terms(project, department, kind, submission.spec, admitted)
-    conditions = admitted.pop("conditions", ())
+    named = await settle_names(context, project.id, caller.name, submission.spec, submission.dialect)
+    conditions = admitted.pop("conditions", ()) + named.pop("conditions", ())
+    admitted |= named
     for _ in range(_SUFFIX_TRIES):
         workload = _workload(context, caller, kind, project, submission)
         workload = msgspec.structs.replace(workload, conditions=workload.conditions + conditions, **admitted)
+        claims = await settle_claims(context, caller, project, workload, submission.spec)
+        workload = _like_twin(workload, context.twins.get(likeness(workload)))
         try:
-            await context.store.commit(_creation(workload, caller, request_id))
+            await _commit(context, workload, _creation(workload, caller, request_id, claims))
         except Conflict as error:
-            if error.columns and not submission.use_given_name_as_prefix:
+            if "live_name" in error.columns and not submission.use_given_name_as_prefix:
                 raise _taken(submission.name, project.name) from None
             continue
         return workload
     raise _taken(submission.name, project.name)
+
+
+async def _commit(context: Context, workload: Workload, change: Change) -> None:
+    """Write it down, and hand the record to the loop of this server, which would read it at once otherwise."""
+    if not context.hands_over:
+        await context.store.commit(change)
+        return
+    context.handed[workload.id] = workload
+    try:
+        await context.store.commit(change)
+    except BaseException:
+        context.handed.pop(workload.id, None)
+        raise
+
+
+def _like_twin(workload: Workload, twin: Workload | None) -> Workload:
+    """A workload equal to one that waits is Pending from its first record, for the same reason."""
+    if twin is None:
+        return workload
+    return msgspec.structs.replace(
+        workload,
+        phase=twin.phase,
+        phase_message=twin.phase_message,
+        phase_reason=twin.phase_reason,
+        blocked_by=twin.blocked_by,
+        pending_messages=twin.pending_messages,
+        conditions=workload.conditions + tuple(note for note in twin.conditions if note.type == NOT_ENFORCED),
+    )
 
 
 def _place(context: Context, submission: Submission) -> Project:
@@ -108,19 +147,23 @@ def _remarks(context: Context, submission: Submission) -> list[tuple[str, str]]:
     return remarks
 
 
-def _creation(workload: Workload, caller: Caller, request_id: str) -> Change:
+def _creation(workload: Workload, caller: Caller, request_id: str, claims: Sequence[Claim]) -> Change:
     return Change(
-        writes=(Put(WORKLOADS, workload),),
-        events=(
+        writes=(Put(WORKLOADS, workload), *(Put(CLAIMS, claim) for claim in claims)),
+        events=tuple(
             Event(
                 at=workload.created_at,
                 subject=WORKLOADS.name,
                 subject_id=workload.id,
                 project_id=workload.project_id,
-                reason=Phase.CREATING.value,
-                message=f"Submitted by {caller.name}",
-                phase=Phase.CREATING.value,
-            ),
+                reason=phase.value,
+                message=message,
+                phase=phase.value,
+            )
+            for phase, message in dict.fromkeys(
+                ((Phase.CREATING, f"Submitted by {caller.name}"), (workload.phase, workload.phase_message))
+            )
+            if message
         ),
         audit=(
             AuditLine(

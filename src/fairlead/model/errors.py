@@ -6,6 +6,7 @@ FairleadError
 ├── Forbidden        a caller who may not do this here
 ├── NotFound         nothing of that id, or nothing the caller may know of
 ├── Conflict         somebody else was faster: the record has another version, or the name is taken
+├── InUse            something else still needs what is to be removed
 ├── TooMuch          over a limit on open work or on requests; try again later
 ├── Elsewhere        the pod's machine is run by another server: the request is passed on there
 ├── Unavailable      the store cannot be written now, or the server is stopping
@@ -67,6 +68,10 @@ class Conflict(FairleadError):
         super().__init__(message)
         #: Which columns together are taken by another record; empty when the record has another version.
         self.columns = columns
+
+
+class InUse(FairleadError):
+    code = "in-use"
 
 
 class TooMuch(FairleadError):

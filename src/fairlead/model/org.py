@@ -19,6 +19,8 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     domain: str = ""
     #: Of the key that signs its tokens; every server of the installation must have that key.
     key_fingerprint: str = ""
+    #: Of the key that its users' secrets are encrypted with.
+    vault_fingerprint: str = ""
     #: The last number given as an id, by collection; a deleted project's number is never given again.
     numbers: dict[str, int] = {}
 
@@ -132,16 +134,24 @@ class User(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     id: str
     version: int
-    #: `user` or `app`.
+    #: `user`, `app`, `service-account` or `access-key`.
     type: str
-    #: The mail address of a person, the client id of an application: unique per type.
+    #: The mail address of a person, the client id of everything else: one account has it.
     name: str
     secret_hash: str
     created_at: Millis
     created_by: str = ""
+    updated_at: Millis = 0
     enabled: bool = True
     groups: tuple[str, ...] = ()
     last_login_at: Millis | None = None
+    #: What an access key is called by the user that it belongs to, and who that is.
+    label: str = ""
+    owner_id: str = ""
+    #: One more with every change after which tokens given out before are no longer good.
+    generation: int = 0
+    #: The password was drawn by somebody else and is to be changed.
+    must_change_password: bool = False
 
 
 class Caller(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -152,3 +162,8 @@ class Caller(msgspec.Struct, frozen=True, omit_defaults=True):
     id: str
     type: str = "user"
     groups: tuple[str, ...] = ()
+    #: Whether a rule makes them administrator of everything.
+    is_administrator: bool = False
+    #: The projects in which a rule gives them a role, and the departments that a rule covers as a whole.
+    projects: frozenset[str] = frozenset()
+    departments: frozenset[str] = frozenset()

@@ -10,6 +10,9 @@ import msgspec
 from fairlead.model.clock import Millis
 from fairlead.model.phase import ENDED, TERMINAL, DesiredPhase, Phase, PodPhase
 
+#: The condition of a workload that waits for names which its project lacks; False when they are all there.
+WAITS_FOR_NAMES = "WaitsForNames"
+
 
 class Condition(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     """A lasting statement about a workload, such as a field that is not enforced here."""

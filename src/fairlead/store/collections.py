@@ -8,9 +8,12 @@ from collections.abc import Callable
 from operator import attrgetter
 from typing import Any
 
+from fairlead.model.assets import Asset, Claim, ConfigMap, DataVolume, Secret
 from fairlead.model.event import AuditLine, Event
 from fairlead.model.lease import Lease
 from fairlead.model.org import Cluster, Department, Node, NodePool, Project, User
+from fairlead.model.people import AccessRule
+from fairlead.model.templates import Template
 from fairlead.model.workload import Pod, Workload
 from fairlead.store.base import Collection, Column
 
@@ -55,6 +58,8 @@ WORKLOADS = Collection(
         # What the loop loads by.
         _integer("is_active", lambda workload: int(workload.is_active), indexed=True),
         _integer("delete_at", indexed=True),
+        # What it waits for although its project does not have it.
+        _text("waits_for", lambda workload: ",".join(workload.waits_for) or None, indexed=True),
         # A name may be used again as soon as its workload's deletion was asked for.
         _text("live_name", lambda workload: workload.name if workload.deleted_at is None else None),
     ),
@@ -170,6 +175,63 @@ LEASES = Collection(
     columns=(_text("holder"), _integer("expires_at")),
 )
 
+#: What all records that workloads name are found by.
+_KEPT = (_text("name"), _text("place"), _text("created_by"), _integer("created_at"), _integer("updated_at"))
+
+SECRETS = Collection(
+    name="secrets",
+    record=Secret,
+    columns=(*_KEPT, _text("type"), _text("asset_id")),
+    unique=(("place", "name"),),
+)
+
+CONFIG_MAPS = Collection(
+    name="config_maps",
+    record=ConfigMap,
+    columns=_KEPT,
+    unique=(("place", "name"),),
+)
+
+CLAIMS = Collection(
+    name="claims",
+    record=Claim,
+    columns=(*_KEPT, _text("asset_id")),
+    unique=(("place", "name"),),
+)
+
+DATA_VOLUMES = Collection(
+    name="data_volumes",
+    record=DataVolume,
+    columns=(*_KEPT, _text("project_id")),
+    unique=(("name",),),
+)
+
+ASSETS = Collection(
+    name="assets",
+    record=Asset,
+    columns=(*_KEPT, _text("kind")),
+    unique=(("kind", "place", "name"),),
+)
+
+TEMPLATES = Collection(
+    name="templates",
+    record=Template,
+    columns=(
+        *_KEPT,
+        _text("updated_by"),
+        _text("kind"),
+        _text("scope_type", attrgetter("scope.type")),
+        _text("scope_id", attrgetter("scope.id")),
+    ),
+    unique=(("place", "name"),),
+)
+
+ACCESS_RULES = Collection(
+    name="access_rules",
+    record=AccessRule,
+    columns=(_text("subject_id"), _text("subject_type"), _integer("created_at")),
+)
+
 COLLECTIONS: tuple[Collection, ...] = (
     WORKLOADS,
     PODS,
@@ -182,4 +244,11 @@ COLLECTIONS: tuple[Collection, ...] = (
     EVENTS,
     AUDIT,
     LEASES,
+    SECRETS,
+    CONFIG_MAPS,
+    CLAIMS,
+    DATA_VOLUMES,
+    ASSETS,
+    TEMPLATES,
+    ACCESS_RULES,
 )

@@ -42,6 +42,7 @@ class AddColumns(msgspec.Struct, frozen=True, kw_only=True):
     table: str
     columns: str
     indexed: tuple[str, ...] = ()
+    sparse: tuple[str, ...] = ()
 
 
 Step = Table | AddColumns
@@ -51,6 +52,9 @@ class Migration(msgspec.Struct, frozen=True):
     number: int
     steps: tuple[Step, ...]
 
+
+#: Columns of every record that workloads name, as migration 2 makes them.
+_KEPT = "name:text place:text created_by:text created_at:integer updated_at:integer"
 
 MIGRATIONS: tuple[Migration, ...] = (
     Migration(
@@ -109,6 +113,23 @@ MIGRATIONS: tuple[Migration, ...] = (
                 numbered=True,
             ),
             Table(name="leases", columns="holder:text expires_at:integer"),
+        ),
+    ),
+    Migration(
+        2,
+        (
+            AddColumns(table="workloads", columns="waits_for:text", sparse=("waits_for",)),
+            Table(name="secrets", columns=f"{_KEPT} type:text asset_id:text", unique=("place name",)),
+            Table(name="config_maps", columns=_KEPT, unique=("place name",)),
+            Table(name="claims", columns=f"{_KEPT} asset_id:text", unique=("place name",)),
+            Table(name="data_volumes", columns=f"{_KEPT} project_id:text", unique=("name",)),
+            Table(name="assets", columns=f"{_KEPT} kind:text", unique=("kind place name",)),
+            Table(
+                name="templates",
+                columns=f"{_KEPT} updated_by:text kind:text scope_type:text scope_id:text",
+                unique=("place name",),
+            ),
+            Table(name="access_rules", columns="subject_id:text subject_type:text created_at:integer"),
         ),
     ),
 )
@@ -170,6 +191,8 @@ def _apply(connection: Connection, dialect: Dialect, step: Step) -> None:
     _fill(connection, dialect, step)
     for indexed in step.indexed:
         connection.execute(_render_index(step.table, indexed, dialect))
+    for column in step.sparse:
+        connection.execute(f"{_render_index(step.table, column, dialect)} WHERE {column} IS NOT NULL")
 
 
 def _fill(connection: Connection, dialect: Dialect, step: AddColumns) -> None:

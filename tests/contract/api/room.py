@@ -116,7 +116,7 @@ class Room:
         await store.commit(Change(writes=(Put(NODES, node),)))
         await self.context.directory.load()
         signer = load_signer(self.folder, self.cluster_id, self.clock, self.token_seconds)
-        application = make_application(self.context, Accounts(store, signer, self.clock), self.limits)
+        application = make_application(self.context, Accounts(self.context, signer), self.limits)
         self._server = uvicorn.Server(
             uvicorn.Config(application, lifespan="off", log_config=None, http="httptools", timeout_graceful_shutdown=1)
         )

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.contract.api.agreement import find_disagreements
+from tests.contract.api.provided import provide
 from tests.contract.api.room import Room
 
 REQUESTS = sorted((Path(__file__).parents[2] / "golden" / "training").glob("*.request.json"))
@@ -19,6 +20,7 @@ def test_a_golden_request(room: Room, path: Path) -> None:
     is_older = isinstance(sent["projectId"], int)
     if not is_older:
         sent |= {"projectId": "1", "clusterId": room.cluster_id}
+        provide(room, sent["spec"])
     answer = room.call("POST", CREATE, sent)
     assert answer.status == 202, answer
     created = answer.json

@@ -46,11 +46,17 @@ def test_what_cannot_be_provided_is_named_with_a_reason(fields: dict[str, Any], 
     assert why
 
 
-def test_references_to_objects_that_are_not_kept() -> None:
-    variable = EnvironmentVariable(name="TOKEN", secret=("s", "k"))
-    ((path, why),) = unsupported(Container(image="x", environment=(variable,)))
-    assert path == "environmentVariables[TOKEN].secret"
-    assert "'s'" in why
+def test_secrets_where_pods_could_read_each_others() -> None:
+    variables = (
+        EnvironmentVariable(name="TOKEN", secret=("s", "k")),
+        EnvironmentVariable(name="MINE", user_credential=("c", "k")),
+        EnvironmentVariable(name="PLAIN", config_map=("m", "k")),
+    )
+    container = Container(image="x", environment=variables)
+    notes = dict(unsupported(container, may_use_secrets=False))
+    assert set(notes) == {"environmentVariables[TOKEN].secret", "environmentVariables[MINE].userCredential"}
+    assert "'s'" in notes["environmentVariables[TOKEN].secret"]
+    assert unsupported(container) == ()
 
 
 def test_advice() -> None:

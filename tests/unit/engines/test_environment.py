@@ -1,5 +1,6 @@
 """The environment and the words of a pod's command."""
 
+import asyncio
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,7 +38,7 @@ def pod(**members: Any) -> PodSpec:
 
 
 def render(spec: PodSpec, device_memory: int = 0) -> dict[str, str]:
-    return render_environment(spec, USER, "10.0.0.1", device_memory, refuse_references)
+    return render_environment(spec, USER, "10.0.0.1", device_memory, asyncio.run(refuse_references(spec)))
 
 
 def literal(name: str, value: str) -> EnvironmentVariable:

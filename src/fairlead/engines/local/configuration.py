@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from fairlead.engines.local.engine import LocalEngine
+from fairlead.engines.local.environment import LoadReferences
 from fairlead.engines.local.nodes import observe_machine, parse_node, parse_nodes
 from fairlead.engines.local.settings import NOBODY, Allowed, Identity, LocalSettings
 from fairlead.model.clock import Clock
@@ -29,9 +30,9 @@ class Written(Protocol):
     def allow(self) -> tuple[str, ...]: ...
 
 
-def make_engine(written: Written, clock: Clock) -> LocalEngine:
+def make_engine(written: Written, clock: Clock, references: LoadReferences) -> LocalEngine:
     """The engine of this machine; raises Invalid for a declaration that cannot be read."""
-    return LocalEngine(load_settings(written, clock), clock)
+    return LocalEngine(load_settings(written, clock), clock, references)
 
 
 def load_settings(written: Written, clock: Clock) -> LocalSettings:

@@ -34,8 +34,11 @@ _HARMLESS: dict[str, Callable[[Any], bool]] = {
 _SHARES = ("gpuPortionRequest", "gpuPortionLimit", "gpuMemoryRequest", "gpuMemoryLimit")
 
 
-def unsupported(container: Container) -> tuple[Note, ...]:
-    """Fields that this engine cannot provide and may not ignore, each with the reason."""
+def unsupported(container: Container, may_use_secrets: bool = True) -> tuple[Note, ...]:
+    """Fields that this engine cannot provide and may not ignore, each with the reason.
+
+    Secrets may be used where the server is its owner's alone, or where pods are isolated from each other.
+    """
     fields = container.fields
     notes: list[Note] = []
     for name, value in (fields.get("storage") or {}).items():
@@ -47,7 +50,8 @@ def unsupported(container: Container) -> tuple[Note, ...]:
     notes += [(name, _NETWORK_WHY) for name in ("ports", "exposedUrls") if fields.get(name)]
     if (fields.get("probes") or {}).get("readiness"):
         notes.append(("probes.readiness", "the local engine does not probe pods yet"))
-    notes += _references(container)
+    if not may_use_secrets:
+        notes += _secrets(container)
     return tuple(notes)
 
 
@@ -55,16 +59,12 @@ def _never(value: Any) -> bool:
     return False
 
 
-def _references(container: Container) -> list[Note]:
+def _secrets(container: Container) -> list[Note]:
     notes = []
     for variable in container.environment:
-        for kind, source in (
-            ("secret", variable.secret),
-            ("configMap", variable.config_map),
-            ("userCredential", variable.user_credential),
-        ):
+        for kind, source in (("secret", variable.secret), ("userCredential", variable.user_credential)):
             if source is not None:
-                why = f"no {kind} named '{source[0]}' is kept by this server"
+                why = f"pods are not isolated from each other here, so '{source[0]}' could be read by all of them"
                 notes.append((f"environmentVariables[{variable.name}].{kind}", why))
     return notes
 

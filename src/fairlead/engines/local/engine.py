@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from fairlead.engines.base import Forget, LogRequest, Order, PodReport, PodState, Start, Stop
 from fairlead.engines.local import attempts, journal, logs, nodes, procfs, reaping, wire
 from fairlead.engines.local.attempts import Folders, Key
-from fairlead.engines.local.environment import Resolve, refuse_references
+from fairlead.engines.local.environment import LoadReferences, refuse_references
 from fairlead.engines.local.forking import Forking
 from fairlead.engines.local.link import Link
 from fairlead.engines.local.orders import render_order
@@ -54,10 +54,10 @@ class Attempt:
 class LocalEngine:
     """Runs pods as processes of this machine; see `engines.base.Engine` and `Sessions`."""
 
-    def __init__(self, settings: LocalSettings, clock: Clock, resolve: Resolve = refuse_references) -> None:
+    def __init__(self, settings: LocalSettings, clock: Clock, references: LoadReferences = refuse_references) -> None:
         self._settings = settings
         self._clock = clock
-        self._resolve = resolve
+        self._references = references
         self._folders = Folders(settings.data_dir)
         self._forking = Forking(self._folders.root)
         self._attempts: dict[Key, Attempt] = {}
@@ -137,7 +137,8 @@ class LocalEngine:
         attempt.tries += 1
         try:
             memory = self._device_memory(pod)
-            order = render_order(pod, self._settings, self._folders, os.geteuid(), memory, self._resolve)
+            resolve = await self._references(pod)
+            order = render_order(pod, self._settings, self._folders, os.geteuid(), memory, resolve)
             ours, theirs = socket.socketpair()
         except (FairleadError, OSError) as error:
             self._refuse(attempt, str(error))

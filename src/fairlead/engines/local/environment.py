@@ -1,7 +1,7 @@
 """The environment and the words of a pod's command, computed. Pure: references are resolved by a function handed in."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from fairlead.engines.local import procfs
@@ -11,20 +11,23 @@ from fairlead.model.podset import EnvironmentVariable, PodSpec, Request
 
 #: From a variable that refers to a secret, config map or credential to its value; raises Refused with the reason.
 Resolve = Callable[[EnvironmentVariable], str]
+#: Reads everything that a pod's variables refer to, before its start.
+LoadReferences = Callable[[PodSpec], Awaitable[Resolve]]
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _KEYED_FIELD = re.compile(r"metadata\.(labels|annotations)\['([^']+)'\]")
 _REFERENCE = re.compile(r"\$\$(?=[({])|\$\(([A-Za-z_][\w.-]*)\)|\$\{([A-Za-z_]\w*)\}")
 
 
-def refuse_references(variable: EnvironmentVariable) -> str:
-    """The resolver of a server that keeps no secrets, config maps or credentials yet."""
-    source = "secret" if variable.secret else "config map" if variable.config_map else "user credential"
-    named = variable.secret or variable.config_map or variable.user_credential or ("", "")
-    raise Refused(
-        f"environment variable {variable.name} takes its value from {source} '{named[0]}', "
-        "which this server does not keep; give the value itself"
-    )
+async def refuse_references(pod: PodSpec) -> Resolve:
+    """The references of an engine that nobody gave a way to look anything up."""
+
+    def refuse(variable: EnvironmentVariable) -> str:
+        source = "secret" if variable.secret else "config map" if variable.config_map else "user credential"
+        named = variable.secret or variable.config_map or variable.user_credential or ("", "")
+        raise Refused(f"environment variable {variable.name} takes its value from {source} '{named[0]}', unknown here")
+
+    return refuse
 
 
 def render_environment(

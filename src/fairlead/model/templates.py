@@ -1,0 +1,12 @@
+"""A workload's spec kept under a name, from which workloads are submitted with changes."""
+
+import msgspec
+
+from fairlead.model.assets import Kept, Scope
+
+
+class Template(Kept, frozen=True, kw_only=True, omit_defaults=True):
+    #: The key of the workload kind in `kinds.KINDS`.
+    kind: str
+    scope: Scope
+    spec: msgspec.Raw = msgspec.Raw(b"{}")

@@ -1,0 +1,41 @@
+"""Makes everything that a spec names, so that a submission with names is accepted."""
+
+from typing import Any
+
+import msgspec
+
+from fairlead.admission.names import CLAIM, CONFIG_MAP, DATA_VOLUME, SECRET, STORAGE_CLASS, USER_CREDENTIAL, names_used
+from fairlead.kinds import KINDS
+from fairlead.model.assets import Claim, ConfigMap, DataVolume, Secret, project_place, user_place
+from fairlead.store.base import Change, Put
+from fairlead.store.collections import CLAIMS, CONFIG_MAPS, DATA_VOLUMES, SECRETS
+from tests.contract.api.room import Room
+
+
+def provide(room: Room, spec: dict[str, Any], project_id: str = "1") -> None:
+    """Put what the spec of a training names into the store; what cannot be made (storage classes) is left out of it."""
+    for item in spec.get("storage", {}).get("pvc") or ():
+        (item.get("claimInfo") or {}).pop("storageClass", None)
+    uses = names_used(msgspec.convert(spec, KINDS["training"].spec))
+    keys: dict[tuple[str, str], set[str]] = {}
+    for use in uses:
+        keys.setdefault((use.what, use.name), set()).add(use.key)
+    writes = []
+    for (what, name), wanted in keys.items():
+        head: dict[str, Any] = {"id": room.context.new_id(), "version": 1, "name": name}
+        place = project_place(project_id)
+        values = dict.fromkeys(sorted(wanted - {""}), "x")
+        if what in (SECRET, USER_CREDENTIAL):
+            where = place if what == SECRET else user_place(room.credentials.client_id)
+            sealed = room.context.vault.seal(values, head["id"])
+            writes.append(Put(SECRETS, Secret(**head, place=where, keys=tuple(values), sealed=sealed)))
+        elif what == CONFIG_MAP:
+            writes.append(Put(CONFIG_MAPS, ConfigMap(**head, place=place, data=values)))
+        elif what == CLAIM:
+            writes.append(Put(CLAIMS, Claim(**head, place=place, project_id=project_id, size="1G")))
+        elif what == DATA_VOLUME:
+            volume = DataVolume(id=name, version=1, name=name, place=place, project_id=project_id, claim_name="c")
+            writes.append(Put(DATA_VOLUMES, volume))
+        else:
+            assert what == STORAGE_CLASS
+    room.do(room.context.store.commit(Change(writes=tuple(writes))))
