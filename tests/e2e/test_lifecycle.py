@@ -117,3 +117,18 @@ def test_a_finished_workload_deletes_itself(server: Server) -> None:
     until(lambda: server.call("GET", f"/api/v1/workloads/trainings/{workload_id}").json["deletedAt"], "its deletion")
     listed = server.call("GET", "/api/v1/workloads?deleted=true&limit=500").json["workloads"]
     assert workload_id in {workload["id"] for workload in listed}
+
+
+def test_an_equal_newcomer_waits_for_the_same_reason_from_its_first_record(server: Server) -> None:
+    compute = {"cpuCoreRequest": 90_000}
+    first = server.run("waits-first", "true", compute=compute)
+    reason = until(lambda: "CPU" in (m := server.workload(first)["phaseMessage"]) and m, "a reason")
+    second = server.submit("waits-second", "true", compute=compute)
+    assert second.json["actualPhase"] in ("Creating", "Pending")
+    twin = server.until_phase(second.json["workloadId"], "Pending")
+    assert until(lambda: server.workload(second.json["workloadId"])["phaseMessage"] == reason, "the same reason")
+    assert server.history(second.json["workloadId"]) == ["Creating", "Pending"]
+    assert [c["type"] for c in twin["conditions"]] == [c["type"] for c in server.workload(first)["conditions"]]
+    for workload_id in (first, second.json["workloadId"]):
+        server.call("DELETE", f"/api/v1/workloads/trainings/{workload_id}")
+        until(lambda: server.phase(workload_id) == "Deleting", "its deletion")

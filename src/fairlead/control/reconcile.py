@@ -8,7 +8,7 @@ and after a start the engine is observed before anything is decided.
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -64,6 +64,7 @@ class Reconciler:
     figures: Figures = field(default_factory=Figures)
 
     def __post_init__(self) -> None:
+        self.context.hands_over = True
         self.board = Board(self.context.open_workloads)
         self.scheduler = Scheduler(self.context, self.board)
         self._dirty: set[str] = set()
@@ -94,7 +95,10 @@ class Reconciler:
         """Told by the store after every commit. Our own records are newer on the board than in the message."""
         for collection, id in subjects:
             if collection == WORKLOADS.name:
-                if id not in self._recording:
+                if id in self._dirty:
+                    # Changed again since it was handed over: the record in the store is the newer one.
+                    self.context.handed.pop(id, None)
+                elif id not in self._recording:
                     self._dirty.add(id)
             else:
                 self._directory_changed.append((collection, id))
@@ -146,10 +150,13 @@ class Reconciler:
         if self.context.directory.has_leaving:
             await remove_emptied(self.context)
 
-    async def _load(self, ids: Iterable[str]) -> set[str]:
+    async def _load(self, ids: Collection[str]) -> set[str]:
         """Read the workloads that others changed; those with nothing to do are not held."""
-        wanted = list(ids)
-        touched: set[str] = set()
+        handed = [self.context.handed.pop(id) for id in ids if id in self.context.handed]
+        touched = {workload.id for workload in handed}
+        for workload in handed:
+            self.board.put(workload, ())
+        wanted = [id for id in ids if id not in touched]
         for start in range(0, len(wanted), _BATCH):
             batch = tuple(wanted[start : start + _BATCH])
             where = (Where("id", Comparison.ONE_OF, batch),)
@@ -227,6 +234,7 @@ class Reconciler:
             self._recording.discard(workload.id)
         if workload.delete_at is not None and draft.entry.workload.delete_at is None:
             self.note_due(workload.delete_at)
+        self.scheduler.note(workload)
         versions = {pod.id: pod for pod in pods}
         self.board.put(workload, [versions.get(pod.id, pod) for pod in draft.pods.values()])
         self.board.drop_if_done(workload.id)

@@ -35,7 +35,7 @@ class Scheduler:
     def __init__(self, context: Context, board: Board) -> None:
         self._context = context
         self._board = board
-        self._waiting = Waiting()
+        self._waiting = Waiting(context.twins)
         #: Set when something outside the workloads changed: nodes, quotas, pools; or when asking was put off.
         self.needed = True
         #: When the answer may change by time alone, or asking was put off to.
@@ -62,6 +62,10 @@ class Scheduler:
             self.needed, self.next_change_at = True, self._not_before
             return False
         return matter
+
+    def note(self, workload: Workload) -> None:
+        """A workload was recorded."""
+        self._waiting.note(workload)
 
     def snapshot(self, entries: Iterable[Entry], now: Millis) -> Snapshot:
         directory = self._context.directory

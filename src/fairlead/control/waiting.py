@@ -13,16 +13,18 @@ from dataclasses import dataclass, field
 from fairlead.control.decide import demand
 from fairlead.control.draft import Entry
 from fairlead.model.clock import Millis
+from fairlead.model.phase import Phase
 from fairlead.model.workload import Workload
 from fairlead.scheduling.decisions import Decisions, FairShare, Pending
 
 #: Everything of a workload that a decision looks at, besides its age.
-Likeness = tuple[str, str, int, bool, tuple[str, ...], bytes]
+Likeness = tuple[str, str, str, int, bool, tuple[str, ...], bytes]
 
 
 def likeness(workload: Workload) -> Likeness:
     return (
         workload.kind,
+        workload.dialect,
         workload.project_id,
         workload.priority,
         workload.preemptible,
@@ -35,10 +37,20 @@ def likeness(workload: Workload) -> Likeness:
 class Waiting:
     """What waits since the last decision, by likeness. Forgotten as soon as anything else changes."""
 
+    #: A recorded workload per likeness; submissions look here, so that an equal newcomer waits from its first record.
+    twins: dict[Likeness, Workload] = field(default_factory=dict)
     _reasons: dict[Likeness, Pending] = field(default_factory=dict)
 
     def clear(self) -> None:
         self._reasons.clear()
+        self.twins.clear()
+
+    def note(self, workload: Workload) -> None:
+        """A workload was recorded: if it waits as one that is known, it is a twin for those to come."""
+        if self._reasons and workload.phase is Phase.PENDING and workload.blocked_by is not None:
+            like = likeness(workload)
+            if like in self._reasons:
+                self.twins[like] = workload
 
     def learn(self, entries: Mapping[str, Entry], decisions: Decisions) -> None:
         """Remember what was left waiting, where more of the same cannot change the division."""
