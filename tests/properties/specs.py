@@ -46,7 +46,7 @@ AWKWARD = (
 )
 QUANTITIES = ("1", "500m", "20M", "1Gi", "1.5G", "+3", "1e3", "007")
 NAMES = ("a", "web", "run-1", "x0", "12")
-ALPHABET = st.characters(exclude_categories=("Cs",), exclude_characters="\0")
+ALPHABET = st.characters(exclude_categories=["Cs"], exclude_characters="\0")
 
 
 def texts(shape: inspect.StrType, is_quantity: bool) -> st.SearchStrategy[str]:

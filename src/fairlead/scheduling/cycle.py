@@ -120,7 +120,10 @@ class Cycle:
             session.add_job(spec)
         session.share_out()
         for action in actions_of(session.settings):
-            ACTIONS[action](session, self.record)
+            self.run_action(session, action)
+
+    def run_action(self, session: Session, action: Action) -> None:
+        ACTIONS[action](session, self.record)
 
     def _next_pools(self) -> dict[str, list[Job]]:
         arrivals: dict[str, list[Job]] = {}

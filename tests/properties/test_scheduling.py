@@ -1,0 +1,223 @@
+"""What must hold for every cluster. Clusters are random and small; hypothesis chooses the seeds."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from fairlead.scheduling import check, decide, play
+from fairlead.scheduling.cycle import decide_plainly
+from fairlead.scheduling.decisions import Decisions
+from fairlead.scheduling.snapshot import Job, Snapshot, Task
+
+from .clusters import Maker
+
+seeds = st.integers(min_value=0, max_value=100_000)
+some = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+PLACED = ("Allocated", "Binding", "Bound", "Running")
+
+
+def decided(seed: int) -> tuple[Snapshot, Decisions]:
+    snapshot = Maker(seed).snapshot()
+    return snapshot, decide(snapshot)
+
+
+def jobs_of(snapshot: Snapshot) -> dict[str, Job]:
+    return {task.id: job for job in snapshot.jobs for task in job.tasks}
+
+
+def tasks_of(snapshot: Snapshot) -> dict[str, Task]:
+    return {task.id: task for job in snapshot.jobs for task in job.tasks}
+
+
+def wants_gpu(task: Task) -> bool:
+    return bool(task.gpu or task.gpu_portion or task.gpu_memory_mib)
+
+
+@given(seed=seeds)
+@some
+def test_nothing_fails(seed: int) -> None:
+    _, decisions = decided(seed)
+    assert decisions.failures == ()
+
+
+@given(seed=seeds)
+@some
+def test_never_above_capacity(seed: int) -> None:
+    """Whatever three cycles do: no device twice, no group beyond a GPU, no node beyond its CPU, memory and pods."""
+    for snapshot, decisions in play(Maker(seed).snapshot(), 3):
+        check(snapshot)
+        tasks = tasks_of(snapshot)
+        use: dict[str, list[float]] = defaultdict(lambda: [0, 0, 0])
+        for task in tasks.values():
+            if task.node is not None and task.status in (*PLACED, "Releasing", "StuckInReleasing"):
+                add(use[task.node], task)
+        for bind in decisions.binds:
+            add(use[bind.node], tasks[bind.task])
+        for node in snapshot.nodes:
+            cpu, memory, pods = use[node.name]
+            assert cpu <= node.cpu_milli
+            assert memory <= node.memory_bytes
+            assert pods <= node.pods
+
+
+def add(use: list[float], task: Task) -> None:
+    use[0] += task.cpu_milli
+    use[1] += task.memory_bytes
+    use[2] += 1
+
+
+@given(seed=seeds)
+@some
+def test_starts_stay_within_limits(seed: int) -> None:
+    snapshot, decisions = decided(seed)
+    queues = {queue.name: queue for queue in snapshot.queues}
+    tasks = tasks_of(snapshot)
+    starters = {bind.job for bind in decisions.binds if wants_gpu(tasks[bind.task])}
+    grew = {job.queue for job in snapshot.jobs if job.id in starters}
+    for share in decisions.fair_shares:
+        limit = queues[share.queue].resources.gpu.limit
+        if share.queue in grew and limit != -1:
+            assert share.allocated[0] <= limit + 1e-6
+
+
+@given(seed=seeds)
+@some
+def test_non_preemptible_work_stays_and_keeps_to_its_quota(seed: int) -> None:
+    snapshot, decisions = decided(seed)
+    jobs, tasks = jobs_of(snapshot), tasks_of(snapshot)
+    assert all(jobs[eviction.task].preemptible or eviction.rule == "stale" for eviction in decisions.evictions), (
+        "non-preemptible work was evicted"
+    )
+    queues = {queue.name: queue for queue in snapshot.queues}
+    grew = {jobs[b.task].queue for b in decisions.binds if not jobs[b.task].preemptible and wants_gpu(tasks[b.task])}
+    for share in decisions.fair_shares:
+        quota = queues[share.queue].resources.gpu.quota
+        if share.queue in grew and quota != -1:
+            assert share.allocated_non_preemptible[0] <= quota + 1e-6
+
+
+@given(seed=seeds)
+@some
+def test_work_within_quota_is_never_reclaimed(seed: int) -> None:
+    _, decisions = decided(seed)
+    for eviction in decisions.evictions:
+        if eviction.rule == "reclaimed" and eviction.moved_to is None:
+            figures = eviction.victim_queue
+            assert figures is not None
+            over = [a > q for a, q in zip(figures.allocated, figures.quota, strict=True) if q != -1]
+            assert any(over)
+
+
+@given(seed=seeds)
+@some
+def test_gangs_start_whole(seed: int) -> None:
+    snapshot, decisions = decided(seed)
+    started = {bind.job for bind in decisions.binds}
+    gone = {eviction.task for eviction in decisions.evictions}
+    placed = {bind.task for bind in decisions.binds}
+    for job in snapshot.jobs:
+        if job.id in started and not job.groups:
+            active = [
+                t for t in job.tasks if t.id in placed or (t.status in (*PLACED, "Releasing") and t.id not in gone)
+            ]
+            assert len(active) >= job.min_available
+
+
+@given(seed=seeds)
+@some
+def test_somebody_gains_by_every_eviction(seed: int) -> None:
+    _, decisions = decided(seed)
+    placed = {bind.job for bind in decisions.binds} | {kept.job for kept in decisions.pipelined}
+    for eviction in decisions.evictions:
+        assert eviction.by_job is None or eviction.by_job in placed or eviction.by_job in lost(decisions)
+
+
+def lost(decisions: Decisions) -> set[str]:
+    """Winners that lost their own promise again to a later one in the same cycle."""
+    return {pending.job for pending in decisions.pending}
+
+
+@given(seed=seeds)
+@some
+def test_no_single_victim_could_have_stayed(seed: int) -> None:
+    """With one winner: a job of one task that was evicted would not fit beside it on the node it had."""
+    snapshot, decisions = decided(seed)
+    winners = {eviction.by_job for eviction in decisions.evictions}
+    if len(winners) != 1 or decisions.binds:
+        return
+    tasks, jobs = tasks_of(snapshot), jobs_of(snapshot)
+    gone = {eviction.task for eviction in decisions.evictions}
+    for eviction in decisions.evictions:
+        task = tasks[eviction.task]
+        alone = len(jobs[task.id].tasks) == 1 and not (task.pod_affinity or task.pod_anti_affinity)
+        if eviction.moved_to is not None or not alone or not task.gpu:
+            continue
+        node = next(node for node in snapshot.nodes if node.name == eviction.node)
+        rest = [t for t in tasks.values() if t.node == node.name and t.status in PLACED and t.id not in gone]
+        coming = [tasks[kept.task] for kept in decisions.pipelined if kept.node == node.name]
+        if any(t.gpu_portion or t.gpu_memory_mib for t in [*rest, *coming]) or not node.ready:
+            continue
+        used = sum(t.gpu for t in [*rest, *coming])
+        cpu = sum(t.cpu_milli for t in [*rest, *coming])
+        assert (
+            used + task.gpu > node.gpu or cpu + task.cpu_milli > node.cpu_milli or len(rest) + len(coming) >= node.pods
+        )
+
+
+@given(seed=seeds)
+@some
+def test_same_input_same_output(seed: int) -> None:
+    snapshot = Maker(seed).snapshot()
+    first = msgspec.json.encode(decide(snapshot))
+    assert msgspec.json.encode(decide(snapshot)) == first
+
+
+@given(seed=seeds, shuffle=st.integers(0, 1000))
+@some
+def test_order_of_lists_does_not_matter(seed: int, shuffle: int) -> None:
+    snapshot = Maker(seed).snapshot()
+    mixed = msgspec.structs.replace(
+        snapshot,
+        nodes=shuffled(snapshot.nodes, shuffle),
+        queues=shuffled(snapshot.queues, shuffle),
+        jobs=shuffled(snapshot.jobs, shuffle),
+    )
+    assert decide(mixed) == decide(snapshot)
+
+
+def shuffled(items: tuple[object, ...], seed: int) -> tuple[object, ...]:
+    mixed = list(items)
+    random.Random(seed).shuffle(mixed)
+    return tuple(mixed)
+
+
+@given(seed=seeds)
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_shortcuts_find_what_the_plain_way_finds(seed: int) -> None:
+    snapshot = Maker(seed).snapshot()
+    quick, plain = decide(snapshot), decide_plainly(snapshot)
+    assert quick.states == plain.states
+    assert quick.binds == plain.binds
+    assert quick.evictions == plain.evictions
+    assert quick.pipelined == plain.pipelined
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_shortcuts_on_full_clusters_of_equal_gangs(seed: int) -> None:
+    """Whole GPUs only and nothing free: where bounds and forecasts bite."""
+    maker = Maker(seed, features=("elastic",))
+    snapshot = maker.snapshot()
+    jobs = tuple(
+        msgspec.structs.replace(job, tasks=tuple(msgspec.structs.replace(t, gpu=1, cpu_milli=0) for t in job.tasks))
+        for job in snapshot.jobs
+        if all(task.gpu == 1 for task in job.tasks)
+    )
+    snapshot = msgspec.structs.replace(snapshot, jobs=jobs)
+    assert decide(snapshot).states == decide_plainly(snapshot).states

@@ -1,0 +1,94 @@
+"""Snapshots that contradict themselves are refused with all that is wrong."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from fairlead.scheduling import (
+    Job,
+    Node,
+    Queue,
+    QueueShares,
+    Share,
+    Snapshot,
+    SnapshotError,
+    Task,
+    check,
+    read_snapshot,
+)
+
+FREE = Share(limit=-1, quota=-1)
+QUEUE = Queue(name="q", resources=QueueShares(gpu=FREE, cpu=FREE, memory=FREE))
+NODE = Node(name="n1", gpu=2, gpu_memory_mib=40_000)
+
+
+def snapshot(*tasks: Task, **fields: Any) -> Snapshot:
+    jobs = tuple(Job(id=f"j-{task.id}", queue="q", tasks=(task,)) for task in tasks)
+    return Snapshot(**{"now": 0, "nodes": (NODE,), "queues": (QUEUE,), "jobs": jobs, **fields})
+
+
+def running(name: str, **fields: Any) -> Task:
+    return Task(id=name, status="Running", node="n1", **fields)
+
+
+def queue(name: str, parent: str | None) -> Queue:
+    return msgspec.structs.replace(QUEUE, name=name, parent=parent)
+
+
+@pytest.mark.parametrize(
+    ("bad", "want"),
+    [
+        pytest.param(snapshot(Task(id="t", status="Running", node="n9")), "node n9", id="unknown node"),
+        pytest.param(snapshot(Task(id="t", status="Running")), "without a node", id="running nowhere"),
+        pytest.param(
+            snapshot(running("a", gpu=1, devices=(0,)), running("b", gpu=1, devices=(0,))),
+            "Device 0 of node n1 is held by a and b",
+            id="two on one device",
+        ),
+        pytest.param(snapshot(running("a", gpu=1, devices=(7,))), "device 7", id="a device that is not there"),
+        pytest.param(snapshot(running("a", gpu=3)), "3 are in use", id="more GPUs than the node has"),
+        pytest.param(
+            snapshot(
+                running("a", gpu_portion=0.6, gpu_groups=("g",)), running("b", gpu_portion=0.6, gpu_groups=("g",))
+            ),
+            "GPU group g on node n1 is given out 1.20 times",
+            id="a shared GPU given out twice",
+        ),
+        pytest.param(snapshot(running("a", gpu_portion=0.6)), "0 GPU groups", id="a portion of no GPU"),
+        pytest.param(snapshot(Task(id="t", gpu=1, gpu_portion=0.5)), "more than one way", id="two kinds of request"),
+        pytest.param(snapshot(Task(id="t", gpu_portion=1.5)), "below 1", id="a portion above one"),
+        pytest.param(snapshot(Task(id="t", pod_set="x")), "pod set x", id="a pod set that is not there"),
+        pytest.param(snapshot(nodes=(NODE, NODE)), "Node n1 is there 2 times", id="a node twice"),
+        pytest.param(
+            snapshot(queues=(queue("a", "b"), queue("b", "a"))), "Queue a in node pool default is its own", id="a ring"
+        ),
+    ],
+)
+def test_contradiction(bad: Snapshot, want: str) -> None:
+    with pytest.raises(SnapshotError, match=want):
+        check(bad)
+
+
+def test_all_contradictions_are_told_at_once() -> None:
+    with pytest.raises(SnapshotError) as caught:
+        check(snapshot(Task(id="t", status="Running", node="n9"), Task(id="u", gpu_portion=2), nodes=(NODE, NODE)))
+    assert len(caught.value.problems) == 3
+
+
+def test_orphaned_queues_and_missing_queues_are_no_contradiction() -> None:
+    check(snapshot(Task(id="t"), queues=(queue("orphan", "gone"),)))
+
+
+def test_an_absent_limit_is_an_error() -> None:
+    shares = b'{"gpu": {"quota": 1}, "cpu": {"limit": -1}}'
+    raw = b'{"now": 1, "queues": [{"name": "a", "resources": %s}, {"name": "b"}]}' % shares
+    with pytest.raises(SnapshotError) as caught:
+        read_snapshot(raw)
+    assert "limit" in caught.value.problems[0]
+    assert len(caught.value.problems) == 2
+
+
+def test_json_and_back() -> None:
+    given = snapshot(running("a", gpu=1, devices=(0,)))
+    assert read_snapshot(msgspec.json.encode(given)) == given

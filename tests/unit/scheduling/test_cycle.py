@@ -1,0 +1,169 @@
+"""What a cycle tells besides starts and evictions."""
+
+from typing import Any
+
+import pytest
+
+from fairlead.scheduling import Decisions, advance, decide, play, say
+from fairlead.scheduling.cases import NOW, build
+from fairlead.scheduling.cycle import Cycle
+
+ONE_NODE = {"nodes": {"n1": {"gpu": 2}}, "queues": {"q": 2}}
+
+
+def decided(**case: Any) -> Decisions:
+    return decide(build({**ONE_NODE, **case}))
+
+
+def sentence(decisions: Decisions, job: str) -> str:
+    return next(say(pending.reason) for pending in decisions.pending if pending.job == job)
+
+
+def test_quota_sentence_is_the_known_one() -> None:
+    assert sentence(decided(jobs={"a": {"gpu": 3, "priority": 100}}, nodes={"n1": {"gpu": 4}}), "a") == (
+        "Non-preemptible workload is over quota. Workload requested 3 GPUs, but q quota is 2 GPUs, while 0 GPUs are "
+        "already allocated for non-preemptible pods. Use a preemptible workload to go over quota."
+    )
+
+
+def test_limit_sentence_is_the_known_one() -> None:
+    queues = {"q": {"gpu": {"quota": 2, "limit": 1.5}}}
+    assert sentence(decided(queues=queues, jobs={"b": {"gpu": 1, "at": "n1"}, "a": {"gpu": 1}}), "a") == (
+        "q quota has reached the allowable limit of GPUs. Limit is 1.5 GPUs, currently 1 GPUs allocated and workload "
+        "requested 1 GPUs"
+    )
+
+
+def test_the_sentence_for_no_room_names_resource_asked_and_free() -> None:
+    told = sentence(decided(jobs={"b": {"gpu": 1, "at": "n1"}, "a": {"gpu": 2}}), "a")
+    assert told == "No node of 1 has room for pod a-0 now: 1 node lack GPUs: 2 asked, at most 1 free on n1."
+
+
+def test_never_is_told_apart_from_not_now() -> None:
+    assert "can never fit on any of the 1 nodes" in sentence(decided(jobs={"a": {"gpu": 3}}), "a")
+
+
+@pytest.mark.parametrize(
+    ("priority", "queue", "want"),
+    [
+        pytest.param(60, "q", "Pod /a-0 was preempted by higher priority workload /b", id="preempted"),
+        pytest.param(50, "r", "Pod /a-0 was preempted by workload /b.\nq uses <GPU: 2", id="reclaimed"),
+    ],
+)
+def test_eviction_text(priority: int, queue: str, want: str) -> None:
+    jobs = {"a": {"gpu": 2, "at": "n1"}, "b": {"gpu": 2, "queue": queue, "priority": priority}}
+    decisions = decided(queues={"q": 0, "r": 2}, jobs=jobs)
+    assert [eviction.task for eviction in decisions.evictions] == ["a-0"]
+    assert decisions.evictions[0].message.startswith(want)
+
+
+def test_an_eviction_tells_by_how_much_its_queue_was_over() -> None:
+    jobs = {"a": {"gpu": 2, "at": "n1"}, "b": {"gpu": 2, "queue": "r"}}
+    eviction = decided(queues={"q": 0.5, "r": 2}, jobs=jobs).evictions[0]
+    assert eviction.over_quota == (1.5, 0, 0)
+    assert eviction.by_job == "b"
+
+
+def test_devices_are_the_lowest_free_ones() -> None:
+    decisions = decided(nodes={"n1": {"gpu": 4}}, jobs={"b": {"gpu": 1, "at": "n1"}, "a": {"gpu": 2}})
+    assert decisions.binds[0].devices == (1, 2)
+
+
+def test_two_halves_get_one_device_and_one_group() -> None:
+    binds = decided(jobs={"a": {"portion": 0.5}, "b": {"portion": 0.5}}).binds
+    assert {bind.devices for bind in binds} == {(0,)}
+    assert {bind.gpu_groups for bind in binds} == {("n1-0-a-0",)}
+
+
+def test_reasons_of_all_pools_tried() -> None:
+    case = {
+        "nodes": {"n1": {"gpu": 1}, "n2": {"gpu": 1, "nodePool": "fast"}},
+        "queues": {"q": 1, "q@fast": {"gpu": {"quota": 0, "limit": 0}}},
+        "jobs": {"a": {"gpu": 1, "pools": ["fast", "default"]}, "b": {"gpu": 1, "at": "n1", "priority": 60}},
+    }
+    pending = decided(**case).pending[0]
+    assert [(told.node_pool, told.reason.code) for told in pending.pools] == [
+        ("fast", "OverLimit"),
+        ("default", "NoNodeFits"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("case", "want"),
+    [
+        pytest.param({"jobs": {"a": {"gpu": 3}}}, None, id="nothing depends on time"),
+        pytest.param(
+            {
+                "queues": {"q": {"gpu": 0, "reclaimMinRuntime": 100}, "r": 2},
+                "jobs": {"a": {"gpu": 2, "at": "n1", "started": NOW - 40}, "b": {"queue": "r", "gpu": 2}},
+            },
+            NOW + 60,
+            id="end of a min runtime",
+        ),
+        pytest.param(
+            {
+                "queues": {"q": 0, "r": 2},
+                "jobs": {
+                    "a": {"gpu": 2, "at": "n1"},
+                    "b": {"queue": "r", "gpu": 2, "created": NOW, "preemptionDelay": 30},
+                },
+            },
+            NOW + 30,
+            id="end of a preemption delay",
+        ),
+        pytest.param(
+            {
+                "settings": {"stalenessGrace": 60},
+                "jobs": {"a": {"gpu": 1, "tasks": 2, "at": ["n1", "n1"], "states": ["Running", "Failed"]}},
+            },
+            NOW + 60,
+            id="end of a grace",
+        ),
+    ],
+)
+def test_when_the_result_may_change_by_time_alone(case: dict[str, Any], want: float | None) -> None:
+    assert decided(**case).next_change_at == want
+
+
+def test_a_job_that_breaks_the_cycle_is_reported_and_the_others_are_scheduled() -> None:
+    cycle = Cycle(build({**ONE_NODE, "jobs": {"bad": {"gpu": 1}, "good": {"gpu": 1}}}))
+    cycle._open()
+    session = cycle.sessions["default"]
+    for job in cycle.snapshot.jobs:
+        session.add_job(job)
+    session.share_out()
+    session.jobs["bad"].tasks[0].request_class = None  # type: ignore[assignment]  # a broken task on purpose
+    for action in ("allocate", "reclaim"):
+        cycle.run_action(session, action)
+    assert {failure.job for failure in cycle.record.failures} == {"bad"}
+    assert session.jobs["good"].tasks[0].home.name == "n1"
+
+
+def test_last_start_is_told_once() -> None:
+    snapshot = build({**ONE_NODE, "jobs": {"a": {"gpu": 1, "tasks": 2, "min": 1}}})
+    decisions = decide(snapshot)
+    assert [(start.job, start.at) for start in decisions.last_starts] == [("a", NOW)]
+
+
+def test_a_broken_gang_is_marked_and_the_mark_is_cleared() -> None:
+    broken = {"a": {"gpu": 1, "tasks": 2, "at": ["n1", "n1"], "states": ["Running", "Failed"]}}
+    marks = decided(settings={"stalenessGrace": 60}, jobs=broken).stale
+    assert [(mark.job, mark.since) for mark in marks] == [("a", NOW)]
+    whole = {"a": {"gpu": 1, "at": "n1", "staleSince": 5}}
+    assert [(mark.job, mark.since) for mark in decided(jobs=whole).stale] == [("a", None)]
+
+
+def test_played_cycles() -> None:
+    """Reclaim in the first cycle, the start in the second, then nothing more."""
+    snapshot = build(
+        {**ONE_NODE, "queues": {"q": 0, "r": 2}, "jobs": {"a": {"gpu": 2, "at": "n1"}, "b": {"queue": "r", "gpu": 2}}}
+    )
+    told = [(len(d.evictions), [bind.job for bind in d.binds]) for _, d in play(snapshot, 3)]
+    assert told == [(1, []), (0, ["b"]), (0, [])]
+
+
+def test_advance_keeps_what_is_being_deleted_on_its_way_out() -> None:
+    snapshot = build({**ONE_NODE, "jobs": {"a": {"gpu": 2, "at": "n1", "states": ["Releasing"]}}})
+    after = advance(snapshot, decide(snapshot), NOW + 1)
+    assert after.jobs[0].tasks[0].status == "Releasing"
+    assert after.now == NOW + 1
