@@ -167,6 +167,9 @@ class Server:
     def phase(self, workload_id: str) -> str:
         return str(self.workload(workload_id)["phase"])
 
+    def message(self, workload_id: str) -> str:
+        return str(self.workload(workload_id).get("phaseMessage", ""))
+
     def until_phase(self, workload_id: str, *phases: str, patience: float = PATIENCE) -> dict[str, Any]:
         found: dict[str, Any] = until(
             lambda: (seen := self.workload(workload_id))["phase"] in phases and seen,
