@@ -96,7 +96,7 @@ def _typed(kind: str, value: Any) -> str:
 
 
 def _item(entries: list[Entry], source: Source, here: str, item: dict[str, Any]) -> list[str]:
-    """The flag that says most of the item."""
+    """The flag that says most of the item; of several that say as much, the first."""
     best: tuple[str, list[str], list[tuple[str, Any]]] | None = None
     for entry in entries:
         presets = _presets(entry, source, here)
@@ -107,7 +107,7 @@ def _item(entries: list[Entry], source: Source, here: str, item: dict[str, Any])
         except _Unsayable:
             continue
         text, taken = said
-        if text and (best is None or len(taken) > len(best[1])):
+        if text and (best is None or _reach(taken, here) > _reach(best[1], here)):
             best = (f"{entry['flag']}={text}", taken, presets)
     if best is None:
         return []
@@ -120,6 +120,11 @@ def _item(entries: list[Entry], source: Source, here: str, item: dict[str, Any])
     for path in taken:
         source.take(path)
     return [flag]
+
+
+def _reach(taken: list[str], here: str) -> tuple[int, int]:
+    """How many members of the item are said, and how many leaves."""
+    return len({path.removeprefix(f"{here}.").split(".")[0] for path in taken}), len(taken)
 
 
 def _presets(entry: Entry, source: Source, here: str) -> list[tuple[str, Any]] | None:

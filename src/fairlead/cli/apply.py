@@ -1,0 +1,235 @@
+"""`apply -f`, `diff -f` and `delete -f`: files of workload YAML against what a server has.
+
+Nothing is sent before every document of every file has been read without a mistake. Applying again does nothing when
+nothing changed; what cannot change in a submitted workload is named.
+"""
+
+import difflib
+import os
+from typing import Any, NamedTuple
+
+from fairlead.cli.command import Command, Invocation
+from fairlead.cli.convert import read_text
+from fairlead.cli.exit_codes import FAILED, OK
+from fairlead.cli.flags import PROJECT, Flag, UsageError
+from fairlead.cli.report import exit_code, render_error
+from fairlead.cli.session import NotFound, Session
+from fairlead.client import ClientError
+
+Json = dict[str, Any]
+
+_FILES = Flag("filename", "File or folder with workload YAML; - reads standard input", "string", "f", True)
+_RECURSIVE = Flag("recursive", "Folders inside of folders too", "boolean", "R")
+_DRY_RUN = Flag("dry-run", "Only say what would be done", "boolean")
+_ENDINGS = (".yaml", ".yml", ".json")
+_STOPPED, _DELETED = "Stopped", "Deleted"
+_ENDED = ("Completed", "Failed")
+
+
+class Live(NamedTuple):
+    """A workload that the server has: as lists show it, and its own object with the spec."""
+
+    row: Json
+    content: Json
+
+
+def commands(noun: str) -> tuple[Command, ...]:
+    flags = (_FILES, _RECURSIVE, PROJECT)
+    found = {
+        "apply": Command("", "Submit, suspend or resume what files describe", _apply, (*flags, _DRY_RUN)),
+        "diff": Command("", "Compare files with what the server has", _diff, flags),
+        "delete": Command("", "Delete the workloads that files describe", _delete, (*flags, _DRY_RUN)),
+    }
+    return (found[noun],)
+
+
+def _apply(invocation: Invocation) -> int:
+    return _each(invocation, _apply_one)
+
+
+def _diff(invocation: Invocation) -> int:
+    return _each(invocation, _diff_one)
+
+
+def _delete(invocation: Invocation) -> int:
+    return _each(invocation, _delete_one)
+
+
+def _each(invocation: Invocation, act: Any) -> int:
+    """Act on every workload of the files in their order; the first failure's exit code counts."""
+    session = Session(invocation)
+    workloads = _read(session)
+    if workloads is None:
+        return FAILED
+    code = OK
+    for workload in workloads:
+        try:
+            outcome = act(session, workload)
+            code = code or outcome
+        except ClientError as error:
+            session.console.complain(f"fairlead: {workload.name}: {render_error(error)}")
+            code = code or exit_code(error)
+    session.close()
+    return code
+
+
+def _read(session: Session) -> list[Any] | None:
+    """The workloads of all files; None where something is wrong with them, which has been told."""
+    invocation = session.invocation
+    converter = invocation.surroundings.load("convert")
+    files = [(path, read_text(invocation, path)) for path in _paths(invocation)]
+    try:
+        workloads, templates = converter.read_files(files)
+    except converter.Unconvertible as unconvertible:
+        for line in unconvertible.lines:
+            session.console.complain(line)
+        return None
+    for name in templates:
+        session.console.say(f"{name}: a template, used by the documents given with it; servers keep none yet.")
+    for workload in workloads:
+        for path, what in workload.remarks:
+            session.console.complain(f"{workload.name}: {path}: {what}")
+    found: list[Any] = workloads
+    return found
+
+
+def _paths(invocation: Invocation) -> list[str]:
+    given = invocation.get("filename")
+    if not given:
+        raise UsageError("Which files? Name them with -f.")
+    return [path for one in given for path in _in_folder(one, bool(invocation.get("recursive")))]
+
+
+def _in_folder(path: str, recursive: bool) -> list[str]:
+    if not os.path.isdir(path):
+        return [path]
+    found = []
+    for folder, folders, names in os.walk(path):
+        folders.sort()
+        found += [os.path.join(folder, name) for name in sorted(names) if name.endswith(_ENDINGS)]
+        if not recursive:
+            break
+    if not found:
+        raise UsageError(f"There are no files ending in {', '.join(_ENDINGS)} in {path}.")
+    return found
+
+
+def _project(session: Session, workload: Any) -> Json:
+    """The project that the document's namespace names, or else the one of the command."""
+    if not workload.project:
+        return session.project()
+    found = session.client.projects(filterBy=[f"name=={workload.project}"])
+    if not found:
+        raise NotFound(f"There is no project '{workload.project}', which its namespace names.")
+    return found[0]
+
+
+def _find(session: Session, workload: Any, project: Json) -> Live | None:
+    """The workload of that name; of a prefix, one that was submitted with it and is the same."""
+    sign = f"name=^{workload.name}-" if workload.is_prefix else f"name=={workload.name}"
+    filters = [sign, f"projectId=={project['id']}", f"type=={workload.kind.title}"]
+    client = session.client.kind(workload.kind.key)
+    for row in session.client.all_workloads(filterBy=filters):
+        content = client.get(row["id"])
+        if content.get("desiredPhase") == _DELETED:
+            continue
+        if not workload.is_prefix or (content["requestedName"] == workload.name and not _changes(content, workload)):
+            return Live(row, content)
+    return None
+
+
+def _changes(content: Json, workload: Any) -> list[str]:
+    """Paths at which what runs differs from what is described."""
+    now, wanted = _flat(content.get("spec") or {}), _flat(workload.spec)
+    return sorted(path for path in {*now, *wanted} if now.get(path) != wanted.get(path))
+
+
+def _flat(plain: Any, path: str = "") -> Json:
+    if isinstance(plain, dict):
+        pairs = [(f"{path}.{name}" if path else name, value) for name, value in plain.items()]
+    elif isinstance(plain, list):
+        pairs = [(f"{path}[{number}]", value) for number, value in enumerate(plain)]
+    else:
+        return {} if plain is None else {path: plain}
+    return {leaf: value for inner, below in pairs for leaf, value in _flat(below, inner).items()}
+
+
+def _apply_one(session: Session, workload: Any) -> int:
+    project = _project(session, workload)
+    live = _find(session, workload, project)
+    if live is None:
+        _submit(session, workload, project)
+        return OK
+    changes = _changes(live.content, workload)
+    if changes:
+        session.console.complain(
+            f"fairlead: {workload.name}: a submitted workload keeps its spec; these members differ: "
+            f"{', '.join(changes)}.\nDelete it first, or give it another name."
+        )
+        return FAILED
+    _set_active(session, workload, live)
+    return OK
+
+
+def _submit(session: Session, workload: Any, project: Json) -> None:
+    if session.invocation.get("dry-run"):
+        session.console.data(f"{workload.name}: would be submitted")
+        return
+    client = session.client.kind(workload.kind.key)
+    created = client.submit(
+        {
+            "name": workload.name,
+            "useGivenNameAsPrefix": workload.is_prefix,
+            "projectId": str(project["id"]),
+            "clusterId": project["clusterId"],
+            "spec": workload.spec,
+        }
+    )
+    if not workload.is_active:
+        client.suspend(created["workloadId"])
+    session.console.data(f"{created['name']}: submitted" + ("" if workload.is_active else " and suspended"))
+
+
+def _set_active(session: Session, workload: Any, live: Live) -> None:
+    """Suspend or resume where the document says otherwise than it is."""
+    name, is_stopped = live.row["name"], live.content["desiredPhase"] == _STOPPED
+    if live.content.get("actualPhase") in _ENDED or workload.is_active != is_stopped:
+        session.console.data(f"{name}: unchanged")
+        return
+    verb, done = ("resume", "resumed") if workload.is_active else ("suspend", "suspended")
+    if session.invocation.get("dry-run"):
+        session.console.data(f"{name}: would be {done}")
+        return
+    getattr(session.client.kind(workload.kind.key), verb)(live.row["id"])
+    session.console.data(f"{name}: {done}")
+
+
+def _diff_one(session: Session, workload: Any) -> int:
+    """The difference as YAML; exit code 1 where there is one."""
+    project = _project(session, workload)
+    converter = session.invocation.surroundings.load("convert")
+    live = _find(session, workload, project)
+    before = ""
+    if live is not None:
+        as_it_is = {"spec": live.content.get("spec") or {}, "is_active": live.content["desiredPhase"] != _STOPPED}
+        before = converter.render(converter.altered(workload, as_it_is), "yaml").text
+    after = converter.render(workload, "yaml").text
+    lines = difflib.unified_diff(
+        before.splitlines(), after.splitlines(), f"server/{workload.name}", f"file/{workload.name}", lineterm=""
+    )
+    found = list(lines)
+    if found:
+        session.console.data("\n".join(found))
+    return FAILED if found else OK
+
+
+def _delete_one(session: Session, workload: Any) -> int:
+    live = _find(session, workload, _project(session, workload))
+    if live is None:
+        session.console.data(f"{workload.name}: not there")
+    elif session.invocation.get("dry-run"):
+        session.console.data(f"{live.row['name']}: would be deleted")
+    else:
+        session.client.kind(workload.kind.key).delete(live.row["id"])
+        session.console.data(f"{live.row['name']}: deleted")
+    return OK

@@ -1,0 +1,106 @@
+"""What pods mount, as volumes, mounts and claims of Kubernetes. Pure; `render.py` calls it.
+
+Repositories, buckets and data volumes need a program or an asset beside the pod and are left over.
+"""
+
+from typing import Any
+
+from msgspec import UNSET
+
+from fairlead.formats.convert_losses import Source
+
+_MODES = (
+    ("readWriteOnce", "ReadWriteOnce"),
+    ("readOnlyMany", "ReadOnlyMany"),
+    ("readWriteMany", "ReadWriteMany"),
+)
+
+
+def _claim_name(workload: str, number: int, item: dict[str, Any]) -> str:
+    return str(item.get("claimName") or f"{workload}-{item.get('name') or number}").lower()
+
+
+def render_claims(workload: str, namespace: str, source: Source) -> list[dict[str, Any]]:
+    """The claims that a workload brings with it."""
+    found = []
+    for number, item in source.items("storage.pvc"):
+        if item.get("existingPvc"):
+            continue
+        here = f"storage.pvc[{number}].claimInfo"
+        info = item.get("claimInfo") or {}
+        modes = info.get("accessModes") or {}
+        wanted = [mode for name, mode in _MODES if modes.get(name)] or ["ReadWriteOnce"]
+        spec: dict[str, Any] = {"accessModes": wanted, "resources": {"requests": {"storage": info.get("size", "")}}}
+        if info.get("storageClass"):
+            spec["storageClassName"] = info["storageClass"]
+        if info.get("volumeMode") == "Block":
+            spec["volumeMode"] = "Block"
+        annotations = {pair["key"]: pair.get("value", "") for pair in info.get("addedAttrValues") or ()}
+        for path in [path for path in source.left if path.startswith(here)]:
+            del source.left[path]
+        metadata: dict[str, Any] = {"name": _claim_name(workload, number, item), "namespace": namespace}
+        if annotations:
+            metadata["annotations"] = annotations
+        found.append({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec})
+    return found
+
+
+def render_volumes(workload: str, source: Source) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Volumes of the pod and mounts of its container."""
+    volumes: list[dict[str, Any]] = []
+    mounts: list[dict[str, Any]] = []
+
+    def mount(kind: str, number: int, item: dict[str, Any], what: dict[str, Any], **how: Any) -> None:
+        name = f"{kind}-{number}"
+        volumes.append({"name": name, **what})
+        path = item.get("mountPath") or item.get("path")
+        if kind == "pvc":
+            path = item.get("path")
+        mounts.append({"name": name, "mountPath": path, **{key: value for key, value in how.items() if value}})
+        for leaf in [leaf for leaf in source.left if leaf.startswith(f"{_ROOTS[kind]}[{number}].")]:
+            if not leaf.endswith((".dataSharing", ".ephemeral")) or source.left[leaf] is False:
+                del source.left[leaf]
+
+    for number, item in source.items("storage.pvc"):
+        claim = {"claimName": _claim_name(workload, number, item)}
+        mount("pvc", number, item, {"persistentVolumeClaim": claim}, readOnly=item.get("readOnly"))
+    for number, item in source.items("storage.configMapVolume"):
+        what = {"name": item["configMap"], **_mode(item)}
+        mount("config", number, item, {"configMap": what}, subPath=item.get("subPath"))
+    for number, item in source.items("storage.secretVolume"):
+        mount("secret", number, item, {"secret": {"secretName": item["secret"], **_mode(item)}})
+    for number, item in source.items("storage.emptyDirVolume"):
+        options = {name: item[name] for name in ("medium", "sizeLimit") if item.get(name)}
+        mount("scratch", number, item, {"emptyDir": options})
+    for number, item in source.items("storage.hostPath"):
+        propagation = item.get("mountPropagation")
+        mount(
+            "host",
+            number,
+            item,
+            {"hostPath": {"path": item["path"]}},
+            readOnly=item.get("readOnly"),
+            mountPropagation=propagation if propagation != "None" else None,
+        )
+    for number, item in source.items("storage.nfs"):
+        what = {"server": item["server"], "path": item["path"], "readOnly": item.get("readOnly", True)}
+        mount("nfs", number, item, {"nfs": what}, readOnly=item.get("readOnly"))
+    if source.take("compute.largeShmRequest") not in (UNSET, False):
+        volumes.append({"name": "dshm", "emptyDir": {"medium": "Memory"}})
+        mounts.append({"name": "dshm", "mountPath": "/dev/shm"})  # noqa: S108 - the path inside the container
+    return volumes, mounts
+
+
+_ROOTS = {
+    "pvc": "storage.pvc",
+    "config": "storage.configMapVolume",
+    "secret": "storage.secretVolume",
+    "scratch": "storage.emptyDirVolume",
+    "host": "storage.hostPath",
+    "nfs": "storage.nfs",
+}
+
+
+def _mode(item: dict[str, Any]) -> dict[str, int]:
+    mode = item.get("defaultMode")
+    return {"defaultMode": int(mode, 8)} if mode else {}

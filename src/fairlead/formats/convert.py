@@ -1,0 +1,279 @@
+"""From one dialect to another: what a text is, the workloads in it, and each of them in the dialect that is wanted.
+
+Called by the command `convert`. Command lines are read by the command line itself, Kubernetes objects are rendered by
+their engine; everything else is here. Nothing disappears silently: every member that is not carried is listed.
+"""
+
+from typing import Any
+
+import msgspec
+
+from fairlead.formats import neighbours
+from fairlead.formats.command_line import render_command, render_line
+from fairlead.formats.convert_losses import Loss
+from fairlead.formats.kubernetes_objects import read_job
+from fairlead.formats.neighbours import Found
+from fairlead.formats.neighbours_slurm import read_sbatch
+from fairlead.formats.rest import read_submission
+from fairlead.formats.workload_yaml import YamlWorkload, read_manifests, read_workload
+from fairlead.formats.yaml_merge import find_among, merge
+from fairlead.formats.yaml_tree import read_tree
+from fairlead.formats.yaml_values import read_plain
+from fairlead.formats.yaml_write import render_document, render_yaml
+from fairlead.kinds import KINDS
+from fairlead.kinds.kind import Kind
+from fairlead.model.errors import Invalid
+
+REST, YAML, FLAGS = "rest", "yaml", "flags"
+SBATCH, JOB, DSTACK, SKYPILOT = "sbatch", "kubernetes", "dstack", "skypilot"
+DIALECTS = (REST, YAML, SBATCH, JOB, DSTACK, SKYPILOT)
+_REQUEST = ("name", "useGivenNameAsPrefix", "projectId", "clusterId", "templateId", "spec")
+_SUSPEND = "what is submitted runs; suspend the workload afterwards"
+#: Stands in for ids that only a server knows, while a request is checked.
+_NOWHERE = "00000000-0000-0000-0000-000000000000"
+
+
+class Unconvertible(Exception):
+    """The text cannot be read; every reason is a line of its own."""
+
+    def __init__(self, lines: list[str]) -> None:
+        super().__init__("\n".join(lines))
+        self.lines = lines
+
+
+class Converted(msgspec.Struct, frozen=True, kw_only=True):
+    """A workload between two dialects."""
+
+    kind: Kind
+    name: str
+    is_prefix: bool = False
+    #: The project's name, where the dialect names one.
+    project: str = ""
+    is_active: bool = True
+    #: The spec as REST has it.
+    spec: dict[str, Any]
+    losses: list[Loss] = []
+    #: What was read otherwise than written: (path, what).
+    remarks: list[tuple[str, str]] = []
+
+
+class Rendered(msgspec.Struct, frozen=True, kw_only=True):
+    text: str
+    plain: Any
+    losses: list[Loss]
+
+
+def detect(text: str) -> str:
+    """The dialect of a text, by its first signs."""
+    if "#SBATCH" in text[:100_000]:
+        return SBATCH
+    documents, issues = read_tree(text)
+    if not documents:
+        raise Unconvertible([str(issue) for issue in issues] or ["The text is empty."])
+    content = documents[0].content
+    if not isinstance(content, dict):
+        raise Unconvertible(["The text is no workload in a dialect that is known; name it with --from."])
+    version = content["apiVersion"].content if "apiVersion" in content else ""
+    if version == "batch/v1":
+        return JOB
+    if version:
+        return YAML
+    if "type" in content and "spec" not in content:
+        return DSTACK
+    if "spec" in content or "projectId" in content:
+        return REST
+    if {"run", "setup", "resources"} & set(content):
+        return SKYPILOT
+    raise Unconvertible(["The text is no workload in a dialect that is known; name it with --from."])
+
+
+def read_any(text: str, dialect: str, kind: Kind | None = None, file: str = "") -> list[Converted]:
+    """The workloads of a text. `kind` is what dialects that name none are taken for."""
+    kind = kind or next(iter(KINDS.values()))
+    if dialect == YAML:
+        return _read_yaml(text, file)
+    if dialect == SBATCH:
+        return [_found(kind, read_sbatch(text))]
+    documents, issues = read_tree(text, file)
+    if issues:
+        raise Unconvertible([str(issue) for issue in issues])
+    plains = [read_plain(document) for document in documents]
+    if not all(isinstance(plain, dict) for plain in plains):
+        raise Unconvertible(["The text holds something that is no object."])
+    if dialect == REST:
+        return [_read_rest(kind, _decoded(text, plain) if len(plains) == 1 else plain) for plain in plains]
+    readers = {JOB: read_job, DSTACK: neighbours.read_dstack, SKYPILOT: neighbours.read_skypilot}
+    return [_found(kind, readers[dialect](plain)) for plain in plains]
+
+
+def _decoded(text: str, plain: dict[str, Any]) -> dict[str, Any]:
+    """JSON is read as JSON, so that texts stay texts; only where it is YAML, as that."""
+    try:
+        found = msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return plain
+    return found if isinstance(found, dict) else plain
+
+
+def _read_yaml(text: str, file: str) -> list[Converted]:
+    return read_files([(file, text)])[0]
+
+
+def read_files(files: list[tuple[str, str]]) -> tuple[list[Converted], list[str]]:
+    """The workloads in files of workload YAML, and the names of the templates beside them, which may be in any file."""
+    manifests, issues = [], []
+    for file, text in files:
+        found, wrong = read_manifests(text, file)
+        manifests += found
+        issues += wrong
+    find = find_among(manifests)
+    workloads = []
+    for manifest in manifests:
+        merged, broken = merge(manifest, find)
+        workload, wrong = read_workload(merged) if not broken else (None, [])
+        issues += broken + wrong
+        if workload is not None and not manifest.is_template:
+            workloads.append(_from_yaml(workload))
+    if issues:
+        raise Unconvertible([str(issue) for issue in sorted(set(issues))])
+    return workloads, [manifest.object_name for manifest in manifests if manifest.is_template]
+
+
+def _from_yaml(workload: YamlWorkload) -> Converted:
+    return Converted(
+        kind=workload.kind,
+        name=workload.name,
+        is_prefix=workload.is_prefix,
+        project=workload.project,
+        is_active=workload.is_active,
+        spec=workload.plain,
+        remarks=list(workload.remarks),
+    )
+
+
+def _read_rest(kind: Kind, body: dict[str, Any]) -> Converted:
+    """A creation request of either dialect, or a workload as the interface shows it."""
+    request = {name: value for name, value in body.items() if name in _REQUEST}
+    losses = [
+        Loss(path=name, reason="tells how far a workload has come, not what it is", value=value)
+        for name, value in body.items()
+        if name not in _REQUEST
+    ]
+    filled = {"name": "workload", "projectId": "0", "clusterId": _NOWHERE, **request}
+    try:
+        submission = read_submission(kind, msgspec.json.encode(filled))
+    except Invalid as invalid:
+        raise Unconvertible([f"{issue.field}: {issue.details}" for issue in invalid.issues]) from None
+    ids = ("projectId", "clusterId", "templateId")
+    losses += [
+        Loss(path=name, reason="is an id that only its server knows", value=request[name])
+        for name in ids
+        if request.get(name) is not None
+    ]
+    spec = msgspec.json.decode(msgspec.json.encode(submission.spec))
+    return Converted(
+        kind=kind,
+        name=submission.name,
+        is_prefix=submission.use_given_name_as_prefix,
+        spec=spec,
+        losses=losses,
+        remarks=list(submission.remarks),
+    )
+
+
+def _found(kind: Kind, found: Found) -> Converted:
+    return Converted(
+        kind=kind, name=_label(found.name), project=found.project, spec=found.spec, losses=list(found.losses)
+    )
+
+
+def _label(name: str) -> str:
+    """A foreign name as a workload may be called."""
+    label = "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in name.lower()).strip("-")
+    return (label if label[:1].isalpha() else f"w-{label}".rstrip("-"))[:63] or "workload"
+
+
+def _below(losses: list[Loss]) -> list[Loss]:
+    return [msgspec.structs.replace(loss, path=f"spec.{loss.path}") for loss in losses]
+
+
+def render(workload: Converted, dialect: str, program: str = "fairlead") -> Rendered:
+    """The workload in another dialect; losses of the way in come first."""
+    if dialect == REST:
+        return _render_rest(workload)
+    if dialect == YAML:
+        document, losses = render_document(
+            workload.kind,
+            workload.spec,
+            workload.name,
+            is_prefix=workload.is_prefix,
+            project=workload.project,
+            active=workload.is_active,
+        )
+        return Rendered(text=render_yaml(document), plain=document, losses=workload.losses + _below(losses))
+    return _render_flags(workload, program)
+
+
+def _render_rest(workload: Converted) -> Rendered:
+    body = {"name": workload.name, "useGivenNameAsPrefix": workload.is_prefix, "spec": workload.spec}
+    losses = list(workload.losses)
+    if workload.project:
+        reason = "REST takes the project's id; `submit -f FILE -p PROJECT` fills it in"
+        losses.append(Loss(path="metadata.namespace", reason=reason, value=workload.project))
+    if not workload.is_active:
+        losses.append(
+            Loss(path="spec.active", reason="a request cannot be suspended; suspend the workload", value=False)
+        )
+    text = msgspec.json.format(msgspec.json.encode(body), indent=2).decode() + "\n"
+    return Rendered(text=text, plain=body, losses=losses)
+
+
+def _render_flags(workload: Converted, program: str) -> Rendered:
+    flags, words, losses = render_command(workload.kind, workload.spec)
+    losses = workload.losses + _below(losses)
+    line = [program, *workload.kind.command, "submit"]
+    if workload.is_prefix:
+        line += ["--name-prefix", workload.name]
+        reason = "a number is added to a prefix on the command line, not random characters"
+        losses.append(Loss(path="useGivenNameAsPrefix", reason=reason, value=True))
+    else:
+        line.append(workload.name)
+    if workload.project:
+        line += ["-p", workload.project]
+    if not workload.is_active:
+        losses.append(
+            Loss(path="spec.active", reason="a command submits; suspend the workload afterwards", value=False)
+        )
+    whole = [*line, *flags, *(["--", *words] if words else [])]
+    return Rendered(text=render_line(line, flags, words), plain=whole, losses=losses)
+
+
+def rendered_objects(workload: Converted, objects: list[dict[str, Any]], losses: list[Loss]) -> Rendered:
+    """Kubernetes objects that were rendered elsewhere, as text."""
+    return Rendered(text=render_yaml(*objects), plain=objects, losses=workload.losses + _below(losses))
+
+
+def in_project(workload: Converted, project: str) -> Converted:
+    """The same workload in another project, named by the caller; a project's id is then no loss."""
+    losses = [loss for loss in workload.losses if loss.path != "projectId"]
+    return msgspec.structs.replace(workload, project=project, losses=losses)
+
+
+def from_request(kind: str, body: dict[str, Any], project: str) -> Converted:
+    """A workload that somebody else has put together as a creation request."""
+    return msgspec.structs.replace(_read_rest(KINDS[kind], body), project=project)
+
+
+def find_kind(name: str | None) -> Kind:
+    """A kind by any of its names; the first of all where none is asked for."""
+    if name is None:
+        return next(iter(KINDS.values()))
+    for kind in KINDS.values():
+        if name.lower() in {kind.key, kind.title.lower(), kind.rest, kind.resource.lower()}:
+            return kind
+    raise Unconvertible([f"There is no kind '{name}'; there are {', '.join(KINDS)}."])
+
+
+def altered(workload: Converted, members: dict[str, Any]) -> Converted:
+    """The same workload with other members."""
+    return msgspec.structs.replace(workload, **members)
