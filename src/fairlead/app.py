@@ -7,6 +7,7 @@ import argparse
 import asyncio
 import contextlib
 import fcntl
+import gc
 import importlib
 import ipaddress
 import logging
@@ -220,6 +221,7 @@ async def _serve_on(settings: Settings, sock: socket.socket, store: Store) -> in
         if machine:
             await machine.start(lambda: _give_up(server))
         _announce(settings, url)
+        _calm_collector()
         await server.serve(sockets=[sock])
     finally:
         context.stopping = True
@@ -368,6 +370,13 @@ class GrowingIds:
 def _give_up(server: uvicorn.Server) -> None:
     log.error("another server took this machine's lease; stopping")
     server.should_exit = True
+
+
+def _calm_collector() -> None:
+    """What was loaded at start stays: no need to look through it for garbage again and again under load."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 50)
 
 
 def _announce(settings: Settings, url: str) -> None:
