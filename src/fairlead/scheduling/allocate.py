@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from fairlead.scheduling import status as st
 from fairlead.scheduling.jobindex import Entry
 from fairlead.scheduling.live import LiveJob
@@ -45,9 +43,7 @@ def try_job(session: Session, job: LiveJob, record: Record) -> bool:
     """One attempt: place the next tasks, or leave no trace. True if something was placed."""
     alike = _alike(session, job)
     if alike is not None and alike in session.refused and session.refused[alike][0] == session.commits:
-        only = job.tasks[0].spec
-        reason = msgspec.structs.replace(session.refused[alike][1], task=only.name or only.id)
-        record.blocked(session, job, reason)
+        record.blocked(session, job, session.refused[alike][1])
         return False
     held_before = any(st.HELD[task.status] for task in job.tasks)
     attempt = Attempt(session, job, pipeline_only=False, explain=True)

@@ -130,6 +130,7 @@ class Cycle:
         for session in self.sessions.values():
             for job in list(session.jobs.values()):
                 if self.further.get(job.id) and _has_nothing(job):
+                    self.record.explain(session, job)
                     session.remove_job(job)
                     self._send(job.spec, self.further.pop(job.id), arrivals)
         return arrivals

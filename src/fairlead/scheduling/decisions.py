@@ -26,6 +26,7 @@ ReasonCode = Literal[
     "QueueIsNotALeaf",
     "NoSuchNodePool",
     "QueueDepth",
+    "NextCycle",
     "Failed",
 ]
 

@@ -22,9 +22,18 @@ Rank = tuple[float, float, int, int]
 
 
 class NodeIndex:
-    def __init__(self, task: LiveTask, placement: Placement, nodes: Sequence[LiveNode], touched: Sequence[int]) -> None:
+    def __init__(
+        self,
+        task: LiveTask,
+        placement: Placement,
+        watched: tuple[Sequence[LiveNode], Sequence[int]],
+        cost: Callable[[LiveTask, LiveNode], float] | None = None,
+    ) -> None:
+        """`watched`: the nodes and the growing list of those that changed; `cost` replaces packing if given."""
+        nodes, touched = watched
         self.task = task
         self.placement = placement
+        self.cost = cost
         self.spread = (placement.cpu if task.kind == KIND_CPU else placement.gpu) == "spread"
         self.nodes = nodes
         self.touched = touched
@@ -42,6 +51,8 @@ class NodeIndex:
         task = self.task
         if static_cause(task, node) is not None or not fits_later(task, node):
             return None
+        if self.cost is not None:
+            return (-scoring.urgent_score(task, node), self.cost(task, node), node.index, node.stamp)
         score: float = scoring.base_score(task, node, self.placement)
         if self.spread:
             return (-score - scoring.spreading_score(task, node), 0, node.index, node.stamp)

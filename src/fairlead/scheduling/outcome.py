@@ -30,6 +30,9 @@ def write_down(snapshot: Snapshot, sessions: dict[str, Session], record: Record,
     live: dict[str, LiveJob] = {}
     for session in sessions.values():
         live.update(session.jobs)
+        for job_id in record.reasons:
+            if job_id in session.jobs:
+                record.explain(session, session.jobs[job_id])
     states = [
         TaskState(task=task.id, status=st.NAMES[task.status], node=task.node.name if task.node else None)
         for tasks in changed.values()

@@ -10,11 +10,14 @@ from fairlead.scheduling.capacity import breach, optimistic_request
 from fairlead.scheduling.decisions import Reason
 from fairlead.scheduling.live import LiveGroup, LiveJob, LiveNode, LivePodSet, LiveTask
 from fairlead.scheduling.predicates import fits_later, fits_now, static_cause
-from fairlead.scheduling.reasons import explain_task
+from fairlead.scheduling.reasons import UNEXPLAINED, explain_task
 from fairlead.scheduling.requests import KIND_CPU, KIND_MEMORY, KIND_MIG, KIND_WHOLE
 from fairlead.scheduling.session import Session
 from fairlead.scheduling.subgroups import member_key, tasks_to_place
 from fairlead.scheduling.topology import Scores, narrow
+
+#: Costs of `defragment` are far below this.
+COST_SCALE = 1_000_000
 
 
 class Attempt:
@@ -87,10 +90,17 @@ class Attempt:
         for task in tasks:
             if not self._place_task(task, nodes, scores):
                 if self.explain:
-                    self.reason = explain_task(self.session, task, nodes, self.placed, len(tasks))
+                    self._explain(task, nodes, len(tasks))
                 return False
             self.placed += 1
         return True
+
+    def _explain(self, task: LiveTask, nodes: Sequence[LiveNode], required: int) -> None:
+        """A lone task is explained when the cycle is over, as the cluster stands then; many never need it."""
+        if required == 1 and nodes is self.session.nodes and not self.session.log:
+            self.reason = UNEXPLAINED
+        else:
+            self.reason = explain_task(self.session, task, nodes, self.placed, required)
 
     def _place_task(self, task: LiveTask, nodes: Sequence[LiveNode], scores: Scores | None) -> bool:
         if scores is None and self._may_use_index(task, nodes):
@@ -131,7 +141,11 @@ def candidates(session: Session, task: LiveTask, nodes: Sequence[LiveNode], topo
         return fitting
     placement = session.settings.placement
     strategy = placement.cpu if task.kind == KIND_CPU else placement.gpu
-    if strategy == "spread":
+    if strategy == "defragment":
+        # Scores are whole numbers and costs small ones, so that a cost never outweighs a score.
+        cost = session.fragmentation().rank
+        scores = [scoring.urgent_score(task, node) - cost(task, node) / COST_SCALE for node in fitting]
+    elif strategy == "spread":
         scores = [scoring.base_score(task, node, placement) + scoring.spreading_score(task, node) for node in fitting]
     else:
         low, high = scoring.packing_range(task, nodes)

@@ -10,7 +10,11 @@ from fairlead.scheduling import gpus
 from fairlead.scheduling.decisions import NodeCause, Reason
 from fairlead.scheduling.live import LiveNode, LiveTask
 from fairlead.scheduling.predicates import fits_later, lacking, static_cause
+from fairlead.scheduling.requests import KIND_MEMORY
 from fairlead.scheduling.session import Session
+
+#: Stands for the reason of a lone task that found no node, until it is looked into.
+UNEXPLAINED = Reason(code="NoNodeFits")
 
 
 class _Tally:
@@ -54,8 +58,9 @@ def _explain(session: Session, task: LiveTask, nodes: Sequence[LiveNode], placed
         if cause is not None:
             _tally(tallies, cause).add(node, None, None, cause not in ("notReady", "cordoned"))
         elif fits_later(task, node):
-            why = session.affinities.cause(task, node) or "limit"
-            _tally(tallies, why).add(node, None, None, False)
+            why = session.affinities.cause(task, node) or ("limit" if task.kind == KIND_MEMORY else None)
+            if why is not None:
+                _tally(tallies, why).add(node, None, None, False)
         else:
             name, asked, free, whole = lacking(task, node)
             _tally(tallies, name).add(node, asked, free, asked > whole)
@@ -81,6 +86,8 @@ def _tally(tallies: dict[str, _Tally], cause: str) -> _Tally:
 
 
 def _code(task: LiveTask, nodes: Sequence[LiveNode], causes: tuple[NodeCause, ...], required: int) -> str:
+    if sum(cause.nodes for cause in causes) < len(nodes):
+        return "NextCycle"
     if all(cause.never for cause in causes):
         return "NeverFits"
     if required > 1:
@@ -127,6 +134,8 @@ def say(reason: Reason) -> str:
         return f"Queue {reason.queue} does not exist."
     if reason.code == "QueueIsNotALeaf":
         return f"Queue {reason.queue} has queues below it; only the lowest ones run workloads."
+    if reason.code == "NextCycle":
+        return "Room has become free at the end of this cycle; it is tried again in the next."
     if reason.code == "Gated":
         return "Waits for a scheduling gate to open."
     if reason.code == "NotReady":

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from fairlead.scheduling import status as st
 from fairlead.scheduling.decisions import Eviction, Failure, Reason
 from fairlead.scheduling.live import LiveJob
+from fairlead.scheduling.reasons import UNEXPLAINED, explain_task
 from fairlead.scheduling.session import Session
 from fairlead.scheduling.snapshot import Action
 
@@ -40,6 +41,14 @@ class Record:
 
     def blocked(self, session: Session, job: LiveJob, reason: Reason) -> None:
         self.reasons.setdefault(job.id, {})[session.pool] = reason
+
+    def explain(self, session: Session, job: LiveJob) -> None:
+        """Look into a reason that was put off."""
+        pools = self.reasons.get(job.id)
+        if pools is not None and pools.get(session.pool) is UNEXPLAINED:
+            waiting = [task for task in job.tasks if task.status == st.PENDING]
+            if waiting:
+                pools[session.pool] = explain_task(session, waiting[0], session.nodes, 0, 1)
 
     def placed(self, session: Session, action: Action) -> None:
         """Note which action placed the tasks of the attempt that is about to be committed."""

@@ -37,6 +37,11 @@ def base_score(task: LiveTask, node: LiveNode, placement: Placement) -> int:
     return score
 
 
+def urgent_score(task: LiveTask, node: LiveNode) -> int:
+    """What goes before any packing: the nominated node, and one where the task can start now."""
+    return NOMINATED * (task.spec.nominated_node == node.name) + AVAILABLE * fits_now(task, node)
+
+
 def free(task: LiveTask, node: LiveNode) -> int:
     """Idle and releasing amount of what the placement strategy looks at."""
     if task.kind == KIND_CPU:

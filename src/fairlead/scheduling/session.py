@@ -14,6 +14,7 @@ from fairlead.scheduling import snapshot as plain
 from fairlead.scheduling import status as st
 from fairlead.scheduling.affinity import Affinities
 from fairlead.scheduling.decisions import Reason
+from fairlead.scheduling.defragment import Fragmentation
 from fairlead.scheduling.fairshare import set_fair_shares
 from fairlead.scheduling.free import FreeGpus
 from fairlead.scheduling.jobindex import JobIndex, has_pending, may_be_victim
@@ -29,7 +30,7 @@ from fairlead.scheduling.live import (
 from fairlead.scheduling.nodeindex import NodeIndex
 from fairlead.scheduling.order import rank_siblings
 from fairlead.scheduling.queues import Amounts, LiveQueue
-from fairlead.scheduling.requests import RequestClass, RequestClasses
+from fairlead.scheduling.requests import KIND_CPU, RequestClass, RequestClasses
 from fairlead.scheduling.topology import Tree
 
 #: Node, groups, how, sign: one line of a node's book.
@@ -87,6 +88,7 @@ class Session:
         self._free: FreeGpus | None = None
         #: Requested, allocated, non-preemptible amounts of new jobs by leaf.
         self._arrived: dict[str, list[float]] = {}
+        self._fragmentation: Fragmentation | None = None
         self._node_indexes: dict[RequestClass | None, NodeIndex] = {}
         #: Do everything the plain way, without indexes and bounds; tests compare both.
         self.plain = False
@@ -335,9 +337,18 @@ class Session:
     def node_index(self, task: LiveTask) -> NodeIndex:
         index = self._node_indexes.get(task.request_class)
         if index is None:
-            index = NodeIndex(task, self.settings.placement, self.nodes, self.touched)
+            placement = self.settings.placement
+            cost = None
+            if (placement.cpu if task.kind == KIND_CPU else placement.gpu) == "defragment":
+                cost = self.fragmentation().rank
+            index = NodeIndex(task, placement, (self.nodes, self.touched), cost)
             self._node_indexes[task.request_class] = index
         return index
+
+    def fragmentation(self) -> Fragmentation:
+        if self._fragmentation is None:
+            self._fragmentation = Fragmentation(task for job in self.jobs.values() for task in job.tasks)
+        return self._fragmentation
 
     def trees(self) -> dict[str, Tree]:
         if self._trees is None:

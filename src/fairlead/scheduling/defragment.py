@@ -1,0 +1,107 @@
+"""The placement strategy `defragment`: put a task where the least of what is left becomes useless.
+
+What is left on a node is useless to a kind of task that does not fit there, and in part to one that does: GPUs with too
+little room. Weighed with how often each kind is asked for, this is the fragmentation of a node (Weng et al., "Beware of
+Fragmentation", USENIX ATC 2023). To it comes what cannot be used because the node will run out of CPU first, at the
+average CPU per GPU of the workload. Differences below a tenth of a GPU do not count: then the first node by name wins,
+so that nodes fill one after another.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+
+from fairlead.scheduling.live import LiveNode, LiveTask
+from fairlead.scheduling.requests import KIND_MEMORY, KIND_MIG, KIND_PORTION
+
+#: Steps, in thousandths of a GPU, in which the cost of a placement is compared.
+STEP = 100
+#: Weight of GPUs that will lack CPU.
+STRANDED = 0.5
+
+#: Free thousandths of every GPU of a node, smallest first.
+Gpus = tuple[int, ...]
+
+
+class Fragmentation:
+    """Costs of states of nodes for the workload of a session; equal states are reckoned once."""
+
+    def __init__(self, tasks: Iterable[LiveTask]) -> None:
+        kinds: dict[tuple[int, int], list[int]] = {}
+        self.count = 0
+        cpu = gpu = 0.0
+        for task in tasks:
+            self.count += 1
+            cpu += task.cpu
+            gpu += task.request[2]
+            number, part = devices_of(task)
+            if number:
+                kinds.setdefault((number, part), []).append(task.cpu)
+        #: Devices, thousandths of each, CPU requests in rising order.
+        self.kinds = [(number, part, sorted(cpus)) for (number, part), cpus in sorted(kinds.items())]
+        self.cpu_per_gpu = cpu / gpu if gpu else 0
+        self.known: dict[tuple[int, Gpus], float] = {}
+
+    def rank(self, task: LiveTask, node: LiveNode) -> int:
+        """Cost of putting the task on the node, in steps; less is better."""
+        cpu, gpus = node.idle_cpu + node.releasing_cpu, free_parts(node)
+        after = self._cost(cpu - task.cpu, place(task, gpus))
+        return int((after - self._cost(cpu, gpus)) // STEP)
+
+    def _cost(self, cpu: int, gpus: Gpus) -> float:
+        key = (cpu, gpus)
+        cost = self.known.get(key)
+        if cost is None:
+            cost = self.known[key] = self._fragments(cpu, gpus) + STRANDED * self._stranded(cpu, gpus)
+        return cost
+
+    def _stranded(self, cpu: int, gpus: Gpus) -> float:
+        return max(0.0, sum(gpus) - cpu / self.cpu_per_gpu) if self.cpu_per_gpu else 0
+
+    def _fragments(self, cpu: int, gpus: Gpus) -> float:
+        """Thousandths of GPUs that are useless, on average over the kinds of tasks."""
+        total = sum(gpus)
+        cost = 0.0
+        for number, part, cpus in self.kinds:
+            roomy = len(gpus) - bisect_right(gpus, part - 1)
+            fitting = bisect_right(cpus, cpu) if roomy >= number else 0
+            cost += (len(cpus) - fitting) * total
+            if fitting:
+                cost += fitting * sum(gpus[: len(gpus) - roomy])
+        return cost / self.count
+
+
+def devices_of(task: LiveTask) -> tuple[int, int]:
+    """Number of devices and thousandths of each; MIG is left out."""
+    if task.kind == KIND_MIG:
+        return (0, 0)
+    if task.kind in (KIND_PORTION, KIND_MEMORY):
+        return (task.devices, int(task.request[2] / task.devices))
+    return (task.gpu, 1000)
+
+
+def free_parts(node: LiveNode) -> Gpus:
+    whole = max(0, node.idle_gpu + node.releasing_gpu)
+    if not node.groups:
+        return (1000,) * whole
+    parts = []
+    for group in node.groups.values():
+        left = node.gpu_memory - group.allocated + group.releasing - group.pipelined
+        parts.append(max(0, 1000 * left // node.gpu_memory))
+    parts.sort()
+    return (*parts, *(1000,) * whole)
+
+
+def place(task: LiveTask, gpus: Gpus) -> Gpus:
+    """What is left after the task took the fullest GPUs that have room."""
+    number, part = devices_of(task)
+    left = list(gpus)
+    for position, free in enumerate(gpus):
+        if not number:
+            break
+        if free >= part:
+            left[position] = free - part
+            number -= 1
+    left.sort()
+    return tuple(left)
