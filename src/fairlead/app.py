@@ -217,11 +217,12 @@ async def _serve_on(settings: Settings, sock: socket.socket, store: Store) -> in
     application = make_application(context, Accounts(context, signer), limits, samples)
     server = HttpServer(_http(settings, application), context)
     refresher = store.subscribe(_refresher(context)) if machine is None else None
+    server.hear_signals()
     try:
         if machine:
             await machine.start(lambda: _give_up(server))
-        _announce(settings, url)
         _calm_collector()
+        _announce(settings, url)
         await server.serve(sockets=[sock])
     finally:
         context.stopping = True
@@ -241,17 +242,16 @@ class HttpServer(uvicorn.Server):
         super().__init__(config)
         self._context = context
 
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Unlike uvicorn's own, does not raise the signal again at the end, which would skip our clean-up."""
+    def hear_signals(self) -> None:
+        """From now on: a server that is told to end while it starts must end as well."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self.handle_exit, number, None)
-        try:
-            yield
-        finally:
-            for number in (signal.SIGINT, signal.SIGTERM):
-                loop.remove_signal_handler(number)
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Nothing: uvicorn's own would raise the signal again at the end, which would skip our clean-up."""
+        yield
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         self._context.stopping = True
