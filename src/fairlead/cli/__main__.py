@@ -47,6 +47,7 @@ NOUNS: dict[str, Noun] = {
     "schedule": Noun("schedule", "Decide on a snapshot of a cluster and print the decisions", _SCHEDULING),
     "fairshare": Noun("schedule", "Divide a cluster among queues and print their shares", _SCHEDULING),
     "snapshot": Noun("schedule", "Print what the server's scheduler sees now", _SCHEDULING),
+    "test": Noun("scenario", "Run scheduling cases from files", _SCHEDULING),
     "demo": Noun("demo", "Two teams share eight GPUs, in under a minute, and leave nothing behind", _SCHEDULING),
     "serve": Noun("serve", "Run a server in the foreground", _SERVER),
     "server": Noun("server", "Start, stop or look at this machine's server", _SERVER),
@@ -71,6 +72,7 @@ LAZY = {
     "convert": "fairlead.formats.convert",
     "kubernetes": "fairlead.engines.kubernetes.render",
     "scheduling": "fairlead.scheduling",
+    "cases": "fairlead.scheduling.cases",
     "commands": "fairlead.cli.__main__",
 }
 #: Further words for the same nouns.

@@ -136,6 +136,8 @@ class Demo:
         self.console.data(self.console.paint(title, "bold"))
         for line in lines:
             self.console.data(line)
+        # Whoever reads along through a pipe sees each step as it happens.
+        self.invocation.surroundings.stdout.flush()
 
     def _show(self) -> None:
         self.console.data("")
@@ -227,5 +229,6 @@ class Demo:
         deadline = time.monotonic() + _PATIENCE
         while not condition():
             if time.monotonic() > deadline:
+                self._show()
                 raise TimedOut(f"The demo waited {_PATIENCE:g} s in vain until {what}.")
             time.sleep(_PAUSE)

@@ -1,0 +1,161 @@
+"""How an eviction is written down and told, and how a time limit ends a workload: one decision at a time."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from fairlead.control.decide import Rules, decide
+from fairlead.control.draft import Draft, Entry
+from fairlead.control.notices import note_eviction
+from fairlead.control.placing import evict, share_of
+from fairlead.engines.base import PodReport, PodState, Review, Stop
+from fairlead.kinds import KINDS
+from fairlead.model.org import GpuDevice, Node
+from fairlead.model.phase import DesiredPhase, Phase, PodPhase
+from fairlead.model.podset import Request
+from fairlead.model.workload import Pod, Workload
+from fairlead.scheduling.decisions import Eviction, QueueFigures
+from tests import builders
+
+NOW = 1_000_000
+FIGURES = QueueFigures(name="default", priority=100, allocated=(8, 0, 0), quota=(4, -1, -1), fair_share=(4, 0, 0))
+RULES = Rules(
+    outcome=next(iter(KINDS.values())).outcome,
+    pod_spec=builders.pod_spec,
+    review=lambda podset: Review(),
+    retry_delay=1000,
+    retry_delay_most=300_000,
+)
+
+
+def eviction(**members: Any) -> Eviction:
+    given: dict[str, Any] = {
+        "task": "pod-train-0-0",
+        "job": "pod-train-0-0",
+        "node": "node-a",
+        "action": "reclaim",
+        "by_job": "id-winner/main/0",
+        "rule": "reclaimed",
+        "message": "Pod x was preempted by workload y.",
+        "victim_queue": FIGURES,
+        "over_quota": (4, 0, 0),
+    }
+    return Eviction(**(given | members))
+
+
+def entry(workload: Workload, *pods: Pod, **members: Any) -> Entry:
+    return Entry(workload=workload, pods=pods, podsets=(builders.podset(),), **members)
+
+
+RUNNING = builders.workload(phase=Phase.RUNNING, phase_updated_at=NOW - 5000)
+HOLDER = builders.pod(gpu_devices=(2,), gpu_thousandths=1000, started_at=NOW - 5000)
+
+
+@pytest.mark.parametrize(
+    ("members", "want"),
+    [
+        pytest.param({}, "Evicted: its project used more than its quota, and workload winner of project", id="reclaim"),
+        pytest.param({}, "held 1 GPU on node node-a since 1970-01-01T00:16:35.000Z", id="what it had"),
+        pytest.param({}, "project default was 4 GPUs over its quota of 4.", id="over quota"),
+        pytest.param({"rule": "preempted", "over_quota": (0, 0, 0)}, "has a higher priority", id="preempt"),
+        pytest.param({"rule": "consolidated", "moved_to": "node-b"}, "Moved to node node-b", id="consolidation"),
+        pytest.param({"rule": "stale", "by_job": None}, "fewer pods run than must run together", id="stale"),
+    ],
+)
+def test_what_an_evicted_workload_is_told(members: dict[str, Any], want: str) -> None:
+    winner = builders.workload("winner", project_name="team-b")
+    assert want in note_eviction(eviction(**members), RUNNING, HOLDER, winner, NOW).message
+
+
+def test_the_quota_of_a_department_is_not_told_as_the_projects() -> None:
+    theirs = msgspec.structs.replace(FIGURES, name="research")
+    note = note_eviction(eviction(victim_queue=theirs), RUNNING, HOLDER, None, NOW)
+    assert note.quota_gpus is None
+    assert note.message.endswith("over its quota.")
+
+
+def evicted(draft: Draft, pod: Pod) -> Draft:
+    note = note_eviction(eviction(), draft.workload, pod, None, NOW)
+    evict(draft, pod, "the scheduler's words", note)
+    return draft
+
+
+def test_an_eviction_stops_the_pod_and_counts_once() -> None:
+    second = builders.pod("train-0-1", gpu_devices=(3,), gpu_thousandths=1000)
+    draft = Draft(entry(RUNNING, HOLDER, second), NOW)
+    evicted(draft, HOLDER)
+    phases = [draft.workload.phase]
+    evicted(draft, second)
+    phases.append(draft.workload.phase)
+    assert phases == [Phase.RUNNING, Phase.TERMINATING], "it runs on as long as one of its pods does"
+    assert draft.workload.preemptions == 1
+    assert draft.workload.last_eviction is not None
+    assert [order for order in draft.orders if isinstance(order, Stop)]
+    assert draft.wake_at is None, "the engine reports their end"
+
+
+def test_an_evicted_pod_without_process_needs_no_report() -> None:
+    """It waited for its restart: nothing will end, so the workload looks at itself again at once."""
+    waiting = builders.pod(phase=PodPhase.STARTING, restart_at=NOW + 9000, gpu_devices=(2,), gpu_thousandths=1000)
+    draft = evicted(Draft(entry(RUNNING, waiting), NOW), waiting)
+    assert draft.active_pods() == []
+    assert draft.wake_at == NOW
+    after = decide(entry(draft.workload), (), NOW, RULES)
+    assert after.workload.phase is Phase.PENDING
+
+
+@pytest.mark.parametrize(
+    ("code", "terminate", "want"),
+    [
+        pytest.param(143, False, Phase.PENDING, id="waits for its next turn"),
+        pytest.param(143, True, Phase.FAILED, id="asked to end"),
+        pytest.param(0, True, Phase.COMPLETED, id="ended well within its grace"),
+    ],
+)
+def test_what_follows_an_eviction(code: int, terminate: bool, want: Phase) -> None:
+    draft = evicted(Draft(entry(RUNNING, HOLDER), NOW), HOLDER)
+    pod = draft.pods[HOLDER.id]
+    report = PodReport(
+        pod_id=pod.id, workload_id=pod.workload_id, attempt=1, state=PodState.EXITED, exit_code=code, ended_at=NOW
+    )
+    after = decide(entry(draft.workload, pod, terminate_after_preemption=terminate), (report,), NOW, RULES)
+    assert after.workload.phase is want
+
+
+def limited(**members: Any) -> Workload:
+    return builders.workload(phase=Phase.RUNNING, time_limit=60_000, **members)
+
+
+def test_a_time_limit_is_waited_for() -> None:
+    draft = decide(entry(limited(running_time=10_000, phase_updated_at=NOW - 20_000), HOLDER), (), NOW, RULES)
+    assert draft.workload.desired_phase is DesiredPhase.RUNNING
+    assert draft.wake_at == NOW + 30_000
+
+
+def test_a_time_limit_stops_as_a_suspend_would() -> None:
+    draft = decide(entry(limited(running_time=40_000, phase_updated_at=NOW - 20_000), HOLDER), (), NOW, RULES)
+    assert draft.workload.desired_phase is DesiredPhase.STOPPED
+    assert draft.workload.phase is Phase.STOPPING
+    assert "TimeLimit" in [event.reason for event in draft.events]
+
+
+def test_used_up_time_is_not_resumed() -> None:
+    stopped = limited(running_time=60_000)
+    stopped = msgspec.structs.replace(stopped, phase=Phase.STOPPED)
+    draft = decide(entry(stopped), (), NOW, RULES)
+    assert draft.workload.phase is Phase.STOPPED
+    assert draft.workload.desired_phase is DesiredPhase.STOPPED
+
+
+@pytest.mark.parametrize(
+    ("request_members", "want"),
+    [
+        pytest.param({"gpu_devices": 1}, 1000, id="whole"),
+        pytest.param({"gpu_devices": 1, "gpu_portion": 250}, 250, id="portion"),
+        pytest.param({"gpu_devices": 1, "gpu_memory_bytes": 8192 << 20}, 180, id="memory, rounded up to hundredths"),
+    ],
+)
+def test_the_share_of_a_device(request_members: dict[str, Any], want: int) -> None:
+    node = Node(id="n", name="n", cpu_milli=1, memory_bytes=1, gpus=(GpuDevice(0, memory_mib=46 * 1024),))
+    assert share_of(builders.podset(request=Request(**request_members)), node) == want
