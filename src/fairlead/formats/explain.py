@@ -7,6 +7,7 @@ REST paths are understood too, so that fields which YAML lacks can be asked for.
 from typing import Any
 
 import msgspec
+from msgspec import inspect
 
 from fairlead.formats.workload_yaml import API_VERSION
 from fairlead.formats.yaml_fields import ITEMS, MAP, PLAIN, YamlField, spellings, told_kinds, yaml_fields
@@ -193,12 +194,23 @@ def told_type(field: YamlField, is_member: bool = False) -> str:
     return names.get(field.type, field.type)
 
 
+_REST_TYPES: dict[type, str] = {
+    inspect.BoolType: "boolean",
+    inspect.IntType: "integer",
+    inspect.FloatType: "number",
+    inspect.StrType: "string",
+    inspect.LiteralType: "string",
+}
+
+
 def _rest_type(field: Field) -> str:
     if field.is_list:
         return "[]Object" if field.struct is not None else "[]string"
     if field.struct is not None:
         return "Object"
-    return str(field.shape.__class__.__name__).removesuffix("Type").lower().replace("literal", "string")
+    if field.is_quantity:
+        return "quantity"
+    return _REST_TYPES[type(field.shape)]
 
 
 def render_description(about: About) -> str:

@@ -1,0 +1,238 @@
+"""The custom resource definition of a kind, from the same declarations that its YAML is read by.
+
+A script writes them to `deploy/crds/`. Schemas are structural and carry no `default:`: the API server would store it,
+and a stored default would beat what a template says; defaults stand in the descriptions.
+"""
+
+from typing import Any
+
+from msgspec import inspect
+
+from fairlead.formats.explain import render_default, render_description
+from fairlead.formats.workload_yaml import API_VERSION
+from fairlead.formats.yaml_fields import ITEMS, MAP, PLAIN, YamlField, yaml_fields
+from fairlead.kinds.kind import Kind
+
+Schema = dict[str, Any]
+
+GROUP, VERSION = API_VERSION.split("/")
+_QUANTITY = r"^[+]?([0-9]+\.?[0-9]*|\.[0-9]+)(([eE][-+]?[0-9]+)|[numkKMGTPE]|[KMGTPE]i)?$"
+#: Longer texts are refused by the declarations anyway; rules that compare need a bound.
+_MOST_DIGITS = 63
+_OWN = "has(self.baseWorkload)"
+_TEMPLATE = "(has(self.usage) && self.usage == 'Template')"
+
+
+def _at_least(limit: str, request: str) -> tuple[tuple[str, ...], str, str]:
+    compared = f"quantity(string(self.{limit}.value)).compareTo(quantity(string(self.{request}.value))) >= 0"
+    return (limit, request), f"!has(self.{limit}) || !has(self.{request}) || {compared}", f"{limit} is below {request}"
+
+
+#: Rules that no schema can say: the fields they speak of, the rule, what is wrong where it does not hold.
+_RULES: tuple[tuple[tuple[str, ...], str, str], ...] = (
+    (
+        ("name", "namePrefix"),
+        f"{_TEMPLATE} || has(self.name) != has(self.namePrefix)",
+        "exactly one of name and namePrefix must be given",
+    ),
+    (("image",), f"{_TEMPLATE} || {_OWN} || has(self.image)", "image must be given, here or in the baseWorkload"),
+    _at_least("cpuLimit", "cpu"),
+    _at_least("memoryLimit", "memory"),
+    _at_least("gpuMemoryLimit", "gpuMemory"),
+    (
+        ("parallelism", "completions"),
+        f"{_OWN} || !has(self.parallelism) || "
+        "self.parallelism.value <= (has(self.completions) ? self.completions.value : 1)",
+        "parallelism is above completions",
+    ),
+    (
+        ("gpu", "gpuMemory"),
+        "!has(self.gpu) || !has(self.gpuMemory)",
+        "gpu and gpuMemory are two ways to ask for a share of a device; give one of them",
+    ),
+    *(
+        (
+            (name, "podAffinity"),
+            f"{_OWN} || !has(self.{name}) || (has(self.podAffinity) && self.podAffinity.value)",
+            f"{name} counts only with podAffinity",
+        )
+        for name in ("podAffinitySchedulingRule", "podAffinityTopology")
+    ),
+    (("tty", "stdin"), f"{_OWN} || !has(self.tty) || !self.tty.value || has(self.stdin)", "tty needs stdin"),
+)
+
+
+def render_crd(kind: Kind) -> dict[str, Any]:
+    """The definition as plain data."""
+    plural = f"{kind.resource.lower()}s"
+    names = {
+        "kind": kind.resource,
+        "listKind": f"{kind.resource}List",
+        "plural": plural,
+        "singular": kind.resource.lower(),
+        "shortNames": [f"{kind.letter.lower()}wl"],
+        "categories": ["runai", "workloads"],
+    }
+    version = {
+        "name": VERSION,
+        "served": True,
+        "storage": True,
+        "subresources": {"status": {}},
+        "additionalPrinterColumns": _columns(kind),
+        "schema": {"openAPIV3Schema": _root(kind)},
+    }
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{GROUP}", "labels": {"app.kubernetes.io/managed-by": "fairlead"}},
+        "spec": {"group": GROUP, "scope": "Namespaced", "names": names, "versions": [version]},
+    }
+
+
+def _columns(kind: Kind) -> list[Schema]:
+    columns: list[Schema] = [
+        {"name": "Status", "type": "string", "jsonPath": ".status.phase"},
+        {"name": "Workload", "type": "string", "jsonPath": ".spec.name.value"},
+        {"name": "GPU", "type": "string", "jsonPath": ".spec.gpu.value"},
+        {"name": "Image", "type": "string", "jsonPath": ".spec.image.value", "priority": 1},
+        {"name": "Message", "type": "string", "jsonPath": ".status.message", "priority": 1},
+        {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
+    ]
+    known = {f".spec.{name}.value" for name in yaml_fields(kind)}
+    return [column for column in columns if not column["jsonPath"].startswith(".spec.") or column["jsonPath"] in known]
+
+
+def _root(kind: Kind) -> Schema:
+    properties: Schema = {}
+    for field in yaml_fields(kind).values():
+        if kind.letter in field.kinds:
+            properties[field.name] = _field(field)
+            for other in field.also:
+                properties[other] = {**_field(field), "description": f"Another spelling of {field.name}."}
+    spec = {
+        "type": "object",
+        "description": "What is to run, and how.",
+        "properties": properties,
+        "x-kubernetes-validations": [
+            {"rule": rule, "message": message} for names, rule, message in _RULES if set(names) <= set(properties)
+        ],
+    }
+    return {
+        "type": "object",
+        "description": f"A workload of type {kind.title}.",
+        "required": ["spec"],
+        "properties": {
+            "apiVersion": {"type": "string"},
+            "kind": {"type": "string"},
+            "metadata": {"type": "object"},
+            "spec": spec,
+            "status": _STATUS,
+        },
+    }
+
+
+_CONDITION: Schema = {
+    "type": "object",
+    "required": ["type", "status"],
+    "properties": {
+        "type": {"type": "string"},
+        "status": {"type": "string", "enum": ["True", "False", "Unknown"]},
+        "reason": {"type": "string"},
+        "message": {"type": "string"},
+        "lastTransitionTime": {"type": "string", "format": "date-time"},
+    },
+}
+_STATUS: Schema = {
+    "type": "object",
+    "description": "How far the workload has come; the system writes it.",
+    "x-kubernetes-preserve-unknown-fields": True,
+    "properties": {
+        "phase": {"type": "string", "description": "Where it is."},
+        "message": {"type": "string", "description": "Why it is there."},
+        "workloadId": {"type": "string", "description": "The workload's id."},
+        "conditions": {
+            "type": "array",
+            "items": _CONDITION,
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["type"],
+        },
+    },
+}
+
+
+def _described(field: YamlField) -> str:
+    words = [render_description(field.about)]
+    default = render_default(field.about)
+    if default:
+        words.append(f"Default: {default}.")
+    if field.is_system:
+        words.append("Refused from users.")
+    return " ".join(words)
+
+
+def _field(field: YamlField) -> Schema:
+    """The whole field, wrapper and all."""
+    description = _described(field)
+    if field.form is PLAIN:
+        return {**_value(field), "description": description}
+    if field.form is ITEMS or field.form is MAP:
+        item = {"type": "object", "required": ["value"], "properties": {"value": _item(field)}}
+        items = {"type": "object", "description": "Items by key.", "additionalProperties": item}
+        return {"type": "object", "description": description, "required": ["items"], "properties": {"items": items}}
+    value = {**_value(field), "description": description}
+    return {"type": "object", "description": description, "required": ["value"], "properties": {"value": value}}
+
+
+def _item(field: YamlField) -> Schema:
+    if field.form is MAP:
+        return {"x-kubernetes-int-or-string": True, "description": "The text that belongs to the key."}
+    if field.member:
+        inner = {"type": "string", "enum": list(field.choices)} if field.choices else {"type": "string"}
+        return {"type": "object", "required": [field.member], "properties": {field.member: inner}}
+    properties: Schema = {}
+    for member in field.members:
+        for name in (member.name, *member.also):
+            properties[name] = {**_value(member, is_member=True), "description": _described(member)}
+    required = [member.name for member in field.members if member.about.mandatory and not _is_filled(field, member)]
+    found: Schema = {"type": "object", "properties": properties}
+    return {**found, "required": required} if required else found
+
+
+def _is_filled(field: YamlField, member: YamlField) -> bool:
+    """Whether something else may stand for the member: another spelling, or a default of the whole list."""
+    return bool(member.also) or (field.path == "ports" and member.path == "serviceType")
+
+
+def _value(field: YamlField, is_member: bool = False) -> Schema:
+    if field.type == "boolean":
+        return {"type": "boolean"}
+    if field.type == "integer":
+        return {"type": "integer", "format": "int64", **_bounds(field.shape)}
+    if field.type in ("number", "quantity", "limit"):
+        return {"x-kubernetes-int-or-string": True, "pattern": _QUANTITY, "maxLength": _MOST_DIGITS}
+    if field.type == "object":
+        return {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    if field.type == "list" and is_member:
+        return {"type": "array", "items": {"type": "string"}}
+    if field.choices:
+        return {"type": "string", "enum": [*field.choices, *_small(field.choices)]}
+    return {"type": "string", **_lengths(field.shape)}
+
+
+def _small(choices: tuple[str, ...]) -> list[str]:
+    """The spelling with a small first letter, which people use too."""
+    return [small for choice in choices if (small := choice[:1].lower() + choice[1:]) not in choices]
+
+
+def _bounds(shape: Any) -> Schema:
+    if not isinstance(shape, inspect.IntType):
+        return {}
+    named = {"minimum": shape.ge, "maximum": shape.le}
+    return {name: bound for name, bound in named.items() if bound is not None and abs(bound) < 2**63 - 1}
+
+
+def _lengths(shape: Any) -> Schema:
+    if not isinstance(shape, inspect.StrType):
+        return {}
+    named = {"minLength": shape.min_length, "maxLength": shape.max_length}
+    return {name: length for name, length in named.items() if length is not None}
