@@ -9,7 +9,7 @@ so that nodes fill one after another.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 
 from fairlead.scheduling.live import LiveNode, LiveTask
@@ -40,14 +40,27 @@ class Fragmentation:
                 kinds.setdefault((number, part), []).append(task.cpu)
         #: Devices, thousandths of each, CPU requests in rising order.
         self.kinds = [(number, part, sorted(cpus)) for (number, part), cpus in sorted(kinds.items())]
+        self.with_gpu = sum(len(cpus) for _, _, cpus in self.kinds)
+        self.enough_cpu: dict[int, list[int]] = {}
         self.cpu_per_gpu = cpu / gpu if gpu else 0
         self.known: dict[tuple[int, Gpus], float] = {}
+        #: By request class and state of a node.
+        self.ranks: dict[tuple[int, int, Gpus], int] = {}
+        #: Per node: stamp of its books, free CPU, free parts, and their cost.
+        self.nodes: dict[int, tuple[int, int, Gpus, float]] = {}
 
     def rank(self, task: LiveTask, node: LiveNode) -> int:
         """Cost of putting the task on the node, in steps; less is better."""
-        cpu, gpus = node.idle_cpu + node.releasing_cpu, free_parts(node)
-        after = self._cost(cpu - task.cpu, place(task, gpus))
-        return int((after - self._cost(cpu, gpus)) // STEP)
+        now = self.nodes.get(node.index)
+        if now is None or now[0] != node.stamp:
+            cpu, gpus = node.idle_cpu + node.releasing_cpu, free_parts(node)
+            now = self.nodes[node.index] = (node.stamp, cpu, gpus, self._cost(cpu, gpus))
+        key = (task.request_class.index, now[1], now[2])
+        rank = self.ranks.get(key)
+        if rank is None:
+            cost = self._cost(now[1] - task.cpu, place(task, now[2])) - now[3]
+            rank = self.ranks[key] = int(cost // STEP)
+        return rank
 
     def _cost(self, cpu: int, gpus: Gpus) -> float:
         key = (cpu, gpus)
@@ -60,16 +73,27 @@ class Fragmentation:
         return max(0.0, sum(gpus) - cpu / self.cpu_per_gpu) if self.cpu_per_gpu else 0
 
     def _fragments(self, cpu: int, gpus: Gpus) -> float:
-        """Thousandths of GPUs that are useless, on average over the kinds of tasks."""
+        """Thousandths of GPUs that are useless, on average over the kinds of tasks.
+
+        To a kind that does not fit all that is free is useless; to one that does, the GPUs with less than it asks for.
+        """
         total = sum(gpus)
-        cost = 0.0
-        for number, part, cpus in self.kinds:
-            roomy = len(gpus) - bisect_right(gpus, part - 1)
-            fitting = bisect_right(cpus, cpu) if roomy >= number else 0
-            cost += (len(cpus) - fitting) * total
+        if not total:
+            return 0
+        useful = 0
+        for (number, part, _), fitting in zip(self.kinds, self._fitting(cpu), strict=True):
             if fitting:
-                cost += fitting * sum(gpus[: len(gpus) - roomy])
-        return cost / self.count
+                first = bisect_left(gpus, part)
+                if len(gpus) - first >= number:
+                    useful += fitting * (total - sum(gpus[:first]) if first else total)
+        return total * self.with_gpu / self.count - useful / self.count
+
+    def _fitting(self, cpu: int) -> list[int]:
+        """How many tasks of each kind the CPU suffices for."""
+        found = self.enough_cpu.get(cpu)
+        if found is None:
+            found = self.enough_cpu[cpu] = [bisect_right(cpus, cpu) for _, _, cpus in self.kinds]
+        return found
 
 
 def devices_of(task: LiveTask) -> tuple[int, int]:

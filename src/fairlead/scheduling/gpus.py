@@ -49,9 +49,19 @@ def share_is_valid(node: LiveNode, task: LiveTask) -> bool:
 
 def has_room(node: LiveNode, task: LiveTask, whole: int) -> bool:
     """Whether enough devices can be found among `whole` unshared GPUs and the shared ones with room."""
-    if whole >= task.devices:
+    missing = task.devices - whole
+    if missing <= 0:
         return True
-    return whole + min(len(candidates(node, task)), task.devices) >= task.devices
+    # No more groups than devices count, so that fewer than no GPUs are never made up for.
+    if not node.groups or whole < 0:
+        return False
+    memory = node.shared_memory(task)
+    for group in node.groups.values():
+        if takes(node, group, memory):
+            missing -= 1
+            if missing == 0:
+                return True
+    return False
 
 
 def pick(node: LiveNode, task: LiveTask, spread: bool) -> list[GpuGroup | None]:

@@ -74,6 +74,7 @@ class LiveNode:
         "legacy_mig",
         "mig_weight",
         "name",
+        "open_to_all",
         "releasing_cpu",
         "releasing_ext",
         "releasing_gpu",
@@ -102,6 +103,10 @@ class LiveNode:
         self.is_mig = label == "true" if label is not None else bool(spec.mig)
         self.mig_weight = sum(mig_weight(profile) * count for profile, count in spec.mig.items())
         self.legacy_mig = 0
+        #: Refuses nobody who asks for nothing special.
+        self.open_to_all = (
+            spec.ready and not spec.unschedulable and not spec.taints and not self.is_mig and self.gpu_memory_known
+        )
         foreign = spec.foreign
         self.idle_cpu = spec.cpu_milli - foreign.cpu_milli
         self.idle_memory = spec.memory_bytes - foreign.memory_bytes

@@ -14,6 +14,8 @@ from fairlead.scheduling.requests import KIND_CPU, KIND_MEMORY, KIND_MIG, KIND_P
 def static_cause(task: LiveTask, node: LiveNode) -> str | None:
     """None if the node may take such tasks at all, else why not."""
     request_class = task.request_class
+    if request_class.undemanding and node.open_to_all:
+        return None
     try:
         return request_class.static[node.index]
     except KeyError:
@@ -143,18 +145,18 @@ def _has_pod_slots(task: LiveTask, node: LiveNode) -> bool:
     return all(group is not None and group.id.isdigit() for group in gpus.pick(node, task, spread=False))
 
 
-def lacking(task: LiveTask, node: LiveNode) -> tuple[str, float, float, float]:
+def lacking(task: LiveTask, node: LiveNode, free_gpus: float) -> tuple[str, float, float, float]:
     """First resource that keeps a fitting task off: name, asked, free (idle and released), and what the node has."""
     if task.kind in (KIND_WHOLE, KIND_PORTION, KIND_MEMORY):
         whole = node.idle_gpu + node.releasing_gpu
         if task.devices:
             if task.devices > node.gpu_count:
-                return ("gpu", task.devices, gpus.free_gpus(node), node.gpu_count)
+                return ("gpu", task.devices, free_gpus, node.gpu_count)
             if not gpus.has_room(node, task, whole):
                 asked = task.portion if task.kind == KIND_PORTION else task.gpu_memory / node.gpu_memory
-                return ("gpu", asked * task.devices, gpus.free_gpus(node), node.gpu_count)
+                return ("gpu", asked * task.devices, free_gpus, node.gpu_count)
         elif task.gpu > whole:
-            return ("gpu", task.gpu, gpus.free_gpus(node), node.gpu_count)
+            return ("gpu", task.gpu, free_gpus, node.gpu_count)
     for name, amount in task.ext:
         free = node.idle_ext.get(name, 0) + node.releasing_ext.get(name, 0)
         if amount > free:

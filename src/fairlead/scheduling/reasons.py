@@ -53,6 +53,7 @@ def explain_task(session: Session, task: LiveTask, nodes: Sequence[LiveNode], pl
 
 def _explain(session: Session, task: LiveTask, nodes: Sequence[LiveNode], placed: int, required: int) -> Reason:
     tallies: dict[str, _Tally] = {}
+    amounts = None if session.log else session.free_gpus().amounts
     for node in nodes:
         cause = static_cause(task, node)
         if cause is not None:
@@ -62,7 +63,7 @@ def _explain(session: Session, task: LiveTask, nodes: Sequence[LiveNode], placed
             if why is not None:
                 _tally(tallies, why).add(node, None, None, False)
         else:
-            name, asked, free, whole = lacking(task, node)
+            name, asked, free, whole = lacking(task, node, amounts[node.index] if amounts else gpus.free_gpus(node))
             _tally(tallies, name).add(node, asked, free, asked > whole)
     causes = tuple(
         NodeCause(cause=name, nodes=t.nodes, never=t.never, asked=t.asked, free=t.free, best_node=t.best)
@@ -92,10 +93,10 @@ def _code(task: LiveTask, nodes: Sequence[LiveNode], causes: tuple[NodeCause, ..
         return "NeverFits"
     if required > 1:
         return "GangIncomplete"
-    free = sum(gpus.free_gpus(node) for node in nodes if static_cause(task, node) is None)
     wanted = task.request[2] / 1000
-    if wanted and free >= wanted and all(cause.cause in ("gpu", *_STATIC) for cause in causes):
-        return "Fragmented"
+    if wanted and all(cause.cause in ("gpu", *_STATIC) for cause in causes):
+        free = sum(gpus.free_gpus(node) for node in nodes if static_cause(task, node) is None)
+        return "Fragmented" if free >= wanted else "NoNodeFits"
     return "NoNodeFits"
 
 

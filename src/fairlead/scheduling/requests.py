@@ -31,6 +31,7 @@ class RequestClass:
         "request",
         "spec",
         "static",
+        "undemanding",
     )
 
     def __init__(self, spec: plain.Task, index: int, smallest_gpu: int | None, largest_gpu: int | None) -> None:
@@ -55,6 +56,10 @@ class RequestClass:
         self.optimistic: Amounts = (self.cpu, self.memory, self._gpus(largest_gpu))
         #: Verdict per node that no placement can change: None passes, else the cause.
         self.static: dict[int, str | None] = {}
+        #: Asks for nothing special of a node; requests by memory look at each node's GPUs.
+        self.undemanding = self.kind not in (KIND_MEMORY, KIND_MIG) and not (
+            spec.node_selector or spec.node_affinity or spec.legacy_mig
+        )
         #: What constrains such tasks, apart from amounts.
         self.constraints = repr(
             (
