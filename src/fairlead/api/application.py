@@ -30,6 +30,8 @@ from fairlead.api.metrics import Metrics, Samples
 from fairlead.api.operation import Call, Operation
 from fairlead.api.organization import ORGANIZATION_OPERATIONS
 from fairlead.api.organization_changes import ORGANIZATION_CHANGES
+from fairlead.api.people import PEOPLE_OPERATIONS
+from fairlead.api.people_rules import RULE_OPERATIONS
 from fairlead.api.pod_output import LOG_OPERATIONS
 from fairlead.api.routing import Router
 from fairlead.api.scheduling import SCHEDULING_OPERATIONS
@@ -76,6 +78,8 @@ def make_application(
         *SCHEDULING_OPERATIONS,
         *CATALOG_OPERATIONS,
         *OBJECT_OPERATIONS,
+        *PEOPLE_OPERATIONS,
+        *RULE_OPERATIONS,
         *health_operations(metrics),
     ]
     operations += description_operations(operations)

@@ -202,12 +202,30 @@ def load_clusters(context: Context, caller: Caller) -> list[Cluster]:
 
 def find_departments(context: Context, caller: Caller, request: ListRequest, usage: Usages) -> Page[Department]:
     access.check(caller, "departments:read")
-    return _page(context.directory.departments, request, department_fields(usage))
+    return _page(visible_departments(context, caller), request, department_fields(usage))
+
+
+def visible_departments(context: Context, caller: Caller) -> dict[str, Department]:
+    """The departments that a caller has a role in, or in a project of."""
+    departments = context.directory.departments
+    return {id: one for id, one in departments.items() if _is_visible(context, caller, one)}
+
+
+def _is_visible(context: Context, caller: Caller, owner: Department) -> bool:
+    seen = access.visible_projects(caller)
+    if seen is None or (isinstance(owner, Project) and owner.id in seen) or owner.id in caller.departments:
+        return True
+    return any(
+        context.directory.projects[id].department_id == owner.id for id in seen & context.directory.projects.keys()
+    )
 
 
 def find_projects(context: Context, caller: Caller, request: ListRequest, usage: Usages) -> Page[Project]:
     access.check(caller, "projects:read")
-    return _page(context.directory.projects, request, project_fields(usage))
+    seen = access.visible_projects(caller)
+    projects = context.directory.projects
+    mine = projects if seen is None else {id: project for id, project in projects.items() if id in seen}
+    return _page(mine, request, project_fields(usage))
 
 
 def find_node_pools(context: Context, caller: Caller, request: ListRequest) -> Page[NodePool]:
@@ -224,9 +242,9 @@ def find_nodes(context: Context, caller: Caller, request: ListRequest) -> Page[N
 
 def load_one(context: Context, caller: Caller, records: Mapping[str, T], id: str, what: str) -> T:
     """The record of that id; raises `NotFound`."""
-    access.check(caller, f"{what.replace(' ', '-')}s:read")
+    access.check(caller, f"{what.replace(' ', '-')}s:read", id if what == "project" else access.EVERYWHERE)
     record = records.get(id) or records.get(id.lower())
-    if record is None:
+    if record is None or (isinstance(record, Department) and not _is_visible(context, caller, record)):
         raise NotFound(f"There is no {what} with the id {id[:60]!r}")
     return record
 

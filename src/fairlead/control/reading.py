@@ -101,13 +101,15 @@ async def load_revision(context: Context) -> int:
 async def find_workloads(context: Context, caller: Caller, request: ListRequest) -> Page[Workload]:
     access.check(caller, "workloads:read")
     revision = await load_revision(context)
-    query = _query(WORKLOADS, WORKLOAD_FIELDS, request, _deleted(request), _WORKLOAD_SEARCH)
+    where = _deleted(request) + seen_by(caller)
+    query = _query(WORKLOADS, WORKLOAD_FIELDS, request, where, _WORKLOAD_SEARCH)
     return await _page(context, query, request, revision)
 
 
 async def count_workloads(context: Context, caller: Caller, request: ListRequest) -> int:
     access.check(caller, "workloads:read")
-    query = _query(WORKLOADS, WORKLOAD_FIELDS, request, _deleted(request), _WORKLOAD_SEARCH)
+    where = _deleted(request) + seen_by(caller)
+    query = _query(WORKLOADS, WORKLOAD_FIELDS, request, where, _WORKLOAD_SEARCH)
     return 0 if query is None else await context.store.count(query)
 
 
@@ -150,12 +152,12 @@ async def load_workload_pods(context: Context, caller: Caller, workload_id: str,
 async def find_pods(context: Context, caller: Caller, request: ListRequest, completed: bool | None) -> Page[Pod]:
     access.check(caller, "workloads:read")
     revision = await load_revision(context)
-    return await _page(context, _pod_query(context, request, completed), request, revision)
+    return await _page(context, _pod_query(context, caller, request, completed), request, revision)
 
 
 async def count_pods(context: Context, caller: Caller, request: ListRequest) -> int:
     access.check(caller, "workloads:read")
-    query = _pod_query(context, request, None)
+    query = _pod_query(context, caller, request, None)
     return 0 if query is None else await context.store.count(query)
 
 
@@ -203,8 +205,7 @@ async def load_changes(
         Where("revision", Comparison.ABOVE, since),
         Where("subject", Comparison.EQUAL, WORKLOADS.name),
     )
-    if project_id:
-        where += (Where("project_id", Comparison.EQUAL, project_id),)
+    where += (Where("project_id", Comparison.EQUAL, project_id),) if project_id else seen_by(caller)
     events: list[Event] = await context.store.find(
         Query(collection=EVENTS, where=where, order=(("revision", False),), limit=_CHANGES_AT_ONCE)
     )
@@ -234,6 +235,12 @@ async def load_page(
     return await _page(context, query, request, 0)
 
 
+def seen_by(caller: Caller) -> tuple[Where, ...]:
+    """The condition that keeps a list to the projects that a caller may see; none for an administrator."""
+    projects = access.visible_projects(caller)
+    return () if projects is None else (Where("project_id", Comparison.ONE_OF, sorted(projects)),)
+
+
 def _deleted(request: ListRequest) -> tuple[Where, ...]:
     return (Where("deleted_at", Comparison.IS_NULL, not request.deleted),)
 
@@ -243,7 +250,7 @@ def _stopped(deleted: bool) -> tuple[Where, ...]:
     return (Where("phase", comparison, PodPhase.STOPPED.value),)
 
 
-def _pod_query(context: Context, request: ListRequest, completed: bool | None) -> Query | None:
+def _pod_query(context: Context, caller: Caller, request: ListRequest, completed: bool | None) -> Query | None:
     fields = {
         "clusterId": Field(constant=context.directory.cluster.id),
         "workloadId": Field(column="workload_id"),
@@ -254,7 +261,7 @@ def _pod_query(context: Context, request: ListRequest, completed: bool | None) -
         "completedAt": Field("time", "completed_at"),
         "deletedAt": Field("time"),
     }
-    where = _stopped(request.deleted)
+    where = _stopped(request.deleted) + seen_by(caller)
     if completed is not None:
         where += (Where("is_active", Comparison.EQUAL, int(not completed)),)
     return _query(PODS, fields, request, where, _POD_SEARCH)
