@@ -85,7 +85,7 @@ def parse_allowed(words: Sequence[str]) -> Allowed:
     """The flags of what a shared server may grant: `no-isolation`, `host-path=FOLDER`, `capability=NAME` …"""
     plain = {word for word in words if "=" not in word}
     valued = [(key, value) for key, equals, value in (word.partition("=") for word in words) if equals]
-    known = {"no-isolation", "root-user", "host-namespaces"}
+    known = {"no-isolation", "root-user", "machine-users", "host-namespaces"}
     unknown = [*(plain - known), *(key for key, _ in valued if key not in ("host-path", "capability"))]
     if unknown:
         choice = ", ".join([*sorted(known), "host-path=FOLDER", "capability=NAME"])
@@ -93,6 +93,7 @@ def parse_allowed(words: Sequence[str]) -> Allowed:
     return Allowed(
         no_isolation="no-isolation" in plain,
         root_user="root-user" in plain,
+        machine_users="machine-users" in plain,
         host_namespaces="host-namespaces" in plain,
         host_paths=tuple(value for key, value in valued if key == "host-path"),
         capabilities=tuple(value for key, value in valued if key == "capability"),

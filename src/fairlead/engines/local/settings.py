@@ -25,6 +25,8 @@ class Allowed(msgspec.Struct, frozen=True, kw_only=True):
     #: Folders below which host paths may be mounted; empty for none.
     host_paths: tuple[str, ...] = ()
     root_user: bool = False
+    #: Whether pods may run under ids that this machine has given to somebody.
+    machine_users: bool = False
     capabilities: tuple[str, ...] = ()
     host_namespaces: bool = False
 
@@ -45,6 +47,8 @@ class LocalSettings(msgspec.Struct, frozen=True, kw_only=True):
     allowed: Allowed = Allowed()
     log_segment_bytes: int = 10 * MEBIBYTE
     log_segments: int = 5
+    #: The address of this machine on which ports of workloads are opened.
+    service_address: str = "127.0.0.1"
     #: What pods are told as their own and their host's address; plain pods share the host's network.
     host_address: str = "127.0.0.1"
 

@@ -8,16 +8,25 @@ _libc = ctypes.CDLL(None, use_errno=True)
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 PR_SET_NO_NEW_PRIVS = 38
+PR_SET_DUMPABLE = 4
+_PR_SET_SECCOMP = 22
+_SECCOMP_MODE_FILTER = 2
 
 CLONE_NEWNS = 0x00020000
+CLONE_NEWUTS = 0x04000000
 CLONE_NEWUSER = 0x10000000
+CLONE_NEWNET = 0x40000000
+CLONE_NEWPID = 0x20000000
+CLONE_NEWIPC = 0x08000000
 
 MS_RDONLY = 0x1
 MS_NOSUID = 0x2
 MS_NODEV = 0x4
+MS_NOEXEC = 0x8
 MS_BIND = 0x1000
 MS_REC = 0x4000
 MS_PRIVATE = 0x40000
+MS_SLAVE = 0x80000
 
 AT_FDCWD = -100
 AT_RECURSIVE = 0x8000
@@ -42,13 +51,39 @@ def _check(result: int, what: str) -> None:
         raise OSError(number, os.strerror(number), what)
 
 
-def prctl(option: int, value: int) -> None:
+def prctl(option: int, value: int, further: int = 0) -> None:
     nothing = ctypes.c_ulong(0)
-    _check(_libc.prctl(option, ctypes.c_ulong(value), nothing, nothing, nothing), f"prctl {option}")
+    arguments = (ctypes.c_ulong(value), ctypes.c_ulong(further), nothing, nothing)
+    _check(_libc.prctl(option, *arguments), f"prctl {option}")
+
+
+def ask(option: int, value: int) -> int:
+    """A prctl whose result is its answer."""
+    nothing = ctypes.c_ulong(0)
+    answer: int = _libc.prctl(option, ctypes.c_ulong(value), nothing, nothing, nothing)
+    if answer < 0:
+        _check(answer, f"prctl {option}")
+    return answer
+
+
+def filter_calls(program: ctypes.Structure) -> None:
+    """Put a filter over every further system call of this process and its children."""
+    nothing = ctypes.c_ulong(0)
+    arguments = (ctypes.c_ulong(_SECCOMP_MODE_FILTER), ctypes.byref(program), nothing, nothing)
+    _check(_libc.prctl(_PR_SET_SECCOMP, *arguments), "seccomp")
+
+
+def capset(header: "ctypes.Array[ctypes.c_uint32]", data: "ctypes.Array[ctypes.c_uint32]") -> None:
+    _check(_libc.capset(ctypes.byref(header), ctypes.byref(data)), "capset")
 
 
 def unshare(flags: int) -> None:
     _check(_libc.unshare(flags), "unshare")
+
+
+def setns(namespace: int, kind: int) -> None:
+    """Enter a namespace; 0 as its kind takes it as it is."""
+    _check(_libc.setns(namespace, kind), "setns")
 
 
 def mount(source: str, target: str, kind: str = "", flags: int = 0, options: str = "") -> None:
