@@ -98,8 +98,9 @@ def _accelerator(text: Any) -> tuple[int, str]:
 def _ask_for_gpus(spec: dict[str, Any], source: Source, path: str, given: Any) -> None:
     number, name = _accelerator(given)
     spec.setdefault("compute", {})["gpuDevicesRequest"] = number
-    if name:
-        source.losses.append(Loss(path=path, reason="the type of GPU is a matter of node pools here", value=name))
+    if name or (not isinstance(given, dict) and not str(given).isdecimal()):
+        reason = "type and memory of GPUs are a matter of node pools here"
+        source.losses.append(Loss(path=path, reason=reason, value=name or given))
 
 
 def _ask_for_compute(spec: dict[str, Any], source: Source, names: tuple[str, str]) -> None:

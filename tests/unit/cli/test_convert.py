@@ -1,0 +1,80 @@
+"""`convert` and `explain` on the command line: results on one stream, what was lost on the other."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.unit.cli.calling import call
+
+GOLDEN = Path(__file__).parents[2] / "golden"
+REQUEST = str(GOLDEN / "training" / "hello.request.json")
+
+
+def test_request_to_yaml_and_back(tmp_path: Path) -> None:
+    made = call("convert", REQUEST, "--to", "yaml", "-p", "team-a", home=tmp_path)
+    assert made.code == 0
+    assert "namespace: runai-team-a" in made.out
+    assert "clusterId" in made.err
+    back = call("convert", "-", "--to", "rest", home=tmp_path, stdin=made.out)
+    want = json.loads(Path(REQUEST).read_text())["spec"] | {"autoDeletionTimeAfterCompletionSeconds": 2_592_000}
+    assert json.loads(back.out)["spec"] == want
+
+
+@pytest.mark.parametrize("program", ["runai", "fairlead"])
+def test_command_line_in_and_out(tmp_path: Path, program: str) -> None:
+    line = [program, "training", "submit", "hello", "-i", "python:3", "-g", "1", "-e", "A=b c", "--", "x.py", "-v"]
+    made = call("convert", "--to", "rest", "-o", "json", "--", *line, home=tmp_path)
+    answer = json.loads(made.out)
+    assert answer["results"][0] == {
+        "name": "hello",
+        "useGivenNameAsPrefix": False,
+        "spec": {
+            "image": "python:3",
+            "args": "x.py -v",
+            "environmentVariables": [{"name": "A", "value": "b c"}],
+            "compute": {"gpuDevicesRequest": 1},
+        },
+    }
+    assert answer["losses"] == []
+    written = call("convert", "-", "--to", "flags", home=tmp_path, stdin=json.dumps(answer["results"][0]))
+    again = call("convert", "-", "--to", "rest", home=tmp_path, stdin=written.out)
+    assert json.loads(again.out) == answer["results"][0]
+
+
+def test_losses_as_json(tmp_path: Path) -> None:
+    body = {"name": "x", "spec": {"image": "i", "category": "Train", "backoffLimit": None}}
+    made = call("convert", "-", "--to", "yaml", "-o", "json", home=tmp_path, stdin=json.dumps(body))
+    losses = {loss["path"]: loss for loss in json.loads(made.out)["losses"]}
+    assert losses["spec.category"]["value"] == "Train"
+    assert losses["spec.backoffLimit"]["value"] is None
+    assert losses["spec.autoDeletionTimeAfterCompletionSeconds"]["now"] == 2_592_000
+
+
+def test_kubernetes_objects(tmp_path: Path) -> None:
+    made = call("convert", REQUEST, "--to", "kubernetes", "-p", "team-a", home=tmp_path)
+    assert (made.code, "kind: Job" in made.out, "namespace: runai-team-a" in made.out) == (0, True, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "stdin", "want_code", "want_words"),
+    [
+        pytest.param(["convert"], "", 2, "Convert what?", id="nothing"),
+        pytest.param(["convert", "/nowhere/x"], "", 2, "cannot be read", id="no file"),
+        pytest.param(["convert", "-"], "what is this", 1, "--from", id="no dialect"),
+        pytest.param(["convert", "--", "runai", "training", "list"], "", 2, "submit", id="another command"),
+        pytest.param(["convert", "-", "--to", "xml"], "", 2, "one of rest, yaml", id="no target"),
+        pytest.param(["explain", "trainingworkload.spec.imag"], "", 3, "did you mean image?", id="no field"),
+    ],
+)
+def test_refusals(tmp_path: Path, words: list[str], stdin: str, want_code: int, want_words: str) -> None:
+    answer = call(*words, home=tmp_path, stdin=stdin)
+    assert answer.code == want_code
+    assert want_words in answer.err
+
+
+def test_explain(tmp_path: Path) -> None:
+    text = call("explain", "trainingworkload.spec.gpu", home=tmp_path).out
+    assert "spec.compute.gpuPortionRequest" in text
+    found = json.loads(call("explain", "trainingworkload.spec", "-o", "json", home=tmp_path).out)
+    assert len(found["fields"]) > 60
