@@ -15,6 +15,7 @@ from tests.e2e.server import Server, until
 
 PROJECTS = "/api/v1/org-unit/projects"
 WITNESS = Path(__file__).parent / "gpu_witness.py"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 STAYS = "sleep 600"
 
 
@@ -192,6 +193,30 @@ def test_the_snapshot_replays_to_the_same_decisions(make_server: Callable[..., S
     assert [pending["job"].split("/")[0] for pending in decisions["pending"]] == [waits]
     assert "binds" not in decisions
     assert len(json.loads(command.ok("schedule", "--snapshot", str(path), "--cycles", "3"))) == 3
+
+
+def test_the_example_of_declared_nodes(make_server: Callable[..., Server]) -> None:
+    server = make_server("--personal", "--nodes", str(EXAMPLES / "nodes.yaml"))
+    command = Caller(server.data_dir)
+    command.ok("nodepool", "create", "small", "--label", "tier=small")
+    command.ok("project", "create", "vision", "--gpu-quota", "4", "--quota", "pool=small,gpu=1")
+    rows = [line.split() for line in command.ok("node", "list", "--no-headers").splitlines()]
+    assert [(row[0], row[2], row[3]) for row in rows] == [
+        ("node-1", "default", "4"),
+        ("node-2", "default", "4"),
+        ("node-3", "small", "2"),
+    ]
+    command.ok(
+        "run", "-p", "vision", "--name", "here", "--gpu", "2", "--node-pools", "small", "--detach", "--", "sleep", "600"
+    )
+    assert command("wait", "here", "-p", "vision", "--for", "Running", "--timeout", "30s").code == 0
+    shown = command.ok("node", "describe", "node-3")
+    assert "2 (T4), 2 in use" in shown
+    assert "GPU        1" in command.ok("project", "describe", "vision")
+    refused = command("project", "delete", "vision")
+    assert (refused.code, "here (Running)" in refused.err) == (1, True)
+    command.ok("project", "delete", "vision", "--force")
+    until(lambda: "vision" not in command.ok("project", "list"), "the project's end")
 
 
 def have_run(locks: Path, wanted: int) -> bool:

@@ -1,0 +1,95 @@
+"""Why something waits, and what the scheduler sees, over HTTP: numbers, holders, remedies, a snapshot to replay."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from fairlead.model.phase import Phase, PodPhase
+from fairlead.model.workload import EvictionNote
+from fairlead.scheduling import decide, read_snapshot
+from tests import builders
+from tests.contract.api.room import START, Room
+
+HOLDS = "11111111-1111-4111-8111-111111111111"
+WAITS = "22222222-2222-4222-8222-222222222222"
+HUGE = "33333333-3333-4333-8333-333333333333"
+POD = "44444444-4444-4444-8444-444444444444"
+
+
+def asking(cores: float) -> msgspec.Raw:
+    return msgspec.Raw(msgspec.json.encode({"image": "x", "compute": {"cpuCoreRequest": cores}}))
+
+
+@pytest.fixture(scope="module")
+def filled(room: Room) -> Room:
+    """A node of 4 cores: one workload holds 3.5 of them, one wants 1, one wants more than there are."""
+    shared: dict[str, Any] = {"cluster_id": room.cluster_id, "created_at": START, "phase_updated_at": START}
+    note = EvictionNote(at=START, pod="waits-0-0", node="alpha", rule="reclaimed", message="Evicted: …", gpus=1.0)
+    room.put(
+        builders.workload("holds", id=HOLDS, phase=Phase.RUNNING, spec=asking(3.5), **shared),
+        builders.workload(
+            "waits", id=WAITS, phase=Phase.PENDING, spec=asking(1), preemptions=2, last_eviction=note, **shared
+        ),
+        builders.workload("huge", id=HUGE, phase=Phase.PENDING, spec=asking(64), **shared),
+        builders.pod(
+            "holds-0-0",
+            id=POD,
+            workload_id=HOLDS,
+            role="worker",
+            phase=PodPhase.RUNNING,
+            node="alpha",
+            node_pool="default",
+            cpu_milli=3500,
+            created_at=START,
+            started_at=START,
+        ),
+    )
+    return room
+
+
+def test_who_holds_what_is_waited_for(filled: Room) -> None:
+    told = filled.get(f"/api/v1/workloads/{WAITS}/explanation")
+    waiting = told["waiting"]
+    assert waiting["reason"]["code"] == "NoNodeFits"
+    assert waiting["message"].startswith("No node of 1 has room")
+    (holder,) = waiting["holders"]
+    assert (holder["workload"], holder["nodes"], holder["holds"]["cpu"]) == ("holds", ["alpha"], 3500)
+    assert holder["since"] == "2023-11-14T22:13:20.000Z"
+    assert waiting["remedies"] == ["It starts when enough of holds has ended."]
+    owners = {(owner["type"], owner["name"]): owner for owner in waiting["owners"]}
+    assert owners["PROJECT", "default"]["allocated"]["cpu"] == 3500
+    assert owners["DEPARTMENT", "default"]["quota"]["cpu"] == -1
+
+
+def test_what_can_never_fit_says_so(filled: Room) -> None:
+    waiting = filled.get(f"/api/v1/workloads/{HUGE}/explanation")["waiting"]
+    assert waiting["reason"]["code"] == "NeverFits"
+    assert waiting["remedies"][0].startswith("Ask for less")
+
+
+def test_what_runs_waits_for_nothing(filled: Room) -> None:
+    assert "waiting" not in filled.get(f"/api/v1/workloads/{HOLDS}/explanation")
+
+
+def test_waiting_is_left_out_on_request(filled: Room) -> None:
+    assert "waiting" not in filled.get(f"/api/v1/workloads/{WAITS}/explanation?waiting=false")
+
+
+def test_the_last_eviction_is_told(filled: Room) -> None:
+    told = filled.get(f"/api/v1/workloads/{WAITS}/explanation")
+    assert told["preemptions"] == 2
+    assert told["lastEviction"]["rule"] == "reclaimed"
+    never = filled.get(f"/api/v1/workloads/{HUGE}/explanation")
+    assert never["preemptions"] == 0
+    assert "lastEviction" not in never
+
+
+def test_a_snapshot_can_be_read_and_decided_on(filled: Room) -> None:
+    answer = filled.call("GET", "/api/v1/scheduling/snapshot")
+    assert answer.status == 200, answer
+    assert answer.body == filled.call("GET", "/api/v1/scheduling/snapshot").body
+    decisions = decide(read_snapshot(answer.body))
+    assert decisions.binds == ()
+    assert {pending.tasks[0].split("/")[0] for pending in decisions.pending} == {WAITS, HUGE}
+    assert filled.call("GET", "/api/v1/scheduling/snapshot", token="").status != 200
