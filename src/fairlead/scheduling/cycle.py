@@ -66,7 +66,10 @@ class Cycle:
             for pool in sorted(arrivals):
                 self._play(pool, arrivals[pool])
             arrivals = self._next_pools()
-        return write_down(self.snapshot, self.sessions, self.record, self.notices)
+        decisions = write_down(self.snapshot, self.sessions, self.record, self.notices)
+        for session in self.sessions.values():
+            session.close()
+        return decisions
 
     def _open(self) -> None:
         pools = {node.node_pool for node in self.snapshot.nodes} | {queue.node_pool for queue in self.snapshot.queues}

@@ -13,7 +13,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 
 from fairlead.scheduling.live import LiveNode, LiveTask
-from fairlead.scheduling.requests import KIND_MEMORY, KIND_MIG, KIND_PORTION
+from fairlead.scheduling.requests import KIND_MEMORY, KIND_MIG, KIND_PORTION, RequestClass
 
 #: Steps, in thousandths of a GPU, in which the cost of a placement is compared.
 STEP = 100
@@ -27,7 +27,7 @@ Gpus = tuple[int, ...]
 class Fragmentation:
     """Costs of states of nodes for the workload of a session; equal states are reckoned once."""
 
-    def __init__(self, tasks: Iterable[LiveTask]) -> None:
+    def __init__(self, tasks: Iterable[RequestClass]) -> None:
         kinds: dict[tuple[int, int], list[int]] = {}
         self.count = 0
         cpu = gpu = 0.0
@@ -58,7 +58,7 @@ class Fragmentation:
         key = (task.request_class.index, now[1], now[2])
         rank = self.ranks.get(key)
         if rank is None:
-            cost = self._cost(now[1] - task.cpu, place(task, now[2])) - now[3]
+            cost = self._cost(now[1] - task.cpu, place(task.request_class, now[2])) - now[3]
             rank = self.ranks[key] = int(cost // STEP)
         return rank
 
@@ -66,13 +66,13 @@ class Fragmentation:
         key = (cpu, gpus)
         cost = self.known.get(key)
         if cost is None:
-            cost = self.known[key] = self._fragments(cpu, gpus) + STRANDED * self._stranded(cpu, gpus)
+            cost = self.known[key] = self.fragments(cpu, gpus) + STRANDED * self._stranded(cpu, gpus)
         return cost
 
     def _stranded(self, cpu: int, gpus: Gpus) -> float:
         return max(0.0, sum(gpus) - cpu / self.cpu_per_gpu) if self.cpu_per_gpu else 0
 
-    def _fragments(self, cpu: int, gpus: Gpus) -> float:
+    def fragments(self, cpu: int, gpus: Gpus) -> float:
         """Thousandths of GPUs that are useless, on average over the kinds of tasks.
 
         To a kind that does not fit all that is free is useless; to one that does, the GPUs with less than it asks for.
@@ -96,7 +96,7 @@ class Fragmentation:
         return found
 
 
-def devices_of(task: LiveTask) -> tuple[int, int]:
+def devices_of(task: RequestClass) -> tuple[int, int]:
     """Number of devices and thousandths of each; MIG is left out."""
     if task.kind == KIND_MIG:
         return (0, 0)
@@ -117,7 +117,7 @@ def free_parts(node: LiveNode) -> Gpus:
     return (*parts, *(1000,) * whole)
 
 
-def place(task: LiveTask, gpus: Gpus) -> Gpus:
+def place(task: RequestClass, gpus: Gpus) -> Gpus:
     """What is left after the task took the fullest GPUs that have room."""
     number, part = devices_of(task)
     left = list(gpus)

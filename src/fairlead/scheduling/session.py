@@ -23,6 +23,7 @@ from fairlead.scheduling.live import (
     BOOK_RELEASING,
     BOOK_USED,
     UNKNOWN_GPU_MEMORY,
+    LiveGroup,
     LiveJob,
     LiveNode,
     LiveTask,
@@ -347,7 +348,7 @@ class Session:
 
     def fragmentation(self) -> Fragmentation:
         if self._fragmentation is None:
-            self._fragmentation = Fragmentation(task for job in self.jobs.values() for task in job.tasks)
+            self._fragmentation = Fragmentation(task.request_class for job in self.jobs.values() for task in job.tasks)
         return self._fragmentation
 
     def trees(self) -> dict[str, Tree]:
@@ -360,12 +361,31 @@ class Session:
         self._pending = None
         self._victims = None
 
+    def close(self) -> None:
+        """Cut the rings of references, so that the model goes at once and not when the collector looks for it."""
+        for node in self.nodes:
+            node.tasks.clear()
+        for job in self.jobs.values():
+            job.tasks.clear()
+            _cut(job.root)
+        self.jobs.clear()
+
     def new_group(self, node: LiveNode, task: LiveTask, position: int) -> str:
         """Id of a shared GPU that a task opens; the device is chosen when the cycle is written down."""
         number = position
         while f"{node.name}/new-{number}/{task.id}" in node.groups:
             number += task.devices
         return f"{node.name}/new-{number}/{task.id}"
+
+
+def _cut(group: LiveGroup) -> None:
+    for inner in group.groups:
+        _cut(inner)
+    for pod_set in group.pod_sets:
+        pod_set.tasks.clear()
+        pod_set.parent = None
+    group.groups.clear()
+    group.pod_sets.clear()
 
 
 def pool_settings(settings: plain.Settings, pool: str) -> plain.Settings:
