@@ -9,9 +9,8 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
-from fairlead.formats.workload_yaml import API_VERSION
 from fairlead.formats.yaml_fields import ITEMS, MAP, PLAIN, YamlField, spellings, told_kinds, yaml_fields
-from fairlead.formats.yaml_tree import near
+from fairlead.formats.yaml_names import API_VERSION, near
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import Kind
 from fairlead.model.fields import About, Field, fields_of

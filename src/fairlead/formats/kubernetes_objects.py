@@ -10,7 +10,7 @@ from msgspec import UNSET
 
 from fairlead.formats.convert_losses import Source
 from fairlead.formats.neighbours import Found, left_over
-from fairlead.formats.workload_yaml import NAMESPACE_PREFIX, PREEMPTIBILITY_LABEL, PRIORITY_LABEL
+from fairlead.formats.yaml_names import NAMESPACE_PREFIX, PREEMPTIBILITY_LABEL, PRIORITY_LABEL
 from fairlead.model.quantity import BadQuantity, parse
 
 _POD = "spec.template.spec"

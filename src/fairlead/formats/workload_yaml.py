@@ -11,8 +11,18 @@ import msgspec
 
 from fairlead.formats.check import find_flaws
 from fairlead.formats.yaml_fields import ELSEWHERE, YamlField, resources, spellings, told_kinds, yaml_fields
+from fairlead.formats.yaml_names import (
+    API_VERSION,
+    GLOBAL_NAMESPACE,
+    NAMESPACE_PREFIX,
+    OLDER_VERSION,
+    PREEMPTIBILITY_LABEL,
+    PRIORITY_LABEL,
+    TEMPLATE,
+    near,
+)
 from fairlead.formats.yaml_spec import SpecReading
-from fairlead.formats.yaml_tree import MAPPING, SCALAR, Limits, Node, YamlIssue, issue_at, near, read_tree
+from fairlead.formats.yaml_tree import MAPPING, SCALAR, Limits, Node, YamlIssue, issue_at, read_tree
 from fairlead.formats.yaml_values import Wrong, read_value, told
 from fairlead.kinds.kind import Kind, spec_violations
 from fairlead.model.errors import MALFORMED, Invalid, Issue
@@ -22,13 +32,6 @@ from fairlead.model.rules import Limits as RuleLimits
 from fairlead.model.submission import Submission
 
 DIALECT = "workload-yaml"
-API_VERSION = "run.ai/v2alpha1"
-#: Older kinds of resource came in this version too.
-OLDER_VERSION = "run.ai/v1"
-NAMESPACE_PREFIX = "runai-"
-GLOBAL_NAMESPACE = "runai"
-PRIORITY_LABEL, PREEMPTIBILITY_LABEL = "priorityClassName", "kai.scheduler/preemptibility"
-TEMPLATE = "Template"
 _ROOT = ("apiVersion", "kind", "metadata", "spec", "status")
 _METADATA = (
     "name",

@@ -19,7 +19,6 @@ from fairlead.model.network import ServiceType
 #: What the letters of `About.yaml_kinds` stand for where no kind of ours has them.
 LETTERS = {
     "W": "interactive workloads (workspaces)",
-    "T": "trainings",
     "D": "distributed workloads",
     "I": "inference workloads",
     "J": "the legacy Job",
@@ -190,7 +189,7 @@ def resources() -> dict[str, tuple[Kind, str]]:
 def told_kinds(letters: str) -> str:
     """The kinds that the letters mean, in words: those that are here by their resource's name."""
     here = {kind.letter: kind.resource for kind in KINDS.values()}
-    return ", ".join(here.get(letter, LETTERS[letter]) for letter in letters)
+    return ", ".join(here.get(letter) or LETTERS[letter] for letter in letters)
 
 
 def _walk(struct: Any, path: str) -> list[YamlField]:

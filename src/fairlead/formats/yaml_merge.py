@@ -8,7 +8,8 @@ from collections.abc import Callable
 
 import msgspec
 
-from fairlead.formats.workload_yaml import GLOBAL_NAMESPACE, Manifest
+from fairlead.formats.workload_yaml import Manifest
+from fairlead.formats.yaml_names import GLOBAL_NAMESPACE
 from fairlead.formats.yaml_tree import MAPPING, Node, YamlIssue, issue_at
 
 #: A template by namespace and object name, or None.

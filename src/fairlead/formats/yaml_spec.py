@@ -8,8 +8,9 @@ import re
 from typing import Any
 
 from fairlead.formats.yaml_fields import ITEMS, MAP, YamlField, yaml_fields
+from fairlead.formats.yaml_names import near
 from fairlead.formats.yaml_pairs import READERS, RULE_WORDS, read_variable
-from fairlead.formats.yaml_tree import MAPPING, SCALAR, Limits, Node, YamlIssue, issue_at, near, read_tree
+from fairlead.formats.yaml_tree import MAPPING, SCALAR, Limits, Node, YamlIssue, issue_at, read_tree
 from fairlead.formats.yaml_values import Wrong, read_plain, read_value, told, unwrap, unwrap_item, unwrap_items
 from fairlead.kinds.kind import Kind
 

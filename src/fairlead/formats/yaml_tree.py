@@ -5,7 +5,6 @@ reads it. PyYAML's own composer is not used, because it crashes on deep nesting 
 """
 
 from collections.abc import Iterator
-from difflib import get_close_matches
 from typing import Any
 
 import msgspec
@@ -264,13 +263,3 @@ def _merge(node: Node) -> None:
         del node.content[_MERGE]
         for source in sources:
             node.content = {**source.content, **node.content}
-
-
-def near(name: str, known: Any) -> str:
-    """`; did you mean X?`, or the known names where they are few, or nothing."""
-    names = list(known)
-    lowered = {other.lower(): other for other in names}
-    found = get_close_matches(name.lower(), lowered, 1, 0.7)
-    if found:
-        return f"; did you mean {lowered[found[0]]}?"
-    return f"; known are {', '.join(names)}" if len(names) <= 16 else ""

@@ -7,7 +7,8 @@ import re
 from typing import Any, NoReturn
 
 from fairlead.formats.yaml_fields import YamlField
-from fairlead.formats.yaml_tree import MAPPING, SCALAR, SEQUENCE, Node, near
+from fairlead.formats.yaml_names import near
+from fairlead.formats.yaml_tree import MAPPING, SCALAR, SEQUENCE, Node
 from fairlead.model.quantity import BadQuantity, parse
 
 _TRUE = frozenset({"true", "yes", "on"})

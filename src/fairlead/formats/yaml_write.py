@@ -10,13 +10,8 @@ import yaml
 from msgspec import UNSET
 
 from fairlead.formats.convert_losses import Loss, Source
-from fairlead.formats.workload_yaml import (
-    API_VERSION,
-    NAMESPACE_PREFIX,
-    PREEMPTIBILITY_LABEL,
-    PRIORITY_LABEL,
-)
 from fairlead.formats.yaml_fields import ITEMS, MAP, YamlField, yaml_fields
+from fairlead.formats.yaml_names import API_VERSION, NAMESPACE_PREFIX, PREEMPTIBILITY_LABEL, PRIORITY_LABEL
 from fairlead.formats.yaml_pairs import DEFAULT_SERVICE, WRITERS, render_variable, settle_readers
 from fairlead.kinds.kind import Kind
 from fairlead.model.fields import Field, fields_of
