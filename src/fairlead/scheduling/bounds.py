@@ -55,12 +55,12 @@ def at_most_freed(task: LiveTask) -> float:
     return max(freed_gpus(task), task.portion * task.devices)
 
 
-def is_short(tasks: Sequence[LiveTask], free: Sequence[float], most_freed: float | None) -> bool:
+def is_short(tasks: Sequence[LiveTask], free: float, most_freed: float | None) -> bool:
     """Whether even with all that may be taken there are fewer GPUs than the tasks ask for.
 
     Each queue gives strictly less than `most_freed` counts for it, so reaching that sum exactly is not enough.
     """
     if most_freed is None:
         return False
-    missing = sum(asked_gpus(task) for task in tasks) - sum(amount for amount in free if amount > 0)
+    missing = sum(asked_gpus(task) for task in tasks) - free
     return missing > EPSILON and missing >= most_freed - EPSILON

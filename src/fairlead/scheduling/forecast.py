@@ -20,6 +20,10 @@ from fairlead.scheduling.session import Session
 from fairlead.scheduling.simulation import SimulationOrder
 
 
+#: With fewer victims a simulation takes no longer than a forecast.
+WORTHWHILE = 8
+
+
 class Forecast:
     """For one probe. `fails` is true only if the simulation of a scenario would fail."""
 
@@ -32,7 +36,7 @@ class Forecast:
         self.simple: dict[str, bool] = {}
 
     def fails(self, units: Sequence[Unit]) -> bool:
-        if not self.applies:
+        if not self.applies or sum(len(unit) for unit in units) < WORTHWHILE:
             return False
         taken: dict[str, int] = {}
         jobs: dict[str, LiveJob] = {}

@@ -20,6 +20,8 @@ class FreeGpus:
         self.amounts: list[float] = []
         #: The same without rounding the use of shared GPUs: no less than what tasks can get.
         self.exact: list[float] = []
+        #: Sum of what is there of `exact`.
+        self.exact_total: float = 0
         #: Minus the amount, then the node's index: freest first.
         self.ordered: list[tuple[float, int]] = []
         #: Nodes with anything idle or releasing.
@@ -30,6 +32,7 @@ class FreeGpus:
             self.exact.append(idle + releasing + 0.02 * len(node.groups))
             if idle > 0 or releasing > 0:
                 self.feasible[node.index] = node
+        self.exact_total = sum(amount for amount in self.exact if amount > 0)
         self.ordered = sorted((-amount, index) for index, amount in enumerate(self.amounts))
 
     def update(self) -> None:
@@ -44,7 +47,9 @@ class FreeGpus:
                 self.feasible[index] = node
             else:
                 self.feasible.pop(index, None)
-            self.exact[index] = idle + releasing + 0.02 * len(node.groups)
+            exact = idle + releasing + 0.02 * len(node.groups)
+            self.exact_total += max(0, exact) - max(0, self.exact[index])
+            self.exact[index] = exact
             amount, before = idle + releasing, self.amounts[index]
             if amount != before:
                 del self.ordered[bisect_left(self.ordered, (-before, index))]

@@ -64,7 +64,7 @@ class Solver:
     def _cannot_succeed(self, tasks: list[LiveTask]) -> bool:
         if self.session.plain or self.most_freed is None or self.session.classes.has_memory_requests:
             return False
-        return is_short(tasks, self.session.free_gpus().exact, self.most_freed())
+        return is_short(tasks, self.session.free_gpus().exact_total, self.most_freed())
 
     def _search(self, generator: Generator, tasks: list[LiveTask]) -> list[Unit] | None:
         """Victims of the largest number of tasks that could be placed; None if not even one could."""

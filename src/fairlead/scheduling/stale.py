@@ -11,8 +11,9 @@ from fairlead.scheduling.session import Session
 
 
 def evict_stale(session: Session, record: Record) -> None:
-    for job_id in sorted(session.jobs):
-        record.guard(session, session.jobs[job_id], "stalegangeviction", _judge)
+    for job in list(session.jobs.values()):
+        if job.stale_since is not None or is_stale(job):
+            record.guard(session, job, "stalegangeviction", _judge)
 
 
 def _judge(session: Session, job: LiveJob, record: Record) -> bool:
