@@ -151,7 +151,8 @@ def _rules(kind: Kind, plain: dict[str, Any], built: Any, flaws: list[Flaw]) -> 
         found += name_violations(name, plain.get("useGivenNameAsPrefix") is True)
     if any(path.startswith("spec") for path in wrong):
         # A member of a wrong type would trip the rules: leave it out of the question, and keep the others in.
-        built = build(kind.spec, _without(plain.get("spec"), wrong, "spec"))
+        spec = plain.get("spec")
+        built = build(kind.spec, _without(spec, wrong, "spec") if isinstance(spec, dict) else {})
     # The installation's own limit is asked by admission, which knows it.
     found += spec_violations(kind, built, "spec", Limits(completions=INT32_MAX))
     return [rule for rule in found if rule.path not in wrong]

@@ -248,3 +248,11 @@ def test_renders_the_object() -> None:
         "actualPhase": "Creating",
         "spec": {"image": "x", "args": None},
     }
+
+
+def test_a_spec_that_is_no_object_is_refused() -> None:
+    with pytest.raises(Invalid) as refused:
+        read_submission(
+            KIND, json.dumps({"name": "t", "projectId": "1", "clusterId": CLUSTER, "spec": "image"}).encode()
+        )
+    assert ("spec", "is a text; an object is expected") in [(i.field, i.details) for i in refused.value.issues]
