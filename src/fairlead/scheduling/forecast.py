@@ -19,7 +19,6 @@ from fairlead.scheduling.scenarios import Probe, Unit
 from fairlead.scheduling.session import Session
 from fairlead.scheduling.simulation import SimulationOrder
 
-
 #: With fewer victims a simulation takes no longer than a forecast.
 WORTHWHILE = 8
 

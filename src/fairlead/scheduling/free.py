@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Iterator, Sequence
 
-from fairlead.scheduling.gpus import idle_sum, releasing_sum
+from fairlead.scheduling.gpus import at_most_free, idle_sum, releasing_sum
 from fairlead.scheduling.live import LiveNode
 
 
@@ -18,7 +18,7 @@ class FreeGpus:
         self.touched = touched
         self.read = len(touched)
         self.amounts: list[float] = []
-        #: The same without rounding the use of shared GPUs: no less than what tasks can get.
+        #: No less than what tasks can get.
         self.exact: list[float] = []
         #: Sum of what is there of `exact`.
         self.exact_total: float = 0
@@ -29,7 +29,7 @@ class FreeGpus:
         for node in nodes:
             idle, releasing = idle_sum(node), releasing_sum(node)
             self.amounts.append(idle + releasing)
-            self.exact.append(idle + releasing + 0.02 * len(node.groups))
+            self.exact.append(at_most_free(node))
             if idle > 0 or releasing > 0:
                 self.feasible[node.index] = node
         self.exact_total = sum(amount for amount in self.exact if amount > 0)
@@ -47,7 +47,7 @@ class FreeGpus:
                 self.feasible[index] = node
             else:
                 self.feasible.pop(index, None)
-            exact = idle + releasing + 0.02 * len(node.groups)
+            exact = at_most_free(node)
             self.exact_total += max(0, exact) - max(0, self.exact[index])
             self.exact[index] = exact
             amount, before = idle + releasing, self.amounts[index]

@@ -112,6 +112,18 @@ def releasing_sum(node: LiveNode) -> float:
     return total + _mig_sum(node, node.releasing_ext) if node.mig_weight else total
 
 
+def at_most_free(node: LiveNode) -> float:
+    """No less than what tasks could get of the node's GPUs: nothing rounded, and what promises leave open counted in.
+
+    A shared GPU that is only promised takes a whole one away, but gives it back when the promise goes.
+    """
+    total: float = node.idle_gpu + node.releasing_gpu
+    for group in node.groups.values():
+        held = group.allocated or group.pipelined
+        total += (node.gpu_memory - held + max(0, group.releasing - group.pipelined)) / node.gpu_memory
+    return total + (_mig_sum(node, node.idle_ext) + _mig_sum(node, node.releasing_ext) if node.mig_weight else 0)
+
+
 def free_memory(node: LiveNode) -> int:
     """Idle and releasing GPU memory in MiB."""
     total = (node.idle_gpu + node.releasing_gpu) * node.gpu_memory
