@@ -4,6 +4,7 @@ import json
 import random
 import sys
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -107,6 +108,37 @@ def test_a_preempted_workload_may_ask_to_end(make_server: Callable[..., Server])
     server.until_phase(urgent, "Running")
     assert "terminateAfterPreemption" in server.until_phase(ends, "Failed")["phaseMessage"]
     assert explanation(server, ends)["lastEviction"]["rule"] == "preempted"
+
+
+def test_a_guaranteed_runtime_is_kept_to_the_moment(make_server: Callable[..., Server]) -> None:
+    """Nobody does anything when the time is over: the loop wakes by itself."""
+    server = make_server("--personal", *node(gpus=1))
+    guarantee = {"schedulingConfiguration": {"minGuaranteedRuntime": "2s"}}
+    assert server.call("PATCH", "/api/v1/node-pools/1", guarantee).status == 200
+    borrower = submit(server, project(server, "team-a", 0), "borrower")
+    server.until_phase(borrower, "Running")
+    owner = submit(server, project(server, "team-b", 1), "owner")
+    server.until_phase(owner, "Running")
+    (pod,) = server.call("GET", f"/api/v1/workloads/{borrower}/pods?deleted=true").json["pods"]
+    lasted = datetime.fromisoformat(pod["completedAt"]) - datetime.fromisoformat(pod["containers"][0]["startedAt"])
+    assert timedelta(seconds=2) <= lasted < timedelta(seconds=10)
+
+
+def test_a_victim_that_does_not_listen_is_killed_before_the_winner_starts(
+    make_server: Callable[..., Server], tmp_path: Path
+) -> None:
+    server = make_server("--personal", *node(gpus=1))
+    (tmp_path / "locks").mkdir()
+    # It never ends by itself and takes ten seconds over a polite request; its grace is one.
+    witness = f"{sys.executable} {WITNESS} {tmp_path / 'locks'} 10"
+    stubborn = submit(
+        server, project(server, "team-a", 0), "stubborn", 1, f"{witness} 600 10", terminationGracePeriodSeconds=1
+    )
+    until(partial(have_run, tmp_path / "locks", 1), "it holds the GPU")
+    owner = submit(server, project(server, "team-b", 1), "owner", 1, f"{witness} 0.1 0")
+    server.until_phase(owner, "Completed")
+    assert not list((tmp_path / "locks").glob("crime-*"))
+    assert explanation(server, stubborn)["preemptions"] == 1
 
 
 @pytest.mark.parametrize(

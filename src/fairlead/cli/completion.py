@@ -39,7 +39,10 @@ complete -c fairlead -f -a '(fairlead __complete (commandline -opc)[2..-1] (comm
 }
 _PLACES: dict[str, Callable[[Client], list[dict[str, Any]]]] = {
     "project": lambda client: client.projects(),
+    "department": lambda client: client.departments(),
     "cluster": lambda client: client.clusters(),
+    "node": lambda client: client.nodes(),
+    "nodepool": lambda client: client.node_pools(),
 }
 
 
