@@ -1,0 +1,144 @@
+"""Copies a bucket's objects into a volume and changed files back. Called by `fetching.py` in the pod's process.
+
+Only the standard library, and loaded only by pods that mount a bucket. Objects are files by their keys; a key that is
+no path below the volume is refused. After the end, new and changed files are written, and objects whose files are gone
+are removed; what others wrote meanwhile to other keys stays.
+"""
+
+import contextlib
+import errno
+import json
+import os
+import stat
+from typing import Any
+
+from fairlead.engines.local.s3_client import Bucket, Thing
+
+Fetch = dict[str, Any]
+#: What was fetched: per key its size and the time of its file's last change.
+Manifest = dict[str, tuple[int, int]]
+
+_CHUNK = 1024 * 1024
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+#: What one request can carry to a bucket.
+MOST_BYTES = 5 * 1024**3
+
+
+def copy_in(fetch: Fetch, folder: int, manifest: int) -> None:
+    with Bucket(fetch) as bucket:
+        things = list(bucket.list())
+        _check_room(folder, sum(thing.size for thing in things), fetch["bucket"])
+        noted: Manifest = {}
+        for thing in things:
+            noted[thing.key] = _copy_one(bucket, thing, folder)
+    _save(manifest, noted)
+
+
+def _check_room(folder: int, needed: int, bucket: str) -> None:
+    disk = os.fstatvfs(folder)
+    free = disk.f_bavail * disk.f_frsize
+    if needed > free:
+        words = f"bucket '{bucket}' holds {needed} bytes and this machine's disk has {free} left"
+        raise OSError(errno.ENOSPC, words)
+
+
+def _copy_one(bucket: Bucket, thing: Thing, folder: int) -> tuple[int, int]:
+    *parents, name = _names(thing.key)
+    here = os.dup(folder)
+    try:
+        for parent in parents:
+            here = _enter(here, parent)
+        if not name:
+            return 0, 0  # a key that ends in a slash stands for the folder
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        file = os.open(name, flags, 0o644, dir_fd=here)
+        try:
+            for piece in bucket.read(thing.key):
+                os.write(file, piece)
+            found = os.fstat(file)
+            return found.st_size, found.st_mtime_ns
+        finally:
+            os.close(file)
+    finally:
+        os.close(here)
+
+
+def _names(key: str) -> list[str]:
+    names = key.split("/")
+    if any(name in ("", ".", "..") for name in names[:-1]) or names[-1] in (".", "..") or "\0" in key:
+        raise ValueError(f"the object '{key[:200]}' has a key that is no path below the volume")
+    return names
+
+
+def _enter(folder: int, name: str) -> int:
+    """The folder of that name in another, made if needed; the other one is closed."""
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(name, 0o755, dir_fd=folder)
+    try:
+        return os.open(name, _FOLDER, dir_fd=folder)
+    finally:
+        os.close(folder)
+
+
+def _save(manifest: int, noted: Manifest) -> None:
+    data = json.dumps(noted).encode()
+    os.ftruncate(manifest, 0)
+    os.pwrite(manifest, data, 0)
+
+
+def _load(manifest: int) -> Manifest | None:
+    data = os.pread(manifest, os.fstat(manifest).st_size, 0)
+    return {key: (size, at) for key, (size, at) in json.loads(data).items()} if data else None
+
+
+def bring_back(fetch: Fetch, folder: int, manifest: int) -> str:
+    """Write what changed; the words of what could not be, or nothing."""
+    before = _load(manifest)
+    if before is None:
+        return ""  # it was never fetched whole, so nothing of it was changed
+    present = dict(_walk(folder, ""))
+    changed = [key for key, (size, at) in present.items() if before.get(key) != (size, at)]
+    removed = [key for key in before if key not in present and not key.endswith("/")]
+    too_large = [key for key in changed if present[key][0] > MOST_BYTES]
+    with Bucket(fetch) as bucket:
+        for key in changed:
+            if key not in too_large:
+                file = _open(folder, key)
+                try:
+                    bucket.write(key, file)
+                finally:
+                    os.close(file)
+                before[key] = present[key]
+                _save(manifest, before)
+        for key in removed:
+            bucket.remove(key)
+    return f"not written back, each is larger than {MOST_BYTES} bytes: {', '.join(too_large)}" if too_large else ""
+
+
+def _open(folder: int, key: str) -> int:
+    *parents, name = key.split("/")
+    here = os.dup(folder)
+    try:
+        for parent in parents:
+            below = os.open(parent, _FOLDER, dir_fd=here)
+            os.close(here)
+            here = below
+        return os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=here)
+    finally:
+        os.close(here)
+
+
+def _walk(folder: int, prefix: str) -> list[tuple[str, tuple[int, int]]]:
+    """Every regular file below a folder as (key, (size, time)); links and the like are no objects."""
+    found = []
+    for name in os.listdir(folder):
+        state = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        if stat.S_ISDIR(state.st_mode):
+            below = os.open(name, _FOLDER, dir_fd=folder)
+            try:
+                found += _walk(below, f"{prefix}{name}/")
+            finally:
+                os.close(below)
+        elif stat.S_ISREG(state.st_mode):
+            found.append((f"{prefix}{name}", (state.st_size, state.st_mtime_ns)))
+    return found

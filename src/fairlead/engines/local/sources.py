@@ -1,0 +1,141 @@
+"""What is behind each kind of volume, as a mount that is not mounted anywhere yet. Called by `mounts.py`.
+
+Runs in the pod's process after it has its own mount namespace and before anything of the host is covered.
+"""
+
+import errno
+import os
+import stat
+from typing import Any
+
+from fairlead.engines.local import loops, mount_calls, syscalls
+
+Volume = dict[str, Any]
+
+_HARDENED = syscalls.MOUNT_ATTR_NOSUID | syscalls.MOUNT_ATTR_NODEV
+_FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+#: What a tmpfs needs beside the bytes in it: its own pages and those that files do not fill.
+_PAGE = 4096
+
+
+def prepare(volume: Volume) -> None:
+    """What must be opened before the host's mounts are left."""
+    if volume["kind"] == "image":
+        volume["device"] = loops.open_image(volume["source"], volume["size"], durable=volume.get("durable", False))
+
+
+def take(volume: Volume, plan: dict[str, Any]) -> int:
+    """The volume as a detached mount; raises OSError with what is wrong where."""
+    source = _KINDS[volume["kind"]](volume, plan)
+    attributes = _HARDENED | (syscalls.MOUNT_ATTR_RDONLY if volume.get("read_only") else 0)
+    mount_calls.harden_mount(source, volume["at"], attributes)
+    return source
+
+
+def _folder(volume: Volume, plan: dict[str, Any]) -> int:
+    """A folder below the data folder, made when it is not there."""
+    path, entry = volume["source"], volume.get("entry")
+    os.makedirs(path, mode=0o700, exist_ok=True)
+    folder = os.open(path, _FOLDER)
+    try:
+        if volume.get("mode") is not None:
+            os.chmod(path, volume["mode"])
+        if os.geteuid() == 0 and volume.get("owned"):
+            os.chown(path, plan["uid"], plan["gid"])
+        for name, (text, mode) in (volume.get("files") or {}).items():
+            _write(folder, name, text, mode, plan)
+        if entry is None:
+            return mount_calls.clone_mount(folder, path)
+        single = os.open(entry, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+        try:
+            return mount_calls.clone_mount(single, path)
+        finally:
+            os.close(single)
+    finally:
+        os.close(folder)
+
+
+def _memory(volume: Volume, plan: dict[str, Any]) -> int:
+    """A file system in memory, with files in it or for the pod to write to."""
+    files: dict[str, tuple[str, int]] = volume.get("files") or {}
+    options: dict[str, str | None] = {"mode": format(volume["mode"], "o")}
+    if volume.get("size") is not None:
+        options["size"] = str(volume["size"])
+    elif files:
+        content = sum(-(-len(text.encode()) // _PAGE) + 1 for text, _ in files.values())
+        options["size"] = str((content + 4) * _PAGE)
+    mounted = mount_calls.make_mount("tmpfs", options, 0, volume["at"])
+    for name, (text, mode) in files.items():
+        _write(mounted, name, text, mode, plan)
+    if volume.get("owned") and os.geteuid() == 0:
+        os.chown(".", plan["uid"], plan["gid"], dir_fd=mounted)
+    return mounted
+
+
+def _write(folder: int, name: str, text: str, mode: int, plan: dict[str, Any]) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+    file = os.open(name, flags, 0o600, dir_fd=folder)
+    try:
+        data = text.encode()
+        while data:
+            data = data[os.write(file, data) :]
+        if os.geteuid() == 0:
+            os.fchown(file, plan["uid"], plan["gid"])
+        os.fchmod(file, mode)
+    finally:
+        os.close(file)
+
+
+def _image(volume: Volume, plan: dict[str, Any]) -> int:
+    """A file system of its own size in a file; equal images are one file system, however many pods mount them."""
+    mounted = loops.mount_device(volume["device"], volume["source"])
+    os.chmod(".", volume["mode"], dir_fd=mounted)
+    return mounted
+
+
+def _host(volume: Volume, plan: dict[str, Any]) -> int:
+    """A path of this machine, from an allowed folder on without a way out of it."""
+    path = volume["source"]
+    if volume.get("within"):
+        folder = os.open(volume["within"], os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        rest = os.path.relpath(path, volume["within"])
+        rules = mount_calls.RESOLVE_BENEATH | mount_calls.RESOLVE_NO_MAGICLINKS
+        try:
+            opened = mount_calls.open_within(folder, rest, os.O_PATH, rules)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, path) from error
+        finally:
+            os.close(folder)
+    else:
+        opened = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    try:
+        _keep_data_out(volume, os.readlink(f"/proc/self/fd/{opened}"), plan["data"])
+        is_folder = stat.S_ISDIR(os.fstat(opened).st_mode)
+        return mount_calls.clone_mount(opened, path, recursive=is_folder)
+    finally:
+        os.close(opened)
+
+
+def _keep_data_out(volume: Volume, real: str, data: str) -> None:
+    """The server's own folder stays out of sight even where an allowed folder contains it."""
+    if f"{real}/".startswith(f"{data}/"):
+        raise OSError(errno.EACCES, "the server's own data folder is mounted nowhere", real)
+    inside = real.rstrip("/") + "/"
+    if data.startswith(inside):
+        volume["hides"] = [f"{volume['at']}/{data.removeprefix(inside)}"]
+
+
+def _nfs(volume: Volume, plan: dict[str, Any]) -> int:
+    """An export of another machine; the kernel's client does the rest. Gives up where a hard mount would hang."""
+    options: dict[str, str | None] = {
+        "source": volume["source"],
+        "addr": volume["address"],
+        "vers": "4.2",
+        "soft": None,
+        "timeo": "100",
+        "retrans": "2",
+    }
+    return mount_calls.make_mount("nfs4", options, 0, volume["source"])
+
+
+_KINDS = {"folder": _folder, "memory": _memory, "image": _image, "host": _host, "nfs": _nfs}

@@ -1,0 +1,85 @@
+"""The engine's side of storage: what volumes a pod gets, what is refused before its start, which claims go.
+
+Made by the engine. It reads what the server keeps through `LoadSupplies` and plans with `volumes.py`; the mounting is
+done in the pod's own process.
+"""
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import Collection
+from typing import Any
+
+from fairlead.engines.local import loops
+from fairlead.engines.local.attempts import Folders
+from fairlead.engines.local.claims import ClaimFolders
+from fairlead.engines.local.effects_storage import Note, advise, refuse
+from fairlead.engines.local.settings import LocalSettings
+from fairlead.engines.local.supplies import LoadSupplies, Supplies
+from fairlead.engines.local.volumes import Ground, Volumes, plan_volumes
+from fairlead.model.podset import Container, PodSpec
+
+log = logging.getLogger(__name__)
+
+
+class Storage:
+    def __init__(self, settings: LocalSettings, folders: Folders, load: LoadSupplies) -> None:
+        self._settings = settings
+        self._folders = folders
+        self._load = load
+        self._claims = ClaimFolders(settings)
+        self._has_images = loops.are_usable()
+        self._has_nfs = observe_nfs()
+
+    def review(self, container: Container, may_use_secrets: bool) -> tuple[list[Note], list[Note]]:
+        """(what is refused, what has less effect here) of a pod's storage."""
+        ground = self._ground("")
+        refused = refuse(container, ground, self._claims.classes, may_use_secrets)
+        return refused, advise(container, ground)
+
+    async def plan(self, pod: PodSpec) -> Volumes:
+        """The volumes of one attempt; raises Refused."""
+        storage: dict[str, Any] = pod.container.fields.get("storage") or {}
+        supplies = await self._load(pod) if any(storage.values()) else Supplies()
+        ground = self._ground(self._folders.private((pod.pod_id, pod.attempt)))
+        if storage.get("nfs"):
+            # Names are looked up, which may take its time.
+            return await asyncio.to_thread(plan_volumes, pod, supplies, ground)
+        volumes = plan_volumes(pod, supplies, ground)
+        for claim in volumes.claims:
+            self._claims.prepare(claim)
+        return volumes
+
+    def _ground(self, private: str) -> Ground:
+        return Ground(
+            settings=self._settings,
+            private=private,
+            claim_folder=self._claims.folder,
+            has_images=self._has_images,
+            is_plain=self._claims.is_plain,
+            has_nfs=self._has_nfs,
+            look_up=socket.gethostbyname,
+        )
+
+    async def drop(self, claim_ids: Collection[str], workload_id: str) -> None:
+        await asyncio.to_thread(self._claims.drop, claim_ids, workload_id)
+
+    async def retain(self, claim_ids: Collection[str], workload_ids: Collection[str]) -> None:
+        for folder in await asyncio.to_thread(self._claims.retain, claim_ids, workload_ids):
+            log.warning("no claim is known of %s; it is left alone: remove it by hand if nobody needs it", folder)
+
+
+def observe_nfs() -> bool:
+    """Whether exports of other machines can be mounted: by root, with a kernel that has or can load the client."""
+    if os.geteuid() != 0:
+        return False
+    with open("/proc/filesystems") as file:
+        if any(line.split()[-1] in ("nfs", "nfs4") for line in file if line.strip()):
+            return True
+    modules = f"/lib/modules/{os.uname().release}/modules.dep"
+    try:
+        with open(modules) as file:
+            return any("/nfsv4.ko" in line.partition(":")[0] for line in file)
+    except OSError:
+        return False

@@ -1,0 +1,46 @@
+"""What a pod's volumes are made of and the server keeps: secrets, config maps, claims. Asked for before each start.
+
+The engine has no store: whoever makes it hands in a function that loads these (`LoadSupplies`).
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+
+import msgspec
+
+from fairlead.model.podset import PodSpec
+
+
+class ClaimSupply(msgspec.Struct, frozen=True, kw_only=True):
+    """A claim as the engine needs to know it."""
+
+    #: Names its folder; another claim of the same name has another.
+    id: str
+    name: str
+    #: None for one without a bound.
+    size_bytes: int | None = None
+    storage_class: str = ""
+    read_only: bool = False
+    #: The workload whose spec made it, if any; it goes when that is deleted.
+    workload_id: str = ""
+    #: Its annotations.
+    attributes: Mapping[str, str] = {}
+
+
+class Supplies(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that one pod's volumes refer to."""
+
+    secrets: Mapping[str, Mapping[str, str]] = {}
+    config_maps: Mapping[str, Mapping[str, str]] = {}
+    #: By the position of the item in the pod's list of claims; ephemeral ones are the engine's own.
+    claims: Mapping[int, ClaimSupply] = {}
+    #: By the data volume's id.
+    data_volumes: Mapping[str, ClaimSupply] = {}
+
+
+#: Raises Refused where something that a volume names is not there.
+LoadSupplies = Callable[[PodSpec], Awaitable[Supplies]]
+
+
+async def no_supplies(pod: PodSpec) -> Supplies:
+    """Of an engine that nobody gave a way to look anything up."""
+    return Supplies()
