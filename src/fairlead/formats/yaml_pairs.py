@@ -18,6 +18,7 @@ _RULES = {"hard": "Required", "soft": "Preferred"}
 #: The words of the API, which people write here too.
 RULE_WORDS = {"required": "hard", "preferred": "soft"}
 _PROPAGATION = "HostToContainer"
+_GROUPS = "security.supplementalGroups"
 #: Unset means something else to whoever reads the YAML with kubectl, so our default is written out.
 _WRITTEN_OUT = {"autoDeletionTimeAfterCompletionSeconds": AUTO_DELETION_SECONDS}
 _NO_MPI = "asks for an MPI job, and there is no kind of workload for those here; leave it out"
@@ -164,6 +165,20 @@ def _read_defaults_of_items(reading: Reading) -> None:
             volume.setdefault("mountPropagation", _PROPAGATION if propagation else "None")
 
 
+def _read_groups(reading: Reading) -> None:
+    """One document separates groups by semicolons, the other and REST by commas."""
+    groups = reading.get(_GROUPS)
+    if isinstance(groups, str) and ";" in groups:
+        reading.put(_GROUPS, groups.replace(";", ","), "supplementalGroups")
+
+
+def _write_groups(source: Source, put: Put) -> None:
+    groups = source.peek(_GROUPS)
+    if groups is not UNSET and ";" in groups:
+        put("supplementalGroups", groups.replace(";", ","))
+        source.lose(_GROUPS, "is written with commas", groups.replace(";", ","))
+
+
 def _read_node_pool(reading: Reading) -> None:
     pool = reading.given.get("nodePool")
     if pool is None:
@@ -221,6 +236,7 @@ READERS: tuple[Callable[[Reading], None], ...] = (
     _read_identity,
     _read_affinity,
     _read_defaults_of_items,
+    _read_groups,
     _read_node_pool,
     _read_mpi,
     _read_probe,
@@ -229,6 +245,7 @@ WRITERS: tuple[Callable[[Source, Put], None], ...] = (
     _write_gpu,
     _write_identity,
     _write_affinity,
+    _write_groups,
     _write_probe,
     _write_out,
 )

@@ -211,6 +211,9 @@ def test_every_field_has_a_case() -> None:
             id="configMapVolume and capital members",
         ),
         pytest.param("nodePools: {value: [a, b]}", {"nodePools": ["a", "b"]}, id="pools as a list"),
+        pytest.param(
+            "supplementalGroups: {value: 2;3}", {"security": {"supplementalGroups": "2,3"}}, id="groups by semicolons"
+        ),
         pytest.param('nodePools: {value: "a, b"}', {"nodePools": ["a", "b"]}, id="pools by commas"),
         pytest.param('completions: {value: "4"}', {"completions": 4}, id="a number as text"),
         pytest.param("completions: {value: 4.0}", {"completions": 4}, id="a whole number with a point"),
