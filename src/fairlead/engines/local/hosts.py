@@ -1,0 +1,36 @@
+"""The files by which a pod's names resolve: `/etc/hosts` with its group's names, `/etc/resolv.conf` where needed. Pure.
+
+`network.py` writes them; pods see them read-only at the usual places.
+"""
+
+from collections.abc import Iterable, Sequence
+
+
+def render_hosts(members: Iterable[tuple[str, Sequence[str]]], machine: str) -> str:
+    """`members` are (address, names) of the pods of one workload; `machine` is what this machine's own file says."""
+    lines = ["127.0.0.1 localhost", "::1 localhost ip6-localhost ip6-loopback"]
+    lines += [f"{address} {' '.join(names)}" for address, names in members]
+    # Names that the operator gave to other machines; what stands for this one would lead to the pod itself.
+    lines += [line for line in machine.splitlines() if not _is_local(line)]
+    return "\n".join(lines) + "\n"
+
+
+def _is_local(line: str) -> bool:
+    words = line.partition("#")[0].split()
+    return not words or words[0].startswith("127.") or ":" in words[0]
+
+
+def names_of(pod_name: str, workload: str, namespace: str) -> list[str]:
+    """What a pod is called: by itself, below its workload's service, and in full as on a cluster."""
+    return [
+        pod_name,
+        f"{pod_name}.{workload}",
+        f"{pod_name}.{workload}.{namespace}",
+        f"{pod_name}.{workload}.{namespace}.svc.cluster.local",
+    ]
+
+
+def has_local_resolver(resolv: str) -> bool:
+    """Whether names are looked up at an address of this machine's loopback, which no other network reaches."""
+    words = [line.split() for line in resolv.splitlines()]
+    return any(len(line) > 1 and line[0] == "nameserver" and line[1].startswith(("127.", "::1")) for line in words)

@@ -1,0 +1,197 @@
+"""Which network a pod gets, as the server decides it: its address, its names, and what is cleaned up after it.
+
+Used by the engine. Pods that serve get a namespace of their own where this server may make one; the supervisor makes
+it by the plan written here (`network_inside.py`). Others share the machine's network, and their ports are checked.
+"""
+
+import contextlib
+import hashlib
+import os
+import shutil
+from typing import Any
+
+from fairlead.engines.local import hosts, network_bridge
+from fairlead.engines.local.network_links import Links
+from fairlead.model.errors import Refused
+from fairlead.model.podset import PodSpec
+
+#: The second number of the private range 10.N.0.0/16 that a server takes for its pods.
+_RANGES = range(100, 228)
+_PREFIX = 16
+#: Addresses of one range that are given to pods: all but the network's own, the bridge's and the broadcast.
+_FIRST, _LAST = 2, 65_533
+_RESOLV, _HOSTS = "/etc/resolv.conf", "/etc/hosts"
+_UPSTREAM_RESOLV = "/run/systemd/resolve/resolv.conf"
+
+Plan = dict[str, Any]
+
+
+def is_serving(pod: PodSpec) -> bool:
+    """Whether others are meant to reach the pod: then it has a network of its own."""
+    fields = pod.container.fields
+    return bool(fields.get("ports") or fields.get("exposedUrls"))
+
+
+def has_host_network(pod: PodSpec) -> bool:
+    return bool((pod.container.fields.get("security") or {}).get("hostNetwork"))
+
+
+class Network:
+    """The addresses and names of one server's pods."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = f"{folder}/network"
+        digest = hashlib.sha256(os.path.abspath(folder).encode()).hexdigest()
+        self._id = digest[:8]
+        self.bridge = f"{network_bridge.PREFIX}{self._id}"
+        self._nft = shutil.which("nft", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin") or ""
+        #: Whether this server may make namespaces and bridges.
+        self.is_able = os.geteuid() == 0 and _has_admin()
+        self._range = 0
+        self._next = _FIRST
+        #: Plans of pods that have not ended, by pod id.
+        self._plans: dict[str, Plan] = {}
+
+    def prepare(self) -> None:
+        """Before anything runs: choose the range, or the one that pods from before still use."""
+        os.makedirs(self._folder, mode=0o711, exist_ok=True)
+        self._range = self._load_range()
+
+    def _load_range(self) -> int:
+        path = f"{self._folder}/range"
+        taken = _taken_ranges(self.bridge)
+        with contextlib.suppress(OSError, ValueError), open(path) as file:
+            kept = int(file.read())
+            if kept in _RANGES and kept not in taken:
+                return kept
+        start = int(self._id, 16) % len(_RANGES)
+        order = [_RANGES[(start + step) % len(_RANGES)] for step in range(len(_RANGES))]
+        chosen = next((number for number in order if number not in taken), order[0])
+        with open(path, "w") as file:
+            file.write(str(chosen))
+        return chosen
+
+    def plan(self, pod: PodSpec) -> Plan | None:
+        """The plan for a pod's own network; None where it shares the machine's."""
+        if not is_serving(pod) or has_host_network(pod) or not self.is_able:
+            return None
+        known = self._plans.get(pod.pod_id)
+        number = self._numbered(known["address"]) if known else self._free_number()
+        address = self._address(number)
+        files = [[_HOSTS, self._hosts_file(pod.workload_id)]]
+        if hosts.has_local_resolver(_read(_RESOLV)) and os.path.exists(_UPSTREAM_RESOLV):
+            files.append([_RESOLV, _UPSTREAM_RESOLV])
+        plan = {
+            "bridge": self.bridge,
+            "link": f"fv{self._id[:6]}{number:04x}",
+            "address": address,
+            "prefix": _PREFIX,
+            "subnet": f"10.{self._range}.0.0/{_PREFIX}",
+            "gateway": self._address(1),
+            "nft": self._nft,
+            "hostname": pod.pod_name[:64],
+            "names": hosts.names_of(pod.pod_name, pod.workload_name, pod.namespace),
+            "workload": pod.workload_id,
+            "files": files,
+        }
+        self.take(pod.pod_id, plan)
+        return plan
+
+    def take(self, pod_id: str, plan: Plan) -> None:
+        """Count a pod in: one that is being started, or one from before that still runs."""
+        self._plans[pod_id] = plan
+        self._write_hosts(plan["workload"])
+
+    def release(self, pod_id: str) -> None:
+        """A pod has ended: its address is free, its names are gone."""
+        plan = self._plans.pop(pod_id, None)
+        if plan is None:
+            return
+        if any(other["workload"] == plan["workload"] for other in self._plans.values()):
+            self._write_hosts(plan["workload"])
+        else:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self._hosts_file(plan["workload"]))
+
+    def address_of(self, pod_id: str) -> str:
+        plan = self._plans.get(pod_id)
+        return plan["address"] if plan else ""
+
+    def sweep(self) -> None:
+        """Remove what pods of killed supervisors left: cables without a pod, then a bridge without cables."""
+        if not self.is_able:
+            return
+        kept = {plan["link"] for plan in self._plans.values()}
+        ours = [name for name in os.listdir("/sys/class/net") if name.startswith(f"fv{self._id[:6]}")]
+        stale = [name for name in ours if name not in kept]
+        has_bridge = network_bridge.has_device(self.bridge) or network_bridge.has_rules(self.bridge)
+        if not stale and not (has_bridge and not kept):
+            return
+        with network_bridge.locked(), Links() as links:
+            for name in stale:
+                links.remove(name)
+            network_bridge.remove_unused(links, {"bridge": self.bridge, "nft": self._nft})
+
+    @property
+    def advice(self) -> str:
+        """What pods with a network of their own lack here; empty when nothing."""
+        if self.is_able and not self._nft:
+            return "its network reaches this machine only: install nftables for connections beyond it"
+        return ""
+
+    def _free_number(self) -> int:
+        used = {plan["address"] for plan in self._plans.values()}
+        for _ in range(_FIRST, _LAST + 1):
+            number = self._next
+            self._next = number + 1 if number < _LAST else _FIRST
+            if self._address(number) not in used:
+                return number
+        raise Refused(f"all addresses of 10.{self._range}.0.0/{_PREFIX} are in use by pods of this server")
+
+    def _address(self, number: int) -> str:
+        return f"10.{self._range}.{number >> 8}.{number & 255}"
+
+    def _numbered(self, address: str) -> int:
+        _, _, high, low = address.split(".")
+        return (int(high) << 8) + int(low)
+
+    def _hosts_file(self, workload_id: str) -> str:
+        return f"{self._folder}/{workload_id}.hosts"
+
+    def _write_hosts(self, workload_id: str) -> None:
+        """Written in place: pods hold the very file, and see names of their group come and go."""
+        plans = [plan for plan in self._plans.values() if plan["workload"] == workload_id]
+        text = hosts.render_hosts([(plan["address"], plan["names"]) for plan in plans], _read(_HOSTS))
+        descriptor = os.open(self._hosts_file(workload_id), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            os.fchmod(descriptor, 0o644)
+            os.pwrite(descriptor, text.encode(), 0)
+            os.ftruncate(descriptor, len(text.encode()))
+        finally:
+            os.close(descriptor)
+
+
+def _read(path: str) -> str:
+    with contextlib.suppress(OSError), open(path, errors="replace") as file:
+        return file.read()
+    return ""
+
+
+def _has_admin() -> bool:
+    """Whether root may change networks here; inside many containers it may not."""
+    for line in _read("/proc/self/status").splitlines():
+        if line.startswith("CapEff:"):
+            capabilities = int(line.split()[1], 16)
+            return bool(capabilities & 1 << 12) and bool(capabilities & 1 << 21)
+    return False
+
+
+def _taken_ranges(bridge: str) -> set[int]:
+    """Second numbers of 10.N that this machine already has a route into, other than by our bridge."""
+    taken = set()
+    for line in _read("/proc/net/route").splitlines()[1:]:
+        device, destination, *_ = line.split()
+        octets = int(destination, 16).to_bytes(4, "little")
+        if device != bridge and octets[0] == 10:
+            taken.add(octets[1])
+    return taken

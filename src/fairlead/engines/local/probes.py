@@ -1,0 +1,208 @@
+"""Asks a pod whether it is ready: HTTP or HTTPS GET on the supervisor's own poll loop, never waiting for anybody.
+
+Part of the supervisor, so readiness goes on being asked while no server runs. Questions leave from the pod's own
+network: `Connect` hands out sockets that belong to it. Until the pod was ready once they follow each other quickly.
+"""
+
+import contextlib
+import select
+import socket
+import ssl
+from collections.abc import Callable
+from typing import Any
+
+#: The time between questions until the pod was ready once.
+EAGER_SECONDS = 0.025
+#: More of an answer than its first line is not needed.
+_STATUS_BYTES = 64
+_GOOD = range(200, 400)
+
+#: A non-blocking socket of the pod's network and the addresses at which its programs may listen, best first.
+Connect = Callable[[], tuple[socket.socket, list[str]]]
+
+
+class Question:
+    """One question on its way: connect, handshake, send, and as much of the answer as tells."""
+
+    def __init__(self, get: dict[str, Any], connect: Connect, tls: ssl.SSLContext | None) -> None:
+        self._port: int = get["port"]
+        self._connect = connect
+        self._tls = tls
+        self._addresses: list[str] = []
+        self._tried = 0
+        self._socket: socket.socket | None = None
+        self._stage = "connect"
+        self._answer = b""
+        self._get = get
+        self._request = b""
+        #: What `poll` is to wait for.
+        self.events = select.POLLOUT
+
+    def begin(self) -> bool | None:
+        """Set out. True or False when the result is known at once; None while it is on its way."""
+        self.close()
+        try:
+            self._socket, self._addresses = self._connect()
+            address = self._addresses[self._tried]
+            self._request = _render_request(self._get, address)
+            self._socket.setblocking(False)
+            with contextlib.suppress(BlockingIOError):
+                self._socket.connect((address, self._port))
+        except OSError:
+            return self._begin_elsewhere()
+        self._stage, self.events = "connect", select.POLLOUT
+        return None
+
+    def _begin_elsewhere(self) -> bool | None:
+        """A program that does not listen at the pod's address may listen at its loopback."""
+        self._tried += 1
+        if self._tried < len(self._addresses):
+            return self.begin()
+        return False
+
+    def fileno(self) -> int:
+        return self._socket.fileno() if self._socket is not None else -1
+
+    def step(self) -> bool | None:
+        """Go on as far as it goes without waiting."""
+        link = self._socket
+        if link is None:
+            return False
+        try:
+            if self._stage == "connect":
+                if link.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+                    return self._begin_elsewhere()
+                if self._tls is not None:
+                    self._socket = link = self._tls.wrap_socket(link, do_handshake_on_connect=False)
+                self._stage = "handshake"
+            if self._stage == "handshake":
+                if isinstance(link, ssl.SSLSocket):
+                    link.do_handshake()
+                link.send(self._request)
+                self._stage, self.events = "answer", select.POLLIN
+            return self._hear(link)
+        except (ssl.SSLWantReadError, BlockingIOError):
+            self.events = select.POLLIN
+        except ssl.SSLWantWriteError:
+            self.events = select.POLLOUT
+        except OSError:  # refused, reset, or no TLS at the other end
+            return False
+        return None
+
+    def _hear(self, link: socket.socket) -> bool | None:
+        while b"\n" not in self._answer and len(self._answer) < _STATUS_BYTES:
+            piece = link.recv(_STATUS_BYTES)
+            if not piece:
+                break
+            self._answer += piece
+        words = self._answer.split(None, 2)
+        return len(words) > 1 and words[0].startswith(b"HTTP/") and words[1].isdigit() and int(words[1]) in _GOOD
+
+    def close(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+
+def _render_request(get: dict[str, Any], address: str) -> bytes:
+    """The question; `host` is only what the Host header says, it never leads anywhere else."""
+    host = get.get("host") or f"{address}:{get['port']}"
+    lines = (
+        f"GET {get.get('path') or '/'} HTTP/1.1",
+        f"Host: {host}",
+        "User-Agent: fairlead-probe",
+        "Accept: */*",
+        "Connection: close",
+        "",
+        "",
+    )
+    return "\r\n".join(lines).encode("latin-1")
+
+
+def _trusting() -> ssl.SSLContext:
+    """A probe asks the pod itself whether it works; whom its certificate names is not the question."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+class Prober:
+    """Keeps asking, by the probe's times and thresholds. `is_ready` is what follows from the answers so far."""
+
+    def __init__(self, probe: dict[str, Any], poll: select.poll, connect: Connect, now: float) -> None:
+        self._get: dict[str, Any] = probe["handler"]["httpGet"]
+        self._period: int = probe["periodSeconds"]
+        self._timeout: int = probe["timeoutSeconds"]
+        self._success: int = probe["successThreshold"]
+        self._failure: int = probe["failureThreshold"]
+        self._poll = poll
+        self._connect = connect
+        self._tls = _trusting() if self._get.get("scheme") == "HTTPS" else None
+        self._question: Question | None = None
+        self._registered = -1
+        self._asked_at = 0.0
+        self._next_at = now + probe["initialDelaySeconds"]
+        #: Good (positive) or bad (negative) answers in a row.
+        self._row = 0
+        self._was_ready = False
+        self.is_ready = False
+
+    def has(self, descriptor: int) -> bool:
+        return self._registered >= 0 and descriptor == self._registered
+
+    def wait(self, now: float) -> float:
+        """Seconds until something is due without anybody calling."""
+        due = self._asked_at + self._timeout if self._question is not None else self._next_at
+        return max(0.0, due - now)
+
+    def step(self, now: float) -> bool:
+        """The question on its way can go on; True when readiness changed."""
+        if self._question is None:
+            return False
+        self._forget_descriptor()
+        return self._follow(self._question.step(), now)
+
+    def tick(self, now: float) -> bool:
+        """See what is due by time; True when readiness changed."""
+        if self._question is not None:
+            if now < self._asked_at + self._timeout:
+                return False
+            return self._settle(False, now)
+        if now < self._next_at:
+            return False
+        self._question = Question(self._get, self._connect, self._tls)
+        self._asked_at = now
+        return self._follow(self._question.begin(), now)
+
+    def _follow(self, result: bool | None, now: float) -> bool:
+        if result is None and self._question is not None:
+            self._registered = self._question.fileno()
+            self._poll.register(self._registered, self._question.events)
+            return False
+        return self._settle(bool(result), now)
+
+    def _forget_descriptor(self) -> None:
+        if self._registered >= 0:
+            self._poll.unregister(self._registered)
+            self._registered = -1
+
+    def _settle(self, is_good: bool, now: float) -> bool:
+        self._forget_descriptor()
+        if self._question is not None:
+            self._question.close()
+            self._question = None
+        self._row = max(self._row, 0) + 1 if is_good else min(self._row, 0) - 1
+        before = self.is_ready
+        if self._row >= self._success:
+            self.is_ready = self._was_ready = True
+        elif self._row <= -self._failure:
+            self.is_ready = False
+        pause = self._period if self._was_ready else EAGER_SECONDS
+        self._next_at = max(now, self._asked_at + pause)
+        return self.is_ready != before
+
+    def close(self) -> None:
+        self._forget_descriptor()
+        if self._question is not None:
+            self._question.close()
