@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from fairlead.engines.local import capabilities, seccomp
+from fairlead.engines.local.limits import Means
 from fairlead.engines.local.settings import Identity, LocalSettings
 
 #: (path of the field, why)
@@ -40,6 +41,8 @@ class Rights(msgspec.Struct, frozen=True, kw_only=True):
     is_group: Callable[[int], bool]
     #: Whether calls can be filtered on this machine.
     has_seccomp: bool = True
+    #: What limits are held with.
+    means: Means = Means()
 
     @property
     def user(self) -> Identity:

@@ -1,0 +1,205 @@
+"""Control groups in both layouts: found by the server, made and entered on a pod's way to its command, removed after.
+
+`observe` says which controllers this server can hand on; `plan` is pure; the rest acts, in the supervisor and its fork.
+Loaded by the fork server too, so it imports little. It must never touch a group that is not of its own making.
+"""
+
+import contextlib
+import os
+from typing import Any, NamedTuple
+
+ROOT = "/sys/fs/cgroup"
+CONTROLLERS = ("cpu", "memory", "pids")
+PREFIX = "fairlead-"
+_LEAF = "fairlead.server"
+_PERIOD = 100_000
+#: The kernel takes no shorter share of a period.
+_LEAST_QUOTA = 1_000
+
+#: What the supervisor is told: the layout, a folder per controller, and what is written where.
+Plan = dict[str, Any]
+
+
+class Groups(NamedTuple):
+    """Where groups can be made: the layout, and per controller the folder that new ones go into."""
+
+    version: int
+    parents: dict[str, str]
+
+
+class Limits(NamedTuple):
+    """What a pod is kept to; None for no limit."""
+
+    cpu_milli: int | None = None
+    memory_bytes: int | None = None
+    pids: int | None = None
+
+
+def observe(root: str = ROOT, membership: str = "/proc/self/cgroup") -> Groups | None:
+    """The groups that this process can make, or None. In the newer layout it may have to make room for them first."""
+    try:
+        with open(membership) as file:
+            lines = [line.rstrip("\n").split(":", 2) for line in file]
+    except OSError:
+        return None
+    older: dict[str, str] = {}
+    for _, names, path in lines:
+        for controller in names.split(","):
+            folder = f"{root}/{names}{path}".rstrip("/")
+            if controller in CONTROLLERS and os.access(f"{folder}/cgroup.procs", os.W_OK):
+                older[controller] = folder
+    if older:
+        return Groups(1, older)
+    own = next((path for _, names, path in lines if not names), None)
+    return None if own is None else _observe_newer(root, f"{root}{own}".rstrip("/"))
+
+
+def _observe_newer(root: str, own: str) -> Groups | None:
+    for folder in (own, f"{root}/fairlead"):
+        with contextlib.suppress(OSError):
+            if folder != own:
+                _enable(root)
+                os.makedirs(folder, exist_ok=True)
+            elif not _make_room(own):
+                continue
+            enabled = _enable(folder)
+            if enabled:
+                return Groups(2, dict.fromkeys(enabled, folder))
+    return None
+
+
+def _enable(folder: str) -> list[str]:
+    """Let the groups below `folder` have the controllers that it has; which those are."""
+    with open(f"{folder}/cgroup.controllers") as file:
+        there = [name for name in file.read().split() if name in CONTROLLERS]
+    with open(f"{folder}/cgroup.subtree_control") as file:
+        missing = [name for name in there if name not in file.read().split()]
+    if missing:
+        _write(f"{folder}/cgroup.subtree_control", " ".join(f"+{name}" for name in missing))
+    return there
+
+
+def _make_room(own: str) -> bool:
+    """Move our own processes into a leaf: only a group without processes hands its controllers on.
+
+    False when others live there too: they are not ours to move.
+    """
+    with open(f"{own}/cgroup.procs") as file:
+        members = [int(line) for line in file.read().split()]
+    if any(not _is_ours(pid) for pid in members):
+        return False
+    if members:
+        os.makedirs(f"{own}/{_LEAF}", exist_ok=True)
+        for pid in members:
+            _write(f"{own}/{_LEAF}/cgroup.procs", str(pid))
+    return True
+
+
+def _is_ours(pid: int) -> bool:
+    """Whether it is this process or one below it."""
+    while pid > 1:
+        if pid == os.getpid():
+            return True
+        try:
+            with open(f"/proc/{pid}/stat", "rb") as file:
+                pid = int(file.read().rpartition(b")")[2].split()[1])
+        except OSError:
+            return False
+    return False
+
+
+def plan(groups: Groups, name: str, limits: Limits) -> Plan | None:
+    """What is made for one pod; None when nothing is limited that these groups can."""
+    wanted = {"cpu": limits.cpu_milli, "memory": limits.memory_bytes, "pids": limits.pids}
+    writes: list[tuple[str, str, bool]] = []
+    folders = {}
+    for controller, value in wanted.items():
+        if value is not None and controller in groups.parents:
+            folder = folders[controller] = f"{groups.parents[controller]}/{PREFIX}{name}"
+            render = _older if groups.version == 1 else _newer
+            writes += [(f"{folder}/{file}", text, must) for file, text, must in render(controller, value)]
+    if not folders:
+        return None
+    return {"version": groups.version, "folders": folders, "writes": writes}
+
+
+def _quota(milli: int) -> int:
+    return max(_LEAST_QUOTA, milli * _PERIOD // 1000)
+
+
+def _older(controller: str, value: int) -> list[tuple[str, str, bool]]:
+    """(file, text, whether it must succeed)"""
+    if controller == "cpu":
+        return [("cpu.cfs_period_us", str(_PERIOD), True), ("cpu.cfs_quota_us", str(_quota(value)), True)]
+    if controller == "memory":
+        return [
+            ("memory.limit_in_bytes", str(value), True),
+            # Not there on kernels that do not count swap.
+            ("memory.memsw.limit_in_bytes", str(value), False),
+        ]
+    return [("pids.max", str(value), True)]
+
+
+def _newer(controller: str, value: int) -> list[tuple[str, str, bool]]:
+    if controller == "cpu":
+        return [("cpu.max", f"{_quota(value)} {_PERIOD}", True)]
+    if controller == "memory":
+        return [
+            ("memory.max", str(value), True),
+            ("memory.swap.max", "0", False),
+            ("memory.oom.group", "1", False),
+        ]
+    return [("pids.max", str(value), True)]
+
+
+# In the supervisor, and in the fork that becomes the command
+
+
+def make(made: Plan) -> None:
+    """Raises OSError with the file at which the kernel refused."""
+    for folder in dict.fromkeys(made["folders"].values()):
+        os.makedirs(folder, exist_ok=True)
+    for path, text, must in made["writes"]:
+        try:
+            _write(path, text)
+        except OSError:
+            if must:
+                raise
+
+
+def enter(made: Plan) -> None:
+    """Put this process in, and with it everything that it starts."""
+    for folder in dict.fromkeys(made["folders"].values()):
+        _write(f"{folder}/cgroup.procs", "0")
+
+
+def has_run_out(made: Plan) -> bool:
+    """Whether the kernel killed a process of the pod for its memory."""
+    folder = made["folders"].get("memory")
+    if folder is None:
+        return False
+    name = "memory.oom_control" if made["version"] == 1 else "memory.events"
+    with contextlib.suppress(OSError), open(f"{folder}/{name}") as file:
+        for line in file:
+            key, _, count = line.partition(" ")
+            if key == "oom_kill":
+                return int(count) > 0
+    return False
+
+
+def remove(made: Plan) -> None:
+    for folder in dict.fromkeys(made["folders"].values()):
+        with contextlib.suppress(OSError):
+            os.rmdir(folder)
+
+
+def sweep(groups: Groups, name: str) -> None:
+    """Remove what a lost supervisor left of a pod; a group that somebody still lives in stays."""
+    for folder in dict.fromkeys(groups.parents.values()):
+        with contextlib.suppress(OSError):
+            os.rmdir(f"{folder}/{PREFIX}{name}")
+
+
+def _write(path: str, text: str) -> None:
+    with open(path, "w") as file:
+        file.write(text)
