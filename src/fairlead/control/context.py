@@ -14,6 +14,7 @@ from fairlead.control.vault import Vault, draw_vault
 from fairlead.engines.base import Sessions
 from fairlead.model.clock import DAY, SECOND, Clock, Millis
 from fairlead.model.workload import Workload
+from fairlead.scheduling.decisions import FairShare
 from fairlead.store.base import Store
 
 
@@ -45,6 +46,8 @@ class Context:
     new_suffix: Callable[[], str]
     #: Open workloads per project, kept by the loop's holder; empty on servers that do not hold the loop.
     open_workloads: dict[str, int] = field(default_factory=dict)
+    #: What every queue holds and asks for, as the scheduler saw it last; empty on servers that do not hold the loop.
+    fair_shares: tuple[FairShare, ...] = ()
     #: Seals users' secrets; the one that is drawn here opens nothing after a restart, `app` hands in the lasting one.
     vault: Vault = field(default_factory=draw_vault)
     #: Between submissions and the loop of the same server: records that were just written, by id, and per likeness

@@ -21,12 +21,14 @@ from fairlead.model.org import DEFAULT_NODE_POOL, Caller, Cluster, Department, N
 from fairlead.model.phase import DesiredPhase
 from fairlead.model.podset import PodSet
 from fairlead.model.workload import Pod, Workload
+from fairlead.scheduling.decisions import FairShare
 from fairlead.store.base import Comparison, Query, Where
 from fairlead.store.collections import PODS, WORKLOADS
 
 T = TypeVar("T")
-#: Open workloads up to this number are added up at every look; beyond, what waits is left out of the answer.
-_ADDED_UP = 5000
+#: Open workloads up to this number are added up at every look; beyond, what is asked for is as the scheduler saw it
+#: last, or left out where no scheduler runs.
+_ADDED_UP = 1000
 
 _AVERAGES = tuple(
     f"avg{what}{span}"
@@ -86,7 +88,21 @@ async def load_usage(context: Context) -> Usages:
             for name in ("", *(pool.name for pool in context.directory.node_pools.values())):
                 found.setdefault((owner, name), Usage())
         _add_requests(found, workloads.values(), places)
+    else:
+        _add_shares(found, context.fair_shares)
     return found
+
+
+def _add_shares(found: dict[tuple[str, str], Usage], shares: Iterable[FairShare]) -> None:
+    """What queues asked for at the scheduler's last look, per pool and in all."""
+    for share in shares:
+        kind, _, id = share.queue.partition("-")
+        owner = id if kind == "project" else f"/{id}"
+        for pool in ("", share.node_pool):
+            usage = found.setdefault((owner, pool), Usage())
+            gpu, cpu, memory = usage.requested or (0.0, 0.0, 0.0)
+            asked = share.requested
+            usage.requested = (gpu + asked[0], cpu + asked[1], memory + asked[2])
 
 
 def _usages_of(found: dict[tuple[str, str], Usage], workload: Workload, pool: str) -> list[Usage]:
