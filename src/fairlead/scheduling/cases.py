@@ -130,6 +130,7 @@ def _job(number: int, name: str, words: Words) -> Job:
         staleness_grace=given.get("stalenessGrace"),
         stale_since=given.get("staleSince"),
         node_pools=tuple(given.get("pools", ("default",))),
+        deleting=given.get("deleting", False),
     )
 
 

@@ -1,7 +1,7 @@
 """Several cycles one after another, with the simplest of worlds in between.
 
-What was bound runs, what was promised waits again, what was evicted is pending without a node at once; what was on its
-way out already stays so.
+What was bound runs, what was promised waits again, what leaves is pending without a node at once, unless its job is
+being deleted: then it stays on its way out.
 """
 
 from __future__ import annotations
@@ -47,12 +47,10 @@ def advance(snapshot: Snapshot, decisions: Decisions, now: float) -> Snapshot:
 
 
 def _advance_task(task: Task, job: Job, bind: Bind | None, evicted: bool) -> Task:
-    if evicted:
+    if evicted or task.status == "Releasing":
         if task.status == "Pending":
             return task
-        if job.deleting:
-            return msgspec.structs.replace(task, status="Releasing")
-        return _moved(task, "Pending")
+        return msgspec.structs.replace(task, status="Releasing") if job.deleting else _moved(task, "Pending")
     if bind is not None:
         return msgspec.structs.replace(
             task, status="Running", node=bind.node, gpu_groups=bind.gpu_groups, devices=bind.devices

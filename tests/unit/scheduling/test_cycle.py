@@ -162,8 +162,9 @@ def test_played_cycles() -> None:
     assert told == [(1, []), (0, ["b"]), (0, [])]
 
 
-def test_advance_keeps_what_is_being_deleted_on_its_way_out() -> None:
-    snapshot = build({**ONE_NODE, "jobs": {"a": {"gpu": 2, "at": "n1", "states": ["Releasing"]}}})
+@pytest.mark.parametrize(("deleting", "want"), [(True, "Releasing"), (False, "Pending")])
+def test_advance_keeps_what_is_being_deleted_on_its_way_out(deleting: bool, want: str) -> None:
+    snapshot = build({**ONE_NODE, "jobs": {"a": {"gpu": 2, "at": "n1", "states": ["Releasing"], "deleting": deleting}}})
     after = advance(snapshot, decide(snapshot), NOW + 1)
-    assert after.jobs[0].tasks[0].status == "Releasing"
+    assert after.jobs[0].tasks[0].status == want
     assert after.now == NOW + 1
