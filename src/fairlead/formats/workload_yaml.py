@@ -22,7 +22,7 @@ from fairlead.formats.yaml_names import (
     near,
 )
 from fairlead.formats.yaml_spec import SpecReading
-from fairlead.formats.yaml_tree import MAPPING, SCALAR, Limits, Node, YamlIssue, issue_at, read_tree
+from fairlead.formats.yaml_tree import MAPPING, MOST_ISSUES, SCALAR, Limits, Node, YamlIssue, issue_at, read_tree
 from fairlead.formats.yaml_values import Wrong, read_value, told
 from fairlead.kinds.kind import Kind, spec_violations
 from fairlead.model.errors import MALFORMED, Invalid, Issue
@@ -193,7 +193,7 @@ def _manifest(node: Node, issues: list[YamlIssue]) -> Manifest | None:
 
 def _members(node: Node, path: str, known: tuple[str, ...], issues: list[YamlIssue]) -> dict[str, Node]:
     for name, inner in node.content.items():
-        if name not in known:
+        if name not in known and len(issues) < MOST_ISSUES:
             here = f"{path}.{name[:80]}" if path else name[:80]
             issues.append(issue_at(inner, here, f"is not known here{near(name, known)}"))
     content: dict[str, Node] = node.content
@@ -253,6 +253,8 @@ def _spec_nodes(kind: tuple[Kind, str], spec: Node, issues: list[YamlIssue]) -> 
     known = spellings(kind[0])
     found: dict[str, Node] = {}
     for name, node in spec.content.items():
+        if len(issues) >= MOST_ISSUES:
+            break
         field = known.get(name.lower())
         if field is None:
             issues.append(issue_at(node, f"spec.{name[:80]}", _unknown(kind[0], name)))

@@ -10,7 +10,7 @@ from typing import Any
 from fairlead.formats.yaml_fields import ITEMS, MAP, YamlField, yaml_fields
 from fairlead.formats.yaml_names import near
 from fairlead.formats.yaml_pairs import READERS, RULE_WORDS, read_variable
-from fairlead.formats.yaml_tree import MAPPING, SCALAR, Limits, Node, YamlIssue, issue_at, read_tree
+from fairlead.formats.yaml_tree import MAPPING, MOST_ISSUES, SCALAR, Limits, Node, YamlIssue, issue_at, read_tree
 from fairlead.formats.yaml_values import Wrong, read_plain, read_value, told, unwrap, unwrap_item, unwrap_items
 from fairlead.kinds.kind import Kind
 
@@ -109,6 +109,8 @@ class SpecReading:
         found: list[Any] = []
         self.put_at(field.path, found, f"spec.{field.name}", node)
         for key, item in unwrap_items(field, node).items():
+            if len(self.issues) >= MOST_ISSUES:
+                return
             path = f"spec.{field.name}.items.{key[:80]}"
             here = f"{field.path}[{len(found)}]"
             try:
@@ -131,6 +133,8 @@ class SpecReading:
             self.places[f"{here}.{field.key}"] = (path, node)
         given = set()
         for name, value in inner.content.items():
+            if len(self.issues) >= MOST_ISSUES:
+                break
             member = field.spelt.get(name.lower())
             if member is None:
                 known = [other.name for other in field.members]

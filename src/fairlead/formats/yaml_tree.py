@@ -32,13 +32,17 @@ _MERGE = "\0<<"
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 
 
+#: As many mistakes as people read; a text of a million of them is still answered quickly.
+MOST_ISSUES = 200
+
+
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """How much of a text is read at most."""
 
     characters: int = 1_500_000
     depth: int = 64
     #: Nodes, those that aliases repeat counted each time.
-    nodes: int = 100_000
+    nodes: int = 50_000
     aliases: int = 1000
     documents: int = 1000
 
@@ -213,7 +217,7 @@ class _Reader:
         kind = event.__class__
         if kind is AliasEvent:
             return self._alias(event)
-        if event.tag is not None and event.tag not in _CORE_TAGS:
+        if event.tag is not None and event.tag not in _CORE_TAGS and len(self.issues) < MOST_ISSUES:
             self.issues.append(_issue(self.file, mark, f"has the tag {event.tag[:80]}; tags are not read"))
         if kind is ScalarEvent:
             return Node(SCALAR, event.value, mark.line + 1, mark.column + 1, not event.style, self.file)
@@ -227,6 +231,7 @@ class _Reader:
         if self.aliases > self.limits.aliases:
             raise _TooMuch(f"has more than {self.limits.aliases} aliases (*name)", mark)
         if event.anchor not in self.anchors:
+            # As many as there may be aliases.
             self.issues.append(_issue(self.file, mark, f"*{event.anchor} refers to no anchor &{event.anchor} above it"))
             return Node(SCALAR, "", mark.line + 1, mark.column + 1, True, self.file)
         found = self.anchors[event.anchor]
@@ -250,7 +255,7 @@ class _Reader:
         keys[-1] = None
         node.line, node.column = line, column
         first = parent.content.setdefault(key, node)
-        if first is not node:
+        if first is not node and len(self.issues) < MOST_ISSUES:
             details = f"'{key[:80]}' stands here a second time; the first is in line {first.line}"
             self.issues.append(YamlIssue(self.file, line, column, "", details))
 

@@ -1,5 +1,6 @@
 """Workload YAML read into the model: every field, every accepted spelling, every refusal."""
 
+import time
 from typing import Any
 
 import pytest
@@ -401,3 +402,12 @@ def test_legacy_job_lacks_what_is_a_trainings_alone() -> None:
 
 def test_fields_of_other_kinds_are_known() -> None:
     assert not set(ELSEWHERE) & set(yaml_fields(TRAINING))
+
+
+def test_a_text_full_of_mistakes_is_answered_quickly() -> None:
+    fields = "".join(f"field{number}: {{value: x}}\n" for number in range(10_000))
+    items = "".join(f"  p{number}: {{value: {{siez: x}}}}\n" for number in range(3000))
+    for spec in (fields, f"pvcs:\n items:\n{items}"):
+        began = time.process_time()
+        assert 100 < len(issues_of(document(spec))) < 1000
+        assert time.process_time() - began < 2
