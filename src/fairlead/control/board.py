@@ -30,14 +30,17 @@ class Board:
         self._jobs: dict[str, tuple[Entry, list[Job]]] = {}
 
     def put(self, workload: Workload, pods: Iterable[Pod]) -> Entry:
-        """Hold the newest record of a workload. What its spec means is worked out once per workload."""
+        """Hold the newest record of a workload. What its spec means is worked out once per spec."""
         known = self.entries.get(workload.id)
         active = tuple(pod for pod in pods if not pod.has_ended)
         if known is None:
             entry = _entry(workload, active)
             self._open[workload.project_id] = self._open.get(workload.project_id, 0) + 1
         else:
-            entry = msgspec.structs.replace(known, workload=workload, pods=active)
+            is_same = bytes(known.workload.spec) == bytes(workload.spec)
+            entry = (
+                msgspec.structs.replace(known, workload=workload, pods=active) if is_same else _entry(workload, active)
+            )
             for pod in known.pods:
                 self.pods.pop(pod.id, None)
         for pod in active:

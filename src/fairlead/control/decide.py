@@ -4,17 +4,20 @@
 the scheduler's part: `demand` says how many are wanted, `place` and `evict` write down what it decided.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
 from fairlead.control.draft import RUNNING_PHASES, Draft, Entry, podset_of
+from fairlead.control.ending import forget_successes, stop_pod
+from fairlead.control.leaving import drop_ephemeral
 from fairlead.control.restarts import fold_report
-from fairlead.engines.base import Forget, PodReport, PodState, Review, Start, Stop
-from fairlead.kinds.kind import Outcome, SetState
+from fairlead.engines.base import Forget, PodReport, PodState, Review, Start
+from fairlead.kinds.kind import GroupState, Outcome, SetState
 from fairlead.model.clock import Millis
 from fairlead.model.phase import TERMINAL, DesiredPhase, Phase, PodPhase
-from fairlead.model.podset import PodSet, PodSpec
+from fairlead.model.podset import PodSet, PodSpec, RestartScope
 from fairlead.model.workload import WAITS_FOR_NAMES, Condition, Pod, Workload
 
 #: The condition that names a field which has no or less effect on this engine.
@@ -41,6 +44,7 @@ def decide(entry: Entry, reports: Iterable[PodReport], now: Millis, rules: Rules
     _by_desire(draft, rules)
     _watch_time(draft)
     _forget_ended(draft)
+    drop_ephemeral(draft)
     _count(draft)
     return draft
 
@@ -82,7 +86,7 @@ def _by_desire(draft: Draft, rules: Rules) -> None:
     if workload.desired_phase is DesiredPhase.DELETED:
         _decide_deleted(draft)
     elif workload.phase in TERMINAL:
-        _stop_all(draft, "surplus")
+        _stop_leftovers(draft)
     elif _is_out_of_time(draft) or workload.desired_phase is DesiredPhase.STOPPED or workload.phase is Phase.STOPPING:
         _decide_stopped(draft, rules)
     else:
@@ -126,7 +130,8 @@ def _decide_stopped(draft: Draft, rules: Rules) -> None:
     if draft.active_pods():
         return
     draft.move(Phase.STOPPED, "Suspended; resume starts it again from its beginning")
-    draft.set(retry_at=None, blocked_by=None, pending_messages=())
+    drop_ephemeral(draft)
+    draft.set(blocked_by=None, pending_messages=())
     if draft.workload.desired_phase is DesiredPhase.RUNNING:
         _decide_running(draft, rules)
 
@@ -146,13 +151,14 @@ _FINISHING = frozenset({Phase.INITIALIZING, Phase.RUNNING, Phase.DEGRADED})
 def _decide_running(draft: Draft, rules: Rules) -> None:
     if draft.workload.phase is Phase.STOPPED:
         draft.move(Phase.RESUMING, "Its pods are being made again")
-        draft.set(run=draft.workload.run + 1, succeeded=0, failed=0, pods_made=0, retry_at=None)
+        draft.set(run=draft.workload.run + 1, tallies={}, groups={})
     if draft.workload.waits_for and draft.workload.phase in (Phase.CREATING, Phase.PENDING, Phase.RESUMING):
         draft.move(Phase.PENDING, f"Waits until its project has: {', '.join(draft.workload.waits_for)}")
     elif draft.workload.phase in (Phase.CREATING, Phase.RESUMING):
         draft.move(Phase.PENDING, "Waits to be scheduled")
     if draft.workload.phase is Phase.TERMINATING and not _finish_eviction(draft, rules):
         return
+    _stop_surplus(draft)
     outcome = Outcome(Phase.FAILED, draft.fatal) if draft.fatal else rules.outcome(_set_states(draft))
     if outcome is None:
         _wait(draft)
@@ -162,6 +168,22 @@ def _decide_running(draft: Draft, rules: Rules) -> None:
     else:
         _follow(draft, outcome)
     _restart_due(draft, rules)
+    for time in draft.workload.retries:
+        if time > draft.now:
+            draft.wake(time)
+
+
+def _stop_surplus(draft: Draft) -> None:
+    """Pods of groups that are no longer wanted, the highest numbers, and of places that are not."""
+    podsets = {podset.role: podset for podset in draft.entry.podsets}
+    for pod in draft.active_pods():
+        podset = podsets[pod.role]
+        if pod.group >= podset.groups or (podset.slots and pod.index >= podset.count):
+            stop_pod(draft, pod, "surplus")
+    most = max((podset.groups for podset in draft.entry.podsets), default=0)
+    if any(group >= most for group in draft.workload.groups):
+        kept = {group: tally for group, tally in draft.workload.groups.items() if group < most}
+        draft.set(groups=kept)
 
 
 def _follow(draft: Draft, outcome: Outcome) -> None:
@@ -183,8 +205,6 @@ def _wait(draft: Draft) -> None:
     workload = draft.workload
     if workload.phase in (Phase.INITIALIZING, Phase.RUNNING):
         draft.move(Phase.DEGRADED, _retry_message(draft) or "No pod runs; the next one waits for a place")
-    if workload.retry_at is not None and workload.retry_at > draft.now:
-        draft.wake(workload.retry_at)
 
 
 def _retry_message(draft: Draft) -> str:
@@ -192,8 +212,9 @@ def _retry_message(draft: Draft) -> str:
     if workload.retry_at is None or workload.retry_at <= draft.now:
         return ""
     wait = (workload.retry_at - draft.now) / 1000
-    limit = draft.entry.podsets[0].backoff_limit
-    return f"{_last_failure(draft)}; retry {workload.failed} of {limit} follows in {wait:.1f} s"
+    first = draft.entry.podsets[0]
+    number = f"retry {workload.failed} of {first.backoff_limit}" if first.completions is not None else "another try"
+    return f"{_last_failure(draft)}; {number} follows in {wait:.1f} s"
 
 
 def _finish(draft: Draft, outcome: Outcome) -> None:
@@ -203,12 +224,11 @@ def _finish(draft: Draft, outcome: Outcome) -> None:
     lifetime = draft.entry.lifetime_after_end
     draft.set(
         completed_at=draft.now,
-        retry_at=None,
         blocked_by=None,
         pending_messages=(),
         delete_at=None if lifetime is None else draft.now + lifetime,
     )
-    _stop_all(draft, "surplus")
+    _stop_leftovers(draft)
 
 
 def _finish_eviction(draft: Draft, rules: Rules) -> bool:
@@ -221,6 +241,7 @@ def _finish_eviction(draft: Draft, rules: Rules) -> bool:
         _finish(draft, Outcome(Phase.FAILED, "It was preempted, and terminateAfterPreemption asks for its end then"))
         return False
     draft.move(Phase.PENDING, "Preempted; waits to be scheduled again")
+    forget_successes(draft)
     return True
 
 
@@ -242,17 +263,12 @@ def _stop_all(draft: Draft, cause: str) -> None:
         stop_pod(draft, pod, cause)
 
 
-def stop_pod(draft: Draft, pod: Pod, cause: str) -> None:
-    """Tell a pod to end, once. A pod that waits for its restart has no process and ends here."""
-    if pod.phase is PodPhase.STOPPING:
-        return
-    if pod.restart_at is not None:
-        draft.set_pod(pod, phase=PodPhase.STOPPED, completed_at=draft.now, restart_at=None, stopping_for=cause)
-        return
-    draft.set_pod(pod, phase=PodPhase.STOPPING, stopping_for=cause)
-    grace = podset_of(draft.entry.podsets, pod.role).container.termination_grace_seconds
-    draft.orders.append(Stop(pod.id, pod.attempt, grace))
-    draft.tell("Stopping", f"Pod {pod.name} was told to end ({cause}); it has {grace} s", pod=pod)
+def _stop_leftovers(draft: Draft) -> None:
+    """What still runs when the workload has ended, unless it may go on by itself."""
+    outliving = {podset.role for podset in draft.entry.podsets if podset.outlives}
+    for pod in draft.active_pods():
+        if pod.role not in outliving:
+            stop_pod(draft, pod, "surplus")
 
 
 def _forget_ended(draft: Draft) -> None:
@@ -268,22 +284,41 @@ def _count(draft: Draft) -> None:
 
 
 def _set_states(draft: Draft) -> list[SetState]:
-    return [_set_state(draft, podset) for podset in draft.entry.podsets]
+    by_role: dict[str, list[Pod]] = {podset.role: [] for podset in draft.entry.podsets}
+    for pod in draft.active_pods():
+        by_role[pod.role].append(pod)
+    return [_set_state(draft, podset, by_role[podset.role]) for podset in draft.entry.podsets]
 
 
-def _set_state(draft: Draft, podset: PodSet) -> SetState:
-    pods = [pod for pod in draft.active_pods() if pod.role == podset.role and not pod.stopping_for]
+def _set_state(draft: Draft, podset: PodSet, active: Sequence[Pod]) -> SetState:
+    pods = [pod for pod in active if not pod.stopping_for]
     running = [pod for pod in pods if pod.phase is PodPhase.RUNNING]
+    starting = [pod for pod in pods if pod.phase is PodPhase.STARTING and pod.restart_at is None]
+    tally = draft.workload.tally(podset.role)
     return SetState(
         role=podset.role,
         podset=podset,
-        starting=sum(pod.phase is PodPhase.STARTING and pod.restart_at is None for pod in pods),
+        starting=len(starting),
         running=len(running),
         ready=sum(pod.ready for pod in running),
         lapsed=sum(pod.ready_at is not None and not pod.ready for pod in running),
-        succeeded=draft.workload.succeeded,
-        failed=draft.workload.failed,
+        succeeded=tally.succeeded,
+        failed=tally.failed,
         last_failure=_last_failure(draft),
+        groups=_group_states(podset, starting, running, active) if podset.groups > 1 or podset.gang else (),
+    )
+
+
+def _group_states(
+    podset: PodSet, starting: Iterable[Pod], running: Sequence[Pod], active: Iterable[Pod]
+) -> tuple[GroupState, ...]:
+    begun = Counter(pod.group for pod in starting)
+    running_in = Counter(pod.group for pod in running)
+    ready = Counter(pod.group for pod in running if pod.ready)
+    ending = Counter(pod.group for pod in active if pod.stopping_for)
+    return tuple(
+        GroupState(starting=begun[group], running=running_in[group], ready=ready[group], ending=ending[group])
+        for group in range(podset.groups)
     )
 
 
@@ -293,25 +328,56 @@ def _last_failure(draft: Draft) -> str:
     return failures[-1].message if failures else ""
 
 
-def demand(entry: Entry, now: Millis) -> Mapping[str, int]:
-    """How many further pods each pod set wants a place for now."""
+#: A pod set by its role, and a group of it.
+Part = tuple[str, int]
+
+
+def demand(entry: Entry, now: Millis) -> Mapping[Part, int]:
+    """How many further pods each group of each pod set wants a place for now."""
     workload = entry.workload
     if workload.desired_phase is not DesiredPhase.RUNNING or workload.phase not in _PLACEABLE or workload.waits_for:
         return {}
-    if workload.retry_at is not None and workload.retry_at > now:
-        return {}
-    return {podset.role: wanted for podset in entry.podsets if (wanted := _wanted(entry, podset)) > 0}
+    active = Counter((pod.role, pod.group) for pod in entry.pods if not pod.has_ended)
+    ending = {pod.group for pod in entry.pods if pod.phase is PodPhase.STOPPING}
+    wanted: dict[Part, int] = {}
+    for podset in entry.podsets:
+        if not _is_time(workload.tally(podset.role).retry_at, now):
+            continue
+        for group in range(podset.groups):
+            part = (podset.role, group)
+            number = _wanted(workload, podset, active[part])
+            if number > 0 and _may_begin(entry, podset, group, ending, now):
+                wanted[part] = number
+    return wanted
 
 
 _PLACEABLE = frozenset({Phase.PENDING, Phase.INITIALIZING, Phase.RUNNING, Phase.DEGRADED, Phase.UPDATING})
 
 
-def _wanted(entry: Entry, podset: PodSet) -> int:
-    active = sum(not pod.has_ended and pod.role == podset.role for pod in entry.pods)
+def _is_time(at: Millis | None, now: Millis) -> bool:
+    return at is None or at <= now
+
+
+def _wanted(workload: Workload, podset: PodSet, active: int) -> int:
     open_places = podset.count - active
     if podset.completions is None:
         return open_places
-    return min(open_places, podset.completions - entry.workload.succeeded - active)
+    return min(open_places, podset.completions - workload.tally(podset.role).succeeded - active)
+
+
+def _may_begin(entry: Entry, podset: PodSet, group: int, ending: Iterable[int], now: Millis) -> bool:
+    """Not while an older group of that number still ends or its time has not come, nor before what goes first."""
+    if podset.restart_scope is RestartScope.GROUP:
+        tally = entry.workload.groups.get(group)
+        if group in ending or (tally is not None and not _is_time(tally.retry_at, now)):
+            return False
+    return not podset.starts_after or is_ready(entry, podset.starts_after, group)
+
+
+def is_ready(entry: Entry, role: str, group: int) -> bool:
+    """Whether a group's pods of a set are all ready (its places, not those that are to be replaced)."""
+    pods = [pod for pod in entry.pods if pod.role == role and pod.group == group and not pod.stopping_for]
+    return len(pods) >= podset_of(entry.podsets, role).count and all(pod.ready for pod in pods)
 
 
 def is_lost(pod: Pod, known: Iterable[str]) -> bool:

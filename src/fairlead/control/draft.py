@@ -15,7 +15,7 @@ from fairlead.model.clock import Millis
 from fairlead.model.event import Event
 from fairlead.model.phase import Phase, may_move
 from fairlead.model.podset import PodSet
-from fairlead.model.workload import Pod, Workload
+from fairlead.model.workload import GroupTally, Pod, Tally, Workload
 
 #: The phases whose time counts as waiting and as running.
 _WAITING = frozenset({Phase.CREATING, Phase.PENDING, Phase.RESUMING})
@@ -55,6 +55,25 @@ class Draft:
     def set(self, **members: Any) -> None:
         """Change members of the workload."""
         self.workload = msgspec.structs.replace(self.workload, **members)
+
+    def set_tally(self, role: str, tally: Tally) -> None:
+        self.set(tallies={**self.workload.tallies, role: tally})
+
+    def set_group(self, group: int, tally: GroupTally) -> None:
+        self.set(groups={**self.workload.groups, group: tally})
+
+    def count_failure(self, role: str, retry_at: Millis | None = None) -> int:
+        """One more pod of a set failed; no replacement before `retry_at`. How many have by now."""
+        tally = self.workload.tally(role)
+        self.set_tally(role, msgspec.structs.replace(tally, failed=tally.failed + 1, retry_at=retry_at))
+        return tally.failed + 1
+
+    def count_success(self, pod: Pod) -> None:
+        tally = self.workload.tally(pod.role)
+        done = tally.done
+        if podset_of(self.entry.podsets, pod.role).slots:
+            done = (*done, pod.index)
+        self.set_tally(pod.role, msgspec.structs.replace(tally, succeeded=tally.succeeded + 1, done=done))
 
     def set_pod(self, pod: Pod, **members: Any) -> Pod:
         """Change members of a pod, or add one."""

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from fairlead.control.decide import Rules, stop_pod
+from fairlead.control.decide import Rules
 from fairlead.control.draft import Draft
+from fairlead.control.ending import stop_pod
 from fairlead.control.pods import pod_name
 from fairlead.engines.base import Start
 from fairlead.model.clock import SECOND, Millis
@@ -31,17 +32,21 @@ def share_of(podset: PodSet, node: Node | None) -> int:
     return -(-100 * (request.gpu_memory_bytes >> 20) // device) * 10
 
 
-def place(draft: Draft, podset: PodSet, bind: Bind, pod_id: str, rules: Rules, node: Node | None) -> None:
+def place(draft: Draft, podset: PodSet, group: int, pod_id: str, rules: Rules, found: tuple[Bind, Node | None]) -> None:
     """Make the pod that was given a place, and order its start."""
     workload = draft.workload
+    bind, node = found
+    tally = workload.tally(podset.role)
+    index = free_index(draft, podset, group)
     pod = Pod(
         id=pod_id,
         version=1,
         workload_id=workload.id,
         project_id=workload.project_id,
-        name=pod_name(workload, podset, workload.pods_made),
+        name=pod_name(workload, podset, group, index),
         role=podset.role,
-        index=workload.pods_made,
+        group=group,
+        index=index,
         run=workload.run,
         node=bind.node,
         node_pool=bind.node_pool or DEFAULT_NODE_POOL,
@@ -52,12 +57,24 @@ def place(draft: Draft, podset: PodSet, bind: Bind, pod_id: str, rules: Rules, n
         memory_bytes=podset.request.memory_bytes,
         created_at=draft.now,
     )
-    draft.set(pods_made=workload.pods_made + 1, blocked_by=None, pending_messages=(), retry_at=None)
+    draft.set_tally(podset.role, msgspec.structs.replace(tally, made=tally.made + 1, retry_at=None))
+    if group in workload.groups:
+        draft.set_group(group, msgspec.structs.replace(workload.groups[group], retry_at=None))
+    draft.set(blocked_by=None, pending_messages=())
     draft.set_pod(pod)
     draft.orders.append(Start(rules.pod_spec(draft.workload, pod, podset)))
     draft.tell("Scheduled", f"Pod {pod.name} was given node {pod.node}{_devices(pod)}", pod=pod, source="scheduler")
     if workload.phase is Phase.PENDING:
         draft.move(Phase.INITIALIZING, f"Pod {pod.name} starts on node {pod.node}")
+
+
+def free_index(draft: Draft, podset: PodSet, group: int) -> int:
+    """The next pod's index: the lowest place that is free, or one more than ever."""
+    tally = draft.workload.tally(podset.role)
+    if not podset.slots:
+        return tally.made
+    taken = {pod.index for pod in draft.active_pods() if pod.role == podset.role and pod.group == group}
+    return next(index for index in range(podset.count + 1) if index not in taken and index not in tally.done)
 
 
 def _devices(pod: Pod) -> str:

@@ -1,13 +1,35 @@
 """From a workload, one of its pods and its pod set to what an engine is told to run. Pure."""
 
+from collections.abc import Mapping
+
+import msgspec
+
 from fairlead.model.org import Project
-from fairlead.model.podset import PodSet, PodSpec
+from fairlead.model.podset import Container, PodSet, PodSpec
 from fairlead.model.workload import Pod, Workload
 
 
-def pod_name(workload: Workload, podset: PodSet, index: int) -> str:
-    """Unlike in every earlier run, so that a resumed workload's pods cannot be mistaken for its old ones."""
-    return f"{workload.name}{podset.infix}-{workload.run - 1}-{index}"
+def fill(template: str, values: Mapping[str, str]) -> str:
+    """A template with its words filled in; other braces stay, so that a template may be JSON."""
+    for name, value in values.items():
+        template = template.replace(f"{{{name}}}", value)
+    return template
+
+
+def _place(workload: Workload, podset: PodSet, group: int, index: int) -> dict[str, str]:
+    """What tells one pod from the others. The run counts from 0, as names of pods show it."""
+    return {
+        "workload": workload.name,
+        "run": str(workload.run - 1),
+        "role": podset.role,
+        "group": str(group),
+        "index": str(index),
+        "ordinal": str(index + podset.offset),
+    }
+
+
+def pod_name(workload: Workload, podset: PodSet, group: int, index: int) -> str:
+    return fill(podset.naming, _place(workload, podset, group, index))
 
 
 def identity(workload: Workload) -> dict[str, str]:
@@ -24,12 +46,14 @@ def identity(workload: Workload) -> dict[str, str]:
 
 
 def render_pod(workload: Workload, pod: Pod, podset: PodSet, project: Project | None) -> PodSpec:
+    namespace = project.namespace if project else f"runai-{workload.project_name}"
+    values = _place(workload, podset, pod.group, pod.index) | {"namespace": namespace}
     return PodSpec(
         workload_id=workload.id,
         workload_name=workload.name,
         kind=workload.kind,
         project=workload.project_name,
-        namespace=project.namespace if project else f"runai-{workload.project_name}",
+        namespace=namespace,
         created_by=workload.created_by,
         pod_id=pod.id,
         pod_name=pod.name,
@@ -37,8 +61,19 @@ def render_pod(workload: Workload, pod: Pod, podset: PodSet, project: Project | 
         node=pod.node,
         role=pod.role,
         index=pod.index,
-        container=podset.container,
+        container=_labelled(podset, values) if podset.labels else podset.container,
         request=podset.request,
         gpu_devices=pod.gpu_devices,
         identity=identity(workload),
+        variables={name: fill(template, values) for name, template in podset.variables.items()},
+        group=pod.group,
+        addressed=podset.addressed,
     )
+
+
+def _labelled(podset: PodSet, values: Mapping[str, str]) -> Container:
+    """The container with the labels of its set before the spec's own."""
+    fields = podset.container.fields
+    ours = [{"name": name, "value": fill(template, values)} for name, template in podset.labels.items()]
+    labelled = {**fields, "labels": [*ours, *(fields.get("labels") or ())]}
+    return msgspec.structs.replace(podset.container, fields=labelled)

@@ -4,19 +4,15 @@ Called by `decide.py` for every report of an engine. Pure.
 """
 
 from fairlead.control.draft import Draft, podset_of
+from fairlead.control.ending import break_group, retry_delay
 from fairlead.engines.base import PodReport, PodState
 from fairlead.model.clock import Millis
 from fairlead.model.phase import PodPhase
-from fairlead.model.podset import RestartPolicy
+from fairlead.model.podset import PodSet, RestartPolicy, RestartScope
 from fairlead.model.workload import Pod
 
 #: A reason with which an engine says that the process could not be started at all: trying again would not help.
 START_ERROR = "StartError"
-
-
-def retry_delay(failures: int, first: Millis, most: Millis) -> Millis:
-    """The growing delay before the retry that follows so many failures."""
-    return min(most, first << min(max(failures - 1, 0), 40))
 
 
 def fold_report(draft: Draft, report: PodReport, first: Millis, most: Millis) -> None:
@@ -27,7 +23,7 @@ def fold_report(draft: Draft, report: PodReport, first: Millis, most: Millis) ->
     if report.state is PodState.RUNNING:
         _fold_running(draft, pod, report)
     elif report.state is PodState.LOST:
-        _fold_lost(draft, pod, report)
+        _fold_lost(draft, pod, report, first, most)
     elif report.state is PodState.EXITED:
         _fold_exit(draft, pod, report, first, most)
 
@@ -42,11 +38,15 @@ def _fold_running(draft: Draft, pod: Pod, report: PodReport) -> None:
         draft.set_pod(pod, ready=report.ready, ready_at=ready_at)
 
 
-def _fold_lost(draft: Draft, pod: Pod, report: PodReport) -> None:
+def _fold_lost(draft: Draft, pod: Pod, report: PodReport, first: Millis, most: Millis) -> None:
     """Nobody knows how it ended: not a failure of the workload, so a new attempt that does not count."""
     draft.tell(report.reason or "SupervisorLost", f"Pod {pod.name} was lost: {report.message}", pod=pod, warning=True)
     if pod.phase is PodPhase.STOPPING:
         _end(draft, pod, report, PodPhase.STOPPED)
+        return
+    if podset_of(draft.entry.podsets, pod.role).restart_scope is RestartScope.GROUP:
+        _end(draft, pod, report, PodPhase.STOPPED)
+        break_group(draft, pod, first, most)
         return
     draft.set(restarts=draft.workload.restarts + 1)
     _restart_in_place(draft, pod, report, draft.now)
@@ -58,42 +58,51 @@ def _fold_exit(draft: Draft, pod: Pod, report: PodReport, first: Millis, most: M
         _fold_told_to_end(draft, pod, report)
         return
     podset = podset_of(draft.entry.podsets, pod.role)
-    if succeeded and podset.restart is not RestartPolicy.ALWAYS:
-        draft.set(succeeded=draft.workload.succeeded + 1)
+    if succeeded and not _serves(podset):
+        draft.count_success(pod)
         _end(draft, pod, report, PodPhase.SUCCEEDED)
         return
     draft.tell(report.reason or "Failed", f"Pod {pod.name}: {_words(report)}", pod=pod, warning=not succeeded)
-    if report.reason == START_ERROR:
+    if report.reason == START_ERROR and not (_serves(podset) and draft.workload.started_at is not None):
         # What the operating system refuses once it refuses again: no retry would help.
-        draft.set(failed=draft.workload.failed + 1)
+        draft.count_failure(pod.role)
         draft.fatal = f"Pod {pod.name} could not be started: {_words(report)}"
         _end(draft, pod, report, PodPhase.FAILED)
+    elif podset.restart_scope is RestartScope.GROUP:
+        if podset.completions is not None:
+            draft.count_failure(pod.role)
+        _end(draft, pod, report, PodPhase.FAILED)
+        break_group(draft, pod, first, most)
     elif podset.restart is RestartPolicy.NEVER:
-        failed = draft.workload.failed + 1
-        wait = retry_delay(failed, first, most)
-        draft.set(failed=failed, restarts=draft.workload.restarts + 1, retry_at=draft.now + wait)
+        wait = retry_delay(draft.workload.tally(pod.role).failed + 1, first, most)
+        draft.count_failure(pod.role, draft.now + wait)
+        draft.set(restarts=draft.workload.restarts + 1)
         _end(draft, pod, report, PodPhase.FAILED)
     else:
         _restart_counted(draft, pod, report, first, most)
 
 
+def _serves(podset: PodSet) -> bool:
+    """Whether its pods are meant to run for ever, so that even a good end is none."""
+    is_endless_group = podset.restart_scope is RestartScope.GROUP and podset.completions is None
+    return podset.restart is RestartPolicy.ALWAYS or is_endless_group
+
+
 def _restart_counted(draft: Draft, pod: Pod, report: PodReport, first: Millis, most: Millis) -> None:
     """Restart in place with a growing delay; with OnFailure each failure counts against the backoff limit."""
     podset = podset_of(draft.entry.podsets, pod.role)
-    if podset.restart is RestartPolicy.ON_FAILURE:
-        failed = draft.workload.failed + 1
-        draft.set(failed=failed)
-        if failed > podset.backoff_limit:
-            _end(draft, pod, report, PodPhase.FAILED)
-            return
+    if podset.restart is RestartPolicy.ON_FAILURE and draft.count_failure(pod.role) > podset.backoff_limit:
+        _end(draft, pod, report, PodPhase.FAILED)
+        return
     draft.set(restarts=draft.workload.restarts + 1)
     _restart_in_place(draft, pod, report, draft.now + retry_delay(pod.restarts + 1, first, most))
 
 
 def _fold_told_to_end(draft: Draft, pod: Pod, report: PodReport) -> None:
     """A pod that exits 0 within its grace succeeded; any other end that we caused is no failure."""
-    if report.exit_code == 0 and pod.stopping_for in ("suspend", "evict"):
-        draft.set(succeeded=draft.workload.succeeded + 1)
+    serves = _serves(podset_of(draft.entry.podsets, pod.role))
+    if report.exit_code == 0 and pod.stopping_for in ("suspend", "evict") and not serves:
+        draft.count_success(pod)
         _end(draft, pod, report, PodPhase.SUCCEEDED)
     else:
         _end(draft, pod, report, PodPhase.STOPPED)

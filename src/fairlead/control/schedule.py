@@ -12,10 +12,10 @@ import msgspec
 from fairlead.control.board import Board
 from fairlead.control.context import Context
 from fairlead.control.decide import Rules, demand
-from fairlead.control.draft import Draft, Entry
+from fairlead.control.draft import Draft, Entry, podset_of
 from fairlead.control.notices import note_eviction
 from fairlead.control.placing import evict, explain, place
-from fairlead.control.snapshot import render_jobs, render_node, render_queues
+from fairlead.control.snapshot import HELD, render_jobs, render_node, render_queues
 from fairlead.control.waiting import Waiting
 from fairlead.model.clock import Millis
 from fairlead.model.org import NodePool
@@ -41,6 +41,8 @@ class Scheduler:
         #: When the answer may change by time alone, or asking was put off to.
         self.next_change_at: Millis | None = None
         self._not_before: Millis = 0
+        #: Since when a gang lacks members, by job; in seconds, as `scheduling` has it.
+        self._stale: dict[str, float] = {}
 
     def is_needed(self, drafts: Mapping[str, Draft], now: Millis) -> bool:
         """Whether anything that scheduling looks at changed: a pod wants a place, or one has left its own."""
@@ -74,6 +76,8 @@ class Scheduler:
         jobs: list[Job] = []
         for entry in entries:
             jobs += self._board.jobs(entry, lambda entry: self._render(entry, now))
+        if self._stale:
+            jobs = [self._marked(job) for job in jobs]
         return Snapshot(
             now=now / 1000,
             nodes=tuple(render_node(node, pools) for node in directory.nodes.values()),
@@ -81,6 +85,10 @@ class Scheduler:
             jobs=tuple(jobs),
             settings=_settings(pools),
         )
+
+    def _marked(self, job: Job) -> Job:
+        since = self._stale.get(job.id)
+        return job if since is None else msgspec.structs.replace(job, stale_since=since)
 
     def _render(self, entry: Entry, now: Millis) -> list[Job]:
         project = self._context.directory.projects.get(entry.workload.project_id)
@@ -100,7 +108,14 @@ class Scheduler:
         self.next_change_at = None if decisions.next_change_at is None else int(decisions.next_change_at * 1000) + 1
         finished = self._context.clock()
         self._not_before = finished + (finished - now if finished - now > _BRIEF else 0)
+        for mark in decisions.stale:
+            self._stale.pop(mark.job, None)
+            if mark.since is not None:
+                self._stale[mark.job] = mark.since
+        known = {job.id for job in snapshot.jobs} if self._stale else set()
+        self._stale = {job: since for job, since in self._stale.items() if job in known}
         self._waiting.learn(entries, decisions)
+        self._context.fair_shares = decisions.fair_shares
         self._write(decisions, drafts, now, rules)
         return decisions
 
@@ -113,11 +128,15 @@ class Scheduler:
             return drafts[workload_id]
 
         for bind in decisions.binds:
-            workload_id, role, _ = bind.task.split("/")
+            workload_id, role, group, slot = bind.task.split("/")
+            if slot.startswith(HELD):
+                # There is room for it, and it does not start yet: the others are asked again for that room.
+                self.needed = True
+                continue
             draft = draft_of(workload_id)
-            podset = next(podset for podset in draft.entry.podsets if podset.role == role)
-            node = self._context.directory.nodes.get(bind.node)
-            place(draft, podset, bind, self._context.new_id(), rules(draft.workload.kind), node)
+            podset = podset_of(draft.entry.podsets, role)
+            found = (bind, self._context.directory.nodes.get(bind.node))
+            place(draft, podset, int(group), self._context.new_id(), rules(draft.workload.kind), found)
         for eviction in decisions.evictions:
             if eviction.never_started:
                 continue
@@ -180,10 +199,4 @@ def _has_other_pods(draft: Draft) -> bool:
 
 
 def _entry_of(draft: Draft) -> Entry:
-    return Entry(
-        workload=draft.workload,
-        podsets=draft.entry.podsets,
-        pods=tuple(draft.active_pods()),
-        lifetime_after_end=draft.entry.lifetime_after_end,
-        terminate_after_preemption=draft.entry.terminate_after_preemption,
-    )
+    return msgspec.structs.replace(draft.entry, workload=draft.workload, pods=tuple(draft.active_pods()))

@@ -1,13 +1,15 @@
 """The cluster as `scheduling` wants to see it, made from the records that the loop holds. Pure.
 
-Each pod of a set whose gang is 1 is a job of its own, as Run:ai groups the pods of a training; otherwise the whole
-workload is one job.
+Each pod of a set without gang is a job of its own, as Run:ai groups the pods of a training; the sets of a gang are one
+job in each group, with a minimum for each of them.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from fairlead.control.decide import demand
+import msgspec
+
+from fairlead.control.decide import Part, demand
 from fairlead.control.draft import Entry
 from fairlead.model.clock import Millis
 from fairlead.model.org import DEFAULT_NODE_POOL, Department, Node, NodePool, PoolQuota, Project, Quota
@@ -90,27 +92,73 @@ def _queue(owner: Department, pool: str) -> facts.Queue:
     )
 
 
+#: Begins the place of a task that is only shown, so that what leads it does not start without room for it.
+HELD = "held"
+
+
 def render_jobs(entry: Entry, namespace: str, now: Millis) -> list[facts.Job]:
     """The jobs that a workload's pods make up: those that hold a place, and those that want one."""
     wanted = demand(entry, now)
     jobs: list[facts.Job] = []
+    gangs: dict[str, list[PodSet]] = {}
     for podset in entry.podsets:
-        tasks = [_placed(pod, podset, entry.workload) for pod in entry.pods if _is_placed(pod, podset)]
-        tasks += [_waiting(entry.workload, podset, slot) for slot in range(wanted.get(podset.role, 0))]
-        if podset.gang > 1:
-            jobs += [_job(entry, podset, entry.workload.id, tuple(tasks), namespace)] if tasks else []
-        else:
-            jobs += [_job(entry, podset, task.id, (task,), namespace) for task in tasks]
+        if podset.gang:
+            gangs.setdefault(podset.gang, []).append(podset)
+            continue
+        placed = [pod for pod in entry.pods if pod.role == podset.role and not pod.has_ended]
+        tasks = [_placed(pod, podset) for pod in placed]
+        for group in range(podset.groups):
+            number = wanted.get((podset.role, group), 0)
+            tasks += [_waiting(entry.workload, podset, group, str(slot)) for slot in range(number)]
+        jobs += [_job(entry, placed, task.id, (task,), namespace) for task in tasks]
+    for gang, podsets in gangs.items():
+        jobs += _gang_jobs(entry, gang, podsets, wanted, namespace)
     return jobs
 
 
-def _is_placed(pod: Pod, podset: PodSet) -> bool:
-    return pod.role == podset.role and not pod.has_ended
+def _gang_jobs(
+    entry: Entry, gang: str, podsets: Sequence[PodSet], wanted: Mapping[Part, int], namespace: str
+) -> list[facts.Job]:
+    """One job per group that has pods or wants some."""
+    pods: dict[Part, list[Pod]] = {}
+    for pod in entry.pods:
+        if not pod.has_ended:
+            pods.setdefault((pod.role, pod.group), []).append(pod)
+    roles = {podset.role for podset in podsets}
+    jobs = []
+    for group in sorted({group for role, group in (*pods, *wanted) if role in roles}):
+        members: list[tuple[PodSet, tuple[facts.Task, ...], int]] = []
+        for podset in podsets:
+            placed = pods.get((podset.role, group), [])
+            tasks = [_placed(pod, podset) for pod in placed]
+            number = wanted.get((podset.role, group), 0)
+            tasks += [_waiting(entry.workload, podset, group, str(slot)) for slot in range(number)]
+            if podset.starts_after and not placed and (podset.starts_after, group) in wanted:
+                tasks = [_waiting(entry.workload, podset, group, f"{HELD}{slot}") for slot in range(podset.count)]
+            staying = sum(task.status != "Releasing" for task in tasks)
+            least = podset.count if podset.minimum is None else podset.minimum
+            members.append((podset, tuple(tasks), min(least, staying)))
+        every = [pod for podset in podsets for pod in pods.get((podset.role, group), [])]
+        jobs.append(_gang_job(entry, every, f"{entry.workload.id}/{gang}/{group}", members, namespace))
+    return jobs
 
 
-def _job(entry: Entry, podset: PodSet, id: str, tasks: tuple[facts.Task, ...], namespace: str) -> facts.Job:
+def _gang_job(
+    entry: Entry,
+    placed: Sequence[Pod],
+    id: str,
+    members: Sequence[tuple[PodSet, tuple[facts.Task, ...], int]],
+    namespace: str,
+) -> facts.Job:
+    tasks = tuple(task for _, found, _ in members for task in found)
+    job = _job(entry, placed, id, tasks, namespace)
+    sets = tuple(facts.PodSet(name=podset.role, min_available=least) for podset, found, least in members if found)
+    return msgspec.structs.replace(job, pod_sets=sets)
+
+
+def _job(entry: Entry, placed: Iterable[Pod], id: str, tasks: tuple[facts.Task, ...], namespace: str) -> facts.Job:
     workload = entry.workload
-    starts = [pod.started_at for pod in entry.pods if pod.started_at is not None and pod.role == podset.role]
+    starts = [pod.started_at for pod in placed if pod.started_at is not None]
     return facts.Job(
         id=id,
         queue=f"project-{workload.project_id}",
@@ -120,22 +168,21 @@ def _job(entry: Entry, podset: PodSet, id: str, tasks: tuple[facts.Task, ...], n
         preemptible=workload.preemptible,
         created=workload.created_at / 1000,
         last_start=min(starts) / 1000 if starts else None,
-        min_available=podset.gang,
         tasks=tasks,
         node_pools=workload.node_pools or (DEFAULT_NODE_POOL,),
         deleting=workload.deleted_at is not None,
     )
 
 
-def task_id(workload: Workload, podset: PodSet, slot: int) -> str:
-    return f"{workload.id}/{podset.role}/{slot}"
+def task_id(workload: Workload, podset: PodSet, group: int, place: str) -> str:
+    return f"{workload.id}/{podset.role}/{group}/{place}"
 
 
-def _waiting(workload: Workload, podset: PodSet, slot: int) -> facts.Task:
-    return facts.Task(id=task_id(workload, podset, slot), name=workload.name, **_request(podset))
+def _waiting(workload: Workload, podset: PodSet, group: int, place: str) -> facts.Task:
+    return facts.Task(id=task_id(workload, podset, group, place), name=workload.name, **_request(podset))
 
 
-def _placed(pod: Pod, podset: PodSet, workload: Workload) -> facts.Task:
+def _placed(pod: Pod, podset: PodSet) -> facts.Task:
     return facts.Task(
         id=pod.id,
         name=pod.name,
@@ -157,6 +204,8 @@ def _request(podset: PodSet) -> dict[str, Any]:
         "extended": {n: count for n, count in request.extended.items() if not n.startswith(_MIG)},
         **_gpu(podset),
     }
+    if podset.gang:
+        members |= {"pod_set": podset.role, "leader": podset.leads}
     labels = {item["name"]: item.get("value") or "" for item in fields.get("labels") or ()}
     members["labels"] = labels
     if node_type := fields.get("nodeType"):

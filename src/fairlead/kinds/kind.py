@@ -16,6 +16,16 @@ from fairlead.model.podset import PodSet
 from fairlead.model.rules import Limits, Violation, violations
 
 
+class GroupState(msgspec.Struct, frozen=True, kw_only=True):
+    """How far one group of one pod set has come."""
+
+    starting: int = 0
+    running: int = 0
+    ready: int = 0
+    #: Pods of it that were told to end.
+    ending: int = 0
+
+
 class SetState(msgspec.Struct, frozen=True, kw_only=True):
     """How far one pod set has come, counted over the pods of the workload's present run."""
 
@@ -31,6 +41,8 @@ class SetState(msgspec.Struct, frozen=True, kw_only=True):
     failed: int = 0
     #: The words of the last pod that failed.
     last_failure: str = ""
+    #: One per group of the set, in their order.
+    groups: tuple[GroupState, ...] = ()
 
 
 class Outcome(msgspec.Struct, frozen=True):

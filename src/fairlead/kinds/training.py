@@ -116,7 +116,6 @@ def podsets(spec: TrainingSpec) -> tuple[PodSet, ...]:
             request=request_of(spec.compute),
             count=min(value_or(spec.parallelism, 1), completions),
             completions=completions,
-            gang=1,
             restart=RestartPolicy(policy) if policy is not None else RestartPolicy.NEVER,
             backoff_limit=value_or(spec.backoff_limit, BACKOFF_LIMIT),
         ),

@@ -18,6 +18,14 @@ class RestartPolicy(StrEnum):
     NEVER = "Never"
 
 
+class RestartScope(StrEnum):
+    """What is started again when a pod fails."""
+
+    POD = "Pod"
+    #: All pods of its group: what is left of it is ended first.
+    GROUP = "Group"
+
+
 class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What one pod asks of a node. Exactly one way to ask for GPUs: whole, portion, memory or MIG."""
 
@@ -64,20 +72,48 @@ class Container(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class PodSet(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A number of equal pods."""
+    """A number of equal pods, in each of a number of equal groups. `docs/designs/0003-pod-sets.md` explains the words.
+
+    In templates stand `{workload}`, `{run}`, `{role}`, `{group}`, `{index}` and `{ordinal}`; in variables and labels
+    also `{namespace}`; in variables also `{host:NAME}`, by which a pod of that name is reached, and `{port:P+N}`: port
+    P where the pod has a network of its own, otherwise the Nth of the ports that its workload has on the machine.
+    """
 
     role: str
     container: Container
     request: Request
-    #: How many run at the same time.
+    #: How many groups there are. Sets of a workload that have several have equally many.
+    groups: int = 1
+    #: How many run at the same time in each group.
     count: int = 1
     #: How many must end well for the set to be complete; None for sets that serve and never complete.
     completions: int | None = 1
-    #: How many must be placed together; 1 means that each pod is on its own.
-    gang: int = 1
+    #: Sets of the same gang get their places together, group by group, or none; empty: each pod is on its own.
+    gang: str = ""
+    #: How many pods of each group its gang cannot start or go on without; None for all of them.
+    minimum: int | None = None
+    #: Whether its pods are placed before the others of their gang.
+    leads: bool = False
+    #: The set of the same group whose pods must be ready before pods of this one start.
+    starts_after: str = ""
     restart: RestartPolicy = RestartPolicy.NEVER
+    restart_scope: RestartScope = RestartScope.POD
+    #: How many failures are made good before the workload has failed; what never completes is made good for ever.
     backoff_limit: int = 6
-    #: Pod names are `<workload><infix>-<index>`.
+    #: Whether an index is a place from 0 to `count` - 1 that a replacement takes over; otherwise indices only grow.
+    slots: bool = False
+    #: What is added to the index for the ordinal, as ranks count on from another set.
+    offset: int = 0
+    #: Whether its pods run on when the workload has ended.
+    outlives: bool = False
+    #: The template of a pod's name.
+    naming: str = "{workload}-{run}-{index}"
+    #: Whether the other pods of its workload reach its pods by name.
+    addressed: bool = False
+    #: Templates of variables (a variable of the spec with the same name wins) and of labels.
+    variables: dict[str, str] = {}
+    labels: dict[str, str] = {}
+    #: What stands behind the workload's name in the names of its Kubernetes objects.
     infix: str = ""
 
 
@@ -101,3 +137,8 @@ class PodSpec(msgspec.Struct, frozen=True, kw_only=True):
     gpu_devices: tuple[int, ...] = ()
     #: Identity variables (RUNAI_PROJECT, RUNAI_JOB_NAME …) that are set after the user's own.
     identity: dict[str, str] = {}
+    #: Variables that are set before the user's own; `{host:NAME}` and `{port:P+N}` in them are the engine's to fill in.
+    variables: dict[str, str] = {}
+    group: int = 0
+    #: Whether the other pods of its workload reach it by its name.
+    addressed: bool = False

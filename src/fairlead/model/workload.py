@@ -57,6 +57,30 @@ class EvictionNote(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     message: str = ""
 
 
+class Tally(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What was counted of one pod set in the present run."""
+
+    #: Pods that ended well and badly; failures count against the backoff limit.
+    succeeded: int = 0
+    failed: int = 0
+    #: Pods started so far; the next pod's index where indices grow.
+    made: int = 0
+    #: The indices whose pods ended well, where they are places.
+    done: tuple[int, ...] = ()
+    #: No replacement starts before this time.
+    retry_at: Millis | None = None
+
+
+NOTHING_YET = Tally()
+
+
+class GroupTally(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How often a group was made again since it was last well for long, and from when on it may start."""
+
+    recreated: int = 0
+    retry_at: Millis | None = None
+
+
 class Workload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One workload of any kind."""
 
@@ -112,20 +136,40 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     #: Which run this is: 1, and one more with every resume. Pods of earlier runs are history.
     run: int = 1
-    #: Pods of this run that ended well and badly; failures count against the backoff limit.
-    succeeded: int = 0
-    failed: int = 0
-    #: Pods started in this run so far; the next pod's index.
-    pods_made: int = 0
+    #: What was counted in this run, by pod set.
+    tallies: dict[str, Tally] = {}
+    #: The groups that were made again, by number.
+    groups: dict[int, GroupTally] = {}
     #: Failed or lost pods that were replaced, and containers restarted in place, over all runs.
     restarts: int = 0
     #: How often it lost pods to others, and how it did last.
     preemptions: int = 0
     last_eviction: EvictionNote | None = None
-    #: No replacement starts before this time.
-    retry_at: Millis | None = None
     running_pods: int = 0
     allocated_gpu: float = 0.0
+
+    def tally(self, role: str) -> Tally:
+        return self.tallies.get(role, NOTHING_YET)
+
+    @property
+    def succeeded(self) -> int:
+        return sum(tally.succeeded for tally in self.tallies.values())
+
+    @property
+    def failed(self) -> int:
+        return sum(tally.failed for tally in self.tallies.values())
+
+    @property
+    def retry_at(self) -> Millis | None:
+        """When the next pod or group may start again that waits for its time."""
+        return None if self.is_terminal else min(self.retries, default=None)
+
+    @property
+    def retries(self) -> list[Millis]:
+        """The times before which something does not start again, past ones included."""
+        sets = [tally.retry_at for tally in self.tallies.values()]
+        groups = [group.retry_at for group in self.groups.values()]
+        return [time for time in (*sets, *groups) if time is not None]
 
     @property
     def is_terminal(self) -> bool:
@@ -145,8 +189,9 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     workload_id: str
     project_id: str
     name: str
-    #: The pod set it belongs to and its place there.
+    #: The pod set it belongs to, its group there, and its place in the group.
     role: str
+    group: int = 0
     index: int
     #: The workload's run that made it.
     run: int
@@ -175,7 +220,7 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     restarts: int = 0
     #: Not restarted in place before this time.
     restart_at: Millis | None = None
-    #: Set when it was told to end, with the cause (`suspend`, `delete`, `evict`, `surplus`).
+    #: Set when it was told to end, with the cause (`suspend`, `delete`, `evict`, `surplus`, `group`).
     stopping_for: str = ""
 
     @property

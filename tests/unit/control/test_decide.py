@@ -12,7 +12,7 @@ from fairlead.engines.base import Forget, PodReport, PodState, Review, Start, St
 from fairlead.kinds.kind import Outcome, SetState
 from fairlead.model.phase import DesiredPhase, Phase, PodPhase
 from fairlead.model.podset import RestartPolicy
-from fairlead.model.workload import Pod, Workload
+from fairlead.model.workload import Pod, Tally, Workload
 from tests import builders
 
 NOW = 1_000_000
@@ -82,7 +82,7 @@ EXITS = [
 @pytest.mark.parametrize("case", EXITS, ids=lambda case: case.name)
 def test_how_the_end_of_a_running_pod_is_read(case: Exit) -> None:
     pod = builders.pod()
-    before = builders.workload(phase=Phase.RUNNING, failed=case.failed_before)
+    before = builders.workload(phase=Phase.RUNNING, tallies={"main": Tally(failed=case.failed_before)})
     draft = turn(
         before,
         pod,
@@ -99,17 +99,20 @@ def test_the_delay_doubles_with_every_failure() -> None:
     pod = builders.pod()
     for failed, want in ((0, 1000), (1, 2000), (4, 16_000), (12, 300_000)):
         draft = turn(
-            builders.workload(phase=Phase.RUNNING, failed=failed), pod, reports=[exited(pod, 1)], backoff_limit=99
+            builders.workload(phase=Phase.RUNNING, tallies={"main": Tally(failed=failed)}),
+            pod,
+            reports=[exited(pod, 1)],
+            backoff_limit=99,
         )
         assert draft.workload.retry_at == NOW + want
         assert draft.wake_at == draft.workload.retry_at
 
 
 def test_a_failed_pod_is_not_replaced_before_its_time() -> None:
-    waiting = builders.workload(phase=Phase.DEGRADED, failed=1, retry_at=NOW + 5)
+    waiting = builders.workload(phase=Phase.DEGRADED, tallies={"main": Tally(failed=1, retry_at=NOW + 5)})
     entry = Entry(workload=waiting, podsets=(builders.podset(),))
     assert demand(entry, NOW) == {}
-    assert demand(entry, NOW + 5) == {"main": 1}
+    assert demand(entry, NOW + 5) == {("main", 0): 1}
 
 
 def test_a_restart_in_place_starts_the_next_attempt_when_due() -> None:
@@ -158,14 +161,9 @@ def test_what_was_asked_is_done_in_any_phase(case: Ask) -> None:
 
 
 def test_resume_begins_a_new_run_from_nothing() -> None:
-    stopped = builders.workload(phase=Phase.STOPPED, succeeded=2, failed=3, pods_made=5)
+    stopped = builders.workload(phase=Phase.STOPPED, tallies={"main": Tally(succeeded=2, failed=3, made=5)})
     draft = turn(stopped)
-    assert (draft.workload.run, draft.workload.succeeded, draft.workload.failed, draft.workload.pods_made) == (
-        2,
-        0,
-        0,
-        0,
-    )
+    assert (draft.workload.run, draft.workload.tallies, draft.workload.groups) == (2, {}, {})
     assert [event.phase for event in draft.events] == ["Resuming", "Pending"]
 
 
@@ -248,11 +246,11 @@ def test_an_illegal_move_marks_the_workload_unknown_and_tells_its_moves() -> Non
 )
 def test_how_many_pods_want_a_place(completions: int, count: int, succeeded: int, active: int, want: int) -> None:
     entry = Entry(
-        workload=builders.workload(phase=Phase.RUNNING, succeeded=succeeded),
+        workload=builders.workload(phase=Phase.RUNNING, tallies={"main": Tally(succeeded=succeeded)}),
         pods=tuple(builders.pod(f"p{i}") for i in range(active)),
         podsets=(builders.podset(completions=completions, count=count),),
     )
-    assert demand(entry, NOW).get("main", 0) == want
+    assert demand(entry, NOW).get(("main", 0), 0) == want
 
 
 def test_what_the_engine_cannot_provide_fails_the_workload_before_its_start() -> None:

@@ -88,7 +88,7 @@ def test_a_newcomer_like_one_that_waits_changes_nothing(seed: int) -> None:
         after = decide(_snapshot([*entries, new], quotas, gpus))
         assert (after.binds, after.evictions, after.pipelined) == ((), (), ())
         reasons = {pending.tasks[0]: pending.reason.code for pending in after.pending}
-        assert reasons[f"{new.workload.id}/main/0"] == told.reason.code
+        assert reasons[f"{new.workload.id}/main/0/0"] == told.reason.code
 
 
 def test_the_shortcut_is_taken_where_it_may_be() -> None:
