@@ -18,6 +18,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from fairlead import __version__
+from fairlead.api.assets import ASSET_OPERATIONS
 from fairlead.api.auth import authenticate, token_operations
 from fairlead.api.catalog import CATALOG_OPERATIONS
 from fairlead.api.credentials import OBJECT_OPERATIONS
@@ -78,6 +79,7 @@ def make_application(
         *SCHEDULING_OPERATIONS,
         *CATALOG_OPERATIONS,
         *OBJECT_OPERATIONS,
+        *ASSET_OPERATIONS,
         *PEOPLE_OPERATIONS,
         *RULE_OPERATIONS,
         *health_operations(metrics),
