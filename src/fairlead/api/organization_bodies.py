@@ -165,10 +165,12 @@ class NodePoolCreation(NodePoolUpdate, frozen=True, kw_only=True):
 
 def read_json(shape: type[T], body: bytes) -> T:
     """The body as declared; raises Invalid with everything that is wrong with it."""
-    try:
-        return msgspec.json.decode(body, type=shape)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        first = str(error)
+    first = "the body contains a zero character, which no text here can"
+    if b"\\u0000" not in body:
+        try:
+            return msgspec.json.decode(body, type=shape)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            first = str(error)
     try:
         plain = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

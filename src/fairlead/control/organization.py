@@ -11,7 +11,7 @@ import msgspec
 from fairlead.control import access
 from fairlead.control.context import Context
 from fairlead.control.inventory import Usage, load_usage
-from fairlead.control.organization_records import Request, Step, draw_number, record_steps, retried
+from fairlead.control.organization_records import Request, Step, check_id, draw_number, record_steps, retried
 from fairlead.control.organization_rules import pool_issues, rule_issues
 from fairlead.control.organization_wishes import OwnerWish, owner_members, settle_resources
 from fairlead.control.snapshot import RANKS
@@ -103,7 +103,7 @@ async def update_department(
     access.check(caller, "departments:update")
 
     async def attempt() -> Department:
-        before: Department | None = await context.store.get(DEPARTMENTS, id)
+        before: Department | None = await context.store.get(DEPARTMENTS, check_id(id, "department"))
         if before is None or before.deleted_at is not None:
             raise NotFound(f"There is no department with the id {id[:60]!r}")
         issues: list[Issue] = []
@@ -125,7 +125,7 @@ async def update_project(context: Context, caller: Caller, id: str, wish: OwnerW
     access.check(caller, "projects:update", id)
 
     async def attempt() -> Project:
-        before: Project | None = await context.store.get(PROJECTS, id)
+        before: Project | None = await context.store.get(PROJECTS, check_id(id, "project"))
         if before is None or before.deleted_at is not None:
             raise NotFound(f"There is no project with the id {id[:60]!r}")
         issues: list[Issue] = []

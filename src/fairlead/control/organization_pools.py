@@ -10,7 +10,7 @@ import msgspec
 from fairlead.control import access
 from fairlead.control.context import Context
 from fairlead.control.organization import name_issues
-from fairlead.control.organization_records import Request, Step, draw_number, record_steps, retried
+from fairlead.control.organization_records import Request, Step, check_id, draw_number, record_steps, retried
 from fairlead.control.organization_wishes import NodePoolWish
 from fairlead.model.errors import MALFORMED, Conflict, Invalid, Issue, NotFound
 from fairlead.model.org import DEFAULT_NODE_POOL, Caller, Department, NodePool, PoolQuota, Project
@@ -104,7 +104,7 @@ async def delete_node_pool(context: Context, caller: Caller, id: str, request_id
 
 
 async def _load(context: Context, id: str) -> NodePool:
-    pool: NodePool | None = await context.store.get(NODE_POOLS, id)
+    pool: NodePool | None = await context.store.get(NODE_POOLS, check_id(id, "node pool"))
     if pool is None:
         raise NotFound(f"There is no node pool with the id {id[:60]!r}")
     return pool

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from fairlead.control.context import Context
-from fairlead.model.errors import Conflict, Unavailable
+from fairlead.model.errors import Conflict, NotFound, Unavailable
 from fairlead.model.event import AuditLine, Event
 from fairlead.model.org import Caller, Cluster
 from fairlead.store.base import Change, Collection, Delete, Put
@@ -68,6 +68,13 @@ async def record_steps(context: Context, request: Request, steps: Sequence[Step]
     await context.store.commit(Change(writes=(*writes, *puts), events=events, audit=(audit,)))
     changed = [(step.collection.name, step.id) for step in steps]
     await context.directory.refresh([*changed, (CLUSTERS.name, "")] if numbers else changed)
+
+
+def check_id(id: str, what: str) -> str:
+    """An id as it may be looked up in the store: ids here are numbers, anything else names nothing."""
+    if not (id.isascii() and id.isdecimal() and len(id) < 20):
+        raise NotFound(f"There is no {what} with the id {id[:60]!r}")
+    return id
 
 
 async def retried(attempt: Callable[[], Awaitable[T]]) -> T:

@@ -8,7 +8,7 @@ import msgspec
 
 from fairlead.control import access
 from fairlead.control.context import Context
-from fairlead.control.organization_records import Request, Step, record_steps, retried
+from fairlead.control.organization_records import Request, Step, check_id, record_steps, retried
 from fairlead.model.clock import Millis
 from fairlead.model.errors import Conflict, NotFound
 from fairlead.model.event import Event
@@ -27,7 +27,7 @@ async def delete_project(context: Context, caller: Caller, id: str, request_id: 
     access.check(caller, "projects:delete", id)
 
     async def attempt() -> Project:
-        before: Project | None = await context.store.get(PROJECTS, id)
+        before: Project | None = await context.store.get(PROJECTS, check_id(id, "project"))
         if before is None:
             raise NotFound(f"There is no project with the id {id[:60]!r}")
         if before.deleted_at is None:
@@ -46,7 +46,7 @@ async def delete_department(context: Context, caller: Caller, id: str, request_i
     access.check(caller, "departments:delete")
 
     async def attempt() -> None:
-        before: Department | None = await context.store.get(DEPARTMENTS, id)
+        before: Department | None = await context.store.get(DEPARTMENTS, check_id(id, "department"))
         if before is None:
             raise NotFound(f"There is no department with the id {id[:60]!r}")
         of_it = Where("department_id", Comparison.EQUAL, id)

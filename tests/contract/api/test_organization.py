@@ -1,5 +1,6 @@
 """Departments, projects and node pools over HTTP: made, changed, deleted, refused; answers as the contract has them."""
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -352,3 +353,45 @@ def test_bodies_that_are_none_are_400(room: Room, body: bytes) -> None:
             continue
         answer = room.call(method, path, body)
         assert answer.status == 400, (method, path, answer)
+
+
+@pytest.mark.parametrize("id", ["%00", "no-id", "55555555-5555-4555-8555-555555555555", "1e3", "%D9%A3", "9" * 40])
+def test_ids_that_name_nothing_are_404(room: Room, id: str) -> None:
+    for path in (DEPARTMENTS, PROJECTS, POOLS):
+        for method, body in (("PUT", {"resources": []} if path != POOLS else {}), ("DELETE", None)):
+            answer = room.call(method, f"{path}/{id}", body)
+            assert answer.status == 404, (method, path, answer)
+            assert answer.json["message"] == "Resource id not found."
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"description": "a\x00b"},
+        {"description": "x" * 251},
+        {"nodeTypes": {"names": {"a": "\x00"}}},
+        {"name": "a\x00"},
+        {"resources": [{"gpu": {"deserved": 1e300}}]},
+        {"resources": [{"gpu": {"deserved": "4"}}]},
+        {"resources": {}},
+        {"schedulingRules": {"trainingJobTimeLimitSeconds": 1.5}},
+        {"enforceRunaiScheduler": "yes"},
+    ],
+    ids=str,
+)
+def test_values_that_cannot_be_are_400(room: Room, members: dict[str, Any]) -> None:
+    body = {"name": "new", "clusterId": room.cluster_id, "resources": [quota()]} | members
+    answer = room.call("POST", PROJECTS, body)
+    assert answer.status == 400, answer
+    assert answer.json["details"]
+
+
+def test_a_race_for_one_name_has_one_winner(make_room: Any) -> None:
+    room = make_room()
+    body = {"name": "wanted", "clusterId": room.cluster_id, "resources": [quota()]}
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda _: room.call("POST", PROJECTS, body).status, range(8)))
+    assert sorted(answers) == [201] + [409] * 7
+    with ThreadPoolExecutor(8) as pool:
+        made = list(pool.map(lambda n: create(room, PROJECTS, f"team-{n}")["id"], range(8)))
+    assert len(set(made)) == 8
