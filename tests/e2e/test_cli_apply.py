@@ -65,6 +65,17 @@ def test_apply_again_suspend_resume_and_delete(server: Server, fairlead, tmp_pat
     assert fairlead("delete", "-f", file).out == "again: not there\n"
 
 
+def test_a_workload_of_the_server_in_every_dialect(server: Server, fairlead, tmp_path: Path) -> None:
+    fairlead("apply", "-f", written(tmp_path, "shown"))
+    as_yaml = fairlead("convert", "--workload", "shown", "--to", "yaml").out
+    assert "namespace: runai-default" in as_yaml
+    assert fairlead("apply", "-f", "-", stdin=as_yaml).out == "shown: unchanged\n"
+    as_command = fairlead("convert", "--workload", "shown", "--to", "flags").out
+    assert as_command.startswith("fairlead training submit shown -p default")
+    assert '"image": "python:3"' in fairlead("convert", "--workload", "shown", "--to", "rest").out
+    fairlead("delete", "-f", written(tmp_path, "shown"))
+
+
 def test_what_may_not_change_is_named_and_others_go_on(server: Server, fairlead, tmp_path: Path) -> None:
     folder = tmp_path / "files"
     folder.mkdir()

@@ -133,25 +133,17 @@ def _find(session: Session, workload: Any, project: Json) -> Live | None:
         content = client.get(row["id"])
         if content.get("desiredPhase") == _DELETED:
             continue
-        if not workload.is_prefix or (content["requestedName"] == workload.name and not _changes(content, workload)):
+        is_same = content["requestedName"] == workload.name and not _changes(session, content, workload)
+        if is_same or not workload.is_prefix:
             return Live(row, content)
     return None
 
 
-def _changes(content: Json, workload: Any) -> list[str]:
+def _changes(session: Session, content: Json, workload: Any) -> list[str]:
     """Paths at which what runs differs from what is described."""
-    now, wanted = _flat(content.get("spec") or {}), _flat(workload.spec)
-    return sorted(path for path in {*now, *wanted} if now.get(path) != wanted.get(path))
-
-
-def _flat(plain: Any, path: str = "") -> Json:
-    if isinstance(plain, dict):
-        pairs = [(f"{path}.{name}" if path else name, value) for name, value in plain.items()]
-    elif isinstance(plain, list):
-        pairs = [(f"{path}[{number}]", value) for number, value in enumerate(plain)]
-    else:
-        return {} if plain is None else {path: plain}
-    return {leaf: value for inner, below in pairs for leaf, value in _flat(below, inner).items()}
+    converter = session.invocation.surroundings.load("convert")
+    found: list[str] = converter.differences(workload.kind, content.get("spec") or {}, workload.spec)
+    return found
 
 
 def _apply_one(session: Session, workload: Any) -> int:
@@ -160,7 +152,7 @@ def _apply_one(session: Session, workload: Any) -> int:
     if live is None:
         _submit(session, workload, project)
         return OK
-    changes = _changes(live.content, workload)
+    changes = _changes(session, live.content, workload)
     if changes:
         session.console.complain(
             f"fairlead: {workload.name}: a submitted workload keeps its spec; these members differ: "

@@ -8,6 +8,7 @@ from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import FAILED, OK
 from fairlead.cli.flags import Flag, UsageError, parse
 from fairlead.cli.kinds import commands as kind_commands
+from fairlead.cli.session import Session
 from fairlead.cli.spec_flags import apply_flags, load_table
 from fairlead.cli.submission import apply_words
 from fairlead.client.kinds import KindEntry, load_kinds
@@ -22,6 +23,7 @@ _STANDARD = "standard"
 _FLAGS = (
     Flag("to", "Dialect to write", choices=_TARGETS, default="yaml"),
     Flag("from", "Dialect to read, where it cannot be told", choices=_SOURCES),
+    Flag("workload", "A workload of the server instead of a file", short="w", placeholder="NAME"),
     Flag("kind", "Kind of workload, where the dialect names none", placeholder="KIND"),
     Flag("project", "Name of the project, where the dialect names none", short="p", placeholder="NAME"),
     Flag("program", "Program of a command line that is written", choices=_PROGRAMS, default="fairlead"),
@@ -35,6 +37,7 @@ Examples:
   fairlead convert job.json --to yaml -p team-a
   fairlead convert workload.yaml --to flags
   fairlead convert --to rest -- runai training submit hello -i python:3.12 -g 1
+  fairlead convert --workload hello --to flags
   fairlead convert job.sbatch --to yaml"""
 
 
@@ -106,10 +109,12 @@ def _render(converter: Any, invocation: Invocation, found: Any, target: str) -> 
 
 def _read(converter: Any, invocation: Invocation) -> list[Any]:
     words = invocation.parsed.trailing
+    if invocation.get("workload"):
+        return [_read_live(converter, invocation, invocation.get("workload"))]
     if words is not None:
         return [_read_command(converter, words)]
     if not invocation.names:
-        raise UsageError("Convert what? Name a file, or put a command line after --.")
+        raise UsageError("Convert what? Name a file or a --workload, or put a command line after --.")
     path = invocation.names[0]
     text = read_text(invocation, path)
     dialect = invocation.get("from")
@@ -121,6 +126,20 @@ def _read(converter: Any, invocation: Invocation) -> list[Any]:
     kind = converter.find_kind(invocation.get("kind"))
     found: list[Any] = converter.read_any(text, dialect or converter.detect(text), kind, path)
     return found
+
+
+def _read_live(converter: Any, invocation: Invocation, name: str) -> Any:
+    """A workload as the server has it."""
+    session = Session(invocation)
+    row = session.workload(name)
+    key = next((key for key, entry in load_kinds().items() if entry.title == row["type"]), None)
+    if key is None:
+        raise UsageError(f"This version of the command does not know workloads of type {row['type']}.")
+    content = session.client.kind(key).get(row["id"])
+    session.close()
+    body = {"name": content["name"], "spec": content.get("spec") or {}}
+    found = converter.from_request(key, body, row["projectName"])
+    return converter.altered(found, {"is_active": content["desiredPhase"] != "Stopped"})
 
 
 def read_text(invocation: Invocation, path: str) -> str:

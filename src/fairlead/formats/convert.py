@@ -10,7 +10,7 @@ import msgspec
 
 from fairlead.formats import neighbours
 from fairlead.formats.command_line import render_command, render_line
-from fairlead.formats.convert_losses import Loss
+from fairlead.formats.convert_losses import Loss, leaves
 from fairlead.formats.kubernetes_objects import read_job
 from fairlead.formats.neighbours import Found
 from fairlead.formats.neighbours_slurm import read_sbatch
@@ -19,7 +19,7 @@ from fairlead.formats.workload_yaml import YamlWorkload, read_manifests, read_wo
 from fairlead.formats.yaml_merge import find_among, merge
 from fairlead.formats.yaml_tree import read_tree
 from fairlead.formats.yaml_values import read_plain
-from fairlead.formats.yaml_write import render_document, render_yaml
+from fairlead.formats.yaml_write import declared, render_document, render_yaml
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import Kind
 from fairlead.model.errors import Invalid
@@ -277,3 +277,19 @@ def find_kind(name: str | None) -> Kind:
 def altered(workload: Converted, members: dict[str, Any]) -> Converted:
     """The same workload with other members."""
     return msgspec.structs.replace(workload, **members)
+
+
+def differences(kind: Kind, now: dict[str, Any], wanted: dict[str, Any]) -> list[str]:
+    """Paths at which two specs mean something different: null, and what holds anyway, are the same as left out."""
+    first, second = _meant(kind, now), _meant(kind, wanted)
+    return sorted(path for path in {*first, *second} if first.get(path) != second.get(path))
+
+
+def _meant(kind: Kind, spec: dict[str, Any]) -> dict[str, Any]:
+    found = {}
+    for path, value in leaves(spec).items():
+        field = declared(kind, path)
+        is_default = field is not None and field.about.default is not None and field.about.default == value
+        if value is not None and value not in ([], {}) and not is_default:
+            found[path] = value
+    return found

@@ -184,7 +184,7 @@ def _opened(field: YamlField, source: Source, here: str, found: dict[str, Any]) 
 
 
 def _left_over(kind: Kind, path: str, value: Any) -> Loss:
-    field = _declared(kind, path)
+    field = declared(kind, path)
     if value is None:
         reason = "null is the same as left out in workload YAML"
     elif path.endswith(".exclude"):
@@ -198,7 +198,8 @@ def _left_over(kind: Kind, path: str, value: Any) -> Loss:
     return Loss(path=path, reason=reason, value=value)
 
 
-def _declared(kind: Kind, path: str) -> Field | None:
+def declared(kind: Kind, path: str) -> Field | None:
+    """The declaration of a member of the spec, by its REST path."""
     struct: Any = kind.spec
     found: Field | None = None
     for step in path.split("."):
