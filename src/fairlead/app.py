@@ -41,13 +41,12 @@ from fairlead.control.lease import LeaseKeeper
 from fairlead.control.reconcile import Reconciler
 from fairlead.control.resolve import Resolver
 from fairlead.control.secrets import agree_on_vault, load_vault
-from fairlead.engines.base import Forget, Review
+from fairlead.control.supplies import Supplier
+from fairlead.engines.base import Forget
 from fairlead.engines.local.configuration import make_engine
-from fairlead.engines.local.effects import advisory, unsupported
 from fairlead.engines.local.engine import LocalEngine
 from fairlead.model.clock import Millis, iso
 from fairlead.model.errors import FairleadError, Refused
-from fairlead.model.podset import PodSet
 from fairlead.store.base import Listener, Store
 from fairlead.store.compaction import compact
 from fairlead.store.sqlite import open_sqlite
@@ -202,7 +201,7 @@ async def _serve_on(settings: Settings, sock: socket.socket, store: Store) -> in
         vault=load_vault(settings.data_dir),
     )
     # The engine looks up what pods refer to, and people look into its pods: each is handed to the other.
-    engine = None if settings.api_only else make_engine(settings, now, Resolver(context).load)
+    engine = None if settings.api_only else make_engine(settings, now, Resolver(context).load, Supplier(context).load)
     context.sessions = engine
     await ensure_defaults(context)
     cluster = context.directory.cluster
@@ -295,7 +294,7 @@ class Machine:
         self._engine = engine
         self._lease = LeaseKeeper(context, settings.machine, process_identity(), url, is_dead_process)
         self._housekeeper = Housekeeper(context, self._compact, self._drop_logs)
-        self._reconciler = Reconciler(context, engine, _reviewer(settings), self._housekeeper.note, time.monotonic)
+        self._reconciler = Reconciler(context, engine, engine.review, self._housekeeper.note, time.monotonic)
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self, lost: Callable[[], None]) -> None:
@@ -467,14 +466,3 @@ def _start_time(pid: int) -> str:
     fields = stat.rpartition(")")[2].split()
     # A process that has ended and waits for its parent to notice is as good as gone.
     return "" if fields[0] == "Z" else fields[19]
-
-
-def _reviewer(settings: Settings) -> Callable[[PodSet], Review]:
-    """What the engine says of pods before they start, by what the operator allowed."""
-    may_use_secrets = settings.personal or "no-isolation" not in settings.allow
-
-    def review(podset: PodSet) -> Review:
-        refused = unsupported(podset.container, may_use_secrets)
-        return Review(refused=refused, advisory=advisory(podset.container))
-
-    return review

@@ -15,6 +15,7 @@ from fairlead.control.organization_records import Request, Step, record_steps
 from fairlead.control.reading import ListRequest, Page, load_page
 from fairlead.control.usage import CLAIM, refuse_in_use
 from fairlead.model.assets import DEFAULT_STORAGE_CLASS, STORAGE_CLASSES, Claim, project_place
+from fairlead.model.canonical import items
 from fairlead.model.errors import MALFORMED, Conflict, Invalid, Issue, NotFound
 from fairlead.model.fields import is_given, value_or
 from fairlead.model.org import Caller, Project
@@ -135,6 +136,12 @@ async def delete_claim(context: Context, caller: Caller, id: str, request_id: st
     await record_steps(context, Request(caller, "delete", request_id), [step], None)
 
 
+def claim_name(workload: str, given: Any, item: Any, number: int) -> str:
+    """What the claim of an item is called: as given, or made from the workload's name and the item's own or number."""
+    made = f"{workload}-{value_or(item, '') or number}".lower()
+    return value_or(given, "") or re.sub(r"[^a-z0-9.-]+", "-", made)[:_LONGEST].strip("-.")
+
+
 async def settle_claims(
     context: Context, caller: Caller, project: Project, workload: Workload, spec: Any
 ) -> list[Claim]:
@@ -143,13 +150,10 @@ async def settle_claims(
     What is removed whenever the workload stops (`ephemeral`) is no claim of its own.
     """
     storage: Any = getattr(spec, "storage", None)
-    items = value_or(storage.pvc, ()) if is_given(storage) else ()
     wanted: dict[str, Any] = {}
-    for number, item in enumerate(items):
-        if item is None or any(value_or(flag, False) for flag in (item.exclude, item.existing_pvc, item.ephemeral)):
-            continue
-        name = value_or(item.claim_name, "") or f"{workload.name}-{value_or(item.name, '') or number}"[:_LONGEST]
-        wanted.setdefault(name, item)
+    for number, item in enumerate(items(storage.pvc) if is_given(storage) else ()):
+        if not value_or(item.existing_pvc, False) and not value_or(item.ephemeral, False):
+            wanted.setdefault(claim_name(workload.name, item.claim_name, item.name, number), item)
     if not wanted:
         return []
     where = (

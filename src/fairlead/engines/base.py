@@ -34,7 +34,21 @@ class Forget(msgspec.Struct, frozen=True):
     logs_too: bool = False
 
 
-Order = Start | Stop | Forget
+class DropClaims(msgspec.Struct, frozen=True):
+    """Remove the storage behind claims that are gone: these, and the ephemeral ones of a workload without pods."""
+
+    claim_ids: tuple[str, ...] = ()
+    workload_id: str = ""
+
+
+class RetainClaims(msgspec.Struct, frozen=True):
+    """After a start: these are all claims and workloads there are; storage that others of them left behind goes."""
+
+    claim_ids: frozenset[str]
+    workload_ids: frozenset[str]
+
+
+Order = Start | Stop | Forget | DropClaims | RetainClaims
 
 
 class PodState(StrEnum):
@@ -61,6 +75,8 @@ class PodReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     message: str = ""
     #: Whether its readiness probe passes; pods without a probe are ready when they run.
     ready: bool = True
+    #: Where its ports are reached from outside: (port of the container, port of this machine).
+    ports: tuple[tuple[int, int], ...] = ()
 
 
 class LogRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,6 +89,17 @@ class LogRequest(msgspec.Struct, frozen=True, kw_only=True):
     since: Millis | None = None
     timestamps: bool = False
     limit_bytes: int | None = None
+
+
+class ExecRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A command to run beside a pod's own, in its namespaces and as its user."""
+
+    pod_id: str
+    command: tuple[str, ...]
+    tty: bool = False
+    stdin: bool = False
+    columns: int = 80
+    rows: int = 24
 
 
 class Review(msgspec.Struct, frozen=True):
@@ -108,9 +135,37 @@ class Engine(Protocol):
         ...
 
 
+class Session(Protocol):
+    """A running command and whoever looks at it. Closing it hangs up on a command that was run for it."""
+
+    async def read(self) -> tuple[str, bytes]:
+        """The next piece: (`output` or `error`, bytes), and at last (`exit`, the code or nothing)."""
+        ...
+
+    async def write(self, data: bytes) -> None: ...
+
+    def close_input(self) -> None: ...
+
+    def resize(self, columns: int, rows: int) -> None: ...
+
+    async def close(self) -> None: ...
+
+
 class Sessions(Protocol):
-    """What people open into a pod. Exec, attach and dial join this seam with the fields that need them."""
+    """What people open into a pod."""
 
     def logs(self, request: LogRequest) -> AsyncIterator[bytes]:
         """The output of a pod, while it runs and as long as it is kept afterwards."""
+        ...
+
+    async def exec(self, request: ExecRequest) -> Session:
+        """Run a command beside the pod's own."""
+        ...
+
+    async def attach(self, pod_id: str) -> Session:
+        """The pod's own input and its output from now on."""
+        ...
+
+    async def dial(self, pod_id: str, port: int) -> int:
+        """A connection to a port on which the pod listens, in its own network: a socket's open file, the caller's."""
         ...

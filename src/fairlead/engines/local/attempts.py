@@ -139,4 +139,6 @@ def render_report(record: dict[str, Any]) -> PodReport:
         signal=record.get("signal"),
         reason=record.get("reason", ""),
         message=record.get("message", ""),
+        ready=record.get("ready", True),
+        ports=tuple((inside, outside) for inside, outside in record.get("ports", ())),
     )

@@ -12,8 +12,8 @@ from collections.abc import Collection, Iterator
 from typing import Any
 
 from fairlead.engines.local.settings import LocalSettings
-from fairlead.engines.local.supplies import ClaimSupply
 from fairlead.model.errors import Refused
+from fairlead.model.supplies import ClaimSupply
 
 #: The class of claims that name none.
 DEFAULT_CLASS = "local"

@@ -13,6 +13,7 @@ from fairlead.engines.local.settings import NOBODY, Allowed, Identity, LocalSett
 from fairlead.model.clock import Clock
 from fairlead.model.errors import Invalid
 from fairlead.model.org import Node
+from fairlead.model.supplies import LoadSupplies
 
 
 class Written(Protocol):
@@ -30,9 +31,9 @@ class Written(Protocol):
     def allow(self) -> tuple[str, ...]: ...
 
 
-def make_engine(written: Written, clock: Clock, references: LoadReferences) -> LocalEngine:
+def make_engine(written: Written, clock: Clock, references: LoadReferences, supplies: LoadSupplies) -> LocalEngine:
     """The engine of this machine; raises Invalid for a declaration that cannot be read."""
-    return LocalEngine(load_settings(written, clock), clock, references)
+    return LocalEngine(load_settings(written, clock), clock, references, supplies)
 
 
 def load_settings(written: Written, clock: Clock) -> LocalSettings:
@@ -81,20 +82,25 @@ def load_identity(uid: int) -> Identity:
     )
 
 
+#: What can be allowed one by one, and what stands behind each.
+_VALUED = {"host-path": "FOLDER", "capability": "NAME", "git-protocol": "NAME"}
+
+
 def parse_allowed(words: Sequence[str]) -> Allowed:
     """The flags of what a shared server may grant: `no-isolation`, `host-path=FOLDER`, `capability=NAME` …"""
     plain = {word for word in words if "=" not in word}
     valued = [(key, value) for key, equals, value in (word.partition("=") for word in words) if equals]
     known = {"no-isolation", "root-user", "machine-users", "host-namespaces"}
-    unknown = [*(plain - known), *(key for key, _ in valued if key not in ("host-path", "capability"))]
+    unknown = [*(plain - known), *(key for key, _ in valued if key not in _VALUED)]
     if unknown:
-        choice = ", ".join([*sorted(known), "host-path=FOLDER", "capability=NAME"])
+        choice = ", ".join([*sorted(known), *(f"{key}={value}" for key, value in _VALUED.items())])
         raise Invalid(f"'{min(unknown)}' cannot be allowed; known are {choice}")
     return Allowed(
         no_isolation="no-isolation" in plain,
         root_user="root-user" in plain,
         machine_users="machine-users" in plain,
         host_namespaces="host-namespaces" in plain,
+        git_protocols=tuple(value for key, value in valued if key == "git-protocol"),
         host_paths=tuple(value for key, value in valued if key == "host-path"),
         capabilities=tuple(value for key, value in valued if key == "capability"),
     )

@@ -5,33 +5,38 @@ condition. Fields not named here have their effect elsewhere (scheduling, record
 """
 
 from collections.abc import Callable
-from typing import Any
 
+from fairlead.engines.base import Review
+from fairlead.engines.local import identity, limits
+from fairlead.engines.local.identity import Rights
 from fairlead.model.podset import Container
 
 #: (path of the field, why)
 Note = tuple[str, str]
 
-_STORAGE_WHY = "the local engine mounts no volumes yet"
 _NETWORK_WHY = "the local engine opens no ports for workloads yet; the process shares this machine's network"
-_SECURITY_WHY = "the local engine does not apply it yet, and a weaker setting would result"
 
-#: Security members whose given value asks for nothing beyond what this engine does anyway.
-_HARMLESS: dict[str, Callable[[Any], bool]] = {
-    "uidGidSource": lambda value: value == "fromTheImage",
-    # A pod that would run as root is refused by `orders.py`.
-    "runAsNonRoot": lambda value: True,
-    "readOnlyRootFilesystem": lambda value: value is False,
-    # No new privileges where it is false.
-    "allowPrivilegeEscalation": lambda value: True,
-    "hostIpc": lambda value: value is False,
-    # Plain pods keep the host's network in any case.
-    "hostNetwork": lambda value: True,
-    "seccompProfileType": lambda value: value == "Unconfined",
-    "capabilities": lambda value: not value,
-    "supplementalGroups": lambda value: not value,
-}
 _SHARES = ("gpuPortionRequest", "gpuPortionLimit", "gpuMemoryRequest", "gpuMemoryLimit")
+
+
+#: (what is refused, what has less effect here) of a container's storage, given whether it may use secrets.
+ReviewStorage = Callable[[Container, bool], tuple[list[Note], list[Note]]]
+
+
+def review(container: Container, rights: Rights, review_storage: ReviewStorage) -> Review:
+    """What is said of a pod before its start, by what this server can and what its operator allows."""
+    security = container.fields.get("security") or {}
+    may_use_secrets = rights.settings.is_personal or rights.isolates
+    storage_refused, storage_advisory = review_storage(container, may_use_secrets)
+    return Review(
+        refused=(*unsupported(container, may_use_secrets), *identity.refusals(security, rights), *storage_refused),
+        advisory=(
+            *storage_advisory,
+            *advisory(container),
+            *identity.remarks(security, rights),
+            *limits.remarks(container, rights.means),
+        ),
+    )
 
 
 def unsupported(container: Container, may_use_secrets: bool = True) -> tuple[Note, ...]:
@@ -41,22 +46,12 @@ def unsupported(container: Container, may_use_secrets: bool = True) -> tuple[Not
     """
     fields = container.fields
     notes: list[Note] = []
-    for name, value in (fields.get("storage") or {}).items():
-        if value:
-            notes.append((f"storage.{name}", _STORAGE_WHY))
-    for name, value in (fields.get("security") or {}).items():
-        if value is not None and not _HARMLESS.get(name, _never)(value):
-            notes.append((f"security.{name}", _SECURITY_WHY))
     notes += [(name, _NETWORK_WHY) for name in ("ports", "exposedUrls") if fields.get(name)]
     if (fields.get("probes") or {}).get("readiness"):
         notes.append(("probes.readiness", "the local engine does not probe pods yet"))
     if not may_use_secrets:
         notes += _secrets(container)
     return tuple(notes)
-
-
-def _never(value: Any) -> bool:
-    return False
 
 
 def _secrets(container: Container) -> list[Note]:
@@ -77,10 +72,6 @@ def advisory(container: Container) -> tuple[Note, ...]:
         notes.append(("image", "recorded, not used: the process runs on this machine's own file system"))
     pulling = (name for name in ("imagePullPolicy", "imagePullSecrets") if container.fields.get(name))
     notes += [(name, "no image is pulled on the host runtime") for name in pulling]
-    if container.cpu_limit_milli is not None:
-        notes.append(("compute.cpuCoreLimit", "the process may use more when this machine is idle"))
     shares = (name for name in _SHARES if compute.get(name))
     notes += [(f"compute.{name}", "the share is told to the process, which must keep to it itself") for name in shares]
-    if compute.get("largeShmRequest"):
-        notes.append(("compute.largeShmRequest", "shared memory is this machine's own and has its size"))
     return tuple(notes)

@@ -5,22 +5,41 @@ hears of changes over one connection per supervisor; it decides nothing.
 """
 
 import asyncio
-import os
 import socket
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 
-from fairlead.engines.base import Forget, LogRequest, Order, PodReport, PodState, Start, Stop
-from fairlead.engines.local import attempts, journal, logs, nodes, procfs, reaping, wire
+import msgspec
+
+from fairlead.engines.base import (
+    DropClaims,
+    ExecRequest,
+    Forget,
+    LogRequest,
+    Order,
+    PodReport,
+    PodState,
+    RetainClaims,
+    Review,
+    Start,
+    Stop,
+)
+from fairlead.engines.local import attempts, cgroups, effects, journal, limits, logs, nodes, procfs, reaping, wire
 from fairlead.engines.local.attempts import Folders, Key
 from fairlead.engines.local.environment import LoadReferences, refuse_references
 from fairlead.engines.local.forking import Forking
+from fairlead.engines.local.identity import observe_rights
 from fairlead.engines.local.link import Link
+from fairlead.engines.local.network import Network, is_serving
 from fairlead.engines.local.orders import render_order
+from fairlead.engines.local.ports import Ports
+from fairlead.engines.local.sessions import LOOPBACK, ProcessSession, connect, open_socket
 from fairlead.engines.local.settings import LocalSettings
+from fairlead.engines.local.storage import Storage
 from fairlead.model.clock import Clock, Millis
-from fairlead.model.errors import FairleadError, NotFound
+from fairlead.model.errors import FairleadError, NotFound, Refused
 from fairlead.model.org import Node
-from fairlead.model.podset import PodSpec
+from fairlead.model.podset import PodSet, PodSpec
+from fairlead.model.supplies import LoadSupplies, no_supplies
 
 ENDED = frozenset({PodState.EXITED, PodState.LOST})
 #: How often an order is handed out anew when its fork never came to claim it.
@@ -54,12 +73,22 @@ class Attempt:
 class LocalEngine:
     """Runs pods as processes of this machine; see `engines.base.Engine` and `Sessions`."""
 
-    def __init__(self, settings: LocalSettings, clock: Clock, references: LoadReferences = refuse_references) -> None:
+    def __init__(
+        self,
+        settings: LocalSettings,
+        clock: Clock,
+        references: LoadReferences = refuse_references,
+        supplies: LoadSupplies = no_supplies,
+    ) -> None:
         self._settings = settings
         self._clock = clock
         self._references = references
+        self._rights = observe_rights(settings)
         self._folders = Folders(settings.data_dir)
         self._forking = Forking(self._folders.root)
+        self._storage = Storage(settings, self._folders, supplies)
+        self._network = Network(self._folders.root)
+        self._ports = Ports(settings.service_address, self._ready_pods, self.dial)
         self._attempts: dict[Key, Attempt] = {}
         self._changed: dict[Key, None] = {}
         self._notify: Callable[[], None] = _nothing
@@ -71,10 +100,17 @@ class LocalEngine:
     async def start(self, notify: Callable[[], None]) -> None:
         self._notify = notify
         self._folders.prepare()
+        self._rights = msgspec.structs.replace(self._rights, means=limits.observe_means())
+        self._network.prepare()
         self._nodes = self._settings.nodes or (nodes.observe_machine(self._clock()),)
         await self._forking.connect()
         for key in self._folders.claimed():
             self._adopt(key)
+        await asyncio.to_thread(self._network.sweep)
+
+    def review(self, podset: PodSet) -> Review:
+        """What of a pod's fields this machine and its operator refuse, and what has less effect here."""
+        return effects.review(podset.container, self._rights, self._storage.review)
 
     async def capacity(self) -> Sequence[Node]:
         return self._nodes
@@ -92,6 +128,10 @@ class LocalEngine:
                     self._stop(order)
                 case Forget():
                     await self._forget(order)
+                case DropClaims():
+                    await self._storage.drop(order.claim_ids, order.workload_id)
+                case RetainClaims():
+                    await self._storage.retain(order.claim_ids, order.workload_ids)
 
     async def close(self) -> None:
         for task in self._tasks:
@@ -100,6 +140,7 @@ class LocalEngine:
         for attempt in self._attempts.values():
             if attempt.link is not None:
                 attempt.link.close()
+        self._ports.close_all()
         self._forking.close()
 
     def logs(self, request: LogRequest) -> AsyncIterator[bytes]:
@@ -111,6 +152,36 @@ class LocalEngine:
         if key not in self._attempts and not self._folders.has_logs(key):
             raise NotFound(f"no output of pod {request.pod_id} is kept here: it never ran, or its logs have expired")
         return logs.stream(self._folders, key, request, self._may_write)
+
+    async def exec(self, request: ExecRequest) -> ProcessSession:
+        return await ProcessSession.run(self._folders.control(self._running(request.pod_id)), request)
+
+    async def attach(self, pod_id: str) -> ProcessSession:
+        key = self._running(pod_id)
+        output = self.logs(LogRequest(pod_id=pod_id, attempt=key[1], follow=True, tail=0))
+        return await ProcessSession.attach(self._folders.control(key), output)
+
+    async def dial(self, pod_id: str, port: int) -> int:
+        key = self._running(pod_id)
+        address = self._network.address_of(pod_id)
+        if not address:
+            return await connect(socket.socket(), LOOPBACK, port)
+        try:
+            return await connect(socket.socket(), address, port)
+        except ConnectionRefusedError:
+            # Perhaps it listens on its loopback only, which is reached from inside.
+            return await connect(await open_socket(self._folders.control(key)), LOOPBACK, port)
+
+    def _running(self, pod_id: str) -> Key:
+        """The attempt of a pod that runs now."""
+        key = max((key for key in self._attempts if key[0] == pod_id), default=None)
+        if key is None or self._attempts[key].report.state is not PodState.RUNNING:
+            raise Refused("The pod does not run now; wait until it does")
+        return key
+
+    def _ready_pods(self, workload_id: str) -> list[str]:
+        reports = [attempt.report for attempt in self._attempts.values() if attempt.report.workload_id == workload_id]
+        return [report.pod_id for report in reports if report.state is PodState.RUNNING and report.ready]
 
     async def expire_logs(self, before: Millis) -> int:
         """Remove the output of forgotten pods that wrote nothing since `before`; how many pods' went."""
@@ -138,7 +209,9 @@ class LocalEngine:
         try:
             memory = self._device_memory(pod)
             resolve = await self._references(pod)
-            order = render_order(pod, self._settings, self._folders, os.geteuid(), memory, resolve)
+            volumes = await self._storage.plan(pod)
+            order = render_order(pod, self._rights, self._folders, memory, resolve, volumes)
+            await self._serve(pod, order)
             ours, theirs = socket.socketpair()
         except (FairleadError, OSError) as error:
             self._refuse(attempt, str(error))
@@ -150,6 +223,21 @@ class LocalEngine:
                 await self._forking.fork(theirs)
             except OSError as error:
                 self._refuse(attempt, f"no supervisor could be started: {error}")
+
+    async def _serve(self, pod: PodSpec, order: wire.Message) -> None:
+        """Give a pod that serves its address and its ports; raises Refused for a port that cannot be had."""
+        if not is_serving(pod):
+            return
+        order["network"] = self._network.plan(pod)
+        order["ports"] = await self._ports.open(pod, shares_machine=order["network"] is None)
+
+    def _leave(self, attempt: Attempt) -> None:
+        """An attempt has ended: its address and, with the last of its workload, its ports are free again."""
+        self._network.release(attempt.key[0])
+        workload_id = attempt.report.workload_id
+        others = (other.report for other in self._attempts.values() if other is not attempt)
+        if not any(report.workload_id == workload_id and report.state not in ENDED for report in others):
+            self._ports.close(workload_id)
 
     def _device_memory(self, pod: PodSpec) -> int:
         devices = next((node.gpus for node in self._nodes if node.name == pod.node), ())
@@ -168,6 +256,8 @@ class LocalEngine:
             attempt = self._attempts[key]
             if attempt.has_ended:
                 del self._attempts[key]
+                if self._rights.means.groups is not None:
+                    cgroups.sweep(self._rights.means.groups, f"{key[0]}.{key[1]}")
                 if self._folders.has_private(key):
                     # A home can hold much; the loop does not wait for it.
                     await asyncio.to_thread(self._folders.forget, key)
@@ -225,6 +315,9 @@ class LocalEngine:
         attempt = self._attempts.setdefault(key, Attempt(key, report))
         self._mark(attempt, report)
         if report.state not in ENDED:
+            if record.get("network"):
+                self._network.take(key[0], record["network"])
+            self._ports.restore(report.workload_id, record.get("owner", ""), report.ports, bool(record.get("network")))
             self._reach(attempt)
 
     def _reach(self, attempt: Attempt) -> None:
@@ -259,6 +352,8 @@ class LocalEngine:
                     reaping.kill_marked, f"{attempt.key[0]}.{attempt.key[1]}"
                 )
                 record = attempts.record_loss(path, record, self._clock(), ended)
+                self._network.release(attempt.key[0])
+                await asyncio.to_thread(self._network.sweep)
                 break
             # It lives and does not listen yet, or no more.
             await asyncio.sleep(RECONNECT_SECONDS)
@@ -292,6 +387,7 @@ class LocalEngine:
             return
         if attempt.has_ended:
             attempt.pod = None
+            self._leave(attempt)
         if attempt.has_ended and attempt.forget is not None:
             self._spawn(self._forget(attempt.forget))
         self._changed[attempt.key] = None

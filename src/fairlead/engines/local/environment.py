@@ -40,9 +40,9 @@ def render_environment(
     variables |= pod.identity
     variables["NODE_NAME"] = pod.node
     variables |= _devices(pod.request, pod.gpu_devices, device_memory)
-    limit = pod.container.fields.get("compute", {}).get("gpuMemoryLimit")
+    limit = _memory_limit(pod.container.fields.get("compute") or {}, device_memory)
     if limit:
-        variables["RUNAI_GPU_MEMORY_LIMIT"] = str(limit)
+        variables["RUNAI_GPU_MEMORY_LIMIT"] = limit
     variables[procfs.MARKER] = f"{pod.pod_id}.{pod.attempt}"
     return variables
 
@@ -92,6 +92,14 @@ def _labelled(labels: Any, name: str) -> str:
     if isinstance(labels, Mapping):
         return str(labels.get(name, ""))
     return next((str(item.get("value", "")) for item in labels or () if item.get("name") == name), "")
+
+
+def _memory_limit(compute: Mapping[str, Any], device_memory: int) -> str:
+    """Up to where the pod may go on each device: as it was given, or in bytes where a portion was."""
+    if compute.get("gpuMemoryLimit"):
+        return str(compute["gpuMemoryLimit"])
+    portion = compute.get("gpuPortionLimit")
+    return str(int(portion * device_memory)) if portion and device_memory else ""
 
 
 def _devices(request: Request, devices: tuple[int, ...], device_memory: int) -> dict[str, str]:

@@ -8,10 +8,14 @@ import errno
 import fcntl
 import os
 import signal
+import socket
 import termios
+from collections.abc import Callable
 from typing import Any, NoReturn
 
-from fairlead.engines.local import isolation, syscalls
+from fairlead.engines.local import capabilities, cgroups, isolation, network_inside, pid_one, seccomp, syscalls
+from fairlead.engines.local.fetching import FetchFailed, Fetching
+from fairlead.engines.local.mounts import MountFailed
 from fairlead.engines.local.wire import HEADER, encode
 
 #: The order to start one attempt, as the engine sends it (see `orders.render_order`).
@@ -28,11 +32,72 @@ class StepFailed(Exception):
         self.error = error
 
 
-def become_command(order: LaunchOrder, streams: tuple[int, int, int], report: int, parent: int) -> NoReturn:
-    """Turn this process into the pod's main process; `streams` become its input, output and error."""
+#: The namespaces that a pod may have of its own, in the order in which they can be entered.
+_NAMESPACES = ("user", "mnt", "net", "uts", "ipc", "pid")
+
+
+def become_command(
+    order: LaunchOrder,
+    streams: tuple[int, int, int],
+    report: int,
+    parent: int,
+    namespace: int,
+    first: socket.socket | None,
+) -> NoReturn:
+    """Turn this process into the pod's main process; `streams` become its input, output and error.
+
+    `namespace` is the pod's own network, or -1; `first` the link of the first process of its own process namespace.
+    """
+
+    # Opened while the host is in sight.
+    fetching = Fetching(order) if order["fetches"] else None
+
+    def leave_host() -> int:
+        if order["network"]:
+            network_inside.enter(order["network"], namespace)
+        if order["isolation"]:
+            isolation.enter(order["isolation"])
+        if first is None:
+            return parent
+        return pid_one.enter(first, order["own_ipc"], order["guard_knobs"])
+
+    _become(order, streams, report, leave_host, fetching)
+
+
+def join_command(order: LaunchOrder, streams: tuple[int, int, int], report: int, parent: int, main: int) -> NoReturn:
+    """Turn this process into a command that runs beside `main`, in the same namespaces and as the same user."""
+
+    def join() -> int:
+        folder = f"/proc/{main}/ns"
+        files = [(name, os.open(f"{folder}/{name}", os.O_RDONLY | os.O_CLOEXEC)) for name in _NAMESPACES]
+        # Looked at before any is entered: another /proc may not know us.
+        other = {name: file for name, file in files if os.fstat(file).st_ino != os.stat(f"/proc/self/ns/{name}").st_ino}
+        for namespace in other.values():
+            syscalls.setns(namespace, 0)
+        # A process namespace holds for children only.
+        return pid_one.relay() if "pid" in other else parent
+
+    _become(order, streams, report, join)
+
+
+def _become(
+    order: LaunchOrder,
+    streams: tuple[int, int, int],
+    report: int,
+    enter: Callable[[], int],
+    fetching: Fetching | None = None,
+) -> NoReturn:
     try:
-        _prepare(order, streams, parent)
+        _prepare(order, streams, enter)
+        if fetching is not None:
+            fetching.run()
+        _enter_directory(order)
         _execute(order)
+    except FetchFailed as failed:
+        _report(report, "fetch", str(failed), 0)
+    except MountFailed as failed:
+        words = f"{failed.field} ({failed.subject}): {failed.error.strerror}"
+        _report(report, "volume", words, failed.error.errno)
     except StepFailed as failed:
         _report(report, failed.step, failed.subject, failed.error.errno)
     except OSError as error:
@@ -47,40 +112,66 @@ def _report(descriptor: int, step: str, subject: str, number: int | None) -> Non
     os.write(descriptor, encode({"step": step, "subject": subject, "errno": number or 0})[HEADER.size :])
 
 
-def _prepare(order: LaunchOrder, streams: tuple[int, int, int], parent: int) -> None:
-    os.setsid()
-    if order["tty"]:
-        fcntl.ioctl(streams[0], termios.TIOCSCTTY, 0)
+def _prepare(order: LaunchOrder, streams: tuple[int, int, int], enter: Callable[[], int]) -> None:
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
     os.umask(0o022)
-    if order["isolation"]:
-        try:
-            isolation.enter(order["isolation"])
-        except OSError as error:
-            raise StepFailed("isolation", str(error.filename or ""), error) from error
+    _take_limits(order)
+    try:
+        parent = enter()
+    except OSError as error:
+        raise StepFailed("isolation", str(error.filename or ""), error) from error
+    os.setsid()
+    if order["tty"]:
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     _take_identity(order)
     # Only now: a change of user clears it. It ends the main process with its supervisor, even a killed one.
     syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(137)
-    try:
-        os.chdir(order["cwd"])
-    except OSError as error:
-        raise StepFailed("directory", order["cwd"], error) from error
     # Python ignores these, and exec keeps what is ignored; those with handlers go back by themselves.
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
 
 
+def _enter_directory(order: LaunchOrder) -> None:
+    try:
+        if order["makes_cwd"]:
+            os.makedirs(order["cwd"], exist_ok=True)
+        os.chdir(order["cwd"])
+    except OSError as error:
+        raise StepFailed("directory", order["cwd"], error) from error
+
+
+def _take_limits(order: LaunchOrder) -> None:
+    try:
+        if order["groups"]:
+            cgroups.enter(order["groups"])
+        if order["affinity"]:
+            os.sched_setaffinity(0, order["affinity"])
+        if order["priority"]:
+            os.setpriority(os.PRIO_PROCESS, 0, order["priority"])
+    except OSError as error:
+        raise StepFailed("limits", str(error.filename or ""), error) from error
+
+
 def _take_identity(order: LaunchOrder) -> None:
     try:
-        if order["uid"] is not None:
-            os.setgroups(order["groups"])
-            os.setresgid(order["gid"], order["gid"], order["gid"])
-            os.setresuid(order["uid"], order["uid"], order["uid"])
+        if order["bounding"] is not None:
+            capabilities.limit(order["bounding"])
         if order["no_new_privileges"]:
             syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
+        if order["filtered"]:
+            # While we are root: afterwards it takes no new privileges, which the pod need not have asked for.
+            seccomp.apply(order["added"])
+        if order["uid"] is not None:
+            if order["ambient"]:
+                capabilities.keep_over_change_of_user()
+            os.setgroups(order["user_groups"])
+            os.setresgid(order["gid"], order["gid"], order["gid"])
+            os.setresuid(order["uid"], order["uid"], order["uid"])
+            if order["ambient"]:
+                capabilities.grant(order["ambient"])
     except OSError as error:
         raise StepFailed("identity", f"{order['uid']}:{order['gid']}", error) from error
 
@@ -105,6 +196,26 @@ def _execute(order: LaunchOrder) -> NoReturn:
     raise StepFailed("command", command, refused) from refused
 
 
+def become_finisher(order: LaunchOrder, report: int, namespace: int) -> NoReturn:
+    """Bring changes of volumes back to where they were fetched from: in the same view, as the same user."""
+    words = ""
+    try:
+        fetching = Fetching(order)
+        if namespace >= 0:
+            syscalls.setns(namespace, syscalls.CLONE_NEWNET)
+        isolation.enter(order["isolation"])
+        _take_identity(order)
+        syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
+        words = fetching.bring_back()
+    except (StepFailed, MountFailed) as failed:
+        words = f"{failed.subject}: {failed.error.strerror}"
+    except OSError as error:
+        words = f"{error.filename}: {error.strerror}"
+    finally:
+        os.write(report, encode({"words": words})[HEADER.size :])
+        os._exit(0)
+
+
 def describe_failure(failure: dict[str, Any], order: LaunchOrder) -> tuple[int, str]:
     """The exit code that a shell would give, and the words: what failed, on what, as the system says it."""
     number: int = failure["errno"]
@@ -114,10 +225,16 @@ def describe_failure(failure: dict[str, Any], order: LaunchOrder) -> tuple[int, 
         if number == errno.ENOENT and "/" in subject and os.path.exists(os.path.join(order["cwd"], subject)):
             return 127, f"cannot run '{subject}': the interpreter that its first line names: {reason}"
         return code, f"cannot run '{subject}': {reason}"
+    if failure["step"] == "fetch":
+        return 1, subject
+    if failure["step"] == "volume":
+        return 126, f"cannot provide {subject}"
     if failure["step"] == "directory":
         return code, f"cannot enter the working directory '{subject}': {reason}"
     if failure["step"] == "identity":
         return 126, f"cannot run as user and group {subject}: {reason}"
+    if failure["step"] == "limits":
+        return 126, f"cannot hold the pod to its limits ({subject}): {reason}"
     if failure["step"] == "session":
         return 126, f"cannot start '{order['argv'][0]}' ({subject}): {reason}"
     return 126, f"cannot isolate the pod from this machine ({subject}): {reason}"

@@ -29,7 +29,7 @@ Plan = dict[str, Any]
 def is_serving(pod: PodSpec) -> bool:
     """Whether others are meant to reach the pod: then it has a network of its own."""
     fields = pod.container.fields
-    return bool(fields.get("ports") or fields.get("exposedUrls"))
+    return bool(fields.get("ports") or fields.get("exposedUrls") or pod.addressed)
 
 
 def has_host_network(pod: PodSpec) -> bool:

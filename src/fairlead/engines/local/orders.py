@@ -3,18 +3,32 @@
 import os
 from typing import Any
 
+import msgspec
+
+from fairlead.engines.local import capabilities
 from fairlead.engines.local.attempts import Folders, Key
 from fairlead.engines.local.environment import Resolve, expand, render_environment
-from fairlead.engines.local.settings import Identity, LocalSettings
+from fairlead.engines.local.identity import PodRights, Rights, decide_rights, refusals
+from fairlead.engines.local.limits import decide_pids, render_limits
+from fairlead.engines.local.ports import owner_of
+from fairlead.engines.local.volumes import PERSONAL_HOME, TEMPORARY, Volumes
 from fairlead.model.errors import Refused
 from fairlead.model.podset import PodSpec
 
 
 def render_order(
-    pod: PodSpec, settings: LocalSettings, folders: Folders, server_uid: int, device_memory: int, resolve: Resolve
+    pod: PodSpec, rights: Rights, folders: Folders, device_memory: int, resolve: Resolve, volumes: Volumes
 ) -> dict[str, Any]:
     """What the supervisor is told; raises Refused when the pod cannot be run here as it asks."""
-    user = settings.owner or settings.run_as
+    settings = rights.settings
+    security = pod.container.fields.get("security") or {}
+    refused = refusals(security, rights)
+    if refused:
+        raise Refused("; ".join(f"{field}: {why}" for field, why in refused))
+    granted = decide_rights(security, rights)
+    user = granted.user
+    if pod.container.fields.get("createHomeDir") and settings.is_personal:
+        user = msgspec.structs.replace(user, home=PERSONAL_HOME)
     key = (pod.pod_id, pod.attempt)
     environment = render_environment(pod, user, settings.host_address, device_memory, resolve)
     arguments = expand(pod.container.command + pod.container.args, environment)
@@ -23,11 +37,8 @@ def render_order(
             "the pod has no command; on the host runtime an image's entry point is not known: "
             "give a command, or use a container runtime"
         )
-    security = pod.container.fields.get("security") or {}
-    if security.get("runAsNonRoot") and user.uid == 0:
-        raise Refused("the pod must not run as root (runAsNonRoot), and this server runs pods as root")
-    isolation = _isolation(settings, folders, user, key, server_uid)
-    is_other = server_uid == 0 and user.uid != server_uid
+    isolation = _view(granted, rights, folders, key, volumes)
+    working_dir = pod.container.working_dir or user.home
     return {
         "workload": pod.workload_id,
         "pod": pod.pod_id,
@@ -37,36 +48,101 @@ def render_order(
         "logs": folders.logs(key),
         "argv": arguments,
         "env": environment,
-        "cwd": pod.container.working_dir or user.home,
-        "uid": user.uid if is_other else None,
-        "gid": user.gid if is_other else None,
-        "groups": list(user.groups),
+        "cwd": working_dir,
+        "makes_cwd": isolation is not None and is_within(working_dir, isolation["volumes"]),
         "tty": pod.container.tty,
         "stdin": pod.container.stdin,
         "grace": pod.container.termination_grace_seconds,
         "segment_bytes": settings.log_segment_bytes,
         "segments": settings.log_segments,
-        "memory_limit": pod.container.memory_limit_bytes,
-        "no_new_privileges": isolation is not None or security.get("allowPrivilegeEscalation") is False,
         "isolation": isolation,
+        "fetches": list(volumes.fetches),
+        "gauges": list(volumes.gauges),
+        "gauge_seconds": settings.gauge_seconds,
+        "probe": _probe(pod),
+        # Filled in by the engine, which gives addresses and ports to pods that serve.
+        "network": None,
+        "ports": [],
+        "owner": owner_of(pod),
+        **render_limits(
+            f"{pod.pod_id}.{pod.attempt}",
+            pod.container,
+            decide_pids(settings.pids_limit, rights.is_shared, rights.means),
+            rights.means,
+        ),
+        **_render_rights(granted, rights, isolated=isolation is not None and isolation["isolated"]),
     }
 
 
-def _isolation(
-    settings: LocalSettings, folders: Folders, user: Identity, key: Key, server_uid: int
-) -> dict[str, Any] | None:
-    """The plan of a pod's own view of the machine; None in personal mode, or where the operator allows none."""
-    if settings.is_personal or settings.allowed.no_isolation:
-        return None
-    private = folders.private(key)
-    how = "a mount namespace" if server_uid == 0 else "a user and a mount namespace"
+def _probe(pod: PodSpec) -> dict[str, Any] | None:
+    """The readiness probe; None without one that says what to ask."""
+    probe: dict[str, Any] = (pod.container.fields.get("probes") or {}).get("readiness") or {}
+    asked = (probe.get("handler") or {}).get("httpGet") or {}
+    return probe if asked.get("port") else None
+
+
+def _render_rights(granted: PodRights, rights: Rights, isolated: bool) -> dict[str, Any]:
+    """What the pod's process becomes, as `launch.py` does it."""
+    user = granted.user
+    # A server that is not root stays who it is; so does root in personal mode, with the groups that it has.
+    stays = not rights.has_root or user == rights.settings.owner
     return {
-        "words": f"isolated from this machine by {how}, as user {user.uid}",
-        "user_namespace": server_uid != 0,
+        "uid": None if stays else user.uid,
+        "gid": None if stays else user.gid,
+        "user_groups": list(user.groups),
+        "bounding": None if granted.bounding is None else capabilities.numbers(granted.bounding),
+        "ambient": capabilities.numbers(granted.added),
+        "added": sorted(granted.added),
+        "no_new_privileges": granted.no_new_privileges,
+        "filtered": granted.filtered,
+        "own_processes": isolated,
+        "own_ipc": not granted.host_ipc,
+        "guard_knobs": isolated and rights.has_root and (user.uid == 0 or not granted.no_new_privileges),
+    }
+
+
+def _view(granted: PodRights, rights: Rights, folders: Folders, key: Key, volumes: Volumes) -> dict[str, Any] | None:
+    """The plan of a pod's own view of the machine; None where it sees what its owner's shell does."""
+    user, isolates = granted.user, rights.isolates
+    mounts = list(volumes.mounts)
+    if isolates:
+        taken = {volume["at"] for volume in mounts}
+        mounts += [volume for volume in _own_places(granted, folders.private(key)) if volume["at"] not in taken]
+    elif not mounts and not granted.read_only_root:
+        return None
+    how = "a mount namespace" if rights.has_root else "a user and a mount namespace"
+    words = f"isolated from this machine by {how}, as user {user.uid}"
+    return {
+        "words": words if isolates else f"its volumes are mounted in {how}; otherwise it sees this machine as it is",
+        "isolated": isolates,
+        "user_namespace": not rights.has_root,
         "uid": user.uid,
         "gid": user.gid,
-        "home": user.home,
-        "home_source": os.path.join(private, "home"),
-        "tmp_source": os.path.join(private, "tmp"),
-        "hidden": [folders.data],
+        "read_only_root": isolates or granted.read_only_root,
+        "volumes": mounts,
+        "hidden": [folders.data] if isolates else [],
+        "data": os.path.realpath(folders.data),
     }
+
+
+def _own_places(granted: PodRights, private: str) -> list[dict[str, Any]]:
+    """Home and temporary files, each the pod's alone."""
+    places = ((granted.user.home, "home", 0o700), (TEMPORARY, "tmp", 0o1777))
+    return [
+        {
+            "kind": "folder",
+            "at": at,
+            "field": name,
+            "source": f"{private}/{name}",
+            "mode": mode,
+            "owned": True,
+            "read_only": granted.read_only_root,
+        }
+        for at, name, mode in places
+    ]
+
+
+def is_within(path: str, volumes: list[dict[str, Any]]) -> bool:
+    """Whether a path lies in a volume that can be written."""
+    around = [volume for volume in volumes if f"{path}/".startswith(f"{volume['at']}/")]
+    return bool(around) and not max(around, key=lambda volume: len(volume["at"])).get("read_only")

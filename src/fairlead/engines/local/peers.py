@@ -12,9 +12,12 @@ from fairlead.engines.local import wire
 
 
 class Peers:
-    def __init__(self, poll: select.poll, obey: Callable[[int, wire.Message], None]) -> None:
+    def __init__(
+        self, poll: select.poll, obey: Callable[[int, wire.Message], None], left: Callable[[int], None]
+    ) -> None:
         self._poll = poll
         self._obey = obey
+        self._left = left
         self._links: dict[int, tuple[socket.socket, wire.Inbox]] = {}
         self._listener: socket.socket | None = None
         self.watchers: set[int] = set()
@@ -64,6 +67,11 @@ class Peers:
         except OSError:
             self._drop(descriptor)
 
+    def send_descriptors(self, descriptor: int, message: wire.Message, given: list[int]) -> None:
+        """Hand open files over; a copy stays with the caller."""
+        with contextlib.suppress(OSError):
+            socket.send_fds(self._links[descriptor][0], [wire.encode(message)], given)
+
     def tell_watchers(self, message: wire.Message) -> None:
         for descriptor in list(self.watchers):
             self.send(descriptor, message)
@@ -79,3 +87,4 @@ class Peers:
         if link is not None:
             self._poll.unregister(descriptor)
             link.close()
+            self._left(descriptor)

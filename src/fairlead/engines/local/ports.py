@@ -21,7 +21,7 @@ _PIECE = 256 * 1024
 RETRY_SECONDS = 1.0
 
 #: (pod, port) → a connection to it.
-Dial = Callable[[str, int], Awaitable[socket.socket]]
+Dial = Callable[[str, int], Awaitable[int]]
 #: Workload → its pods that are ready.
 Ready = Callable[[str], Sequence[str]]
 
@@ -192,7 +192,8 @@ class Ports:
         opened.turn += 1
         for step in range(len(pods)):
             with contextlib.suppress(OSError, FairleadError):
-                return await self._dial(pods[(opened.turn + step) % len(pods)], opened.inside)
+                file = await self._dial(pods[(opened.turn + step) % len(pods)], opened.inside)
+                return socket.socket(fileno=file)
         raise ConnectionError("no pod is ready")
 
 

@@ -7,6 +7,7 @@ import contextlib
 import os
 import signal
 import time
+from collections.abc import Callable
 
 from fairlead.engines.local import procfs
 
@@ -15,8 +16,8 @@ KILL_SECONDS = 10.0
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
-def reap(main: int) -> int | None:
-    """Take every child that ended; the wait status of `main` when it was among them."""
+def reap(main: int, note: Callable[[int, int], None] | None = None) -> int | None:
+    """Take every child that ended; the wait status of `main` when it was among them. Others go to `note`."""
     found = None
     with contextlib.suppress(ChildProcessError):
         while True:
@@ -25,6 +26,8 @@ def reap(main: int) -> int | None:
                 break
             if pid == main:
                 found = status
+            elif note is not None:
+                note(pid, status)
     return found
 
 

@@ -84,8 +84,8 @@ async def open_socket(path: str) -> socket.socket:
     return made
 
 
-async def connect(made: socket.socket, address: str, port: int) -> socket.socket:
-    """Connect a socket, or close it and raise OSError."""
+async def connect(made: socket.socket, address: str, port: int) -> int:
+    """Connect a socket and hand out its file, or close it and raise OSError."""
     made.setblocking(False)
     try:
         await asyncio.get_running_loop().sock_connect(made, (address, port))
@@ -93,7 +93,7 @@ async def connect(made: socket.socket, address: str, port: int) -> socket.socket
         made.close()
         raise
     made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return made
+    return made.detach()
 
 
 class ProcessSession:

@@ -28,6 +28,8 @@ class Allowed(msgspec.Struct, frozen=True, kw_only=True):
     #: Whether pods may run under ids that this machine has given to somebody.
     machine_users: bool = False
     capabilities: tuple[str, ...] = ()
+    #: By which protocols repositories may be fetched beside https and ssh.
+    git_protocols: tuple[str, ...] = ()
     host_namespaces: bool = False
 
 
@@ -47,10 +49,23 @@ class LocalSettings(msgspec.Struct, frozen=True, kw_only=True):
     allowed: Allowed = Allowed()
     log_segment_bytes: int = 10 * MEBIBYTE
     log_segments: int = 5
+    #: Processes and threads of one pod; 0 for no limit, None for what `limits.decide_pids` makes of the mode.
+    pids_limit: int | None = None
     #: The address of this machine on which ports of workloads are opened.
     service_address: str = "127.0.0.1"
     #: What pods are told as their own and their host's address; plain pods share the host's network.
     host_address: str = "127.0.0.1"
+    #: Further storage classes: (name, folder in which the claims of that class lie).
+    storage_classes: tuple[tuple[str, str], ...] = ()
+    #: How long filling one volume from elsewhere may take, and how long the other side may say nothing.
+    fetch_seconds: int = 1800
+    fetch_silence_seconds: int = 30
+    #: How often the size of folders is looked at that no file system bounds.
+    gauge_seconds: float = 30.0
+
+    @property
+    def git_protocols(self) -> tuple[str, ...]:
+        return ("https", "ssh", *self.allowed.git_protocols)
 
     @property
     def is_personal(self) -> bool:

@@ -16,9 +16,9 @@ from fairlead.engines.local.attempts import Folders
 from fairlead.engines.local.claims import ClaimFolders
 from fairlead.engines.local.effects_storage import Note, advise, refuse
 from fairlead.engines.local.settings import LocalSettings
-from fairlead.engines.local.supplies import LoadSupplies, Supplies
 from fairlead.engines.local.volumes import Ground, Volumes, plan_volumes
 from fairlead.model.podset import Container, PodSpec
+from fairlead.model.supplies import LoadSupplies, Supplies
 
 log = logging.getLogger(__name__)
 

@@ -15,9 +15,13 @@ import sys
 import time
 from typing import NoReturn
 
-from fairlead.engines.local import journal, launch, procfs, reaping, syscalls, wire
+from fairlead.engines.local import cgroups, journal, launch, pid_one, procfs, reaping, syscalls, wire
+from fairlead.engines.local.gauges import Gauge
+from fairlead.engines.local.network_inside import PodNetwork
 from fairlead.engines.local.output import Output
 from fairlead.engines.local.peers import Peers
+from fairlead.engines.local.probes import Prober
+from fairlead.engines.local.sessions_inside import Commands
 
 #: How long a fork waits for its order before it gives up; the server sends it at once.
 ORDER_SECONDS = 30.0
@@ -63,7 +67,12 @@ def _claim_and_run(link: socket.socket) -> None:
         "start": procfs.start_time(os.getpid()),
         "state": "Starting",
         "started_at": _now(),
+        "network": order["network"],
+        "ports": order["ports"],
+        "owner": order["owner"],
     }
+    if order["probe"]:
+        state["ready"] = False
     try:
         claimed = journal.claim(order["journal"], state)
     except FileExistsError:
@@ -82,8 +91,14 @@ class Supervisor:
         self._order = order
         self._state = state
         self._journal = claimed
+        #: Our child; and who gets the TERM, the command itself, where it is not the same.
         self._main = 0
+        self._command = 0
+        #: To the first process of the pod's own process namespace.
+        self._first: socket.socket | None = None
         self._status: int | None = None
+        #: Who brings changes of volumes back after the end.
+        self._finisher = 0
         self._kill_at: float | None = None
         self._memory_at = 0.0
         self._cause = ""
@@ -92,7 +107,11 @@ class Supervisor:
         self._input = -1
         self._output = Output(order["logs"], order["segment_bytes"], order["segments"])
         self._poll = select.poll()
-        self.peers = Peers(self._poll, self.obey)
+        self.peers = Peers(self._poll, self.obey, self._farewell)
+        self._commands = Commands(order, self.peers)
+        self._network: PodNetwork | None = None
+        self._prober: Prober | None = None
+        self._gauge = Gauge(order["gauges"], order["gauge_seconds"]) if order["gauges"] else None
         self._wake, waker = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
         for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -115,34 +134,116 @@ class Supervisor:
     def _start(self) -> bool:
         """Start the command; False when it never came to run, with the reason in the state."""
         parent = os.getpid()
+        if not self._make_groups() or not self._join_network():
+            return False
         streams, source = self._streams()
         failure, report = os.pipe2(os.O_CLOEXEC)
+        first = None
+        if self._order["own_processes"]:
+            self._first, first = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._state["started_at"] = _now()
         pid = os.fork()
         if pid == 0:
             signal.set_wakeup_fd(-1)
-            launch.become_command(self._order, streams, report, parent)
+            launch.become_command(self._order, streams, report, parent, self._network_file(), first)
         for descriptor in {*streams, report}:
             os.close(descriptor)
-        self._main, self._source = pid, source
+        if first is not None:
+            first.close()
+        self._main, self._command, self._source = pid, pid, source
         os.set_blocking(source, False)
         self._poll.register(source, select.POLLIN)
         # While the command is on its way: where others reach us.
         self.peers.listen(self._order["control"])
-        with os.fdopen(failure, "rb") as pipe:
-            words = pipe.read()
+        words = self._hear_start(failure)
         if words:
-            os.waitpid(pid, 0)
-            code, message = launch.describe_failure(json.loads(words), self._order)
-            self._state.update(exit_code=code, reason="StartError", message=message)
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, 0)
+            problem = json.loads(words)
+            code, message = launch.describe_failure(problem, self._order)
+            reason = "FetchError" if problem["step"] == "fetch" else "StartError"
+            self._state.update(exit_code=code, reason=reason, message=message)
             return False
-        self._state.update(state="Running", main=pid, main_start=procfs.start_time(pid))
+        if self._status is not None:
+            return False  # told to end while its volumes were filled
+        self._find_command()
+        self._state.update(state="Running", main=self._command, main_start=procfs.start_time(self._command))
         if self._order["isolation"]:
             self._state["message"] = self._order["isolation"]["words"]
         self._record()
+        if self._order["probe"]:
+            self._prober = Prober(self._order["probe"], self._poll, self._socket, time.monotonic())
         if self._kill_at is not None and self._kill_at > time.monotonic():
             self._terminate()
         return True
+
+    def _make_groups(self) -> bool:
+        """Make the groups that hold the pod to its limits; False when that failed, with the reason in the state."""
+        try:
+            if self._order["groups"]:
+                cgroups.make(self._order["groups"])
+        except OSError as error:
+            words = f"cannot make the pod's control group ({error.filename}): {error.strerror}"
+            self._state.update(exit_code=126, reason="StartError", message=words)
+            return False
+        return True
+
+    def _join_network(self) -> bool:
+        """Make the pod's own network, where it has one; False when that failed, with the reason in the state."""
+        if not self._order["network"]:
+            return True
+        try:
+            self._network = PodNetwork(self._order["network"])
+        except OSError as error:
+            words = f"cannot make the pod's own network ({error.filename}): {error.strerror}"
+            self._state.update(exit_code=126, reason="StartError", message=words)
+            return False
+        return True
+
+    def _network_file(self) -> int:
+        return self._network.namespace if self._network is not None else -1
+
+    def _socket(self) -> tuple[socket.socket, list[str]]:
+        """A socket of the pod's network, and the addresses at which its programs may listen."""
+        if self._network is None:
+            return socket.socket(socket.AF_INET, socket.SOCK_STREAM), ["127.0.0.1"]
+        return self._network.open_socket(), [self._network.address, "127.0.0.1"]
+
+    def _hear_start(self, failure: int) -> bytes:
+        """What went wrong on the way to the command, or nothing; peers are heard while volumes are filled."""
+        if not self._order["fetches"]:
+            with os.fdopen(failure, "rb") as pipe:
+                return pipe.read()
+        self._find_command()
+        return self._hear(failure)
+
+    def _hear(self, pipe: int) -> bytes:
+        """Everything that a child says, while the watch goes on."""
+        os.set_blocking(pipe, False)
+        self._poll.register(pipe, select.POLLIN)
+        words = b""
+        while True:
+            try:
+                data = os.read(pipe, 65_536)
+            except BlockingIOError:
+                self._turn()
+                continue
+            if not data:
+                break
+            words += data
+        self._poll.unregister(pipe)
+        os.close(pipe)
+        return words
+
+    def _find_command(self) -> None:
+        """Past the first process of a namespace of its own, to the command behind it."""
+        if self._first is None:
+            return
+        if self._first.getblocking():
+            os.waitpid(self._main, 0)
+            self._first.setblocking(False)
+            self._main = pid_one.receive(self._first, pid_one.FIRST) or self._main
+        self._command = next(iter(procfs.children(self._main)), self._main)
 
     def _streams(self) -> tuple[tuple[int, int, int], int]:
         """What becomes the command's input, output and error, and our end of its output."""
@@ -167,8 +268,17 @@ class Supervisor:
                 self._reap()
             elif self.peers.has(descriptor):
                 self.peers.hear(descriptor)
-        if self._kill_at is not None and time.monotonic() >= self._kill_at and self._status is None:
-            self._kill_all()
+            elif self._prober is not None and self._prober.has(descriptor):
+                self._note_readiness(self._prober.step(time.monotonic()))
+        if self._prober is not None:
+            self._note_readiness(self._prober.tick(time.monotonic()))
+        if self._kill_at is not None and time.monotonic() >= self._kill_at:
+            if self._status is None:
+                self._kill_all()
+            elif self._finisher:
+                reaping.send(self._finisher, signal.SIGKILL)
+        if self._gauge is not None and self._status is None:
+            self._check_sizes(self._gauge.check(time.monotonic()))
         if self._order["memory_limit"] and self._status is None and time.monotonic() >= self._memory_at:
             self._memory_at = time.monotonic() + MEMORY_PERIOD
             self._check_memory()
@@ -177,6 +287,10 @@ class Supervisor:
         waits = [MEMORY_PERIOD] if self._order["memory_limit"] else []
         if self._kill_at is not None:
             waits.append(max(0.0, self._kill_at - time.monotonic()))
+        if self._prober is not None:
+            waits.append(self._prober.wait(time.monotonic()))
+        if self._gauge is not None and self._status is None:
+            waits.append(self._gauge.wait(time.monotonic()))
         return min(waits) * 1000 if waits else None
 
     def _take_output(self) -> bool:
@@ -205,16 +319,38 @@ class Supervisor:
     def _reap(self) -> None:
         with contextlib.suppress(BlockingIOError):
             os.read(self._wake, 4096)
-        status = reaping.reap(self._main)
+        status = reaping.reap(self._main, self._commands.note_end)
         if status is not None:
-            self._status = status
+            self._status = self._status_of(status)
+
+    def _status_of(self, status: int) -> int:
+        """How the command ended, which the first process of its namespace told before it ended itself."""
+        told = pid_one.receive(self._first, pid_one.ENDED) if self._first is not None else None
+        return status if told is None else told
+
+    def _note_readiness(self, changed: bool) -> None:
+        if changed and self._prober is not None and self._status is None:
+            self._state["ready"] = self._prober.is_ready
+            self._record()
 
     def _check_memory(self) -> None:
         limit: int = self._order["memory_limit"]
+        groups = self._order["groups"]
+        if groups and "memory" in groups["folders"]:
+            if cgroups.has_run_out(groups):
+                # One process is gone already; a pod that lost one is no longer what it was.
+                self._kill_all()
+            return
         used = reaping.memory_of(procfs.descendants(os.getpid()), limit)
         if used > limit:
             self._cause = "OOMKilled"
             self._state["message"] = f"used {used} bytes of memory, its limit is {limit}"
+            self._kill_all()
+
+    def _check_sizes(self, words: str) -> None:
+        if words:
+            self._cause = "Evicted"
+            self._state["message"] = words
             self._kill_all()
 
     def obey(self, descriptor: int, request: wire.Message) -> None:
@@ -229,6 +365,25 @@ class Supervisor:
             self.peers.followers.add(descriptor)
             # What came since the follower last looked was told to nobody.
             self.peers.send(descriptor, {})
+        elif verb in ("exec", "input", "socket"):
+            self._open_session(descriptor, request)
+
+    def _open_session(self, descriptor: int, request: wire.Message) -> None:
+        """What somebody opens into the pod: a command beside it, its input, a socket of its network."""
+        verb = request["op"]
+        if self._status is not None or "main" not in self._state:
+            self.peers.send(descriptor, {"failed": "the pod does not run"})
+        elif verb == "exec":
+            self._commands.start(descriptor, request, self._command)
+        elif verb == "input":
+            given = self._source if self._order["tty"] else self._input
+            self.peers.send_descriptors(descriptor, {"tty": self._order["tty"]}, [given] if given >= 0 else [])
+        else:
+            with self._socket()[0] as made:
+                self.peers.send_descriptors(descriptor, {}, [made.fileno()])
+
+    def _farewell(self, descriptor: int) -> None:
+        self._commands.end_of(descriptor)
 
     # The end
 
@@ -241,13 +396,13 @@ class Supervisor:
             self._terminate()
 
     def _terminate(self) -> None:
-        if self._main and self._status is None:
-            reaping.send(self._main, signal.SIGTERM)
+        if self._command and self._status is None:
+            reaping.send(self._command, signal.SIGTERM)
 
     def _kill_all(self) -> None:
         status = reaping.kill_all(self._main)
-        if self._status is None:
-            self._status = status
+        if self._status is None and status is not None:
+            self._status = self._status_of(status)
 
     def _end(self) -> None:
         self._state["ended_at"] = _now()
@@ -258,20 +413,52 @@ class Supervisor:
         while self._source >= 0 and self._take_output():
             pass
         self._state["state"] = "Exited"
-        if self._status is not None and self._state.get("reason") != "StartError":
+        if self._status is not None and "exit_code" not in self._state:
             self._describe_end(os.waitstatus_to_exitcode(self._status))
+        self._bring_back()
         if self._output.failure:
             self._state["message"] = f"{self._state.get('message', '')} ({self._output.failure})".strip()
         self._output.close()
+        if self._order["groups"]:
+            cgroups.remove(self._order["groups"])
+        if self._prober is not None:
+            self._prober.close()
+        if self._network is not None:
+            self._network.close()
         self._record(durable=True)
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self._order["control"])
+
+    def _bring_back(self) -> None:
+        """Changes of fetched volumes go back to where they came from, within what is left of the grace."""
+        if "main" not in self._state or not any("manifest" in fetch for fetch in self._order["fetches"]):
+            return
+        answer, report = os.pipe2(os.O_CLOEXEC)
+        finisher = os.fork()
+        if finisher == 0:
+            signal.set_wakeup_fd(-1)
+            launch.become_finisher(self._order, report, self._network_file())
+        os.close(report)
+        words = self._hear_finisher(answer, finisher)
+        if words:
+            self._state["message"] = f"{self._state.get('message', '')} {words}".strip()
+            if self._state["exit_code"] == 0:
+                self._state.update(exit_code=1, reason="FetchError")
+
+    def _hear_finisher(self, answer: int, finisher: int) -> str:
+        self._finisher = finisher
+        told = self._hear(answer)
+        return str(json.loads(told)["words"]) if told else "changes could not be brought back within the grace"
 
     def _describe_end(self, code: int) -> None:
         if code >= 0:
             self._state["exit_code"] = code
         else:
             self._state.update(exit_code=128 - code, signal=-code)
+        groups = self._order["groups"]
+        if code != 0 and groups and cgroups.has_run_out(groups):
+            self._cause = "OOMKilled"
+            self._state["message"] = f"used more memory than its limit of {self._order['memory_limit']} bytes"
         if self._cause:
             self._state["reason"] = self._cause
         elif code == 0:

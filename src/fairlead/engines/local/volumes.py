@@ -12,10 +12,10 @@ import msgspec
 
 from fairlead.engines.local import fetches
 from fairlead.engines.local.settings import LocalSettings
-from fairlead.engines.local.supplies import ClaimSupply, Supplies
 from fairlead.model.errors import Refused
 from fairlead.model.podset import PodSpec
 from fairlead.model.quantity import whole
+from fairlead.model.supplies import ClaimSupply, Supplies
 
 Volume = dict[str, Any]
 Item = dict[str, Any]

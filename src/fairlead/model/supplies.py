@@ -1,6 +1,6 @@
 """What a pod's volumes are made of and the server keeps: secrets, config maps, claims. Asked for before each start.
 
-The engine has no store: whoever makes it hands in a function that loads these (`LoadSupplies`).
+An engine has no store: `control` answers it (`control/supplies.py`), by way of whoever makes the engine.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
