@@ -1,0 +1,170 @@
+"""How limits hold on the local engine: by control groups where they can be made, else as well as can be."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from fairlead.engines.base import PodState, Stop
+from fairlead.engines.local import cgroups
+from fairlead.engines.local.configuration import load_identity
+from fairlead.engines.local.engine import LocalEngine
+from fairlead.engines.local.limits import Means, observe_means
+from fairlead.engines.local.settings import LocalSettings
+from fairlead.model.podset import EnvironmentVariable, PodSpec
+from tests.contract.engine_room import Room, clock, eventually, myself, opened, pod, scenario, shell
+
+Make = Callable[..., LocalEngine]
+MEBIBYTE = 1024 * 1024
+GROUPS = cgroups.observe()
+needs_groups = pytest.mark.skipif(
+    GROUPS is None or not {"cpu", "memory", "pids"} <= set(GROUPS.parents), reason="control groups cannot be written"
+)
+#: Takes memory in steps, and would go on for a while.
+HUNGRY = (
+    "import time\nheld = []\nfor _ in range(64):\n    held.append(b'x' * 2**23)\n    time.sleep(0.01)\ntime.sleep(60)"
+)
+#: Turns for as long as it is let, and says how much CPU time a second of it was.
+BUSY = """
+import time
+begin, used = time.monotonic(), time.process_time()
+while time.monotonic() - begin < 1.5:
+    pass
+print((time.process_time() - used) / (time.monotonic() - begin))
+"""
+
+
+class WithoutGroups(LocalEngine):
+    """As on a machine where control groups cannot be written."""
+
+    async def start(self, notify: Callable[[], None]) -> None:
+        await super().start(notify)
+        means = Means(groups=None, cores=self._rights.means.cores)
+        self._rights = msgspec.structs.replace(self._rights, means=means)
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> LocalSettings:
+    return LocalSettings(data_dir=str(tmp_path / "data"), owner=load_identity(myself()))
+
+
+@pytest.fixture
+def make(settings: LocalSettings) -> Make:
+    return lambda: LocalEngine(settings, clock)
+
+
+def python(program: str, **container: Any) -> PodSpec:
+    return pod("/usr/bin/env", "python3", "-c", program, **container)
+
+
+def folders_of(spec: PodSpec) -> list[str]:
+    assert GROUPS is not None
+    names = {f"{parent}/{cgroups.PREFIX}{spec.pod_id}.{spec.attempt}" for parent in GROUPS.parents.values()}
+    return [name for name in names if os.path.exists(name)]
+
+
+@needs_groups
+@scenario
+async def test_memory_by_control_group(make: Make) -> None:
+    async with opened(make) as room:
+        spec = python(HUNGRY, memory_limit_bytes=64 * MEBIBYTE)
+        report = await room.run(spec)
+        assert (report.reason, report.exit_code) == ("OOMKilled", 137)
+        assert str(64 * MEBIBYTE) in report.message
+        assert folders_of(spec) == []
+
+
+@needs_groups
+@scenario
+async def test_a_child_that_runs_out_of_memory_ends_the_pod(make: Make) -> None:
+    async with opened(make) as room:
+        report = await room.run(shell(f'python3 -c "{HUNGRY}"; sleep 600', memory_limit_bytes=64 * MEBIBYTE))
+        assert report.reason == "OOMKilled"
+
+
+@scenario
+async def test_memory_by_watching(settings: LocalSettings) -> None:
+    async with opened(lambda: WithoutGroups(settings, clock)) as room:
+        report = await room.run(python(HUNGRY, memory_limit_bytes=64 * MEBIBYTE))
+        assert (report.reason, report.exit_code) == ("OOMKilled", 137)
+
+
+@needs_groups
+@scenario
+async def test_cpu_by_control_group(make: Make) -> None:
+    async with opened(make) as room:
+        spec = python(BUSY, cpu_limit_milli=200)
+        await room.run(spec)
+        assert float(await room.output(spec)) < 0.35
+
+
+@scenario
+async def test_cpu_by_affinity(settings: LocalSettings) -> None:
+    async with opened(lambda: WithoutGroups(settings, clock)) as room:
+        spec = python("import os; print(len(os.sched_getaffinity(0)), os.nice(0))", cpu_limit_milli=500)
+        await room.run(spec)
+        assert (await room.output(spec)).split() == [b"1", b"10"]
+
+
+@needs_groups
+@scenario
+async def test_a_fork_bomb_ends_at_its_number(settings: LocalSettings) -> None:
+    settings = msgspec.structs.replace(settings, pids_limit=30)
+    async with opened(lambda: LocalEngine(settings, clock)) as room:
+        spec = shell("i=0; while [ $i -lt 60 ]; do sleep 600 & i=$((i+1)); done; echo not reached")
+        report = await room.run(spec)
+        assert (report.state, report.exit_code) == (PodState.EXITED, 2)
+        words = await room.output(spec)
+        assert b"not reached" not in words
+        assert b"ork" in words  # the shell's own words for it
+        assert folders_of(spec) == []
+        # Nobody else was hindered.
+        assert (await room.run(shell("true"))).exit_code == 0
+
+
+@needs_groups
+@scenario
+async def test_no_group_is_left_behind(make: Make, tmp_path: Path) -> None:
+    async with opened(make) as room:
+        spec = shell("sleep 600", memory_limit_bytes=64 * MEBIBYTE, cpu_limit_milli=500)
+        await room.start(spec)
+        assert folders_of(spec)
+        await room.engine.apply([Stop(spec.pod_id, spec.attempt, 0)])
+        await room.until(spec, PodState.EXITED)
+        assert folders_of(spec) == []
+        lost = shell("sleep 600", memory_limit_bytes=64 * MEBIBYTE)
+        await room.start(lost)
+        await _kill_supervisor(room, lost, tmp_path)
+    await eventually(lambda: not folders_of(lost), "the group of a lost pod is gone once it is forgotten")
+
+
+async def _kill_supervisor(room: Room, spec: PodSpec, tmp_path: Path) -> None:
+    journal = tmp_path / "data" / "pods" / "live" / f"{spec.pod_id}.{spec.attempt}"
+    os.kill(msgspec.json.decode(journal.read_text().splitlines()[-1])["pid"], 9)
+    await room.until(spec, PodState.LOST)
+
+
+class TestWithinReason:
+    @scenario
+    async def test_a_thousand_variables_and_a_long_argument(self, make: Make) -> None:
+        async with opened(make) as room:
+            variables = tuple(EnvironmentVariable(name=f"V{number}", value="x" * 20) for number in range(1000))
+            spec = pod("/bin/sh", "-c", "env | grep -c ^V; echo ${#1}", "sh", "y" * 100_000, environment=variables)
+            assert (await room.run(spec)).exit_code == 0
+            assert (await room.output(spec)).split() == [b"1000", b"100000"]
+
+    @scenario
+    async def test_more_than_the_kernel_takes(self, make: Make) -> None:
+        async with opened(make) as room:
+            report = await room.run(pod("/bin/echo", "z" * 200_000))
+            assert (report.reason, report.exit_code) == ("StartError", 126)
+            assert "Argument list too long" in report.message
+
+
+def test_what_this_machine_has() -> None:
+    means = observe_means()
+    assert means.cores
+    assert means.threads > 0
