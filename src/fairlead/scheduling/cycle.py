@@ -62,6 +62,7 @@ class Cycle:
     def run(self) -> Decisions:
         self._open()
         arrivals = self._first_pools()
+        self._seat_strangers(arrivals)
         while arrivals:
             for pool in sorted(arrivals):
                 self._play(pool, arrivals[pool])
@@ -88,9 +89,19 @@ class Cycle:
         for job in sorted(self.snapshot.jobs, key=lambda job: job.id):
             placed = next((task.node for task in job.tasks if task.node is not None), None)
             home = node_pools.get(placed) if placed is not None else None
-            pools = [home] if home is not None else list(job.node_pools)
+            pools = [home] if home is not None else list(job.node_pools or (DEFAULT_POOL,))
             self._send(job, pools, arrivals)
         return arrivals
+
+    def _seat_strangers(self, arrivals: dict[str, list[Job]]) -> None:
+        """Tasks on nodes of a pool that does not schedule their job still hold their place there."""
+        node_pools = {node.name: node.node_pool for node in self.snapshot.nodes}
+        scheduled_in = {job.id: pool for pool, jobs in arrivals.items() for job in jobs}
+        for job in self.snapshot.jobs:
+            own = scheduled_in.get(job.id)
+            placed = (node_pools[task.node] for task in job.tasks if task.node in node_pools)
+            for pool in sorted({pool for pool in placed if pool != own}):
+                self.sessions[pool].occupy(job)
 
     def _send(self, job: Job, pools: list[str], arrivals: dict[str, list[Job]]) -> None:
         """Into the first of these pools that can take the job; the rest is kept for later."""

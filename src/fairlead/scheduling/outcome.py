@@ -64,7 +64,7 @@ def _changed(session: Session) -> list[LiveTask]:
 
 
 def _binds(session: Session, tasks: list[LiveTask], record: Record) -> list[Bind]:
-    fresh = [task for task in tasks if task.status == st.BINDING and task.first_status == st.PENDING]
+    fresh = [task for task in tasks if _is_fresh(task) and not _is_broken(task)]
     devices = Devices(session) if any(task.wants_gpu for task in fresh) else None
     binds = []
     for task in fresh:
@@ -87,7 +87,7 @@ def _pipelined(pool: str, tasks: list[LiveTask], record: Record) -> list[Pipelin
     waits: dict[int, tuple[str, ...]] = {}
     found = []
     for task in tasks:
-        if task.status != st.PIPELINED:
+        if task.status != st.PIPELINED and not (_is_fresh(task) and _is_broken(task)):
             continue
         node = task.home
         if node.index not in waits:
@@ -103,6 +103,19 @@ def _pipelined(pool: str, tasks: list[LiveTask], record: Record) -> list[Pipelin
         )
         found.append(kept)
     return found
+
+
+def _is_fresh(task: LiveTask) -> bool:
+    return task.status == st.BINDING and task.first_status == st.PENDING
+
+
+def _is_broken(task: LiveTask) -> bool:
+    """A later action of the cycle moved a part of the gang that had just been bound: then the rest waits too.
+
+    KAI has sent the rest off by then, and starts half a gang.
+    """
+    pod_set = task.pod_set
+    return pod_set.counts[st.PIPELINED] > 0 and pod_set.active - pod_set.counts[st.PIPELINED] < pod_set.minimum
 
 
 def leaving_tasks(node: LiveNode) -> tuple[str, ...]:

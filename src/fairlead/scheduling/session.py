@@ -52,6 +52,12 @@ Undo = tuple[
 #: Queue, preemptible or not, request.
 Alike = tuple[str, bool, RequestClass]
 
+_NOTHING = plain.Share(limit=0)
+#: The queue of jobs that no queue here answers for.
+NOBODY = plain.Queue(
+    name="", resources=plain.QueueShares(gpu=_NOTHING, cpu=_NOTHING, memory=_NOTHING), node_pool=plain.DEFAULT_POOL
+)
+
 _HOW = {st.PIPELINED: BOOK_PIPELINED, st.RELEASING: BOOK_RELEASING}
 
 
@@ -87,6 +93,8 @@ class Session:
         self._pending: JobIndex | None = None
         self._victims: JobIndex | None = None
         self._free: FreeGpus | None = None
+        #: Placed tasks of jobs that are scheduled in another pool, or nowhere.
+        self.strangers: list[LiveTask] = []
         #: Requested, allocated, non-preemptible amounts of new jobs by leaf.
         self._arrived: dict[str, list[float]] = {}
         self._fragmentation: Fragmentation | None = None
@@ -149,6 +157,14 @@ class Session:
                 if not job.preemptible:
                     _add(arrived, 6, charge)
         return job
+
+    def occupy(self, spec: plain.Job) -> None:
+        """Book the tasks of a job that this pool does not schedule but whose tasks are on its nodes."""
+        stranger = LiveJob(spec, LiveQueue(NOBODY), self.classes)
+        for task in stranger.tasks:
+            if st.USED[task.status] and task.spec.node in self.node_by_name:
+                self._settle(task, self.node_by_name[task.spec.node])
+                self.strangers.append(task)
 
     def _settle(self, task: LiveTask, node: LiveNode) -> None:
         task.node = node
@@ -365,10 +381,11 @@ class Session:
         """Cut the rings of references, so that the model goes at once and not when the collector looks for it."""
         for node in self.nodes:
             node.tasks.clear()
-        for job in self.jobs.values():
+        for job in (*self.jobs.values(), *(task.job for task in self.strangers)):
             job.tasks.clear()
             _cut(job.root)
         self.jobs.clear()
+        self.strangers.clear()
 
     def new_group(self, node: LiveNode, task: LiveTask, position: int) -> str:
         """Id of a shared GPU that a task opens; the device is chosen when the cycle is written down."""

@@ -294,8 +294,6 @@ class Settings(Plain, frozen=True, kw_only=True):
     reclaim_min_runtime: float = 0
     #: Skip a job when one with the same signature that is not harder has failed in this action.
     use_signatures: bool = True
-    #: Score by pod affinity: on in clusters that KAI's operator set up, off in the plain scheduler.
-    pod_affinity_score: bool = False
 
 
 class Snapshot(Plain, frozen=True, kw_only=True):
