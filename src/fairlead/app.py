@@ -32,15 +32,20 @@ from fairlead import __version__
 from fairlead.api.application import Limits, make_application
 from fairlead.api.journal import JsonFormatter
 from fairlead.api.metrics import Sample
+from fairlead.api.proxy import Proxy
+from fairlead.api.proxy_access import Gate
+from fairlead.api.proxy_upstream import Upstreams
 from fairlead.control.accounts import Accounts, agree_on_key, ensure_accounts, load_signer, write_private
 from fairlead.control.bootstrap import ensure_defaults
 from fairlead.control.context import Context, ControlSettings
 from fairlead.control.directory import Directory
+from fairlead.control.exposure import Exposure, UrlSettings
 from fairlead.control.housekeeping import Housekeeper
 from fairlead.control.lease import LeaseKeeper
 from fairlead.control.reconcile import Reconciler
 from fairlead.control.resolve import Resolver
 from fairlead.control.secrets import agree_on_vault, load_vault
+from fairlead.control.sessions import Dialler
 from fairlead.control.supplies import Supplier
 from fairlead.engines.base import Forget
 from fairlead.engines.local.configuration import make_engine
@@ -54,6 +59,7 @@ from fairlead.store.sqlite import open_sqlite
 log = logging.getLogger("fairlead")
 
 DEFAULT_PORT = 7420
+DEFAULT_PROXY_PORT = 7421
 #: Modules that are loaded only when the settings ask for them.
 _STORES = {"postgresql": "fairlead.store.postgres", "postgres": "fairlead.store.postgres"}
 _SUFFIX_ALPHABET = string.ascii_lowercase + string.digits
@@ -71,6 +77,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     nodes: tuple[str, ...] = ()
     nodes_file: str = ""
     machine: str = "local"
+    #: Where workloads' URLs are served; None as for `port`.
+    proxy_port: int | None = None
+    domain: str = "localhost"
+    url_paths: bool = False
     tls_certificate: str = ""
     tls_key: str = ""
     insecure: bool = False
@@ -124,6 +134,9 @@ def read_settings(arguments: Sequence[str], environment: "os._Environ[str] | dic
         nodes=tuple(given.node),
         nodes_file=given.nodes or "",
         machine=given.machine,
+        proxy_port=given.proxy_port,
+        domain=given.domain,
+        url_paths=given.url_paths,
         tls_certificate=given.tls_certificate or "",
         tls_key=given.tls_key or "",
         insecure=given.insecure,
@@ -146,6 +159,9 @@ def _parser() -> argparse.ArgumentParser:
     add("--node", action="append", default=[], help="declare a node: NAME:cpu=4,memory=16Gi,gpus=8,gpu-memory=80Gi")
     add("--nodes", help="YAML file that declares nodes")
     add("--machine", default="local", help="name under which this server holds its machine in the database")
+    add("--proxy-port", type=int, help=f"port of workloads' URLs: default {DEFAULT_PROXY_PORT}, or any free one")
+    add("--domain", default="localhost", help="domain below which every exposed URL is a host of its own")
+    add("--url-paths", action="store_true", help="tell exposed URLs apart by path, on the domain itself, not by host")
     add("--personal", action="store_true", help="run jobs as the owner of this server, as their own shell would")
     add("--tls-certificate", help="PEM file with the certificate chain")
     add("--tls-key", help="PEM file with its private key")
@@ -180,16 +196,19 @@ def _only_server_of(folder: Path) -> Any:
 
 
 async def serve(settings: Settings) -> int:
-    sock = _listen(settings)
+    sock = _listen(settings, settings.port, DEFAULT_PORT)
+    proxied = None if settings.api_only else _listen(settings, settings.proxy_port, DEFAULT_PROXY_PORT)
     store = await _open_store(settings)
     try:
-        return await _serve_on(settings, sock, store)
+        return await _serve_on(settings, sock, proxied, store)
     finally:
         await store.close()
         sock.close()
+        if proxied:
+            proxied.close()
 
 
-async def _serve_on(settings: Settings, sock: socket.socket, store: Store) -> int:
+async def _serve_on(settings: Settings, sock: socket.socket, proxied: socket.socket | None, store: Store) -> int:
     context = Context(
         store=store,
         clock=now,
@@ -199,6 +218,7 @@ async def _serve_on(settings: Settings, sock: socket.socket, store: Store) -> in
         new_id=GrowingIds().next,
         new_suffix=lambda: "".join(secrets.choice(_SUFFIX_ALPHABET) for _ in range(5)),
         vault=load_vault(settings.data_dir),
+        exposure=Exposure(_url_settings(settings, proxied)),
     )
     # The engine looks up what pods refer to, and people look into its pods: each is handed to the other.
     engine = None if settings.api_only else make_engine(settings, now, Resolver(context).load, Supplier(context).load)
@@ -213,19 +233,25 @@ async def _serve_on(settings: Settings, sock: socket.socket, store: Store) -> in
     machine = None if engine is None else Machine(settings, context, engine, url)
     samples = machine.samples if machine else tuple
     limits = Limits(body_bytes=settings.body_limit)
-    application = make_application(context, Accounts(context, signer), limits, samples)
+    accounts = Accounts(context, signer)
+    gate = Gate(accounts, context.exposure, now)
+    proxy = Proxy(gate, Upstreams(Dialler(context)))
+    application = make_application(context, accounts, limits, samples, gate)
     server = HttpServer(_http(settings, application), context)
     refresher = store.subscribe(_refresher(context)) if machine is None else None
     server.hear_signals()
     try:
         if machine:
             await machine.start(lambda: _give_up(server))
+        if proxied:
+            await proxy.start(proxied, settings.tls_certificate, settings.tls_key)
         _calm_collector()
         _announce(settings, url)
         await server.serve(sockets=[sock])
     finally:
         context.stopping = True
         (settings.data_dir / "server.json").unlink(missing_ok=True)
+        await proxy.stop()
         if machine:
             await machine.stop()
         if refresher:
@@ -406,7 +432,16 @@ async def _open_store(settings: Settings) -> Store:
     return await open_sqlite(path)
 
 
-def _listen(settings: Settings) -> socket.socket:
+def _url_settings(settings: Settings, proxied: socket.socket | None) -> UrlSettings:
+    return UrlSettings(
+        scheme="https" if settings.tls_certificate else "http",
+        domain=settings.domain.lower(),
+        port=proxied.getsockname()[1] if proxied else settings.proxy_port or DEFAULT_PROXY_PORT,
+        by_path=settings.url_paths,
+    )
+
+
+def _listen(settings: Settings, wanted: int | None, default: int) -> socket.socket:
     """The listening socket. Loopback unless told otherwise, and then with TLS or an explicit word."""
     is_local = _is_loopback(settings.host)
     if not is_local and not settings.tls_certificate and not settings.insecure:
@@ -415,7 +450,7 @@ def _listen(settings: Settings) -> socket.socket:
             "--tls-key, or --insecure if something in front of it encrypts"
         )
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    ports = (DEFAULT_PORT, 0) if settings.port is None else (settings.port,)
+    ports = (default, 0) if wanted is None else (wanted,)
     for port in ports:
         sock = socket.socket(family, socket.SOCK_STREAM)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

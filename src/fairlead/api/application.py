@@ -34,6 +34,8 @@ from fairlead.api.organization_changes import ORGANIZATION_CHANGES
 from fairlead.api.people import PEOPLE_OPERATIONS
 from fairlead.api.people_rules import RULE_OPERATIONS
 from fairlead.api.pod_output import LOG_OPERATIONS
+from fairlead.api.pod_sessions import SESSION_OPERATIONS, url_operations
+from fairlead.api.proxy_access import Gate
 from fairlead.api.routing import Router
 from fairlead.api.scheduling import SCHEDULING_OPERATIONS
 from fairlead.api.watch import watch_operations
@@ -62,7 +64,11 @@ Asgi = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 def make_application(
-    context: Context, accounts: Accounts, limits: Limits | None = None, samples: Samples = tuple
+    context: Context,
+    accounts: Accounts,
+    limits: Limits | None = None,
+    samples: Samples = tuple,
+    gate: Gate | None = None,
 ) -> Asgi:
     """The application; `samples` gives the numbers of other rooms to `/metrics`."""
     metrics = Metrics(samples)
@@ -72,6 +78,8 @@ def make_application(
         *token_operations(accounts),
         *WORKLOAD_OPERATIONS,
         *LOG_OPERATIONS,
+        *SESSION_OPERATIONS,
+        *url_operations(gate or Gate(accounts, context.exposure, context.clock)),
         *watch_operations(bounds.watch_streams),
         *ORGANIZATION_OPERATIONS,
         *ORGANIZATION_CHANGES,

@@ -12,6 +12,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from fairlead.api.connections import ConnectionView, render_connections
+from fairlead.control.exposure import UrlSettings
 from fairlead.kinds import KINDS
 from fairlead.model.clock import Millis, iso
 from fairlead.model.event import Event
@@ -137,6 +139,9 @@ class WorkloadView(Shape):
     allocated_resources: AllocatedResourcesView | UnsetType = UNSET
     actions_support: ActionsSupport | UnsetType = UNSET
     images: tuple[str, ...] = ()
+    #: Where it is reached: its exposed URLs, the ports of this machine that lead to it, and pages that belong to it.
+    urls: tuple[str, ...] = ()
+    external_connections: tuple[ConnectionView, ...] = ()
     command: str | UnsetType = UNSET
     arguments: str | UnsetType = UNSET
     environment_variables: dict[str, str] | UnsetType = UNSET
@@ -243,6 +248,7 @@ class Surroundings(msgspec.Struct, frozen=True):
     now: Millis
     cluster: Cluster
     projects: Mapping[str, Project]
+    urls: UrlSettings = UrlSettings()
 
     def namespace(self, workload: Workload) -> str:
         project = self.projects.get(workload.project_id)
@@ -338,6 +344,7 @@ def _members(workload: Workload, pods: Sequence[Pod], around: Surroundings) -> d
         "current_node_pools": tuple(sorted({pod.node_pool for pod in pods if pod.node_pool})),
         "actions_support": ActionsSupport(delete=workload.deleted_at is None, suspend=kind.can_suspend and not ended),
         "allocated_resources": _allocated(pods),
+        **render_connections(workload, podsets, pods, around.urls),
         **_asked(podsets),
     }
 

@@ -70,7 +70,7 @@ class Count(msgspec.Struct):
 
 def surroundings(call: Call) -> Surroundings:
     directory = call.context.directory
-    return Surroundings(call.context.clock(), directory.cluster, directory.projects)
+    return Surroundings(call.context.clock(), directory.cluster, directory.projects, call.context.exposure.settings)
 
 
 def _headers(page: Page[Any]) -> dict[str, str]:

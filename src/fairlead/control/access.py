@@ -15,7 +15,7 @@ _ANY = frozenset({"read", "create", "update", "delete"})
 _READ = frozenset({"read"})
 #: What a researcher may do in the projects of their scope, or where it belongs to no project: resource → verbs.
 _RESEARCHER: dict[str, frozenset[str]] = {
-    "workloads": frozenset({"read", "logs"}),
+    "workloads": frozenset({"read", "logs", "exec", "attach", "port-forward"}),
     **{kind.rest: _ANY | {"suspend", "resume"} for kind in KINDS.values()},
     **dict.fromkeys(
         (

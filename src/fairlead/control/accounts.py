@@ -203,30 +203,42 @@ class Accounts:
         self._clock = context.clock
         self._verified: dict[tuple[str, int, bytes], Millis] = {}
         #: What tokens say, and who that is at a revision of the directory.
-        self._callers: dict[str, tuple[Token, Caller, int]] = {}
+        self._callers: dict[tuple[str, str], tuple[Token, Caller, int]] = {}
         #: A hash of nothing: an unknown name takes as long as a wrong password.
         self._nobody = hash_secret(secrets.token_hex(8), DRAWN_COST)
         self._hashing = asyncio.Semaphore(2)
 
-    def caller_of(self, token: str) -> Caller:
-        """Who an access token speaks for, and what the access rules give them now.
+    def caller_of(self, token: str, use: str = "access") -> Caller:
+        """Who a token of that use speaks for, and what the access rules give them now.
 
         Its signature is checked once, its expiry every time, the account whenever people or projects have changed: a
         token is worth nothing from the moment its account is deleted, disabled or given another password.
         """
-        known = self._callers.get(token)
+        known = self._callers.get((use, token))
         revision = self._directory.revision
         if known is None or known[2] != revision:
-            said = self._signer.read(token, "access") if known is None else known[0]
-            self._callers.pop(token, None)
+            said = self._signer.read(token, use) if known is None else known[0]
+            self._callers.pop((use, token), None)
             known = (said, self._settle(said), revision)
             if len(self._callers) >= REMEMBERED_AT_MOST:
                 self._callers.clear()
-            self._callers[token] = known
+            self._callers[use, token] = known
         if known[0].expires <= self._clock():
-            del self._callers[token]
+            del self._callers[use, token]
             raise Unauthenticated("The token has expired; log in again")
         return known[1]
+
+    def sign_for(self, account_id: str, use: str, seconds: int) -> str:
+        """A token of another use for an account: worth nothing anywhere else."""
+        user = self._directory.users.get(account_id)
+        if user is None or not user.enabled:
+            raise Unauthenticated("The account is gone or disabled")
+        return self._signer.sign(user, use, seconds)
+
+    @property
+    def issuer(self) -> str:
+        """By which our own tokens can be told from others'."""
+        return self._signer.issuer
 
     def _settle(self, token: Token) -> Caller:
         users = self._directory.users

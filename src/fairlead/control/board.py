@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from fairlead.control.draft import Entry
+from fairlead.control.exposure import Exposure
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import read_stored_spec
 from fairlead.model.clock import SECOND, Millis
@@ -21,7 +22,8 @@ from fairlead.scheduling.snapshot import Job
 
 
 class Board:
-    def __init__(self, open_workloads: dict[str, int]) -> None:
+    def __init__(self, open_workloads: dict[str, int], exposure: Exposure | None = None) -> None:
+        self._exposure = exposure or Exposure()
         self.entries: dict[str, Entry] = {}
         #: Which workload a pod belongs to, for pods that have not ended.
         self.pods: dict[str, str] = {}
@@ -46,6 +48,7 @@ class Board:
         for pod in active:
             self.pods[pod.id] = workload.id
         self.entries[workload.id] = entry
+        self._exposure.take(entry)
         return entry
 
     def drop_if_done(self, workload_id: str) -> None:
@@ -54,6 +57,7 @@ class Board:
         if entry.workload.is_active or entry.pods:
             return
         del self.entries[workload_id]
+        self._exposure.release(workload_id)
         self._jobs.pop(workload_id, None)
         self._open[entry.workload.project_id] -= 1
 

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from fairlead.control.directory import Directory
+from fairlead.control.exposure import Exposure
 from fairlead.control.vault import Vault, draw_vault
 from fairlead.engines.base import Sessions
 from fairlead.model.clock import DAY, SECOND, Clock, Millis
@@ -55,5 +56,7 @@ class Context:
     hands_over: bool = False
     handed: dict[str, Workload] = field(default_factory=dict)
     twins: dict[Any, Workload] = field(default_factory=dict)
+    #: The URLs of workloads; filled by the loop's holder.
+    exposure: Exposure = field(default_factory=Exposure)
     #: Set when the server is stopping: new work is refused, running work goes on.
     stopping: bool = False

@@ -24,6 +24,11 @@ from fairlead.model.workload import WAITS_FOR_NAMES, Condition, Pod, Workload
 NOT_ENFORCED = "NotEnforced"
 
 
+def _expose_nothing(entry: Entry) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
+    """On an engine that serves no URLs."""
+    return (), ()
+
+
 class Rules(msgspec.Struct, frozen=True, kw_only=True):
     """What the decision needs to know beyond the workload itself."""
 
@@ -32,6 +37,8 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     review: Callable[[PodSet], Review]
     retry_delay: Millis
     retry_delay_most: Millis
+    #: Claims the URLs that a new workload exposes: what they are called, and which cannot be had.
+    expose: Callable[[Entry], tuple[tuple[str, ...], tuple[tuple[str, str], ...]]] = _expose_nothing
 
 
 def decide(entry: Entry, reports: Iterable[PodReport], now: Millis, rules: Rules) -> Draft:
@@ -64,7 +71,10 @@ def _review(draft: Draft, rules: Rules) -> None:
     """Before its start: which fields have no effect on this engine, and which it must not start without."""
     reviews = [rules.review(podset) for podset in draft.entry.podsets]
     notes = [(NOT_ENFORCED, field, why) for review in reviews for field, why in review.advisory]
-    refused = [(field, why) for review in reviews for field, why in review.refused]
+    urls, taken = rules.expose(draft.entry)
+    if urls:
+        draft.set(urls=urls)
+    refused = [*((field, why) for review in reviews for field, why in review.refused), *taken]
     notes += [("NotProvided", field, why) for field, why in refused]
     if refused:
         draft.fatal = "It cannot start here: " + "; ".join(f"{field}: {why}" for field, why in refused)

@@ -18,18 +18,20 @@ from fairlead.control.board import Board
 from fairlead.control.context import Context
 from fairlead.control.decide import Rules, decide, is_lost, report_lost
 from fairlead.control.draft import Draft, Entry
+from fairlead.control.leaving import makes_claims
 from fairlead.control.organization_removal import remove_emptied
 from fairlead.control.pods import render_pod
 from fairlead.control.schedule import Scheduler
-from fairlead.engines.base import Engine, Order, PodReport, Review, Start, Stop
+from fairlead.control.supplies import leave_claims, load_retained
+from fairlead.engines.base import DropClaims, Engine, Order, PodReport, Review, Start, Stop
 from fairlead.kinds import KINDS
 from fairlead.model.clock import Millis
 from fairlead.model.errors import Conflict, Unavailable
-from fairlead.model.phase import PodPhase
+from fairlead.model.phase import Phase, PodPhase
 from fairlead.model.podset import PodSet, PodSpec
 from fairlead.model.workload import Pod, Workload
 from fairlead.store.base import Change, Comparison, Delete, Put, Query, Where
-from fairlead.store.collections import NODES, PODS, WORKLOADS
+from fairlead.store.collections import CLAIMS, NODES, PODS, WORKLOADS
 
 log = logging.getLogger(__name__)
 
@@ -65,7 +67,7 @@ class Reconciler:
 
     def __post_init__(self) -> None:
         self.context.hands_over = True
-        self.board = Board(self.context.open_workloads)
+        self.board = Board(self.context.open_workloads, self.context.exposure)
         self.scheduler = Scheduler(self.context, self.board)
         self._dirty: set[str] = set()
         self._recording: set[str] = set()
@@ -139,6 +141,7 @@ class Reconciler:
         if self._directory_changed:
             changed, self._directory_changed = self._directory_changed, []
             await self.context.directory.refresh(changed)
+            await self._drop_claims(id for collection, id in changed if collection == CLAIMS.name)
             self.scheduler.needed = True
         dirty = {self._dirty.pop() for _ in range(min(_TURN, len(self._dirty)))}
         touched = await self._load(dirty)
@@ -184,6 +187,7 @@ class Reconciler:
             review=self.review,
             retry_delay=self.context.settings.retry_delay,
             retry_delay_most=self.context.settings.retry_delay_most,
+            expose=self.context.exposure.claim,
         )
 
     def _pod_spec(self, workload: Workload, pod: Pod, podset: PodSet) -> PodSpec:
@@ -221,10 +225,12 @@ class Reconciler:
             draft.workload, version=draft.entry.workload.version + 1, updated_at=draft.now
         )
         pods = draft.changed_pods()
-        writes = (Put(WORKLOADS, workload), *(Put(PODS, pod) for pod in pods))
+        writes: list[Put | Delete] = [Put(WORKLOADS, workload), *(Put(PODS, pod) for pod in pods)]
+        if workload.gone and not draft.entry.workload.gone and makes_claims(draft.entry.podsets):
+            writes += await leave_claims(self.context, workload)
         self._recording.add(workload.id)
         try:
-            await self.context.store.commit(Change(writes=writes, events=tuple(draft.events)))
+            await self.context.store.commit(Change(writes=tuple(writes), events=tuple(draft.events)))
         except Conflict:
             self.figures.conflicts += 1
             self._dirty.add(workload.id)
@@ -255,7 +261,15 @@ class Reconciler:
         for id, workload in workloads.items():
             self.board.put(workload, pods.get(id, ()))
         await self._record_nodes()
+        running = (id for id, workload in workloads.items() if workload.phase is not Phase.STOPPED)
+        await self.engine.apply([await load_retained(self.context, running)])
         await self._catch_up()
+
+    async def _drop_claims(self, changed: Iterable[str]) -> None:
+        """The storage behind claims whose records are gone goes too."""
+        gone = [id for id in dict.fromkeys(changed) if await self.context.store.get(CLAIMS, id) is None]
+        if gone:
+            await self.engine.apply([DropClaims(tuple(gone))])
 
     async def _catch_up(self) -> None:
         """Set going again what was intended, and take what the engine has no trace of as lost."""

@@ -33,7 +33,8 @@ def _fold_running(draft: Draft, pod: Pod, report: PodReport) -> None:
     if pod.phase is PodPhase.STARTING:
         draft.tell("Started", f"Pod {pod.name} runs on node {pod.node}", pod=pod)
         started_at = report.started_at or draft.now
-        draft.set_pod(pod, phase=PodPhase.RUNNING, started_at=started_at, ready=report.ready, ready_at=ready_at)
+        said = {"ready": report.ready, "ready_at": ready_at, "ports": report.ports}
+        draft.set_pod(pod, phase=PodPhase.RUNNING, started_at=started_at, **said)
     elif report.ready != pod.ready:
         draft.set_pod(pod, ready=report.ready, ready_at=ready_at)
 

@@ -9,10 +9,15 @@ import msgspec
 
 from fairlead.control import access
 from fairlead.control.context import Context
+from fairlead.control.exposure import Route, render_url
+from fairlead.engines.base import ExecRequest as ExecRequest
 from fairlead.engines.base import LogRequest as LogRequest
-from fairlead.model.errors import Elsewhere, NotFound, Unavailable
+from fairlead.engines.base import Session as Session
+from fairlead.engines.base import Sessions
+from fairlead.model.errors import Elsewhere, NotFound, Refused, Unavailable
 from fairlead.model.lease import Lease
 from fairlead.model.org import Caller
+from fairlead.model.phase import PodPhase
 from fairlead.model.workload import Pod, Workload
 from fairlead.store.base import Comparison, Query, Where
 from fairlead.store.collections import LEASES, PODS, WORKLOADS
@@ -53,3 +58,71 @@ async def _pod(context: Context, workload: Workload, name: str) -> Pod:
         raise NotFound(f"Workload {workload.name} has {what}; it is {workload.phase}")
     pod: Pod = pods[0]
     return pod
+
+
+async def run_command(
+    context: Context, caller: Caller, workload_id: str, pod_name: str, request: ExecRequest
+) -> Session:
+    """Run a command beside a pod of the workload: the named one, else the first that runs."""
+    sessions, pod = await _open(context, caller, "exec", workload_id, pod_name)
+    return await sessions.exec(msgspec.structs.replace(request, pod_id=pod.id))
+
+
+async def attach(context: Context, caller: Caller, workload_id: str, pod_name: str) -> Session:
+    """The input and output of a pod's own command."""
+    sessions, pod = await _open(context, caller, "attach", workload_id, pod_name)
+    return await sessions.attach(pod.id)
+
+
+async def connect(context: Context, caller: Caller, workload_id: str, pod_name: str, port: int) -> int:
+    """A connection to a port of a pod, as an open file."""
+    sessions, pod = await _open(context, caller, "port-forward", workload_id, pod_name)
+    try:
+        return await sessions.dial(pod.id, port)
+    except OSError as error:
+        raise Refused(f"Nobody listens on port {port} of pod {pod.name}: {error.strerror}") from error
+
+
+async def _open(context: Context, caller: Caller, verb: str, workload_id: str, pod_name: str) -> tuple[Sessions, Pod]:
+    workload: Workload | None = await context.store.get(WORKLOADS, workload_id)
+    if workload is None:
+        raise NotFound(f"There is no workload {workload_id}")
+    access.check(caller, f"workloads:{verb}", workload.project_id)
+    where = [Where("workload_id", Comparison.EQUAL, workload.id), Where("phase", Comparison.EQUAL, PodPhase.RUNNING)]
+    if pod_name:
+        where.append(Where("name", Comparison.EQUAL, pod_name))
+    order = (("created_at", False),)
+    pods: list[Pod] = await context.store.find(Query(collection=PODS, where=tuple(where), order=order, limit=1))
+    if not pods:
+        what = f"no running pod named {pod_name}" if pod_name else "no running pod"
+        raise NotFound(f"Workload {workload.name} has {what}; it is {workload.phase}")
+    if context.sessions is None:
+        raise await _elsewhere(context)
+    return context.sessions, pods[0]
+
+
+async def urls_of(context: Context, caller: Caller, workload_id: str) -> list[tuple[Route, str]]:
+    """The URLs of a workload that `caller` may open, each with its route."""
+    workload: Workload | None = await context.store.get(WORKLOADS, workload_id)
+    if workload is None:
+        raise NotFound(f"There is no workload {workload_id}")
+    access.check(caller, "workloads:read", workload.project_id)
+    if context.sessions is None:
+        raise await _elsewhere(context)
+    routes = [route for route in context.exposure.routes_of(workload_id) if route.admits(caller)]
+    return [(route, render_url(route.place, context.exposure.settings)) for route in routes]
+
+
+class Dialler:
+    """The reverse proxy's way to pods: which are ready, and a connection to one."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def ready_pods(self, workload_id: str) -> list[str]:
+        return self._context.exposure.ready_pods(workload_id)
+
+    async def dial(self, pod_id: str, port: int) -> int:
+        if self._context.sessions is None:
+            raise Unavailable("This server runs no pods")
+        return await self._context.sessions.dial(pod_id, port)

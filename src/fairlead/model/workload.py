@@ -147,6 +147,8 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     last_eviction: EvictionNote | None = None
     running_pods: int = 0
     allocated_gpu: float = 0.0
+    #: What its exposed URLs are called, in the order of its spec (`control/exposure.py` reads and writes these).
+    urls: tuple[str, ...] = ()
 
     def tally(self, role: str) -> Tally:
         return self.tallies.get(role, NOTHING_YET)
@@ -211,6 +213,8 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     #: Whether its readiness probe passes now, and since when it did for the first time.
     ready: bool = False
     ready_at: Millis | None = None
+    #: Where its ports are reached from outside: (port of the container, port of the machine).
+    ports: tuple[tuple[int, int], ...] = ()
     completed_at: Millis | None = None
     #: A code word for how it ended or why it does not start (OOMKilled, StartError, SupervisorLost, Evicted …).
     reason: str = ""

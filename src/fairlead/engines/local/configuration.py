@@ -22,6 +22,8 @@ class Written(Protocol):
     @property
     def data_dir(self) -> Path: ...
     @property
+    def host(self) -> str: ...
+    @property
     def personal(self) -> bool: ...
     @property
     def nodes(self) -> tuple[str, ...]: ...
@@ -48,6 +50,7 @@ def load_settings(written: Written, clock: Clock) -> LocalSettings:
         run_as=other,
         nodes=_declared(written, observe_machine(clock())),
         allowed=parse_allowed(written.allow),
+        service_address=written.host,
     )
 
 

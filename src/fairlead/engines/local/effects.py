@@ -14,8 +14,6 @@ from fairlead.model.podset import Container
 #: (path of the field, why)
 Note = tuple[str, str]
 
-_NETWORK_WHY = "the local engine opens no ports for workloads yet; the process shares this machine's network"
-
 _SHARES = ("gpuPortionRequest", "gpuPortionLimit", "gpuMemoryRequest", "gpuMemoryLimit")
 
 
@@ -44,14 +42,7 @@ def unsupported(container: Container, may_use_secrets: bool = True) -> tuple[Not
 
     Secrets may be used where the server is its owner's alone, or where pods are isolated from each other.
     """
-    fields = container.fields
-    notes: list[Note] = []
-    notes += [(name, _NETWORK_WHY) for name in ("ports", "exposedUrls") if fields.get(name)]
-    if (fields.get("probes") or {}).get("readiness"):
-        notes.append(("probes.readiness", "the local engine does not probe pods yet"))
-    if not may_use_secrets:
-        notes += _secrets(container)
-    return tuple(notes)
+    return () if may_use_secrets else tuple(_secrets(container))
 
 
 def _secrets(container: Container) -> list[Note]:

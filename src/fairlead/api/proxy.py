@@ -1,0 +1,292 @@
+"""The reverse proxy before workloads' URLs: a listener of its own, so that no workload's page runs on the API's origin.
+
+`app` starts it beside the API. One request at a time per connection, bodies passed on as they come in both directions,
+other protocols (WebSockets) tunnelled. It decides nothing: `proxy_access.Gate` says who may, `exposure` who answers.
+"""
+
+import asyncio
+import contextlib
+import itertools
+import logging
+import socket
+import ssl
+from html import escape
+
+from fairlead.api.proxy_access import Denied, Gate, cleaned_response
+from fairlead.api.proxy_messages import (
+    BadMessage,
+    Body,
+    Headers,
+    RequestHead,
+    ResponseHead,
+    passed_on,
+    read_request,
+    read_response,
+    render_head,
+    value_of,
+)
+from fairlead.api.proxy_upstream import Upstream, Upstreams
+from fairlead.control.exposure import Route
+from fairlead.model.errors import FairleadError
+
+logger = logging.getLogger("fairlead.proxy")
+
+_HEAD_BYTES = 64 * 1024
+_PIECE = 64 * 1024
+#: How long a connection may be silent between two requests, or take to send a head.
+IDLE_SECONDS = 75.0
+_SAFE_TO_REPEAT = frozenset({b"GET", b"HEAD", b"OPTIONS"})
+_WORDS = {
+    400: "Bad Request",
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "Not Found",
+    431: "Request Header Fields Too Large",
+    502: "Bad Gateway",
+    503: "Service Unavailable",
+}
+
+
+class Gone(Exception):
+    """The other side closed its connection in the middle."""
+
+
+class Proxy:
+    def __init__(self, gate: Gate, upstreams: Upstreams) -> None:
+        self._gate = gate
+        self._upstreams = upstreams
+        self._server: asyncio.Server | None = None
+        self._open: set[asyncio.StreamWriter] = set()
+        self._turn = itertools.count()
+
+    async def start(self, sock: socket.socket, certificate: str = "", key: str = "") -> None:
+        """Serve on a listening socket; by TLS where there is a certificate (PEM files)."""
+        tls: ssl.SSLContext | None = None
+        if certificate:
+            tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            tls.load_cert_chain(certificate, key or None)
+        self._server = await asyncio.start_server(self._serve, sock=sock, limit=_HEAD_BYTES, ssl=tls)
+
+    async def stop(self) -> None:
+        if self._server is not None:
+            self._server.close()
+        for writer in list(self._open):
+            writer.close()
+        self._upstreams.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._open.add(writer)
+        try:
+            while await self._serve_one(reader, writer):
+                pass
+        except (Gone, OSError, asyncio.IncompleteReadError, TimeoutError):
+            pass  # one side left; there is nobody to tell
+        except Exception:
+            logger.exception("A connection of the proxy met an unexpected error")
+        finally:
+            self._open.discard(writer)
+            writer.close()
+
+    async def _serve_one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        """One request and its answer; whether the connection can carry another."""
+        try:
+            async with asyncio.timeout(IDLE_SECONDS):
+                head = await reader.readuntil(b"\r\n\r\n")
+        except asyncio.LimitOverrunError:
+            return await _answer(writer, None, 431, "The request's headers are too long.")
+        try:
+            request = read_request(head)
+        except BadMessage as error:
+            return await _answer(writer, None, 400, f"This request cannot be read: {error}.")
+        try:
+            route = self._gate.find(request)
+            if self._gate.is_sign_in(request, route):
+                headers = self._gate.follow_link(request, route)
+                return await _answer(writer, request, 303, "", headers)
+            caller = self._gate.admit(request, route)
+            peer = (writer.get_extra_info("peername") or ("",))[0]
+            headers = self._gate.cleaned_request(request, route, caller, peer)
+            return await self._forward(request, headers, route, reader, writer)
+        except Denied as denied:
+            return await _answer(writer, request, denied.status, denied.words)
+
+    async def _forward(
+        self,
+        request: RequestHead,
+        headers: Headers,
+        route: Route,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+    ) -> bool:
+        outgoing = passed_on(headers)
+        if request.upgrade:
+            outgoing += [(b"connection", b"upgrade"), (b"upgrade", request.upgrade)]
+        head = render_head(b"%s %s HTTP/1.1" % (request.method, request.target), outgoing)
+        has_body = request.body.chunked or bool(request.body.length)
+        for is_last in (False, True):
+            upstream = await self._reach(route, fresh=is_last or has_body)
+            sending: asyncio.Task[None] | None = None
+            try:
+                upstream.writer.write(head)
+                if has_body:
+                    sending = asyncio.create_task(copy_body(reader, upstream.writer, request.body))
+                response = await _response_head(upstream, request, writer)
+            except (OSError, asyncio.IncompleteReadError, Gone) as error:
+                upstream.close()
+                await _end(sending)
+                if not is_last and upstream.is_used and not has_body and request.method in _SAFE_TO_REPEAT:
+                    continue  # a kept connection that the pod had closed meanwhile
+                raise Denied(502, f"A pod of {route.owner} closed the connection without an answer.") from error
+            except (BadMessage, asyncio.LimitOverrunError) as error:
+                upstream.close()
+                await _end(sending)
+                raise Denied(502, f"A pod of {route.owner} answered with what is no HTTP: {error}.") from error
+            break
+        if response.status == 101:
+            return await _tunnel(response, upstream, reader, writer)
+        try:
+            keep = request.keep_alive and (response.body.chunked or response.body.length is not None)
+            await _pass_response(response, upstream, writer, keep)
+            is_whole = sending is None or sending.done()
+            keep = keep and is_whole
+        except BaseException:
+            upstream.close()
+            await _end(sending)
+            raise
+        await _end(sending)
+        if response.keep_alive and is_whole:
+            self._upstreams.keep(upstream)
+        else:
+            upstream.close()
+        return keep
+
+    async def _reach(self, route: Route, *, fresh: bool) -> Upstream:
+        """A connection to the next pod that is ready; those that cannot be reached are passed over."""
+        pods = self._upstreams.ready_pods(route.workload_id)
+        turn = next(self._turn)
+        for step in range(len(pods)):
+            with contextlib.suppress(OSError, FairleadError):
+                return await self._upstreams.get(pods[(turn + step) % len(pods)], route.port, fresh=fresh)
+        if pods:
+            raise Denied(502, f"No pod of {route.owner} takes connections on port {route.port}.")
+        raise Denied(503, f"No pod of {route.owner} is ready; try again in a moment.")
+
+
+async def _response_head(upstream: Upstream, request: RequestHead, writer: asyncio.StreamWriter) -> ResponseHead:
+    """The head of the answer; what comes before it (100, 103) is passed on as it is."""
+    while True:
+        head = await upstream.reader.readuntil(b"\r\n\r\n")
+        response = read_response(head, request.method)
+        if response.status >= 200 or response.status == 101:
+            return response
+        writer.write(head)
+
+
+async def _pass_response(response: ResponseHead, upstream: Upstream, writer: asyncio.StreamWriter, keep: bool) -> None:
+    headers = cleaned_response(passed_on(response.headers))
+    headers.append((b"connection", b"keep-alive" if keep else b"close"))
+    writer.write(render_head(b"HTTP/1.1 %d %s" % (response.status, response.words), headers))
+    await copy_body(upstream.reader, writer, response.body)
+    await writer.drain()
+
+
+async def copy_body(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, body: Body) -> None:
+    """A body from one side to the other, piece by piece as it comes."""
+    if body.chunked:
+        await _copy_chunks(reader, writer)
+    elif body.length is not None:
+        await _copy_length(reader, writer, body.length)
+    else:
+        while piece := await reader.read(_PIECE):
+            writer.write(piece)
+            await writer.drain()
+
+
+async def _copy_length(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, left: int) -> None:
+    while left:
+        piece = await reader.read(min(left, _PIECE))
+        if not piece:
+            raise Gone
+        writer.write(piece)
+        left -= len(piece)
+        if left:
+            await writer.drain()
+
+
+async def _copy_chunks(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while True:
+        line = await reader.readuntil(b"\r\n")
+        try:
+            size = int(line.partition(b";")[0].strip() or b"-", 16)
+        except ValueError as error:
+            raise Gone from error
+        if size < 0:
+            raise Gone
+        writer.write(b"%x\r\n" % size)
+        await _copy_length(reader, writer, size)
+        if size == 0:
+            break
+        if await reader.readexactly(2) != b"\r\n":
+            raise Gone
+        writer.write(b"\r\n")
+        await writer.drain()
+    # Trailers end like a head; they are not passed on.
+    while await reader.readuntil(b"\r\n") != b"\r\n":
+        pass
+    writer.write(b"\r\n")
+
+
+async def _tunnel(
+    response: ResponseHead, upstream: Upstream, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> bool:
+    """The two have agreed on another protocol: from here on only bytes."""
+    headers = cleaned_response(passed_on(response.headers))
+    headers += [(b"connection", b"upgrade"), (b"upgrade", value_of(response.headers, b"upgrade"))]
+    writer.write(render_head(b"HTTP/1.1 101 Switching Protocols", headers))
+    ways = [
+        asyncio.create_task(copy_body(reader, upstream.writer, Body(False, None))),
+        asyncio.create_task(copy_body(upstream.reader, writer, Body(False, None))),
+    ]
+    try:
+        await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for way in ways:
+            way.cancel()
+        await asyncio.gather(*ways, return_exceptions=True)
+        upstream.close()
+    return False
+
+
+async def _end(sending: asyncio.Task[None] | None) -> None:
+    """Let go of a request's body that nobody reads any more."""
+    if sending is not None:
+        sending.cancel()
+        await asyncio.gather(sending, return_exceptions=True)
+
+
+async def _answer(
+    writer: asyncio.StreamWriter, request: RequestHead | None, status: int, words: str, headers: Headers | None = None
+) -> bool:
+    """Our own answer, in words for people; whether the connection can go on."""
+    body, kind = words.encode() + b"\n" if words else b"", b"text/plain; charset=utf-8"
+    if words and request is not None and b"text/html" in value_of(request.headers, b"accept"):
+        title = _WORDS.get(status, "")
+        body = f"<!doctype html><title>{title}</title><h1>{title}</h1><p>{escape(words)}</p>\n".encode()
+        kind = b"text/html; charset=utf-8"
+    keep = request is not None and request.keep_alive and request.body == Body(False, 0)
+    sent: Headers = [
+        (b"content-type", kind),
+        (b"content-length", b"%d" % len(body)),
+        (b"connection", b"keep-alive" if keep else b"close"),
+        (b"content-security-policy", b"default-src 'none'"),
+        *(headers or []),
+    ]
+    if status == 401:
+        sent.append((b"www-authenticate", b"Bearer"))
+    if status == 503:
+        sent.append((b"retry-after", b"1"))
+    start = b"HTTP/1.1 %d %s" % (status, _WORDS.get(status, "See Other").encode())
+    shown = b"" if request is not None and request.method == b"HEAD" else body
+    writer.write(render_head(start, sent) + shown)
+    await writer.drain()
+    return keep

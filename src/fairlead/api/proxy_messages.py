@@ -1,0 +1,136 @@
+"""Heads of HTTP messages as the reverse proxy reads and writes them: strictly, so that no two readers can differ. Pure.
+
+What is not plainly one message is refused: both lengths at once, folded lines, blanks before a colon, bare line ends.
+"""
+
+import re
+from typing import NamedTuple
+
+_TOKEN = rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
+_START = re.compile(rb"(" + _TOKEN + rb") (/[\x21-\x7e\x80-\xff]*|\*) HTTP/1\.([01])")
+_STATUS = re.compile(rb"HTTP/1\.([01]) ([1-9][0-9][0-9])(?: ([^\x00\r\n]*))?")
+_FIELD = re.compile(rb"(" + _TOKEN + rb"):[ \t]*([^\x00\r\n]*?)[ \t]*")
+#: Headers that speak of one connection only.
+_HOP = frozenset({b"connection", b"keep-alive", b"proxy-connection", b"proxy-authorization", b"te", b"upgrade"})
+
+Headers = list[tuple[bytes, bytes]]
+
+
+class BadMessage(Exception):
+    """It cannot be read, or could be read in two ways."""
+
+
+class Body(NamedTuple):
+    """How the end of a body is found: by chunks, by its length, or (None) by the end of the connection."""
+
+    chunked: bool
+    length: int | None
+
+
+NO_BODY = Body(False, 0)
+
+
+class RequestHead(NamedTuple):
+    method: bytes
+    target: bytes
+    headers: Headers
+    host: str
+    body: Body
+    keep_alive: bool
+    #: The protocol that is asked for instead of HTTP, in lower case.
+    upgrade: bytes
+
+
+class ResponseHead(NamedTuple):
+    status: int
+    words: bytes
+    headers: Headers
+    body: Body
+    keep_alive: bool
+
+
+def read_request(head: bytes) -> RequestHead:
+    """A request's head, up to and with the empty line."""
+    lines = head[:-4].split(b"\r\n")
+    start = _START.fullmatch(lines[0])
+    if start is None:
+        raise BadMessage("the first line is no HTTP/1.1 request for a path")
+    headers = _fields(lines[1:])
+    hosts = [value for name, value in headers if name == b"host"]
+    if len(hosts) != 1:
+        raise BadMessage("a request has one Host header")
+    options = _options(headers)
+    body = _body(headers) or NO_BODY
+    upgrade = b"".join(value for name, value in headers if name == b"upgrade").lower() if b"upgrade" in options else b""
+    keep_alive = b"close" not in options and (start[3] == b"1" or b"keep-alive" in options)
+    return RequestHead(start[1], start[2], headers, host_of(hosts[0]), body, keep_alive, upgrade)
+
+
+def read_response(head: bytes, method: bytes) -> ResponseHead:
+    """A response's head; `method` is what was asked with."""
+    lines = head[:-4].split(b"\r\n")
+    start = _STATUS.fullmatch(lines[0])
+    if start is None:
+        raise BadMessage("the first line is no HTTP/1.1 status")
+    headers = _fields(lines[1:])
+    status = int(start[2])
+    options = _options(headers)
+    body = _body(headers) or Body(False, None)
+    if method == b"HEAD" or status in (204, 304) or status < 200:
+        body = NO_BODY
+    keep_alive = b"close" not in options and start[1] == b"1" and (body.chunked or body.length is not None)
+    return ResponseHead(status, start[3] or b"", headers, body, keep_alive)
+
+
+def _fields(lines: list[bytes]) -> Headers:
+    headers = []
+    for line in lines:
+        found = _FIELD.fullmatch(line)
+        if found is None:
+            raise BadMessage("a header is no name, colon and value")
+        headers.append((found[1].lower(), found[2]))
+    return headers
+
+
+def _options(headers: Headers) -> set[bytes]:
+    """The words of the Connection header."""
+    return {word.strip().lower() for name, value in headers if name == b"connection" for word in value.split(b",")}
+
+
+def _body(headers: Headers) -> Body | None:
+    encodings = [value.lower() for name, value in headers if name == b"transfer-encoding"]
+    lengths = {value for name, value in headers if name == b"content-length"}
+    if encodings:
+        if encodings != [b"chunked"] or lengths:
+            raise BadMessage("the length of the body is said in more than one way, or in one that is not known")
+        return Body(True, None)
+    if not lengths:
+        return None
+    length = lengths.pop()
+    if lengths or not length.isdigit() or len(length) > 18:
+        raise BadMessage("the length of the body is no number, or more than one")
+    return Body(False, int(length))
+
+
+def host_of(value: bytes) -> str:
+    """The name in a Host header: without port and final dot, in lower case."""
+    text = value.decode("latin-1").lower()
+    if text.startswith("["):
+        return text.partition("]")[0] + "]"
+    return text.partition(":")[0].removesuffix(".")
+
+
+def passed_on(headers: Headers) -> Headers:
+    """The headers that are meant for the other end."""
+    dropped = _HOP | _options(headers)
+    return [(name, value) for name, value in headers if name not in dropped]
+
+
+def render_head(start: bytes, headers: Headers) -> bytes:
+    lines = [start, *(name + b": " + value for name, value in headers), b"", b""]
+    return b"\r\n".join(lines)
+
+
+def value_of(headers: Headers, wanted: bytes) -> bytes:
+    """The first value of a header; empty without one."""
+    return next((value for name, value in headers if name == wanted), b"")

@@ -1,0 +1,79 @@
+"""Connections of the reverse proxy to pods: opened through the engine, kept for the next request, dropped in time."""
+
+import asyncio
+import socket
+import time
+
+from fairlead.control.sessions import Dialler
+
+_KEPT_PER_PORT = 64
+_KEPT_SECONDS = 30.0
+_LIMIT = 64 * 1024
+
+
+class Upstream:
+    """One connection to one port of one pod."""
+
+    __slots__ = ("is_used", "kept_at", "key", "reader", "writer")
+
+    def __init__(self, key: tuple[str, int], reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.key = key
+        self.reader = reader
+        self.writer = writer
+        #: Whether it has carried a request before, and so may have been closed meanwhile.
+        self.is_used = False
+        self.kept_at = 0.0
+
+    def close(self) -> None:
+        self.writer.close()
+
+
+class Upstreams:
+    def __init__(self, dialler: Dialler) -> None:
+        self._dialler = dialler
+        self._kept: dict[tuple[str, int], list[Upstream]] = {}
+
+    def ready_pods(self, workload_id: str) -> list[str]:
+        return self._dialler.ready_pods(workload_id)
+
+    async def get(self, pod_id: str, port: int, *, fresh: bool = False) -> Upstream:
+        """A connection to a pod's port; a kept one unless it must be fresh. Raises OSError when nobody takes it."""
+        key = (pod_id, port)
+        kept = self._kept.get(key)
+        while kept and not fresh:
+            upstream = kept.pop()
+            if not upstream.reader.at_eof() and not upstream.writer.is_closing():
+                return upstream
+            upstream.close()
+        self._drop_stale()
+        file = await self._dialler.dial(pod_id, port)
+        reader, writer = await asyncio.open_connection(sock=socket.socket(fileno=file), limit=_LIMIT)
+        return Upstream(key, reader, writer)
+
+    def keep(self, upstream: Upstream) -> None:
+        kept = self._kept.setdefault(upstream.key, [])
+        if len(kept) >= _KEPT_PER_PORT or upstream.reader.at_eof():
+            upstream.close()
+            return
+        upstream.is_used = True
+        upstream.kept_at = time.monotonic()
+        kept.append(upstream)
+
+    def _drop_stale(self) -> None:
+        """Whenever a new one is opened: let go of those that nobody needed for a while, or whose pod is gone."""
+        oldest = time.monotonic() - _KEPT_SECONDS
+        for key, kept in list(self._kept.items()):
+            fresh = [one for one in kept if one.kept_at > oldest and not one.reader.at_eof()]
+            for one in kept:
+                if one not in fresh:
+                    one.close()
+            if fresh:
+                self._kept[key] = fresh
+            else:
+                del self._kept[key]
+
+    def close(self) -> None:
+        for kept in self._kept.values():
+            for upstream in kept:
+                upstream.close()
+        self._kept.clear()

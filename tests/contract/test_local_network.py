@@ -1,0 +1,576 @@
+"""The local engine's network: who is ready, pods with a network of their own, ports, and what people open into pods."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from fairlead.engines.base import ExecRequest, PodReport, PodState, Session
+from fairlead.engines.local.configuration import load_identity
+from fairlead.engines.local.engine import LocalEngine
+from fairlead.engines.local.network import Network
+from fairlead.engines.local.settings import LocalSettings
+from fairlead.model.podset import PodSpec
+from tests.contract.engine_room import DEADLINE, Room, clock, eventually, myself, opened, pod, scenario, shell
+
+Make = Callable[[], LocalEngine]
+#: An HTTP server that answers with its own name and, while the file `sick` is there, with 503.
+SERVER = """
+import http.server, os, socket, ssl, sys
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    def do_GET(self):
+        with open(sys.argv[2], "a") as file:
+            file.write(self.headers["Host"] + " " + self.path + "\\n")
+        body = socket.gethostname().encode()
+        self.send_response(503 if os.path.exists(sys.argv[2] + ".sick") else 200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+    def log_message(self, *args): pass
+server = http.server.ThreadingHTTPServer((sys.argv[3], int(sys.argv[1])), Handler)
+if len(sys.argv) > 4:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(sys.argv[4])
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+server.serve_forever()
+"""
+needs_namespaces = pytest.mark.skipif(
+    not Network("/nowhere").is_able, reason="pods get a network of their own only from a server that may make one"
+)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def settings(data: Path) -> LocalSettings:
+    return LocalSettings(data_dir=str(data), owner=load_identity(myself()))
+
+
+@pytest.fixture
+def make(settings: LocalSettings) -> Make:
+    return lambda: LocalEngine(settings, clock)
+
+
+@pytest.fixture
+def port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        number: int = free.getsockname()[1]
+        return number
+
+
+@pytest.fixture
+def taken() -> Iterator[int]:
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        holder.listen()
+        yield holder.getsockname()[1]
+
+
+def probe(port: int, **times: Any) -> dict[str, Any]:
+    get = {"port": port, "path": "/", "scheme": times.pop("scheme", "HTTP")} | times.pop("get", {})
+    defaults = {
+        "initialDelaySeconds": 0,
+        "periodSeconds": 10,
+        "timeoutSeconds": 1,
+        "successThreshold": 1,
+        "failureThreshold": 3,
+    }
+    return {"probes": {"readiness": {**defaults, **times, "handler": {"httpGet": get}}}}
+
+
+def server(seen: Path, port: int, address: str = "0.0.0.0", *more: str, **members: Any) -> PodSpec:
+    return pod(sys.executable, "-c", SERVER, str(port), str(seen), address, *more, **members)
+
+
+async def until_ready(room: Room, spec: PodSpec, wanted: bool = True) -> PodReport:
+    async with asyncio.timeout(DEADLINE):
+        while True:
+            await room.look()
+            report = room.last(spec)
+            if report is not None and report.state is PodState.RUNNING and report.ready is wanted:
+                return report
+            await asyncio.sleep(0.005)
+
+
+async def ask(host: str, port: int) -> bytes:
+    """The body that an HTTP server answers with."""
+    reader, writer = await asyncio.open_connection(host, port)
+    return await _exchange(reader, writer)
+
+
+async def _exchange(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+    writer.write(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    answer = await reader.read()
+    writer.close()
+    return answer.partition(b"\r\n\r\n")[2]
+
+
+async def whole_output(session: Session) -> tuple[bytes, bytes, bytes]:
+    """Everything that a session says: output, errors, and how it ended."""
+    said = {"output": b"", "error": b"", "exit": b""}
+    async with asyncio.timeout(DEADLINE):
+        while True:
+            name, piece = await session.read()
+            said[name] += piece
+            if name == "exit":
+                await session.close()
+                return said["output"], said["error"], said["exit"]
+
+
+class TestProbes:
+    @scenario
+    async def test_a_pod_is_ready_when_its_probe_passes_and_not_before(
+        self, make: Make, tmp_path: Path, port: int
+    ) -> None:
+        async with opened(make) as room:
+            seen = tmp_path / "seen"
+            spec = server(seen, port, fields=probe(port))
+            report = await room.start(spec)
+            assert not report.ready
+            await until_ready(room, spec)
+            assert seen.read_text().startswith(f"127.0.0.1:{port} /\n")
+
+    @scenario
+    async def test_path_and_host_are_what_is_asked(self, make: Make, tmp_path: Path, port: int) -> None:
+        async with opened(make) as room:
+            seen = tmp_path / "seen"
+            spec = server(seen, port, fields=probe(port, get={"path": "/ready/now", "host": "model.example.com"}))
+            await room.start(spec)
+            await until_ready(room, spec)
+            assert seen.read_text().splitlines()[0] == "model.example.com /ready/now"
+
+    @scenario
+    async def test_https_is_asked_without_looking_at_the_certificate(
+        self, make: Make, tmp_path: Path, port: int
+    ) -> None:
+        certificate = tmp_path / "certificate.pem"
+        subject = ["-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=somebody-else"]
+        files = ["-keyout", str(certificate), "-out", f"{certificate}.chain"]
+        subprocess.run(["openssl", "req", *subject, *files], check=True, capture_output=True)
+        with certificate.open("a") as file:
+            file.write(Path(f"{certificate}.chain").read_text())
+        async with opened(make) as room:
+            spec = server(tmp_path / "seen", port, "0.0.0.0", str(certificate), fields=probe(port, scheme="HTTPS"))
+            await room.start(spec)
+            await until_ready(room, spec)
+
+    @scenario
+    async def test_failing_again_after_the_threshold_ends_readiness_and_passing_brings_it_back(
+        self, make: Make, tmp_path: Path, port: int
+    ) -> None:
+        async with opened(make) as room:
+            seen = tmp_path / "seen"
+            spec = server(seen, port, fields=probe(port, periodSeconds=1, failureThreshold=2))
+            await room.start(spec)
+            await until_ready(room, spec)
+            sick = Path(f"{seen}.sick")
+            sick.touch()
+            before = len(seen.read_text().splitlines())
+            await until_ready(room, spec, wanted=False)
+            assert len(seen.read_text().splitlines()) - before == 2
+            sick.unlink()
+            await until_ready(room, spec)
+
+    @scenario
+    async def test_the_first_question_waits_for_the_initial_delay(self, make: Make, tmp_path: Path, port: int) -> None:
+        async with opened(make) as room:
+            spec = server(tmp_path / "seen", port, fields=probe(port, initialDelaySeconds=2))
+            started = await room.start(spec)
+            await until_ready(room, spec)
+            assert started.started_at is not None
+            assert clock() - started.started_at >= 2000
+
+    @scenario
+    async def test_as_many_good_answers_in_a_row_as_asked_for(self, make: Make, tmp_path: Path, port: int) -> None:
+        async with opened(make) as room:
+            seen = tmp_path / "seen"
+            spec = server(seen, port, fields=probe(port, successThreshold=4))
+            await room.start(spec)
+            await until_ready(room, spec)
+            assert len(seen.read_text().splitlines()) == 4
+
+    @scenario
+    async def test_a_probe_that_hangs_is_given_up_after_its_timeout(self, make: Make, port: int) -> None:
+        silent = (
+            "import socket, sys; s = socket.create_server(('', int(sys.argv[1]))); c = []\n"
+            "while True: c.append(s.accept()); print(len(c), flush=True)"
+        )
+        async with opened(make) as room:
+            spec = pod(sys.executable, "-c", silent, str(port), fields=probe(port))
+            await room.start(spec)
+            async with asyncio.timeout(DEADLINE):
+                while len((await room.output(spec)).split()) < 2:
+                    await asyncio.sleep(0.01)
+            await room.look()
+            report = room.last(spec)
+            assert report is not None
+            assert not report.ready
+
+    @scenario
+    async def test_readiness_is_asked_on_while_no_server_runs(self, make: Make, tmp_path: Path, port: int) -> None:
+        async with opened(make) as room:
+            seen = tmp_path / "seen"
+            spec = server(seen, port, fields=probe(port, periodSeconds=1, failureThreshold=1))
+            await room.start(spec)
+            await until_ready(room, spec)
+            await room.engine.close()
+            Path(f"{seen}.sick").touch()
+            asked = len(seen.read_text().splitlines())
+            await eventually(lambda: len(seen.read_text().splitlines()) > asked, "a question while nobody listens")
+            room.engine = make()
+            await room.open()
+            await until_ready(room, spec, wanted=False)
+
+
+def ports(*given: dict[str, Any]) -> dict[str, Any]:
+    return {"ports": [{"serviceType": "NodePort", **each} for each in given]}
+
+
+@needs_namespaces
+class TestOwnNetwork:
+    @scenario
+    async def test_two_pods_listen_on_the_same_port_at_once(self, make: Make, tmp_path: Path, port: int) -> None:
+        async with opened(make) as room:
+            fields = ports({"container": port}) | probe(port)
+            specs = [named(server(tmp_path / name, port, fields=fields), name) for name in ("one", "two")]
+            for spec in specs:
+                await room.start(spec)
+            for spec in specs:
+                report = await until_ready(room, spec)
+                ((inside, outside),) = report.ports
+                assert inside == port
+                assert 30_000 <= outside <= 32_767
+                assert await ask("127.0.0.1", outside) == spec.pod_name.encode()
+
+    @scenario
+    async def test_the_probe_leaves_from_the_pods_own_network(self, make: Make, tmp_path: Path, port: int) -> None:
+        async with opened(make) as room:
+            seen = tmp_path / "seen"
+            spec = server(seen, port, "127.0.0.1", fields=ports({"container": port}) | probe(port))
+            await room.start(spec)
+            report = await until_ready(room, spec)
+            with pytest.raises(ConnectionRefusedError):
+                await ask("127.0.0.1", port)
+            assert await ask("127.0.0.1", report.ports[0][1]) == b"train-0-0"
+
+    @scenario
+    async def test_it_knows_its_own_and_its_groups_names(self, make: Make, port: int) -> None:
+        async with opened(make) as room:
+            script = "getent hosts $(hostname) other-0-0 other-0-0.train.runai-research.svc.cluster.local || exit 3"
+            first = shell("sleep 600", fields=ports({"container": port}))
+            other = msgspec.structs.replace(first, pod_id="the-other", pod_name="other-0-0")
+            looking = msgspec.structs.replace(
+                shell(f"until {script}; do sleep 0.05; done; hostname", fields=first.container.fields),
+                workload_id=first.workload_id,
+            )
+            await room.start(looking)
+            await room.start(other)
+            await room.until(looking, PodState.EXITED)
+            said = (await room.output(looking)).decode()
+            assert "other-0-0" in said
+            assert said.splitlines()[-1] == "train-0-0"
+
+    @scenario
+    async def test_pods_of_one_workload_reach_each_other_by_name(self, make: Make, tmp_path: Path, port: int) -> None:
+        async with opened(make) as room:
+            leader = server(tmp_path / "seen", port, fields=ports({"container": port}) | probe(port))
+            await room.start(leader)
+            await until_ready(room, leader)
+            program = "import sys, urllib.request as r; print(r.urlopen(sys.argv[1]).read().decode())"
+            worker = pod(sys.executable, "-c", program, f"http://train-0-0:{port}", fields=leader.container.fields)
+            worker = msgspec.structs.replace(worker, workload_id=leader.workload_id, pod_name="train-0-1")
+            report = await room.run(worker)
+            assert report.exit_code == 0, await room.output(worker)
+            assert await room.output(worker) == b"train-0-0\n"
+
+    @pytest.mark.debian("nftables")
+    @scenario
+    async def test_connections_beyond_the_machine_go_out(self, make: Make) -> None:
+        async with opened(make) as room:
+            with beyond() as (address, port):
+                program = (
+                    "import socket, sys; s = socket.create_connection((sys.argv[1], int(sys.argv[2])), 5)\n"
+                    "print(s.recv(99).decode())"
+                )
+                spec = pod(sys.executable, "-c", program, address, str(port), fields=ports({"container": 80}))
+                report = await room.run(spec)
+                assert report.exit_code == 0, await room.output(spec)
+                # The other machine sees ours, not the pod.
+                assert (await room.output(spec)).decode().strip() == "198.51.100.1"
+
+    @scenario
+    async def test_nothing_is_left_after_the_last_pod(self, make: Make, data: Path, port: int) -> None:
+        async with opened(make) as room:
+            specs = [named(shell("sleep 600", fields=ports({"container": port})), name) for name in ("one", "two")]
+            for spec in specs:
+                await room.start(spec)
+            assert traces(data)
+            for spec in specs:
+                await room.stop(spec)
+            assert not traces(data)
+
+    @scenario
+    async def test_nothing_is_left_when_supervisor_and_server_were_killed(
+        self, make: Make, data: Path, port: int
+    ) -> None:
+        async with opened(make) as room:
+            spec = shell("sleep 600", fields=ports({"container": port}))
+            await room.start(spec)
+            await room.engine.close()
+            journal = data / "pods" / "live" / f"{spec.pod_id}.1"
+            record = msgspec.json.decode(journal.read_bytes().splitlines()[-1])
+            os.kill(record["pid"], signal.SIGKILL)
+            room.reports = {}
+            room.engine = make()
+            await room.open()
+            await room.until(spec, PodState.LOST)
+            assert not traces(data)
+
+    @scenario
+    async def test_a_server_that_comes_back_serves_the_same_port(self, make: Make, tmp_path: Path, port: int) -> None:
+        async with opened(make) as room:
+            spec = server(tmp_path / "seen", port, fields=ports({"container": port}) | probe(port))
+            await room.start(spec)
+            before = await until_ready(room, spec)
+            await room.reopen()
+            after = await until_ready(room, spec)
+            assert after.ports == before.ports
+            assert await _eventually_answers(after.ports[0][1]) == b"train-0-0"
+
+
+def named(spec: PodSpec, name: str) -> PodSpec:
+    return msgspec.structs.replace(spec, pod_name=f"{name}-0-0", workload_name=name)
+
+
+def traces(data: Path) -> list[str]:
+    """Devices and rules of the server of a data folder."""
+    network = Network(str(data / "pods"))
+    mark = network.bridge.removeprefix("fl-")
+    devices = [name for name in os.listdir("/sys/class/net") if name == network.bridge or name[2:8] == mark[:6]]
+    rules = subprocess.run(["nft", "list", "tables"], capture_output=True, text=True).stdout if _has_nft() else ""
+    return devices + [line for line in rules.splitlines() if mark in line]
+
+
+def _has_nft() -> bool:
+    return subprocess.run(["sh", "-c", "command -v nft"], capture_output=True).returncode == 0
+
+
+async def _eventually_answers(port: int) -> bytes:
+    async with asyncio.timeout(DEADLINE):
+        while True:
+            with contextlib.suppress(OSError):
+                if body := await ask("127.0.0.1", port):
+                    return body
+            await asyncio.sleep(0.01)
+
+
+@contextlib.contextmanager
+def beyond() -> Iterator[tuple[str, int]]:
+    """Another machine, played by a network namespace beside ours: it tells whoever connects what their address is."""
+    program = (
+        "import socket; s = socket.create_server(('198.51.100.2', 4711)); print('up', flush=True)\n"
+        "while True: c, a = s.accept(); c.sendall(a[0].encode()); c.close()"
+    )
+    there = subprocess.Popen(
+        [
+            "unshare",
+            "-n",
+            "sh",
+            "-c",
+            f'read go; ip addr add 198.51.100.2/24 dev far; ip link set far up; exec {sys.executable} -c "$1"',
+            "sh",
+            program,
+        ],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert there.stdin is not None
+    assert there.stdout is not None
+    mine = os.stat("/proc/self/ns/net").st_ino
+    while os.stat(f"/proc/{there.pid}/ns/net").st_ino == mine:
+        os.sched_yield()
+    try:
+        subprocess.run(
+            ["ip", "link", "add", "near", "type", "veth", "peer", "name", "far", "netns", str(there.pid)], check=True
+        )
+        subprocess.run(["ip", "addr", "add", "198.51.100.1/24", "dev", "near"], check=True)
+        subprocess.run(["ip", "link", "set", "near", "up"], check=True)
+        there.stdin.write(b"go\n")
+        there.stdin.flush()
+        assert there.stdout.readline() == b"up\n"
+        yield "198.51.100.2", 4711
+    finally:
+        there.kill()
+        there.communicate()
+        subprocess.run(["ip", "link", "del", "near"], capture_output=True)
+
+
+class TestPorts:
+    @scenario
+    async def test_a_taken_port_is_refused_before_the_start_naming_who_holds_it(self, make: Make, taken: int) -> None:
+        async with opened(make) as room:
+            asked = {"container": 8080, "serviceType": "LoadBalancer", "external": taken}
+            report = await room.run(shell("echo ran", fields=ports(asked)))
+            assert report.reason == "StartError"
+            assert f"port {taken}" in report.message
+            assert f"process {os.getpid()}" in report.message
+
+    @scenario
+    async def test_a_port_of_another_workload_is_refused_naming_it(self, make: Make, port: int) -> None:
+        async with opened(make) as room:
+            fields = ports({"container": 8080, "serviceType": "ClusterIP", "external": port})
+            await room.start(named(shell("sleep 600", fields=fields), "first"))
+            report = await room.run(named(shell("sleep 600", fields=fields), "second"))
+            assert "held by workload first of project research" in report.message
+
+    @scenario
+    async def test_a_node_port_outside_its_range_is_refused(self, make: Make) -> None:
+        async with opened(make) as room:
+            report = await room.run(shell("true", fields=ports({"container": 80, "external": 8080})))
+            assert "30000 to 32767" in report.message
+
+    @scenario
+    async def test_pods_that_share_the_machines_network_clash_and_the_second_names_the_first(
+        self, make: Make, port: int
+    ) -> None:
+        async with opened(make) as room:
+            fields = ports({"container": port}) | {"security": {"hostNetwork": True}}
+            await room.start(named(shell("sleep 600", fields=fields), "first"))
+            report = await room.run(named(shell("sleep 600", fields=fields), "second"))
+            assert f"port {port} is held by workload first of project research" in report.message
+
+    @scenario
+    async def test_a_port_is_free_again_after_its_workload(self, make: Make, port: int) -> None:
+        async with opened(make) as room:
+            fields = ports({"container": 8080, "serviceType": "ClusterIP", "external": port})
+            spec = shell("sleep 600", fields=fields)
+            await room.start(spec)
+            with socket.create_connection(("127.0.0.1", port)):
+                pass
+            await room.stop(spec)
+            with pytest.raises(ConnectionRefusedError):
+                socket.create_connection(("127.0.0.1", port))
+            again = shell("sleep 600", fields=fields)
+            assert (await room.start(again)).state is PodState.RUNNING
+
+    @scenario
+    async def test_only_pods_that_are_ready_are_given_connections(self, make: Make, tmp_path: Path, port: int) -> None:
+        async with opened(make) as room:
+            fields = ports({"container": port})
+            good = server(tmp_path / "good", port, fields=fields | probe(port))
+            bad = server(tmp_path / "bad", port, fields=fields | probe(port, get={"port": 9}))
+            bad = msgspec.structs.replace(bad, workload_id=good.workload_id, pod_name="train-0-1")
+            if not Network("/nowhere").is_able:
+                pytest.skip("two pods on one port need networks of their own")
+            await room.start(bad)
+            await room.start(good)
+            report = await until_ready(room, good)
+            assert {await ask("127.0.0.1", report.ports[0][1]) for _ in range(6)} == {b"train-0-0"}
+
+
+class TestSessions:
+    @scenario
+    async def test_a_command_runs_beside_the_pod_and_its_exit_code_comes_back(self, make: Make) -> None:
+        async with opened(make) as room:
+            spec = shell("sleep 600")
+            await room.start(spec)
+            command = ("/bin/sh", "-c", "echo $RUNAI_PROJECT; echo wrong >&2; exit 7")
+            session = await room.engine.exec(ExecRequest(pod_id=spec.pod_id, command=command))
+            assert await whole_output(session) == (b"research\n", b"wrong\n", b"7")
+
+    @scenario
+    async def test_input_reaches_the_command_and_its_end_too(self, make: Make) -> None:
+        async with opened(make) as room:
+            spec = shell("sleep 600")
+            await room.start(spec)
+            request = ExecRequest(pod_id=spec.pod_id, command=("sort",), stdin=True)
+            session = await room.engine.exec(request)
+            await session.write(b"b\na\n" * 50_000)
+            session.close_input()
+            output, _, code = await whole_output(session)
+            assert output == b"a\n" * 50_000 + b"b\n" * 50_000
+            assert code == b"0"
+
+    @scenario
+    async def test_tty_is_a_real_terminal_of_the_asked_size(self, make: Make) -> None:
+        async with opened(make) as room:
+            spec = shell("sleep 600")
+            await room.start(spec)
+            command = ("/bin/sh", "-c", "tty && stty size && read go && stty size")
+            request = ExecRequest(pod_id=spec.pod_id, command=command, tty=True, stdin=True, columns=99, rows=33)
+            session = await room.engine.exec(request)
+            session.resize(120, 50)
+            await session.write(b"go\n")
+            output, _, code = await whole_output(session)
+            assert b"/dev/pts/" in output
+            assert b"50 120" in output
+            assert code == b"0"
+
+    @needs_namespaces
+    @scenario
+    async def test_a_command_is_in_the_pods_own_network(self, make: Make, port: int) -> None:
+        async with opened(make) as room:
+            spec = shell("readlink /proc/self/ns/net; exec sleep 600", fields=ports({"container": port}))
+            await room.start(spec)
+            session = await room.engine.exec(ExecRequest(pod_id=spec.pod_id, command=("readlink", "/proc/self/ns/net")))
+            inside, _, _ = await whole_output(session)
+            async with asyncio.timeout(DEADLINE):
+                while await room.output(spec) != inside:
+                    await asyncio.sleep(0.01)
+            assert inside.decode().strip() != os.readlink("/proc/self/ns/net")
+
+    @scenario
+    async def test_a_command_that_is_not_there_says_so(self, make: Make) -> None:
+        async with opened(make) as room:
+            spec = shell("sleep 600")
+            await room.start(spec)
+            with pytest.raises(Exception, match="no-such-command"):
+                await room.engine.exec(ExecRequest(pod_id=spec.pod_id, command=("no-such-command",)))
+
+    @scenario
+    async def test_leaving_hangs_up_on_the_command(self, make: Make, tmp_path: Path) -> None:
+        async with opened(make) as room:
+            spec = shell("sleep 600")
+            await room.start(spec)
+            left = tmp_path / "left"
+            script = f"exec 2>/dev/null; trap 'touch {left}; exit' HUP; echo up; while :; do sleep 0.02; done"
+            session = await room.engine.exec(ExecRequest(pod_id=spec.pod_id, command=("/bin/sh", "-c", script)))
+            assert await session.read() == ("output", b"up\n")
+            await session.close()
+            await eventually(left.exists, "the command hears that nobody listens")
+
+    @scenario
+    async def test_attach_reads_the_pods_output_and_writes_its_input(self, make: Make) -> None:
+        async with opened(make) as room:
+            spec = shell("while read line; do echo got $line; done", stdin=True)
+            await room.start(spec)
+            session = await room.engine.attach(spec.pod_id)
+            await session.write(b"one\n")
+            assert await session.read() == ("output", b"got one\n")
+            await session.close()
+            assert (await room.output(spec)) == b"got one\n"
+
+    @scenario
+    async def test_dial_reaches_a_port_of_the_pod(self, make: Make, tmp_path: Path, port: int) -> None:
+        async with opened(make) as room:
+            spec = server(tmp_path / "seen", port, "127.0.0.1", fields=ports({"container": port}) | probe(port))
+            await room.start(spec)
+            await until_ready(room, spec)
+            reader, writer = await asyncio.open_connection(
+                sock=socket.socket(fileno=await room.engine.dial(spec.pod_id, port))
+            )
+            assert await _exchange(reader, writer)
