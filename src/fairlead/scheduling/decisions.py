@@ -47,9 +47,9 @@ class NodeCause(Plain, frozen=True, kw_only=True):
 
 
 class Reason(Plain, frozen=True, kw_only=True):
-    """Why a job does not start, or why a task is evicted."""
+    """Why a job does not start."""
 
-    code: str
+    code: ReasonCode
     #: Which resource, for limits and quotas: gpu, cpu or memory.
     resource: str | None = None
     queue: str | None = None

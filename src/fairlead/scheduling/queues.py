@@ -11,8 +11,8 @@ import math
 from fairlead.scheduling import snapshot as plain
 
 Amounts = tuple[float, float, float]
-#: Positions in amounts of a queue.
-CPU, MEMORY, GPU = 0, 1, 2
+#: Position in amounts of a queue, after CPU and memory.
+GPU = 2
 RESOURCES = ("cpu", "memory", "gpu")
 NOTHING: Amounts = (0, 0, 0)
 INFINITE = math.inf

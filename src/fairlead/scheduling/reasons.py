@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from fairlead.scheduling import gpus
-from fairlead.scheduling.decisions import NodeCause, Reason
+from fairlead.scheduling.decisions import NodeCause, Reason, ReasonCode
 from fairlead.scheduling.live import LiveNode, LiveTask
 from fairlead.scheduling.predicates import fits_later, lacking, static_cause
 from fairlead.scheduling.requests import KIND_MEMORY
@@ -86,7 +86,7 @@ def _tally(tallies: dict[str, _Tally], cause: str) -> _Tally:
     return found
 
 
-def _code(task: LiveTask, nodes: Sequence[LiveNode], causes: tuple[NodeCause, ...], required: int) -> str:
+def _code(task: LiveTask, nodes: Sequence[LiveNode], causes: tuple[NodeCause, ...], required: int) -> ReasonCode:
     if sum(cause.nodes for cause in causes) < len(nodes):
         return "NextCycle"
     if all(cause.never for cause in causes):

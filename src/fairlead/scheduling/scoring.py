@@ -15,8 +15,6 @@ from fairlead.scheduling.requests import KIND_CPU
 from fairlead.scheduling.snapshot import Placement
 
 NOMINATED = 10_000_000
-POD_AFFINITY = 1_000_000
-TOPOLOGY = 100_000
 GPU_SHARING = 10_000
 AVAILABLE = 1_000
 CPU_NODE = 10
