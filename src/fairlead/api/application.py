@@ -38,6 +38,7 @@ from fairlead.api.pod_sessions import SESSION_OPERATIONS, url_operations
 from fairlead.api.proxy_access import Gate
 from fairlead.api.routing import Router
 from fairlead.api.scheduling import SCHEDULING_OPERATIONS
+from fairlead.api.templates import TEMPLATE_OPERATIONS
 from fairlead.api.watch import watch_operations
 from fairlead.api.workloads import WORKLOAD_OPERATIONS
 from fairlead.control.accounts import Accounts
@@ -88,6 +89,7 @@ def make_application(
         *CATALOG_OPERATIONS,
         *OBJECT_OPERATIONS,
         *ASSET_OPERATIONS,
+        *TEMPLATE_OPERATIONS,
         *PEOPLE_OPERATIONS,
         *RULE_OPERATIONS,
         *health_operations(metrics),

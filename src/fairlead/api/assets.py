@@ -20,10 +20,9 @@ from fairlead.control.assets import AssetFilter, AssetWish
 from fairlead.control.assets_kinds import ASSET_KINDS, BY_KIND, AssetKind
 from fairlead.control.reading import normal_id
 from fairlead.formats.schema import struct_schema
-from fairlead.kinds import KINDS
 from fairlead.model.assets import SCOPES, STORAGE_CLASSES, Asset, Scope
 from fairlead.model.clock import iso
-from fairlead.model.fields import About, Given, Int32, Maybe, Spec, Text, Text253, value_or
+from fairlead.model.fields import About, Given, Int32, Maybe, Spec, Text, Text253, fields_of, value_or
 from fairlead.model.fields import Uuid as UuidText
 
 ScopeType = Literal["system", "tenant", "cluster", "department", "project"]
@@ -240,8 +239,8 @@ def _meta(call: Call, asset: Asset) -> AssetMetaView:
 def _filter(call: Call, kinds: tuple[str, ...]) -> AssetFilter:
     for name in ("usageInfo", "statusInfo", "includeDescendants"):
         query_boolean(call, name)
-    meant = {word: query_boolean(call, f"is{word.title()}", None) for word in _MEANT_FOR}
-    complies = query_choice(call, "complyToWorkloadType", tuple(word.title() for word in _MEANT_FOR)).lower()
+    meant = {word: query_boolean(call, f"is{word.title()}", None) for word in MEANT_FOR}
+    complies = query_choice(call, "complyToWorkloadType", tuple(word.title() for word in MEANT_FOR)).lower()
     query_choice(call, "complyToReplicaType", ("Worker", "Master"))
     ids = query_text(call, "assetIds")
     project = query_integer(call, "projectId", None) or query_integer(call, "complyToProject", None)
@@ -259,7 +258,7 @@ def _filter(call: Call, kinds: tuple[str, ...]) -> AssetFilter:
 
 
 #: The kinds of workload that an asset says it is meant for, in its meta and in the filters of lists.
-_MEANT_FOR = ("workspace", "distributed", "inference", *(kind.command[0] for kind in KINDS.values()))
+MEANT_FOR = tuple(field.rest for field in fields_of(SupportedTypes) if field.attribute != "dist_framework")
 _STATUSES = {401: Error, 403: Error, 503: Error}
 _CHANGED = {**_STATUSES, 400: Error, 404: Error}
 _ASSET_ID = Parameter(
@@ -278,11 +277,11 @@ _LIST = (
     Parameter(name="complyToProject", schema=_INTEGER),
     Parameter(
         name="complyToWorkloadType",
-        schema={"type": "string", "enum": [word.title() for word in _MEANT_FOR]},
+        schema={"type": "string", "enum": [word.title() for word in MEANT_FOR]},
     ),
     Parameter(name="complyToReplicaType", schema={"type": "string", "enum": ["Worker", "Master"]}),
     Parameter(name="assetIds", schema={"type": "string"}),
-    *(Parameter(name=f"is{word.title()}", schema={"type": "boolean"}) for word in _MEANT_FOR),
+    *(Parameter(name=f"is{word.title()}", schema={"type": "boolean"}) for word in MEANT_FOR),
     Parameter(name="distributedFramework", schema={"type": "string"}),
 )
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 import msgspec
 from starlette.responses import Response
 
-from fairlead.api.body import read_body
+from fairlead.api.body import query_boolean, read_body
 from fairlead.api.errors import ACCEPTED, Error, SubmissionError
 from fairlead.api.operation import Body, Call, Handler, JsonAnswer, Operation, Parameter
 from fairlead.control import lifecycle, reading
@@ -36,6 +36,11 @@ WORKLOAD_ID = Parameter(
     schema={"type": "string", "format": "uuid"},
     description="The id that the workload was given when it was created.",
 )
+DRY_RUN = Parameter(
+    name="dryRun",
+    schema={"type": "boolean", "default": False},
+    description="An addition of Fairlead: answers 200 with what would be created, and creates nothing.",
+)
 _ACCEPTED_BODY = msgspec.json.encode(Accepted(202, ACCEPTED))
 _FAILURES = {401: Error, 403: Error, 404: Error, 500: Error, 503: Error}
 
@@ -62,8 +67,9 @@ def _operations(kind: Kind) -> list[Operation]:
             tag=kind.title,
             summary=f"Create a {noun}",
             run=_creator(kind),
+            parameters=(DRY_RUN,),
             body=Body(schema=request_schema(kind)),
-            answers={202: kind.title, 400: SubmissionError, 401: Error, 403: Error, 503: Error},
+            answers={200: kind.title, 202: kind.title, 400: SubmissionError, 401: Error, 403: Error, 503: Error},
         ),
         Operation(
             method="GET",
@@ -93,8 +99,9 @@ def _creator(kind: Kind) -> Handler:
         if not body:
             raise Invalid(f"The request has no body; send the {kind.title.lower()} as a JSON object")
         submission = read_submission(kind, body)
-        workload = await submit(call.context, call.caller, submission, call.request_id)
-        return JsonAnswer(render_workload(kind, workload), 202)
+        is_trial = bool(query_boolean(call, DRY_RUN.name)) if call.request.scope["query_string"] else False
+        workload = await submit(call.context, call.caller, submission, call.request_id, is_trial=is_trial)
+        return JsonAnswer(render_workload(kind, workload), 200 if is_trial else 202)
 
     return create
 

@@ -235,6 +235,17 @@ async def load_page(
     return await _page(context, query, request, 0)
 
 
+async def count_page(
+    context: Context,
+    collection: Collection,
+    where: tuple[Where, ...],
+    request: ListRequest,
+    fields: Mapping[str, Field],
+) -> int:
+    query = _query(collection, fields, request, where, ("name",))
+    return 0 if query is None else await context.store.count(query)
+
+
 def seen_by(caller: Caller) -> tuple[Where, ...]:
     """The condition that keeps a list to the projects that a caller may see; none for an administrator."""
     projects = access.visible_projects(caller)

@@ -14,6 +14,7 @@ from fairlead.control.context import Context
 from fairlead.control.decide import NOT_ENFORCED
 from fairlead.control.naming import settle_names
 from fairlead.control.organization_terms import has_terms, settle_terms
+from fairlead.control.templates import settle_template
 from fairlead.control.waiting import likeness
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import Kind
@@ -24,14 +25,16 @@ from fairlead.model.org import Caller, Project
 from fairlead.model.phase import Phase
 from fairlead.model.submission import Submission
 from fairlead.model.workload import Condition, Workload
-from fairlead.store.base import Change, Put
+from fairlead.store.base import Change, Comparison, Put, Query, Where
 from fairlead.store.collections import CLAIMS, WORKLOADS
 
 _SUFFIX_TRIES = 8
 
 
-async def submit(context: Context, caller: Caller, submission: Submission, request_id: str = "") -> Workload:
-    """Durable when it returns. Raises Invalid with every issue, TooMuch, Unavailable."""
+async def submit(
+    context: Context, caller: Caller, submission: Submission, request_id: str = "", *, is_trial: bool = False
+) -> Workload:
+    """Durable when it returns, unless it is only a trial. Raises Invalid with every issue, TooMuch, Unavailable."""
     kind = KINDS[submission.kind]
     if context.stopping:
         raise Unavailable("The server is stopping; send the request again in a moment")
@@ -41,6 +44,7 @@ async def submit(context: Context, caller: Caller, submission: Submission, reque
         raise TooMuch(
             f"Project {project.name} has {context.settings.open_workloads_most} open workloads, the most allowed", 30
         )
+    submission = await settle_template(context, kind, submission)
     admitted = admit(kind, submission, completions_most=context.settings.completions_most)
     department = context.directory.departments.get(project.department_id)
     if has_terms(project, department):
@@ -52,6 +56,9 @@ async def submit(context: Context, caller: Caller, submission: Submission, reque
         workload = _workload(context, caller, kind, project, submission)
         workload = msgspec.structs.replace(workload, conditions=workload.conditions + conditions, **admitted)
         claims = await settle_claims(context, caller, project, workload, submission.spec)
+        if is_trial:
+            await _refuse_taken(context, workload)
+            return workload
         workload = _like_twin(workload, context.twins.get(likeness(workload)))
         try:
             await _commit(context, workload, _creation(workload, caller, request_id, claims))
@@ -103,8 +110,6 @@ def _place(context: Context, submission: Submission) -> Project:
         issues.append(Issue("projectId", f"there is no project {submission.project_id}; known are {known}"))
     elif project.deleted_at is not None:
         issues.append(Issue("projectId", f"project {project.name} is being deleted"))
-    if submission.template_id is not None:
-        issues.append(Issue("templateId", f"there is no template {submission.template_id}"))
     if project is None or issues:
         raise Invalid(MALFORMED, tuple(issues))
     return project
@@ -176,6 +181,16 @@ def _creation(workload: Workload, caller: Caller, request_id: str, claims: Seque
             ),
         ),
     )
+
+
+async def _refuse_taken(context: Context, workload: Workload) -> None:
+    """What the store's rule would say of the name, for a trial that writes nothing."""
+    where = (
+        Where("project_id", Comparison.EQUAL, workload.project_id),
+        Where("live_name", Comparison.EQUAL, workload.name),
+    )
+    if await context.store.count(Query(collection=WORKLOADS, where=where)):
+        raise _taken(workload.name, workload.project_name)
 
 
 def _taken(name: str, project: str) -> Invalid:

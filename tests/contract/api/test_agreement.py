@@ -93,7 +93,13 @@ def filled(room: Room) -> Room:
 
 
 #: What only a user has, not the application that asks here; `test_people.py` reads it.
-OWNED = {"/api/v1/access-keys/{accessKeyId}"}
+OWNED = {
+    "/api/v1/access-keys/{accessKeyId}",
+    # `test_templates.py` reads these.
+    "/api/v1/workload-templates/name-availability",
+    "/api/v1/workload-templates/{templateId}",
+    "/api/v1/workload-templates/trainings/{templateId}",
+}
 READS = [
     ("get", path)
     for name in ("workloads-2.24.contract.json", "neighbours-2.24.contract.json")

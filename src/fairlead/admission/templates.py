@@ -1,0 +1,49 @@
+"""A request laid over a template: what the request gives wins, lists are merged by their key, `exclude` removes.
+
+Pure, on plain data keyed by REST names; which lists are told apart by which key comes from the declarations. Called
+by `control` before a submission is admitted.
+"""
+
+from typing import Any
+
+from fairlead.model.fields import Field, fields_of
+
+Plain = dict[str, Any]
+
+
+def apply_template(struct: Any, sent: Plain, template: Plain) -> Plain:
+    """The spec to run. A member that the request gives, be it null, stands; what it leaves out is the template's."""
+    result: Plain = {}
+    for field in fields_of(struct):
+        name = field.rest
+        if name not in sent:
+            if name in template:
+                result[name] = template[name]
+        elif name not in template or sent[name] is None or template[name] is None:
+            result[name] = sent[name]
+        else:
+            result[name] = _merged(field, sent[name], template[name])
+    return result
+
+
+def _merged(field: Field, sent: Any, template: Any) -> Any:
+    if field.is_list and field.about.key:
+        return _items(field.about.key, sent, template)
+    if field.struct is not None and not field.is_list:
+        return apply_template(field.struct, sent, template)
+    return sent
+
+
+def _items(key: str, sent: list[Any], template: list[Any]) -> list[Any]:
+    """The template's items in their order, each replaced by the request's of the same key or left out where that one
+    is excluded; then what the request adds."""
+    given = {item[key]: item for item in sent if item is not None and item.get(key) is not None}
+    known = {item[key] for item in template if item is not None and item.get(key) is not None}
+    kept = []
+    for item in template:
+        mine = given.get(item.get(key)) if item is not None else None
+        if mine is None:
+            kept.append(item)
+        elif mine.get("exclude") is not True:
+            kept.append(mine)
+    return kept + [item for item in sent if item is None or item.get(key) not in known]

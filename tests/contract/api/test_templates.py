@@ -1,0 +1,104 @@
+"""Templates as the contract has them, and submissions that name one."""
+
+from typing import Any
+
+from tests.contract.api.agreement import find_disagreements
+from tests.contract.api.room import Answer, Room
+from tests.contract.api.test_people import RESEARCHER, Person
+
+BASE = "/api/v1/workload-templates/trainings"
+CREATE = "/api/v1/workloads/trainings"
+SPEC: dict[str, Any] = {
+    "image": "python:3",
+    "command": "python",
+    "environmentVariables": [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}],
+    "compute": {"cpuCoreRequest": 1},
+}
+
+
+def create(room: Room, name: str, spec: Any = None, **meta: Any) -> Answer:
+    head = {"name": name, "scopeType": "project", "scopeId": "1"} | meta
+    return room.call("POST", BASE, {"meta": head, "spec": SPEC if spec is None else spec})
+
+
+def test_the_life_of_a_template(room: Room) -> None:
+    made = create(room, "life", description="first")
+    assert made.status == 202, made
+    assert find_disagreements("post", BASE, 202, made.json) == []
+    id = made.json["meta"]["id"]
+    one = f"{BASE}/{id}"
+    assert room.get(one) == made.json == room.get(f"/api/v1/workload-templates/{id}")
+    assert find_disagreements("get", "/api/v1/workload-templates/{templateId}", 200, made.json) == []
+    assert made.json["runnable"] == {"isRunnable": True}
+    assert create(room, "life").status == 400
+    for path in (BASE, "/api/v1/workload-templates"):
+        listed = room.get(f"{path}?filterBy=name==life")
+        assert find_disagreements("get", path, 200, listed) == []
+        assert [entry["meta"]["name"] for entry in listed["entries"]] == ["life"]
+    assert room.get("/api/v1/workload-templates/count?filterBy=name==life") == {"count": 1}
+    free = "/api/v1/workload-templates/name-availability?scopeType=project&scopeId=1&templateName="
+    assert room.call("GET", f"{free}life").status == 409
+    assert room.call("GET", f"{free}other").status == 204
+    patched = room.call("PATCH", one, {"spec": {"compute": {"cpuMemoryRequest": "1G"}}})
+    assert patched.status == 200, patched
+    assert find_disagreements("patch", f"{BASE}/{{templateId}}", 200, patched.json) == []
+    assert patched.json["spec"]["compute"] == {"cpuCoreRequest": 1, "cpuMemoryRequest": "1G"}
+    assert patched.json["meta"]["description"] == "first"
+    put = room.call("PUT", one, {"meta": {"name": "renamed"}, "spec": {"image": "busybox"}})
+    assert put.status == 200, put
+    assert find_disagreements("put", f"{BASE}/{{templateId}}", 200, put.json) == []
+    assert (put.json["meta"]["name"], put.json["spec"]) == ("renamed", {"image": "busybox"})
+    assert room.call("DELETE", one).status == 204
+    assert room.call("GET", one).status == 404
+
+
+def test_the_request_wins_over_the_template(room: Room) -> None:
+    id = create(room, "base").json["meta"]["id"]
+    spec = {
+        "command": "sh",
+        "environmentVariables": [
+            {"name": "A", "exclude": True},
+            {"name": "B", "value": "3"},
+            {"name": "C", "value": "4"},
+        ],
+    }
+    body = room.training("combined", spec=spec, templateId=id)
+    want = {
+        "image": "python:3",
+        "command": "sh",
+        "environmentVariables": [{"name": "B", "value": "3"}, {"name": "C", "value": "4"}],
+        "compute": {"cpuCoreRequest": 1},
+    }
+    trial = room.call("POST", f"{CREATE}?dryRun=true", body)
+    assert trial.status == 200, trial
+    assert trial.json["spec"] == want
+    assert room.call("GET", f"{CREATE}/{trial.json['workloadId']}").status == 404
+    made = room.call("POST", CREATE, body)
+    assert made.status == 202, made
+    assert made.json["spec"] == want
+    taken = room.call("POST", f"{CREATE}?dryRun=true", body)
+    assert taken.status == 400, taken
+
+
+def test_a_template_without_an_image_needs_one_in_the_request(room: Room) -> None:
+    made = create(room, "bare", spec={"command": "true"})
+    assert made.json["runnable"]["isRunnable"] is False
+    id = made.json["meta"]["id"]
+    assert room.call("POST", CREATE, room.training("lacks", spec={}, templateId=id)).status == 400
+    assert room.call("POST", CREATE, room.training("has", spec={"image": "x"}, templateId=id)).status == 202
+
+
+def test_unknown_and_foreign_templates_are_refused(room: Room) -> None:
+    body = {"name": "apart", "clusterId": room.cluster_id, "resources": []}
+    other = room.call("POST", "/api/v1/org-unit/projects", body).json["id"]
+    foreign = create(room, "foreign", scopeId=other).json["meta"]["id"]
+    for id in (foreign, "55555555-5555-4555-8555-555555555555"):
+        answer = room.call("POST", CREATE, room.training("refused", templateId=id))
+        assert answer.status == 400, answer
+        assert answer.json["complianceIssues"][0]["field"] == "templateId"
+    ada = Person(room, "ada@example.com")
+    ada.may(RESEARCHER, "project", "1")
+    assert ada.call("GET", f"{BASE}/{foreign}").status == 404
+    assert "foreign" not in {entry["meta"]["name"] for entry in ada.get(BASE)["entries"]}
+    wide = {"meta": {"name": "wide", "scopeType": "tenant"}, "spec": SPEC}
+    assert ada.call("POST", BASE, wide).status == 403
