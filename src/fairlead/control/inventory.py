@@ -89,11 +89,11 @@ async def load_usage(context: Context) -> Usages:
                 found.setdefault((owner, name), Usage())
         _add_requests(found, workloads.values(), places)
     else:
-        _add_shares(found, context.fair_shares)
+        add_shares(found, context.fair_shares)
     return found
 
 
-def _add_shares(found: dict[tuple[str, str], Usage], shares: Iterable[FairShare]) -> None:
+def add_shares(found: dict[tuple[str, str], Usage], shares: Iterable[FairShare]) -> None:
     """What queues asked for at the scheduler's last look, per pool and in all."""
     for share in shares:
         kind, _, id = share.queue.partition("-")
