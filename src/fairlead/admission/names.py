@@ -12,6 +12,7 @@ import msgspec
 
 from fairlead.model.errors import Issue
 from fairlead.model.fields import is_given, value_or
+from fairlead.model.pod_fields import pods_of
 
 #: What a spec can name, and the word for it in messages.
 SECRET, CONFIG_MAP, CLAIM = "secret", "config map", "claim"
@@ -35,10 +36,12 @@ Existing = Mapping[str, Mapping[str, frozenset[str] | None]]
 
 def names_used(spec: Any, path: str = "spec") -> list[Use]:
     """Every object that the spec names and does not make itself."""
-    found = [*_variables(spec, path), *_pull_secrets(spec, path)]
-    storage = getattr(spec, "storage", None)
-    if is_given(storage):
-        found += _storage(storage, f"{path}.storage")
+    found: list[Use] = []
+    for pod, here in pods_of(spec, path):
+        found += [*_variables(pod, here), *_pull_secrets(pod, here)]
+        storage = getattr(pod, "storage", None)
+        if is_given(storage):
+            found += _storage(storage, f"{here}.storage")
     return [use for use in found if use.name]
 
 

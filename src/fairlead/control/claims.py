@@ -19,6 +19,7 @@ from fairlead.model.canonical import items
 from fairlead.model.errors import MALFORMED, Conflict, Invalid, Issue, NotFound
 from fairlead.model.fields import is_given, value_or
 from fairlead.model.org import Caller, Project
+from fairlead.model.pod_fields import pods_of
 from fairlead.model.quantity import BadQuantity, parse
 from fairlead.model.workload import Workload
 from fairlead.store.base import Comparison, Query, Where
@@ -149,11 +150,12 @@ async def settle_claims(
 
     What is removed whenever the workload stops (`ephemeral`) is no claim of its own.
     """
-    storage: Any = getattr(spec, "storage", None)
     wanted: dict[str, Any] = {}
-    for number, item in enumerate(items(storage.pvc) if is_given(storage) else ()):
-        if not value_or(item.existing_pvc, False) and not value_or(item.ephemeral, False):
-            wanted.setdefault(claim_name(workload.name, item.claim_name, item.name, number), item)
+    for pod, _ in pods_of(spec):
+        storage: Any = getattr(pod, "storage", None)
+        for number, item in enumerate(items(storage.pvc) if is_given(storage) else ()):
+            if not value_or(item.existing_pvc, False) and not value_or(item.ephemeral, False):
+                wanted.setdefault(claim_name(workload.name, item.claim_name, item.name, number), item)
     if not wanted:
         return []
     where = (

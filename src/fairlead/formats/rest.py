@@ -5,7 +5,8 @@ wrong with it. It reads what the request says, never what exists.
 """
 
 from functools import cache
-from typing import Annotated, Any, Generic, TypeVar
+from types import new_class
+from typing import Annotated, Any, Generic, TypeVar, get_type_hints
 
 import msgspec
 from msgspec import UNSET, Meta
@@ -16,7 +17,7 @@ from fairlead.formats.older import is_older, to_present
 from fairlead.kinds.kind import Kind, spec_violations
 from fairlead.model.clock import iso
 from fairlead.model.errors import MALFORMED, Invalid, Issue
-from fairlead.model.fields import INT32_MAX, About, Given, Maybe, Uuid, build
+from fairlead.model.fields import INT32_MAX, About, Given, Maybe, Uuid, build, fields_of
 from fairlead.model.names import name_violations
 from fairlead.model.phase import DesiredPhase, Phase
 from fairlead.model.rules import Limits, Violation
@@ -70,15 +71,50 @@ class WorkloadObject(msgspec.Struct, Generic[SpecType], frozen=True, kw_only=Tru
 
 
 @cache
-def _decoder(spec: type) -> msgspec.json.Decoder[CreationRequest[Any]]:
-    return msgspec.json.Decoder(CreationRequest[spec])  # type: ignore[valid-type]
+def _around(generic: Any, kind: Kind) -> Any:
+    """A request or object around the kind's spec, with the members that stand beside it."""
+    plain = generic[kind.sent or kind.spec]
+    if not kind.beside:
+        return plain
+    hints = get_type_hints(kind.spec, include_extras=True)
+    members = {"__annotations__": {name: hints[name] for name in kind.beside}, **dict.fromkeys(kind.beside, UNSET)}
+    options = {"frozen": True, "kw_only": True, "rename": "camel", "forbid_unknown_fields": generic is CreationRequest}
+    name = f"{kind.title}{generic.__name__}"
+    return new_class(name, (plain,), options, lambda space: space.update({**members, "__doc__": generic.__doc__}))
+
+
+def request_type(kind: Kind) -> Any:
+    return _around(CreationRequest, kind)
+
+
+def object_type(kind: Kind) -> Any:
+    return _around(WorkloadObject, kind)
+
+
+@cache
+def _decoder(kind: Kind) -> msgspec.json.Decoder[CreationRequest[Any]]:
+    return msgspec.json.Decoder(request_type(kind))
+
+
+def _whole(kind: Kind, request: CreationRequest[Any]) -> Any:
+    """The spec with what stood beside it."""
+    spec = request.spec
+    if not kind.beside:
+        return kind.spec() if spec is UNSET or spec is None else spec
+    members = {} if spec is UNSET or spec is None else {name: getattr(spec, name) for name in spec.__struct_fields__}
+    return kind.spec(**members, **{name: getattr(request, name) for name in kind.beside})
+
+
+def beside_names(kind: Kind) -> tuple[str, ...]:
+    """The REST names of what stands beside the spec."""
+    return tuple(field.rest for field in fields_of(kind.spec) if field.attribute in kind.beside)
 
 
 def read_submission(kind: Kind, body: bytes) -> Submission:
     """The submission that a creation request asks for; raises Invalid with everything that is wrong with it."""
     if b"migProfile" not in body and b"\\u0000" not in body:
         try:
-            return _submission(kind, _decoder(kind.spec).decode(body), "rest", ())
+            return _submission(kind, _decoder(kind).decode(body), "rest", ())
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             pass  # The walk below finds this mistake again, and all the others.
     plain = _plain(body)
@@ -89,7 +125,6 @@ def read_submission(kind: Kind, body: bytes) -> Submission:
 def _submission(
     kind: Kind, request: CreationRequest[Any], dialect: str, remarks: tuple[tuple[str, str], ...]
 ) -> Submission:
-    spec = request.spec
     return Submission(
         kind=kind.key,
         name=request.name,
@@ -97,7 +132,7 @@ def _submission(
         project_id=request.project_id,
         cluster_id=request.cluster_id,
         template_id=request.template_id or None,
-        spec=kind.spec() if spec is UNSET or spec is None else spec,
+        spec=_whole(kind, request),
         dialect=dialect,
         remarks=remarks,
     )
@@ -119,9 +154,9 @@ def _plain(body: bytes) -> dict[str, Any]:
 
 def _walked(kind: Kind, plain: dict[str, Any], older: bool) -> Submission:
     """The slow way: every flaw of form and every broken rule, and for the older dialect what is forgiven."""
-    flaws = find_flaws(CreationRequest[kind.spec], plain, "")  # type: ignore[name-defined]
-    spec = plain.get("spec")
-    built = build(kind.spec, spec if isinstance(spec, dict) else {})
+    flaws = find_flaws(request_type(kind), plain, "")
+    spec = _joined(kind, plain)
+    built = build(kind.spec, spec)
     broken = _rules(kind, plain, built, flaws)
     issues = [Issue(flaw.path, flaw.details) for flaw in flaws if not (older and flaw.instead)]
     issues += [Issue(rule.path, rule.details) for rule in broken if not (older and rule.instead)]
@@ -149,10 +184,9 @@ def _rules(kind: Kind, plain: dict[str, Any], built: Any, flaws: list[Flaw]) -> 
     name = plain.get("name")
     if isinstance(name, str) and "name" not in wrong:
         found += name_violations(name, plain.get("useGivenNameAsPrefix") is True)
-    if any(path.startswith("spec") for path in wrong):
+    if any(path.startswith(("spec", *beside_names(kind))) for path in wrong):
         # A member of a wrong type would trip the rules: leave it out of the question, and keep the others in.
-        spec = plain.get("spec")
-        built = build(kind.spec, _without(spec, wrong, "spec") if isinstance(spec, dict) else {})
+        built = build(kind.spec, _joined(kind, _without(plain, wrong, "")))
     # The installation's own limit is asked by admission, which knows it.
     found += spec_violations(kind, built, "spec", Limits(completions=INT32_MAX))
     return [rule for rule in found if rule.path not in wrong]
@@ -161,9 +195,9 @@ def _rules(kind: Kind, plain: dict[str, Any], built: Any, flaws: list[Flaw]) -> 
 def _without(plain: Any, wrong: set[str], path: str) -> Any:
     if isinstance(plain, dict):
         return {
-            name: _without(value, wrong, f"{path}.{name}")
+            name: _without(value, wrong, here)
             for name, value in plain.items()
-            if f"{path}.{name}" not in wrong
+            if (here := f"{path}.{name}" if path else name) not in wrong
         }
     if isinstance(plain, list):
         return [
@@ -173,13 +207,21 @@ def _without(plain: Any, wrong: set[str], path: str) -> Any:
     return plain
 
 
+def _joined(kind: Kind, plain: dict[str, Any]) -> dict[str, Any]:
+    """The spec of a plain request with what stands beside it."""
+    spec = plain.get("spec")
+    inside = spec if isinstance(spec, dict) else {}
+    return inside | {name: plain[name] for name in beside_names(kind) if name in plain}
+
+
 def _malformed(issues: list[Issue]) -> Invalid:
     return Invalid(MALFORMED, tuple(issues))
 
 
 def render_workload(kind: Kind, workload: Workload) -> bytes:
     """The contract's object of a workload: what was sent, and how far it has come."""
-    return msgspec.json.encode(
+    spec, beside = _split(kind, workload.spec)
+    shown = msgspec.json.encode(
         WorkloadObject[msgspec.Raw](
             name=workload.name,
             requested_name=workload.requested_name,
@@ -192,6 +234,16 @@ def render_workload(kind: Kind, workload: Workload) -> bytes:
             deleted_at=None if workload.deleted_at is None else iso(workload.deleted_at),
             desired_phase=workload.desired_phase,
             actual_phase=workload.phase,
-            spec=workload.spec,
+            spec=spec,
         )
     )
+    return shown if not beside else shown[:-1] + b"," + msgspec.json.encode(beside)[1:]
+
+
+def _split(kind: Kind, spec: msgspec.Raw) -> tuple[msgspec.Raw, dict[str, msgspec.Raw]]:
+    """A stored spec as REST has it: what stands inside, and what beside it."""
+    if not kind.beside:
+        return spec, {}
+    members = msgspec.json.decode(spec, type=dict[str, msgspec.Raw])
+    beside = {name: members.pop(name) for name in beside_names(kind) if name in members}
+    return msgspec.Raw(msgspec.json.encode(members)), beside

@@ -180,7 +180,7 @@ def _spellings(fields: Iterable[YamlField]) -> dict[str, YamlField]:
 @cache
 def resources() -> dict[str, tuple[Kind, str]]:
     """Every kind of custom resource that is read, with the kind it means and its letter."""
-    found = {kind.resource: (kind, kind.letter) for kind in KINDS.values()}
+    found = {kind.resource: (kind, kind.letter) for kind in KINDS.values() if kind.letter}
     for kind in KINDS.values():
         found.update({name: (kind, letter) for name, letter in kind.resources_before})
     return found

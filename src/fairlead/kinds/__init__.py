@@ -2,5 +2,6 @@
 
 from fairlead.kinds.kind import Kind
 from fairlead.kinds.training import TRAINING
+from fairlead.kinds.workspace import WORKSPACE
 
-KINDS: dict[str, Kind] = {kind.key: kind for kind in (TRAINING,)}
+KINDS: dict[str, Kind] = {kind.key: kind for kind in (TRAINING, WORKSPACE)}

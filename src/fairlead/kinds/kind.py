@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from fairlead.model.fields import build
+from fairlead.model.fields import build, fields_of
 from fairlead.model.phase import Phase
 from fairlead.model.podset import PodSet
 from fairlead.model.rules import Limits, Violation, violations
@@ -57,16 +57,25 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     key: str
     #: The workload type in lists: `Training`.
     title: str
+    #: What one of it is called in sentences; empty: its title in small letters.
+    noun: str = ""
     #: The segment of its REST path: `trainings`.
     rest: str
-    #: The kind of its custom resource: `TrainingWorkload`.
+    #: The kind of its custom resource, or of the object that stands for it: `TrainingWorkload`.
     resource: str
-    #: Its letter among the kinds that have a YAML name (`About.yaml_kinds`).
+    #: Its letter among the kinds that have a YAML name (`About.yaml_kinds`); empty for those that have none.
     letter: str = ""
     #: Older kinds of custom resource that mean this kind too, with their letters.
     resources_before: tuple[tuple[str, str], ...] = ()
     #: The words of its command: ("training",).
     command: tuple[str, ...]
+    #: Further commands that mean it, each with what it sets: (member of the spec, value).
+    subtypes: tuple[tuple[tuple[str, ...], tuple[str, Any]], ...] = ()
+    #: Where the words after `--` belong, and which member is made like which other where it is not given.
+    words_in: str = ""
+    alike: tuple[tuple[str, str], ...] = ()
+    #: Its word where assets say for which workloads they are meant.
+    meant_for: str
     #: Build, Train or Deploy.
     category: str
     #: The priority class it has when none is given.
@@ -74,6 +83,13 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     can_suspend: bool
     #: The msgspec struct of its spec.
     spec: type
+    #: Members of it that REST has beside `spec`, and the struct of what is left there; None where there are none.
+    beside: tuple[str, ...] = ()
+    sent: type | None = None
+    #: The struct of what PATCH can change, with members named as in the spec; None where nothing can be changed.
+    changes: type | None = None
+    #: Whether a refused submission lists its violations as entries; otherwise they stand in the text alone.
+    lists_issues: bool = True
     #: From its spec (defaults not yet applied) to the pods it means.
     podsets: Callable[[Any], tuple[PodSet, ...]]
     #: From the state of its pod sets to the phase they amount to; None while they wait for a place.
@@ -86,9 +102,18 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     ends_when_preempted: Callable[[Any], bool]
 
 
+def noun_of(kind: Kind) -> str:
+    return kind.noun or kind.title.lower()
+
+
 def spec_violations(kind: Kind, spec: Any, path: str, limits: Limits) -> list[Violation]:
     """Every broken rule of a spec, the nouns' and the kind's own."""
-    return violations(spec, path) + kind.violations(spec, path, limits)
+    found = violations(spec, path) + kind.violations(spec, path, limits)
+    if not kind.beside:
+        return found
+    names = [f"{path}.{field.rest}" for field in fields_of(kind.spec) if field.attribute in kind.beside]
+    moved = {each.path: each.path.removeprefix(f"{path}.") for each in found if each.path.startswith(tuple(names))}
+    return [msgspec.structs.replace(each, path=moved.get(each.path, each.path)) for each in found]
 
 
 @cache

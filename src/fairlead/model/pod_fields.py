@@ -3,13 +3,14 @@
 Storage and security come in two widths, so they are members of what inherits from here.
 """
 
-from typing import Annotated
+from collections.abc import Iterator
+from typing import Annotated, Any
 
 from msgspec import UNSET, Meta
 
 from fairlead.model.compute import Compute
 from fairlead.model.environment import ImagePullPolicy, ImagePullSecret, Variable
-from fairlead.model.fields import About, Flag, Maybe, Spec, Text, Text253, Text4096, Text10000
+from fairlead.model.fields import About, Flag, Maybe, Spec, Text, Text253, Text4096, Text10000, fields_of
 from fairlead.model.metadata import Annotation, Label
 from fairlead.model.network import Probes
 from fairlead.model.placement import NodeAffinityRequired, PodAffinity, Toleration
@@ -172,3 +173,13 @@ class PodFields(Spec, frozen=True, kw_only=True):
         ),
     ] = UNSET
     probes: Annotated[Maybe[Probes], About(text="How the container's health is asked for.")] = UNSET
+
+
+def pods_of(spec: Any, path: str = "") -> Iterator[tuple[PodFields, str]]:
+    """Every description of pods in a spec, with its path: the spec itself, and those of its roles."""
+    if isinstance(spec, PodFields):
+        yield spec, path
+    for field in fields_of(spec.__class__):
+        inner = getattr(spec, field.attribute)
+        if isinstance(inner, PodFields):
+            yield inner, f"{path}.{field.rest}" if path else field.rest

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.contract.api.agreement import load_contract
+from tests.contract.api.agreement import CONTRACTS, load_contract
 from tests.contract.api.room import Room
 
 
@@ -34,7 +34,7 @@ def test_every_operation_has_its_own_id_and_words(description: dict[str, Any]) -
 def test_paths_are_the_contracts_or_marked_as_ours(description: dict[str, Any]) -> None:
     known = {
         (path, method)
-        for name in ("workloads-2.24.contract.json", "neighbours-2.24.contract.json")
+        for name in CONTRACTS
         for path, operations in load_contract(name)["paths"].items()
         for method in operations
     }

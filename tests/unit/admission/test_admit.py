@@ -43,7 +43,7 @@ def test_everything_is_refused_at_once() -> None:
     with pytest.raises(Invalid) as caught:
         admit(KIND, submission("T", image=None, tty=True, completions=3), completions_most=2)
     assert caught.value.message == MALFORMED
-    assert [issue.field for issue in caught.value.issues] == ["name", "spec.image", "spec.completions", "spec.tty"]
+    assert [issue.field for issue in caught.value.issues] == ["name", "spec.image", "spec.tty", "spec.completions"]
 
 
 def test_contradictions_of_the_older_dialect_are_forgiven() -> None:

@@ -4,7 +4,8 @@ import pytest
 
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import Outcome, SetState, read_stored_spec
-from fairlead.kinds.training import TRAINING, outcome
+from fairlead.kinds.runs import outcome_of_one as outcome
+from fairlead.kinds.training import TRAINING
 from fairlead.model.fields import build
 from fairlead.model.phase import Phase
 from fairlead.model.podset import PodSet, Request, RestartPolicy

@@ -1,0 +1,78 @@
+"""What the kinds that compute share in how their pods run: containers with their grace, retries, their end.
+
+Called by the files of those kinds.
+"""
+
+from typing import Any
+
+from fairlead.kinds.kind import Outcome, SetState
+from fairlead.kinds.pods import SPELT_OUT, container_of
+from fairlead.model.fields import value_or
+from fairlead.model.lifecycle import AUTO_DELETION_SECONDS, BACKOFF_LIMIT, GRACE_SECONDS
+from fairlead.model.phase import Phase
+from fairlead.model.podset import Container, RestartPolicy
+from fairlead.model.run_fields import AROUND, RunFields
+
+
+def running_container(spec: RunFields, without: frozenset[str] = frozenset()) -> Container:
+    """The container of one pod; `without` names members of the kind's own that are nothing to it."""
+    return container_of(
+        spec,
+        SPELT_OUT | AROUND | without,
+        tty=value_or(spec.tty, False),
+        stdin=value_or(spec.stdin, False),
+        termination_grace_seconds=value_or(spec.termination_grace_period_seconds, GRACE_SECONDS),
+    )
+
+
+def restart_policy(spec: RunFields, default: RestartPolicy = RestartPolicy.NEVER) -> RestartPolicy:
+    policy = value_or(spec.restart_policy, None)
+    return default if policy is None else RestartPolicy(policy)
+
+
+def backoff_limit(spec: RunFields) -> int:
+    return int(value_or(spec.backoff_limit, BACKOFF_LIMIT))
+
+
+def lifetime_after_end(spec: RunFields) -> int | None:
+    return int(value_or(spec.auto_deletion_time_after_completion_seconds, AUTO_DELETION_SECONDS))
+
+
+def ends_when_preempted(spec: RunFields) -> bool:
+    return spec.terminate_after_preemption is True
+
+
+def pods(number: int) -> str:
+    return "1 pod" if number == 1 else f"{number} pods"
+
+
+def failed_outcome(state: SetState, failed: int) -> Outcome | None:
+    """Failed when there were more failures than the backoff limit allows."""
+    limit = state.podset.backoff_limit
+    if failed <= limit:
+        return None
+    last = f" The last one: {state.last_failure}" if state.last_failure else ""
+    return Outcome(Phase.FAILED, f"{pods(failed)} failed, more than the backoff limit of {limit}.{last}")
+
+
+def outcome_of_one(states: Any) -> Outcome | None:
+    """Of a single set that runs to an end. Running while at least one pod runs, with the counts; None while nothing
+    runs and something is still to do."""
+    [state] = states
+    wanted = state.podset.completions or 1
+    if failed := failed_outcome(state, state.failed):
+        return failed
+    if state.succeeded >= wanted:
+        return Outcome(Phase.COMPLETED, f"{state.succeeded} of {pods(wanted)} ended well.")
+    counts = f"{pods(state.running)} running ({state.ready} ready), {state.succeeded} of {wanted} ended well"
+    if state.failed:
+        counts += f", {state.failed} failed"
+    if state.lapsed:
+        return Outcome(Phase.DEGRADED, f"{pods(state.lapsed)} stopped answering the readiness probe: {counts}.")
+    if state.ready:
+        return Outcome(Phase.RUNNING, f"{counts}.")
+    if state.running:
+        return Outcome(Phase.INITIALIZING, f"Waiting for the readiness probe: {counts}.")
+    if state.starting:
+        return Outcome(Phase.INITIALIZING, f"{pods(state.starting)} starting.")
+    return None

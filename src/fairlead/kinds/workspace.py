@@ -1,0 +1,57 @@
+"""Workspace: one pod that people work in. It is not preempted, and keeps its claims while it is suspended."""
+
+from fairlead.kinds.kind import Kind
+from fairlead.kinds.pods import request_of
+from fairlead.kinds.runs import (
+    backoff_limit,
+    ends_when_preempted,
+    lifetime_after_end,
+    outcome_of_one,
+    restart_policy,
+    running_container,
+)
+from fairlead.model.podset import PodSet
+from fairlead.model.rules import Limits, Violation
+from fairlead.model.run_fields import RunFields, run_violations
+
+ROLE = "workspace"
+
+
+class WorkspaceSpec(RunFields, frozen=True, kw_only=True):
+    """What a workspace runs."""
+
+
+def podsets(spec: WorkspaceSpec) -> tuple[PodSet, ...]:
+    return (
+        PodSet(
+            role=ROLE,
+            container=running_container(spec),
+            request=request_of(spec.compute),
+            restart=restart_policy(spec),
+            backoff_limit=backoff_limit(spec),
+        ),
+    )
+
+
+def _violations(spec: WorkspaceSpec, path: str, limits: Limits) -> list[Violation]:
+    return run_violations(spec, path)
+
+
+WORKSPACE = Kind(
+    key="workspace",
+    title="Workspace",
+    rest="workspaces",
+    resource="InteractiveWorkload",
+    letter="W",
+    command=("workspace",),
+    meant_for="workspace",
+    category="Build",
+    priority="high",
+    can_suspend=True,
+    spec=WorkspaceSpec,
+    podsets=podsets,
+    outcome=outcome_of_one,
+    violations=_violations,
+    lifetime_after_end=lifetime_after_end,
+    ends_when_preempted=ends_when_preempted,
+)
