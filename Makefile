@@ -31,7 +31,7 @@ soak: $(ready) ## the long kill -9 test (ARGS="--seed 7 --minutes 30")
 
 format: $(ready) ## rewrite formatting and generated files
 	@$(python) -m ruff format . && $(python) -m ruff check --fix .
-	@$(python) -m fairlead.cli.generate && $(python) scripts/generate_docs.py && $(python) scripts/generate_crds.py
+	@$(python) -m fairlead.cli.generate && $(python) scripts/generate_docs.py && $(python) scripts/generate_fields.py && $(python) scripts/generate_crds.py
 
 system-packages: ## install the Debian packages that some tests use (as root)
 	@scripts/system-packages.sh

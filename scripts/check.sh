@@ -21,6 +21,7 @@ check imports .venv/bin/lint-imports
 check lock .tools/uv lock --check --offline
 check "command line" $python -m fairlead.cli.generate --check
 check references $python scripts/generate_docs.py --check
+check "fields" $python scripts/generate_fields.py --check
 check "custom resources" $python scripts/generate_crds.py --check
 if [ ${#failed[@]} -gt 0 ]; then
   echo "failed: ${failed[*]}" >&2

@@ -1,0 +1,97 @@
+"""Volumes on the local engine: provided, or the workload fails before its start."""
+
+from fairlead.engines.declared.effect import Effect, Table, idle, seen
+
+_NAME = "tells items apart where lists are merged"
+
+
+def _seen(host: str, name: str, file: str = "contract/test_local_volumes.py", *, unless: str = "") -> Effect:
+    return seen(host, f"{file}::test_{name}", unless=unless)
+
+
+def _fetched(host: str, name: str) -> Effect:
+    return _seen(host, name, "contract/test_local_fetches.py")
+
+
+def _nfs(words: str) -> Effect:
+    return idle(f"{words}; {_NFS}", proof=f"contract/test_local_volumes.py::test_{_NO_NFS}")
+
+
+_CLAIM = "claim_is_shared_by_pods_and_outlives_them"
+_MAP = "config_map_volume_its_sub_path_and_mode"
+_HIDDEN = "secret_volume_is_in_memory_and_for_the_pod_alone"
+_HOST = "host_path_below_an_allowed_folder_only"
+_NFS = "where the kernel can mount it, which no test has seen; refused elsewhere"
+_NO_NFS = "nfs_without_a_client_in_the_kernel_is_refused"
+
+EFFECTS: Table = {
+    "storage.pvc[].name": idle(_NAME),
+    "storage.pvc[].path": _seen("where the claim is mounted", _CLAIM),
+    "storage.pvc[].existingPvc": _seen("one that is there, or a new one", _CLAIM),
+    "storage.pvc[].claimName": _seen("which claim", _CLAIM),
+    "storage.pvc[].readOnly": _seen("mounted read-only", "claim_access_modes_read_only_many"),
+    "storage.pvc[].ephemeral": _seen(
+        "gone when the workload stops", "ephemeral_claim_is_the_workloads_own_until_it_stops"
+    ),
+    "storage.pvc[].dataSharing": idle("claims of a project are seen by all of it on one machine"),
+    "storage.pvc[].claimInfo.size": _seen("its bound, watched", "a_claim_that_is_only_watched_evicts_its_pod"),
+    "storage.pvc[].claimInfo.storageClass": _seen("the folder that it lies in", "storage_class_chooses_the_folder"),
+    "storage.pvc[].claimInfo.accessModes.readWriteOnce": _seen("can be written", _CLAIM),
+    "storage.pvc[].claimInfo.accessModes.readOnlyMany": _seen(
+        "alone: nobody writes", "claim_access_modes_read_only_many"
+    ),
+    "storage.pvc[].claimInfo.accessModes.readWriteMany": _seen("can be written by several pods", _CLAIM),
+    "storage.pvc[].claimInfo.volumeMode": idle("a claim is a folder here; Block is refused"),
+    "storage.pvc[].claimInfo.addedAttrValues[].key": _seen(
+        "kept with the claim", "annotations_are_kept_with_the_claim"
+    ),
+    "storage.pvc[].claimInfo.addedAttrValues[].value": _seen(
+        "kept with the claim", "annotations_are_kept_with_the_claim"
+    ),
+    "storage.configMapVolume[].name": idle(_NAME),
+    "storage.configMapVolume[].configMap": _seen("its keys as files", _MAP),
+    "storage.configMapVolume[].mountPath": _seen("where they appear", _MAP),
+    "storage.configMapVolume[].subPath": _seen("one of them alone", _MAP),
+    "storage.configMapVolume[].defaultMode": _seen("the files' permissions", _MAP),
+    "storage.secretVolume[].name": idle(_NAME),
+    "storage.secretVolume[].secret": _seen("its keys as files in memory", _HIDDEN),
+    "storage.secretVolume[].mountPath": _seen("where they appear", _HIDDEN),
+    "storage.secretVolume[].defaultMode": _seen("the files' permissions", _HIDDEN),
+    "storage.emptyDirVolume[].name": idle(_NAME),
+    "storage.emptyDirVolume[].path": _seen("an empty folder that ends with the pod", "empty_dir_path"),
+    "storage.emptyDirVolume[].medium": _seen("Memory: a file system in memory", "empty_dir_medium_and_its_size"),
+    "storage.emptyDirVolume[].sizeLimit": _seen(
+        "a file system of that size", "empty_dir_size_limit_is_a_file_system_of_that_size"
+    ),
+    "storage.dataVolume[].id": _seen("the shared claim, read-only", "data_volume_is_the_shared_claim_read_only"),
+    "storage.dataVolume[].mountPath": _seen("where it appears", "data_volume_is_the_shared_claim_read_only"),
+    "storage.git[].name": idle(_NAME),
+    "storage.git[].repository": _fetched("what is cloned before the start", "git_branch_and_revision"),
+    "storage.git[].branch": _fetched("which branch", "git_branch_and_revision"),
+    "storage.git[].revision": _fetched("which revision", "git_branch_and_revision"),
+    "storage.git[].path": _fetched("where the clone appears", "git_branch_and_revision"),
+    "storage.git[].passwordSecret": _fetched("how it is let in", "git_password"),
+    "storage.git[].secretKeyOfUser": _fetched("which value of the secret", "git_password"),
+    "storage.git[].secretKeyOfPassword": _fetched("which value of the secret", "git_password"),
+    "storage.git[].secretRef.name": _fetched("how it is let in", "git_ssh_key"),
+    "storage.git[].secretRef.authenticationMethod": _fetched("by password or by key", "git_ssh_key"),
+    "storage.git[].secretRef.secretKeyOfUser": _fetched("which value of the secret", "git_ssh_key"),
+    "storage.git[].secretRef.secretKeyOfPassword": _fetched("which value of the secret", "git_ssh_key"),
+    "storage.hostPath[].name": idle(_NAME),
+    "storage.hostPath[].path": _seen("a folder of this machine", _HOST, unless="refused in shared mode unless allowed"),
+    "storage.hostPath[].mountPath": _seen("where it appears", _HOST),
+    "storage.hostPath[].readOnly": _seen("read-only unless false", "host_path_read_only_false"),
+    "storage.hostPath[].mountPropagation": _seen("whether later mounts appear", "host_path_mount_propagation"),
+    "storage.nfs[].name": idle(_NAME),
+    "storage.nfs[].path": _nfs("the server's folder"),
+    "storage.nfs[].server": _nfs("the server"),
+    "storage.nfs[].mountPath": _nfs("where it appears"),
+    "storage.nfs[].readOnly": _nfs("read-only unless false"),
+    "storage.s3[].name": idle(_NAME),
+    "storage.s3[].bucket": idle("whose objects are brought before the start; no test has seen it yet"),
+    "storage.s3[].path": idle("where they appear; no test has seen it yet"),
+    "storage.s3[].url": idle("the service; no test has seen it yet"),
+    "storage.s3[].accessKeySecret": idle("how it is let in; no test has seen it yet"),
+    "storage.s3[].secretKeyOfAccessKeyId": idle("which value of the secret; no test has seen it yet"),
+    "storage.s3[].secretKeyOfSecretKey": idle("which value of the secret; no test has seen it yet"),
+}
