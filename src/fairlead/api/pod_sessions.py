@@ -9,7 +9,7 @@ import contextlib
 import socket
 import struct
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from starlette.responses import Response
@@ -20,6 +20,7 @@ from fairlead.api.errors import Error
 from fairlead.api.kind_routes import WORKLOAD_ID
 from fairlead.api.operation import Body, Call, Operation, Parameter, as_json
 from fairlead.api.proxy_access import LINK_LIFETIME, Gate
+from fairlead.control.context import Context
 from fairlead.control.reading import normal_id
 from fairlead.control.sessions import ExecRequest, Session, attach, connect, run_command, urls_of
 from fairlead.model.clock import iso
@@ -31,36 +32,43 @@ INPUT, END, SIZE = 0, 1, 2
 #: Channels from the pod.
 _CHANNELS = {"output": 1, "error": 2, "exit": 3}
 _MOST = 1 << 20
+#: How often a session looks whether the server is stopping.
+LOOK_SECONDS = 1.0
 _STREAM = "application/octet-stream"
 
 
-class Duplex(Response):
-    """An answer that flows while the request's body still comes: both ways are handed over, the first end ends it."""
+class Ways(NamedTuple):
+    """What a session does with the bytes of each direction, at the end of the caller's, and at its own end."""
 
-    def __init__(
-        self,
-        inward: Callable[[bytes], Awaitable[None]],
-        outward: Callable[[Send], Coroutine[Any, Any, None]],
-        ended: Callable[[], None],
-        close: Callable[[], Awaitable[None]],
-    ) -> None:
+    inward: Callable[[bytes], Awaitable[None]]
+    outward: Callable[[Send], Coroutine[Any, Any, None]]
+    ended: Callable[[], None]
+    close: Callable[[], Awaitable[None]]
+
+
+class Duplex(Response):
+    """An answer that flows while the request's body still comes; the first end of either ends it, as does the server's."""
+
+    def __init__(self, ways: Ways, context: Context) -> None:
         super().__init__(None, 200, {"cache-control": "no-store", "connection": "close"}, _STREAM)
         del self.headers["content-length"]
-        self._inward, self._outward, self._ended, self._close = inward, outward, ended, close
+        self._ways = ways
+        self._context = context
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         # The caller waits for the head before it sends anything.
         await send({"type": "http.response.body", "body": b"", "more_body": True})
-        reading = asyncio.create_task(self._read(receive))
-        writing = asyncio.create_task(self._outward(send))
+        tasks = {asyncio.create_task(self._read(receive)), asyncio.create_task(self._ways.outward(send))}
         try:
-            await asyncio.wait({reading, writing}, return_when=asyncio.FIRST_COMPLETED)
+            while not self._context.stopping:
+                if (await asyncio.wait(tasks, timeout=LOOK_SECONDS, return_when=asyncio.FIRST_COMPLETED))[0]:
+                    break
         finally:
-            for task in (reading, writing):
+            for task in tasks:
                 task.cancel()
-            await asyncio.gather(reading, writing, return_exceptions=True)
-            await self._close()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await self._ways.close()
         with contextlib.suppress(OSError):
             await send({"type": "http.response.body", "body": b""})
 
@@ -72,13 +80,13 @@ class Duplex(Response):
             if message["type"] == "http.disconnect":
                 return
             if message.get("body"):
-                await self._inward(message["body"])
+                await self._ways.inward(message["body"])
             if has_more and not message.get("more_body"):
                 has_more = False
-                self._ended()
+                self._ways.ended()
 
 
-def _duplex_of(session: Session) -> Duplex:
+def _duplex_of(session: Session, context: Context) -> Duplex:
     """The frames of a command's session."""
     pending = bytearray()
 
@@ -109,7 +117,7 @@ def _duplex_of(session: Session) -> Duplex:
             if name == "exit":
                 return
 
-    return Duplex(inward, outward, session.close_input, session.close)
+    return Duplex(Ways(inward, outward, session.close_input, session.close), context)
 
 
 async def execute(call: Call) -> Response:
@@ -127,13 +135,15 @@ async def execute(call: Call) -> Response:
     )
     workload_id = normal_id(call.path["workloadId"], "workload")
     with _at_home():
-        return _duplex_of(await run_command(call.context, call.caller, workload_id, query_text(call, "pod"), request))
+        session = await run_command(call.context, call.caller, workload_id, query_text(call, "pod"), request)
+        return _duplex_of(session, call.context)
 
 
 async def attach_to(call: Call) -> Response:
     workload_id = normal_id(call.path["workloadId"], "workload")
     with _at_home():
-        return _duplex_of(await attach(call.context, call.caller, workload_id, query_text(call, "pod")))
+        session = await attach(call.context, call.caller, workload_id, query_text(call, "pod"))
+        return _duplex_of(session, call.context)
 
 
 async def forward_port(call: Call) -> Response:
@@ -162,7 +172,7 @@ async def forward_port(call: Call) -> Response:
     async def close() -> None:
         writer.close()
 
-    return Duplex(inward, outward, ended, close)
+    return Duplex(Ways(inward, outward, ended, close), call.context)
 
 
 @contextlib.contextmanager

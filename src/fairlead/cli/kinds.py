@@ -1,4 +1,4 @@
-"""The verbs of each kind of workload: submit, list, describe, logs, suspend, resume, delete.
+"""The verbs of each kind of workload: submit, list, describe, logs, exec, port-forward, suspend, resume, delete.
 
 The kinds and the flags of their specs come from generated tables; no kind is known by name here.
 """
@@ -7,7 +7,9 @@ from typing import Any
 
 from fairlead.cli import submission
 from fairlead.cli.command import Command, Invocation
+from fairlead.cli.exec import verbs
 from fairlead.cli.flags import OUTPUT, PROJECT, Flag
+from fairlead.cli.port_forward import verb as port_forward_verb
 from fairlead.cli.session import Session
 from fairlead.cli.spec_flags import as_flag, load_table
 from fairlead.cli.workload import (
@@ -77,7 +79,7 @@ def commands(kind: KindEntry) -> tuple[Command, ...]:
     ]
     if kind.can_suspend:
         made += [_action(kind, "suspend", "Stop {}s; they can be resumed"), _action(kind, "resume", "Resume {}s")]
-    return (*made, _action(kind, "delete", "Delete {}s"))
+    return (*made, *verbs(), port_forward_verb(), _action(kind, "delete", "Delete {}s"))
 
 
 def _action(kind: KindEntry, verb: str, summary: str) -> Command:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from fairlead.client.connection import Connection, Response, read_address
+from fairlead.client.duplex import Duplex
 from fairlead.client.errors import NotLoggedIn, ServerError, TimedOut, Unreachable, read_error
 from fairlead.client.kinds import KindEntry, load_kinds
 from fairlead.client.streams import Deadline, Stream, Watch
@@ -118,6 +119,13 @@ class Client:
         response = self._authorized("GET", path + render_query(query), None, connection)
         connection.wait_at_most(None)
         return Stream(connection, response)
+
+    def duplex(self, path: str, query: str) -> Duplex:
+        """A POST whose body and answer flow at the same time; `query` is rendered already."""
+        headers = {"User-Agent": "fairlead-client", "Content-Type": "application/octet-stream"}
+        headers["Authorization"] = f"Bearer {self.token()}"
+        connection = Connection(self._address, self._timeout, self._authority_file)
+        return Duplex(*connection.open_duplex(f"{path}?{query}", headers))
 
     def _authorized(
         self, method: str, target: str, payload: bytes | None, connection: Connection | None = None

@@ -154,6 +154,14 @@ class Connection:
                 raise
             raise Unreachable(f"The connection to {self._address.authority} broke: {error}.") from error
 
+    def open_duplex(self, target: str, headers: Mapping[str, str]) -> tuple[socket.socket, bytes]:
+        """A socket of its own and the head of a POST whose body is still to come, in chunks."""
+        connected, _ = self._open()
+        self._channel = None
+        head = [f"POST {self._address.prefix}{target} HTTP/1.1", f"Host: {self._address.authority}"]
+        head += [f"{name}: {value}" for name, value in headers.items()]
+        return connected, "\r\n".join([*head, "Transfer-Encoding: chunked", "", ""]).encode("latin-1")
+
     def wait_at_most(self, seconds: float | None) -> None:
         """Let the answer in progress be silent that long; None is for ever."""
         if self._channel is not None:
