@@ -24,6 +24,7 @@ class Noun(NamedTuple):
 
 _WORK, _PLACES, _SCHEDULING = "Work", "Places", "Scheduling"
 _SERVER, _YOU = "Server", "You and this command"
+_OBJECTS, _PEOPLE = "What workloads use", "People"
 
 #: Every noun that is no kind of workload. A module's `commands(noun)` gives its verbs.
 NOUNS: dict[str, Noun] = {
@@ -44,6 +45,13 @@ NOUNS: dict[str, Noun] = {
     "explain": Noun("explain", "Explain a field of a workload", _WORK),
     "convert": Noun("convert", "Turn a workload from one dialect into another", _WORK),
     "why": Noun("why", "Why a workload waits: the blocker, who holds what, what would change it", _WORK),
+    "secret": Noun("secret", "Secrets of the project", _OBJECTS),
+    "configmap": Noun("secret", "Config maps of the project", _OBJECTS),
+    "pvc": Noun("secret", "Claims of the project", _OBJECTS),
+    "credential": Noun("secret", "Your own credentials, which only your workloads can use", _OBJECTS),
+    "template": Noun("template", "Templates to submit workloads from", _OBJECTS),
+    "user": Noun("user", "Users and what they may do", _PEOPLE),
+    "service-account": Noun("user", "Service accounts and what they may do", _PEOPLE),
     "project": Noun("organization", "Projects and their quotas", _PLACES),
     "department": Noun("organization", "Departments and their quotas", _PLACES),
     "cluster": Noun("places", "Clusters", _PLACES),
@@ -85,6 +93,14 @@ ALIASES = {
     "ls": "list",
     "ps": "list",
     "workloads": "workload",
+    "secrets": "secret",
+    "configmaps": "configmap",
+    "config-map": "configmap",
+    "pvcs": "pvc",
+    "credentials": "credential",
+    "templates": "template",
+    "users": "user",
+    "service-accounts": "service-account",
     "projects": "project",
     "departments": "department",
     "clusters": "cluster",

@@ -31,11 +31,11 @@ SUBMIT_FLAGS = (
     Flag(
         "command", "The words after -- replace the image's entry point, instead of being its arguments", "boolean", "c"
     ),
-    Flag("template", "Id of the template to start from", placeholder="ID"),
+    Flag("template", "Name or id of the template to start from", placeholder="NAME"),
     Flag("attach", "Show the output until the workload ends", "boolean"),
     Flag("pod-running-timeout", "With --attach: wait at most so long for a pod to start", "duration"),
     Flag("wait-for-submit", "How long the submission may take", "duration", default="1m"),
-    Flag("dry-run", "Print the request instead of sending it", "boolean"),
+    Flag("dry-run", "Print what would be submitted, the template applied, and submit nothing", "boolean"),
     *OUTPUT,
 )
 

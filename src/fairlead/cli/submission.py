@@ -11,6 +11,7 @@ from fairlead.cli.flags import UsageError
 from fairlead.cli.output import chosen_format, render
 from fairlead.cli.session import Session
 from fairlead.cli.spec_flags import apply_flags, load_table
+from fairlead.cli.template import find_template
 from fairlead.client import ServerError
 from fairlead.client.kinds import KindEntry
 
@@ -25,7 +26,9 @@ def submit(invocation: Invocation, kind: KindEntry) -> int:
     body = make_request(session, kind)
     if invocation.get("dry-run"):
         form = chosen_format(invocation, session.settings)
-        session.console.data(render(session.console, form, body))
+        made = session.client.kind(kind.key).try_out(body)
+        session.console.data(render(session.console, form, body | {"spec": made["spec"]}))
+        session.close()
         return OK
     created = send(session, kind, body)
     show_created(session, kind, created)
@@ -47,7 +50,7 @@ def make_request(session: Session, kind: KindEntry) -> Json:
     apply_flags(load_table(kind.key), given, spec)
     apply_words(invocation.parsed.trailing, bool(invocation.get("command")), spec)
     if invocation.get("template"):
-        body["templateId"] = invocation.get("template")
+        body["templateId"] = find_template(session, invocation.get("template"))["meta"]["id"]
     _apply_name(session, kind, body)
     _apply_project(session, body)
     return body

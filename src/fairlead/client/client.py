@@ -293,6 +293,11 @@ class KindClient:
         found: Json = self._client.send("POST", self._path, payload)
         return found
 
+    def try_out(self, body: Mapping[str, Any]) -> Json:
+        """What a creation request would make, its template applied; nothing is made."""
+        found: Json = self._client.send("POST", f"{self._path}?dryRun=true", json.dumps(body).encode())
+        return found
+
     def get(self, workload_id: str) -> Json:
         found: Json = self._client.request("GET", f"{self._path}/{quote(workload_id)}")
         return found

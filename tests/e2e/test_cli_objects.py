@@ -1,0 +1,76 @@
+"""`fairlead secret|configmap|pvc|credential|template|user|service-account` against a real server."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fairlead.cli import exit_codes
+from tests.e2e.cli_calls import Caller
+from tests.e2e.server import Server
+
+
+@pytest.fixture
+def fairlead(server: Server) -> Caller:
+    return Caller(server.data_dir)
+
+
+@pytest.mark.parametrize(
+    ("noun", "flag"),
+    [("secret", "--env-secret"), ("configmap", "--env-config-map"), ("credential", "--env-credential")],
+)
+def test_values_are_kept_and_shown_by_key_only(fairlead: Caller, noun: str, flag: str) -> None:
+    name = f"cli-{noun}"
+    assert (
+        fairlead.ok(noun, "create", name, "--from-literal", "a=one", "--from-file", "b=-", stdin="two") == f"{name}\n"
+    )
+    listed = json.loads(fairlead.ok(noun, "list", "--json"))
+    row = next(row for row in listed if row["name"] == name)
+    assert row["keys"] == ["a", "b"]
+    shown = fairlead.ok(noun, "describe", name)
+    assert ("two" in shown) is (noun == "configmap")
+    assert fairlead(noun, "create", name, "--from-literal", "a=one").code == exit_codes.FAILED
+    fairlead.ok(noun, "delete", name)
+    missing = fairlead(noun, "describe", name)
+    assert missing.code != exit_codes.OK
+    assert f"'{name}'" in missing.err
+
+
+def test_a_claim(fairlead: Caller) -> None:
+    assert fairlead("pvc", "create", "data").code == exit_codes.USAGE
+    fairlead.ok("pvc", "create", "data", "--size", "10Gi", "--access-mode", "ReadWriteMany")
+    assert "10Gi" in fairlead.ok("pvc", "list")
+    fairlead.ok("pvc", "delete", "data")
+
+
+def test_a_template_and_what_it_would_make(fairlead: Caller, tmp_path: Path) -> None:
+    file = tmp_path / "spec.json"
+    file.write_text(json.dumps({"image": "fairlead.local/host", "command": "sh", "args": "-c 'echo $A$B'"}))
+    fairlead.ok("template", "create", "greeting", "-f", str(file))
+    assert "greeting" in fairlead.ok("template", "list")
+    words = ("training", "submit", "--template", "greeting", "-e", "A=hello")
+    trial = json.loads(fairlead.ok(*words, "tried", "--dry-run", "--json"))
+    assert trial["spec"]["command"] == "sh"
+    assert trial["spec"]["environmentVariables"] == [{"name": "A", "value": "hello"}]
+    assert "tried" not in fairlead.ok("list", "-o", "name")
+    fairlead.ok(*words, "made")
+    assert fairlead("wait", "made", "--for", "Completed", "--timeout", "30s").code == exit_codes.OK
+    assert fairlead.ok("logs", "made") == "hello\n"
+    fairlead.ok("template", "delete", "greeting")
+
+
+def test_people(fairlead: Caller) -> None:
+    password = fairlead.ok("user", "create", "grace@example.com").strip()
+    assert len(password) >= 12
+    fairlead.ok("user", "grant", "grace@example.com", "--project", "default")
+    assert "L1 researcher of project default" in fairlead.ok("user", "describe", "grace@example.com")
+    assert fairlead.ok("user", "renew", "grace@example.com").strip() != password
+    fairlead.ok("user", "disable", "grace@example.com")
+    assert "grace@example.com" in fairlead.ok("user", "list")
+    fairlead.ok("user", "revoke", "grace@example.com", "--project", "default")
+    fairlead.ok("user", "delete", "grace@example.com")
+    secret = fairlead.ok("service-account", "create", "robot").strip()
+    assert len(secret) >= 32
+    fairlead.ok("service-account", "grant", "robot", "--role", "administrator")
+    fairlead.ok("service-account", "delete", "robot")
+    assert "robot" not in fairlead.ok("service-account", "list", "-o", "name").split()
