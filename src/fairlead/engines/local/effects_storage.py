@@ -1,7 +1,4 @@
-"""Each storage field's effect on the local engine, what of it is refused before a start, and what is less here. Pure.
-
-`EFFECTS` has an entry for every field below `storage` (and the few beside it that volumes provide), in a few words.
-"""
+"""Which storage fields are refused before a start, and which have less effect here. Pure; called by `storage.py`."""
 
 from collections.abc import Collection
 from typing import Any
@@ -14,64 +11,6 @@ from fairlead.model.podset import Container
 #: (path of the field, why)
 Note = tuple[str, str]
 Item = dict[str, Any]
-
-EFFECTS: dict[str, str] = {
-    "createHomeDir": "a home folder of the pod's own, gone with it; shared mode gives one to every pod",
-    "workingDir": "the command starts there; made where it lies in a volume, the home or /tmp",
-    "compute.largeShmRequest": "isolated pods: /dev/shm up to the memory limit instead of 64 MiB",
-    "storage.emptyDirVolume.path": "an empty folder there, gone with the pod",
-    "storage.emptyDirVolume.medium": "Memory: a file system in memory",
-    "storage.emptyDirVolume.sizeLimit": "bounded by a file system of that size; without root, watched and evicted",
-    "storage.hostPath.path": "that path of the machine; shared mode: below an allowed folder only",
-    "storage.hostPath.mountPath": "appears there",
-    "storage.hostPath.readOnly": "a read-only mount unless false",
-    "storage.hostPath.mountPropagation": "HostToContainer: later mounts of the machine appear in it",
-    "storage.nfs.server": "the kernel's NFS client mounts it; refused where there is none",
-    "storage.nfs.path": "the export that is mounted",
-    "storage.nfs.mountPath": "appears there",
-    "storage.nfs.readOnly": "a read-only mount unless false",
-    "storage.pvc.path": "the claim's storage appears there",
-    "storage.pvc.existingPvc": "true: refused unless the claim exists",
-    "storage.pvc.claimName": "the claim of that name in the project, made if there is none",
-    "storage.pvc.readOnly": "a read-only mount",
-    "storage.pvc.ephemeral": "storage of the workload's own, removed whenever it stops",
-    "storage.pvc.dataSharing": "not enforced: a claim belongs to its project; share it as a data volume",
-    "storage.pvc.claimInfo.size": "bounded by a file system of that size; without root, watched and evicted",
-    "storage.pvc.claimInfo.storageClass": "in which folder of the machine claims of that class lie",
-    "storage.pvc.claimInfo.accessModes.readWriteOnce": "read and write",
-    "storage.pvc.claimInfo.accessModes.readOnlyMany": "alone: a read-only mount",
-    "storage.pvc.claimInfo.accessModes.readWriteMany": "read and write, by any number of pods",
-    "storage.pvc.claimInfo.volumeMode": "Filesystem; Block is refused",
-    "storage.pvc.claimInfo.addedAttrValues": "annotations of the claim, kept with it",
-    "storage.configMapVolume.configMap": "its entries as files, as they are when the pod starts",
-    "storage.configMapVolume.mountPath": "appears there, read-only",
-    "storage.configMapVolume.subPath": "that entry alone, as a file",
-    "storage.configMapVolume.defaultMode": "permissions of the files",
-    "storage.secretVolume.secret": "its keys as files in memory, as they are when the pod starts",
-    "storage.secretVolume.mountPath": "appears there, read-only",
-    "storage.secretVolume.defaultMode": "permissions of the files",
-    "storage.dataVolume.id": "the shared claim's storage, read-only outside its own project",
-    "storage.dataVolume.mountPath": "appears there",
-    "storage.git.repository": "cloned before the start, over https or ssh, in the pod's isolation",
-    "storage.git.branch": "the branch that is checked out",
-    "storage.git.revision": "the commit or tag that is checked out",
-    "storage.git.path": "the working copy appears there",
-    "storage.git.passwordSecret": "user and password from the secret, by askpass",
-    "storage.git.secretKeyOfUser": "which key of the secret is the user",
-    "storage.git.secretKeyOfPassword": "which key of the secret is the password",
-    "storage.git.secretRef.name": "the secret with the credentials",
-    "storage.git.secretRef.authenticationMethod": "password by askpass, or an SSH key",
-    "storage.git.secretRef.secretKeyOfUser": "which key of the secret is the user",
-    "storage.git.secretRef.secretKeyOfPassword": "which key of the secret is the password or the SSH key",
-    "storage.s3.bucket": "its objects are copied in before the start, changed files back after the end",
-    "storage.s3.path": "the objects appear there as files",
-    "storage.s3.url": "the service that is asked",
-    "storage.s3.accessKeySecret": "requests are signed with the access key in it",
-    "storage.s3.secretKeyOfAccessKeyId": "which key of the secret is the access key's id",
-    "storage.s3.secretKeyOfSecretKey": "which key of the secret is the secret key",
-}
-#: Members that only tell items apart or leave them out; they have their effect before an engine sees them.
-NAMING = ("name", "exclude")
 
 _TARGETS = {
     "emptyDirVolume": "path",

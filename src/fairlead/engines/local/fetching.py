@@ -6,6 +6,7 @@ in sight; it loads what only some pods need, because what the fork server has lo
 
 import importlib
 import os
+import signal
 from typing import Any, Protocol
 
 from fairlead.engines.local import git
@@ -41,7 +42,8 @@ class Fetching:
                 self._manifests[fetch["at"]] = os.open(fetch["manifest"], flags, 0o600)
 
     def run(self) -> None:
-        """Fill every volume; raises FetchFailed."""
+        """Fill every volume; raises FetchFailed. Told to end meanwhile, this process just ends."""
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         for fetch in self._fetches:
             try:
                 if fetch["kind"] == "git":

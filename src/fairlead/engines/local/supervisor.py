@@ -396,6 +396,8 @@ class Supervisor:
             self._terminate()
 
     def _terminate(self) -> None:
+        if self._command == self._main:
+            self._find_command()
         if self._command and self._status is None:
             reaping.send(self._command, signal.SIGTERM)
 

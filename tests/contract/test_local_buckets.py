@@ -1,0 +1,166 @@
+"""Buckets in a pod's volumes, against a real S3 service (moto's server): objects in, changes back."""
+
+import http.client
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairlead.engines.base import PodState
+from fairlead.model.supplies import Supplies
+from tests.contract.engine_room import opened, scenario, shell
+from tests.contract.storage_room import engine_maker, fail, files_with, nothing_left, personal, say
+from tests.contract.test_local_engine import said, stop_of
+from tests.contract.test_local_volumes import data
+
+__all__ = ["data"]
+MODES = [pytest.param({}, id="shared"), pytest.param(personal(), id="personal")]
+KEYS = Supplies(secrets={"keys": {"AccessKeyId": "AKIDEXAMPLE", "SecretKey": "very-secret-key", "id": "A", "sk": "B"}})
+
+
+#: The service wants to see a signature and does not check it.
+SOMEBODY = {
+    "Authorization": "AWS4-HMAC-SHA256 Credential=A/20260101/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=0"
+}
+
+
+class Service:
+    """A running S3 service."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+        self.url = f"http://127.0.0.1:{port}"
+
+    def call(self, method: str, path: str, body: bytes = b"") -> tuple[int, bytes]:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        try:
+            connection.request(method, path, body, SOMEBODY)
+            answer = connection.getresponse()
+            return answer.status, answer.read()
+        finally:
+            connection.close()
+
+    def make(self, bucket: str, **objects: str) -> None:
+        assert self.call("PUT", f"/{bucket}")[0] == 200
+        for key, text in objects.items():
+            assert self.call("PUT", f"/{bucket}/{key.replace('__', '/')}", text.encode())[0] == 200
+
+    def get(self, bucket: str, key: str) -> str | None:
+        status, body = self.call("GET", f"/{bucket}/{key}")
+        return body.decode() if status == 200 else None
+
+
+@pytest.fixture(scope="module")
+def service() -> Iterator[Service]:
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        port = found.getsockname()[1]
+    command = [sys.executable, "-W", "ignore", "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    assert process.stderr is not None
+    for line in process.stderr:
+        if b"Running on" in line:
+            break
+    yield Service(port)
+    process.terminate()
+    process.wait()
+    process.stderr.close()
+
+
+def bucket(service: Service, name: str, **members: Any) -> dict[str, Any]:
+    return {"s3": [{"bucket": name, "path": "/bucket", "url": service.url, **members}]}
+
+
+@pytest.mark.parametrize("mode", MODES)
+class TestS3:
+    @scenario
+    async def test_s3_objects_are_files(self, data: Path, mode: dict[str, Any], service: Service) -> None:
+        name = f"in-{'owner' in mode}".lower()
+        service.make(name, top="1", deep__er__file="two words")
+        async with opened(engine_maker(data, KEYS, **mode)) as room:
+            storage = bucket(service, name, accessKeySecret="keys")
+            script = "cd /bucket; find . -type f | sort; cat top deep/er/file; stat -c ' %u' top; id -u"
+            words = (await say(room, script, storage=storage)).split()
+            assert words[:4] == ["./deep/er/file", "./top", "1two", "words"]
+            assert words[4] == words[5]
+            assert files_with(data, "very-secret-key") == []
+        await nothing_left(data)
+
+    @scenario
+    async def test_s3_changes_go_back_at_the_end(self, data: Path, mode: dict[str, Any], service: Service) -> None:
+        name = f"out-{'owner' in mode}".lower()
+        service.make(name, same="1", changed="before", removed="x")
+        async with opened(engine_maker(data, KEYS, **mode)) as room:
+            script = "cd /bucket; echo after > changed; rm removed; mkdir new; echo 'a b' > 'new/odd name+'; exit 3"
+            spec = shell(script, fields={"storage": bucket(service, name, accessKeySecret="keys")})
+            assert (await room.run(spec)).exit_code == 3
+        assert service.get(name, "same") == "1"
+        assert service.get(name, "changed") == "after\n"
+        assert service.get(name, "removed") is None
+        assert service.get(name, "new/odd%20name%2B") == "a b\n"
+
+    @scenario
+    async def test_s3_changes_go_back_when_it_is_told_to_end(
+        self, data: Path, mode: dict[str, Any], service: Service
+    ) -> None:
+        name = f"stop-{'owner' in mode}".lower()
+        service.make(name)
+        async with opened(engine_maker(data, **mode)) as room:
+            spec = shell("echo kept > /bucket/x; echo ready; sleep 600", fields={"storage": bucket(service, name)})
+            await room.start(spec)
+            await said(room, spec, b"ready")
+            await room.engine.apply([stop_of(spec, 30)])
+            await room.until(spec, PodState.EXITED)
+        assert service.get(name, "x") == "kept\n"
+
+    @scenario
+    async def test_s3_that_cannot_take_changes_back_fails_the_pod(
+        self, data: Path, mode: dict[str, Any], service: Service
+    ) -> None:
+        name = f"gone-{'owner' in mode}".lower()
+        service.make(name)
+        async with opened(engine_maker(data, **mode)) as room:
+            spec = shell("echo x > /bucket/x; echo ready; sleep 600", fields={"storage": bucket(service, name)})
+            await room.start(spec)
+            await said(room, spec, b"ready")
+            assert service.call("DELETE", f"/{name}")[0] == 204
+            await room.engine.apply([stop_of(spec, 30)])
+            report = await room.until(spec, PodState.EXITED)
+            words = f"storage.s3[0]: bucket '{name}', object 'x': the S3 service answers 404: NoSuchBucket"
+            assert words in report.message
+
+    @scenario
+    async def test_s3_words_of_the_service(self, data: Path, mode: dict[str, Any], service: Service) -> None:
+        async with opened(engine_maker(data, **mode)) as room:
+            words = await fail(room, storage=bucket(service, "no-such-bucket"))
+            assert "storage.s3[0]: bucket 'no-such-bucket': the S3 service answers 404: NoSuchBucket" in words
+
+
+@scenario
+async def test_s3_key_names(data: Path, service: Service) -> None:
+    service.make("named", a="1")
+    async with opened(engine_maker(data, KEYS)) as room:
+        own = {"accessKeySecret": "keys", "secretKeyOfAccessKeyId": "id", "secretKeyOfSecretKey": "sk"}
+        assert await say(room, "cat /bucket/a", storage=bucket(service, "named", **own)) == "1"
+        words = await fail(room, storage=bucket(service, "named", **own | {"secretKeyOfSecretKey": "nothing"}))
+        assert "secret 'keys' has no key 'nothing'" in words
+
+
+@scenario
+async def test_s3_key_that_is_no_path_below_the_volume(data: Path, service: Service) -> None:
+    service.make("climbing")
+    assert service.call("PUT", "/climbing/a/..%2F..%2F..%2Fetc%2Fx", b"no")[0] == 200
+    async with opened(engine_maker(data)) as room:
+        assert "no path below the volume" in await fail(room, storage=bucket(service, "climbing"))
+
+
+@scenario
+async def test_s3_service_that_does_not_answer(data: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        async with opened(engine_maker(data, fetch_silence_seconds=1)) as room:
+            storage = {"s3": [{"bucket": "any", "path": "/bucket", "url": url}]}
+            assert "cannot be reached: timed out" in await fail(room, storage=storage)
