@@ -6,7 +6,7 @@ ready := .tools/ready-$(shell pwd | cksum | cut -d' ' -f1)
 python := .venv/bin/python
 ARGS ?=
 
-.PHONY: help run test check bench serve soak format system-packages setup clean
+.PHONY: help run test check bench serve soak format cluster-up cluster-down system-packages setup clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-16s %s\n", $$1, $$2}' Makefile
@@ -32,6 +32,12 @@ soak: $(ready) ## the long kill -9 test (ARGS="--seed 7 --minutes 30")
 format: $(ready) ## rewrite formatting and generated files
 	@$(python) -m ruff format . && $(python) -m ruff check --fix .
 	@$(python) -m fairlead.cli.generate && $(python) scripts/generate_docs.py && $(python) scripts/generate_fields.py && $(python) scripts/generate_crds.py
+
+cluster-up: $(ready) ## a Kubernetes API (etcd, kube-apiserver) on loopback; built on the first call
+	@$(python) deploy/cluster/control_plane.py up .tools/cluster
+
+cluster-down: $(ready) ## stop it
+	@$(python) deploy/cluster/control_plane.py down .tools/cluster
 
 system-packages: ## install the Debian packages that some tests use (as root)
 	@scripts/system-packages.sh
