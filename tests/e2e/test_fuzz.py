@@ -77,6 +77,18 @@ def own_labels() -> list[str]:
 _OWN_PATHS = json.loads((CONTRACT.parent / "neighbours-2.24.contract.json").read_text())["paths"]
 OWN = [(method.upper(), path) for path, operations in _OWN_PATHS.items() for method in operations]
 OWN += [
+    (method, f"/api/v1/{path}")
+    for path in ("secrets", "config-maps", "user-credentials", "persistent-volume-claims")
+    for method in ("GET", "POST")
+]
+OWN += [
+    (method, f"/api/v1/{path}/{{id}}")
+    for path in ("secrets", "config-maps", "user-credentials", "persistent-volume-claims")
+    for method in ("GET", "PUT", "DELETE")
+    if (method, path) != ("PUT", "persistent-volume-claims")
+]
+OWN += [
+    ("PATCH", "/api/v1/users/{userId}"),
     ("POST", "/api/v1/workloads/trainings"),
     ("GET", "/api/v1/workloads/trainings/{workloadId}"),
     ("DELETE", "/api/v1/workloads/trainings/{workloadId}"),

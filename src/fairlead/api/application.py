@@ -19,6 +19,7 @@ from starlette.types import Receive, Scope, Send
 
 from fairlead import __version__
 from fairlead.api.assets import ASSET_OPERATIONS
+from fairlead.api.assets_volumes import VOLUME_OPERATIONS
 from fairlead.api.auth import authenticate, token_operations
 from fairlead.api.catalog import CATALOG_OPERATIONS
 from fairlead.api.credentials import OBJECT_OPERATIONS
@@ -89,6 +90,7 @@ def make_application(
         *CATALOG_OPERATIONS,
         *OBJECT_OPERATIONS,
         *ASSET_OPERATIONS,
+        *VOLUME_OPERATIONS,
         *TEMPLATE_OPERATIONS,
         *PEOPLE_OPERATIONS,
         *RULE_OPERATIONS,

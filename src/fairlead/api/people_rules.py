@@ -6,6 +6,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 from starlette.responses import Response
 
+from fairlead.api.assets import MEANT_FOR
 from fairlead.api.body import query_boolean, query_choice, query_integer, query_text, read_body
 from fairlead.api.errors import Error
 from fairlead.api.list_parameters import LIMIT, OFFSET, SEARCH, filter_by, read_list_request, sort_by, sort_order
@@ -26,6 +27,7 @@ ScopeType = Literal["system", "tenant", "cluster", "department", "project"]
 SubjectType = Literal["user", "app", "service-account", "group"]
 Action = Literal["create", "read", "update", "delete", "sync"]
 
+_OWN_TYPES = tuple(f"{word}s" for word in MEANT_FOR)
 #: What the two roles may do, in the contract's words: (resource type, group, name, whether a researcher may change it).
 _RESOURCES = (
     ("department", "organization", "Departments", "read"),
@@ -39,7 +41,8 @@ _RESOURCES = (
     ("roles", "iam", "Roles", "read"),
     ("access-keys", "iam", "Access keys", "all"),
     ("workloads", "workload", "Workloads", "read"),
-    *((kind.rest, "workload", f"{kind.title}s", "all") for kind in KINDS.values()),
+    # Kinds that the contract has no resource type for follow the one they are like.
+    *((kind.rest, "workload", f"{kind.title}s", "all") for kind in KINDS.values() if kind.rest in _OWN_TYPES),
     ("environments", "workload-asset", "Environments", "all"),
     ("compute-resources", "workload-asset", "Compute resources", "all"),
     ("pvc-assets", "workload-asset", "Data sources: claims", "all"),

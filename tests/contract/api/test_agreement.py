@@ -95,7 +95,10 @@ def filled(room: Room) -> Room:
 #: What only a user has, not the application that asks here; `test_people.py` reads it.
 OWNED = {
     "/api/v1/access-keys/{accessKeyId}",
-    # `test_templates.py` reads these.
+    # `test_templates.py` and `test_data_volumes.py` read these.
+    "/api/v1/datavolumes/name-availability",
+    "/api/v1/datavolumes/{datavolumeId}",
+    "/api/v1/datavolumes/{datavolumeId}/sharedScopes",
     "/api/v1/workload-templates/name-availability",
     "/api/v1/workload-templates/{templateId}",
     "/api/v1/workload-templates/trainings/{templateId}",

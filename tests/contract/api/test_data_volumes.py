@@ -1,0 +1,55 @@
+"""Data volumes as the contract has them: shared with a scope, usable there, gone when nothing mounts them."""
+
+from collections.abc import Callable
+
+from tests.contract.api.agreement import find_disagreements
+from tests.contract.api.room import Room
+from tests.contract.api.test_people import RESEARCHER, Person
+
+BASE = "/api/v1/datavolumes"
+
+
+def test_the_life_of_a_data_volume(make_room: Callable[..., Room]) -> None:
+    room = make_room()
+    body = {"name": "second", "clusterId": room.cluster_id, "resources": []}
+    other = room.call("POST", "/api/v1/org-unit/projects", body).json["id"]
+    wish = {"name": "corpus", "originPvcName": "data", "projectId": "1"}
+    refused = room.call("POST", BASE, wish)
+    assert refused.status == 400, refused
+    assert "has no claim 'data'" in refused.json["details"]
+    claim = {"name": "data", "projectId": "1", "size": "1G"}
+    assert room.call("POST", "/api/v1/persistent-volume-claims", claim).status == 201
+    made = room.call("POST", BASE, wish)
+    assert made.status == 201, made
+    assert find_disagreements("post", BASE, 201, made.json) == []
+    assert room.call("POST", BASE, wish).status == 400
+    assert room.call("GET", f"{BASE}/name-availability?dataName=corpus").status == 409
+    assert room.call("GET", f"{BASE}/name-availability?dataName=free").status == 204
+    one = f"{BASE}/{made.json['id']}"
+    assert room.get(one) == made.json
+    assert find_disagreements("get", f"{BASE}/{{datavolumeId}}", 200, made.json) == []
+    listed = room.get(f"{BASE}?requestType=Originated")
+    assert find_disagreements("get", BASE, 200, listed) == []
+    usable = f"{BASE}?requestType=UsableInProject&usableInProjectId="
+    assert [len(room.get(f"{usable}{id}")["datavolumes"]) for id in ("1", other)] == [1, 0]
+    mount = {"dataVolume": [{"id": made.json["id"], "mountPath": "/corpus"}]}
+    training = room.training("reads", projectId=other, spec={"image": "python:3", "storage": mount})
+    assert room.call("POST", "/api/v1/workloads/trainings", training).status == 400
+    shared = room.call("PATCH", f"{one}/sharedScopes", {"add": [{"scopeId": other, "scopeType": "project"}]})
+    assert shared.status == 200, shared
+    assert find_disagreements("patch", f"{BASE}/{{datavolumeId}}/sharedScopes", 200, shared.json) == []
+    assert room.get(f"{one}/sharedScopes") == shared.json
+    assert [len(room.get(f"{usable}{id}")["datavolumes"]) for id in ("1", other)] == [1, 1]
+    assert room.call("POST", "/api/v1/workloads/trainings", training).status == 202
+    ada = Person(room, "ada@example.com")
+    ada.may(RESEARCHER, "project", other)
+    assert ada.get(one)["name"] == "corpus"
+    assert ada.call("DELETE", one).status == 404
+    changed = room.call("PATCH", one, {"description": "texts"})
+    assert changed.json["description"] == "texts"
+    assert find_disagreements("patch", f"{BASE}/{{datavolumeId}}", 200, changed.json) == []
+    assert room.call("DELETE", one).status == 412
+    removed = room.call("PATCH", f"{one}/sharedScopes", {"remove": [{"scopeId": other, "scopeType": "project"}]})
+    assert removed.json == []
+    assert ada.call("GET", one).status == 404
+    assert room.get(f"{BASE}/count?requestType=Originated") == {"count": 1}
