@@ -47,7 +47,7 @@ class Ways(NamedTuple):
 
 
 class Duplex(Response):
-    """An answer that flows while the request's body still comes; the first end of either ends it, as does the server's."""
+    """An answer that flows while the body still comes in; the end of either way, or of the server, ends it."""
 
     def __init__(self, ways: Ways, context: Context) -> None:
         super().__init__(None, 200, {"cache-control": "no-store", "connection": "close"}, _STREAM)
