@@ -121,16 +121,32 @@ def render_config(url: str, token: str, certificate: Path) -> str:
 
 
 def down(folder: Path) -> None:
-    """Stop what `up` started there, apiserver first."""
+    """Stop what `up` started there, one after the other: an apiserver without its etcd would never end."""
     path = folder / "pids.json"
     if not path.exists():
         return
     for pid in json.loads(path.read_text()):
-        try:
-            os.kill(pid, signal.SIGTERM)
-        except ProcessLookupError:
-            continue
+        stop(pid)
     path.unlink()
+
+
+def stop(pid: int) -> None:
+    """TERM, and KILL to what has not ended some seconds later."""
+    for number, patience in ((signal.SIGTERM, 5.0), (signal.SIGKILL, 5.0)):
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            return
+        deadline = time.monotonic() + patience
+        while time.monotonic() < deadline and is_running(pid):
+            time.sleep(0.05)
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return False
 
 
 def main() -> int:
