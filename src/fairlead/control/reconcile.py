@@ -225,12 +225,15 @@ class Reconciler:
             draft.workload, version=draft.entry.workload.version + 1, updated_at=draft.now
         )
         pods = draft.changed_pods()
+        events = list(draft.events)
         writes: list[Put | Delete] = [Put(WORKLOADS, workload), *(Put(PODS, pod) for pod in pods)]
         if workload.gone and not draft.entry.workload.gone and makes_claims(draft.entry.podsets):
-            writes += await leave_claims(self.context, workload)
+            left, told = await leave_claims(self.context, workload)
+            writes += left
+            events += told
         self._recording.add(workload.id)
         try:
-            await self.context.store.commit(Change(writes=tuple(writes), events=tuple(draft.events)))
+            await self.context.store.commit(Change(writes=tuple(writes), events=tuple(events)))
         except Conflict:
             self.figures.conflicts += 1
             self._dirty.add(workload.id)

@@ -16,6 +16,7 @@ from fairlead.control.usage import CLAIM, find_users
 from fairlead.engines.base import RetainClaims
 from fairlead.model.assets import Claim, project_place
 from fairlead.model.errors import Refused
+from fairlead.model.event import Event
 from fairlead.model.podset import PodSpec
 from fairlead.model.quantity import whole
 from fairlead.model.supplies import ClaimSupply, Supplies
@@ -101,20 +102,37 @@ def _supply(claim: Claim) -> ClaimSupply:
 # A workload's own claims
 
 
-async def leave_claims(context: Context, workload: Workload) -> list[Delete | Put]:
+async def leave_claims(context: Context, workload: Workload) -> tuple[list[Put | Delete], list[Event]]:
     """What is written when a workload is gone: its claims go too; one that others mount stays, as nobody's."""
     where = (Where("place", Comparison.EQUAL, project_place(workload.project_id)),)
     found: list[Claim] = await context.store.find(Query(collection=CLAIMS, where=where))
-    writes: list[Delete | Put] = []
+    writes: list[Put | Delete] = []
+    events: list[Event] = []
     for claim in found:
         if claim.workload_id != workload.id:
             continue
         others = [user for user in await find_users(context, CLAIM, claim) if user.id != workload.id]
         if others:
             writes.append(Put(CLAIMS, msgspec.structs.replace(claim, version=claim.version + 1, workload_id="")))
+            words = f"Claim {claim.name} stays without {workload.name}, which made it: {others[0].name} mounts it"
         else:
             writes.append(Delete(CLAIMS, claim.id))
-    return writes
+            words = f"Claim {claim.name} went with {workload.name}, which made it"
+        events.append(_event(context, claim, words))
+    return writes, events
+
+
+def _event(context: Context, claim: Claim, words: str) -> Event:
+    """The loop hears of the claim by it, and has the engine remove what is behind it."""
+    return Event(
+        at=context.clock(),
+        subject=CLAIMS.name,
+        subject_id=claim.id,
+        project_id=claim.project_id,
+        reason="WorkloadDeleted",
+        message=words,
+        source="control",
+    )
 
 
 async def load_retained(context: Context, workload_ids: Iterable[str]) -> RetainClaims:
