@@ -15,7 +15,7 @@ from fairlead.control.context import Context
 from fairlead.control.submit import submit
 from fairlead.formats.rest import read_submission, render_workload
 from fairlead.kinds import KINDS
-from fairlead.kinds.kind import Kind
+from fairlead.kinds.kind import Kind, noun_of
 from fairlead.model.errors import Invalid
 from fairlead.model.org import Caller
 from fairlead.model.workload import Workload
@@ -56,7 +56,7 @@ def kind_operations() -> tuple[Operation, ...]:
 
 def _operations(kind: Kind) -> list[Operation]:
     base = f"/api/v1/workloads/{kind.rest}"
-    noun = kind.title.lower()
+    noun = noun_of(kind)
     word = kind.rest.replace("-", "_").removesuffix("s")
     one = f"{base}/{{workloadId}}"
     operations = [
@@ -97,7 +97,7 @@ def _creator(kind: Kind) -> Handler:
     async def create(call: Call) -> Response:
         body = await read_body(call.request, "application/json")
         if not body:
-            raise Invalid(f"The request has no body; send the {kind.title.lower()} as a JSON object")
+            raise Invalid(f"The request has no body; send the {noun_of(kind)} as a JSON object")
         submission = read_submission(kind, body)
         is_trial = bool(query_boolean(call, DRY_RUN.name)) if call.request.scope["query_string"] else False
         workload = await submit(call.context, call.caller, submission, call.request_id, is_trial=is_trial)

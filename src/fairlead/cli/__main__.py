@@ -193,7 +193,7 @@ def find_command(words: Sequence[str]) -> Found:
     else:
         noun = ALIASES.get(words[0], words[0])
         if noun not in NOUNS:
-            known = [*NOUNS, *(entry.command[0] for entry in kinds.values())]
+            known = [*NOUNS, *dict.fromkeys(entry.command[0] for entry in kinds.values())]
             raise UsageError(f"Unknown command '{noun}'.{suggest(noun, known)}")
         used, commands = 1, _load(NOUNS[noun].module).commands(noun)
     return _find_verb(tuple(words[:used]), commands, list(words[used:]))
@@ -214,7 +214,8 @@ def _find_verb(words: tuple[str, ...], commands: tuple[Command, ...], rest: list
 
 
 def _find_kind(words: Sequence[str], kinds: dict[str, KindEntry]) -> KindEntry | None:
-    matching = [entry for entry in kinds.values() if tuple(words[: len(entry.command)]) == entry.command]
+    every = [command for entry in kinds.values() for command in (entry, *entry.subtypes)]
+    matching = [entry for entry in every if tuple(words[: len(entry.command)]) == entry.command]
     return max(matching, key=lambda entry: len(entry.command), default=None)
 
 

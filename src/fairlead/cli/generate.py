@@ -12,7 +12,10 @@ from typing import Any
 
 from fairlead import client
 from fairlead.formats.flags import flag_table
+from fairlead.formats.rest import beside_names
 from fairlead.kinds import KINDS
+from fairlead.kinds.kind import noun_of
+from fairlead.model.fields import fields_of
 
 _FLAGS = Path(__file__).parent / "generated"
 _KINDS = Path(client.__file__).parent / "kinds.json"
@@ -25,8 +28,14 @@ def render_tables() -> dict[Path, str]:
             "key": kind.key,
             "title": kind.title,
             "rest": kind.rest,
+            "noun": noun_of(kind),
             "command": list(kind.command),
+            "subtypes": [{"command": list(words), "sets": list(preset)} for words, preset in kind.subtypes],
             "canSuspend": kind.can_suspend,
+            "canChange": [field.rest for field in fields_of(kind.changes)] if kind.changes else [],
+            "beside": list(beside_names(kind)),
+            "wordsIn": kind.words_in,
+            "alike": [list(pair) for pair in kind.alike],
         }
         for kind in KINDS.values()
     ]

@@ -42,7 +42,7 @@ SUBMIT_FLAGS = (
 
 def commands(kind: KindEntry) -> tuple[Command, ...]:
     """The verbs of one kind."""
-    title = kind.title.lower()
+    title = kind.noun
     spec_flags = tuple(as_flag(entry) for entry in load_table(kind.key))
     known = {flag.name for flag in SUBMIT_FLAGS}
     made = [
@@ -86,7 +86,7 @@ def _action(kind: KindEntry, verb: str, summary: str) -> Command:
     def run(invocation: Invocation) -> int:
         return act_on_each(invocation, kind.title, verb, lambda session, found: _act(session, kind, verb, found))
 
-    return Command(verb, summary.format(kind.title.lower()), run, (PROJECT,), "NAME...", 1, None, completes="workload")
+    return Command(verb, summary.format(kind.noun), run, (PROJECT,), "NAME...", 1, None, completes="workload")
 
 
 def _act(session: Session, kind: KindEntry, verb: str, found: dict[str, Any]) -> None:

@@ -46,9 +46,18 @@ def make_request(session: Session, kind: KindEntry) -> Json:
     spec = body.setdefault("spec", {})
     if not isinstance(spec, dict):
         raise UsageError("The file's spec is no object.")
+    if kind.sets is not None:
+        spec.setdefault(*kind.sets)
+    spec.update({name: body.pop(name) for name in kind.beside if name in body})
     given = {name: value for name, value in invocation.parsed.values.items() if name != "command"}
     apply_flags(load_table(kind.key), given, spec)
-    apply_words(invocation.parsed.trailing, bool(invocation.get("command")), spec)
+    if invocation.parsed.trailing is not None:
+        place = spec.setdefault(kind.words_in, {}) if kind.words_in else spec
+        apply_words(invocation.parsed.trailing, bool(invocation.get("command")), place)
+    for name, like in kind.alike:
+        if name not in spec and like in spec:
+            spec[name] = spec[like]
+    body.update({name: spec.pop(name) for name in kind.beside if name in spec})
     if invocation.get("template"):
         body["templateId"] = find_template(session, invocation.get("template"))["meta"]["id"]
     _apply_name(session, kind, body)

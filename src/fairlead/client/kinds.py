@@ -6,7 +6,7 @@ imports nothing of the server and starts in milliseconds.
 
 import json
 import os
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class KindEntry(NamedTuple):
@@ -18,15 +18,41 @@ class KindEntry(NamedTuple):
     #: The words of its command.
     command: tuple[str, ...]
     can_suspend: bool
+    #: What one of it is called in sentences.
+    noun: str = ""
+    #: What this command sets in the spec: (member, value).
+    sets: tuple[str, Any] | None = None
+    #: Further commands that mean the same kind.
+    subtypes: tuple["KindEntry", ...] = ()
+    #: Members of the spec that can be changed later.
+    can_change: tuple[str, ...] = ()
+    #: Members of the spec that stand beside it in a request.
+    beside: tuple[str, ...] = ()
+    #: Where the words after `--` belong; empty for the spec itself.
+    words_in: str = ""
+    #: Members that are made like another one where they are not given.
+    alike: tuple[tuple[str, str], ...] = ()
 
 
 def load_kinds() -> dict[str, KindEntry]:
     """Every kind by its key."""
     with open(os.path.join(os.path.dirname(__file__), "kinds.json"), encoding="utf-8") as file:
         entries = json.load(file)
-    return {
-        entry["key"]: KindEntry(
-            entry["key"], entry["title"], entry["rest"], tuple(entry["command"]), entry["canSuspend"]
-        )
-        for entry in entries
-    }
+    return {entry["key"]: _entry(entry) for entry in entries}
+
+
+def _entry(entry: dict[str, Any]) -> KindEntry:
+    found = KindEntry(
+        entry["key"],
+        entry["title"],
+        entry["rest"],
+        tuple(entry["command"]),
+        entry["canSuspend"],
+        noun=entry["noun"],
+        can_change=tuple(entry["canChange"]),
+        beside=tuple(entry["beside"]),
+        words_in=entry["wordsIn"],
+        alike=tuple((one, other) for one, other in entry["alike"]),
+    )
+    subtypes = [found._replace(command=tuple(each["command"]), sets=tuple(each["sets"])) for each in entry["subtypes"]]
+    return found._replace(subtypes=tuple(subtypes))

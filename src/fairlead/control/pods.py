@@ -5,15 +5,8 @@ from collections.abc import Mapping
 import msgspec
 
 from fairlead.model.org import Project
-from fairlead.model.podset import Container, PodSet, PodSpec
+from fairlead.model.podset import Container, PodSet, PodSpec, fill
 from fairlead.model.workload import Pod, Workload
-
-
-def fill(template: str, values: Mapping[str, str]) -> str:
-    """A template with its words filled in; other braces stay, so that a template may be JSON."""
-    for name, value in values.items():
-        template = template.replace(f"{{{name}}}", value)
-    return template
 
 
 def _place(workload: Workload, podset: PodSet, group: int, index: int) -> dict[str, str]:

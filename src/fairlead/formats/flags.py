@@ -28,8 +28,19 @@ def _struct(struct: Any, path: str) -> list[Entry]:
         for flag in field.about.flags:
             entries += _members(field, flag, here) if flag.form == "members" else [_entry(field, flag, here)]
         if field.struct is not None and not field.is_list and not field.about.flags:
-            entries += _struct(field.struct, here)
+            entries += [_for_role(entry, field.about.role) for entry in _struct(field.struct, here)]
     return entries
+
+
+def _for_role(entry: Entry, role: str) -> Entry:
+    """A flag of pods of another role: its long names with the role before them."""
+    if not role:
+        return entry
+    kept = {key: value for key, value in entry.items() if key != "short"}
+    kept["flag"] = f"--{role}-{entry['flag'].removeprefix('--')}"
+    if "aliases" in entry:
+        kept["aliases"] = [f"--{role}-{name.removeprefix('--')}" for name in entry["aliases"]]
+    return kept
 
 
 def _members(field: Field, flag: Flag, path: str) -> list[Entry]:

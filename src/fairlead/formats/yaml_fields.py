@@ -198,7 +198,7 @@ def _walk(struct: Any, path: str) -> list[YamlField]:
         here = f"{path}.{field.rest}" if path else field.rest
         if field.about.yaml:
             found.append(_field(field, here))
-        if field.struct is not None and not field.is_list and here != "probes.readiness":
+        if field.struct is not None and not field.is_list and here != "probes.readiness" and not field.about.role:
             found += _walk(field.struct, here)
     return found
 

@@ -111,6 +111,8 @@ class About(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     #: As a member of an item on the command line: the part's name, and what the bare name sets.
     part: str = ""
     part_constant: Any = None
+    #: It describes pods of another role: that role's name stands before its flags, and YAML has it nowhere.
+    role: str = ""
     #: Its value is a secret: never shown, logged or indexed.
     secret: bool = False
     #: What is done instead where the older page's dialect breaks its pattern; nothing where that is refused.

@@ -3,6 +3,7 @@
 Neither `scheduling` nor an engine knows kinds; they see only what stands here.
 """
 
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Any
 
@@ -115,6 +116,31 @@ class PodSet(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     labels: dict[str, str] = {}
     #: What stands behind the workload's name in the names of its Kubernetes objects.
     infix: str = ""
+
+
+def fill(template: str, values: Mapping[str, str]) -> str:
+    """A template with its words filled in; other braces stay, so that a template may be JSON."""
+    for name, value in values.items():
+        template = template.replace(f"{{{name}}}", value)
+    return template
+
+
+def longest_names(podsets: Iterable[PodSet], workload: str) -> dict[str, str]:
+    """By role, the longest name that a pod of a workload of this name would have in its first ten runs."""
+    return {
+        podset.role: fill(
+            podset.naming,
+            {
+                "workload": workload,
+                "run": "0",
+                "role": podset.role,
+                "group": str(max(podset.groups - 1, 0)),
+                "index": str(max(podset.count - 1, 0)),
+                "ordinal": str(max(podset.count - 1, 0) + podset.offset),
+            },
+        )
+        for podset in podsets
+    }
 
 
 class PodSpec(msgspec.Struct, frozen=True, kw_only=True):

@@ -52,6 +52,8 @@ PAIRS = [
     Pair("training", "Training1", "Training", THEIRS),
     Pair("workspace", "WorkspaceCreationRequest", "WorkspaceCreationRequest", NEIGHBOURS),
     Pair("workspace", "Workspace1", "Workspace", NEIGHBOURS),
+    Pair("distributed-training", "DistributedCreationRequest", "DistributedCreationRequest", NEIGHBOURS, 400),
+    Pair("distributed-training", "DistributedWorkload", "Distributed", NEIGHBOURS, 400),
 ]
 
 

@@ -29,6 +29,7 @@ from fairlead.engines.local.environment import LoadReferences, refuse_references
 from fairlead.engines.local.forking import Forking
 from fairlead.engines.local.identity import observe_rights
 from fairlead.engines.local.link import Link
+from fairlead.engines.local.meeting import fill_in
 from fairlead.engines.local.network import Network, is_serving
 from fairlead.engines.local.orders import render_order
 from fairlead.engines.local.ports import Ports
@@ -207,6 +208,7 @@ class LocalEngine:
     async def _hand_out(self, attempt: Attempt, pod: PodSpec) -> None:
         attempt.tries += 1
         try:
+            pod = fill_in(pod, self._network.is_own(pod))
             memory = self._device_memory(pod)
             resolve = await self._references(pod)
             volumes = await self._storage.plan(pod)

@@ -33,8 +33,9 @@ async def refuse_references(pod: PodSpec) -> Resolve:
 def render_environment(
     pod: PodSpec, user: Identity, address: str, device_memory: int, resolve: Resolve
 ) -> dict[str, str]:
-    """Base, then the user's variables in their order, then who the pod is, then what it was given of the node."""
-    variables = _base(user, pod.container.tty)
+    """Base, then by which it finds the others, then the user's variables in their order, then who the pod is, then
+    what it was given of the node."""
+    variables = _base(user, pod.container.tty) | pod.variables
     for variable in pod.container.environment:
         variables[variable.name] = _value(variable, pod, address, resolve)
     variables |= pod.identity

@@ -40,17 +40,20 @@ class Link:
         self._loop.remove_writer(self._socket.fileno())
 
     def _read(self) -> None:
+        """Everything that has come. A supervisor that went without reading what we sent it is told of once and never
+        again (uvloop stops watching at an error), with its last words still before the end: hence to the end."""
         try:
-            data = self._socket.recv(65_536)
-            for message in self._inbox.feed(data):
-                self._heard(message)
+            while data := self._socket.recv(65_536):
+                for message in self._inbox.feed(data):
+                    self._heard(message)
+                if self._socket.fileno() < 0:
+                    return  # somebody who heard it has closed it
         except BlockingIOError:
             return
         except (OSError, ValueError):
-            data = b""
-        if not data:
-            self.close()
-            self._ended()
+            pass  # gone, or talking nonsense: both are its end
+        self.close()
+        self._ended()
 
     def close(self) -> None:
         if self._socket.fileno() >= 0:

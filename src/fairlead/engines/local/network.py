@@ -71,9 +71,13 @@ class Network:
             file.write(str(chosen))
         return chosen
 
+    def is_own(self, pod: PodSpec) -> bool:
+        """Whether a pod gets a network of its own."""
+        return is_serving(pod) and not has_host_network(pod) and self.is_able
+
     def plan(self, pod: PodSpec) -> Plan | None:
         """The plan for a pod's own network; None where it shares the machine's."""
-        if not is_serving(pod) or has_host_network(pod) or not self.is_able:
+        if not self.is_own(pod):
             return None
         known = self._plans.get(pod.pod_id)
         number = self._numbered(known["address"]) if known else self._free_number()

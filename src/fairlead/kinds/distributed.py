@@ -1,0 +1,286 @@
+"""Distributed training: workers and mostly a master that find each other, start together and end together.
+
+Which variables each pod gets is its framework's affair and stands in `frameworks.py`.
+"""
+
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+from msgspec import UNSET, Meta
+from msgspec.structs import replace
+
+from fairlead.kinds.frameworks import FRAMEWORKS, Framework, Members
+from fairlead.kinds.kind import Kind, Outcome, SetState
+from fairlead.kinds.pods import request_of
+from fairlead.kinds.runs import (
+    backoff_limit,
+    ends_when_preempted,
+    failed_outcome,
+    lifetime_after_end,
+    pods,
+    restart_policy,
+    running_container,
+)
+from fairlead.model.fields import About, Flag, Maybe, is_given, value_or
+from fairlead.model.phase import Phase
+from fairlead.model.podset import Container, PodSet, RestartPolicy, RestartScope
+from fairlead.model.rules import Limits, Violation
+from fairlead.model.run_fields import RunFields, run_violations
+
+MOST_WORKERS = 10_000
+_GANG = "workload"
+_OWN = frozenset(
+    {
+        "distributed_framework",
+        "num_workers",
+        "min_replicas",
+        "max_replicas",
+        "slots_per_worker",
+        "clean_pod_policy",
+        "ssh_auth_mount_path",
+        "mpi_launcher_creation_policy",
+        "master_spec",
+        "master_spec_same_as_worker",
+    }
+)
+Positive = Annotated[int, Meta(ge=1)]
+
+
+class DistributedSpec(RunFields, frozen=True, kw_only=True):
+    distributed_framework: Annotated[
+        Maybe[Literal["MPI", "PyTorch", "TF", "XGBoost", "JAX"]],
+        About(
+            text="By which variables the pods find each other.",
+            default_text="PyTorch",
+            flags=(Flag(name="--framework"),),
+        ),
+    ] = UNSET
+    num_workers: Annotated[
+        Maybe[Positive],
+        About(
+            text="How many workers there are; a master comes on top.", default_text="1", flags=(Flag(name="--workers"),)
+        ),
+    ] = UNSET
+    min_replicas: Annotated[
+        Maybe[int],
+        About(
+            text="With how many workers it starts and goes on; only PyTorch can.", flags=(Flag(name="--min-replicas"),)
+        ),
+    ] = UNSET
+    max_replicas: Annotated[
+        Maybe[int],
+        About(
+            text="To how many workers it grows where there is room; only PyTorch can.",
+            flags=(Flag(name="--max-replicas"),),
+        ),
+    ] = UNSET
+    slots_per_worker: Annotated[
+        Maybe[Positive],
+        About(
+            text="How many processes MPI starts on each worker.",
+            default=1,
+            origin="contract",
+            flags=(Flag(name="--slots-per-worker"),),
+        ),
+    ] = UNSET
+    clean_pod_policy: Annotated[
+        Maybe[Literal["None", "All", "Running"]],
+        About(
+            text="What happens to pods that still run when the workload has ended: None leaves them alone.",
+            default_text="Running with MPI, otherwise None",
+            flags=(Flag(name="--clean-pod-policy"),),
+        ),
+    ] = UNSET
+    ssh_auth_mount_path: Annotated[
+        Maybe[str],
+        About(
+            text="Where MPI images expect their SSH keys; nothing is needed there here.",
+            default="/root/.ssh",
+            origin="contract",
+        ),
+    ] = UNSET
+    mpi_launcher_creation_policy: Annotated[
+        Maybe[Literal["AtStartup", "WaitForWorkersReady"]],
+        About(
+            text="Whether MPI's launcher starts with its workers or when they are ready.",
+            default_text="AtStartup",
+            flags=(Flag(name="--mpi-launcher-creation-policy"),),
+        ),
+    ] = UNSET
+
+
+class WholeSpec(DistributedSpec, frozen=True, kw_only=True):
+    master_spec_same_as_worker: Annotated[
+        Maybe[bool],
+        About(
+            text="True: the master is as the workers are. False without a masterSpec: there is no master.",
+            default_text="true without a masterSpec",
+            flags=(Flag(name="--no-master", form="switch", constant=False, help="Workers only, without a master."),),
+        ),
+    ] = UNSET
+    master_spec: Annotated[Maybe[RunFields], About(text="What the master runs, if not the same.", role="master")] = (
+        UNSET
+    )
+
+
+def _framework(spec: WholeSpec) -> Framework:
+    return FRAMEWORKS[value_or(spec.distributed_framework, "PyTorch")]
+
+
+def _has_master(spec: WholeSpec) -> bool:
+    framework = _framework(spec)
+    if framework.always_leads or not framework.leader:
+        return framework.always_leads
+    return is_given(spec.master_spec) or spec.master_spec_same_as_worker is not False
+
+
+def podsets(spec: WholeSpec) -> tuple[PodSet, ...]:
+    """One gang: the master if there is one, and the workers."""
+    framework = _framework(spec)
+    workers = value_or(spec.max_replicas, 0) or value_or(spec.num_workers, 1)
+    minimum = value_or(spec.min_replicas, 0) or None
+    members = Members(
+        leader=framework.leader if _has_master(spec) else "",
+        workers=workers,
+        least=minimum or workers,
+        slots=value_or(spec.slots_per_worker, 1),
+    )
+    worker = _podset(spec, spec, framework, members, framework.worker)
+    worker = replace(worker, count=workers, completions=workers, minimum=minimum)
+    if not members.leader:
+        return (worker,)
+    own = spec.master_spec if isinstance(spec.master_spec, RunFields) else None
+    leader = replace(_podset(own or spec, spec, framework, members, members.leader), leads=True)
+    if framework.is_launched:
+        worker = replace(worker, container=_idle(worker, own is not None), offset=0)
+        if own is None and spec.master_spec_same_as_worker is not True:
+            leader = replace(leader, request=replace(leader.request, gpu_devices=0))
+        if spec.mpi_launcher_creation_policy == "WaitForWorkersReady":
+            leader = replace(leader, starts_after=worker.role, leads=False)
+    return leader, worker
+
+
+def _podset(pod: RunFields, spec: WholeSpec, framework: Framework, members: Members, role: str) -> PodSet:
+    restart = restart_policy(spec)
+    cleans = value_or(spec.clean_pod_policy, "Running" if framework.is_launched else "None")
+    return PodSet(
+        role=role,
+        container=running_container(pod, _OWN),
+        request=request_of(pod.compute),
+        gang=_GANG,
+        restart=restart,
+        # One rank that is gone is a job that cannot go on: without restarts in place all of them start again.
+        restart_scope=RestartScope.GROUP if restart is RestartPolicy.NEVER else RestartScope.POD,
+        backoff_limit=backoff_limit(spec),
+        slots=True,
+        offset=1 if members.leader and role != members.leader else 0,
+        outlives=cleans == "None" and role != members.leader,
+        naming="{workload}-{role}-{index}",
+        addressed=True,
+        variables=framework.variables(members, role),
+        infix=f"-{role}",
+    )
+
+
+def _idle(worker: PodSet, has_own_command: bool) -> Container:
+    """The container of a worker that the launcher starts processes on: it waits, unless it was told to do something."""
+    container = worker.container
+    if has_own_command and (container.command or container.args):
+        return container
+    return replace(container, command=("sleep", "infinity"), args=())
+
+
+def outcome(states: Sequence[SetState]) -> Outcome | None:
+    """By its master, or without one by all its workers; Running when as many run as it cannot do without."""
+    if failed := failed_outcome(states[0], sum(state.failed for state in states)):
+        return failed
+    decisive = states[0]
+    if decisive.succeeded >= (decisive.podset.completions or 1):
+        return Outcome(
+            Phase.COMPLETED, f"{decisive.succeeded} of {pods(decisive.podset.count)} ({decisive.role}) ended well."
+        )
+    counts = ", ".join(
+        f"{state.running} of {state.podset.count} {state.role} running ({state.ready} ready)" for state in states
+    )
+    if any(state.lapsed for state in states):
+        return Outcome(Phase.DEGRADED, f"Pods stopped answering the readiness probe: {counts}.")
+    if all(state.ready + state.succeeded >= _least(state.podset) for state in states):
+        return Outcome(Phase.RUNNING, f"{counts}.")
+    if any(state.starting or state.running > state.ready for state in states):
+        return Outcome(Phase.INITIALIZING, f"Waiting for all of its pods: {counts}.")
+    if any(state.running for state in states):
+        return Outcome(Phase.DEGRADED, f"Some of its pods are missing: {counts}.")
+    return None
+
+
+def _least(podset: PodSet) -> int:
+    return podset.count if podset.minimum is None else podset.minimum
+
+
+def _violations(spec: WholeSpec, path: str, limits: Limits) -> list[Violation]:
+    found = run_violations(spec, path) + _elastic_violations(spec, path)
+    framework = _framework(spec)
+    if is_given(spec.num_workers) and spec.num_workers > MOST_WORKERS:  # type: ignore[operator]
+        found.append(Violation(f"{path}.numWorkers", f"is {spec.num_workers}; at most {MOST_WORKERS} are allowed"))
+    if is_given(spec.master_spec):
+        found += run_violations(spec.master_spec, f"{path}.masterSpec")  # type: ignore[arg-type]
+        if spec.master_spec_same_as_worker is True:
+            details = "is given, but masterSpecSameAsWorker is true; leave one of them out"
+            found.append(Violation(f"{path}.masterSpec", details))
+        if not framework.leader:
+            found.append(Violation(f"{path}.masterSpec", f"is given, but {framework.name} has workers only"))
+    elif framework.always_leads and spec.master_spec_same_as_worker is False:
+        details = f"is false, but {framework.name} always has a {framework.leader}; give a masterSpec or leave it out"
+        found.append(Violation(f"{path}.masterSpecSameAsWorker", details))
+    return found
+
+
+def _elastic_violations(spec: WholeSpec, path: str) -> list[Violation]:
+    workers = value_or(spec.num_workers, 1)
+    least, most = value_or(spec.min_replicas, workers), value_or(spec.max_replicas, workers)
+    given = [
+        rest
+        for rest, value in (("minReplicas", spec.min_replicas), ("maxReplicas", spec.max_replicas))
+        if is_given(value)
+    ]
+    if not _framework(spec).is_elastic:
+        name = _framework(spec).name
+        return [
+            Violation(f"{path}.{rest}", f"is given, but {name} cannot grow and shrink; only PyTorch can")
+            for rest in given
+        ]
+    found = []
+    if not 1 <= least <= workers:
+        found.append(Violation(f"{path}.minReplicas", f"is {least}; between 1 and numWorkers ({workers}) are allowed"))
+    if not workers <= most <= MOST_WORKERS:
+        details = f"is {most}; between numWorkers ({workers}) and {MOST_WORKERS} are allowed"
+        found.append(Violation(f"{path}.maxReplicas", details))
+    return found
+
+
+DISTRIBUTED = Kind(
+    key="distributed-training",
+    title="Distributed",
+    noun="distributed training",
+    rest="distributed",
+    resource="DistributedWorkload",
+    letter="D",
+    command=("training", "distributed"),
+    subtypes=tuple(
+        (words, ("distributedFramework", framework.name))
+        for framework in FRAMEWORKS.values()
+        for words in (("training", framework.command), (framework.command,))
+    ),
+    meant_for="distributed",
+    category="Train",
+    priority="low",
+    can_suspend=True,
+    spec=WholeSpec,
+    sent=DistributedSpec,
+    beside=("master_spec_same_as_worker", "master_spec"),
+    podsets=podsets,
+    outcome=outcome,
+    violations=_violations,
+    lifetime_after_end=lifetime_after_end,
+    ends_when_preempted=ends_when_preempted,
+)

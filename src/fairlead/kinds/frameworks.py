@@ -1,0 +1,140 @@
+"""How the pods of each framework find each other: the variables that its programs expect, as the operators set them.
+
+Called by `distributed.py`. Names of hosts and ports are templates, filled in where the pods run.
+"""
+
+import json
+from collections.abc import Callable
+
+import msgspec
+
+MASTER, WORKER, LAUNCHER = "master", "worker", "launcher"
+PYTORCH_PORT, TENSORFLOW_PORT, XGBOOST_PORT, JAX_PORT = 23456, 2222, 9999, 6666
+
+
+class Members(msgspec.Struct, frozen=True, kw_only=True):
+    """Who takes part."""
+
+    #: The role of the one that leads; empty where nobody does.
+    leader: str
+    workers: int
+    #: With how many workers it goes on.
+    least: int
+    #: Processes on each worker.
+    slots: int = 1
+
+    @property
+    def total(self) -> int:
+        return self.workers + (1 if self.leader else 0)
+
+    @property
+    def first(self) -> str:
+        """The name of the pod with rank 0."""
+        return _pod(self.leader or WORKER, 0)
+
+
+class Framework(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    #: Its word on the command line.
+    command: str
+    #: The role beside the workers; empty where there is none.
+    leader: str
+    worker: str = WORKER
+    #: Whether it cannot do without its leader.
+    always_leads: bool = False
+    #: Whether the leader starts the processes on the workers, which only wait for it.
+    is_launched: bool = False
+    is_elastic: bool = False
+    #: From who takes part and a role to the templates of its variables.
+    variables: Callable[[Members, str], dict[str, str]]
+
+
+def _pod(role: str, index: int | str) -> str:
+    return f"{{workload}}-{role}-{index}"
+
+
+def _host(role: str, index: int | str) -> str:
+    return f"{{host:{_pod(role, index)}}}"
+
+
+def _pytorch(members: Members, role: str) -> dict[str, str]:
+    host, port = f"{{host:{members.first}}}", f"{{port:{PYTORCH_PORT}+0}}"
+    extra = 1 if members.leader else 0
+    variables = {
+        "MASTER_ADDR": host,
+        "MASTER_PORT": port,
+        "WORLD_SIZE": str(members.total),
+        "RANK": "{ordinal}",
+        "PET_MASTER_ADDR": host,
+        "PET_MASTER_PORT": port,
+        "PET_NODE_RANK": "{ordinal}",
+        "PET_NNODES": str(members.total),
+        "PYTHONUNBUFFERED": "1",
+    }
+    if members.least < members.workers:
+        variables |= {
+            "PET_NNODES": f"{members.least + extra}:{members.total}",
+            "PET_RDZV_BACKEND": "c10d",
+            "PET_RDZV_ENDPOINT": f"{host}:{port}",
+            "PET_RDZV_ID": "{workload}",
+        }
+    return variables
+
+
+def _tensorflow(members: Members, role: str) -> dict[str, str]:
+    offset = 1 if members.leader else 0
+    cluster = {
+        "worker": [f"{_host(WORKER, n)}:{{port:{TENSORFLOW_PORT}+{n + offset}}}" for n in range(members.workers)]
+    }
+    if members.leader:
+        cluster = {"chief": [f"{_host(MASTER, 0)}:{{port:{TENSORFLOW_PORT}+0}}"], **cluster}
+    task = {"type": "chief" if role == MASTER else "worker", "index": "{index}"}
+    text = json.dumps({"cluster": cluster, "task": task, "environment": "cloud"})
+    return {"TF_CONFIG": text.replace('"{index}"', "{index}")}
+
+
+def _xgboost(members: Members, role: str) -> dict[str, str]:
+    host, port = f"{{host:{members.first}}}", f"{{port:{XGBOOST_PORT}+0}}"
+    return {
+        "MASTER_ADDR": host,
+        "MASTER_PORT": port,
+        "WORLD_SIZE": str(members.total),
+        "RANK": "{ordinal}",
+        "WORKER_PORT": port,
+        "WORKER_ADDRS": ",".join(_host(WORKER, number) for number in range(members.workers)),
+        "DMLC_TRACKER_URI": host,
+        "DMLC_TRACKER_PORT": port,
+        "DMLC_NUM_WORKER": str(members.total),
+        "DMLC_TASK_ID": "{ordinal}",
+        "PYTHONUNBUFFERED": "1",
+    }
+
+
+def _jax(members: Members, role: str) -> dict[str, str]:
+    host, port = _host(WORKER, 0), f"{{port:{JAX_PORT}+0}}"
+    return {
+        "COORDINATOR_ADDRESS": host,
+        "COORDINATOR_PORT": port,
+        "NUM_PROCESSES": str(members.workers),
+        "PROCESS_ID": "{ordinal}",
+        "JAX_COORDINATOR_ADDRESS": f"{host}:{port}",
+        "JAX_NUM_PROCESSES": str(members.workers),
+        "JAX_PROCESS_ID": "{ordinal}",
+        "PYTHONUNBUFFERED": "1",
+    }
+
+
+def _mpi(members: Members, role: str) -> dict[str, str]:
+    return {"RUNAI_MPI_NUM_WORKERS": str(members.workers)}
+
+
+FRAMEWORKS: dict[str, Framework] = {
+    framework.name: framework
+    for framework in (
+        Framework(name="PyTorch", command="pytorch", leader=MASTER, is_elastic=True, variables=_pytorch),
+        Framework(name="MPI", command="mpi", leader=LAUNCHER, always_leads=True, is_launched=True, variables=_mpi),
+        Framework(name="TF", command="tensorflow", leader=MASTER, variables=_tensorflow),
+        Framework(name="XGBoost", command="xgboost", leader=MASTER, variables=_xgboost),
+        Framework(name="JAX", command="jax", leader="", variables=_jax),
+    )
+}
