@@ -87,6 +87,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     body_limit: int = 1 << 20
     token_seconds: int = 86_400
     allow: tuple[str, ...] = ()
+    runtimes: tuple[str, ...] = ()
+    runtime_options: tuple[str, ...] = ()
+    pids_limit: int | None = None
     api_only: bool = False
     log_to_stderr: bool = True
     control: ControlSettings = ControlSettings()
@@ -143,6 +146,9 @@ def read_settings(arguments: Sequence[str], environment: "os._Environ[str] | dic
         body_limit=given.body_limit,
         token_seconds=given.token_seconds,
         allow=tuple(given.allow),
+        runtimes=tuple(given.runtime),
+        runtime_options=tuple(given.runtime_option),
+        pids_limit=given.pids_limit,
         api_only=given.api_only,
         log_to_stderr=not given.quiet,
         control=ControlSettings(retry_delay=given.retry_delay),
@@ -175,8 +181,24 @@ def _parser() -> argparse.ArgumentParser:
         default=[],
         metavar="WHAT",
         help="what shared mode refuses otherwise: no-isolation, "
-        "root-user, host-namespaces, host-path=FOLDER, capability=NAME",
+        "root-user, machine-users, host-namespaces, host-path=FOLDER, capability=NAME",
     )
+    add(
+        "--runtime",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="how pods are run: host (default), podman, docker, containerd; the first given is the default, "
+        "others can be chosen by the annotation fairlead/runtime",
+    )
+    add(
+        "--runtime-option",
+        action="append",
+        default=[],
+        metavar="OPTION",
+        help="an option of the container runtime's command, such as --root=FOLDER",
+    )
+    add("--pids-limit", type=int, metavar="N", help="processes and threads of one pod; 0 for no limit")
     add("--api-only", action="store_true", help="serve the API and leave pods to the server that runs the machine")
     add("--quiet", action="store_true", help="log to the file only")
     return parser

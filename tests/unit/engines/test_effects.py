@@ -1,9 +1,5 @@
 """Which fields the local engine refuses and which it only advises."""
 
-from typing import Any
-
-import pytest
-
 from fairlead.engines.local.effects import advisory, unsupported
 from fairlead.model.podset import Container, EnvironmentVariable
 
@@ -23,19 +19,6 @@ DEFAULTS = {
 
 def test_a_plain_training_has_nothing_to_refuse() -> None:
     assert unsupported(Container(image="x", fields=DEFAULTS)) == ()
-
-
-@pytest.mark.parametrize(
-    ("fields", "want"),
-    [
-        ({"storage": {"pvc": [{"path": "/data"}]}}, "storage.pvc"),
-        ({"storage": {"hostPath": [{"path": "/data"}]}}, "storage.hostPath"),
-    ],
-)
-def test_what_cannot_be_provided_is_named_with_a_reason(fields: dict[str, Any], want: str) -> None:
-    ((path, why),) = unsupported(Container(image="x", fields=fields))
-    assert path == want
-    assert why
 
 
 def test_secrets_where_pods_could_read_each_others() -> None:

@@ -3,6 +3,8 @@
 from fairlead.engines.declared.effect import Effect, Table, idle, seen
 
 _TESTS = "e2e/test_fields_execution.py::test_"
+_IMAGE = "e2e/test_fields_image.py::test_"
+_NOT_YET = "refused: not yet in a container"
 _NO_IMAGE = "no image is used on the host runtime"
 
 
@@ -11,10 +13,14 @@ def _seen(host: str, name: str, *, unless: str = "", container: str = "") -> Eff
 
 
 EFFECTS: Table = {
-    "image": idle("the process runs on this machine's own file system", container="not yet", proof=_TESTS + "image"),
-    "imagePullPolicy": idle(_NO_IMAGE, container="not yet", proof=_TESTS + "image_pull_policy"),
-    "imagePullSecrets[].name": idle(_NO_IMAGE, container="not yet"),
-    "imagePullSecrets[].userCredential": idle(_NO_IMAGE, container="not yet"),
+    "image": idle(
+        "the process runs on this machine's own file system", container="the image is run", proof=_IMAGE + "image"
+    ),
+    "imagePullPolicy": idle(
+        _NO_IMAGE, container="when the runtime looks for it elsewhere", proof=_IMAGE + "image_pull_policy"
+    ),
+    "imagePullSecrets[].name": idle(_NO_IMAGE, container=_NOT_YET),
+    "imagePullSecrets[].userCredential": idle(_NO_IMAGE, container=_NOT_YET),
     "command": _seen(
         "what runs, split as a shell does",
         "command",
@@ -23,7 +29,9 @@ EFFECTS: Table = {
     ),
     "args": _seen("behind the command", "args", container="in place of the image's arguments"),
     "workingDir": _seen("where the process starts", "working_dir"),
-    "createHomeDir": seen("a home directory of its own", "contract/test_local_volumes.py::test_create_home_dir"),
+    "createHomeDir": seen(
+        "a home directory of its own", "contract/test_local_volumes.py::test_create_home_dir", container=_NOT_YET
+    ),
     "tty": _seen("a real terminal", "tty"),
     "stdin": _seen("an input that stays open; end at once without", "stdin"),
     "environmentVariables[].name": _seen("the variable's name", "environment_variables_name"),

@@ -1,20 +1,22 @@
 """Probes, ports and URLs on the local engine."""
 
-from fairlead.engines.declared.effect import Effect, Table, idle, seen
+from fairlead.engines.declared.effect import Effect, idle, seen
 
 _NAME = "tells items apart where lists are merged"
-_PEOPLE = "words for people; kept and shown"
-_PROXY = "no test has seen it yet"
 
 
 def _seen(host: str, name: str, *, unless: str = "") -> Effect:
     return seen(host, f"contract/test_local_network.py::test_{name}", unless=unless)
 
 
+def _url(host: str, name: str, *, unless: str = "") -> Effect:
+    return seen(host, f"e2e/test_fields_network.py::test_{name}", unless=unless)
+
+
 _PROBE = "probes.readiness"
 _GET = f"{_PROBE}.handler.httpGet"
 
-EFFECTS: Table = {
+EFFECTS: dict[str, Effect] = {
     f"{_PROBE}.initialDelaySeconds": _seen(
         "before the first question", "the_first_question_waits_for_the_initial_delay"
     ),
@@ -36,27 +38,30 @@ EFFECTS: Table = {
     f"{_GET}.scheme": _seen("HTTP or HTTPS", "https_is_asked_without_looking_at_the_certificate"),
     "ports[].name": idle(_NAME),
     "ports[].container": _seen("the port inside the pod", "two_pods_listen_on_the_same_port_at_once"),
-    "ports[].serviceType": _seen(
-        "a listener of this machine",
-        "a_node_port_outside_its_range_is_refused",
-        unless="a taken port fails the workload",
+    "ports[].serviceType": _url(
+        "a listener of this machine that passes connections to ready pods; NodePort from 30000 to 32767",
+        "ports_service_type",
     ),
-    "ports[].external": _seen(
-        "the port of this machine",
-        "a_port_of_another_workload_is_refused_naming_it",
-        unless="refused where it is taken",
+    "ports[].external": _url(
+        "the port of this machine", "ports_external", unless="a taken one fails the workload, naming who holds it"
     ),
-    "ports[].toolType": idle(_PEOPLE),
-    "ports[].toolName": idle(_PEOPLE),
-    "exposedUrls[].name": idle(_NAME),
-    "exposedUrls[].container": idle(_PROXY),
-    "exposedUrls[].url": idle(_PROXY),
-    "exposedUrls[].authorizationType": idle(_PROXY),
-    "exposedUrls[].authorizedUsers[]": idle(_PROXY),
-    "exposedUrls[].authorizedGroups[]": idle(_PROXY),
-    "exposedUrls[].toolType": idle(_PEOPLE),
-    "exposedUrls[].toolName": idle(_PEOPLE),
-    "relatedUrls[].name": idle(_PEOPLE),
-    "relatedUrls[].url": idle(_PEOPLE),
-    "relatedUrls[].type": idle(_PEOPLE),
+    "ports[].toolType": _url("shown with the port", "ports_tool"),
+    "ports[].toolName": _url("shown with the port", "ports_tool"),
+    "exposedUrls[].name": _url("shown with the URL, where no tool is named", "exposed_urls_tool"),
+    "exposedUrls[].container": _url("the port behind the URL", "exposed_urls_container"),
+    "exposedUrls[].url": _url(
+        "its host and path, with the path kept; else <workload>-<project> below the server's domain",
+        "exposed_urls_url",
+        unless="a taken one fails the workload",
+    ),
+    "exposedUrls[].authorizationType": _url(
+        "checked by the proxy for every request", "exposed_urls_authorization_type"
+    ),
+    "exposedUrls[].authorizedUsers[]": _url("only these users and service accounts", "exposed_urls_authorized_users"),
+    "exposedUrls[].authorizedGroups[]": _url("only members of these groups", "exposed_urls_authorized_groups"),
+    "exposedUrls[].toolType": _url("shown with the URL", "exposed_urls_tool"),
+    "exposedUrls[].toolName": _url("shown with the URL", "exposed_urls_tool"),
+    "relatedUrls[].name": _url("shown with the URL", "related_urls"),
+    "relatedUrls[].url": _url("listed with the workload's own", "related_urls"),
+    "relatedUrls[].type": _url("shown with the URL", "related_urls"),
 }

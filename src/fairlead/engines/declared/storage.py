@@ -1,6 +1,6 @@
 """Volumes on the local engine: provided, or the workload fails before its start."""
 
-from fairlead.engines.declared.effect import Effect, Table, idle, seen
+from fairlead.engines.declared.effect import Effect, idle, seen
 
 _NAME = "tells items apart where lists are merged"
 
@@ -24,7 +24,7 @@ _HOST = "host_path_below_an_allowed_folder_only"
 _NFS = "where the kernel can mount it, which no test has seen; refused elsewhere"
 _NO_NFS = "nfs_without_a_client_in_the_kernel_is_refused"
 
-EFFECTS: Table = {
+EFFECTS: dict[str, Effect] = {
     "storage.pvc[].name": idle(_NAME),
     "storage.pvc[].path": _seen("where the claim is mounted", _CLAIM),
     "storage.pvc[].existingPvc": _seen("one that is there, or a new one", _CLAIM),

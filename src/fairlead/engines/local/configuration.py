@@ -2,12 +2,14 @@
 
 import os
 import pwd
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
+from fairlead.engines.local.containers import HOST, RUNTIMES
 from fairlead.engines.local.engine import LocalEngine
-from fairlead.engines.local.environment import LoadReferences
+from fairlead.engines.local.environment import PATH, LoadReferences
 from fairlead.engines.local.nodes import observe_machine, parse_node, parse_nodes
 from fairlead.engines.local.settings import NOBODY, Allowed, Identity, LocalSettings
 from fairlead.model.clock import Clock
@@ -31,6 +33,12 @@ class Written(Protocol):
     def nodes_file(self) -> str: ...
     @property
     def allow(self) -> tuple[str, ...]: ...
+    @property
+    def runtimes(self) -> tuple[str, ...]: ...
+    @property
+    def runtime_options(self) -> tuple[str, ...]: ...
+    @property
+    def pids_limit(self) -> int | None: ...
 
 
 def make_engine(written: Written, clock: Clock, references: LoadReferences, supplies: LoadSupplies) -> LocalEngine:
@@ -50,6 +58,9 @@ def load_settings(written: Written, clock: Clock) -> LocalSettings:
         run_as=other,
         nodes=_declared(written, observe_machine(clock())),
         allowed=parse_allowed(written.allow),
+        runtimes=parse_runtimes(written.runtimes),
+        runtime_options=written.runtime_options,
+        pids_limit=written.pids_limit,
         service_address=written.host,
     )
 
@@ -83,6 +94,19 @@ def load_identity(uid: int) -> Identity:
         shell=entry.pw_shell or "/bin/sh",
         groups=groups,
     )
+
+
+def parse_runtimes(names: Sequence[str]) -> tuple[str, ...]:
+    """How pods may be run here; raises Invalid for a runtime that is not known or not installed."""
+    for name in names:
+        if name == HOST:
+            continue
+        if name not in RUNTIMES:
+            raise Invalid(f"'{name}' is no runtime; known are {', '.join([HOST, *RUNTIMES])}")
+        program = RUNTIMES[name].program
+        if shutil.which(program, path=PATH) is None:
+            raise Invalid(f"runtime '{name}' needs the program {program}, which is not installed here")
+    return tuple(dict.fromkeys(names)) or (HOST,)
 
 
 #: What can be allowed one by one, and what stands behind each.

@@ -7,8 +7,9 @@ condition. Fields not named here have their effect elsewhere (scheduling, record
 from collections.abc import Callable
 
 from fairlead.engines.base import Review
-from fairlead.engines.local import identity, limits
+from fairlead.engines.local import containers, identity, limits
 from fairlead.engines.local.identity import Rights
+from fairlead.model.errors import Refused
 from fairlead.model.podset import Container
 
 #: (path of the field, why)
@@ -24,6 +25,15 @@ ReviewStorage = Callable[[Container, bool], tuple[list[Note], list[Note]]]
 def review(container: Container, rights: Rights, review_storage: ReviewStorage) -> Review:
     """What is said of a pod before its start, by what this server can and what its operator allows."""
     security = container.fields.get("security") or {}
+    try:
+        runtime = containers.choose(container, rights.settings)
+    except Refused as error:
+        return Review(refused=((f"annotations[{containers.ANNOTATION}]", str(error)),))
+    if runtime != containers.HOST:
+        return Review(
+            refused=(*identity.refusals(security, rights), *containers.refusals(container, rights)),
+            advisory=(*_shares(container), *containers.remarks(container), *identity.remarks(security, rights)),
+        )
     may_use_secrets = rights.settings.is_personal or rights.isolates
     storage_refused, storage_advisory = review_storage(container, may_use_secrets)
     return Review(
@@ -57,12 +67,16 @@ def _secrets(container: Container) -> list[Note]:
 
 def advisory(container: Container) -> tuple[Note, ...]:
     """Fields that are recorded and counted but not enforced on this engine, each with what happens instead."""
-    compute = container.fields.get("compute") or {}
     notes: list[Note] = []
     if container.image:
         notes.append(("image", "recorded, not used: the process runs on this machine's own file system"))
     pulling = (name for name in ("imagePullPolicy", "imagePullSecrets") if container.fields.get(name))
     notes += [(name, "no image is pulled on the host runtime") for name in pulling]
-    shares = (name for name in _SHARES if compute.get(name))
-    notes += [(f"compute.{name}", "the share is told to the process, which must keep to it itself") for name in shares]
+    notes += _shares(container)
     return tuple(notes)
+
+
+def _shares(container: Container) -> list[Note]:
+    compute = container.fields.get("compute") or {}
+    shares = (name for name in _SHARES if compute.get(name))
+    return [(f"compute.{name}", "the share is told to the process, which must keep to it itself") for name in shares]

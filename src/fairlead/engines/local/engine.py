@@ -23,7 +23,19 @@ from fairlead.engines.base import (
     Start,
     Stop,
 )
-from fairlead.engines.local import attempts, cgroups, effects, journal, limits, logs, nodes, procfs, reaping, wire
+from fairlead.engines.local import (
+    attempts,
+    cgroups,
+    containers_inside,
+    effects,
+    journal,
+    limits,
+    logs,
+    nodes,
+    procfs,
+    reaping,
+    wire,
+)
 from fairlead.engines.local.attempts import Folders, Key
 from fairlead.engines.local.environment import LoadReferences, refuse_references
 from fairlead.engines.local.forking import Forking
@@ -353,6 +365,8 @@ class LocalEngine:
                 ended = not same_boot or await asyncio.to_thread(
                     reaping.kill_marked, f"{attempt.key[0]}.{attempt.key[1]}"
                 )
+                if record.get("container"):
+                    await asyncio.to_thread(containers_inside.ask, record["container"])
                 record = attempts.record_loss(path, record, self._clock(), ended)
                 self._network.release(attempt.key[0])
                 await asyncio.to_thread(self._network.sweep)

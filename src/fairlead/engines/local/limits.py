@@ -4,6 +4,7 @@ Pure but for `observe_means`. The server asks it for the order's part and for wh
 """
 
 import os
+import resource
 import zlib
 from typing import Any
 
@@ -19,6 +20,7 @@ _NO_GROUPS = "no control group can be written here"
 _LOW_PRIORITY = 10
 #: In shared mode no pod may take so many processes and threads that none are left for others.
 MOST_PIDS = 16_384
+MOST_FILES = 65_536
 
 
 class Means(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,6 +31,9 @@ class Means(msgspec.Struct, frozen=True, kw_only=True):
     cores: tuple[int, ...] = (0,)
     #: How many processes and threads the kernel can have at all.
     threads: int = 2 * MOST_PIDS
+    #: How many open files and processes this server could itself have; without the right to, nobody is given more.
+    files: int = MOST_FILES
+    processes: int = 2 * MOST_PIDS
 
     def has(self, controller: str) -> bool:
         return self.groups is not None and controller in self.groups.parents
@@ -37,7 +42,18 @@ class Means(msgspec.Struct, frozen=True, kw_only=True):
 def observe_means() -> Means:
     with open("/proc/sys/kernel/threads-max") as file:
         threads = int(file.read())
-    return Means(groups=cgroups.observe(), cores=tuple(sorted(os.sched_getaffinity(0))), threads=threads)
+    return Means(
+        groups=cgroups.observe(),
+        cores=tuple(sorted(os.sched_getaffinity(0))),
+        threads=threads,
+        files=_bound(resource.RLIMIT_NOFILE, MOST_FILES),
+        processes=_bound(resource.RLIMIT_NPROC, 2 * MOST_PIDS),
+    )
+
+
+def _bound(kind: int, most: int) -> int:
+    hard = resource.getrlimit(kind)[1]
+    return most if hard == resource.RLIM_INFINITY else min(hard, most)
 
 
 def decide_pids(asked: int | None, is_shared: bool, means: Means) -> int | None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from fairlead.engines.local import capabilities
+from fairlead.engines.local import capabilities, containers
 from fairlead.engines.local.attempts import Folders, Key
 from fairlead.engines.local.environment import Resolve, expand, render_environment
 from fairlead.engines.local.identity import PodRights, Rights, decide_rights, refusals
@@ -32,14 +32,15 @@ def render_order(
     key = (pod.pod_id, pod.attempt)
     environment = render_environment(pod, user, settings.host_address, device_memory, resolve)
     arguments = expand(pod.container.command + pod.container.args, environment)
-    if not arguments:
+    runtime = containers.choose(pod.container, settings)
+    if not arguments and runtime == containers.HOST:
         raise Refused(
             "the pod has no command; on the host runtime an image's entry point is not known: "
             "give a command, or use a container runtime"
         )
     isolation = _view(granted, rights, folders, key, volumes)
     working_dir = pod.container.working_dir or user.home
-    return {
+    order = {
         "workload": pod.workload_id,
         "pod": pod.pod_id,
         "attempt": pod.attempt,
@@ -71,7 +72,12 @@ def render_order(
             rights.means,
         ),
         **_render_rights(granted, rights, isolated=isolation is not None and isolation["isolated"]),
+        "container": None,
     }
+    if runtime == containers.HOST:
+        return order
+    file = os.path.join(folders.private(key), "variables")
+    return order | containers.render(runtime, pod, granted, rights, environment, file)
 
 
 def _probe(pod: PodSpec) -> dict[str, Any] | None:

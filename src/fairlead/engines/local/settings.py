@@ -49,6 +49,10 @@ class LocalSettings(msgspec.Struct, frozen=True, kw_only=True):
     allowed: Allowed = Allowed()
     log_segment_bytes: int = 10 * MEBIBYTE
     log_segments: int = 5
+    #: How pods are run: `host`, or names of container runtimes; the first where a workload does not choose.
+    runtimes: tuple[str, ...] = ("host",)
+    #: What the runtime's command is given before its verb.
+    runtime_options: tuple[str, ...] = ()
     #: Processes and threads of one pod; 0 for no limit, None for what `limits.decide_pids` makes of the mode.
     pids_limit: int | None = None
     #: The address of this machine on which ports of workloads are opened.

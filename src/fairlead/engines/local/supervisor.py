@@ -15,7 +15,7 @@ import sys
 import time
 from typing import NoReturn
 
-from fairlead.engines.local import cgroups, journal, launch, pid_one, procfs, reaping, syscalls, wire
+from fairlead.engines.local import cgroups, containers_inside, journal, launch, pid_one, procfs, reaping, syscalls, wire
 from fairlead.engines.local.gauges import Gauge
 from fairlead.engines.local.network_inside import PodNetwork
 from fairlead.engines.local.output import Output
@@ -182,6 +182,9 @@ class Supervisor:
         try:
             if self._order["groups"]:
                 cgroups.make(self._order["groups"])
+            if self._order["container"]:
+                self._state["container"] = self._order["container"]["remove"]
+                containers_inside.prepare(self._order["container"])
         except OSError as error:
             words = f"cannot make the pod's control group ({error.filename}): {error.strerror}"
             self._state.update(exit_code=126, reason="StartError", message=words)
@@ -374,7 +377,7 @@ class Supervisor:
         if self._status is not None or "main" not in self._state:
             self.peers.send(descriptor, {"failed": "the pod does not run"})
         elif verb == "exec":
-            self._commands.start(descriptor, request, self._command)
+            self._commands.start(descriptor, containers_inside.beside(self._order["container"], request), self._command)
         elif verb == "input":
             given = self._source if self._order["tty"] else self._input
             self.peers.send_descriptors(descriptor, {"tty": self._order["tty"]}, [given] if given >= 0 else [])
@@ -415,6 +418,8 @@ class Supervisor:
         while self._source >= 0 and self._take_output():
             pass
         self._state["state"] = "Exited"
+        if self._order["container"] and containers_inside.conclude(self._order["container"]):
+            self._cause, self._state["message"] = "OOMKilled", "used more memory than its limit"
         if self._status is not None and "exit_code" not in self._state:
             self._describe_end(os.waitstatus_to_exitcode(self._status))
         self._bring_back()
@@ -467,7 +472,8 @@ class Supervisor:
             self._state.pop("message", None)
         else:
             name = f"signal {-code} ({_signal_name(-code)})" if code < 0 else f"exit code {code}"
-            self._state.update(reason="Error", message=f"ended with {name}")
+            more = containers_inside.explain(self._order["container"], code)
+            self._state.update(reason="Error", message=f"ended with {name}{more}")
 
     def _record(self, durable: bool = False) -> None:
         """Write the state and tell who watches. The last one is synced: it is all that remains of the pod."""
