@@ -241,13 +241,14 @@ READERS: tuple[Callable[[Reading], None], ...] = (
     _read_mpi,
     _read_probe,
 )
-WRITERS: tuple[Callable[[Source, Put], None], ...] = (
-    _write_gpu,
-    _write_identity,
-    _write_affinity,
-    _write_groups,
-    _write_probe,
-    _write_out,
+#: Each with the fields it writes; a kind that lacks one of them is not written by it.
+WRITERS: tuple[tuple[tuple[str, ...], Callable[[Source, Put], None]], ...] = (
+    (("gpu", "gpuLimit", "gpuMemory"), _write_gpu),
+    (("runAsUser", "runAsUid", "runAsGid"), _write_identity),
+    (("podAffinity", "podAffinitySchedulingRule", "podAffinityTopology"), _write_affinity),
+    (("supplementalGroups",), _write_groups),
+    (("readinessProbe",), _write_probe),
+    (tuple(_WRITTEN_OUT), _write_out),
 )
 
 

@@ -28,9 +28,11 @@ def render_document(
     source = Source(spec)
     fields: dict[str, Any] = {}
     labels = {label: source.take(path) for path, label in _LABELS.items() if source.peek(path) is not UNSET}
-    for writer in WRITERS:
-        writer(source, lambda key, value: _put(kind, fields, key, value))
-    for field in yaml_fields(kind).values():
+    known = {name: field for name, field in yaml_fields(kind).items() if kind.letter in field.kinds}
+    for names, writer in WRITERS:
+        if known.keys() >= set(names):
+            writer(source, lambda name, value: fields.update({name: {"value": _shown(value)}}))
+    for field in known.values():
         if field.path and not field.is_paired:
             _write_field(field, source, fields)
     if not active:
@@ -54,11 +56,6 @@ def render_yaml(*documents: dict[str, Any]) -> str:
     """Documents as text."""
     text: str = yaml.dump_all(documents, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True, width=120)
     return text
-
-
-def _put(kind: Kind, fields: dict[str, Any], name: str, value: Any) -> None:
-    if name in yaml_fields(kind):
-        fields[name] = {"value": _shown(value)}
 
 
 def _shown(value: Any) -> Any:
