@@ -6,8 +6,6 @@ terminal. Credentials lie in files of the pod's own shared memory while git runs
 
 import errno
 import os
-import re
-import shutil
 from typing import Any
 
 from fairlead.engines.local import programs
@@ -22,7 +20,6 @@ case "$1" in
     *) cat {room}/password ;;
 esac
 """
-_SIGNED_IN = re.compile(r"(?<=://)[^/@\s]+@")
 
 
 def clone(fetch: Fetch) -> None:
@@ -37,7 +34,9 @@ def clone(fetch: Fetch) -> None:
         if fetch["revision"]:
             _git(["-C", fetch["at"], "checkout", "--quiet", "--detach", fetch["revision"], "--"], fetch, environment)
     finally:
-        shutil.rmtree(room, ignore_errors=True)
+        for name in os.listdir(room):
+            os.unlink(f"{room}/{name}")
+        os.rmdir(room)
 
 
 def _environment(fetch: Fetch, room: str) -> dict[str, str]:
@@ -91,4 +90,10 @@ def _git(arguments: list[str], fetch: Fetch, environment: dict[str, str]) -> Non
 
 def _clean(words: str) -> str:
     """Without credentials that were written into the address."""
-    return _SIGNED_IN.sub("", words)
+    first, *rest = words.split("://")
+    return "://".join([first, *(_without_user(part) for part in rest)])
+
+
+def _without_user(address: str) -> str:
+    host, slash, path = address.partition("/")
+    return host.rpartition("@")[2] + slash + path

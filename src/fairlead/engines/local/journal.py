@@ -5,9 +5,15 @@ so an attempt has one supervisor; a line that a crash cut short has no end and d
 Loaded by the fork server too, so it imports little.
 """
 
+import contextlib
 import json
 import os
 from typing import Any
+
+from fairlead.engines.local import mount_calls
+
+#: Room for every line of an attempt.
+RESERVED_BYTES = 16 * 1024
 
 Record = dict[str, Any]
 
@@ -15,6 +21,9 @@ Record = dict[str, Any]
 def claim(path: str, record: Record) -> int:
     """Make the journal with its first line and return its descriptor; FileExistsError when the attempt has one."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    with contextlib.suppress(OSError):
+        # A disk that fills up later still takes the lines to come; some file systems cannot set space aside.
+        mount_calls.reserve(descriptor, RESERVED_BYTES)
     append(descriptor, record)
     return descriptor
 

@@ -8,7 +8,6 @@ import contextlib
 import ctypes
 import errno
 import fcntl
-import glob
 import os
 
 from fairlead.engines.local import mount_calls, programs
@@ -103,14 +102,14 @@ def _make(path: str, size: int, durable: bool) -> None:
 def _find(path: str) -> int:
     """The device that has this image already, opened so that it stays; -1 when none has."""
     wanted = os.stat(path)
-    for backing in glob.glob("/sys/block/loop*/loop/backing_file"):
+    for name in os.listdir("/sys/block"):
         try:
-            with open(backing) as file:
+            with open(f"/sys/block/{name}/loop/backing_file") as file:
                 if file.read().rstrip("\n") != path:
                     continue
-            device = os.open(f"/dev/{backing.split('/')[3]}", os.O_RDWR | os.O_CLOEXEC)
+            device = os.open(f"/dev/{name}", os.O_RDWR | os.O_CLOEXEC)
         except OSError:
-            continue  # it was freed while we looked
+            continue  # no loop device, or freed while we looked
         info = _LoopInfo()
         try:
             fcntl.ioctl(device, _GET_STATUS, info)
