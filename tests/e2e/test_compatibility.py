@@ -12,9 +12,10 @@ def test_the_older_page_posted_literally_is_accepted(server: Server) -> None:
     answer = server.call("POST", "/api/v1/workloads/trainings", OLDER_PAGE.read_bytes())
     assert answer.status == 202, answer
     assert answer.json["projectId"] == "1"
-    # It names volumes, which this engine does not mount yet: that is said before the start, and is no refusal.
-    ended = server.until_phase(answer.json["workloadId"], "Failed")
-    assert "storage.pvc" in ended["phaseMessage"]
+    # It names objects that the project does not have: it waits for them and says which, and is not refused.
+    waiting = server.until_phase(answer.json["workloadId"], "Pending")
+    assert "Waits until its project has: " in waiting["phaseMessage"]
+    assert [one["reason"] for one in waiting["conditions"] if one["type"] == "WaitsForNames"] == ["NotFound"]
 
 
 def test_a_request_without_effect_leaves_an_event(server: Server) -> None:
