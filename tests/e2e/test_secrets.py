@@ -3,6 +3,7 @@
 import hashlib
 import os
 import secrets
+import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -163,3 +164,20 @@ def test_the_key_is_the_owners_alone_and_another_is_refused(make_server: Callabl
     key.unlink()
     with pytest.raises(AssertionError, match="encrypted with another key"):
         server.start()
+
+
+def test_another_workload_cannot_see_a_secret(make_server: Callable[..., Server]) -> None:
+    server = make_server("--retry-delay", "20")
+    value = canary()
+    create(server, "secrets", name="token", projectId="1", data={"value": value})
+    holder = server.run("holder", "sleep", "600", environmentVariables=VARIABLES[:1])
+    server.until_phase(holder, "Running")
+    # The brackets keep the search from finding its own command line.
+    look = "cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline 2>/dev/null | grep -ac [c]anary- ; true"
+    id = server.run("looker", "sh", shlex.join(["-c", look]))
+    server.until_phase(id, "Completed")
+    assert server.logs(id).strip() == "0"
+    # The same search finds what a workload was given itself.
+    own = server.run("itself", "sh", shlex.join(["-c", look]), environmentVariables=VARIABLES[:1])
+    server.until_phase(own, "Completed")
+    assert server.logs(own).strip() != "0"
