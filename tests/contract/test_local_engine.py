@@ -35,6 +35,8 @@ if os.fork() == 0:
         time.sleep(600)
     os._exit(0)
 os.wait()
+while not os.path.exists(sys.argv[1]):
+    time.sleep(0.005)
 time.sleep(float(sys.argv[2]))
 """
 

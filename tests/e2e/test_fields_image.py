@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import tarfile
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,8 +23,10 @@ IMAGE = "localhost/fairlead-box:1"
 class Box:
     """A server with podman as its runtime, on a store of its own."""
 
-    def __init__(self, folder: Path, *flags: str) -> None:
-        self.options = [f"--root={folder}/store", f"--runroot={folder}/run"]
+    def __init__(self, folder: Path, *flags: str, running: str = "") -> None:
+        # Podman takes no longer path than 50 characters for what it keeps while it runs.
+        self.running = running or tempfile.mkdtemp(prefix="fairlead")
+        self.options = [f"--root={folder}/store", f"--runroot={self.running}"]
         given = [f"--runtime-option={option}" for option in self.options]
         self.server = Server(folder / "data", "--runtime", "podman", "--runtime", "host", *given, *flags)
 
@@ -82,13 +85,14 @@ def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Box]:
     box.server.close()
     box.podman("rm", "--all", "--force")
     subprocess.run(["umount", f"{folder}/store/overlay"], check=False, capture_output=True)
+    shutil.rmtree(box.running)
 
 
 @pytest.fixture
 def shared(box: Box) -> Iterator[Box]:
     """A shared server on the same store of images."""
     folder = box.server.data_dir.parent
-    shared = Box(folder, "--retry-delay", "20")
+    shared = Box(folder, "--retry-delay", "20", running=box.running)
     shared.server.data_dir = folder / "shared"
     shared.server.start()
     yield shared

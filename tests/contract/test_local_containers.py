@@ -1,0 +1,77 @@
+"""Sessions into a container: a command beside the pod's own runs in the container, never on the machine itself."""
+
+import shutil
+import subprocess
+import tarfile
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from fairlead.engines.base import ExecRequest
+from fairlead.engines.local.configuration import load_identity
+from fairlead.engines.local.engine import LocalEngine
+from fairlead.engines.local.settings import LocalSettings
+from tests.contract.engine_room import clock, eventually, myself, opened, pod, scenario
+from tests.contract.test_local_network import whole_output
+
+pytestmark = [pytest.mark.debian("podman"), pytest.mark.debian("runc"), pytest.mark.debian("busybox-static")]
+IMAGE = "localhost/fairlead-box:1"
+
+
+@pytest.fixture
+def podman(tmp_path: Path) -> Iterator[list[str]]:
+    """A podman with a store of its own that holds one image, as the words before its verb."""
+    # Podman takes no longer path than 50 characters for what it keeps while it runs.
+    running = tempfile.mkdtemp(prefix="fairlead")
+    options = [f"--root={tmp_path}/store", f"--runroot={running}"]
+    command = ["podman", "--runtime=runc", "--cgroup-manager=cgroupfs", *options]
+    archive = tmp_path / "root.tar"
+    with tarfile.open(archive, "w") as tar:
+        tar.add(shutil.which("busybox") or "", arcname="bin/busybox")
+        for name in ("sh", "echo", "sleep", "cat", "ls"):
+            link = tarfile.TarInfo(f"bin/{name}")
+            link.type, link.linkname = tarfile.SYMTYPE, "busybox"
+            tar.addfile(link)
+    subprocess.run([*command, "import", str(archive), IMAGE], check=True, capture_output=True)
+    yield command
+    subprocess.run([*command, "rm", "--all", "--force"], check=True, capture_output=True)
+    subprocess.run(["umount", f"{tmp_path}/store/overlay"], check=False, capture_output=True)
+    shutil.rmtree(running)
+
+
+@pytest.fixture
+def make(podman: list[str], tmp_path: Path) -> Callable[[], LocalEngine]:
+    settings = LocalSettings(
+        data_dir=str(tmp_path / "data"),
+        owner=load_identity(myself()),
+        runtimes=("podman",),
+        runtime_options=tuple(podman[3:]),
+    )
+    return lambda: LocalEngine(settings, clock)
+
+
+def names(podman: list[str]) -> bytes:
+    """The containers that there are."""
+    return subprocess.run([*podman, "ps", "--all", "--format={{.Names}}"], check=True, capture_output=True).stdout
+
+
+@scenario
+async def test_a_command_beside_the_pod_runs_in_its_container(
+    make: Callable[[], LocalEngine], podman: list[str]
+) -> None:
+    async with opened(make) as room:
+        spec = pod("/bin/sleep", "600")
+        container = msgspec.structs.replace(spec.container, image=IMAGE, termination_grace_seconds=0)
+        spec = msgspec.structs.replace(spec, container=container)
+        await room.start(spec)
+        await eventually(lambda: names(podman), "it runs")
+        command = ("/bin/sh", "-c", "ls /bin; echo wrong >&2; exit 7")
+        session = await room.engine.exec(ExecRequest(pod_id=spec.pod_id, command=command))
+        output, errors, code = await whole_output(session)
+        assert output.split() == [b"busybox", b"cat", b"echo", b"ls", b"sh", b"sleep"]
+        assert (errors.strip(), code) == (b"wrong", b"7")
+        await room.stop(spec)
+    assert names(podman) == b""
