@@ -9,7 +9,6 @@ import contextlib
 import fcntl
 import gc
 import importlib
-import ipaddress
 import logging
 import logging.handlers
 import os
@@ -31,6 +30,7 @@ import uvloop
 from fairlead import __version__
 from fairlead.api.application import Limits, make_application
 from fairlead.api.journal import JsonFormatter
+from fairlead.api.listening import listen, url_of
 from fairlead.api.metrics import Sample
 from fairlead.api.proxy import Proxy
 from fairlead.api.proxy_access import Gate
@@ -218,8 +218,11 @@ def _only_server_of(folder: Path) -> Any:
 
 
 async def serve(settings: Settings) -> int:
-    sock = _listen(settings, settings.port, DEFAULT_PORT)
-    proxied = None if settings.api_only else _listen(settings, settings.proxy_port, DEFAULT_PROXY_PORT)
+    is_secured = bool(settings.tls_certificate) or settings.insecure
+    sock = listen(settings.host, settings.port, DEFAULT_PORT, is_secured=is_secured)
+    proxied = None
+    if not settings.api_only:
+        proxied = listen(settings.host, settings.proxy_port, DEFAULT_PROXY_PORT, is_secured=is_secured)
     store = await _open_store(settings)
     try:
         return await _serve_on(settings, sock, proxied, store)
@@ -251,7 +254,7 @@ async def _serve_on(settings: Settings, sock: socket.socket, proxied: socket.soc
     signer = load_signer(settings.data_dir, cluster.id, now, settings.token_seconds)
     await agree_on_key(context, signer.fingerprint)
     await agree_on_vault(context)
-    url = _url(settings, sock)
+    url = url_of(sock, is_tls=bool(settings.tls_certificate))
     machine = None if engine is None else Machine(settings, context, engine, url)
     samples = machine.samples if machine else tuple
     limits = Limits(body_bytes=settings.body_limit)
@@ -461,44 +464,6 @@ def _url_settings(settings: Settings, proxied: socket.socket | None) -> UrlSetti
         port=proxied.getsockname()[1] if proxied else settings.proxy_port or DEFAULT_PROXY_PORT,
         by_path=settings.url_paths,
     )
-
-
-def _listen(settings: Settings, wanted: int | None, default: int) -> socket.socket:
-    """The listening socket. Loopback unless told otherwise, and then with TLS or an explicit word."""
-    is_local = _is_loopback(settings.host)
-    if not is_local and not settings.tls_certificate and not settings.insecure:
-        raise Refused(
-            f"Listening on {settings.host} without TLS would send tokens in clear: give --tls-certificate and "
-            "--tls-key, or --insecure if something in front of it encrypts"
-        )
-    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    ports = (default, 0) if wanted is None else (wanted,)
-    for port in ports:
-        sock = socket.socket(family, socket.SOCK_STREAM)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            sock.bind((settings.host, port))
-        except OSError as error:
-            sock.close()
-            if port == ports[-1]:
-                raise Refused(f"Port {port} on {settings.host} cannot be used: {error.strerror}") from error
-            continue
-        sock.listen(1024)
-        return sock
-    raise Refused(f"No port on {settings.host} can be used")
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
-def _url(settings: Settings, sock: socket.socket) -> str:
-    host, port = sock.getsockname()[:2]
-    scheme = "https" if settings.tls_certificate else "http"
-    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
 
 
 def process_identity() -> str:

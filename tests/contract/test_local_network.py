@@ -19,7 +19,7 @@ from fairlead.engines.local.configuration import load_identity
 from fairlead.engines.local.engine import LocalEngine
 from fairlead.engines.local.network import Network
 from fairlead.engines.local.settings import LocalSettings
-from fairlead.model.podset import PodSpec
+from fairlead.model.podset import EnvironmentVariable, PodSpec
 from tests.contract.engine_room import DEADLINE, Room, clock, eventually, myself, opened, pod, scenario, shell
 
 Make = Callable[[], LocalEngine]
@@ -106,6 +106,16 @@ async def until_ready(room: Room, spec: PodSpec, wanted: bool = True) -> PodRepo
             await asyncio.sleep(0.005)
 
 
+async def until_said(room: Room, spec: PodSpec, is_enough: Callable[[bytes], bool]) -> bytes:
+    """What a pod has written, when it is enough."""
+    async with asyncio.timeout(DEADLINE):
+        while True:
+            said = await room.output(spec)
+            if is_enough(said):
+                return said
+            await asyncio.sleep(0.01)
+
+
 async def ask(host: str, port: int) -> bytes:
     """The body that an HTTP server answers with."""
     reader, writer = await asyncio.open_connection(host, port)
@@ -153,16 +163,12 @@ class TestProbes:
             await until_ready(room, spec)
             assert seen.read_text().splitlines()[0] == "model.example.com /ready/now"
 
+    @pytest.mark.debian("openssl")
     @scenario
     async def test_https_is_asked_without_looking_at_the_certificate(
         self, make: Make, tmp_path: Path, port: int
     ) -> None:
-        certificate = tmp_path / "certificate.pem"
-        subject = ["-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=somebody-else"]
-        files = ["-keyout", str(certificate), "-out", f"{certificate}.chain"]
-        subprocess.run(["openssl", "req", *subject, *files], check=True, capture_output=True)
-        with certificate.open("a") as file:
-            file.write(Path(f"{certificate}.chain").read_text())
+        certificate = make_certificate(tmp_path)
         async with opened(make) as room:
             spec = server(tmp_path / "seen", port, "0.0.0.0", str(certificate), fields=probe(port, scheme="HTTPS"))
             await room.start(spec)
@@ -177,7 +183,7 @@ class TestProbes:
             spec = server(seen, port, fields=probe(port, periodSeconds=1, failureThreshold=2))
             await room.start(spec)
             await until_ready(room, spec)
-            sick = Path(f"{seen}.sick")
+            sick = seen.with_name("seen.sick")
             sick.touch()
             before = len(seen.read_text().splitlines())
             await until_ready(room, spec, wanted=False)
@@ -212,9 +218,7 @@ class TestProbes:
         async with opened(make) as room:
             spec = pod(sys.executable, "-c", silent, str(port), fields=probe(port))
             await room.start(spec)
-            async with asyncio.timeout(DEADLINE):
-                while len((await room.output(spec)).split()) < 2:
-                    await asyncio.sleep(0.01)
+            await until_said(room, spec, lambda said: len(said.split()) > 1)
             await room.look()
             report = room.last(spec)
             assert report is not None
@@ -228,12 +232,21 @@ class TestProbes:
             await room.start(spec)
             await until_ready(room, spec)
             await room.engine.close()
-            Path(f"{seen}.sick").touch()
+            seen.with_name("seen.sick").touch()
             asked = len(seen.read_text().splitlines())
             await eventually(lambda: len(seen.read_text().splitlines()) > asked, "a question while nobody listens")
             room.engine = make()
             await room.open()
             await until_ready(room, spec, wanted=False)
+
+
+def make_certificate(folder: Path) -> Path:
+    """A certificate of somebody else and its key, in one file."""
+    file = folder / "certificate.pem"
+    subject = ["-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=somebody-else"]
+    made = subprocess.run(["openssl", "req", *subject, "-keyout", "-"], check=True, capture_output=True)
+    file.write_bytes(made.stdout)
+    return file
 
 
 def ports(*given: dict[str, Any]) -> dict[str, Any]:
@@ -283,6 +296,18 @@ class TestOwnNetwork:
             said = (await room.output(looking)).decode()
             assert "other-0-0" in said
             assert said.splitlines()[-1] == "train-0-0"
+
+    @scenario
+    async def test_it_is_told_its_own_address_and_its_hosts(self, make: Make, port: int) -> None:
+        async with opened(make) as room:
+            fields = [("OWN", "status.podIP"), ("HOST", "status.hostIP")]
+            variables = tuple(EnvironmentVariable(name=name, pod_field=path) for name, path in fields)
+            script = "hostname -i; echo $OWN; echo $HOST; ip route | cut -d' ' -f3 | head -1"
+            spec = shell(script, environment=variables, fields=ports({"container": port}))
+            await room.run(spec)
+            named, own, host, gateway = (await room.output(spec)).decode().split()
+            assert named == own
+            assert host == gateway
 
     @scenario
     async def test_pods_of_one_workload_reach_each_other_by_name(self, make: Make, tmp_path: Path, port: int) -> None:
@@ -528,9 +553,7 @@ class TestSessions:
             await room.start(spec)
             session = await room.engine.exec(ExecRequest(pod_id=spec.pod_id, command=("readlink", "/proc/self/ns/net")))
             inside, _, _ = await whole_output(session)
-            async with asyncio.timeout(DEADLINE):
-                while await room.output(spec) != inside:
-                    await asyncio.sleep(0.01)
+            await until_said(room, spec, lambda said: said == inside)
             assert inside.decode().strip() != os.readlink("/proc/self/ns/net")
 
     @scenario

@@ -224,8 +224,12 @@ class LocalEngine:
             memory = self._device_memory(pod)
             resolve = await self._references(pod)
             volumes = await self._storage.plan(pod)
-            order = render_order(pod, self._rights, self._folders, memory, resolve, volumes)
-            await self._serve(pod, order)
+            plan = self._network.plan(pod)
+            rights = self._rights if plan is None else self._rights.located(plan["address"], plan["gateway"])
+            order = render_order(pod, rights, self._folders, memory, resolve, volumes)
+            order["network"] = plan
+            if is_serving(pod):
+                order["ports"] = await self._ports.open(pod, shares_machine=plan is None)
             ours, theirs = socket.socketpair()
         except (FairleadError, OSError) as error:
             self._refuse(attempt, str(error))
@@ -237,13 +241,6 @@ class LocalEngine:
                 await self._forking.fork(theirs)
             except OSError as error:
                 self._refuse(attempt, f"no supervisor could be started: {error}")
-
-    async def _serve(self, pod: PodSpec, order: wire.Message) -> None:
-        """Give a pod that serves its address and its ports; raises Refused for a port that cannot be had."""
-        if not is_serving(pod):
-            return
-        order["network"] = self._network.plan(pod)
-        order["ports"] = await self._ports.open(pod, shares_machine=order["network"] is None)
 
     def _leave(self, attempt: Attempt) -> None:
         """An attempt has ended: its address and, with the last of its workload, its ports are free again."""

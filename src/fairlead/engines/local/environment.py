@@ -69,7 +69,11 @@ def _value(variable: EnvironmentVariable, pod: PodSpec, address: str, resolve: R
 
 
 def pod_field(pod: PodSpec, path: str, address: str) -> str:
-    """A downward field as Kubernetes names it; what is not set there is empty."""
+    """A downward field as Kubernetes names it; what is not set there is empty.
+
+    `address` is the pod's and, where that is another, behind a comma its host's.
+    """
+    own, _, host = address.partition(",")
     keyed = _KEYED_FIELD.fullmatch(path)
     if keyed:
         return _labelled(pod.container.fields.get(keyed[1]), keyed[2])
@@ -79,8 +83,8 @@ def pod_field(pod: PodSpec, path: str, address: str) -> str:
         "metadata.uid": pod.pod_id,
         "spec.nodeName": pod.node,
         "spec.serviceAccountName": "default",
-        "status.podIP": address,
-        "status.hostIP": address,
+        "status.podIP": own,
+        "status.hostIP": host or own,
     }
     if path not in fields:
         known = ", ".join([*fields, "metadata.labels['name']", "metadata.annotations['name']"])

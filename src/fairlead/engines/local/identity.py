@@ -44,6 +44,12 @@ class Rights(msgspec.Struct, frozen=True, kw_only=True):
     #: What limits are held with.
     means: Means = Means()
 
+    def located(self, address: str, host: str) -> "Rights":
+        """The same for a pod with an address of its own, whose host is reached at another."""
+        return msgspec.structs.replace(
+            self, settings=msgspec.structs.replace(self.settings, host_address=f"{address},{host}")
+        )
+
     @property
     def user(self) -> Identity:
         """As whom pods run that say nothing."""

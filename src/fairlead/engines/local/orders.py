@@ -60,11 +60,7 @@ def render_order(
         "fetches": list(volumes.fetches),
         "gauges": list(volumes.gauges),
         "gauge_seconds": settings.gauge_seconds,
-        "probe": _probe(pod),
-        # Filled in by the engine, which gives addresses and ports to pods that serve.
-        "network": None,
-        "ports": [],
-        "owner": owner_of(pod),
+        **_render_network(pod),
         **render_limits(
             f"{pod.pod_id}.{pod.attempt}",
             pod.container,
@@ -78,6 +74,11 @@ def render_order(
         return order
     file = os.path.join(folders.private(key), "variables")
     return order | containers.render(runtime, pod, granted, rights, environment, file)
+
+
+def _render_network(pod: PodSpec) -> dict[str, Any]:
+    """What is asked of it, and places for what the engine gives to pods that serve: address and ports."""
+    return {"probe": _probe(pod), "network": None, "ports": [], "owner": owner_of(pod)}
 
 
 def _probe(pod: PodSpec) -> dict[str, Any] | None:

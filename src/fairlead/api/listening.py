@@ -1,0 +1,46 @@
+"""Listening sockets of a server, and the addresses by which they are reached. Called by `app` alone."""
+
+import ipaddress
+import socket
+
+from fairlead.model.errors import Refused
+
+
+def listen(host: str, wanted: int | None, default: int, *, is_secured: bool) -> socket.socket:
+    """A listening socket: on the wanted port, else on the default one, or on any when that is taken.
+
+    Loopback unless told otherwise, and then with TLS or an explicit word.
+    """
+    if not is_loopback(host) and not is_secured:
+        raise Refused(
+            f"Listening on {host} without TLS would send tokens in clear: give --tls-certificate and "
+            "--tls-key, or --insecure if something in front of it encrypts"
+        )
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    ports = (default, 0) if wanted is None else (wanted,)
+    for port in ports:
+        sock = socket.socket(family, socket.SOCK_STREAM)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            sock.bind((host, port))
+        except OSError as error:
+            sock.close()
+            if port == ports[-1]:
+                raise Refused(f"Port {port} on {host} cannot be used: {error.strerror}") from error
+            continue
+        sock.listen(1024)
+        return sock
+    raise Refused(f"No port on {host} can be used")
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def url_of(sock: socket.socket, *, is_tls: bool) -> str:
+    host, port = sock.getsockname()[:2]
+    scheme = "https" if is_tls else "http"
+    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
