@@ -13,6 +13,10 @@ def _fetched(host: str, name: str) -> Effect:
     return _seen(host, name, "contract/test_local_fetches.py")
 
 
+def _bucket(host: str, name: str) -> Effect:
+    return _seen(host, name, "contract/test_local_buckets.py")
+
+
 def _nfs(words: str) -> Effect:
     return idle(f"{words}; {_NFS}", proof=f"contract/test_local_volumes.py::test_{_NO_NFS}")
 
@@ -88,10 +92,12 @@ EFFECTS: dict[str, Effect] = {
     "storage.nfs[].mountPath": _nfs("where it appears"),
     "storage.nfs[].readOnly": _nfs("read-only unless false"),
     "storage.s3[].name": idle(_NAME),
-    "storage.s3[].bucket": idle("whose objects are brought before the start; no test has seen it yet"),
-    "storage.s3[].path": idle("where they appear; no test has seen it yet"),
-    "storage.s3[].url": idle("the service; no test has seen it yet"),
-    "storage.s3[].accessKeySecret": idle("how it is let in; no test has seen it yet"),
-    "storage.s3[].secretKeyOfAccessKeyId": idle("which value of the secret; no test has seen it yet"),
-    "storage.s3[].secretKeyOfSecretKey": idle("which value of the secret; no test has seen it yet"),
+    "storage.s3[].bucket": _bucket(
+        "its objects, copied in; changes go back at the end", "s3_changes_go_back_at_the_end"
+    ),
+    "storage.s3[].path": _bucket("where they appear as files", "s3_objects_are_files"),
+    "storage.s3[].url": _bucket("the service", "s3_objects_are_files"),
+    "storage.s3[].accessKeySecret": _bucket("requests are signed with it", "s3_key_names"),
+    "storage.s3[].secretKeyOfAccessKeyId": _bucket("which value of the secret", "s3_key_names"),
+    "storage.s3[].secretKeyOfSecretKey": _bucket("which value of the secret", "s3_key_names"),
 }
