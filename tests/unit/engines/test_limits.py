@@ -92,6 +92,18 @@ def test_the_hybrid_layout_counts_as_the_older(tmp_path: Path) -> None:
     assert found == Groups(1, {"memory": str(tmp_path / "memory" / "mine")})
 
 
+def test_what_others_left_is_removed_when_it_is_old_and_empty(tmp_path: Path) -> None:
+    for name in ("fairlead-a.1", "fairlead-b.1", "somebody"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "fairlead-b.1" / "child").mkdir()
+    made = (tmp_path / "fairlead-a.1").stat().st_mtime
+    groups = Groups(1, {"pids": str(tmp_path)})
+    cgroups.sweep_all(groups, made + 1)
+    assert len(list(tmp_path.iterdir())) == 3
+    cgroups.sweep_all(groups, made + 3600)
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["fairlead-b.1", "somebody"]
+
+
 @pytest.mark.parametrize(
     ("version", "name", "text", "want"),
     [

@@ -13,6 +13,8 @@ CONTROLLERS = ("cpu", "memory", "pids")
 PREFIX = "fairlead-"
 _LEAF = "fairlead.server"
 _PERIOD = 100_000
+#: Between its making and its first process a group is empty; never for as long as this.
+_YOUNG_SECONDS = 60
 #: The kernel takes no shorter share of a period.
 _LEAST_QUOTA = 1_000
 
@@ -198,6 +200,17 @@ def sweep(groups: Groups, name: str) -> None:
     for folder in dict.fromkeys(groups.parents.values()):
         with contextlib.suppress(OSError):
             os.rmdir(f"{folder}/{PREFIX}{name}")
+
+
+def sweep_all(groups: Groups, now: float) -> None:
+    """Remove what servers left whose data folder is gone; young ones may be about to be entered, those in use stay."""
+    for parent in dict.fromkeys(groups.parents.values()):
+        for name in os.listdir(parent):
+            folder = f"{parent}/{name}"
+            if name.startswith(PREFIX):
+                with contextlib.suppress(OSError):
+                    if now - os.stat(folder).st_mtime > _YOUNG_SECONDS:
+                        os.rmdir(folder)
 
 
 def _write(path: str, text: str) -> None:

@@ -114,6 +114,8 @@ class LocalEngine:
         self._notify = notify
         self._folders.prepare()
         self._rights = msgspec.structs.replace(self._rights, means=limits.observe_means())
+        if self._rights.means.groups is not None:
+            cgroups.sweep_all(self._rights.means.groups, self._clock() / 1000)
         self._network.prepare()
         self._nodes = self._settings.nodes or (nodes.observe_machine(self._clock()),)
         await self._forking.connect()
