@@ -13,13 +13,16 @@ from fairlead.kinds import KINDS
 from fairlead.kinds.kind import Kind, spec_violations
 from fairlead.model.errors import AGAINST_POLICY, MALFORMED, Invalid, Issue
 from fairlead.model.fields import build, value_or
-from fairlead.model.names import name_violations
+from fairlead.model.names import LONGEST_NAME, SUFFIX_LENGTH, name_violations
+from fairlead.model.podset import longest_names
 from fairlead.model.priority import PRIORITIES, is_preemptible
 from fairlead.model.rules import Limits, Violation
 from fairlead.model.submission import Submission
 
 #: The dialect whose contradictions are settled instead of refused.
 FORGIVEN = "rest-older"
+#: Names up to this length leave room for everything that any kind adds to them.
+_CERTAINLY_SHORT = 40
 
 
 def admit(
@@ -29,6 +32,7 @@ def admit(
     spec, against = effective_spec(kind, submission.spec, policy)
     broken = name_violations(submission.name, submission.use_given_name_as_prefix)
     broken += _judged(kind.key, spec, completions_most)
+    broken += pod_name_violations(kind, spec, submission.name, submission.use_given_name_as_prefix)
     if submission.dialect == FORGIVEN:
         broken = [violation for violation in broken if not violation.instead]
     if broken or against:
@@ -43,6 +47,21 @@ def admit(
         "category": value_or(spec.category, kind.category),
         "node_pools": tuple(value_or(spec.node_pools, ())),
     }
+
+
+def pod_name_violations(kind: Kind, spec: Any, name: str, as_prefix: bool) -> list[Violation]:
+    """A name from which a pod's would follow that is too long to be the name of a host."""
+    whole = f"{name}-{'x' * SUFFIX_LENGTH}" if as_prefix else name
+    if len(whole) <= _CERTAINLY_SHORT:
+        return []
+    pods = [podset for podset in kind.podsets(spec) if podset.addressed]
+    return [
+        Violation(
+            "name", f"is too long: a pod ({role}) would be named {pod}, {len(pod)} characters; {LONGEST_NAME} fit"
+        )
+        for role, pod in longest_names(pods, whole).items()
+        if len(pod) > LONGEST_NAME
+    ]
 
 
 @lru_cache(maxsize=512)

@@ -1,5 +1,5 @@
-"""The routes of every workload kind, made by walking `KINDS`: create, get, delete, and suspend and resume where the
-kind has them. Each parses, calls one use case and formats; the kind's own file says everything else.
+"""The routes of every workload kind, made by walking `KINDS`: create, get, delete; suspend and resume, and change,
+where the kind has them. Each parses, calls one use case and formats; the kind's own file says everything else.
 """
 
 from collections.abc import Awaitable, Callable
@@ -11,9 +11,10 @@ from fairlead.api.body import query_boolean, read_body
 from fairlead.api.errors import ACCEPTED, Error, SubmissionError
 from fairlead.api.operation import Body, Call, Handler, JsonAnswer, Operation, Parameter
 from fairlead.control import lifecycle, reading
+from fairlead.control.changes import update
 from fairlead.control.context import Context
 from fairlead.control.submit import submit
-from fairlead.formats.rest import read_submission, render_workload
+from fairlead.formats.rest import read_changes, read_submission, render_workload
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import Kind, noun_of
 from fairlead.model.errors import Invalid
@@ -50,6 +51,11 @@ def request_schema(kind: Kind) -> str:
     return f"{kind.title}CreationRequest"
 
 
+def change_schema(kind: Kind) -> str:
+    """The name of the schema of what changes a workload of this kind."""
+    return f"{kind.title}UpdateRequest"
+
+
 def kind_operations() -> tuple[Operation, ...]:
     return tuple(operation for kind in KINDS.values() for operation in _operations(kind))
 
@@ -69,7 +75,7 @@ def _operations(kind: Kind) -> list[Operation]:
             run=_creator(kind),
             parameters=(DRY_RUN,),
             body=Body(schema=request_schema(kind)),
-            answers={200: kind.title, 202: kind.title, 400: SubmissionError, 401: Error, 403: Error, 503: Error},
+            answers={200: kind.title, 202: kind.title, 400: _refusal(kind), 401: Error, 403: Error, 503: Error},
         ),
         Operation(
             method="GET",
@@ -83,6 +89,20 @@ def _operations(kind: Kind) -> list[Operation]:
         ),
         _change(kind, "DELETE", one, f"delete_{word}", f"Delete a {noun} in whatever phase it is", lifecycle.delete),
     ]
+    if kind.changes is not None:
+        operations.append(
+            Operation(
+                method="PATCH",
+                path=one,
+                id=f"update_{word}_spec",
+                tag=kind.title,
+                summary=f"Change a {noun} while it runs",
+                run=_changer(kind),
+                parameters=(WORKLOAD_ID,),
+                body=Body(schema=change_schema(kind)),
+                answers={202: kind.title, 400: Error, **_FAILURES},
+            )
+        )
     if kind.can_suspend:
         suspend = f"Stop the pods of a {noun} and keep it"
         resume = f"Start a suspended {noun} again"
@@ -104,6 +124,20 @@ def _creator(kind: Kind) -> Handler:
         return JsonAnswer(render_workload(kind, workload), 200 if is_trial else 202)
 
     return create
+
+
+def _changer(kind: Kind) -> Handler:
+    async def change(call: Call) -> Response:
+        workload_id = reading.normal_id(call.path["workloadId"], "workload")
+        wanted = read_changes(kind, await read_body(call.request, "application/json"))
+        workload = await update(call.context, call.caller, kind.key, workload_id, wanted, call.request_id)
+        return JsonAnswer(render_workload(kind, workload), 202)
+
+    return change
+
+
+def _refusal(kind: Kind) -> type[Error]:
+    return SubmissionError if kind.lists_issues else Error
 
 
 def _getter(kind: Kind) -> Handler:

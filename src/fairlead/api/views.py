@@ -352,7 +352,7 @@ def _members(workload: Workload, pods: Sequence[Pod], around: Surroundings) -> d
 def _asked(podsets: Sequence[PodSet]) -> dict[str, Any]:
     """What the spec asks for: pods, resources of one pod and of all that run at once, image and command."""
     first = podsets[0]
-    number = sum(podset.count for podset in podsets)
+    number = sum(podset.total for podset in podsets)
     completions = [podset.completions for podset in podsets if podset.completions is not None]
     container = first.container
     return {
@@ -401,12 +401,12 @@ def _requested_together(podsets: Iterable[PodSet]) -> RequestedResources:
     gpus = 0.0
     extended: dict[str, int] = {}
     for podset in podsets:
-        cpu += podset.request.cpu_milli * podset.count
-        memory += podset.request.memory_bytes * podset.count
-        gpus += _gpus(podset.request) * podset.count
-        gpu_memory += podset.request.gpu_memory_bytes * podset.count
+        cpu += podset.request.cpu_milli * podset.total
+        memory += podset.request.memory_bytes * podset.total
+        gpus += _gpus(podset.request) * podset.total
+        gpu_memory += podset.request.gpu_memory_bytes * podset.total
         for name, amount in podset.request.extended.items():
-            extended[name] = extended.get(name, 0) + amount * podset.count
+            extended[name] = extended.get(name, 0) + amount * podset.total
     return RequestedResources(
         cpu=RequestedCores(request=cpu / 1000),
         cpu_memory=RequestedMemory(request=str(memory)),

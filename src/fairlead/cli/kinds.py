@@ -8,7 +8,7 @@ from typing import Any
 from fairlead.cli import submission
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exec import verbs
-from fairlead.cli.flags import OUTPUT, PROJECT, Flag
+from fairlead.cli.flags import OUTPUT, PROJECT, Flag, UsageError
 from fairlead.cli.port_forward import verb as port_forward_verb
 from fairlead.cli.session import Session
 from fairlead.cli.spec_flags import as_flag, load_table
@@ -77,9 +77,33 @@ def commands(kind: KindEntry) -> tuple[Command, ...]:
             completes="workload",
         ),
     ]
+    if "replicas" in kind.can_change:
+        made.append(
+            Command(
+                "scale",
+                f"Change the number of replicas of a {title}",
+                lambda call: _scale(call, kind),
+                (PROJECT, Flag("replicas", "How many there are to be", placeholder="NUMBER")),
+                "NAME",
+                1,
+                1,
+                completes="workload",
+            )
+        )
     if kind.can_suspend:
         made += [_action(kind, "suspend", "Stop {}s; they can be resumed"), _action(kind, "resume", "Resume {}s")]
     return (*made, *verbs(), port_forward_verb(), _action(kind, "delete", "Delete {}s"))
+
+
+def _scale(invocation: Invocation, kind: KindEntry) -> int:
+    wanted = invocation.get("replicas")
+    if wanted is None or not str(wanted).isdecimal():
+        raise UsageError("Give the number of replicas: --replicas NUMBER.")
+
+    def scale(session: Session, found: dict[str, Any]) -> None:
+        session.client.kind(kind.key).update(found["id"], {"replicas": int(wanted)})
+
+    return act_on_each(invocation, kind.title, "scale", scale)
 
 
 def _action(kind: KindEntry, verb: str, summary: str) -> Command:

@@ -306,6 +306,11 @@ class KindClient:
         found: Json = self._client.request("DELETE", f"{self._path}/{quote(workload_id)}")
         return found
 
+    def update(self, workload_id: str, spec: Json) -> Json:
+        """Change members of its spec while it runs, where the kind allows that."""
+        found: Json = self._client.request("PATCH", f"{self._path}/{quote(workload_id)}", {"spec": spec})
+        return found
+
     def suspend(self, workload_id: str) -> Json:
         found: Json = self._client.request("POST", f"{self._path}/{quote(workload_id)}/suspend")
         return found

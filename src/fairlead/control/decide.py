@@ -315,6 +315,7 @@ def _set_state(draft: Draft, podset: PodSet, active: Sequence[Pod]) -> SetState:
         succeeded=tally.succeeded,
         failed=tally.failed,
         last_failure=_last_failure(draft),
+        blocked=draft.workload.blocked_by is not None,
         groups=_group_states(podset, starting, running, active) if podset.groups > 1 or podset.gang else (),
     )
 

@@ -155,8 +155,11 @@ class Exposure:
             return
         if workload.id not in self._held:
             self._hold(entry, workload.urls)
+        serving = {podset.role for podset in entry.podsets if podset.container.fields.get("exposedUrls")}
         self._pods[workload.id] = [
-            pod.id for pod in entry.pods if pod.ready and pod.phase is PodPhase.RUNNING and not pod.stopping_for
+            pod.id
+            for pod in entry.pods
+            if pod.ready and pod.phase is PodPhase.RUNNING and not pod.stopping_for and pod.role in serving
         ]
 
     def _hold(self, entry: Entry, names: tuple[str, ...]) -> None:

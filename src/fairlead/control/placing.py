@@ -113,7 +113,10 @@ def explain(draft: Draft, pending: Pending) -> None:
     if known.get("code") != pending.reason.code:
         draft.tell("Unschedulable", message, warning=True, source="scheduler")
     reason = pending.reason.code if pending.reason.code in _ENUM else None
-    if workload.phase is Phase.PENDING:
+    if workload.phase is Phase.RUNNING:
+        # Only a part of it waits; what that means is the kind's to say.
+        draft.wake(draft.now)
+    elif workload.phase is Phase.PENDING:
         draft.move(Phase.PENDING, message, reason=reason)
     elif workload.phase is Phase.DEGRADED:
         draft.move(Phase.DEGRADED, message)

@@ -54,7 +54,7 @@ def render_pod(workload: Workload, pod: Pod, podset: PodSet, project: Project | 
         node=pod.node,
         role=pod.role,
         index=pod.index,
-        container=_labelled(podset, values) if podset.labels else podset.container,
+        container=_labelled(podset, values) if podset.labels or podset.annotations else podset.container,
         request=podset.request,
         gpu_devices=pod.gpu_devices,
         identity=identity(workload),
@@ -65,8 +65,10 @@ def render_pod(workload: Workload, pod: Pod, podset: PodSet, project: Project | 
 
 
 def _labelled(podset: PodSet, values: Mapping[str, str]) -> Container:
-    """The container with the labels of its set before the spec's own."""
-    fields = podset.container.fields
-    ours = [{"name": name, "value": fill(template, values)} for name, template in podset.labels.items()]
-    labelled = {**fields, "labels": [*ours, *(fields.get("labels") or ())]}
-    return msgspec.structs.replace(podset.container, fields=labelled)
+    """The container with the labels and annotations of its set before the spec's own."""
+    fields = dict(podset.container.fields)
+    for member, templates in (("labels", podset.labels), ("annotations", podset.annotations)):
+        if templates:
+            ours = [{"name": name, "value": fill(template, values)} for name, template in templates.items()]
+            fields[member] = [*ours, *(fields.get(member) or ())]
+    return msgspec.structs.replace(podset.container, fields=fields)

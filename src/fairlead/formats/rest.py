@@ -51,6 +51,14 @@ class CreationRequest(
     spec: Annotated[Maybe[SpecType], About(text="What is to run.")] = UNSET
 
 
+class ChangeRequest(
+    msgspec.Struct, Generic[SpecType], frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True
+):
+    """The body of a request to change a workload."""
+
+    spec: Annotated[Maybe[SpecType], About(text="What is to be different.")] = UNSET
+
+
 class WorkloadObject(msgspec.Struct, Generic[SpecType], frozen=True, kw_only=True, rename="camel"):
     """A workload as its kind's own operations show it."""
 
@@ -120,6 +128,17 @@ def read_submission(kind: Kind, body: bytes) -> Submission:
     plain = _plain(body)
     older = is_older(plain)
     return _walked(kind, to_present(plain) if older else plain, older)
+
+
+def read_changes(kind: Kind, body: bytes) -> dict[str, Any]:
+    """The members of the spec that are to be different, by REST name; raises Invalid with everything that is wrong."""
+    plain = _plain(body)
+    flaws = find_flaws(ChangeRequest[kind.changes], plain, "")  # type: ignore[name-defined]
+    if flaws:
+        can = ", ".join(field.rest for field in fields_of(kind.changes or kind.spec))
+        raise _malformed([Issue(flaw.path, f"{flaw.details} (only {can} can be changed)") for flaw in flaws])
+    spec = plain.get("spec") or {}
+    return {name: value for name, value in spec.items() if value is not None}
 
 
 def _submission(

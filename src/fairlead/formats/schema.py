@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import inspect
 
-from fairlead.formats.rest import object_type, request_type
+from fairlead.formats.rest import ChangeRequest, object_type, request_type
 from fairlead.kinds.kind import Kind
 from fairlead.model.fields import INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, Field, fields_of
 
@@ -19,6 +19,8 @@ def schemas(kind: Kind) -> dict[str, Schema]:
     """The components of a kind: its creation request, its object, and every object inside them, by name."""
     found: dict[str, Schema] = {}
     found[f"{kind.title}CreationRequest"] = struct_schema(request_type(kind), False, found)
+    if kind.changes is not None:
+        found[f"{kind.title}UpdateRequest"] = struct_schema(ChangeRequest[kind.changes], False, found)  # type: ignore[name-defined]
     found[kind.title] = struct_schema(object_type(kind), False, found)
     return found
 

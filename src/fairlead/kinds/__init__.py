@@ -1,8 +1,9 @@
 """The kinds of workload: one file each, and here the list of them. To add one, add its file and its line."""
 
 from fairlead.kinds.distributed import DISTRIBUTED
+from fairlead.kinds.distributed_inference import DISTRIBUTED_INFERENCE
 from fairlead.kinds.kind import Kind
 from fairlead.kinds.training import TRAINING
 from fairlead.kinds.workspace import WORKSPACE
 
-KINDS: dict[str, Kind] = {kind.key: kind for kind in (TRAINING, WORKSPACE, DISTRIBUTED)}
+KINDS: dict[str, Kind] = {kind.key: kind for kind in (TRAINING, WORKSPACE, DISTRIBUTED, DISTRIBUTED_INFERENCE)}

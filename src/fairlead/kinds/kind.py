@@ -41,6 +41,8 @@ class SetState(msgspec.Struct, frozen=True, kw_only=True):
     failed: int = 0
     #: The words of the last pod that failed.
     last_failure: str = ""
+    #: Whether the scheduler has said why something of the workload waits.
+    blocked: bool = False
     #: One per group of the set, in their order.
     groups: tuple[GroupState, ...] = ()
 

@@ -111,11 +111,17 @@ class PodSet(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     naming: str = "{workload}-{run}-{index}"
     #: Whether the other pods of its workload reach its pods by name.
     addressed: bool = False
-    #: Templates of variables (a variable of the spec with the same name wins) and of labels.
+    #: Templates of variables (a variable of the spec with the same name wins), of labels and of annotations.
     variables: dict[str, str] = {}
     labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
     #: What stands behind the workload's name in the names of its Kubernetes objects.
     infix: str = ""
+
+    @property
+    def total(self) -> int:
+        """How many run at the same time in all groups."""
+        return self.groups * self.count
 
 
 def fill(template: str, values: Mapping[str, str]) -> str:

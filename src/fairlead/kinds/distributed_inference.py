@@ -1,0 +1,241 @@
+"""Distributed inference: a service of equal groups, each a leader with its workers, as LeaderWorkerSet runs them."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+from msgspec import UNSET, Meta
+from msgspec.structs import replace
+
+from fairlead.kinds.kind import Kind, Outcome, SetState
+from fairlead.kinds.pods import container_of, request_of
+from fairlead.kinds.serving import served, serving_violations
+from fairlead.model.canonical import items
+from fairlead.model.fields import About, Flag, Maybe, PortNumber, Spec, is_given, value_or
+from fairlead.model.phase import Phase
+from fairlead.model.placement import Category, NodePools, Preemptibility, PriorityClass
+from fairlead.model.pod_fields import PodFields
+from fairlead.model.podset import PodSet, RestartPolicy, RestartScope
+from fairlead.model.rules import Limits, Violation, command_violations, priority_violations
+from fairlead.model.security import BasicSecurity
+from fairlead.model.storage import BasicStorage
+
+LEADER, WORKER, _GANG = "leader", "worker", "group"
+_LABELS = "leaderworkerset.sigs.k8s.io"
+Number = Annotated[int, Meta(ge=0, le=1000, extra_json_schema={"format": "int32"})]
+Replicas = Annotated[
+    Maybe[Number],
+    About(text="How many groups there are.", default=1, origin="contract", flags=(Flag(name="--replicas"),)),
+]
+
+
+class RoleSpec(PodFields, frozen=True, kw_only=True):
+    """What the pods of one role run."""
+
+    storage: Annotated[Maybe[BasicStorage], About(text="What is mounted into each pod.")] = UNSET
+    security: Annotated[Maybe[BasicSecurity], About(text="Under which identity and with which rights pods run.")] = (
+        UNSET
+    )
+
+
+class GroupServingPort(Spec, frozen=True, kw_only=True):
+    """Where requests are answered, and by whom they may be sent."""
+
+    port: Annotated[
+        Maybe[PortNumber], About(text="The port that leaders listen on.", mandatory=True, part="container")
+    ] = UNSET
+    protocol: Annotated[
+        Maybe[Literal["http"]], About(text="What is spoken there.", default="http", origin="contract", part="protocol")
+    ] = UNSET
+    authorization_type: Annotated[
+        Maybe[Literal["public", "authenticatedUsers", "authorizedUsers", "authorizedGroups"]],
+        About(text="Who may send requests.", default_text="public", part="authorization-type"),
+    ] = UNSET
+    authorized_users: Annotated[
+        Maybe[tuple[str, ...]],
+        About(text="Users and service accounts who may; not beside authorizedGroups.", part="authorized-users"),
+    ] = UNSET
+    authorized_groups: Annotated[
+        Maybe[tuple[str, ...]],
+        About(text="Groups whose members may; not beside authorizedUsers.", part="authorized-groups"),
+    ] = UNSET
+    expose_externally: Annotated[
+        Maybe[bool],
+        About(text="Whether it is reached from outside.", default=True, origin="contract", part="expose-externally"),
+    ] = UNSET
+    exposed_url: Annotated[
+        Maybe[str], About(text="The URL.", default_text="made by the system", part="exposed-url")
+    ] = UNSET
+
+
+class DistributedInferenceSpec(Spec, frozen=True, kw_only=True):
+    leader: Annotated[Maybe[RoleSpec], About(text="What the leader of each group runs.", mandatory=True)] = UNSET
+    worker: Annotated[
+        Maybe[RoleSpec], About(text="What workers run; must be given when there are any.", role=WORKER)
+    ] = UNSET
+    workers: Annotated[
+        Maybe[Number],
+        About(
+            text="How many workers each group has beside its leader.",
+            default=0,
+            origin="contract",
+            flags=(Flag(name="--workers"),),
+        ),
+    ] = UNSET
+    replicas: Replicas = UNSET
+    startup_policy: Annotated[
+        Maybe[Literal["LeaderCreated", "LeaderReady"]],
+        About(
+            text="Whether workers start with their leader, or when it is ready.",
+            default="LeaderCreated",
+            origin="contract",
+            flags=(Flag(name="--startup-policy"),),
+        ),
+    ] = UNSET
+    restart_policy: Annotated[
+        Maybe[Literal["RecreateGroupOnPodRestart", "None"]],
+        About(
+            text="What a pod that ends brings about: its whole group is made again, or its container alone restarts.",
+            default="RecreateGroupOnPodRestart",
+            origin="contract",
+            flags=(Flag(name="--restart-policy"),),
+        ),
+    ] = UNSET
+    serving_port: Annotated[
+        Maybe[GroupServingPort],
+        About(text="Where leaders answer requests.", flags=(Flag(name="--serving-port", form="members"),)),
+    ] = UNSET
+    node_pools: NodePools = UNSET
+    priority_class: PriorityClass = UNSET
+    preemptibility: Preemptibility = UNSET
+    category: Category = UNSET
+
+
+class DistributedInferenceChanges(Spec, frozen=True, kw_only=True):
+    """What can be changed while it runs."""
+
+    replicas: Annotated[Maybe[Number], About(text="How many groups there are.")] = UNSET
+
+
+def podsets(spec: DistributedInferenceSpec) -> tuple[PodSet, ...]:
+    """Leaders and, if there are any, workers, in equally many groups; each group is a gang of its own."""
+    workers = value_or(spec.workers, 0)
+    leader_spec = spec.leader if isinstance(spec.leader, RoleSpec) else RoleSpec()
+    leader = replace(_podset(spec, leader_spec, LEADER, workers), leads=True, naming="{workload}-{group}")
+    leader = replace(leader, container=served(leader.container, spec.serving_port, "port", "expose_externally"))
+    if not workers:
+        return (leader,)
+    worker_spec = spec.worker if isinstance(spec.worker, RoleSpec) else leader_spec
+    worker = replace(
+        _podset(spec, worker_spec, WORKER, workers),
+        count=workers,
+        offset=1,
+        naming="{workload}-{group}-{ordinal}",
+        starts_after=LEADER if spec.startup_policy == "LeaderReady" else "",
+    )
+    return leader, worker
+
+
+def _podset(spec: DistributedInferenceSpec, pod: RoleSpec, role: str, workers: int) -> PodSet:
+    in_place = spec.restart_policy == "None"
+    index = "0" if role == LEADER else "{ordinal}"
+    return PodSet(
+        role=role,
+        container=container_of(pod),
+        request=request_of(pod.compute),
+        groups=value_or(spec.replicas, 1),
+        completions=None,
+        gang=_GANG,
+        restart=RestartPolicy.ALWAYS if in_place else RestartPolicy.NEVER,
+        restart_scope=RestartScope.POD if in_place else RestartScope.GROUP,
+        slots=True,
+        addressed=True,
+        variables={
+            "LWS_LEADER_ADDRESS": "{host:{workload}-{group}}",
+            "LWS_GROUP_SIZE": str(workers + 1),
+            "LWS_WORKER_INDEX": index,
+        },
+        labels={
+            f"{_LABELS}/name": "{workload}",
+            f"{_LABELS}/group-index": "{group}",
+            f"{_LABELS}/worker-index": index,
+            f"{_LABELS}/group-key": "{workload}-{group}",
+        },
+        annotations={f"{_LABELS}/size": str(workers + 1), f"{_LABELS}/leader-name": "{workload}-{group}"},
+        infix="" if role == LEADER else f"-{role}",
+    )
+
+
+def outcome(states: Sequence[SetState]) -> Outcome | None:
+    """Running when all groups are available, Degraded when some are and others cannot be."""
+    total = states[0].podset.groups
+    if total == 0:
+        return Outcome(Phase.RUNNING, "It was scaled to 0 groups, and nothing of it runs.")
+    available = [all(_is_complete(state, group) for state in states) for group in range(total)].count(True)
+    words = f"{available} of {total} groups available"
+    if available == total:
+        return Outcome(Phase.RUNNING, f"{words}.")
+    begun = [any(_has_begun(state, group) for state in states) for group in range(total)]
+    if any(state.lapsed for state in states):
+        return Outcome(Phase.DEGRADED, f"{words}; pods stopped answering the readiness probe.")
+    ending = any(group.ending for state in states for group in state.groups)
+    if available and (ending or (states[0].blocked and not all(begun))):
+        return Outcome(Phase.DEGRADED, f"{words}; {begun.count(False)} wait to be started.")
+    if available or any(begun):
+        return Outcome(Phase.INITIALIZING, f"{words}, the others are on their way.")
+    return None
+
+
+def _is_complete(state: SetState, group: int) -> bool:
+    return state.groups[group].ready >= state.podset.count
+
+
+def _has_begun(state: SetState, group: int) -> bool:
+    return bool(state.groups[group].starting or state.groups[group].running)
+
+
+def _violations(spec: DistributedInferenceSpec, path: str, limits: Limits) -> list[Violation]:
+    found = priority_violations(spec, path) + serving_violations(spec.serving_port, f"{path}.servingPort")
+    if value_or(spec.workers, 0) > 0 and not is_given(spec.worker):
+        found.append(Violation(f"{path}.worker", f"is missing; it must be given, because workers is {spec.workers}"))
+    for name, role in (("leader", spec.leader), ("worker", spec.worker)):
+        if isinstance(role, RoleSpec):
+            found += command_violations(role, f"{path}.{name}") + _storage_violations(role.storage, f"{path}.{name}")
+    return found
+
+
+def _storage_violations(storage: Any, path: str) -> list[Violation]:
+    claims = items(storage.pvc) if is_given(storage) else ()
+    details = "is true; pods that are made again with their group cannot have claims that end with a stop"
+    return [
+        Violation(f"{path}.storage.pvc[{number}].ephemeral", details)
+        for number, claim in enumerate(claims)
+        if claim.ephemeral is True
+    ]
+
+
+def _never(spec: DistributedInferenceSpec) -> None:
+    """It never ends by itself."""
+
+
+DISTRIBUTED_INFERENCE = Kind(
+    key="distributed-inference",
+    title="DistributedInference",
+    noun="distributed inference",
+    rest="distributed-inferences",
+    resource="LeaderWorkerSet",
+    command=("inference", "distributed"),
+    words_in=LEADER,
+    alike=((WORKER, LEADER),),
+    meant_for="inference",
+    category="Deploy",
+    priority="very-high",
+    can_suspend=False,
+    spec=DistributedInferenceSpec,
+    changes=DistributedInferenceChanges,
+    lists_issues=False,
+    podsets=podsets,
+    outcome=outcome,
+    violations=_violations,
+    lifetime_after_end=_never,
+    ends_when_preempted=lambda spec: False,
+)

@@ -1,0 +1,50 @@
+"""What the kinds that serve share: from their serving port to the URL or the service that leads to their pods."""
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from fairlead.model.fields import is_given, value_or
+from fairlead.model.podset import Container
+from fairlead.model.rules import Violation
+
+_LISTS = {"authorizedUsers": "authorized_users", "authorizedGroups": "authorized_groups"}
+
+
+def served(container: Container, port: Any, number: str, outside: str) -> Container:
+    """The container with its serving port as a URL, or as a service of the cluster alone.
+
+    `number` and `outside` name the members of the port that hold its number and whether it is reached from outside.
+    """
+    if not is_given(port) or not is_given(getattr(port, number)):
+        return container
+    inside = getattr(port, number)
+    fields = dict(container.fields)
+    if value_or(getattr(port, outside), True):
+        chosen = value_or(port.authorization_type, "public")
+        url = {
+            "container": inside,
+            "url": value_or(getattr(port, "exposed_url", None), ""),
+            "authorizationType": chosen,
+        }
+        if chosen in _LISTS:
+            url[chosen] = list(value_or(getattr(port, _LISTS[chosen]), ()))
+        fields["exposedUrls"] = [*fields.get("exposedUrls", ()), url]
+    else:
+        fields["ports"] = [*fields.get("ports", ()), {"container": inside, "serviceType": "ClusterIP"}]
+    return replace(container, fields=fields)
+
+
+def serving_violations(port: Any, path: str) -> list[Violation]:
+    """Lists that contradict each other or the type."""
+    if not is_given(port):
+        return []
+    given = {rest: getattr(port, attribute) for rest, attribute in _LISTS.items() if is_given(getattr(port, attribute))}
+    if len(given) > 1:
+        return [Violation(path, "has authorizedUsers and authorizedGroups; give one of them")]
+    chosen = value_or(port.authorization_type, "public")
+    details = f"is given, but authorizationType is {chosen}"
+    found = [Violation(f"{path}.{rest}", details) for rest in given if rest != chosen]
+    if chosen in _LISTS and chosen not in given:
+        found.append(Violation(f"{path}.{chosen}", f"is missing; authorizationType is {chosen}"))
+    return found

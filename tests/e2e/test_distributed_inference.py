@@ -1,0 +1,273 @@
+"""Leader/worker services on real processes: groups, names, variables, restarts, scaling and their URL."""
+
+import contextlib
+import json
+import os
+import shlex
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.server import Answer, Server, until
+
+PATH = "/api/v1/workloads/distributed-inferences"
+#: The leader waits for its workers on a port that every group uses, then tells who it is on its serving port.
+LEADER = """
+import http.server, os, socket
+size = int(os.environ["LWS_GROUP_SIZE"])
+server = socket.create_server(("", 7000))
+workers = sorted(server.accept()[0].recv(100).decode() for _ in range(size - 1))
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    def do_GET(self):
+        body = (os.uname().nodename + " " + ",".join(workers)).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+    def log_message(self, *words):
+        pass
+http.server.ThreadingHTTPServer(("", 8000), Handler).serve_forever()
+"""
+WORKER = """
+import os, socket, time
+while True:
+    try:
+        link = socket.create_connection((os.environ["LWS_LEADER_ADDRESS"], 7000), timeout=20)
+        break
+    except OSError:
+        time.sleep(0.02)
+link.sendall(os.environ["LWS_WORKER_INDEX"].encode())
+time.sleep(600)
+"""
+SLEEP = "import time; time.sleep(600)"
+PROBE = {"readiness": {"handler": {"httpGet": {"port": 8000}}}}
+
+
+def role(script: str, **members: Any) -> dict[str, Any]:
+    return {"image": "python:3", "command": "python3 -c", "args": shlex.quote(script), **members}
+
+
+def submit(server: Server, name: str, **spec: Any) -> Answer:
+    body = {"name": name, "projectId": "1", "clusterId": server.credentials["clusterId"], "spec": spec}
+    return server.call("POST", PATH, body)
+
+
+def run(server: Server, name: str, **spec: Any) -> str:
+    answer = submit(server, name, **spec)
+    assert answer.status == 202, answer
+    return str(answer.json["workloadId"])
+
+
+def scale(server: Server, workload_id: str, replicas: int) -> Answer:
+    return server.call("PATCH", f"{PATH}/{workload_id}", {"spec": {"replicas": replicas}})
+
+
+def pods(server: Server, workload_id: str) -> dict[str, dict[str, Any]]:
+    found = server.call("GET", f"/api/v1/workloads/{workload_id}/pods?limit=500").json["pods"]
+    return {pod["name"]: pod for pod in found if pod["k8sPhase"] in ("Pending", "Running")}
+
+
+def until_pods(server: Server, workload_id: str, *names: str) -> dict[str, dict[str, Any]]:
+    until(lambda: set(pods(server, workload_id)) == set(names), f"pods {names}")
+    return pods(server, workload_id)
+
+
+def delete(server: Server, workload_id: str) -> None:
+    assert server.call("DELETE", f"{PATH}/{workload_id}").status == 202
+    until(lambda: server.workload(workload_id)["runningPods"] == 0, "its end")
+
+
+def events(server: Server, workload_id: str, reason: str) -> list[dict[str, Any]]:
+    found = server.call("GET", f"/api/v1/workloads/{workload_id}/events?limit=500").json["events"]
+    return [event for event in found if event["reason"] == reason]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="two groups on one port need networks of their own, which need root")
+def test_two_groups_bind_the_same_ports_and_their_workers_find_them(server: Server) -> None:
+    workload_id = run(
+        server,
+        "pair",
+        replicas=2,
+        workers=2,
+        leader=role(LEADER, probes=PROBE),
+        worker=role(WORKER),
+        servingPort={"port": 8000},
+    )
+    server.until_phase(workload_id, "Running")
+    until_pods(server, workload_id, "pair-0", "pair-0-1", "pair-0-2", "pair-1", "pair-1-1", "pair-1-2")
+    delete(server, workload_id)
+
+
+def test_every_pod_knows_its_place(server: Server) -> None:
+    names = "'LWS_LEADER_ADDRESS', 'LWS_GROUP_SIZE', 'LWS_WORKER_INDEX', 'KEY'"
+    script = f"import os; print(*[os.environ[name] for name in ({names})], flush=True); {SLEEP}"
+    variable = {
+        "name": "KEY",
+        "podFieldRef": {"path": "metadata.labels['leaderworkerset.sigs.k8s.io/group-index']"},
+    }
+    described = role(script, environmentVariables=[variable])
+    workload_id = run(server, "place", replicas=2, workers=1, leader=described, worker=described)
+    server.until_phase(workload_id, "Running")
+    told = {
+        name: until(lambda name=name: server.logs(workload_id, f"?pod={name}"), "its words").split()
+        for name in until_pods(server, workload_id, "place-0", "place-0-1", "place-1", "place-1-1")
+    }
+    assert {name: words[1:] for name, words in told.items()} == {
+        "place-0": ["2", "0", "0"],
+        "place-0-1": ["2", "1", "0"],
+        "place-1": ["2", "0", "1"],
+        "place-1-1": ["2", "1", "1"],
+    }
+    assert told["place-1"][0] == told["place-1-1"][0]
+    if os.geteuid() == 0:
+        assert told["place-1"][0] == "place-1.place.runai-default"
+    delete(server, workload_id)
+
+
+def test_workers_start_when_their_leader_is_ready(server: Server, tmp_path: Any) -> None:
+    ready = tmp_path / "ready"
+    script = f"import os, time\nwhile not os.path.exists({str(ready)!r}): time.sleep(0.01)\n{LEADER}"
+    leader = role(script.replace("range(size - 1)", "range(0)"), probes=PROBE)
+    workload_id = run(server, "patient", workers=1, leader=leader, worker=role(SLEEP), startupPolicy="LeaderReady")
+    until_pods(server, workload_id, "patient-0")
+    until(lambda: events(server, workload_id, "Started"), "the leader's start")
+    assert server.phase(workload_id) == "Initializing"
+    ready.touch()
+    server.until_phase(workload_id, "Running")
+    until_pods(server, workload_id, "patient-0", "patient-0-1")
+    delete(server, workload_id)
+
+
+def test_a_dead_pod_takes_its_group_with_it_and_no_other(server: Server) -> None:
+    workload_id = run(server, "mortal", replicas=2, workers=1, leader=role(SLEEP), worker=role(SLEEP))
+    server.until_phase(workload_id, "Running")
+    before = until_pods(server, workload_id, "mortal-0", "mortal-0-1", "mortal-1", "mortal-1-1")
+    kill_pod(before["mortal-1-1"]["id"])
+    until(
+        lambda: (
+            (now := pods(server, workload_id)).keys() == before.keys()
+            and now["mortal-1"]["id"] != before["mortal-1"]["id"]
+            and now["mortal-1-1"]["id"] != before["mortal-1-1"]["id"]
+        ),
+        "a new second group",
+    )
+    server.until_phase(workload_id, "Running")
+    assert pods(server, workload_id)["mortal-0"]["id"] == before["mortal-0"]["id"]
+    assert len(events(server, workload_id, "GroupRecreated")) == 1
+    delete(server, workload_id)
+
+
+def kill_pod(pod_id: str) -> None:
+    """Kill the program of a pod; its supervisor sees that."""
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if entry.name.isdigit() and f"={pod_id}.".encode() in (entry / "environ").read_bytes():
+                os.kill(int(entry.name), signal.SIGKILL)
+                return
+    raise AssertionError("no process of that pod")
+
+
+def test_without_restart_policy_the_container_alone_restarts(server: Server, tmp_path: Any) -> None:
+    once = tmp_path / "once"
+    check = f"if not os.path.exists({str(once)!r}):\n    open({str(once)!r}, 'w'); sys.exit(1)"
+    fails = f"import os, sys\n{check}\n{SLEEP}"
+    workload_id = run(server, "alone", workers=1, leader=role(SLEEP), worker=role(fails), restartPolicy="None")
+    until(lambda: server.workload(workload_id)["runningPods"] == 2 and once.exists(), "both")
+    server.until_phase(workload_id, "Running")
+    until(lambda: len(events(server, workload_id, "Started")) >= 3, "the second start")
+    assert not events(server, workload_id, "GroupRecreated")
+    assert not events(server, workload_id, "Stopping")
+    delete(server, workload_id)
+
+
+def test_scaling_up_and_down(server: Server) -> None:
+    workload_id = run(server, "wide", leader=role(SLEEP))
+    server.until_phase(workload_id, "Running")
+    before = until_pods(server, workload_id, "wide-0")
+    answer = scale(server, workload_id, 3)
+    assert (answer.status, answer.json["spec"]["replicas"]) == (202, 3)
+    until_pods(server, workload_id, "wide-0", "wide-1", "wide-2")
+    scale(server, workload_id, 5)
+    scale(server, workload_id, 1)
+    assert until_pods(server, workload_id, "wide-0")["wide-0"]["id"] == before["wide-0"]["id"]
+    assert "Degraded" not in server.history(workload_id)
+    scale(server, workload_id, 0)
+    until_pods(server, workload_id)
+    assert server.phase(workload_id) == "Running"
+    scale(server, workload_id, 1)
+    until_pods(server, workload_id, "wide-0")
+    server.until_phase(workload_id, "Running")
+    delete(server, workload_id)
+
+
+def test_groups_without_room_wait_while_the_others_serve(server: Server) -> None:
+    cores = (os.cpu_count() or 1) * 0.6
+    workload_id = run(server, "roomy", leader=role(SLEEP, compute={"cpuCoreRequest": cores}))
+    server.until_phase(workload_id, "Running")
+    scale(server, workload_id, 2)
+    waiting = server.until_phase(workload_id, "Degraded")
+    assert "1 of 2 groups available" in waiting["phaseMessage"]
+    assert events(server, workload_id, "Unschedulable")
+    until_pods(server, workload_id, "roomy-0")
+    scale(server, workload_id, 1)
+    server.until_phase(workload_id, "Running")
+    delete(server, workload_id)
+
+
+def test_equal_null_and_empty_changes_change_nothing(server: Server) -> None:
+    workload_id = run(server, "same", replicas=1, leader=role(SLEEP))
+    for body in ({}, {"spec": None}, {"spec": {}}, {"spec": {"replicas": None}}, {"spec": {"replicas": 1}}):
+        answer = server.call("PATCH", f"{PATH}/{workload_id}", body)
+        assert (answer.status, answer.json["spec"]["replicas"]) == (202, 1), answer
+    assert not events(server, workload_id, "Update")
+    delete(server, workload_id)
+    assert scale(server, workload_id, 2).status == 404
+
+
+@pytest.mark.parametrize(
+    "body", [{"spec": {"workers": 2}}, {"replicas": 2}, {"spec": {"replicas": 1001}}, {"spec": []}]
+)
+def test_other_changes_are_refused(server: Server, body: Any) -> None:
+    workload_id = run(server, f"fixed-{abs(hash(json.dumps(body))) % 10_000}", leader=role(SLEEP), replicas=0)
+    answer = server.call("PATCH", f"{PATH}/{workload_id}", body)
+    assert answer.status == 400, answer
+    assert "replicas" in answer.json["details"]
+    assert "complianceIssues" not in answer.json
+    delete(server, workload_id)
+
+
+def test_everything_that_is_wrong_is_said_at_once(server: Server) -> None:
+    claim = {"path": "/data", "ephemeral": True, "claimInfo": {"size": "1G"}}
+    answer = submit(server, "wrong", workers=2, leader=role(SLEEP, storage={"pvc": [claim]}), replicas=2000)
+    assert answer.status == 400, answer
+    for words in ("spec.replicas", "spec.worker: is missing", "spec.leader.storage.pvc[0].ephemeral"):
+        assert words in answer.json["details"]
+    for spec, want in (({}, "spec.leader"), ({"leader": {}}, "spec.leader.image")):
+        assert want in submit(server, "wrong", **spec).json["details"]
+
+
+def test_names_of_pods_must_fit(server: Server) -> None:
+    long = "a" * 62
+    assert "would be named" in submit(server, long, leader=role(SLEEP)).json["details"]
+    workload_id = run(server, "b" * 60, leader=role(SLEEP), replicas=0)
+    assert scale(server, workload_id, 1000).status == 400
+    delete(server, workload_id)
+
+
+def test_a_server_that_was_killed_finds_its_groups_again(make_server: Any) -> None:
+    server = make_server("--personal", "--retry-delay", "20")
+    workload_id = run(server, "lasting", replicas=2, workers=1, leader=role(SLEEP), worker=role(SLEEP))
+    server.until_phase(workload_id, "Running")
+    before = {name: pod["id"] for name, pod in pods(server, workload_id).items()}
+    assert scale(server, workload_id, 3).status == 202
+    server.kill()
+    server.start()
+    server.log_in()
+    until(lambda: len(pods(server, workload_id)) == 6, "the third group")
+    server.until_phase(workload_id, "Running")
+    after = {name: pod["id"] for name, pod in pods(server, workload_id).items()}
+    assert {name: after[name] for name in before} == before
+    delete(server, workload_id)
