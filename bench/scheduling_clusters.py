@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 from fairlead.scheduling import (
     Job,
@@ -16,6 +17,7 @@ from fairlead.scheduling import (
     Topology,
     TopologyConstraint,
 )
+from fairlead.scheduling.snapshot import TaskStatus
 
 FREE = Share(limit=-1, quota=-1, over_quota_weight=1)
 GPUS = 8
@@ -41,9 +43,9 @@ def nodes(count: int) -> tuple[Node, ...]:
     )
 
 
-def job(name: str, owner: str, created: int, pods: int = 1, on: str | None = None, **task: object) -> Job:
-    asked = {"gpu": 1, "cpu_milli": 1000, "memory_bytes": 1 << 30, **task}
-    status = "Running" if on is not None else "Pending"
+def job(name: str, owner: str, created: int, pods: int = 1, on: str | None = None, **task: Any) -> Job:
+    asked: dict[str, Any] = {"gpu": 1, "cpu_milli": 1000, "memory_bytes": 1 << 30, **task}
+    status: TaskStatus = "Running" if on is not None else "Pending"
     tasks = tuple(Task(id=f"{name}-{index}", status=status, node=on, **asked) for index in range(pods))
     return Job(
         id=name, queue=owner, tasks=tasks, min_available=pods, created=created, last_start=None if on is None else 0
@@ -115,7 +117,7 @@ def allocate(count: int) -> Snapshot:
 def one_short(count: int, how: str = "") -> Snapshot:
     """A gang that reclaim cannot place, because one GPU is missing; `how`: '', 'anti' or 'rack'."""
     queues = (queue("holds", count * GPUS - 79), queue("wants", 80))
-    task: dict[str, object] = {"gpu": GPUS}
+    task: dict[str, Any] = {"gpu": GPUS}
     if how == "anti":
         task["labels"] = {"app": "gang"}
         task["pod_anti_affinity"] = (PodTerm(topology_key="rack", match_labels={"app": "gang"}),)

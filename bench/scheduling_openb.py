@@ -16,10 +16,12 @@ from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from heapq import heappop, heappush
 from pathlib import Path
+from typing import Any
 
 from fairlead.scheduling import Job, Node, Placement, Queue, QueueShares, Settings, Share, Snapshot, Task, decide
 from fairlead.scheduling.defragment import Fragmentation, place
 from fairlead.scheduling.requests import RequestClasses
+from fairlead.scheduling.snapshot import Strategy
 
 SEEDS = tuple(range(42, 52))
 PUBLISHED = {"random": 87.47, "best fit": 93.08, "FGD": 95.39}
@@ -55,13 +57,13 @@ def stream(nodes: list[tuple[int, int, int]], pods: list[Pod], seed: int) -> tup
 
 def task_of(pod: Pod, name: str) -> Task:
     cpu, memory, devices, part = pod
-    asked: dict[str, object] = {"cpu_milli": cpu, "memory_bytes": memory << 20}
+    asked: dict[str, Any] = {"cpu_milli": cpu, "memory_bytes": memory << 20}
     if devices:
         asked |= {"gpu": devices} if part == 1000 else {"gpu_portion": part / 1000, "gpu_devices": devices}
     return Task(id=name, **asked)
 
 
-def snapshot_of(nodes: list[tuple[int, int, int]], order: list[Pod], strategy: str) -> Snapshot:
+def snapshot_of(nodes: list[tuple[int, int, int]], order: list[Pod], strategy: Strategy) -> Snapshot:
     return Snapshot(
         now=0,
         nodes=tuple(
@@ -84,7 +86,7 @@ def snapshot_of(nodes: list[tuple[int, int, int]], order: list[Pod], strategy: s
     )
 
 
-def play_ours(folder: str, seed: int, strategy: str) -> tuple[float, float]:
+def play_ours(folder: str, seed: int, strategy: Strategy) -> tuple[float, float]:
     """Part of the GPUs given out, and seconds of `decide`."""
     nodes, pods = load(folder)
     order, total = stream(nodes, pods, seed)
@@ -173,7 +175,8 @@ def gradient_descent(pods: list[Pod]) -> Policy:
 def bench_openb(folder: str) -> None:
     out = sys.stdout
     with ProcessPoolExecutor(max_workers=2) as pool:
-        for strategy in ("defragment", "binpack"):
+        strategies: tuple[Strategy, ...] = ("defragment", "binpack")
+        for strategy in strategies:
             begin = time.perf_counter()
             jobs = [pool.submit(play_ours, folder, seed, strategy) for seed in SEEDS]
             results = [job.result() for job in jobs]

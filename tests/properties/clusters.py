@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 from fairlead.scheduling.snapshot import (
     Job,
@@ -15,8 +16,10 @@ from fairlead.scheduling.snapshot import (
     Settings,
     Share,
     Snapshot,
+    Strategy,
     SubGroup,
     Task,
+    TaskStatus,
     Topology,
     TopologyConstraint,
 )
@@ -48,7 +51,7 @@ class Maker:
             self._make_job(number, running=True)
         for number in range(self.random.randint(1, 6)):
             self._make_job(100 + number, running=False)
-        strategy = "spread" if self.has("spread") else "binpack"
+        strategy: Strategy = "spread" if self.has("spread") else "binpack"
         topologies = (Topology(name="net", levels=("zone", "rack")),) if self.has("topology") else ()
         return Snapshot(
             now=1000,
@@ -57,7 +60,7 @@ class Maker:
             jobs=tuple(self.jobs),
             topologies=topologies,
             settings=Settings(
-                placement=Placement(gpu=strategy, cpu=self.random.choice(("binpack", strategy))),
+                placement=Placement(gpu=strategy, cpu=strategy if self.random.random() < 0.5 else "binpack"),
                 max_consolidation_victims=self.random.choice((16, 16, -1)),
                 allow_consolidating_reclaim=self.random.random() < 0.8,
                 staleness_grace=self.random.choice((0, 60)),
@@ -135,8 +138,9 @@ class Maker:
     def _split(self, count: int) -> bool:
         return self.has("subgroups") and count > 1
 
-    def _status(self) -> str:
-        return self.random.choice(("Running", "Running", "Running", "Running", "Bound", "Releasing"))
+    def _status(self) -> TaskStatus:
+        often: tuple[TaskStatus, ...] = ("Running", "Running", "Running", "Running", "Bound", "Releasing")
+        return self.random.choice(often)
 
     def _job(self, job_id: str, tasks: tuple[Task, ...], minimum: int, running: bool) -> Job:
         priority = self.random.choice((50, 50, 60, 100))
@@ -147,7 +151,7 @@ class Maker:
                 required=self.random.choice(("zone", "rack", None)),
                 preferred=self.random.choice(("rack", None)) or "rack",
             )
-        shape: dict[str, object] = {"min_available": minimum, "topology": topology}
+        shape: dict[str, Any] = {"min_available": minimum, "topology": topology}
         if self._split(len(tasks)):
             sizes = [sum(task.pod_set == f"s{part}" for task in tasks) for part in (0, 1)]
             sets = tuple(PodSet(name=f"s{part}", min_available=min(minimum, sizes[part])) for part in (0, 1))
@@ -164,8 +168,8 @@ class Maker:
             **shape,
         )
 
-    def _ask(self) -> dict[str, object]:
-        ask: dict[str, object] = {"cpu_milli": self.random.choice((0, 500, 1000)), "memory_bytes": GIB}
+    def _ask(self) -> dict[str, Any]:
+        ask: dict[str, Any] = {"cpu_milli": self.random.choice((0, 500, 1000)), "memory_bytes": GIB}
         roll = self.random.random()
         if self.has("fractions") and roll < 0.4:
             ask["gpu_portion"] = self.random.choice((0.25, 0.5, 0.5, 0.7))
@@ -183,7 +187,7 @@ class Maker:
             ask[self.random.choice(("pod_affinity", "pod_anti_affinity"))] = (term,)
         return ask
 
-    def _place(self, ask: dict[str, object], count: int) -> list[tuple[str, tuple[str, ...]]] | None:
+    def _place(self, ask: dict[str, Any], count: int) -> list[tuple[str, tuple[str, ...]]] | None:
         """Somewhere with room, if there is; books what it takes."""
         spots: list[tuple[str, tuple[str, ...]]] = []
         for _ in range(count):
@@ -194,33 +198,33 @@ class Maker:
             spots.append((node.name, self._book(node, ask)))
         return spots
 
-    def _portion(self, node: Node, ask: dict[str, object]) -> float:
+    def _portion(self, node: Node, ask: dict[str, Any]) -> float:
         if "gpu_portion" in ask:
-            return float(ask["gpu_portion"])  # type: ignore[arg-type]  # values of several types
-        return int(ask["gpu_memory_mib"]) / node.gpu_memory_mib  # type: ignore[call-overload, no-any-return]
+            return float(ask["gpu_portion"])
+        return int(ask["gpu_memory_mib"]) / node.gpu_memory_mib
 
-    def _fits(self, node: Node, ask: dict[str, object]) -> bool:
+    def _fits(self, node: Node, ask: dict[str, Any]) -> bool:
         gpus, cpu, pods = self.free[node.name]
-        if int(ask["cpu_milli"]) > cpu or pods < 3:  # type: ignore[call-overload]  # values of several types
+        if int(ask["cpu_milli"]) > cpu or pods < 3:
             return False
         if "gpu_portion" in ask or "gpu_memory_mib" in ask:
-            devices = int(ask.get("gpu_devices", 1))  # type: ignore[call-overload]  # values of several types
+            devices = int(ask.get("gpu_devices", 1))
             portion = self._portion(node, ask)
             open_groups = [g for g, used in self.groups[node.name].items() if used + portion <= 1]
             return portion <= 1 and len(open_groups) + gpus >= devices
-        return int(ask.get("gpu", 0)) <= gpus  # type: ignore[call-overload]  # values of several types
+        return int(ask.get("gpu", 0)) <= gpus
 
-    def _book(self, node: Node, ask: dict[str, object]) -> tuple[str, ...]:
+    def _book(self, node: Node, ask: dict[str, Any]) -> tuple[str, ...]:
         room = self.free[node.name]
-        room[1] -= int(ask["cpu_milli"])  # type: ignore[call-overload]  # values of several types
+        room[1] -= int(ask["cpu_milli"])
         room[2] -= 1
         if "gpu_portion" not in ask and "gpu_memory_mib" not in ask:
-            room[0] -= int(ask.get("gpu", 0))  # type: ignore[call-overload]  # values of several types
+            room[0] -= int(ask.get("gpu", 0))
             return ()
         portion = self._portion(node, ask)
         groups = self.groups[node.name]
         chosen = [group for group, used in groups.items() if used + portion <= 1]
-        devices = int(ask.get("gpu_devices", 1))  # type: ignore[call-overload]  # values of several types
+        devices = int(ask.get("gpu_devices", 1))
         while len(chosen) < devices:
             room[0] -= 1
             chosen.append(f"{node.name}-g{len(groups)}")

@@ -54,7 +54,7 @@ def _exposed(workload: Workload, podsets: Sequence[PodSet], settings: UrlSetting
                 tool_type=url.get("toolType") or _CUSTOM,
                 url=render_url(place_of(workload, name, settings), settings),
                 container_port=url["container"],
-                authorization_type=_SHOWN.get(authorization, authorization),  # type: ignore[arg-type]
+                authorization_type=_SHOWN.get(authorization, authorization),
                 authorized_users=url.get("authorizedUsers") or UNSET,
                 authorized_groups=url.get("authorizedGroups") or UNSET,
             )

@@ -28,7 +28,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class AuditLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Who asked for what, and what came of it. Kept apart from events and for longer. `number` is given by the store."""
+    """Who asked for what, and what came of it. Kept apart from events and longer. `number` is given by the store."""
 
     number: int = 0
     at: Millis

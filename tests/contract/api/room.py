@@ -18,7 +18,8 @@ from fairlead.control.accounts import Accounts, Credentials, ensure_accounts, lo
 from fairlead.control.bootstrap import ensure_defaults
 from fairlead.control.context import Context, ControlSettings
 from fairlead.control.directory import Directory
-from fairlead.engines.base import LogRequest
+from fairlead.engines.base import ExecRequest, LogRequest, Session
+from fairlead.model.errors import NotFound
 from fairlead.model.event import Event
 from fairlead.model.org import Node
 from fairlead.model.workload import Pod, Workload
@@ -51,6 +52,15 @@ class RecordedOutput:
         self.asked.append(request)
         for piece in self.output.get(request.pod_id, []):
             yield piece
+
+    async def exec(self, request: ExecRequest) -> Session:
+        raise NotFound(f"nothing runs in {request.pod_id}")
+
+    async def attach(self, pod_id: str) -> Session:
+        raise NotFound(f"nothing runs in {pod_id}")
+
+    async def dial(self, pod_id: str, port: int) -> int:
+        raise NotFound(f"nothing listens in {pod_id}")
 
 
 class Answer:

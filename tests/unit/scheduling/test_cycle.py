@@ -60,8 +60,8 @@ def test_eviction_text(priority: int, queue: str, want: str) -> None:
 def test_an_eviction_tells_by_how_much_its_queue_was_over() -> None:
     jobs = {"a": {"gpu": 2, "at": "n1"}, "b": {"gpu": 2, "queue": "r"}}
     eviction = decided(queues={"q": 0.5, "r": 2}, jobs=jobs).evictions[0]
-    assert eviction.over_quota == (1.5, 0, 0)
     assert eviction.by_job == "b"
+    assert eviction.over_quota == (1.5, 0, 0)
 
 
 def test_devices_are_the_lowest_free_ones() -> None:

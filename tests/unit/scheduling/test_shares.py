@@ -1,5 +1,7 @@
 """Dividing a resource among queues."""
 
+from typing import Any
+
 import pytest
 
 from fairlead.scheduling import Queue, QueueDemand, QueueShares, Share, SharesRequest, divide_queues
@@ -8,7 +10,7 @@ from fairlead.scheduling.shares import Totals
 FREE = Share(limit=-1, quota=-1)
 
 
-def demand(name: str, gpu: float, quota: float = 0, weight: float = 1, **fields: object) -> QueueDemand:
+def demand(name: str, gpu: float, quota: float = 0, weight: float = 1, **fields: Any) -> QueueDemand:
     shares = QueueShares(gpu=Share(limit=-1, quota=quota, over_quota_weight=weight), cpu=FREE, memory=FREE)
     return QueueDemand(queue=Queue(name=name, resources=shares, **fields), gpu=gpu)
 
