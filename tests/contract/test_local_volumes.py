@@ -4,16 +4,17 @@ import contextlib
 import os
 import re
 import shutil
-from collections.abc import Iterator
+import signal
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from fairlead.engines.base import DropClaims, PodState, RetainClaims
+from fairlead.engines.base import DropClaims, PodState, RetainClaims, Start
 from fairlead.engines.local.settings import Allowed
 from fairlead.model.supplies import Supplies
-from tests.contract.engine_room import opened, scenario, shell
+from tests.contract.engine_room import eventually, opened, scenario, shell
 from tests.contract.storage_room import (
     AS_ROOT,
     call,
@@ -23,11 +24,12 @@ from tests.contract.storage_room import (
     fail,
     files_with,
     has_nfs,
+    loops_of,
     nothing_left,
     personal,
     say,
 )
-from tests.contract.test_local_engine import said
+from tests.contract.test_local_engine import said, state_of
 
 needs_root = pytest.mark.skipif(not AS_ROOT, reason="needs root")
 SECRETS = {"token": {"key": "hush", "other": "two"}}
@@ -337,6 +339,39 @@ class TestClaims:
         async with opened(engine_maker(data, supplies)) as room:
             await say(room, "true", storage={"pvc": [{"path": "/noted"}]})
             assert '"tier": "gold"' in (data / "claims" / "id-of-noted" / "claim.json").read_text()
+
+
+STEPS: dict[str, Callable[[Path], list[Any]]] = {
+    "claimed": lambda data: list((data / "pods" / "live").glob("*")),
+    "image-begun": lambda data: list((data / "claims").glob("*/image*")),
+    "image-made": lambda data: list((data / "claims").glob("*/image")),
+    "device-open": loops_of,
+    "running": lambda data: [path for path in (data / "pods" / "live").glob("*") if b"Running" in path.read_bytes()],
+}
+
+
+@needs_root
+class TestKilled:
+    @pytest.mark.parametrize("step", STEPS)
+    @scenario
+    async def test_a_supervisor_killed_on_the_way_leaves_nothing(self, data: Path, step: str) -> None:
+        supplies = Supplies(claims={0: claim("kept", size_bytes=64_000_000)}, secrets=SECRETS)
+        storage = {
+            "pvc": [{"path": "/claimed"}],
+            "emptyDirVolume": [{"path": "/bounded", "sizeLimit": "16Mi"}],
+            "secretVolume": [{"secret": "token", "mountPath": "/token"}],
+        }
+        async with opened(engine_maker(data, supplies)) as room:
+            spec = shell("sleep 600", fields={"storage": storage})
+            await room.engine.apply([Start(spec)])
+            await eventually(lambda: STEPS[step](data), step)
+            os.kill(state_of(data, spec)["pid"], signal.SIGKILL)
+            assert (await room.until(spec, PodState.LOST)).reason == "SupervisorLost"
+            await nothing_left(data)
+            assert await say(room, "touch /claimed/x /bounded/y; ls /claimed /token", storage=storage) == (
+                "/claimed:\nx\n\n/token:\nkey\nother\n"
+            )
+        await nothing_left(data)
 
 
 class TestFullDisk:

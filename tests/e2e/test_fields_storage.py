@@ -1,6 +1,7 @@
 """Volumes of a training on a shared server, from the request to what the process sees; and what becomes of claims."""
 
 import os
+import socket
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
@@ -9,9 +10,13 @@ from typing import Any
 import pytest
 
 from tests.e2e.fields import conditions, look, refuse
-from tests.e2e.server import Server, until
+from tests.e2e.server import IDLE_PROCESSES, Server, until
 
 AS_ROOT = os.geteuid() == 0
+
+
+def allowed(folder: Path) -> list[str]:
+    return ["--allow", f"host-path={folder}/allowed", "--allow", "git-protocol=http"]
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +24,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("shared")
     (folder / "allowed").mkdir()
     (folder / "allowed" / "file").write_text("of the machine")
-    server = Server(folder / "data", "--retry-delay", "20", "--allow", f"host-path={folder}/allowed").start()
+    server = Server(folder / "data", "--retry-delay", "20", *allowed(folder)).start()
     yield server
     server.close()
 
@@ -190,3 +195,18 @@ def test_a_server_killed_in_between_forgets_no_claim(shared: Server) -> None:
     assert len(stored(shared)) == 1
     delete(shared, workload)
     nothing_stored(shared)
+
+
+def test_a_server_killed_while_a_volume_is_filled_goes_on(shared: Server) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"http://127.0.0.1:{silent.getsockname()[1]}/r.git"
+        storage = {"git": [{"repository": address, "path": "/code"}], **new()}
+        workload = shared.run("filling-up", "/bin/true", storage=storage)
+        asking, _ = silent.accept()
+        shared.kill()
+        shared.start()
+        assert shared.phase(workload) == "Initializing"
+        delete(shared, workload)
+        nothing_stored(shared)
+        asking.close()
+    until(lambda: len(shared.leftovers()) <= IDLE_PROCESSES, "the end of its processes")

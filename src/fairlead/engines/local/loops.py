@@ -73,13 +73,18 @@ def open_image(path: str, size: int, *, durable: bool) -> int:
         os.close(lock)
 
 
-def mount_device(device: int, what: str) -> int:
-    """The file system on an open device as a detached mount, which keeps the device from now on."""
+def mount_device(device: int, what: str, mode: int) -> int:
+    """The file system on an open device as a detached mount, which keeps the device from now on.
+
+    `mode` is for a new one, known by the folder that its maker leaves in it; later it is its users' to change.
+    """
     try:
         mounted = mount_calls.make_mount("ext4", {"source": os.readlink(f"/proc/self/fd/{device}")}, 0, what)
     finally:
         os.close(device)
     with contextlib.suppress(OSError):
+        os.stat("lost+found", dir_fd=mounted)
+        os.chmod(".", mode, dir_fd=mounted)
         os.rmdir("lost+found", dir_fd=mounted)
     return mounted
 

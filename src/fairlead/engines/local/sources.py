@@ -3,6 +3,7 @@
 Runs in the pod's process after it has its own mount namespace and before anything of the host is covered.
 """
 
+import contextlib
 import errno
 import os
 import stat
@@ -35,11 +36,9 @@ def take(volume: Volume, plan: dict[str, Any]) -> int:
 def _folder(volume: Volume, plan: dict[str, Any]) -> int:
     """A folder below the data folder, made when it is not there."""
     path, entry = volume["source"], volume.get("entry")
-    os.makedirs(path, mode=0o700, exist_ok=True)
+    _make(path, volume.get("mode", 0o700))
     folder = os.open(path, _FOLDER)
     try:
-        if volume.get("mode") is not None:
-            os.chmod(path, volume["mode"])
         if os.geteuid() == 0 and volume.get("owned"):
             os.chown(path, plan["uid"], plan["gid"])
         for name, (text, mode) in (volume.get("files") or {}).items():
@@ -53,6 +52,17 @@ def _folder(volume: Volume, plan: dict[str, Any]) -> int:
             os.close(single)
     finally:
         os.close(folder)
+
+
+def _make(path: str, mode: int) -> None:
+    """A folder with that mode, if there is none; in one step, so that no crash leaves one with another."""
+    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    before = os.umask(0)
+    try:
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(path, mode)
+    finally:
+        os.umask(before)
 
 
 def _memory(volume: Volume, plan: dict[str, Any]) -> int:
@@ -88,9 +98,7 @@ def _write(folder: int, name: str, text: str, mode: int, plan: dict[str, Any]) -
 
 def _image(volume: Volume, plan: dict[str, Any]) -> int:
     """A file system of its own size in a file; equal images are one file system, however many pods mount them."""
-    mounted = loops.mount_device(volume["device"], volume["source"])
-    os.chmod(".", volume["mode"], dir_fd=mounted)
-    return mounted
+    return loops.mount_device(volume["device"], volume["source"], volume["mode"])
 
 
 def _host(volume: Volume, plan: dict[str, Any]) -> int:

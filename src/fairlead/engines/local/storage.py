@@ -45,8 +45,9 @@ class Storage:
         ground = self._ground(self._folders.private((pod.pod_id, pod.attempt)))
         if storage.get("nfs"):
             # Names are looked up, which may take its time.
-            return await asyncio.to_thread(plan_volumes, pod, supplies, ground)
-        volumes = plan_volumes(pod, supplies, ground)
+            volumes = await asyncio.to_thread(plan_volumes, pod, supplies, ground)
+        else:
+            volumes = plan_volumes(pod, supplies, ground)
         for claim in volumes.claims:
             self._claims.prepare(claim)
         return volumes
