@@ -9,44 +9,39 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
 
-from fairlead.engines.base import ExecRequest, PodReport, PodState, Session
+from fairlead.engines.base import PodState
 from fairlead.engines.local.configuration import load_identity
 from fairlead.engines.local.engine import LocalEngine
 from fairlead.engines.local.network import Network
+from fairlead.engines.local.network_bridge import has_ports
 from fairlead.engines.local.settings import LocalSettings
 from fairlead.model.podset import EnvironmentVariable, PodSpec
-from tests.contract.engine_room import DEADLINE, Room, clock, eventually, myself, opened, pod, scenario, shell
+from tests.contract.engine_room import (
+    DEADLINE,
+    clock,
+    eventually,
+    is_running,
+    myself,
+    opened,
+    pod,
+    scenario,
+    shell,
+)
+from tests.contract.network_room import (
+    ask,
+    needs_namespaces,
+    ports,
+    probe,
+    server,
+    until_ready,
+    until_said,
+)
 
 Make = Callable[[], LocalEngine]
-#: An HTTP server that answers with its own name and, while the file `sick` is there, with 503.
-SERVER = """
-import http.server, os, socket, ssl, sys
-class Handler(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    def do_GET(self):
-        with open(sys.argv[2], "a") as file:
-            file.write(self.headers["Host"] + " " + self.path + "\\n")
-        body = socket.gethostname().encode()
-        self.send_response(503 if os.path.exists(sys.argv[2] + ".sick") else 200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-    def log_message(self, *args): pass
-server = http.server.ThreadingHTTPServer((sys.argv[3], int(sys.argv[1])), Handler)
-if len(sys.argv) > 4:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(sys.argv[4])
-    server.socket = context.wrap_socket(server.socket, server_side=True)
-server.serve_forever()
-"""
-needs_namespaces = pytest.mark.skipif(
-    not Network("/nowhere").is_able, reason="pods get a network of their own only from a server that may make one"
-)
 
 
 @pytest.fixture
@@ -78,67 +73,6 @@ def taken() -> Iterator[int]:
         holder.bind(("127.0.0.1", 0))
         holder.listen()
         yield holder.getsockname()[1]
-
-
-def probe(port: int, **times: Any) -> dict[str, Any]:
-    get = {"port": port, "path": "/", "scheme": times.pop("scheme", "HTTP")} | times.pop("get", {})
-    defaults = {
-        "initialDelaySeconds": 0,
-        "periodSeconds": 10,
-        "timeoutSeconds": 1,
-        "successThreshold": 1,
-        "failureThreshold": 3,
-    }
-    return {"probes": {"readiness": {**defaults, **times, "handler": {"httpGet": get}}}}
-
-
-def server(seen: Path, port: int, address: str = "0.0.0.0", *more: str, **members: Any) -> PodSpec:
-    return pod(sys.executable, "-c", SERVER, str(port), str(seen), address, *more, **members)
-
-
-async def until_ready(room: Room, spec: PodSpec, wanted: bool = True) -> PodReport:
-    async with asyncio.timeout(DEADLINE):
-        while True:
-            await room.look()
-            report = room.last(spec)
-            if report is not None and report.state is PodState.RUNNING and report.ready is wanted:
-                return report
-            await asyncio.sleep(0.005)
-
-
-async def until_said(room: Room, spec: PodSpec, is_enough: Callable[[bytes], bool]) -> bytes:
-    """What a pod has written, when it is enough."""
-    async with asyncio.timeout(DEADLINE):
-        while True:
-            said = await room.output(spec)
-            if is_enough(said):
-                return said
-            await asyncio.sleep(0.01)
-
-
-async def ask(host: str, port: int) -> bytes:
-    """The body that an HTTP server answers with."""
-    reader, writer = await asyncio.open_connection(host, port)
-    return await _exchange(reader, writer)
-
-
-async def _exchange(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
-    writer.write(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-    answer = await reader.read()
-    writer.close()
-    return answer.partition(b"\r\n\r\n")[2]
-
-
-async def whole_output(session: Session) -> tuple[bytes, bytes, bytes]:
-    """Everything that a session says: output, errors, and how it ended."""
-    said = {"output": b"", "error": b"", "exit": b""}
-    async with asyncio.timeout(DEADLINE):
-        while True:
-            name, piece = await session.read()
-            said[name] += piece
-            if name == "exit":
-                await session.close()
-                return said["output"], said["error"], said["exit"]
 
 
 class TestProbes:
@@ -247,10 +181,6 @@ def make_certificate(folder: Path) -> Path:
     made = subprocess.run(["openssl", "req", *subject, "-keyout", "-"], check=True, capture_output=True)
     file.write_bytes(made.stdout)
     return file
-
-
-def ports(*given: dict[str, Any]) -> dict[str, Any]:
-    return {"ports": [{"serviceType": "NodePort", **each} for each in given]}
 
 
 @needs_namespaces
@@ -364,6 +294,27 @@ class TestOwnNetwork:
             await room.open()
             await room.until(spec, PodState.LOST)
             assert not traces(data)
+
+    @scenario
+    async def test_what_a_server_left_that_never_comes_back_goes_with_the_next_one_of_the_machine(
+        self, make: Make, settings: LocalSettings, data: Path, port: int
+    ) -> None:
+        async with opened(make) as room:
+            spec = shell("sleep 600", fields=ports({"container": port}))
+            await room.start(spec)
+            journal = data / "pods" / "live" / f"{spec.pod_id}.1"
+            record = msgspec.json.decode(journal.read_bytes().splitlines()[-1])
+            await room.engine.close()
+            os.kill(record["pid"], signal.SIGKILL)
+            await eventually(lambda: not is_running(record["main"]), "the pod's end")
+            await eventually(lambda: not has_ports(record["network"]["bridge"]), "the cable's end")
+            other = msgspec.structs.replace(settings, data_dir=f"{data}-of-another")
+            async with opened(lambda: LocalEngine(other, clock)):
+                assert not traces(data)
+            room.reports = {}
+            room.engine = make()
+            await room.open()
+            await room.until(spec, PodState.LOST)
 
     @scenario
     async def test_a_server_that_comes_back_serves_the_same_port(self, make: Make, tmp_path: Path, port: int) -> None:
@@ -505,95 +456,3 @@ class TestPorts:
             await room.start(good)
             report = await until_ready(room, good)
             assert {await ask("127.0.0.1", report.ports[0][1]) for _ in range(6)} == {b"train-0-0"}
-
-
-class TestSessions:
-    @scenario
-    async def test_a_command_runs_beside_the_pod_and_its_exit_code_comes_back(self, make: Make) -> None:
-        async with opened(make) as room:
-            spec = shell("sleep 600")
-            await room.start(spec)
-            command = ("/bin/sh", "-c", "echo $RUNAI_PROJECT; echo wrong >&2; exit 7")
-            session = await room.engine.exec(ExecRequest(pod_id=spec.pod_id, command=command))
-            assert await whole_output(session) == (b"research\n", b"wrong\n", b"7")
-
-    @scenario
-    async def test_input_reaches_the_command_and_its_end_too(self, make: Make) -> None:
-        async with opened(make) as room:
-            spec = shell("sleep 600")
-            await room.start(spec)
-            request = ExecRequest(pod_id=spec.pod_id, command=("sort",), stdin=True)
-            session = await room.engine.exec(request)
-            await session.write(b"b\na\n" * 50_000)
-            session.close_input()
-            output, _, code = await whole_output(session)
-            assert output == b"a\n" * 50_000 + b"b\n" * 50_000
-            assert code == b"0"
-
-    @scenario
-    async def test_tty_is_a_real_terminal_of_the_asked_size(self, make: Make) -> None:
-        async with opened(make) as room:
-            spec = shell("sleep 600")
-            await room.start(spec)
-            command = ("/bin/sh", "-c", "tty && stty size && read go && stty size")
-            request = ExecRequest(pod_id=spec.pod_id, command=command, tty=True, stdin=True, columns=99, rows=33)
-            session = await room.engine.exec(request)
-            session.resize(120, 50)
-            await session.write(b"go\n")
-            output, _, code = await whole_output(session)
-            assert b"/dev/pts/" in output
-            assert b"50 120" in output
-            assert code == b"0"
-
-    @needs_namespaces
-    @scenario
-    async def test_a_command_is_in_the_pods_own_network(self, make: Make, port: int) -> None:
-        async with opened(make) as room:
-            spec = shell("readlink /proc/self/ns/net; exec sleep 600", fields=ports({"container": port}))
-            await room.start(spec)
-            session = await room.engine.exec(ExecRequest(pod_id=spec.pod_id, command=("readlink", "/proc/self/ns/net")))
-            inside, _, _ = await whole_output(session)
-            await until_said(room, spec, lambda said: said == inside)
-            assert inside.decode().strip() != os.readlink("/proc/self/ns/net")
-
-    @scenario
-    async def test_a_command_that_is_not_there_says_so(self, make: Make) -> None:
-        async with opened(make) as room:
-            spec = shell("sleep 600")
-            await room.start(spec)
-            with pytest.raises(Exception, match="no-such-command"):
-                await room.engine.exec(ExecRequest(pod_id=spec.pod_id, command=("no-such-command",)))
-
-    @scenario
-    async def test_leaving_hangs_up_on_the_command(self, make: Make, tmp_path: Path) -> None:
-        async with opened(make) as room:
-            spec = shell("sleep 600")
-            await room.start(spec)
-            left = tmp_path / "left"
-            script = f"exec 2>/dev/null; trap 'touch {left}; exit' HUP; echo up; while :; do sleep 0.02; done"
-            session = await room.engine.exec(ExecRequest(pod_id=spec.pod_id, command=("/bin/sh", "-c", script)))
-            assert await session.read() == ("output", b"up\n")
-            await session.close()
-            await eventually(left.exists, "the command hears that nobody listens")
-
-    @scenario
-    async def test_attach_reads_the_pods_output_and_writes_its_input(self, make: Make) -> None:
-        async with opened(make) as room:
-            spec = shell("while read line; do echo got $line; done", stdin=True)
-            await room.start(spec)
-            session = await room.engine.attach(spec.pod_id)
-            await session.write(b"one\n")
-            assert await session.read() == ("output", b"got one\n")
-            await session.close()
-            assert (await room.output(spec)) == b"got one\n"
-
-    @scenario
-    async def test_dial_reaches_a_port_of_the_pod(self, make: Make, tmp_path: Path, port: int) -> None:
-        async with opened(make) as room:
-            spec = server(tmp_path / "seen", port, "127.0.0.1", fields=ports({"container": port}) | probe(port))
-            await room.start(spec)
-            await until_ready(room, spec)
-            reader, writer = await asyncio.open_connection(
-                sock=socket.socket(fileno=await room.engine.dial(spec.pod_id, port))
-            )
-            assert await _exchange(reader, writer)

@@ -122,19 +122,18 @@ class Network:
         return plan["address"] if plan else ""
 
     def sweep(self) -> None:
-        """Remove what pods of killed supervisors left: cables without a pod, then a bridge without cables."""
+        """Remove what killed supervisors left: cables without a pod, then bridges without cables, others' too."""
         if not self.is_able:
             return
         kept = {plan["link"] for plan in self._plans.values()}
         ours = [name for name in os.listdir("/sys/class/net") if name.startswith(f"fv{self._id[:6]}")]
         stale = [name for name in ours if name not in kept]
-        has_bridge = network_bridge.has_device(self.bridge) or network_bridge.has_rules(self.bridge)
-        if not stale and not (has_bridge and not kept):
+        if not stale and not network_bridge.unused():
             return
         with network_bridge.locked(), Links() as links:
             for name in stale:
                 links.remove(name)
-            network_bridge.remove_unused(links, {"bridge": self.bridge, "nft": self._nft})
+            network_bridge.remove_unused(links)
 
     @property
     def advice(self) -> str:

@@ -44,23 +44,39 @@ def make(links: Links, plan: dict[str, Any]) -> None:
     links.set_up(index, name)
     if plan["nft"]:
         _forward()
-        _write(_rules(name), "")
+        _write(_rules(name), plan["nft"])
         if not run(plan["nft"], render_rules(plan, closed=os.path.exists(_OURS))):
             raise OSError(1, "the rules for outbound connections were refused by nft", name)
 
 
-def remove_unused(links: Links, plan: dict[str, Any]) -> None:
-    """Remove the bridge and its rules when nothing is plugged into it any more."""
-    name: str = plan["bridge"]
-    if has_ports(name):
-        return
-    links.remove(name)
-    if plan["nft"] and os.path.exists(_rules(name)):
-        run(plan["nft"], f"delete table ip {table(name)}\n")
-        os.unlink(_rules(name))
+def unused() -> list[str]:
+    """Bridges of ours into which nothing is plugged, or of which only the rules are left, whoever made them.
+
+    Under the lock none is about to be used: its maker plugs its cable in before it lets go.
+    """
+    known = {name for name in os.listdir("/sys/class/net") if name.startswith(PREFIX)}
+    with contextlib.suppress(FileNotFoundError):
+        known |= {name for name in os.listdir(FOLDER) if name.startswith(PREFIX)}
+    return [name for name in known if not has_ports(name)]
+
+
+def remove_unused(links: Links) -> None:
+    """Remove every bridge that nobody uses, with its rules; also those of servers that never came back."""
+    for name in unused():
+        links.remove(name)
+        _remove_rules(name)
     if os.path.exists(_OURS) and not any(device.startswith(PREFIX) for device in os.listdir("/sys/class/net")):
         _write(_FORWARDING, "0")
         os.unlink(_OURS)
+
+
+def _remove_rules(name: str) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        with open(_rules(name)) as file:
+            program = file.read()
+        if program and os.path.exists(program):
+            run(program, f"delete table ip {table(name)}\n")
+        os.unlink(_rules(name))
 
 
 def has_device(name: str) -> bool:
@@ -72,10 +88,6 @@ def has_ports(bridge: str) -> bool:
         return bool(os.listdir(f"/sys/class/net/{bridge}/brif"))
     except FileNotFoundError:
         return False
-
-
-def has_rules(bridge: str) -> bool:
-    return os.path.exists(_rules(bridge))
 
 
 def table(bridge: str) -> str:
@@ -126,7 +138,7 @@ def _forward() -> None:
 
 
 def _rules(bridge: str) -> str:
-    """A file that is there as long as the rules may be."""
+    """A file that is there as long as the rules may be; it names the program that removes them."""
     return f"{FOLDER}/{bridge}"
 
 

@@ -71,7 +71,7 @@ class PodNetwork:
         os.close(self._host)
         with network_bridge.locked(), Links() as outside:
             outside.remove(self._plan["link"])
-            network_bridge.remove_unused(outside, self._plan)
+            network_bridge.remove_unused(outside)
 
 
 def enter(plan: Plan, namespace: int) -> None:
