@@ -125,7 +125,9 @@ class LocalEngine:
 
     def review(self, podset: PodSet) -> Review:
         """What of a pod's fields this machine and its operator refuse, and what has less effect here."""
-        return effects.review(podset.container, self._rights, self._storage.review)
+        found = effects.review(podset.container, self._rights, self._storage.review)
+        remarks = self._network.remarks(podset.container)
+        return msgspec.structs.replace(found, advisory=(*found.advisory, *remarks)) if remarks else found
 
     async def capacity(self) -> Sequence[Node]:
         return self._nodes

@@ -13,7 +13,7 @@ from typing import Any
 from fairlead.engines.local import hosts, network_bridge
 from fairlead.engines.local.network_links import Links
 from fairlead.model.errors import Refused
-from fairlead.model.podset import PodSpec
+from fairlead.model.podset import Container, PodSpec
 
 #: The second number of the private range 10.N.0.0/16 that a server takes for its pods.
 _RANGES = range(100, 228)
@@ -135,12 +135,18 @@ class Network:
                 links.remove(name)
             network_bridge.remove_unused(links)
 
-    @property
-    def advice(self) -> str:
-        """What pods with a network of their own lack here; empty when nothing."""
-        if self.is_able and not self._nft:
-            return "its network reaches this machine only: install nftables for connections beyond it"
-        return ""
+    def remarks(self, container: Container) -> list[tuple[str, str]]:
+        """What a pod that serves has less of here than on a cluster, as (field, what)."""
+        field = next((name for name in ("ports", "exposedUrls") if container.fields.get(name)), "")
+        if not field or (container.fields.get("security") or {}).get("hostNetwork"):
+            return []
+        if not self.is_able:
+            return [(field, "pods share this machine's network here: a port that two of them use refuses the second")]
+        if not self._nft:
+            return [(field, "its own network reaches this machine only: install nftables for connections beyond it")]
+        if hosts.has_local_resolver(_read(_RESOLV)) and not os.path.exists(_UPSTREAM_RESOLV):
+            return [(field, "names beyond its workload are not found: this machine looks them up at its own loopback")]
+        return []
 
     def _free_number(self) -> int:
         used = {plan["address"] for plan in self._plans.values()}
