@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.server import Answer, Server, until
+from tests.e2e.web import bearer, fetch
 
 PATH = "/api/v1/workloads/distributed-inferences"
 #: The leader waits for its workers on a port that every group uses, then tells who it is on its serving port.
@@ -97,7 +98,31 @@ def test_two_groups_bind_the_same_ports_and_their_workers_find_them(server: Serv
         servingPort={"port": 8000},
     )
     server.until_phase(workload_id, "Running")
-    until_pods(server, workload_id, "pair-0", "pair-0-1", "pair-0-2", "pair-1", "pair-1-1", "pair-1-2")
+    before = until_pods(server, workload_id, "pair-0", "pair-0-1", "pair-0-2", "pair-1", "pair-1-1", "pair-1-2")
+    [url] = server.workload(workload_id)["urls"]
+    assert {fetch(url).body for _ in range(4)} == {b"pair-0 1,2", b"pair-1 1,2"}
+    kill_pod(before["pair-1-1"]["id"])
+
+    def is_whole_again() -> bool:
+        answer = fetch(url)
+        assert answer.status == 200, "a request failed although one group was well"
+        now = pods(server, workload_id)
+        return now.keys() == before.keys() and now["pair-1"]["id"] != before["pair-1"]["id"]
+
+    until(is_whole_again, "the second group made again")
+    server.until_phase(workload_id, "Running")
+    assert {fetch(url).body for _ in range(4)} == {b"pair-0 1,2", b"pair-1 1,2"}
+    delete(server, workload_id)
+
+
+def test_only_those_who_may_send_requests(server: Server) -> None:
+    answering = LEADER.replace("range(size - 1)", "range(0)").replace("8000", "8011")
+    port = {"port": 8011, "authorizationType": "authenticatedUsers"}
+    workload_id = run(server, "closed", leader=role(answering), servingPort=port)
+    server.until_phase(workload_id, "Running")
+    [url] = server.workload(workload_id)["urls"]
+    until(lambda: fetch(url, **bearer(server.token)).status == 200, "an answer")
+    assert fetch(url).status in (302, 303, 401, 403)
     delete(server, workload_id)
 
 

@@ -258,8 +258,9 @@ def _kind_operations(kind: Kind) -> tuple[Operation, ...]:
             parameters=(_ID,) if path == one else _LIST if method == "GET" else (),
             body=None if meta is None else Body(schema=inline_schema(_body(kind, meta))),
             answers=answers,
-            # The contract has templates for some kinds of workload; here every kind has them.
-            is_addition=kind.title not in _TYPES,
+            # The contract has templates for some kinds of workload, and changes those of kinds that compute; here every
+            # kind has all of it.
+            is_addition=kind.title not in _TYPES or (method in ("PUT", "PATCH") and not kind.can_suspend),
         )
         for method, path, id, summary, run, meta, answers in rows
     )

@@ -2,8 +2,11 @@
 
 from fairlead.kinds.distributed import DISTRIBUTED
 from fairlead.kinds.distributed_inference import DISTRIBUTED_INFERENCE
+from fairlead.kinds.inference import INFERENCE
 from fairlead.kinds.kind import Kind
 from fairlead.kinds.training import TRAINING
 from fairlead.kinds.workspace import WORKSPACE
 
-KINDS: dict[str, Kind] = {kind.key: kind for kind in (TRAINING, WORKSPACE, DISTRIBUTED, DISTRIBUTED_INFERENCE)}
+KINDS: dict[str, Kind] = {
+    kind.key: kind for kind in (TRAINING, WORKSPACE, DISTRIBUTED, INFERENCE, DISTRIBUTED_INFERENCE)
+}

@@ -121,7 +121,10 @@ def podsets(spec: DistributedInferenceSpec) -> tuple[PodSet, ...]:
     workers = value_or(spec.workers, 0)
     leader_spec = spec.leader if isinstance(spec.leader, RoleSpec) else RoleSpec()
     leader = replace(_podset(spec, leader_spec, LEADER, workers), leads=True, naming="{workload}-{group}")
-    leader = replace(leader, container=served(leader.container, spec.serving_port, "port", "expose_externally"))
+    port = spec.serving_port
+    if isinstance(port, GroupServingPort):
+        is_outside = value_or(port.expose_externally, True)
+        leader = replace(leader, container=served(leader.container, port, value_or(port.port, 0), is_outside))
     if not workers:
         return (leader,)
     worker_spec = spec.worker if isinstance(spec.worker, RoleSpec) else leader_spec

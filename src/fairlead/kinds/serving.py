@@ -11,17 +11,13 @@ from fairlead.model.rules import Violation
 _LISTS = {"authorizedUsers": "authorized_users", "authorizedGroups": "authorized_groups"}
 
 
-def served(container: Container, port: Any, number: str, outside: str) -> Container:
-    """The container with its serving port as a URL, or as a service of the cluster alone.
-
-    `number` and `outside` name the members of the port that hold its number and whether it is reached from outside.
-    """
-    if not is_given(port) or not is_given(getattr(port, number)):
+def served(container: Container, port: Any, inside: int, is_outside: bool) -> Container:
+    """The container with its serving port as a URL, or as a service of the cluster alone; 0 is no port."""
+    if not inside:
         return container
-    inside = getattr(port, number)
     fields = dict(container.fields)
-    if value_or(getattr(port, outside), True):
-        chosen = value_or(port.authorization_type, "public")
+    if is_outside:
+        chosen = _chosen(port)
         url = {
             "container": inside,
             "url": value_or(getattr(port, "exposed_url", None), ""),
@@ -35,6 +31,16 @@ def served(container: Container, port: Any, number: str, outside: str) -> Contai
     return replace(container, fields=fields)
 
 
+def _chosen(port: Any) -> str:
+    """Who may send requests; the word for either list means the one that is given."""
+    chosen: str = value_or(port.authorization_type, "public")
+    if chosen in (*_LISTS, "public", "authenticatedUsers"):
+        return chosen
+    return next(
+        (rest for rest, attribute in _LISTS.items() if is_given(getattr(port, attribute))), "authenticatedUsers"
+    )
+
+
 def serving_violations(port: Any, path: str) -> list[Violation]:
     """Lists that contradict each other or the type."""
     if not is_given(port):
@@ -42,7 +48,7 @@ def serving_violations(port: Any, path: str) -> list[Violation]:
     given = {rest: getattr(port, attribute) for rest, attribute in _LISTS.items() if is_given(getattr(port, attribute))}
     if len(given) > 1:
         return [Violation(path, "has authorizedUsers and authorizedGroups; give one of them")]
-    chosen = value_or(port.authorization_type, "public")
+    chosen = _chosen(port)
     details = f"is given, but authorizationType is {chosen}"
     found = [Violation(f"{path}.{rest}", details) for rest in given if rest != chosen]
     if chosen in _LISTS and chosen not in given:

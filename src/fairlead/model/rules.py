@@ -21,7 +21,7 @@ from fairlead.model.placement import MatchExpression, Toleration
 from fairlead.model.priority import PRIORITIES
 from fairlead.model.quantity import BadQuantity, parse
 from fairlead.model.security import BasicSecurity, Security
-from fairlead.model.storage import EmptyDir, Git, Storage
+from fairlead.model.storage import DataStorage, EmptyDir, Git, Storage
 from fairlead.model.words import split_words
 
 #: More cores than any machine has; also keeps thousandths countable.
@@ -206,7 +206,7 @@ def _git(item: Git) -> Found:
         yield "secretRef.name", "is missing; it must be given", ""
 
 
-def _storage(item: Storage) -> Found:
+def _storage(item: DataStorage) -> Found:
     paths = [path for path in item.host_path or () if path is not None and path.exclude is not True]
     kinds = {path.mount_propagation if is_given(path.mount_propagation) else "None" for path in paths}
     if len(kinds) > 1:
@@ -267,6 +267,7 @@ _RULES: dict[type, Callable[[Any], Found]] = {
     Pvc: _pvc,
     EmptyDir: _empty_dir,
     Git: _git,
+    DataStorage: _storage,
     Storage: _storage,
     BasicSecurity: _security,
     Security: _security,

@@ -1,7 +1,7 @@
 """What is mounted into a pod: claims, repositories, buckets, host paths, config maps, secrets, scratch space.
 
-`BasicStorage` is what every kind can mount, `Storage` adds what trainings and workspaces can. Items are told apart by
-`name`, data volumes by `id`.
+`BasicStorage` is what every kind can mount, `DataStorage` adds what inference can, `Storage` what trainings and
+workspaces can. Items are told apart by `name`, data volumes by `id`.
 """
 
 from typing import Annotated, Literal
@@ -321,8 +321,8 @@ class BasicStorage(Spec, frozen=True, kw_only=True):
     ] = UNSET
 
 
-class Storage(BasicStorage, frozen=True, kw_only=True):
-    """What pods that compute can mount beyond `BasicStorage`."""
+class DataStorage(BasicStorage, frozen=True, kw_only=True):
+    """What pods of one container each can mount beyond `BasicStorage`."""
 
     data_volume: Annotated[
         Maybe[Annotated[tuple[DataVolume | None, ...], Meta(max_length=1000)]],
@@ -346,6 +346,11 @@ class Storage(BasicStorage, frozen=True, kw_only=True):
         Maybe[Annotated[tuple[Nfs | None, ...], Meta(max_length=1000)]],
         About(text="Exports of NFS servers.", key="name", yaml="nfs", flags=(Flag(name="--nfs"),)),
     ] = UNSET
+
+
+class Storage(DataStorage, frozen=True, kw_only=True):
+    """What pods that compute can mount beyond that."""
+
     s3: Annotated[
         Maybe[tuple[S3 | None, ...]],
         About(text="Buckets of an S3 service.", key="name", yaml="s3", flags=(Flag(name="--s3"),)),

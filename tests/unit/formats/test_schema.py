@@ -54,6 +54,8 @@ PAIRS = [
     Pair("workspace", "Workspace1", "Workspace", NEIGHBOURS),
     Pair("distributed-training", "DistributedCreationRequest", "DistributedCreationRequest", NEIGHBOURS, 400),
     Pair("distributed-training", "DistributedWorkload", "Distributed", NEIGHBOURS, 400),
+    Pair("inference-service", "InferenceCreationRequest", "InferenceCreationRequest", NEIGHBOURS),
+    Pair("inference-service", "Inference1", "Inference", NEIGHBOURS),
     Pair("distributed-inference", "DistributedInferenceCreationRequest", "DistributedInferenceCreationRequest", THEIRS),
     Pair("distributed-inference", "DistributedInference", "DistributedInference", THEIRS),
 ]

@@ -259,8 +259,10 @@ def test_spellings(written: str, want_rest: dict[str, Any]) -> None:
         pytest.param("image:\n  value:", (5, 3), "spec.image", "empty value:", id="value empty"),
         pytest.param("image: {vlaue: u}", (5, 3), "spec.image", "no value:", id="value misspelt"),
         pytest.param("imag: {value: u}", (5, 3), "spec.imag", "did you mean image?", id="near match"),
-        pytest.param("minScale: {value: 1}", (5, 3), "spec.minScale", "inference workloads", id="another kind's field"),
-        pytest.param("preemptible: {value: true}", (5, 3), "spec.preemptible", "InteractiveWorkload", id="a workspace's field"),
+        pytest.param("minScale: {value: 1}", (5, 3), "spec.minScale", "InferenceWorkload", id="another kind's field"),
+        pytest.param(
+            "preemptible: {value: true}", (5, 3), "spec.preemptible", "InteractiveWorkload", id="a workspace's field"
+        ),
         pytest.param("userId: {value: me}", (5, 3), "spec.userId", "system alone", id="userId"),
         pytest.param("ingressUrl: {value: u}", (5, 3), "spec.ingressUrl", "system alone", id="ingressUrl"),
         pytest.param("processes: {value: 2}", (5, 3), "spec.processes", "MPI", id="MPI"),
