@@ -46,7 +46,8 @@ def until(condition: Callable[[], Any], what: str, patience: float = PATIENCE) -
 class Server:
     """One data folder and, while started, the server on it."""
 
-    def __init__(self, data_dir: Path, *arguments: str) -> None:
+    def __init__(self, data_dir: Path, *arguments: str, environment: dict[str, str] | None = None) -> None:
+        self.environment = environment
         self.data_dir = data_dir
         self.arguments = arguments
         self.process: subprocess.Popen[bytes] | None = None
@@ -56,7 +57,9 @@ class Server:
         self.data_dir.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, "-m", "fairlead", "serve", "--port", "0", "--data-dir", str(self.data_dir)]
         with open(self.data_dir / "stderr.txt", "ab") as errors:
-            self.process = subprocess.Popen([*command, *self.arguments], stdout=subprocess.DEVNULL, stderr=errors)
+            self.process = subprocess.Popen(
+                [*command, *self.arguments], stdout=subprocess.DEVNULL, stderr=errors, env=self.environment
+            )
         until(self._is_ready, "the server")
         return self
 
