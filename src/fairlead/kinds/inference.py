@@ -24,9 +24,7 @@ from fairlead.model.security import BasicSecurity
 from fairlead.model.storage import DataStorage
 
 ROLE = "predictor"
-_AROUND = SPELT_OUT | frozenset(
-    {"autoscaling", "serving_configuration", "serving_port", "priority_class", "preemptibility", "category", "username"}
-)
+_AROUND = SPELT_OUT | frozenset({"serving_port", "priority_class", "preemptibility", "category", "username"})
 Hour = Annotated[int, Meta(ge=0, le=3600, extra_json_schema={"format": "int32"})]
 AnyInt32 = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1, extra_json_schema={"format": "int32"})]
 

@@ -72,8 +72,17 @@ def advisory(container: Container) -> tuple[Note, ...]:
         notes.append(("image", "recorded, not used: the process runs on this machine's own file system"))
     pulling = (name for name in ("imagePullPolicy", "imagePullSecrets") if container.fields.get(name))
     notes += [(name, "no image is pulled on the host runtime") for name in pulling]
-    notes += _shares(container)
+    notes += _shares(container) + _unfollowed(container)
     return tuple(notes)
+
+
+def _unfollowed(container: Container) -> list[Note]:
+    """Wishes of services that nothing here looks after."""
+    wished = container.fields.get("autoscaling") or {}
+    load = [name for name in wished if name not in ("minReplicas", "initialReplicas", "initializationTimeoutSeconds")]
+    notes = [(f"autoscaling.{name}", "the number of pods is fixed: nothing follows the load") for name in load]
+    times = container.fields.get("servingConfiguration") or {}
+    return notes + [(f"servingConfiguration.{name}", "nothing counts this time") for name in times]
 
 
 def _shares(container: Container) -> list[Note]:
