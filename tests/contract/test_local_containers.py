@@ -15,7 +15,7 @@ from fairlead.engines.local.configuration import load_identity
 from fairlead.engines.local.engine import LocalEngine
 from fairlead.engines.local.settings import LocalSettings
 from tests.contract.engine_room import clock, eventually, myself, opened, pod, scenario
-from tests.contract.test_local_network import whole_output
+from tests.contract.network_room import whole_output
 
 pytestmark = [pytest.mark.debian("podman"), pytest.mark.debian("runc"), pytest.mark.debian("busybox-static")]
 IMAGE = "localhost/fairlead-box:1"

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from fairlead.model.assets import Scope
 from fairlead.model.phase import Phase
 from fairlead.store.base import Change, Comparison, Put, Query, Where
 from fairlead.store.collections import COLLECTIONS, EVENTS, PODS, WORKLOADS
@@ -237,7 +238,7 @@ async def test_every_collection_keeps_its_records(database: Database) -> None:
             if collection.numbered:
                 continue
             required = {
-                field.name: 1 if field.type is int else f"{collection.name} {field.name}"
+                field.name: {Scope: {"type": "tenant"}, int: 1}.get(field.type, f"{collection.name} {field.name}")
                 for field in msgspec.structs.fields(collection.record)
                 if field.required
             }
@@ -256,7 +257,7 @@ def test_the_layout_adds_up_to_the_collections() -> None:
     for step in (step for migration in MIGRATIONS for step in migration.steps):
         name = step.name if isinstance(step, Table) else step.table
         columns.setdefault(name, []).extend((word.split(":")[0], word.split(":")[1]) for word in step.columns.split())
-        indexes.setdefault(name, set()).update(step.indexed, step.sparse if isinstance(step, Table) else ())
+        indexes.setdefault(name, set()).update(step.indexed, step.sparse)
         unique.setdefault(name, set()).update(step.unique if isinstance(step, Table) else ())
     for collection in COLLECTIONS:
         assert columns[collection.name] == [(column.name, column.type) for column in collection.columns]

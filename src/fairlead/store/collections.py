@@ -58,10 +58,10 @@ WORKLOADS = Collection(
         # What the loop loads by.
         _integer("is_active", lambda workload: int(workload.is_active), indexed=True),
         _integer("delete_at", indexed=True),
-        # What it waits for although its project does not have it.
-        _text("waits_for", lambda workload: ",".join(workload.waits_for) or None, indexed=True),
         # A name may be used again as soon as its workload's deletion was asked for.
         _text("live_name", lambda workload: workload.name if workload.deleted_at is None else None),
+        # What it waits for although its project does not have it.
+        _text("waits_for", lambda workload: ",".join(workload.waits_for) or None, indexed=True),
     ),
     unique=(("project_id", "live_name"),),
 )

@@ -54,7 +54,7 @@ class Network:
 
     def prepare(self) -> None:
         """Before anything runs: choose the range, or the one that pods from before still use."""
-        os.makedirs(self._folder, mode=0o711, exist_ok=True)
+        os.makedirs(self._folder, mode=0o700, exist_ok=True)
         self._range = self._load_range()
 
     def _load_range(self) -> int:
@@ -67,7 +67,7 @@ class Network:
         start = int(self._id, 16) % len(_RANGES)
         order = [_RANGES[(start + step) % len(_RANGES)] for step in range(len(_RANGES))]
         chosen = next((number for number in order if number not in taken), order[0])
-        with open(path, "w") as file:
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "w") as file:
             file.write(str(chosen))
         return chosen
 

@@ -5,9 +5,9 @@ network: `Connect` hands out sockets that belong to it. Until the pod was ready 
 """
 
 import contextlib
+import importlib
 import select
 import socket
-import ssl
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +16,8 @@ EAGER_SECONDS = 0.025
 #: More of an answer than its first line is not needed.
 _STATUS_BYTES = 64
 _GOOD = range(200, 400)
+#: What to wait for, by the names of the errors with which TLS asks for it.
+_WAITS_FOR = {"SSLWantReadError": select.POLLIN, "SSLWantWriteError": select.POLLOUT}
 
 #: A non-blocking socket of the pod's network and the addresses at which its programs may listen, best first.
 Connect = Callable[[], tuple[socket.socket, list[str]]]
@@ -24,7 +26,7 @@ Connect = Callable[[], tuple[socket.socket, list[str]]]
 class Question:
     """One question on its way: connect, handshake, send, and as much of the answer as tells."""
 
-    def __init__(self, get: dict[str, Any], connect: Connect, tls: ssl.SSLContext | None) -> None:
+    def __init__(self, get: dict[str, Any], connect: Connect, tls: Any) -> None:
         self._port: int = get["port"]
         self._connect = connect
         self._tls = tls
@@ -76,18 +78,23 @@ class Question:
                     self._socket = link = self._tls.wrap_socket(link, do_handshake_on_connect=False)
                 self._stage = "handshake"
             if self._stage == "handshake":
-                if isinstance(link, ssl.SSLSocket):
-                    link.do_handshake()
+                if self._tls is not None:
+                    self._handshake(link)
                 link.send(self._request)
                 self._stage, self.events = "answer", select.POLLIN
             return self._hear(link)
-        except (ssl.SSLWantReadError, BlockingIOError):
+        except BlockingIOError:
             self.events = select.POLLIN
-        except ssl.SSLWantWriteError:
-            self.events = select.POLLOUT
-        except OSError:  # refused, reset, or no TLS at the other end
-            return False
+        except OSError as error:
+            # TLS says what it waits for by errors; anything else is refused, reset, or no TLS at the other end.
+            waits_for = _WAITS_FOR.get(type(error).__name__)
+            if waits_for is None:
+                return False
+            self.events = waits_for
         return None
+
+    def _handshake(self, link: Any) -> None:
+        link.do_handshake()
 
     def _hear(self, link: socket.socket) -> bool | None:
         while b"\n" not in self._answer and len(self._answer) < _STATUS_BYTES:
@@ -119,8 +126,12 @@ def _render_request(get: dict[str, Any], address: str) -> bytes:
     return "\r\n".join(lines).encode("latin-1")
 
 
-def _trusting() -> ssl.SSLContext:
-    """A probe asks the pod itself whether it works; whom its certificate names is not the question."""
+def _trusting() -> Any:
+    """A probe asks the pod itself whether it works; whom its certificate names is not the question.
+
+    TLS is loaded here and not above: it would weigh on every supervisor, and few pods are asked over it.
+    """
+    ssl = importlib.import_module("ssl")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
