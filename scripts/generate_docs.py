@@ -9,6 +9,7 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 from fairlead.api.application import make_application
@@ -53,7 +54,7 @@ def fenced(text: str) -> list[str]:
 
 async def load_description() -> dict[str, Any]:
     """What the application itself answers when asked for its description; that needs neither store nor accounts."""
-    nothing = cast(Any, None)
+    nothing = cast(Any, SimpleNamespace(exposure=None, clock=None))
     application = make_application(nothing, nothing)
     parts: list[bytes] = []
 
