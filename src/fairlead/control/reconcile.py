@@ -71,6 +71,8 @@ class Reconciler:
         self.scheduler = Scheduler(self.context, self.board)
         self._dirty: set[str] = set()
         self._recording: set[str] = set()
+        #: What the engine reported and no record holds yet: it says everything only once.
+        self._unrecorded: list[PodReport] = []
         self._directory_changed: list[tuple[str, str]] = []
         self._wakeup = asyncio.Event()
         self._stopped = False
@@ -145,11 +147,13 @@ class Reconciler:
             self.scheduler.needed = True
         dirty = {self._dirty.pop() for _ in range(min(_TURN, len(self._dirty)))}
         touched = await self._load(dirty)
-        reports = self._by_workload(await self.engine.observe())
+        self._unrecorded += await self.engine.observe()
+        reports = self._by_workload(self._unrecorded)
         touched |= set(reports) | (self.board.due(now) & self.board.entries.keys())
         drafts = {id: self._decide(id, reports.get(id, ()), now) for id in touched}
         await self._schedule(drafts, now)
-        await self._record(drafts)
+        lost = await self._record(drafts)
+        self._unrecorded = [report for id in lost for report in reports.get(id, ())]
         if self.context.directory.has_leaving:
             await remove_emptied(self.context)
 
@@ -206,7 +210,8 @@ class Reconciler:
         self.figures.scheduling_cycles += 1
         self.figures.scheduling_milliseconds += (self.measure() - began) * 1000
 
-    async def _record(self, drafts: dict[str, Draft]) -> None:
+    async def _record(self, drafts: dict[str, Draft]) -> list[str]:
+        """Record and carry out the drafts; the workloads whose drafts lost a race, and are decided on anew."""
         changed = [draft for draft in drafts.values() if draft.is_changed]
         recorded = await asyncio.gather(*(self._record_one(draft) for draft in changed))
         orders: list[Order] = [order for draft in recorded if draft is not None for order in draft.orders]
@@ -218,6 +223,7 @@ class Reconciler:
                 self.board.drop_if_done(draft.entry.workload.id)
         if orders:
             await self.engine.apply(orders)
+        return [draft.entry.workload.id for draft, done in zip(changed, recorded, strict=True) if done is None]
 
     async def _record_one(self, draft: Draft) -> Draft | None:
         """Make a draft durable. A lost race drops it: the workload is read again and decided anew."""
@@ -282,12 +288,12 @@ class Reconciler:
         drafts: dict[str, Draft] = {}
         for id, entry in self.board.entries.items():
             known = {report.pod_id for report in reports.get(id, ())}
-            lost = [report_lost(pod) for pod in entry.pods if is_lost(pod, known)]
-            drafts[id] = self._decide(id, [*reports.get(id, ()), *lost], now)
+            reports.setdefault(id, []).extend(report_lost(pod) for pod in entry.pods if is_lost(pod, known))
+            drafts[id] = self._decide(id, reports[id], now)
             orders += self._unfinished(entry, known)
         self.scheduler.needed = True
         await self._schedule(drafts, now)
-        await self._record(drafts)
+        self._unrecorded = [report for id in await self._record(drafts) for report in reports[id]]
         if orders:
             await self.engine.apply(orders)
 
