@@ -181,7 +181,7 @@ def _parser() -> argparse.ArgumentParser:
         default=[],
         metavar="WHAT",
         help="what shared mode refuses otherwise: no-isolation, "
-        "root-user, machine-users, host-namespaces, host-path=FOLDER, capability=NAME",
+        "root-user, machine-users, host-namespaces, host-path=FOLDER, capability=NAME, git-protocol=NAME",
     )
     add(
         "--runtime",
