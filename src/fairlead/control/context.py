@@ -55,7 +55,7 @@ class Context:
     #: a workload that waits, whose equals wait too (`waiting.py`).
     hands_over: bool = False
     handed: dict[str, Workload] = field(default_factory=dict)
-    twins: dict[Any, Workload] = field(default_factory=dict)
+    twins: dict[Any, tuple[Workload, Any]] = field(default_factory=dict)
     #: The URLs of workloads; filled by the loop's holder.
     exposure: Exposure = field(default_factory=Exposure)
     #: Set when the server is stopping: new work is refused, running work goes on.

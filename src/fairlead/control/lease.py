@@ -69,9 +69,13 @@ class LeaseKeeper:
                 log.warning("the lease on %s could not be renewed: %s", self.name, error)
                 continue
             except Conflict:
-                self.lease = None
-                lost()
-                return
+                # A renewal whose answer never came may have been made: then the newer lease is our own.
+                stored: Lease | None = await self.context.store.get(LEASES, self.name)
+                if stored is None or stored.holder != self.holder:
+                    self.lease = None
+                    lost()
+                    return
+                renewed = stored
             self.lease = renewed
 
     async def release(self) -> None:

@@ -8,7 +8,7 @@ and after a start the engine is observed before anything is decided.
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -70,6 +70,8 @@ class Reconciler:
         self.board = Board(self.context.open_workloads, self.context.exposure)
         self.scheduler = Scheduler(self.context, self.board)
         self._dirty: set[str] = set()
+        #: Orders of recorded drafts that the engine has not taken yet.
+        self._orders: list[Order] = []
         self._recording: set[str] = set()
         #: What the engine reported and no record holds yet: it says everything only once.
         self._unrecorded: list[PodReport] = []
@@ -123,14 +125,9 @@ class Reconciler:
         began = self.measure()
         try:
             await self.cycle()
-        except Unavailable as error:
-            log.warning("the loop pauses: %s", error)
-            await asyncio.sleep(_RETRY_SECONDS)
-            self._dirty.update(self.board.entries)
-            self._wakeup.set()
-        except Exception:
+        except Exception as error:
             # One broken cycle must not end the loop: what it held is read anew and tried again.
-            log.exception("a cycle of the loop failed; it is tried again")
+            log.warning("the loop pauses: %s", error, exc_info=not isinstance(error, Unavailable))
             await asyncio.sleep(_RETRY_SECONDS)
             self._dirty.update(self.board.entries)
             self._wakeup.set()
@@ -140,22 +137,36 @@ class Reconciler:
     async def cycle(self) -> None:
         """One turn: load → observe → decide → record → apply."""
         now = self.context.clock()
-        if self._directory_changed:
-            changed, self._directory_changed = self._directory_changed, []
-            await self.context.directory.refresh(changed)
-            await self._drop_claims(id for collection, id in changed if collection == CLAIMS.name)
-            self.scheduler.needed = True
+        await self._refresh_directory()
         dirty = {self._dirty.pop() for _ in range(min(_TURN, len(self._dirty)))}
-        touched = await self._load(dirty)
+        try:
+            touched = await self._load(dirty)
+        except Unavailable:
+            self._dirty |= dirty
+            raise
         self._unrecorded += await self.engine.observe()
         reports = self._by_workload(self._unrecorded)
         touched |= set(reports) | (self.board.due(now) & self.board.entries.keys())
-        drafts = {id: self._decide(id, reports.get(id, ()), now) for id in touched}
+        drafts = self._decide_each(touched, reports, now)
         await self._schedule(drafts, now)
         lost = await self._record(drafts)
-        self._unrecorded = [report for id in lost for report in reports.get(id, ())]
+        undecided = touched - drafts.keys()
+        self._unrecorded = [report for id in (*lost, *undecided) for report in reports.get(id, ())]
         if self.context.directory.has_leaving:
             await remove_emptied(self.context)
+
+    async def _refresh_directory(self) -> None:
+        """Read again the projects, nodes, quotas and claims that others changed."""
+        if not self._directory_changed:
+            return
+        changed, self._directory_changed = self._directory_changed, []
+        try:
+            await self.context.directory.refresh(changed)
+            await self._drop_claims(id for collection, id in changed if collection == CLAIMS.name)
+        except Unavailable:
+            self._directory_changed += changed
+            raise
+        self.scheduler.needed = True
 
     async def _load(self, ids: Collection[str]) -> set[str]:
         """Read the workloads that others changed; those with nothing to do are not held."""
@@ -197,6 +208,19 @@ class Reconciler:
     def _pod_spec(self, workload: Workload, pod: Pod, podset: PodSet) -> PodSpec:
         return render_pod(workload, pod, podset, self.context.directory.projects.get(workload.project_id))
 
+    def _decide_each(
+        self, ids: Iterable[str], reports: Mapping[str, Sequence[PodReport]], now: Millis
+    ) -> dict[str, Draft]:
+        """A draft per workload. One that cannot be decided on is left for later, and stops nobody else."""
+        drafts: dict[str, Draft] = {}
+        for id in ids:
+            try:
+                drafts[id] = self._decide(id, reports.get(id, ()), now)
+            except Exception:
+                log.exception("workload %s could not be decided on; it is tried again", id)
+                self.board.wake(now + int(_RETRY_SECONDS * 1000), id)
+        return drafts
+
     def _decide(self, id: str, reports: Iterable[PodReport], now: Millis) -> Draft:
         entry = self.board.entries[id]
         return decide(entry, reports, now, self.rules(entry.workload.kind))
@@ -213,17 +237,25 @@ class Reconciler:
     async def _record(self, drafts: dict[str, Draft]) -> list[str]:
         """Record and carry out the drafts; the workloads whose drafts lost a race, and are decided on anew."""
         changed = [draft for draft in drafts.values() if draft.is_changed]
-        recorded = await asyncio.gather(*(self._record_one(draft) for draft in changed))
-        orders: list[Order] = [order for draft in recorded if draft is not None for order in draft.orders]
+        recorded = await asyncio.gather(*(self._record_one(draft) for draft in changed), return_exceptions=True)
+        self._orders += [order for draft in recorded if isinstance(draft, Draft) for order in draft.orders]
         for draft in drafts.values():
             if draft.wake_at is not None:
                 self.board.wake(draft.wake_at, draft.entry.workload.id)
             if not draft.is_changed:
-                orders.extend(draft.orders)
+                self._orders += draft.orders
                 self.board.drop_if_done(draft.entry.workload.id)
-        if orders:
-            await self.engine.apply(orders)
+        await self._apply()
+        for outcome in recorded:
+            if isinstance(outcome, BaseException):
+                raise outcome
         return [draft.entry.workload.id for draft, done in zip(changed, recorded, strict=True) if done is None]
+
+    async def _apply(self) -> None:
+        """Carry out what is recorded. Orders stay until the engine has taken them; it takes none twice."""
+        if self._orders:
+            await self.engine.apply(tuple(self._orders))
+            self._orders.clear()
 
     async def _record_one(self, draft: Draft) -> Draft | None:
         """Make a draft durable. A lost race drops it: the workload is read again and decided anew."""
@@ -285,17 +317,15 @@ class Reconciler:
         now = self.context.clock()
         reports = self._by_workload(await self.engine.observe())
         orders: list[Order] = []
-        drafts: dict[str, Draft] = {}
         for id, entry in self.board.entries.items():
             known = {report.pod_id for report in reports.get(id, ())}
             reports.setdefault(id, []).extend(report_lost(pod) for pod in entry.pods if is_lost(pod, known))
-            drafts[id] = self._decide(id, reports[id], now)
             orders += self._unfinished(entry, known)
+        drafts = self._decide_each(list(self.board.entries), reports, now)
         self.scheduler.needed = True
         await self._schedule(drafts, now)
+        self._orders += orders
         self._unrecorded = [report for id in await self._record(drafts) for report in reports[id]]
-        if orders:
-            await self.engine.apply(orders)
 
     def _unfinished(self, entry: Entry, known: set[str]) -> list[Order]:
         """Orders that were durable but perhaps never given: a start without a trace, and every stop."""

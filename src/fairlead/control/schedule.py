@@ -5,6 +5,7 @@ and put off for a moment where asking takes long, so that a large cluster's sche
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
@@ -24,6 +25,8 @@ from fairlead.model.workload import Pod, Workload
 from fairlead.scheduling import decide
 from fairlead.scheduling.decisions import Decisions, Pending
 from fairlead.scheduling.snapshot import Job, Placement, PoolSettings, Settings, Snapshot, Strategy
+
+log = logging.getLogger(__name__)
 
 #: Snapshots of at most so many jobs are decided on where they are; larger ones in a thread.
 _INLINE_JOBS = 100
@@ -114,6 +117,8 @@ class Scheduler:
                 self._stale[mark.job] = mark.since
         known = {job.id for job in snapshot.jobs} if self._stale else set()
         self._stale = {job: since for job, since in self._stale.items() if job in known}
+        for failure in decisions.failures:
+            log.error("job %s could not be decided on in %s: %s", failure.job, failure.action, failure.error)
         self._waiting.learn(entries, decisions)
         self._context.fair_shares = decisions.fair_shares
         self._write(decisions, drafts, now, rules)

@@ -11,11 +11,10 @@ from fairlead.admission.admit import FORGIVEN, admit
 from fairlead.control import access
 from fairlead.control.claims import settle_claims
 from fairlead.control.context import Context
-from fairlead.control.decide import NOT_ENFORCED
 from fairlead.control.naming import settle_names
 from fairlead.control.organization_terms import has_terms, settle_terms
 from fairlead.control.templates import settle_template
-from fairlead.control.waiting import likeness
+from fairlead.control.waiting import likeness, wait_like
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import Kind
 from fairlead.model.assets import Claim
@@ -59,7 +58,8 @@ async def submit(
         if is_trial:
             await _refuse_taken(context, workload)
             return workload
-        workload = _like_twin(workload, context.twins.get(likeness(workload)))
+        if twin := context.twins.get(likeness(workload)):
+            workload = wait_like(workload, *twin)
         try:
             await _commit(context, workload, _creation(workload, caller, request_id, claims))
         except Conflict as error:
@@ -81,21 +81,6 @@ async def _commit(context: Context, workload: Workload, change: Change) -> None:
     except BaseException:
         context.handed.pop(workload.id, None)
         raise
-
-
-def _like_twin(workload: Workload, twin: Workload | None) -> Workload:
-    """A workload equal to one that waits is Pending from its first record, for the same reason."""
-    if twin is None:
-        return workload
-    return msgspec.structs.replace(
-        workload,
-        phase=twin.phase,
-        phase_message=twin.phase_message,
-        phase_reason=twin.phase_reason,
-        blocked_by=twin.blocked_by,
-        pending_messages=twin.pending_messages,
-        conditions=workload.conditions + tuple(note for note in twin.conditions if note.type == NOT_ENFORCED),
-    )
 
 
 def _place(context: Context, submission: Submission) -> Project:

@@ -10,11 +10,14 @@ for more than their share already, because more of the same leaves all shares as
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from fairlead.control.decide import demand
+import msgspec
+
+from fairlead.control.decide import NOT_ENFORCED, demand
 from fairlead.control.draft import Entry
 from fairlead.model.clock import Millis
 from fairlead.model.phase import Phase
 from fairlead.model.workload import Workload
+from fairlead.scheduling import say
 from fairlead.scheduling.decisions import Decisions, FairShare, Pending
 
 #: Everything of a workload that a decision looks at, besides its age.
@@ -38,7 +41,7 @@ class Waiting:
     """What waits since the last decision, by likeness. Forgotten as soon as anything else changes."""
 
     #: A recorded workload per likeness; submissions look here, so that an equal newcomer waits from its first record.
-    twins: dict[Likeness, Workload] = field(default_factory=dict)
+    twins: dict[Likeness, tuple[Workload, Pending]] = field(default_factory=dict)
     _reasons: dict[Likeness, Pending] = field(default_factory=dict)
 
     def clear(self) -> None:
@@ -49,8 +52,9 @@ class Waiting:
         """A workload was recorded: if it waits as one that is known, it is a twin for those to come."""
         if self._reasons and workload.phase is Phase.PENDING and workload.blocked_by is not None:
             like = likeness(workload)
-            if like in self._reasons:
-                self.twins[like] = workload
+            known = self._reasons.get(like)
+            if known is not None:
+                self.twins[like] = (workload, known)
 
     def learn(self, entries: Mapping[str, Entry], decisions: Decisions) -> None:
         """Remember what was left waiting, where more of the same cannot change the division."""
@@ -69,7 +73,29 @@ class Waiting:
         """Why a workload that wants a place would wait, if that is known without asking."""
         if not self._reasons or entry.pods or not demand(entry, now):
             return None
-        return self._reasons.get(likeness(entry.workload))
+        known = self._reasons.get(likeness(entry.workload))
+        return None if known is None else _named(known, entry.workload)
+
+
+def _named(pending: Pending, workload: Workload) -> Pending:
+    """The same reason, told of this workload and not of the one that it was found for."""
+    if pending.reason.task is None:
+        return pending
+    return msgspec.structs.replace(pending, reason=msgspec.structs.replace(pending.reason, task=workload.name))
+
+
+def wait_like(workload: Workload, twin: Workload, pending: Pending) -> Workload:
+    """A workload equal to one that waits is Pending from its first record, for the same reason."""
+    reason = _named(pending, workload).reason
+    return msgspec.structs.replace(
+        workload,
+        phase=twin.phase,
+        phase_message=say(reason),
+        phase_reason=twin.phase_reason,
+        blocked_by=msgspec.to_builtins(reason, str_keys=True),
+        pending_messages=twin.pending_messages,
+        conditions=workload.conditions + tuple(note for note in twin.conditions if note.type == NOT_ENFORCED),
+    )
 
 
 def _queues(workload: Workload) -> set[str]:

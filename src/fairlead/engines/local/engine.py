@@ -5,6 +5,7 @@ hears of changes over one connection per supervisor; it decides nothing.
 """
 
 import asyncio
+import logging
 import socket
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 
@@ -49,7 +50,7 @@ from fairlead.engines.local.sessions import LOOPBACK, ProcessSession, connect, o
 from fairlead.engines.local.settings import LocalSettings
 from fairlead.engines.local.storage import Storage
 from fairlead.model.clock import Clock, Millis
-from fairlead.model.errors import FairleadError, NotFound, Refused
+from fairlead.model.errors import FairleadError, NotFound, Refused, Unavailable
 from fairlead.model.org import Node
 from fairlead.model.podset import PodSet, PodSpec
 from fairlead.model.supplies import LoadSupplies, no_supplies
@@ -59,6 +60,10 @@ ENDED = frozenset({PodState.EXITED, PodState.LOST})
 TRIES = 3
 #: Between two attempts to reach a supervisor that lives and does not listen yet.
 RECONNECT_SECONDS = 0.05
+#: Before a pod whose secrets or claims could not be read is tried again.
+RETRY_SECONDS = 1.0
+
+log = logging.getLogger(__name__)
 
 
 class Attempt:
@@ -221,6 +226,11 @@ class LocalEngine:
         self._mark(attempt, report)
         await self._hand_out(attempt, pod)
 
+    async def _hand_out_later(self, attempt: Attempt, pod: PodSpec) -> None:
+        await asyncio.sleep(RETRY_SECONDS)
+        if not attempt.has_ended:
+            await self._hand_out(attempt, pod)
+
     async def _hand_out(self, attempt: Attempt, pod: PodSpec) -> None:
         attempt.tries += 1
         try:
@@ -235,6 +245,11 @@ class LocalEngine:
             if is_serving(pod):
                 order["ports"] = await self._ports.open(pod, shares_machine=plan is None)
             ours, theirs = socket.socketpair()
+        except Unavailable:
+            # What it needs cannot be read now: no fault of the pod, so it is tried again.
+            attempt.tries -= 1
+            self._spawn(self._hand_out_later(attempt, pod))
+            return
         except (FairleadError, OSError) as error:
             self._refuse(attempt, str(error))
             return
@@ -370,7 +385,7 @@ class LocalEngine:
                     await asyncio.to_thread(containers_inside.ask, record["container"])
                 record = attempts.record_loss(path, record, self._clock(), ended)
                 self._network.release(attempt.key[0])
-                await asyncio.to_thread(self._network.sweep)
+                self._spawn(asyncio.to_thread(self._network.sweep))
                 break
             # It lives and does not listen yet, or no more.
             await asyncio.sleep(RECONNECT_SECONDS)
@@ -413,7 +428,12 @@ class LocalEngine:
     def _spawn(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._finish)
+
+    def _finish(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            log.error("a task of the engine failed", exc_info=task.exception())
 
 
 def _render_stop(order: Stop) -> wire.Message:

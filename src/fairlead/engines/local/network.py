@@ -125,8 +125,9 @@ class Network:
         """Remove what killed supervisors left: cables without a pod, then bridges without cables, others' too."""
         if not self.is_able:
             return
-        kept = {plan["link"] for plan in self._plans.values()}
+        # The links first: a plan is there before its link, so one that is made meanwhile is not taken for stale.
         ours = [name for name in os.listdir("/sys/class/net") if name.startswith(f"fv{self._id[:6]}")]
+        kept = {plan["link"] for plan in tuple(self._plans.values())}
         stale = [name for name in ours if name not in kept]
         if not stale and not network_bridge.unused():
             return
