@@ -1,6 +1,7 @@
 """Requests made up from the published contract and from our own description: whatever is sent, the answer is one that
 is declared, in status, content type and shape, and never a 5xx. The server's node has no capacity, so nothing runs."""
 
+import asyncio
 import copy
 import itertools
 import json
@@ -21,6 +22,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+from scripts.generate_docs import load_description
 from tests.e2e.server import Server
 
 CONTRACT = Path(__file__).parents[1] / "contract" / "data" / "workloads-2.24.contract.json"
@@ -71,38 +73,13 @@ def labels(schema: Any) -> list[str]:
 
 def own_labels() -> list[str]:
     """The operations that a server describes; asked of the application's own declarations, without a server."""
-    return [f"{method} {path}" for method, path in OWN]
-
-
-_OWN_PATHS = json.loads((CONTRACT.parent / "neighbours-2.24.contract.json").read_text())["paths"]
-OWN = [(method.upper(), path) for path, operations in _OWN_PATHS.items() for method in operations]
-OWN += [
-    (method, f"/api/v1/{path}")
-    for path in ("secrets", "config-maps", "user-credentials", "persistent-volume-claims")
-    for method in ("GET", "POST")
-]
-OWN += [
-    (method, f"/api/v1/{path}/{{id}}")
-    for path in ("secrets", "config-maps", "user-credentials", "persistent-volume-claims")
-    for method in ("GET", "PUT", "DELETE")
-    if (method, path) != ("PUT", "persistent-volume-claims")
-]
-OWN += [
-    ("PATCH", "/api/v1/users/{userId}"),
-    ("POST", "/api/v1/workloads/trainings"),
-    ("GET", "/api/v1/workloads/trainings/{workloadId}"),
-    ("DELETE", "/api/v1/workloads/trainings/{workloadId}"),
-    ("POST", "/api/v1/workloads/trainings/{workloadId}/suspend"),
-    ("POST", "/api/v1/workloads/trainings/{workloadId}/resume"),
-    ("GET", "/api/v1/workloads/{workloadId}/explanation"),
-    ("GET", "/api/v1/workloads/{workloadId}/logs"),
-    ("GET", "/api/v1/nodes/{nodeId}"),
-    ("GET", "/healthz"),
-    ("GET", "/readyz"),
-    ("GET", "/metrics"),
-    ("GET", "/api/openapi.json"),
-    ("GET", "/api/docs"),
-]
+    paths = asyncio.run(load_description())["paths"]
+    return [
+        f"{method.upper()} {path}"
+        for path, operations in paths.items()
+        for method, operation in operations.items()
+        if operation["operationId"] not in ENDLESS
+    ]
 
 
 @pytest.fixture(scope="module")
