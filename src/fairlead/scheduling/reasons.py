@@ -189,7 +189,7 @@ def _say_no_node(reason: Reason) -> str:
     parts = [_say_cause(cause) for cause in reason.causes]
     causes = "; ".join(parts) if parts else "there are none"
     if reason.code == "NeverFits":
-        opening = f"Pod {reason.task} can never fit on any of the {reason.nodes} nodes"
+        opening = f"Pod {reason.task} can never fit on {_any_of(reason.nodes)}"
     elif reason.code == "Fragmented":
         opening = f"Enough GPUs are free, but not together: no node of {reason.nodes} has room for pod {reason.task}"
     elif reason.code == "GangIncomplete":
@@ -202,11 +202,16 @@ def _say_no_node(reason: Reason) -> str:
     return f"{opening}: {causes}."
 
 
+def _any_of(nodes: int | None) -> str:
+    return "the only node" if nodes == 1 else f"any of the {nodes} nodes"
+
+
 def _say_cause(cause: NodeCause) -> str:
     nodes = "1 node" if cause.nodes == 1 else f"{cause.nodes} nodes"
+    lack = "lacks" if cause.nodes == 1 else "lack"
     if cause.cause in _CAUSES:
         return f"{nodes} {_CAUSES[cause.cause]}"
     unit = _UNITS.get(cause.cause, cause.cause)
     asked, free = amount(cause.asked, cause.cause), amount(cause.free, cause.cause)
-    size = " (more than any of them has at all)" if cause.never else ""
-    return f"{nodes} lack {unit}: {asked} asked, at most {free} free on {cause.best_node}{size}"
+    size = f" (more than {'it' if cause.nodes == 1 else 'any of them'} has at all)" if cause.never else ""
+    return f"{nodes} {lack} {unit}: {asked} asked, at most {free} free on {cause.best_node}{size}"
