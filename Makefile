@@ -6,7 +6,7 @@ ready := .tools/ready-$(shell pwd | cksum | cut -d' ' -f1)
 python := .venv/bin/python
 ARGS ?=
 
-.PHONY: help run test check bench serve soak format cluster-up cluster-down system-packages setup clean
+.PHONY: help run test test-kubernetes check bench serve soak format cluster-up cluster-down system-packages setup clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-16s %s\n", $$1, $$2}' Makefile
@@ -16,6 +16,10 @@ run: $(ready) ## your first training, from nothing to its output
 
 test: $(ready) ## all tests (ARGS="-k name" narrows)
 	@scripts/test.sh $(ARGS)
+
+test-kubernetes: $(ready) ## the tests on a real Kubernetes API; builds it once, some minutes (needs Go and kubectl)
+	@$(python) deploy/cluster/build.py
+	@$(python) -m pytest -m kubernetes $(ARGS)
 
 check: $(ready) ## format, lint, types, import contracts, generated files
 	@scripts/check.sh

@@ -1,10 +1,9 @@
 """The generated custom resource definitions on a real kube-apiserver, asked with a real kubectl.
 
-Runs where `python deploy/cluster/build.py` has built the server; elsewhere it is left out and says so.
+Part of `make test-kubernetes`, which builds the server first.
 """
 
 import json
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -28,14 +27,7 @@ Kubectl = Callable[..., subprocess.CompletedProcess[str]]
 HEAD = {"apiVersion": "run.ai/v2alpha1", "kind": KIND.resource}
 
 
-def is_built() -> bool:
-    code = "import build, sys; sys.exit(not build.is_built())"
-    return subprocess.run([sys.executable, "-c", code], cwd=CLUSTER).returncode == 0
-
-
-pytestmark = pytest.mark.skipif(
-    shutil.which("kubectl") is None or not is_built(), reason="needs kubectl and `python deploy/cluster/build.py`"
-)
+pytestmark = pytest.mark.kubernetes
 
 
 @pytest.fixture(scope="module")
