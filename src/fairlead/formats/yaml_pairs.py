@@ -201,8 +201,16 @@ def _read_probe(reading: Reading) -> None:
     if probe is None:
         return
     times = dict(probe)
-    handler = {"httpGet": times.pop("httpGet")} if "httpGet" in times else {}
+    handler = {"httpGet": _texts(times.pop("httpGet"))} if "httpGet" in times else {}
     reading.put("probes.readiness", {**times, "handler": handler}, "readinessProbe")
+
+
+def _texts(get: Any) -> Any:
+    """A path or host of digits alone was read as a number with the rest of the free form; it is a text."""
+    if not isinstance(get, dict):
+        return get
+    is_number = {name: isinstance(get.get(name), int | float) for name in ("path", "host")}
+    return get | {name: str(get[name]) for name, wrong in is_number.items() if wrong}
 
 
 def _write_probe(source: Source, put: Put) -> None:
