@@ -23,7 +23,7 @@ from msgspec import UNSET, Meta
 
 from fairlead.kinds.kind import Kind
 from fairlead.kinds.pods import request_of
-from fairlead.kinds.runs import ends_when_preempted, lifetime_after_end, outcome_of_one, running_container
+from fairlead.kinds.runs import preemptions_borne, lifetime_after_end, outcome_of_one, running_container
 from fairlead.model.fields import About, Flag, Maybe, value_or
 from fairlead.model.podset import PodSet
 from fairlead.model.run_fields import RunFields, run_violations
@@ -68,7 +68,7 @@ CHOIR = Kind(
     outcome=outcome_of_one,
     violations=lambda spec, path, limits: run_violations(spec, path),
     lifetime_after_end=lifetime_after_end,
-    ends_when_preempted=ends_when_preempted,
+    preemptions_borne=preemptions_borne,
 )
 '''
 

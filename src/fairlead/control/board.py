@@ -88,18 +88,18 @@ class Board:
 
 
 def _entry(workload: Workload, pods: tuple[Pod, ...]) -> Entry:
-    podsets, lifetime, terminate = _meaning(workload.kind, bytes(workload.spec))
+    podsets, lifetime, borne = _meaning(workload.kind, bytes(workload.spec))
     return Entry(
         workload=workload,
         pods=pods,
         podsets=podsets,
         lifetime_after_end=lifetime,
-        terminate_after_preemption=terminate,
+        preemptions_borne=borne,
     )
 
 
 @lru_cache(maxsize=1024)
-def _meaning(kind_key: str, spec_text: bytes) -> tuple[tuple[PodSet, ...], Millis | None, bool]:
+def _meaning(kind_key: str, spec_text: bytes) -> tuple[tuple[PodSet, ...], Millis | None, int | None]:
     """What a spec means. Kept, because sweeps and scripts send the same spec again and again."""
     kind = KINDS[kind_key]
     spec: Any = read_stored_spec(kind, spec_text)
@@ -107,5 +107,5 @@ def _meaning(kind_key: str, spec_text: bytes) -> tuple[tuple[PodSet, ...], Milli
     return (
         kind.podsets(spec),
         None if lifetime is None else lifetime * SECOND,
-        kind.ends_when_preempted(spec),
+        kind.preemptions_borne(spec),
     )

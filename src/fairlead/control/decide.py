@@ -247,8 +247,11 @@ def _finish_eviction(draft: Draft, rules: Rules) -> bool:
         return False
     outcome = rules.outcome(_set_states(draft))
     has_completed = outcome is not None and outcome.phase is Phase.COMPLETED
-    if draft.entry.terminate_after_preemption and not has_completed:
-        _finish(draft, Outcome(Phase.FAILED, "It was preempted, and terminateAfterPreemption asks for its end then"))
+    borne, suffered = draft.entry.preemptions_borne, draft.workload.preemptions
+    if borne is not None and suffered > borne and not has_completed:
+        times = "once" if suffered == 1 else f"{suffered} times"
+        words = f"It was preempted {times}; terminateAfterPreemption or preemptionLimit asks for its end after {borne}"
+        _finish(draft, Outcome(Phase.FAILED, words))
         return False
     draft.move(Phase.PENDING, "Preempted; waits to be scheduled again")
     forget_successes(draft)

@@ -31,7 +31,8 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     pods: tuple[Pod, ...] = ()
     #: How long a finished workload stays before it deletes itself; None for ever.
     lifetime_after_end: Millis | None = None
-    terminate_after_preemption: bool = False
+    #: How many preemptions it outlives; None for any number.
+    preemptions_borne: int | None = None
 
 
 @dataclass

@@ -14,10 +14,10 @@ from fairlead.kinds.kind import Kind, Outcome, SetState
 from fairlead.kinds.pods import request_of
 from fairlead.kinds.runs import (
     backoff_limit,
-    ends_when_preempted,
     failed_outcome,
     lifetime_after_end,
     pods,
+    preemptions_borne,
     restart_policy,
     running_container,
 )
@@ -282,5 +282,5 @@ DISTRIBUTED = Kind(
     outcome=outcome,
     violations=_violations,
     lifetime_after_end=lifetime_after_end,
-    ends_when_preempted=ends_when_preempted,
+    preemptions_borne=preemptions_borne,
 )

@@ -240,5 +240,5 @@ DISTRIBUTED_INFERENCE = Kind(
     outcome=outcome,
     violations=_violations,
     lifetime_after_end=_never,
-    ends_when_preempted=lambda spec: False,
+    preemptions_borne=lambda spec: None,
 )

@@ -100,8 +100,8 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     violations: Callable[[Any, str, Limits], list[Violation]]
     #: How many seconds after its end the workload is deleted by itself; None for never.
     lifetime_after_end: Callable[[Any], int | None]
-    #: Whether a preempted workload ends instead of waiting for its next turn.
-    ends_when_preempted: Callable[[Any], bool]
+    #: How many preemptions a workload outlives; one more is its end. None for any number.
+    preemptions_borne: Callable[[Any], int | None]
 
 
 def noun_of(kind: Kind) -> str:

@@ -5,6 +5,8 @@ Called by the files of those kinds.
 
 from typing import Any
 
+from msgspec import UNSET
+
 from fairlead.kinds.kind import Outcome, SetState
 from fairlead.kinds.pods import SPELT_OUT, container_of
 from fairlead.model.fields import value_or
@@ -38,8 +40,12 @@ def lifetime_after_end(spec: RunFields) -> int | None:
     return int(value_or(spec.auto_deletion_time_after_completion_seconds, AUTO_DELETION_SECONDS))
 
 
-def ends_when_preempted(spec: RunFields) -> bool:
-    return spec.terminate_after_preemption is True
+def preemptions_borne(spec: RunFields) -> int | None:
+    """None where nothing bounds them; a workload that ends when it is preempted bears none."""
+    if spec.terminate_after_preemption is True:
+        return 0
+    limit: int | None = value_or(getattr(spec, "preemption_limit", UNSET), None)
+    return limit
 
 
 def pods(number: int) -> str:

@@ -4,9 +4,9 @@ from fairlead.kinds.kind import Kind
 from fairlead.kinds.pods import request_of
 from fairlead.kinds.runs import (
     backoff_limit,
-    ends_when_preempted,
     lifetime_after_end,
     outcome_of_one,
+    preemptions_borne,
     restart_policy,
     running_container,
 )
@@ -53,5 +53,5 @@ WORKSPACE = Kind(
     outcome=outcome_of_one,
     violations=_violations,
     lifetime_after_end=lifetime_after_end,
-    ends_when_preempted=ends_when_preempted,
+    preemptions_borne=preemptions_borne,
 )

@@ -106,20 +106,21 @@ def test_an_evicted_pod_without_process_needs_no_report() -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "terminate", "want"),
+    ("code", "borne", "want"),
     [
-        pytest.param(143, False, Phase.PENDING, id="waits for its next turn"),
-        pytest.param(143, True, Phase.FAILED, id="asked to end"),
-        pytest.param(0, True, Phase.COMPLETED, id="ended well within its grace"),
+        pytest.param(143, None, Phase.PENDING, id="waits for its next turn"),
+        pytest.param(143, 1, Phase.PENDING, id="bears one"),
+        pytest.param(143, 0, Phase.FAILED, id="asked to end"),
+        pytest.param(0, 0, Phase.COMPLETED, id="ended well within its grace"),
     ],
 )
-def test_what_follows_an_eviction(code: int, terminate: bool, want: Phase) -> None:
+def test_what_follows_an_eviction(code: int, borne: int | None, want: Phase) -> None:
     draft = evicted(Draft(entry(RUNNING, HOLDER), NOW), HOLDER)
     pod = draft.pods[HOLDER.id]
     report = PodReport(
         pod_id=pod.id, workload_id=pod.workload_id, attempt=1, state=PodState.EXITED, exit_code=code, ended_at=NOW
     )
-    after = decide(entry(draft.workload, pod, terminate_after_preemption=terminate), (report,), NOW, RULES)
+    after = decide(entry(draft.workload, pod, preemptions_borne=borne), (report,), NOW, RULES)
     assert after.workload.phase is want
 
 

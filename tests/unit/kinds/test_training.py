@@ -154,3 +154,15 @@ def test_kinds_have_their_own_names() -> None:
     for key, kind in KINDS.items():
         assert kind.key == key
     assert len({kind.rest for kind in KINDS.values()}) == len(KINDS)
+
+
+@pytest.mark.parametrize(
+    ("members", "want"),
+    [
+        pytest.param({}, None, id="any number"),
+        pytest.param({"preemptionLimit": 3}, 3, id="so many"),
+        pytest.param({"terminateAfterPreemption": True, "preemptionLimit": 3}, 0, id="none"),
+    ],
+)
+def test_preemptions_borne(members: dict[str, Any], want: int | None) -> None:
+    assert TRAINING.preemptions_borne(build(TRAINING.spec, {"image": "x", **members})) == want

@@ -16,7 +16,9 @@ EFFECTS: Table = {
     "terminateAfterPreemption": _seen(
         "an evicted workload ends", "a_preempted_workload_may_ask_to_end", "e2e/test_quota.py"
     ),
-    "preemptionLimit": idle("no test has seen it yet"),
+    "preemptionLimit": idle(
+        "one preemption more ends the workload; seen in the decision, not yet from inside a process"
+    ),
     "autoDeletionTimeAfterCompletionSeconds": _seen(
         "deleted so long after its end", "a_finished_workload_deletes_itself"
     ),
