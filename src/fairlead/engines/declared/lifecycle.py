@@ -1,6 +1,6 @@
 """How often, how long and how a training ends: done by the loop, the same on every engine."""
 
-from fairlead.engines.declared.effect import Effect, Table, idle, seen
+from fairlead.engines.declared.effect import Effect, Table, seen
 
 
 def _seen(host: str, name: str, file: str = "e2e/test_lifecycle.py") -> Effect:
@@ -16,8 +16,8 @@ EFFECTS: Table = {
     "terminateAfterPreemption": _seen(
         "an evicted workload ends", "a_preempted_workload_may_ask_to_end", "e2e/test_quota.py"
     ),
-    "preemptionLimit": idle(
-        "one preemption more ends the workload; seen in the decision, not yet from inside a process"
+    "preemptionLimit": _seen(
+        "one preemption more is its end", "what_follows_an_eviction", "unit/control/test_organization_evictions.py"
     ),
     "autoDeletionTimeAfterCompletionSeconds": _seen(
         "deleted so long after its end", "a_finished_workload_deletes_itself"
