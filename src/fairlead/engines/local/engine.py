@@ -385,7 +385,11 @@ class LocalEngine:
                     await asyncio.to_thread(containers_inside.ask, record["container"])
                 record = attempts.record_loss(path, record, self._clock(), ended)
                 self._network.release(attempt.key[0])
-                self._spawn(asyncio.to_thread(self._network.sweep))
+                try:
+                    await asyncio.to_thread(self._network.sweep)
+                except OSError:
+                    # What is left of its network goes with the next start; that the pod is lost is told now.
+                    log.warning("what a lost pod left of its network could not be removed", exc_info=True)
                 break
             # It lives and does not listen yet, or no more.
             await asyncio.sleep(RECONNECT_SECONDS)
