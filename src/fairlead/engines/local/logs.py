@@ -18,13 +18,26 @@ from fairlead.model.clock import Millis, iso
 PATIENCE_SECONDS = 0.05
 
 
-async def stream(
+def stream(
     folders: Folders, key: Key, request: LogRequest, may_write: Callable[[Key], bool]
 ) -> AsyncIterator[bytes]:
-    """The output that `request` asks for; with `follow`, to the attempt's end."""
+    """The output that `request` asks for; with `follow`, to the attempt's end.
+
+    Where it begins is settled now, not at the first read: what comes between the two belongs to the reader.
+    """
     segments = Segments(folders.logs(key))
+    return _read_on(folders, key, request, may_write, segments, decide_begin(segments, request))
+
+
+async def _read_on(
+    folders: Folders,
+    key: Key,
+    request: LogRequest,
+    may_write: Callable[[Key], bool],
+    segments: Segments,
+    offset: int,
+) -> AsyncIterator[bytes]:
     stamps = Stamps(segments) if request.timestamps else None
-    offset = decide_begin(segments, request)
     left = request.limit_bytes
     pokes = Pokes(folders.control(key)) if request.follow else None
     try:
