@@ -18,7 +18,7 @@ from fairlead.kinds import KINDS
 from fairlead.model.clock import Millis, iso
 from fairlead.model.event import Event
 from fairlead.model.fields import build
-from fairlead.model.org import Cluster, Project
+from fairlead.model.org import Cluster, Project, namespace_of
 from fairlead.model.phase import Phase, PodPhase
 from fairlead.model.podset import PodSet, Request
 from fairlead.model.workload import Pod, Workload
@@ -252,7 +252,7 @@ class Surroundings(msgspec.Struct, frozen=True):
 
     def namespace(self, workload: Workload) -> str:
         project = self.projects.get(workload.project_id)
-        return project.namespace if project else f"runai-{workload.project_name}"
+        return project.namespace if project else namespace_of(workload.project_name)
 
 
 def instant(at: Millis | None) -> str | None:

@@ -16,12 +16,11 @@ from fairlead.control.organization_rules import pool_issues, rule_issues
 from fairlead.control.organization_wishes import OwnerWish, owner_members, settle_resources
 from fairlead.control.snapshot import RANKS
 from fairlead.model.errors import MALFORMED, Conflict, Invalid, Issue, NotFound
-from fairlead.model.org import Caller, Department, PoolQuota, Project
+from fairlead.model.org import NAMESPACE_PREFIX, Caller, Department, PoolQuota, Project, namespace_of
 from fairlead.store.collections import DEPARTMENTS, PROJECTS
 
 _NAME = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])?\Z")
 _LONGEST = 63
-_NAMESPACE_PREFIX = "runai-"
 _DEFAULT = "default"
 
 
@@ -67,7 +66,7 @@ async def create_project(context: Context, caller: Caller, wish: OwnerWish, requ
     access.check(caller, "projects:create")
 
     async def attempt() -> Project:
-        longest = _LONGEST if wish.requested_namespace else _LONGEST - len(_NAMESPACE_PREFIX)
+        longest = _LONGEST if wish.requested_namespace else _LONGEST - len(NAMESPACE_PREFIX)
         issues = name_issues(wish.name, longest) + _cluster_issues(context, wish)
         department = _parent(context, wish, issues)
         issues += _namespace_issues(context, wish)
@@ -190,7 +189,7 @@ def _parent(context: Context, wish: OwnerWish, issues: list[Issue]) -> Departmen
 
 
 def _namespace_issues(context: Context, wish: OwnerWish) -> list[Issue]:
-    wanted = wish.requested_namespace or f"{_NAMESPACE_PREFIX}{wish.name}"
+    wanted = wish.requested_namespace or namespace_of(wish.name)
     issues = name_issues(wanted, path="requestedNamespace") if wish.requested_namespace else []
     for project in context.directory.projects.values():
         if project.namespace == wanted and project.name != wish.name:

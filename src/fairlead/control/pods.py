@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from fairlead.model.org import Project
+from fairlead.model.org import Project, namespace_of
 from fairlead.model.podset import Container, PodSet, PodSpec, fill
 from fairlead.model.workload import Pod, Workload
 
@@ -39,7 +39,7 @@ def identity(workload: Workload) -> dict[str, str]:
 
 
 def render_pod(workload: Workload, pod: Pod, podset: PodSet, project: Project | None) -> PodSpec:
-    namespace = project.namespace if project else f"runai-{workload.project_name}"
+    namespace = project.namespace if project else namespace_of(workload.project_name)
     values = _place(workload, podset, pod.group, pod.index) | {"namespace": namespace}
     return PodSpec(
         workload_id=workload.id,

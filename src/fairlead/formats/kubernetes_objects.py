@@ -10,7 +10,8 @@ from msgspec import UNSET
 
 from fairlead.formats.convert_losses import Source
 from fairlead.formats.neighbours import Found, left_over
-from fairlead.formats.yaml_names import NAMESPACE_PREFIX, PREEMPTIBILITY_LABEL, PRIORITY_LABEL
+from fairlead.formats.yaml_names import PREEMPTIBILITY_LABEL, PRIORITY_LABEL
+from fairlead.model.org import project_in
 from fairlead.model.quantity import BadQuantity, parse
 
 _POD = "spec.template.spec"
@@ -61,7 +62,7 @@ def read_job(job: dict[str, Any]) -> Found:
     _read_metadata(source, job, spec)
     name = source.take("metadata.name")
     namespace = source.take("metadata.namespace")
-    project = str(namespace).removeprefix(NAMESPACE_PREFIX) if namespace is not UNSET else ""
+    project = project_in(str(namespace)) if namespace is not UNSET else ""
     return Found(name="" if name is UNSET else str(name), spec=spec, losses=left_over(source), project=project)
 
 

@@ -14,7 +14,6 @@ from fairlead.formats.yaml_fields import ELSEWHERE, YamlField, resources, spelli
 from fairlead.formats.yaml_names import (
     API_VERSION,
     GLOBAL_NAMESPACE,
-    NAMESPACE_PREFIX,
     OLDER_VERSION,
     PREEMPTIBILITY_LABEL,
     PRIORITY_LABEL,
@@ -28,6 +27,7 @@ from fairlead.kinds.kind import Kind, spec_violations
 from fairlead.model.errors import MALFORMED, Invalid, Issue
 from fairlead.model.fields import INT32_MAX, build
 from fairlead.model.names import name_violations
+from fairlead.model.org import NAMESPACE_PREFIX, project_in
 from fairlead.model.rules import Limits as RuleLimits
 from fairlead.model.submission import Submission
 
@@ -70,7 +70,7 @@ class Manifest(msgspec.Struct, kw_only=True):
 
     @property
     def project(self) -> str:
-        return self.namespace.removeprefix(NAMESPACE_PREFIX)
+        return project_in(self.namespace)
 
     @property
     def is_template(self) -> bool:

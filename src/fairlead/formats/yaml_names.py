@@ -6,7 +6,6 @@ from difflib import get_close_matches
 API_VERSION = "run.ai/v2alpha1"
 #: Older kinds of resource came in this version too.
 OLDER_VERSION = "run.ai/v1"
-NAMESPACE_PREFIX = "runai-"
 #: Where templates of everybody stand.
 GLOBAL_NAMESPACE = "runai"
 PRIORITY_LABEL, PREEMPTIBILITY_LABEL = "priorityClassName", "kai.scheduler/preemptibility"

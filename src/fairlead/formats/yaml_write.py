@@ -11,10 +11,11 @@ from msgspec import UNSET
 
 from fairlead.formats.convert_losses import Loss, Source
 from fairlead.formats.yaml_fields import ITEMS, MAP, YamlField, yaml_fields
-from fairlead.formats.yaml_names import API_VERSION, NAMESPACE_PREFIX, PREEMPTIBILITY_LABEL, PRIORITY_LABEL
+from fairlead.formats.yaml_names import API_VERSION, PREEMPTIBILITY_LABEL, PRIORITY_LABEL
 from fairlead.formats.yaml_pairs import DEFAULT_SERVICE, WRITERS, render_variable, settle_readers
 from fairlead.kinds.kind import Kind
 from fairlead.model.fields import Field, fields_of
+from fairlead.model.org import namespace_of
 
 _LABELS = {"priorityClass": PRIORITY_LABEL, "preemptibility": PREEMPTIBILITY_LABEL}
 _NOT_HERE = "workload YAML has no such field"
@@ -39,7 +40,7 @@ def render_document(
         fields["active"] = {"value": False}
     metadata: dict[str, Any] = {"name": name}
     if project:
-        metadata["namespace"] = NAMESPACE_PREFIX + project
+        metadata["namespace"] = namespace_of(project)
     if labels:
         metadata["labels"] = labels
     called = {"namePrefix" if is_prefix else "name": {"value": name}}

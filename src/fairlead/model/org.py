@@ -8,6 +8,18 @@ from fairlead.model.clock import Millis
 
 #: The pool that catches every node no other pool's label names.
 DEFAULT_NODE_POOL = "default"
+#: What a project's name follows in the name of its namespace, unless another was asked for.
+NAMESPACE_PREFIX = "runai-"
+
+
+def namespace_of(project: str) -> str:
+    """The namespace of a project that did not ask for one by name."""
+    return NAMESPACE_PREFIX + project
+
+
+def project_in(namespace: str) -> str:
+    """The project that a namespace belongs to, by its name alone."""
+    return namespace.removeprefix(NAMESPACE_PREFIX)
 
 
 class Cluster(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -74,7 +86,7 @@ class Project(Department, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def namespace(self) -> str:
-        return self.requested_namespace or f"runai-{self.name}"
+        return self.requested_namespace or namespace_of(self.name)
 
 
 class NodePool(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -13,6 +13,7 @@ from fairlead.engines.kubernetes.render_volumes import render_claims, render_vol
 from fairlead.formats.convert_losses import Loss, Source
 from fairlead.kinds.kind import Kind
 from fairlead.model.fields import value_or
+from fairlead.model.org import namespace_of
 from fairlead.model.podset import Container, EnvironmentVariable, PodSet, Request, RestartPolicy
 from fairlead.model.priority import PRIORITIES, is_preemptible
 
@@ -82,7 +83,7 @@ def render_spec(kind: Kind, name: str, project: str, spec: dict[str, Any]) -> tu
     priority = value_or(typed.priority_class, kind.priority)
     place = Place(
         name=name,
-        namespace=f"runai-{project}",
+        namespace=namespace_of(project),
         project=project,
         queue=project,
         priority_class=priority,
