@@ -42,10 +42,10 @@ class EvictionView(Shape):
 
 
 class HolderView(Shape):
-    """A workload that holds what is waited for."""
+    """A workload that holds what is waited for; of one in a project that the caller may not see, only what it holds."""
 
     workload: str
-    workload_id: Uuid
+    workload_id: Uuid | None
     project: str
     node_pool: str
     nodes: tuple[str, ...]

@@ -1,12 +1,37 @@
-"""What a workload is told when it loses a pod to another one: by whom, under which rule, what it had. Pure."""
+"""What a workload is told: when it loses a pod to another one, by whom and why; and whom it waits for. Pure."""
+
+from collections.abc import Mapping
 
 import msgspec
 
+from fairlead.control.draft import Entry
 from fairlead.model.clock import Millis, iso
 from fairlead.model.workload import EvictionNote, Pod, Workload
-from fairlead.scheduling.decisions import Eviction
+from fairlead.scheduling.decisions import Eviction, Reason
 
 _UNLIMITED = -1.0
+#: What stands for a pod of a project that the reader may not see.
+HIDDEN_POD = "another project's pod"
+
+
+def name_pods(
+    reason: Reason, pods: Mapping[str, str], entries: Mapping[str, Entry], visible: frozenset[str] | None
+) -> Reason:
+    """A reason with the pods that it waits for by name; `visible` are the projects whose pods may be named.
+
+    Equal names are told once: hidden pods are all called alike.
+    """
+    told = []
+    for id in reason.waits_for:
+        entry = entries.get(pods.get(id, ""))
+        if entry is None:
+            told.append(id)
+        elif visible is not None and entry.workload.project_id not in visible:
+            told.append(HIDDEN_POD)
+        else:
+            told.append(next((pod.name for pod in entry.pods if pod.id == id), id))
+    named: Reason = msgspec.structs.replace(reason, waits_for=tuple(dict.fromkeys(told)))
+    return named
 
 
 def note_eviction(

@@ -128,7 +128,7 @@ def _pending_messages(pools: Sequence[PoolReason]) -> tuple[PendingMessage, ...]
             node_pool=pool.node_pool,
             reason=pool.reason.code,
             message=say(pool.reason),
-            org_type="DEPARTMENT" if (pool.reason.queue or "").startswith("department-") else "PROJECT",
+            org_type="DEPARTMENT" if (pool.reason.queue_id or "").startswith("department-") else "PROJECT",
         )
         for pool in pools
         if pool.reason.code in _ENUM

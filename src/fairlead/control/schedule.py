@@ -14,14 +14,14 @@ from fairlead.control.board import Board
 from fairlead.control.context import Context
 from fairlead.control.decide import Rules, demand
 from fairlead.control.draft import Draft, Entry, podset_of
-from fairlead.control.notices import note_eviction
+from fairlead.control.notices import name_pods, note_eviction
 from fairlead.control.placing import evict, explain, place
 from fairlead.control.snapshot import HELD, render_jobs, render_node, render_queues
 from fairlead.control.waiting import Waiting
 from fairlead.model.clock import Millis
 from fairlead.model.org import NodePool
 from fairlead.model.phase import PodPhase
-from fairlead.model.workload import Pod, Workload
+from fairlead.model.workload import Workload
 from fairlead.scheduling import decide
 from fairlead.scheduling.decisions import Decisions, Pending
 from fairlead.scheduling.snapshot import Job, Placement, PoolSettings, Settings, Snapshot, Strategy
@@ -164,17 +164,13 @@ class Scheduler:
         return entry.workload if entry else None
 
     def _with_names(self, pending: Pending) -> Pending:
-        """What is waited for by the names of pods instead of their ids."""
-        ids = pending.reason.waits_for
-        if not ids:
+        """What is waited for by the names of pods instead of their ids; the record is read in its own project only."""
+        if not pending.reason.waits_for:
             return pending
-        known = {pod.id: pod.name for id in ids for pod in self._pods_of(self._board.pods.get(id, ""))}
-        reason = msgspec.structs.replace(pending.reason, waits_for=tuple(known.get(id, id) for id in ids))
+        entry = self._board.entries.get(pending.tasks[0].split("/")[0])
+        own = frozenset({entry.workload.project_id} if entry else ())
+        reason = name_pods(pending.reason, self._board.pods, self._board.entries, own)
         return msgspec.structs.replace(pending, reason=reason)
-
-    def _pods_of(self, workload_id: str) -> tuple[Pod, ...]:
-        entry = self._board.entries.get(workload_id)
-        return entry.pods if entry else ()
 
 
 def _settings(pools: Iterable[NodePool]) -> Settings:

@@ -1,7 +1,8 @@
 """Why a workload waits: the blocker with its numbers, who holds what it waits for, and what would change it.
 
 Called by the API. It asks the scheduler anew on the records of this moment, so the answer is as fresh as the question;
-nothing is carried out. The words of the blocker itself are the scheduler's.
+nothing is carried out. The words of the blocker itself are the scheduler's. Workloads of projects that the caller may
+not see are counted and never named.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,15 +15,18 @@ from fairlead.control.context import Context
 from fairlead.control.current import load_board, load_decisions
 from fairlead.control.decide import demand
 from fairlead.control.draft import Entry
+from fairlead.control.notices import name_pods
 from fairlead.control.snapshot import pool_of, queue_name
 from fairlead.model.clock import Millis
 from fairlead.model.org import DEFAULT_NODE_POOL, Caller, Department, PoolQuota
-from fairlead.model.workload import Workload
+from fairlead.model.workload import Pod, Workload
 from fairlead.scheduling import say
 from fairlead.scheduling.decisions import Decisions, FairShare, Pending, Reason
 from fairlead.scheduling.reasons import amount
 
 _SHOWN = 20
+#: What stands for the name of a workload or a project that the caller may not see.
+HIDDEN_WORKLOAD, HIDDEN_PROJECT = "another project's workload", "another project"
 _UNITS = {"gpu": "GPUs", "cpu": "CPU cores", "memory": "GB memory"}
 
 
@@ -30,7 +34,8 @@ class Holder(msgspec.Struct, frozen=True, kw_only=True):
     """A workload that holds what is waited for, in one node pool."""
 
     workload: str
-    workload_id: str
+    #: None if the caller may not see it.
+    workload_id: str | None
     project: str
     node_pool: str
     nodes: tuple[str, ...]
@@ -90,25 +95,40 @@ async def explain_waiting(context: Context, caller: Caller, workload: Workload) 
     pending = next((each for each in decisions.pending if each.tasks[0].split("/")[0] == workload.id), None)
     if pending is None:
         return None
-    return _report(context, board, entry, pending, decisions)
+    visible = access.visible_projects(caller)
+    return _report(_Scene(context, board, visible), entry, pending, decisions)
 
 
-def _report(context: Context, board: Board, entry: Entry, pending: Pending, decisions: Decisions) -> WaitingReport:
-    workload = entry.workload
-    names = {pod.id: pod.name for each in board.entries.values() for pod in each.pods}
-    reason = _named(pending.reason, names)
+class _Scene(msgspec.Struct, frozen=True):
+    """What a report is made from, and for whose eyes."""
+
+    context: Context
+    board: Board
+    #: Projects that the caller may see; None for all.
+    visible: frozenset[str] | None
+
+    def shows(self, workload: Workload) -> bool:
+        return self.visible is None or workload.project_id in self.visible
+
+    def named(self, reason: Reason) -> Reason:
+        return name_pods(reason, self.board.pods, self.board.entries, self.visible)
+
+
+def _report(scene: _Scene, entry: Entry, pending: Pending, decisions: Decisions) -> WaitingReport:
+    context, workload = scene.context, entry.workload
+    reason = scene.named(pending.reason)
     pools = workload.node_pools or (DEFAULT_NODE_POOL,)
     directory = context.directory
     owners = [directory.projects.get(workload.project_id), directory.departments.get(workload.department_id)]
     shares = {(share.queue, share.node_pool): share for share in decisions.fair_shares}
     figures = tuple(_figures(owner, pool, shares) for owner in owners if owner for pool in pools)
-    holders = _holders(context, board, entry, pools, shares)
+    holders = _holders(scene, entry, pools, shares)
     return WaitingReport(
         reason=reason,
         message=say(reason),
         pools=tuple(
             PoolBlocker(
-                node_pool=each.node_pool, reason=_named(each.reason, names), message=say(_named(each.reason, names))
+                node_pool=each.node_pool, reason=scene.named(each.reason), message=say(scene.named(each.reason))
             )
             for each in pending.pools
         ),
@@ -117,11 +137,6 @@ def _report(context: Context, board: Board, entry: Entry, pending: Pending, deci
         holder_count=len(holders),
         remedies=tuple(_remedies(entry, reason, figures, holders, _largest(context, pools))),
     )
-
-
-def _named(reason: Reason, names: dict[str, str]) -> Reason:
-    named: Reason = msgspec.structs.replace(reason, waits_for=tuple(names.get(id, id) for id in reason.waits_for))
-    return named
 
 
 def _figures(owner: Department, pool: str, shares: dict[tuple[str, str], FairShare]) -> OwnerFigures:
@@ -150,42 +165,41 @@ def _three(values: Iterable[float]) -> tuple[float, float, float]:
 
 
 def _holders(
-    context: Context,
-    board: Board,
-    waiting: Entry,
-    pools: Sequence[str],
-    shares: dict[tuple[str, str], FairShare],
+    scene: _Scene, waiting: Entry, pools: Sequence[str], shares: dict[tuple[str, str], FairShare]
 ) -> list[Holder]:
     """Who has something of the kind that is asked for; first those who may have to give it back."""
     wants_gpu = any(podset.request.gpu_devices for podset in waiting.podsets)
-    projects = context.directory.projects
     found = []
-    for entry in board.entries.values():
+    for entry in scene.board.entries.values():
         for pool in pools:
             pods = [pod for pod in entry.pods if pod.node_pool == pool and (pod.gpu_devices or not wants_gpu)]
-            if not pods:
-                continue
-            project = projects.get(entry.workload.project_id)
-            share = shares.get((f"project-{entry.workload.project_id}", pool))
-            quota = _figures(project, pool, shares).quota[0] if project else -1.0
-            starts = [pod.started_at for pod in pods if pod.started_at is not None]
-            found.append(
-                Holder(
-                    workload=entry.workload.name,
-                    workload_id=entry.workload.id,
-                    project=entry.workload.project_name,
-                    node_pool=pool,
-                    nodes=tuple(sorted({pod.node for pod in pods})),
-                    gpu=round(sum(len(pod.gpu_devices) * pod.gpu_thousandths for pod in pods) / 1000, 3),
-                    cpu=float(sum(pod.cpu_milli for pod in pods)),
-                    memory=float(sum(pod.memory_bytes for pod in pods)),
-                    preemptible=entry.workload.preemptible,
-                    is_over_quota=share is not None and quota >= 0 and share.allocated[0] > quota,
-                    is_ending=all(pod.stopping_for for pod in pods),
-                    since=min(starts) if starts else None,
-                )
-            )
+            if pods:
+                found.append(_holder(scene, entry.workload, pool, pods, shares))
     return sorted(found, key=_holder_order)
+
+
+def _holder(
+    scene: _Scene, workload: Workload, pool: str, pods: Sequence[Pod], shares: dict[tuple[str, str], FairShare]
+) -> Holder:
+    project = scene.context.directory.projects.get(workload.project_id)
+    share = shares.get((f"project-{workload.project_id}", pool))
+    quota = _figures(project, pool, shares).quota[0] if project else -1.0
+    starts = [pod.started_at for pod in pods if pod.started_at is not None]
+    is_shown = scene.shows(workload)
+    return Holder(
+        workload=workload.name if is_shown else HIDDEN_WORKLOAD,
+        workload_id=workload.id if is_shown else None,
+        project=workload.project_name if is_shown else HIDDEN_PROJECT,
+        node_pool=pool,
+        nodes=tuple(sorted({pod.node for pod in pods})),
+        gpu=round(sum(len(pod.gpu_devices) * pod.gpu_thousandths for pod in pods) / 1000, 3),
+        cpu=float(sum(pod.cpu_milli for pod in pods)),
+        memory=float(sum(pod.memory_bytes for pod in pods)),
+        preemptible=workload.preemptible,
+        is_over_quota=share is not None and quota >= 0 and share.allocated[0] > quota,
+        is_ending=all(pod.stopping_for for pod in pods),
+        since=min(starts) if starts else None,
+    )
 
 
 def _holder_order(holder: Holder) -> tuple[bool, bool, bool, float, str, str]:
@@ -196,7 +210,7 @@ def _holder_order(holder: Holder) -> tuple[bool, bool, bool, float, str, str]:
         not holder.preemptible,
         -holder.gpu,
         holder.workload,
-        holder.workload_id,
+        holder.workload_id or "",
     )
 
 
@@ -234,13 +248,17 @@ def _largest(context: Context, pools: Sequence[str]) -> float:
 
 
 def _wait_for(holders: Sequence[Holder]) -> str:
-    ending = [holder.workload for holder in holders if holder.is_ending]
+    ending = _names_of(holder for holder in holders if holder.is_ending)
     if ending:
         return f"Wait: {', '.join(ending[:5])} is ending."
     if not holders:
         return "Nobody holds what it asks for: add a node, or ask for less."
-    names = ", ".join(holder.workload for holder in holders[:5])
-    return f"It starts when enough of {names}{' and others' if len(holders) > 5 else ''} has ended."
+    names = _names_of(holders)
+    return f"It starts when enough of {', '.join(names[:5])}{' and others' if len(names) > 5 else ''} has ended."
+
+
+def _names_of(holders: Iterable[Holder]) -> list[str]:
+    return list(dict.fromkeys(holder.workload for holder in holders))
 
 
 def _share_words(entry: Entry, figures: Sequence[OwnerFigures], holders: Sequence[Holder]) -> list[str]:

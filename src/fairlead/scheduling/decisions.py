@@ -53,6 +53,8 @@ class Reason(Plain, frozen=True, kw_only=True):
     #: Which resource, for limits and quotas: gpu, cpu or memory.
     resource: str | None = None
     queue: str | None = None
+    #: The name of that queue in the snapshot; `queue` is the one to show.
+    queue_id: str | None = None
     requested: float | None = None
     quota: float | None = None
     limit: float | None = None
