@@ -25,7 +25,7 @@ def submit(fairlead: Caller, *words: str) -> str:
 def test_submit_wait_logs(fairlead: Caller) -> None:
     name = submit(fairlead, "first", "--command", "--", "sh", "-c", "echo one; echo two")
     assert name == "first"
-    assert fairlead("wait", name, "--for", "Completed", "--timeout", "30s").code == exit_codes.OK
+    assert fairlead("wait", name, "--for", "Completed", "--timeout", "120s").code == exit_codes.OK
     assert fairlead.ok("training", "logs", name) == "one\ntwo\n"
     assert fairlead.ok("logs", name, "--tail", "1") == "two\n"
     assert fairlead.ok("logs", "--name", name, "--limit-bytes", "3") == "one"
@@ -119,18 +119,20 @@ def test_describe(fairlead: Caller) -> None:
 
 def test_suspend_resume_delete(fairlead: Caller) -> None:
     submit(fairlead, "moved", "-c", "--", "sleep", "600")
-    assert fairlead("wait", "moved", "--for", "Running", "--timeout", "30s").code == 0
+    assert fairlead("wait", "moved", "--for", "Running", "--timeout", "120s").code == 0
     assert fairlead("training", "suspend", "moved").err == "moved: suspend requested.\n"
-    assert fairlead("wait", "moved", "--for", "Suspended", "--timeout", "30s").code == 0
+    assert fairlead("wait", "moved", "--for", "Suspended", "--timeout", "120s").code == 0
     fairlead.ok("training", "resume", "moved")
-    assert fairlead("wait", "moved", "--for", "Running", "--timeout", "30s").code == 0
-    waiting = fairlead.start("wait", "moved", "--for", "Deleted", "--timeout", "30s")
+    assert fairlead("wait", "moved", "--for", "Running", "--timeout", "120s").code == 0
+    waiting = fairlead.start("wait", "moved", "--for", "Deleted", "--timeout", "120s")
     called = fairlead("training", "delete", "moved", "no-such-one")
     assert called.code == exit_codes.NOT_FOUND
     assert "moved: delete requested." in called.err
     assert "There is no training 'no-such-one' in project default." in called.err
-    assert waiting.communicate(timeout=40)[0] == ""
+    assert waiting.communicate(timeout=180)[0] == ""
     assert waiting.returncode == exit_codes.OK
+    assert fairlead("wait", "moved", "--for", "Deleted").code == exit_codes.OK
+    assert fairlead("wait", "no-such-one", "--for", "Deleted").code == exit_codes.NOT_FOUND
     assert "moved" in fairlead.ok("list", "--deleted", "-o", "name").splitlines()
     assert "moved" not in fairlead.ok("list", "-o", "name").splitlines()
 
@@ -152,7 +154,7 @@ def test_workload_delete_knows_the_kind(fairlead: Caller) -> None:
 )
 def test_wait_says_by_its_exit_code(fairlead: Caller, command: str, phase: str, want: int) -> None:
     name = submit(fairlead, "--name-prefix", "waited", "--backoff-limit", "0", "-c", "--", *command.split())
-    timeout = "1s" if want == exit_codes.TIMED_OUT else "30s"
+    timeout = "1s" if want == exit_codes.TIMED_OUT else "120s"
     assert fairlead("wait", name, "--for", phase, "--timeout", timeout).code == want
     fairlead("training", "delete", name)
 

@@ -140,6 +140,11 @@ class Session:
             return self.client.workload(name)
         raise NotFound(self._missing(name, title))
 
+    def was_deleted(self, name: str) -> bool:
+        """Whether a workload of that name was in the project and is there no more."""
+        filters = [f"name=={name}", f"projectId=={self.project()['id']}"]
+        return bool(self.client.workloads(filterBy=filters, deleted=True)["workloads"])
+
     def _missing(self, name: str, title: str | None) -> str:
         filters = [f"projectId=={self.project()['id']}"] + ([f"type=={title}"] if title else [])
         names = [found["name"] for found in self.client.workloads(filterBy=filters, limit=500)["workloads"]]

@@ -6,7 +6,7 @@ from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import ENDED_OTHERWISE, OK
 from fairlead.cli.flags import PROJECT, Flag
 from fairlead.cli.follow import narrate
-from fairlead.cli.session import Session
+from fairlead.cli.session import NotFound, Session
 from fairlead.cli.workload import read_phase
 from fairlead.client import ServerError, Unreachable
 from fairlead.client.client import ENDED
@@ -42,8 +42,16 @@ def commands(_noun: str) -> tuple[Command, ...]:
 def _wait(invocation: Invocation) -> int:
     wanted = {_read(word) for word in invocation.get("for", "Completed").split(",")}
     session = Session(invocation)
-    found = session.workload(invocation.names[0])
-    code = wait_for(session, found["id"], wanted, invocation.get("timeout"))
+    name = invocation.names[0]
+    try:
+        found = session.workload(name)
+    except NotFound:
+        # A script that deletes and then waits may come too late to see it go.
+        if _DELETED not in wanted or not session.was_deleted(name):
+            raise
+        code = OK
+    else:
+        code = wait_for(session, found["id"], wanted, invocation.get("timeout"))
     session.close()
     return code
 
