@@ -16,7 +16,7 @@
 It decides as KAI-Scheduler does, and it neither reads a clock nor acts: `now` is in the snapshot.
 """
 
-from fairlead.scheduling.checking import SnapshotError, check, read_snapshot
+from fairlead.scheduling.checking import SnapshotError, check
 from fairlead.scheduling.cycle import decide
 from fairlead.scheduling.decisions import (
     Bind,
@@ -29,8 +29,9 @@ from fairlead.scheduling.decisions import (
     Reason,
 )
 from fairlead.scheduling.play import advance, play
+from fairlead.scheduling.reading import read_snapshot
 from fairlead.scheduling.reasons import say
-from fairlead.scheduling.shares import QueueDemand, SharesRequest, divide_queues, read_shares
+from fairlead.scheduling.shares import QueueDemand, QueueShare, Resources, SharesRequest, divide_queues, read_shares
 from fairlead.scheduling.snapshot import (
     Job,
     Node,
@@ -70,10 +71,12 @@ __all__ = [
     "PoolSettings",
     "Queue",
     "QueueDemand",
+    "QueueShare",
     "QueueShares",
     "QueueUsage",
     "Reason",
     "Requirement",
+    "Resources",
     "Settings",
     "Share",
     "SharesRequest",

@@ -1,4 +1,4 @@
-"""Reading a snapshot from JSON, and finding what contradicts itself in one. All contradictions are told at once.
+"""Finding what contradicts itself in a snapshot. All contradictions are told at once.
 
 Orphaned queues and jobs in queues that do not exist are no contradictions: the cycle leaves them out with a notice.
 """
@@ -6,12 +6,10 @@ Orphaned queues and jobs in queues that do not exist are no contradictions: the 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-
-import msgspec
+from collections.abc import Iterable, Sequence
 
 from fairlead.scheduling import status as st
-from fairlead.scheduling.snapshot import DEFAULT_POD_SET, Job, Node, PodSet, Queue, Snapshot, SubGroup, Task, Topology
+from fairlead.scheduling.snapshot import DEFAULT_POD_SET, Job, Node, PodSet, Queue, Snapshot, SubGroup, Task
 
 
 class SnapshotError(ValueError):
@@ -22,57 +20,37 @@ class SnapshotError(ValueError):
         super().__init__("The snapshot contradicts itself: " + " ".join(self.problems))
 
 
-def read_snapshot(data: bytes | str) -> Snapshot:
-    """A snapshot from JSON, or one SnapshotError with everything that is wrong with it."""
-    try:
-        snapshot = msgspec.json.decode(data, type=Snapshot)
-    except msgspec.ValidationError as error:
-        raise SnapshotError(_violations(msgspec.json.decode(data)) or [f"{error}."]) from error
-    except msgspec.DecodeError as error:
-        raise SnapshotError([f"{error}."]) from error
-    check(snapshot)
-    return snapshot
-
-
-def _violations(raw: object) -> list[str]:
-    """All that does not have the form of a snapshot, part by part; the decoder itself stops at the first."""
-    found: list[str] = []
-    if not isinstance(raw, dict):
-        return found
-    rest = dict(raw)
-    for field, part in (("nodes", Node), ("queues", Queue), ("jobs", Job), ("topologies", Topology)):
-        parts = rest.pop(field, ())
-        for position, value in enumerate(parts if isinstance(parts, list) else ()):
-            try:
-                msgspec.convert(value, part)
-            except msgspec.ValidationError as error:
-                found.append(f"{field}[{position}]: {error}.")
-    try:
-        msgspec.convert(rest, Snapshot)
-    except msgspec.ValidationError as error:
-        found.append(f"{error}.")
-    return found
-
-
 def check(snapshot: Snapshot) -> None:
     """Raise SnapshotError if the snapshot contradicts itself."""
+    problems = contradictions(snapshot)
+    if problems:
+        raise SnapshotError(problems)
+
+
+def contradictions(snapshot: Snapshot) -> list[str]:
     problems = [
         *_twice("Node", (node.name for node in snapshot.nodes)),
-        *_twice("Queue", (f"{queue.name} in node pool {queue.node_pool}" for queue in snapshot.queues)),
         *_twice("Job", (job.id for job in snapshot.jobs)),
         *_twice("Task", (task.id for job in snapshot.jobs for task in job.tasks)),
         *_twice("Topology", (topology.name for topology in snapshot.topologies)),
-        *_cycles(snapshot.queues),
-        *(problem for queue in snapshot.queues for problem in _bad_shares(queue)),
+        *queue_problems(snapshot.queues),
         *(problem for node in snapshot.nodes for problem in _bad_node(node)),
     ]
     nodes = {node.name: node for node in snapshot.nodes}
     for job in snapshot.jobs:
         problems += _bad_job(job, nodes)
-    problems += _crowded_devices(snapshot)
+    problems += _crowded_devices(snapshot, nodes)
     problems += _overfull_nodes(snapshot, nodes)
-    if problems:
-        raise SnapshotError(problems)
+    return problems
+
+
+def queue_problems(queues: Sequence[Queue]) -> list[str]:
+    """What contradicts itself in queues alone."""
+    return [
+        *_twice("Queue", (f"{queue.name} in node pool {queue.node_pool}" for queue in queues)),
+        *_cycles(queues),
+        *(problem for queue in queues for problem in _bad_shares(queue)),
+    ]
 
 
 def _twice(what: str, names: Iterable[str]) -> list[str]:
@@ -157,6 +135,10 @@ def _bad_place(task: Task, nodes: dict[str, Node]) -> list[str]:
     shares = task.gpu_portion > 0 or task.gpu_memory_mib > 0
     if used and shares and len(task.gpu_groups) != task.gpu_devices:
         found.append(f"Task {task.id} has {len(task.gpu_groups)} GPU groups for {task.gpu_devices} shared devices.")
+    if used and len(set(task.devices)) < len(task.devices):
+        found.append(f"Task {task.id} holds one device twice: {', '.join(map(str, task.devices))}.")
+    if used and task.devices and len(task.devices) != (task.gpu or task.gpu_devices):
+        found.append(f"Task {task.id} holds {len(task.devices)} devices for {task.gpu or task.gpu_devices} asked for.")
     found += [
         f"Task {task.id} holds device {device}, which node {task.node} does not have."
         for device in task.devices
@@ -165,7 +147,7 @@ def _bad_place(task: Task, nodes: dict[str, Node]) -> list[str]:
     return found
 
 
-def _crowded_devices(snapshot: Snapshot) -> list[str]:
+def _crowded_devices(snapshot: Snapshot, nodes: dict[str, Node]) -> list[str]:
     """Two holders of one device, unless both share it in the same group; portions of a group above one device."""
     holders: dict[tuple[str, int], dict[str, str]] = {}
     sums: dict[tuple[str, str], float] = {}
@@ -175,7 +157,7 @@ def _crowded_devices(snapshot: Snapshot) -> list[str]:
             group = task.gpu_groups[position] if position < len(task.gpu_groups) else f"task {task.id}"
             holders.setdefault((node, device), {}).setdefault(group, task.id)
         for group in task.gpu_groups:
-            sums[node, group] = sums.get((node, group), 0) + task.gpu_portion
+            sums[node, group] = sums.get((node, group), 0) + _part_of_device(task, nodes.get(node))
     found = [
         f"Device {device} of node {node} is held by {' and '.join(sorted(by.values()))}, which do not share it."
         for (node, device), by in sorted(holders.items())
@@ -187,6 +169,12 @@ def _crowded_devices(snapshot: Snapshot) -> list[str]:
         if total > 1.001
     ]
     return found
+
+
+def _part_of_device(task: Task, node: Node | None) -> float:
+    if node is not None and task.gpu_memory_mib and node.gpu_memory_mib:
+        return task.gpu_memory_mib / node.gpu_memory_mib
+    return task.gpu_portion
 
 
 def _placed(snapshot: Snapshot) -> list[Task]:

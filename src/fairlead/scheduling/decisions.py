@@ -185,7 +185,9 @@ class TaskState(Plain, frozen=True, kw_only=True):
     node: str | None = None
 
 
-class Decisions(Plain, frozen=True, kw_only=True):
+class Decisions(Plain, frozen=True, kw_only=True, omit_defaults=False):
+    """Every member is written, empty or not."""
+
     binds: tuple[Bind, ...] = ()
     evictions: tuple[Eviction, ...] = ()
     pipelined: tuple[Pipelined, ...] = ()

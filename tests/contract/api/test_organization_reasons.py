@@ -10,10 +10,12 @@ from fairlead.model.workload import EvictionNote
 from fairlead.scheduling import decide, read_snapshot
 from tests import builders
 from tests.contract.api.room import START, Room
+from tests.contract.api.test_people import RESEARCHER, Person
 
 HOLDS = "11111111-1111-4111-8111-111111111111"
 WAITS = "22222222-2222-4222-8222-222222222222"
 HUGE = "33333333-3333-4333-8333-333333333333"
+APART = "55555555-5555-4555-8555-555555555555"
 POD = "44444444-4444-4444-8444-444444444444"
 
 
@@ -93,3 +95,26 @@ def test_a_snapshot_can_be_read_and_decided_on(filled: Room) -> None:
     assert decisions.binds == ()
     assert {pending.tasks[0].split("/")[0] for pending in decisions.pending} == {WAITS, HUGE}
     assert filled.call("GET", "/api/v1/scheduling/snapshot", token="").status != 200
+
+
+def test_workloads_of_projects_that_the_caller_may_not_see_are_not_named(filled: Room) -> None:
+    made = filled.call(
+        "POST", "/api/v1/org-unit/projects", {"name": "apart", "clusterId": filled.cluster_id, "resources": []}
+    )
+    assert made.status == 201, made
+    shared: dict[str, Any] = {"cluster_id": filled.cluster_id, "created_at": START, "phase_updated_at": START}
+    apart = {"project_id": made.json["id"], "project_name": "apart"}
+    filled.put(builders.workload("outside", id=APART, phase=Phase.PENDING, spec=asking(1), **apart, **shared))
+    ada = Person(filled, "ada@example.com")
+    ada.may(RESEARCHER, "project", made.json["id"])
+    told = ada.call("GET", f"/api/v1/workloads/{APART}/explanation")
+    assert told.status == 200, told
+    (holder,) = told.json["waiting"]["holders"]
+    assert (holder["workload"], holder["project"]) == ("another project's workload", "another project")
+    assert holder["workloadId"] is None
+    assert holder["holds"]["cpu"] == 3500
+    assert told.json["waiting"]["remedies"] == ["It starts when enough of another project's workload has ended."]
+    assert b"holds-0-0" not in told.body
+    assert HOLDS.encode() not in told.body
+    (seen,) = filled.get(f"/api/v1/workloads/{APART}/explanation")["waiting"]["holders"]
+    assert (seen["workload"], seen["workloadId"]) == ("holds", HOLDS)

@@ -47,6 +47,16 @@ def queue(name: str, parent: str | None) -> Queue:
             id="two on one device",
         ),
         pytest.param(snapshot(running("a", gpu=1, devices=(7,))), "device 7", id="a device that is not there"),
+        pytest.param(snapshot(running("a", gpu=2, devices=(1, 1))), "one device twice", id="a device held twice"),
+        pytest.param(snapshot(running("a", gpu=2, devices=(1,))), "1 devices for 2", id="fewer devices than asked"),
+        pytest.param(
+            snapshot(
+                running("a", gpu_memory_mib=30_000, gpu_groups=("g",)),
+                running("b", gpu_memory_mib=20_000, gpu_groups=("g",)),
+            ),
+            "GPU group g on node n1 is given out 1.25 times",
+            id="memory of a shared GPU given out twice",
+        ),
         pytest.param(snapshot(running("a", gpu=3)), "3 are in use", id="more GPUs than the node has"),
         pytest.param(
             snapshot(
@@ -85,10 +95,58 @@ def test_an_absent_limit_is_an_error() -> None:
     raw = b'{"now": 1, "queues": [{"name": "a", "resources": %s}, {"name": "b"}]}' % shares
     with pytest.raises(SnapshotError) as caught:
         read_snapshot(raw)
-    assert "limit" in caught.value.problems[0]
-    assert len(caught.value.problems) == 2
+    assert caught.value.problems == (
+        "queues[0].resources.gpu.limit: is missing.",
+        "queues[0].resources.memory: is missing.",
+        "queues[1].resources: is missing.",
+    )
 
 
 def test_json_and_back() -> None:
     given = snapshot(running("a", gpu=1, devices=(0,)))
     assert read_snapshot(msgspec.json.encode(given)) == given
+
+
+def test_violations_of_form_and_contradictions_are_told_together() -> None:
+    raw = b"""{"nodes": [{"name": "n1", "gpu": "many"}, {"name": "n2", "gpus": 1}],
+        "queues": [{"name": "a", "parent": "a", "resources": {"gpu": {"limit": -1}, "cpu": {"limit": -1},
+            "memory": {"limit": -1}}}],
+        "jobs": [{"id": "j", "queue": "a", "tasks": [{"id": "t", "status": "Running", "node": "n1", "gpu": 5}]},
+            {"id": "k", "queue": "a", "tasks": [{"id": "u", "status": "Running", "node": "n9"}]},
+            {"id": "l", "queue": "a", "tasks": [{"id": "v", "status": "Idle"}, {"status": "Pending"}]}]}"""
+    with pytest.raises(SnapshotError) as caught:
+        read_snapshot(raw)
+    assert caught.value.problems == (
+        "now: is missing.",
+        "nodes[0].gpu: Expected `int`, got `str`.",
+        "nodes[1].gpus: there is no such field.",
+        "jobs[2].tasks[0].status: Invalid enum value 'Idle'.",
+        "jobs[2].tasks[1].id: is missing.",
+        "Queue a in node pool default is its own ancestor.",
+        "Task u is on node n9, which does not exist.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("document", "want"),
+    [
+        pytest.param(b"{", "Input data was truncated.", id="cut off"),
+        pytest.param(b"[]", "the document: Expected `object`, got `array`.", id="a list"),
+        pytest.param(b'{"now": 1, "nodes": {}}', "nodes: Expected `array`, got `object`.", id="nodes as an object"),
+    ],
+)
+def test_what_is_no_snapshot_at_all(document: bytes, want: str) -> None:
+    with pytest.raises(SnapshotError) as caught:
+        read_snapshot(document)
+    assert caught.value.problems == (want,)
+
+
+def test_whole_numbers_may_be_written_with_a_point() -> None:
+    read = read_snapshot(b'{"now": 0, "nodes": [{"name": "n", "cpuMilli": 1000.0, "memoryBytes": 1e9, "gpu": 2.0}]}')
+    assert read.nodes[0] == Node(name="n", cpu_milli=1000, memory_bytes=1_000_000_000, gpu=2)
+
+
+def test_devices_stand_for_groups_that_are_not_named() -> None:
+    given = snapshot(running("a", gpu_portion=0.5, devices=(1,)), running("b", gpu_portion=0.5, devices=(1,)))
+    read = read_snapshot(msgspec.json.encode(given))
+    assert [task.gpu_groups for job in read.jobs for task in job.tasks] == [("n1-device-1",)] * 2
