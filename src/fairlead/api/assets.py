@@ -3,7 +3,7 @@
 Bodies and answers are declared from the kinds' specs. Of a credential, names and users are shown, never a secret part.
 """
 
-from functools import cache
+from functools import cache, partial
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -12,14 +12,13 @@ from starlette.responses import Response
 
 from fairlead.api.body import query_boolean, query_choice, query_integer, query_text, read_body
 from fairlead.api.errors import Error
-from fairlead.api.operation import Body, Call, Handler, Operation, Parameter, as_json
+from fairlead.api.operation import Body, Call, Handler, Inline, Operation, Parameter, as_json
 from fairlead.api.organization_bodies import read_json
 from fairlead.api.views import Instant, Shape, Uuid
 from fairlead.control import access, assets
 from fairlead.control.assets import AssetFilter, AssetWish
 from fairlead.control.assets_kinds import ASSET_KINDS, BY_KIND, AssetKind
 from fairlead.control.reading import normal_id
-from fairlead.formats.schema import struct_schema
 from fairlead.model.assets import SCOPES, STORAGE_CLASSES, Asset, Scope
 from fairlead.model.clock import iso
 from fairlead.model.fields import About, Given, Int32, Maybe, Spec, Text, Text253, fields_of, value_or
@@ -148,23 +147,6 @@ def _body(kind: AssetKind, meta: type) -> Any:
     )
 
 
-def inline_schema(struct: Any) -> dict[str, Any]:
-    """A spec's schema with everything inside it, for a place that no component stands for."""
-    found: dict[str, Any] = {}
-
-    def resolved(node: Any) -> Any:
-        if isinstance(node, list):
-            return [resolved(part) for part in node]
-        if not isinstance(node, dict):
-            return node
-        if "$ref" in node:
-            return resolved(found[node["$ref"].rpartition("/")[2]])
-        return {name: resolved(part) for name, part in node.items()}
-
-    schema: dict[str, Any] = resolved(struct_schema(struct, False, found))
-    return schema
-
-
 def _wish(body: Any, scope: Scope) -> AssetWish:
     meta = body.meta
     supported = value_or(getattr(meta, "workload_supported_types", None), None)
@@ -218,7 +200,7 @@ def _meta(call: Call, asset: Asset) -> AssetMetaView:
         id=asset.id,
         name=asset.name,
         kind=asset.kind,
-        scope=asset.scope.type,  # type: ignore[arg-type]
+        scope=asset.scope.type,  # type: ignore[arg-type]  # only words of the contract are ever stored
         created_at=iso(asset.created_at),
         created_by=asset.created_by,
         updated_at=iso(asset.updated_at),
@@ -326,7 +308,7 @@ def _asset_operations(kind: AssetKind) -> tuple[Operation, ...]:
     word = kind.path.replace("/", "_").replace("-", "_")
     tag = "Credentials" if kind.is_credential else "Assets"
     done = 204 if kind.is_deleted_at_once else 202
-    creation, change = inline_schema(_body(kind, AssetMeta)), inline_schema(_body(kind, AssetMetaUpdate))
+    creation, change = Inline(partial(_body, kind, AssetMeta)), Inline(partial(_body, kind, AssetMetaUpdate))
     rows: tuple[tuple[str, str, str, str, Handler, dict[str, Any]], ...] = (
         ("GET", base, f"list_{word}_assets", f"List assets: {kind.title}", find, {"parameters": _LIST}),
         (

@@ -13,8 +13,8 @@ from starlette.responses import Response
 
 from fairlead import __version__
 from fairlead.api.errors import ADDED_STATUSES, Error
-from fairlead.api.operation import Call, Operation, Parameter
-from fairlead.formats.schema import schemas
+from fairlead.api.operation import Call, Inline, Operation, Parameter
+from fairlead.formats.schema import schemas, struct_schema
 from fairlead.kinds import KINDS
 
 _REFERENCE = "#/components/schemas/{name}"
@@ -79,7 +79,7 @@ def _types(operation: Operation) -> list[Any]:
     shapes = list(operation.answers.values())
     if operation.body is not None:
         shapes.append(operation.body.schema)
-    return [Error, *(shape for shape in shapes if shape is not None and not isinstance(shape, str | dict))]
+    return [Error, *(shape for shape in shapes if shape is not None and not isinstance(shape, str | dict | Inline))]
 
 
 def _schema(shape: Any) -> dict[str, Any]:
@@ -87,9 +87,28 @@ def _schema(shape: Any) -> dict[str, Any]:
         return {"$ref": _REFERENCE.format(name=shape)}
     if isinstance(shape, dict):
         return shape
+    if isinstance(shape, Inline):
+        return _inline(shape.make())
     (schema,), _ = msgspec.json.schema_components((shape,), ref_template=_REFERENCE)
     described: dict[str, Any] = as_openapi(schema)
     return described
+
+
+def _inline(struct: Any) -> dict[str, Any]:
+    """A spec's schema with everything inside it."""
+    found: dict[str, Any] = {}
+
+    def resolved(node: Any) -> Any:
+        if isinstance(node, list):
+            return [resolved(part) for part in node]
+        if not isinstance(node, dict):
+            return node
+        if "$ref" in node:
+            return resolved(found[node["$ref"].rpartition("/")[2]])
+        return {name: resolved(part) for name, part in node.items()}
+
+    schema: dict[str, Any] = resolved(struct_schema(struct, False, found))
+    return schema
 
 
 def as_openapi(schema: Any) -> Any:

@@ -1,17 +1,17 @@
 """Templates: routes for each kind of workload, made by walking `KINDS`, and the lists of all of them."""
 
-from functools import cache
+from functools import cache, partial
 from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 from starlette.responses import Response
 
-from fairlead.api.assets import MEANT_FOR, inline_schema
+from fairlead.api.assets import MEANT_FOR
 from fairlead.api.body import query_choice, query_integer, query_text, read_body
 from fairlead.api.errors import Error
 from fairlead.api.list_parameters import LIMIT, OFFSET, SEARCH, filter_by, read_list_request, sort_by, sort_order
-from fairlead.api.operation import Body, Call, Handler, Operation, Parameter, as_json
+from fairlead.api.operation import Body, Call, Handler, Inline, Operation, Parameter, as_json
 from fairlead.api.organization_bodies import read_json
 from fairlead.api.views import Instant, Shape, Uuid
 from fairlead.api.workloads import Count
@@ -86,8 +86,9 @@ class TemplateList(Shape):
 @cache
 def _body(kind: Kind, meta: type) -> Any:
     """The struct of a request's body; the kind's spec may be left out."""
-    # Types that are made at run time, which no type checker knows.
-    spec = Annotated[kind.spec | UnsetType | None, About(text="What the workloads are to be.")]  # type: ignore[name-defined]
+    # A type that is made at run time, which no type checker knows.
+    given: Any = kind.spec | UnsetType | None
+    spec = Annotated[given, About(text="What the workloads are to be.")]
     about = About(text="Its name and scope.")
     head: Any = ("meta", Annotated[meta, about])
     if meta is TemplateMetaPatch:
@@ -125,7 +126,7 @@ def render_template(call: Call, template: Template) -> TemplateView:
         id=template.id,
         name=template.name,
         workload_type=KINDS[template.kind].title,
-        scope_type=scope.type,  # type: ignore[arg-type]
+        scope_type=scope.type,  # type: ignore[arg-type]  # only words of the contract are ever stored
         scope_id=scope.id,
         created_at=iso(template.created_at),
         created_by=template.created_by,
@@ -256,7 +257,7 @@ def _kind_operations(kind: Kind) -> tuple[Operation, ...]:
             summary=summary,
             run=run,
             parameters=(_ID,) if path == one else _LIST if method == "GET" else (),
-            body=None if meta is None else Body(schema=inline_schema(_body(kind, meta))),
+            body=None if meta is None else Body(schema=Inline(partial(_body, kind, meta))),
             answers=answers,
             # The contract has templates for some kinds of workload, and changes those of kinds that compute; here every
             # kind has all of it.
