@@ -14,9 +14,10 @@ from fairlead.formats.convert_losses import Loss, leaves
 from fairlead.formats.kubernetes_objects import read_job
 from fairlead.formats.neighbours import Found
 from fairlead.formats.neighbours_slurm import read_sbatch
-from fairlead.formats.rest import read_submission
+from fairlead.formats.rest import beside_names, read_submission
 from fairlead.formats.workload_yaml import YamlWorkload, read_manifests, read_workload
 from fairlead.formats.yaml_merge import find_among, merge
+from fairlead.formats.yaml_spec import PlainSecret
 from fairlead.formats.yaml_tree import read_tree
 from fairlead.formats.yaml_values import read_plain
 from fairlead.formats.yaml_write import declared, render_document, render_yaml
@@ -28,6 +29,7 @@ REST, YAML, FLAGS = "rest", "yaml", "flags"
 SBATCH, JOB, DSTACK, SKYPILOT = "sbatch", "kubernetes", "dstack", "skypilot"
 DIALECTS = (REST, YAML, SBATCH, JOB, DSTACK, SKYPILOT)
 _REQUEST = ("name", "useGivenNameAsPrefix", "projectId", "clusterId", "templateId", "spec")
+_STATE = "tells how far a workload has come, not what it is"
 _SUSPEND = "what is submitted runs; suspend the workload afterwards"
 #: Stands in for ids that only a server knows, while a request is checked.
 _NOWHERE = "00000000-0000-0000-0000-000000000000"
@@ -55,6 +57,10 @@ class Converted(msgspec.Struct, frozen=True, kw_only=True):
     losses: list[Loss] = []
     #: What was read otherwise than written: (path, what).
     remarks: list[tuple[str, str]] = []
+    #: Credentials that stood in the text; the spec names secrets that are to hold them.
+    secrets: list[PlainSecret] = []
+    #: The kind of object that it was written as, where that is an older one.
+    origin: str = ""
 
 
 class Rendered(msgspec.Struct, frozen=True, kw_only=True):
@@ -148,17 +154,20 @@ def _from_yaml(workload: YamlWorkload) -> Converted:
         is_active=workload.is_active,
         spec=workload.plain,
         remarks=list(workload.remarks),
+        losses=[
+            Loss(path=path, reason=f"is a credential in plain text; its place is the secret {secret.name}")
+            for secret in workload.secrets
+            for path in secret.paths
+        ],
+        secrets=list(workload.secrets),
     )
 
 
 def _read_rest(kind: Kind, body: dict[str, Any]) -> Converted:
     """A creation request of either dialect, or a workload as the interface shows it."""
-    request = {name: value for name, value in body.items() if name in _REQUEST}
-    losses = [
-        Loss(path=name, reason="tells how far a workload has come, not what it is", value=value)
-        for name, value in body.items()
-        if name not in _REQUEST
-    ]
+    known = (*_REQUEST, *beside_names(kind))
+    request = {name: value for name, value in body.items() if name in known}
+    losses = [Loss(path=name, reason=_STATE, value=value) for name, value in body.items() if name not in known]
     filled = {"name": "workload", "projectId": "0", "clusterId": _NOWHERE, **request}
     try:
         submission = read_submission(kind, msgspec.json.encode(filled))
@@ -214,8 +223,16 @@ def render(workload: Converted, dialect: str, program: str = "fairlead") -> Rend
     return _render_flags(workload, program)
 
 
+def request_body(workload: Converted) -> dict[str, Any]:
+    """The creation request without the ids that only a server knows."""
+    beside = beside_names(workload.kind)
+    spec = {name: value for name, value in workload.spec.items() if name not in beside}
+    body = {"name": workload.name, "useGivenNameAsPrefix": workload.is_prefix, "spec": spec}
+    return body | {name: workload.spec[name] for name in beside if name in workload.spec}
+
+
 def _render_rest(workload: Converted) -> Rendered:
-    body = {"name": workload.name, "useGivenNameAsPrefix": workload.is_prefix, "spec": workload.spec}
+    body = request_body(workload)
     losses = list(workload.losses)
     if workload.project:
         reason = "REST takes the project's id; `submit -f FILE -p PROJECT` fills it in"

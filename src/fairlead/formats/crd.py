@@ -20,6 +20,7 @@ _QUANTITY = r"^[+]?([0-9]+\.?[0-9]*|\.[0-9]+)(([eE][-+]?[0-9]+)|[numkKMGTPE]|[KM
 #: Longer texts are refused by the declarations anyway; rules that compare need a bound.
 _MOST_DIGITS = 63
 _OWN = "has(self.baseWorkload)"
+_NO_IMAGE = "image must be given, here or in the baseWorkload"
 _TEMPLATE = "(has(self.usage) && self.usage == 'Template')"
 
 
@@ -28,14 +29,21 @@ def _at_least(limit: str, request: str) -> tuple[tuple[str, ...], str, str]:
     return (limit, request), f"!has(self.{limit}) || !has(self.{request}) || {compared}", f"{limit} is below {request}"
 
 
-#: Rules that no schema can say: the fields they speak of, the rule, what is wrong where it does not hold.
+#: Rules that no schema can say: the fields they speak of, the rule, what is wrong where it does not hold. Of several
+#: with the same words the first counts whose fields the kind has.
 _RULES: tuple[tuple[tuple[str, ...], str, str], ...] = (
     (
         ("name", "namePrefix"),
         f"{_TEMPLATE} || has(self.name) != has(self.namePrefix)",
         "exactly one of name and namePrefix must be given",
     ),
-    (("image",), f"{_TEMPLATE} || {_OWN} || has(self.image)", "image must be given, here or in the baseWorkload"),
+    (
+        ("image", "jupyter", "tensorboard"),
+        f"{_TEMPLATE} || {_OWN} || has(self.image) || (has(self.jupyter) && self.jupyter.value) || "
+        "(has(self.tensorboard) && self.tensorboard.value)",
+        _NO_IMAGE,
+    ),
+    (("image",), f"{_TEMPLATE} || {_OWN} || has(self.image)", _NO_IMAGE),
     _at_least("cpuLimit", "cpu"),
     _at_least("memoryLimit", "memory"),
     _at_least("gpuMemoryLimit", "gpuMemory"),
@@ -113,9 +121,7 @@ def _root(kind: Kind) -> Schema:
         "type": "object",
         "description": "What is to run, and how.",
         "properties": properties,
-        "x-kubernetes-validations": [
-            {"rule": rule, "message": message} for names, rule, message in _RULES if set(names) <= set(properties)
-        ],
+        "x-kubernetes-validations": _rules(set(properties)),
     }
     return {
         "type": "object",
@@ -129,6 +135,14 @@ def _root(kind: Kind) -> Schema:
             "status": _STATUS,
         },
     }
+
+
+def _rules(known: set[str]) -> list[Schema]:
+    found: dict[str, str] = {}
+    for names, rule, message in _RULES:
+        if set(names) <= known:
+            found.setdefault(message, rule)
+    return [{"rule": rule, "message": message} for message, rule in found.items()]
 
 
 _CONDITION: Schema = {
@@ -204,7 +218,7 @@ def _is_filled(field: YamlField, member: YamlField) -> bool:
 
 
 def _value(field: YamlField, is_member: bool = False) -> Schema:
-    if field.type == "boolean":
+    if field.type in ("boolean", "mark"):
         return {"type": "boolean"}
     if field.type == "integer":
         return {"type": "integer", "format": "int64", **_bounds(field.shape)}
@@ -215,7 +229,7 @@ def _value(field: YamlField, is_member: bool = False) -> Schema:
     if field.type == "list" and is_member:
         return {"type": "array", "items": {"type": "string"}}
     if field.choices:
-        return {"type": "string", "enum": [*field.choices, *_small(field.choices)]}
+        return {"type": "string", "enum": [*field.choices, *_small(field.choices), *field.words]}
     return {"type": "string", **_lengths(field.shape)}
 
 

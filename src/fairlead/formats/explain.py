@@ -189,7 +189,12 @@ def told_type(field: YamlField, is_member: bool = False) -> str:
         return "items"
     if field.form is MAP:
         return "map"
-    names = {"limit": "number or quantity", "list": "list of strings" if is_member else "string", "object": "Object"}
+    names = {
+        "limit": "number or quantity",
+        "list": "list of strings" if is_member else "string",
+        "object": "Object",
+        "mark": "boolean",
+    }
     return names.get(field.type, field.type)
 
 
@@ -227,7 +232,15 @@ def render_default(about: About) -> str:
     return about.default_text
 
 
-_SAMPLES = {"boolean": "true", "integer": "2", "number": '"0.5"', "quantity": "1Gi", "limit": '"0.5"', "object": "{…}"}
+_SAMPLES = {
+    "boolean": "true",
+    "mark": "true",
+    "integer": "2",
+    "number": '"0.5"',
+    "quantity": "1Gi",
+    "limit": '"0.5"',
+    "object": "{…}",
+}
 
 
 def render_example(field: YamlField) -> str:

@@ -4,13 +4,12 @@ Called by `apply`, `convert` and whoever receives such a document. It knows the 
 exists; templates that a document names are looked up by a function that is passed in (`yaml_merge.py`).
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
 from fairlead.formats.check import find_flaws
-from fairlead.formats.yaml_fields import ELSEWHERE, YamlField, resources, spellings, told_kinds, yaml_fields
+from fairlead.formats.yaml_fields import YamlField, kinds_with, resources, spellings, told_kinds, yaml_fields
 from fairlead.formats.yaml_names import (
     API_VERSION,
     GLOBAL_NAMESPACE,
@@ -20,11 +19,11 @@ from fairlead.formats.yaml_names import (
     TEMPLATE,
     near,
 )
-from fairlead.formats.yaml_spec import SpecReading
+from fairlead.formats.yaml_spec import PlainSecret, SpecReading
 from fairlead.formats.yaml_tree import MAPPING, MOST_ISSUES, SCALAR, Limits, Node, YamlIssue, issue_at, read_tree
 from fairlead.formats.yaml_values import Wrong, read_value, told
+from fairlead.kinds import KINDS
 from fairlead.kinds.kind import Kind, spec_violations
-from fairlead.model.errors import MALFORMED, Invalid, Issue
 from fairlead.model.fields import INT32_MAX, build
 from fairlead.model.names import name_violations
 from fairlead.model.org import NAMESPACE_PREFIX, project_in
@@ -91,6 +90,8 @@ class YamlWorkload(msgspec.Struct, frozen=True, kw_only=True):
     spec: Any
     #: What was accepted and done otherwise: (YAML path, what).
     remarks: tuple[tuple[str, str], ...]
+    #: Credentials that stood in it in plain text; the spec names secrets that are to hold them.
+    secrets: tuple[PlainSecret, ...] = ()
 
     def submission(self, project_id: str, cluster_id: str) -> Submission:
         return Submission(
@@ -104,15 +105,6 @@ class YamlWorkload(msgspec.Struct, frozen=True, kw_only=True):
             remarks=self.remarks,
         )
 
-    def request(self) -> dict[str, Any]:
-        """The body of the creation request, without the ids that only a server knows."""
-        return {"name": self.name, "useGivenNameAsPrefix": self.is_prefix, "spec": self.plain}
-
-
-def refusal(issues: list[YamlIssue]) -> Invalid:
-    """The issues as the error that every dialect raises."""
-    return Invalid(MALFORMED, tuple(Issue(issue.path, f"{issue.details} (line {issue.line})") for issue in issues))
-
 
 def read_manifests(
     text: str | bytes, file: str = "", limits: Limits | None = None
@@ -125,10 +117,17 @@ def read_manifests(
 
 def read_workload(manifest: Manifest) -> tuple[YamlWorkload | None, list[YamlIssue]]:
     """The workload of a document whose templates are merged in; None and the issues where something is wrong."""
+    before = manifest
+    manifest, turning = _turned(manifest)
     reading = read_spec(manifest)
-    if manifest.resource != manifest.kind.resource:
+    if turning and before.kind.turn is not None:
+        _finish_turn(before, manifest, turning, reading)
+    elif manifest.resource != manifest.kind.resource:
         reading.remark("kind", f"{manifest.resource} is an older kind; it runs as {manifest.kind.resource}")
     name, is_prefix = _read_name(manifest, reading)
+    reading.name_secrets(name)
+    if manifest.is_template:
+        _refuse_secrets(reading)
     spec = _checked(manifest, reading)
     if spec is None or reading.issues:
         return None, reading.issues
@@ -141,16 +140,50 @@ def read_workload(manifest: Manifest) -> tuple[YamlWorkload | None, list[YamlIss
         plain=reading.plain,
         spec=spec,
         remarks=tuple(reading.remarks),
+        secrets=tuple(reading.secrets),
     )
     return workload, []
+
+
+def _refuse_secrets(reading: SpecReading) -> None:
+    for secret in reading.secrets:
+        for path in secret.paths:
+            details = "is a credential in plain text, and templates are read by many; name a secret with secretName"
+            reading.issues.append(issue_at(reading.node, path, details))
 
 
 def read_spec(manifest: Manifest) -> SpecReading:
     """The spec as REST has it, before the declarations and the rules are asked."""
     reading = SpecReading(manifest.kind, manifest.letter, manifest.node)
-    reading.read(manifest.spec)
+    reading.read({name: node for name, node in manifest.spec.items() if name in yaml_fields(manifest.kind)})
     _read_labels(manifest, reading)
     return reading
+
+
+def _turned(manifest: Manifest) -> tuple[Manifest, str]:
+    """The document as one of the kind that its fields make it, and the field that does."""
+    turn = manifest.kind.turn
+    found = next((name for name in turn.fields if _is_meant(manifest.spec.get(name))), "") if turn else ""
+    if turn is None or not found:
+        return manifest, ""
+    kind = KINDS[turn.kind]
+    return msgspec.structs.replace(manifest, kind=kind, letter=kind.letter), found
+
+
+def _finish_turn(before: Manifest, manifest: Manifest, turning: str, reading: SpecReading) -> None:
+    path, value = before.kind.turn.sets if before.kind.turn else ("", "")
+    reading.put(path, value, turning)
+    resource = manifest.kind.resource
+    reading.remark("kind", f"{before.resource} with {turning} is a job of several pods; it runs as {resource}")
+    for name in [name for name in manifest.spec if name not in yaml_fields(manifest.kind)]:
+        details = f"is given beside {turning}, which makes this a {resource}; that has no such field"
+        reading.issues.append(issue_at(manifest.spec[name], f"spec.{name}", details))
+
+
+def _is_meant(node: Node | None) -> bool:
+    """Whether a field is given, and not as false."""
+    inner = node.content.get("value") if node is not None and node.form is MAPPING else node
+    return node is not None and not (inner is not None and inner.form is SCALAR and inner.content.lower() == "false")
 
 
 def _manifest(node: Node, issues: list[YamlIssue]) -> Manifest | None:
@@ -271,8 +304,8 @@ def _spec_nodes(kind: tuple[Kind, str], spec: Node, issues: list[YamlIssue]) -> 
 
 
 def _unknown(kind: Kind, name: str) -> str:
-    letters = ELSEWHERE.get(name)
-    if letters is not None:
+    letters = kinds_with(name)
+    if letters:
         return f"is no field of this kind; it belongs to {told_kinds(letters)}"
     return f"is no field of workload YAML{near(name, yaml_fields(kind))}"
 
@@ -297,8 +330,12 @@ def _read_labels(manifest: Manifest, reading: SpecReading) -> None:
     """Priority and preemptibility stand as labels of the object."""
     for label, path in ((PRIORITY_LABEL, "priorityClass"), (PREEMPTIBILITY_LABEL, "preemptibility")):
         node = manifest.labels.get(label)
-        if node is not None:
-            reading.put_at(path, node.content, f"metadata.labels.{label}", node)
+        if node is None:
+            continue
+        if reading.get(path) not in (None, node.content):
+            details = f"is {node.content[:80]}, and the spec says {reading.get(path)}; leave one of them out"
+            reading.issues.append(issue_at(node, f"metadata.labels.{label}", details))
+        reading.put_at(path, node.content, f"metadata.labels.{label}", node)
 
 
 def _read_name(manifest: Manifest, reading: SpecReading) -> tuple[str, bool]:
@@ -340,8 +377,3 @@ def _checked(manifest: Manifest, reading: SpecReading) -> Any:
 
 def _is_in(name: str, wrong: set[str]) -> bool:
     return any(path == name or path.startswith((f"{name}.", f"{name}[")) for path in wrong)
-
-
-def told_all(issues: list[YamlIssue]) -> Iterator[str]:
-    """The issues in the order of the text, each once."""
-    yield from map(str, sorted(set(issues)))

@@ -1,7 +1,7 @@
 """The fields of workload YAML, worked out from the declarations: name, kinds, form, type, and where REST has it.
 
 Reading, writing, explaining and the custom resources' schemas walk this. Fields that YAML has and REST has not, or has
-otherwise, stand in `_EXTRAS`; what they mean is in `yaml_pairs.py`.
+otherwise, stand in `yaml_extras.py`; what they mean is in `yaml_pairs.py` and `yaml_pairs_kinds.py`.
 """
 
 from collections.abc import Iterable
@@ -11,10 +11,39 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
+from fairlead.formats.yaml_extras import (
+    CHOICES,
+    DEFAULTS,
+    EXTRAS,
+    ITEMS,
+    MAP,
+    MEMBER_CHOICES,
+    MORE_MEMBERS,
+    PAIRED,
+    PLAIN,
+    SETS,
+    TEXTS,
+    VALUE,
+    WORDS,
+    YamlField,
+)
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import Kind
-from fairlead.model.fields import About, Field, fields_of
-from fairlead.model.network import ServiceType
+from fairlead.model.fields import Field, fields_of
+
+__all__ = [
+    "ITEMS",
+    "LETTERS",
+    "MAP",
+    "PLAIN",
+    "VALUE",
+    "YamlField",
+    "kinds_with",
+    "resources",
+    "spellings",
+    "told_kinds",
+    "yaml_fields",
+]
 
 #: What the letters of `About.yaml_kinds` stand for where no kind of ours has them.
 LETTERS = {
@@ -23,148 +52,21 @@ LETTERS = {
     "I": "inference workloads",
     "J": "the legacy Job",
 }
-VALUE, ITEMS, MAP, PLAIN = "value", "items", "map", "plain"
 #: The value of items that are no objects in REST: the member that holds it.
 _ITEM_MEMBERS = {"capabilities": "capability"}
-
-
-class YamlField(msgspec.Struct, frozen=True, kw_only=True):
-    """One field below `spec`, or one member of an item."""
-
-    name: str
-    also: tuple[str, ...] = ()
-    kinds: str = "WTDIJ"
-    #: value: `name: {value: X}`; items: `name: {items: {KEY: {value: {…}}}}`; map: `{items: {KEY: {value: X}}}`;
-    #: plain: `name: X`.
-    form: str = VALUE
-    #: boolean, integer, number, quantity, string, list or object; `limit` for what is a number or a quantity.
-    type: str = "string"
-    choices: tuple[str, ...] = ()
-    #: Dotted REST path below the spec (or below the item); empty where REST has no such field.
-    path: str = ""
-    about: About
-    #: Of an item: what it may hold; and the same by every accepted spelling in small letters.
-    members: tuple["YamlField", ...] = ()
-    spelt: dict[str, "YamlField"] = {}
-    #: The member of the item that KEY is in REST; empty where REST has no place for it.
-    key: str = ""
-    #: For lists of plain values that are written as items: the member that holds the value.
-    member: str = ""
-    #: Its meaning is worked out by a pair of functions, together with others.
-    is_paired: bool = False
-    #: Only the system writes it.
-    is_system: bool = False
-    schema: dict[str, Any] = {}
-    shape: Any = None
-
-
-def _extra(name: str, text: str, kinds: str = "WTDIJ", **more: Any) -> YamlField:
-    known = {key: more.pop(key) for key in ("default_text", "mandatory", "unit") if key in more}
-    return YamlField(name=name, kinds=kinds, about=About(text=text, **known), is_paired=True, **more)
-
-
-_MPI = "asks for an MPI job"
-#: What REST has not as one field. `gpu` and `gpuLimit` are declared, and read together with their neighbours.
-_EXTRAS = (
-    _extra("active", "Whether the workload runs; false suspends it.", type="boolean", default_text="true"),
-    _extra(
-        "baseWorkload",
-        "The name of a workload with usage Template, in the same namespace or else in namespace runai: what this one "
-        "does not give comes from there, items one by one.",
-        form=PLAIN,
-        kinds="WTDIJ",
-    ),
-    _extra("name", "The workload's name. Exactly one of name and namePrefix is given."),
-    _extra("namePrefix", "The beginning of the workload's name; characters are added to it."),
-    _extra(
-        "usage",
-        "Submit runs the workload; Template only keeps it for others to name as baseWorkload.",
-        form=PLAIN,
-        choices=("Submit", "Template"),
-        default_text="Submit",
-    ),
-    _extra(
-        "runAsUser",
-        "Runs the process as runAsUid and runAsGid, or without those as the user of the caller's identity token.",
-        type="boolean",
-        default_text="the image's own user",
-    ),
-    _extra(
-        "serviceType",
-        "How ports are offered that name no service type of their own.",
-        choices=tuple(ServiceType.__args__),  # type: ignore[attr-defined]
-        default_text="ClusterIP",
-    ),
-    _extra(
-        "mountPropagation",
-        "Whether later mounts below the node's paths appear in the container, for volumes that do not say it.",
-        type="boolean",
-        default_text="false",
-    ),
-    _extra("nodePool", "The one node pool to use. Deprecated: nodePools takes several.", "T"),
-    _extra("userId", "The subject of the owner's token; the system writes it.", "T", is_system=True),
-    _extra("ingressUrl", "For the system's own use.", "T", is_system=True),
-    _extra("mpi", f"Together with processes {_MPI}.", "TD", type="object"),
-    _extra("processes", f"The number of processes; {_MPI}.", "TD", type="integer"),
-    _extra("slotsPerWorker", f"The slots of each worker; {_MPI}.", "TD", type="integer"),
-)
-#: Fields of kinds that are not here yet, so that a refusal can name who has them.
-ELSEWHERE = {
-    "preemptible": "W",
-    "jupyter": "W",
-    "notebookToken": "W",
-    "tensorboard": "W",
-    "tensorboardLogdir": "W",
-    "minScale": "I",
-    "maxScale": "I",
-    "metric": "I",
-    "target": "I",
-    "metricName": "I",
-    "class": "I",
-    "isPrivateServiceUrl": "I",
-    "jobType": "D",
-    "workers": "D",
-    "noMaster": "D",
-    "nonPreemptible": "D",
-    "mpiJob": "D",
-    "pyTorchJob": "D",
-    "runPolicy": "D",
-}
-#: Declared fields whose meaning depends on their neighbours; the second word is their type in YAML.
-_PAIRED = {
-    "compute.gpuPortionRequest": "number",
-    "compute.gpuPortionLimit": "limit",
-    "podAffinity": "boolean",
-    "podAffinity.type": "string",
-    "podAffinity.key": "string",
-    "probes.readiness": "object",
-    "security.runAsUid": "integer",
-    "security.runAsGid": "integer",
-}
-_CHOICES = {"podAffinity.type": ("hard", "soft")}
-#: What they mean here, where that is not what their REST field means.
-_TEXTS = {
-    "compute.gpuPortionRequest": "GPU devices: between 0 and 1 a part of one, otherwise a whole number of them. "
-    "Beside a part, gpuDevices says of how many devices.",
-    "compute.gpuPortionLimit": "How far the pod may go while others leave it free: a number is a part of each device, "
-    "at least gpu; a quantity such as 20M is memory of each device, as gpuMemoryLimit.",
-    "compute.gpuMemoryRequest": "Memory of a GPU device; not together with gpu.",
-    "podAffinity": "Places the workload's pods near each other, as podAffinitySchedulingRule and podAffinityTopology "
-    "say.",
-    "podAffinity.type": "hard where it must hold, soft where it is preferred; only with podAffinity.",
-    "podAffinity.key": "The node label whose value the workload's pods share; only with podAffinity.",
-    "probes.readiness": "When the container counts as ready for traffic, written as Kubernetes' readiness probe.",
-    "security.runAsUid": "The user id; it counts only with runAsUser.",
-    "security.runAsGid": "The group id; it counts only with runAsUser.",
-    "nodePools": "Node pools to try, the first one first, separated by spaces or commas.",
-}
 
 
 @cache
 def yaml_fields(kind: Kind) -> dict[str, YamlField]:
     """Every field of the kind's YAML by its name, in alphabetical order; those of other letters too."""
-    found = [*_walk(kind.spec, ""), *_EXTRAS]
+    found = [*EXTRAS, *_walk(kind.spec, "")]
     return {field.name: field for field in sorted(found, key=lambda field: field.name.lower())}
+
+
+def kinds_with(name: str) -> str:
+    """The letters of the kinds that have a field of that name, in any spelling; empty where none has."""
+    fields = [found for kind in KINDS.values() if kind.letter and (found := spellings(kind).get(name.lower()))]
+    return "".join(letter for letter in "WTDIJ" if any(letter in field.kinds for field in fields))
 
 
 @cache
@@ -205,14 +107,16 @@ def _walk(struct: Any, path: str) -> list[YamlField]:
 
 def _field(field: Field, path: str) -> YamlField:
     about = field.about
-    if path in _TEXTS:
-        about = msgspec.structs.replace(about, text=_TEXTS[path], mandatory=False, unit="")
+    if path in TEXTS:
+        about = msgspec.structs.replace(about, text=TEXTS[path], mandatory=False, unit="")
+    if path in DEFAULTS:
+        about = msgspec.structs.replace(about, default_text=DEFAULTS[path])
     shape = field.item if field.is_list else field.shape
     members: tuple[YamlField, ...] = ()
     form = VALUE
     key = ""
     if field.is_list and field.struct is not None:
-        members = tuple(_walk(field.struct, ""))
+        members = _members(about.yaml, field.struct)
         form = ITEMS if members else MAP
         named = {member.path for member in members}
         key = about.key if about.key not in named else ""
@@ -223,18 +127,30 @@ def _field(field: Field, path: str) -> YamlField:
         also=about.yaml_also,
         kinds=about.yaml_kinds,
         form=form,
-        type=_PAIRED.get(path) or _type(field, shape),
-        choices=_CHOICES.get(path) or (tuple(map(str, shape.values)) if isinstance(shape, inspect.LiteralType) else ()),
+        type=PAIRED.get(path) or _type(field, shape),
+        choices=CHOICES.get(path) or (tuple(map(str, shape.values)) if isinstance(shape, inspect.LiteralType) else ()),
+        words=WORDS.get(path, {}),
+        meant={word.lower(): choice for word, choice in WORDS.get(path, {}).items()},
         path=path,
+        sets=SETS.get(path, ()),
         about=about,
         members=members,
         spelt=_spellings(members),
         key=key,
         member=_ITEM_MEMBERS.get(about.yaml, ""),
-        is_paired=path in _PAIRED,
+        is_paired=path in PAIRED,
         schema=field.schema,
         shape=shape,
     )
+
+
+def _members(name: str, struct: Any) -> tuple[YamlField, ...]:
+    """What the items of a list may hold; beside what REST has, what only YAML has."""
+    found = []
+    for member in _walk(struct, ""):
+        more = MEMBER_CHOICES.get((name, member.name), ())
+        found.append(msgspec.structs.replace(member, choices=member.choices + more) if more else member)
+    return (*found, *MORE_MEMBERS.get(name, ())) if found else ()
 
 
 def _type(field: Field, shape: Any) -> str:

@@ -15,13 +15,12 @@ from fairlead.model.lifecycle import AUTO_DELETION_SECONDS
 SECRET = "SECRET:"  # noqa: S105 - the word that marks a reference to a secret
 DEFAULT_SERVICE = "ClusterIP"
 _RULES = {"hard": "Required", "soft": "Preferred"}
-#: The words of the API, which people write here too.
-RULE_WORDS = {"required": "hard", "preferred": "soft"}
 _PROPAGATION = "HostToContainer"
 _GROUPS = "security.supplementalGroups"
 #: Unset means something else to whoever reads the YAML with kubectl, so our default is written out.
 _WRITTEN_OUT = {"autoDeletionTimeAfterCompletionSeconds": AUTO_DELETION_SECONDS}
-_NO_MPI = "asks for an MPI job, and there is no kind of workload for those here; leave it out"
+#: How pods stand together on a kind that has podAffinity and cannot say more.
+_NEAR = {"type": "Preferred", "key": "kubernetes.io/hostname"}
 
 
 class Reading(Protocol):
@@ -29,6 +28,8 @@ class Reading(Protocol):
 
     #: The values that were given, by YAML name.
     given: dict[str, Any]
+    #: The letter of the kind.
+    letter: str
 
     def put(self, path: str, value: Any, name: str) -> None:
         """Set a member of the REST spec, which came from the YAML field `name`."""
@@ -36,6 +37,10 @@ class Reading(Protocol):
 
     def get(self, path: str) -> Any:
         """A member of the REST spec so far, or None."""
+        ...
+
+    def move_item(self, path: str, number: int, place: str, item: dict[str, Any]) -> None:
+        """Take an item out of a list; what is left of it stands elsewhere from now on."""
         ...
 
     def wrong(self, name: str, details: str) -> None:
@@ -137,7 +142,7 @@ def _read_affinity(reading: Reading) -> None:
                 reading.wrong(name, "is given, but counts only with podAffinity: {value: true}")
         return
     rule, topology = given.get("podAffinitySchedulingRule"), given.get("podAffinityTopology")
-    reading.put("podAffinity", {}, "podAffinity")
+    reading.put("podAffinity", dict(_NEAR) if reading.letter == "D" else {}, "podAffinity")
     if rule is not None:
         reading.put("podAffinity.type", _RULES[rule], "podAffinitySchedulingRule")
     if topology is not None:
@@ -187,12 +192,6 @@ def _read_node_pool(reading: Reading) -> None:
         reading.wrong("nodePool", "is given beside nodePools; nodePools alone is the present way")
     else:
         reading.put("nodePools", [pool], "nodePool")
-
-
-def _read_mpi(reading: Reading) -> None:
-    for name in ("mpi", "processes", "slotsPerWorker"):
-        if name in reading.given:
-            reading.wrong(name, _NO_MPI)
 
 
 def _read_probe(reading: Reading) -> None:
@@ -246,7 +245,6 @@ READERS: tuple[Callable[[Reading], None], ...] = (
     _read_defaults_of_items,
     _read_groups,
     _read_node_pool,
-    _read_mpi,
     _read_probe,
 )
 #: Each with the fields it writes; a kind that lacks one of them is not written by it.

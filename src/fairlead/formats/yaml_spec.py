@@ -7,9 +7,12 @@ here turn such a path back into the line and the words of the document.
 import re
 from typing import Any
 
+import msgspec
+
 from fairlead.formats.yaml_fields import ITEMS, MAP, YamlField, yaml_fields
 from fairlead.formats.yaml_names import near
-from fairlead.formats.yaml_pairs import READERS, RULE_WORDS, read_variable
+from fairlead.formats.yaml_pairs import READERS, read_variable
+from fairlead.formats.yaml_pairs_kinds import READERS as READERS_OF_KINDS
 from fairlead.formats.yaml_tree import MAPPING, MOST_ISSUES, SCALAR, Limits, Node, YamlIssue, issue_at, read_tree
 from fairlead.formats.yaml_values import Wrong, read_plain, read_value, told, unwrap, unwrap_item, unwrap_items
 from fairlead.kinds.kind import Kind
@@ -18,7 +21,24 @@ from fairlead.kinds.kind import Kind
 _INNER = Limits(characters=20_000, nodes=200)
 _CREDENTIALS = {"storage.git": ("username", "password"), "storage.s3": ("key", "secret")}
 _PROPAGATION = {"true": "HostToContainer", "false": "None"}
+_NO_NAME = re.compile(r"[^a-z0-9-]+")
+_NAME_LENGTH = 63
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9.]*")
+
+
+class PlainSecret(msgspec.Struct, kw_only=True):
+    """Credentials that stand in a document in plain text, and the item that is to name a secret instead."""
+
+    #: The item's key in the document.
+    key: str
+    #: The document's path of each of them.
+    paths: list[str]
+    values: dict[str, str]
+    item: dict[str, Any] = {}
+    #: Where the item names its secret.
+    member: str = ""
+    #: The secret's name, once it is known.
+    name: str = ""
 
 
 class SpecReading:
@@ -35,6 +55,7 @@ class SpecReading:
         self.places: dict[str, tuple[str, Node]] = {}
         self.issues: list[YamlIssue] = []
         self.remarks: list[tuple[str, str]] = []
+        self.secrets: list[PlainSecret] = []
 
     # --- What pairs may do
 
@@ -49,6 +70,31 @@ class SpecReading:
             tree = tree.setdefault(parent, {})
         tree[last] = value
         self.places[path] = (yaml_path, node)
+
+    def move_item(self, path: str, number: int, place: str, item: dict[str, Any]) -> None:
+        """The places of the item's members follow it, those of the items behind it move up."""
+        del self.get(path)[number]
+        if not place.endswith("]"):
+            self.put_at(place, item, *self.places[f"{path}[{number}]"])
+        moved = {}
+        for known, found in self.places.items():
+            head, _, rest = known.removeprefix(f"{path}[").partition("]")
+            if not known.startswith(f"{path}[") or int(head) < number:
+                moved[known] = found
+            elif int(head) > number:
+                moved[f"{path}[{int(head) - 1}]{rest}"] = found
+            else:
+                moved[f"{place}{rest}"] = found
+        self.places = moved
+        if not self.get(path):
+            self._forget(path)
+
+    def _forget(self, path: str) -> None:
+        *parents, last = path.split(".")
+        tree = self.plain
+        for parent in parents:
+            tree = tree[parent]
+        del tree[last]
 
     def get(self, path: str) -> Any:
         tree: Any = self.plain
@@ -76,16 +122,16 @@ class SpecReading:
                     self._read_value(field, node)
             except Wrong as wrong:
                 self.issues.append(issue_at(node, f"spec.{name}", str(wrong)))
-        for reader in READERS:
+        for reader in (*READERS_OF_KINDS, *READERS):
             reader(self)
 
     def _read_value(self, field: YamlField, node: Node) -> None:
         inner = unwrap(field, node)
         if field.type == "object":
             value: Any = self._object(inner)
+        elif field.type == "mark" and inner.form is MAPPING:
+            value = True
         else:
-            if field.choices and inner.form is SCALAR and inner.content.lower() in RULE_WORDS:
-                inner = Node(SCALAR, RULE_WORDS[inner.content.lower()], inner.line, inner.column, True, inner.file)
             value = read_value(field, inner)
         self.given[field.name] = value
         if not field.is_paired:
@@ -144,7 +190,8 @@ class SpecReading:
                 continue
             given.add(member.name)
             self._member(member, value, item, f"{path}.value.{name}", here)
-        self._check_credentials(field, given, path, inner)
+        if "secretName" not in given:
+            self._take_credentials(field, item, key, path)
         return item
 
     def _member(self, member: YamlField, node: Node, item: dict[str, Any], path: str, here: str) -> None:
@@ -162,12 +209,32 @@ class SpecReading:
         item[last] = value
         self.places[f"{here}.{member.path}"] = (path, node)
 
-    def _check_credentials(self, field: YamlField, given: set[str], path: str, node: Node) -> None:
-        """Without a secret's name these would be credentials in plain text, which nothing here keeps safe."""
-        names = [name for name in _CREDENTIALS.get(field.path, ()) if name in given]
-        if names and "secretName" not in given:
-            details = f"gives {' and '.join(names)} without secretName; put credentials into a secret and name it"
-            self.issues.append(issue_at(node, f"{path}.value", details))
+    def _take_credentials(self, field: YamlField, item: dict[str, Any], key: str, path: str) -> None:
+        """Without a secret's name these are credentials in plain text: they leave the spec, which people read."""
+        found = PlainSecret(key=key, paths=[], values={}, item=item)
+        for member in field.members:
+            if member.name == "secretName":
+                found.member = member.path
+            elif member.name in _CREDENTIALS.get(field.path, ()):
+                *parents, last = member.path.split(".")
+                tree = item
+                for parent in parents:
+                    tree = tree.get(parent, {})
+                if last in tree:
+                    found.paths.append(f"{path}.value.{member.name}")
+                    found.values[str(member.about.default)] = str(tree.pop(last))
+        if found.values:
+            self.secrets.append(found)
+
+    def name_secrets(self, workload: str) -> None:
+        """Say where the plain credentials are to be kept."""
+        for secret in self.secrets:
+            secret.name = _object_name(f"{workload}-{secret.key}")
+            tree = secret.item
+            *parents, last = secret.member.split(".")
+            for parent in parents:
+                tree = tree.setdefault(parent, {})
+            tree[last] = secret.name
 
     def _pair(self, field: YamlField, key: str, node: Node) -> dict[str, Any]:
         inner = unwrap_item(key, node, False)
@@ -217,6 +284,10 @@ class SpecReading:
     def _in_words(self, details: str) -> str:
         names = _renames(self.kind)
         return _WORD.sub(lambda word: names.get(word.group(), word.group()), details)
+
+
+def _object_name(text: str) -> str:
+    return _NO_NAME.sub("-", text.lower()).strip("-")[:_NAME_LENGTH].rstrip("-")
 
 
 def _is_switch(member: YamlField, node: Node) -> bool:

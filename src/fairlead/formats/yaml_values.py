@@ -31,12 +31,14 @@ def read_value(field: YamlField, node: Node) -> Any:
     if reader is not None:
         return reader(node)
     text = _text(node)
-    return _choose(field.choices, text) if field.choices else text
+    return _choose(field.choices, field.meant.get(text.lower(), text)) if field.choices else text
 
 
 def unwrap(field: YamlField, node: Node) -> Node:
     """What stands below `value:`."""
-    return _below(node, "value", f"{field.name}: {{value: …}}", field.type == "object")
+    if field.type == "mark" and node.form is MAPPING and not node.content:
+        return node
+    return _below(node, "value", f"{field.name}: {{value: …}}", field.type in ("object", "mark"))
 
 
 def unwrap_items(field: YamlField, node: Node) -> dict[str, Node]:
@@ -188,6 +190,7 @@ def _choose(choices: tuple[str, ...], text: str) -> str:
 
 _READERS = {
     "boolean": _boolean,
+    "mark": _boolean,
     "integer": _integer,
     "number": _number,
     "limit": _limit,

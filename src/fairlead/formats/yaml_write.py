@@ -13,6 +13,8 @@ from fairlead.formats.convert_losses import Loss, Source
 from fairlead.formats.yaml_fields import ITEMS, MAP, YamlField, yaml_fields
 from fairlead.formats.yaml_names import API_VERSION, PREEMPTIBILITY_LABEL, PRIORITY_LABEL
 from fairlead.formats.yaml_pairs import DEFAULT_SERVICE, WRITERS, render_variable, settle_readers
+from fairlead.formats.yaml_pairs_kinds import WRITERS as WRITERS_OF_KINDS
+from fairlead.formats.yaml_pairs_kinds import write_serving
 from fairlead.kinds.kind import Kind
 from fairlead.model.fields import Field, fields_of
 from fairlead.model.org import namespace_of
@@ -30,12 +32,13 @@ def render_document(
     fields: dict[str, Any] = {}
     labels = {label: source.take(path) for path, label in _LABELS.items() if source.peek(path) is not UNSET}
     known = {name: field for name, field in yaml_fields(kind).items() if kind.letter in field.kinds}
-    for names, writer in WRITERS:
+    for names, writer in (*WRITERS_OF_KINDS, *WRITERS):
         if known.keys() >= set(names):
             writer(source, lambda name, value: fields.update({name: {"value": _shown(value)}}))
     for field in known.values():
         if field.path and not field.is_paired:
             _write_field(field, source, fields)
+    write_serving(source, fields)
     if not active:
         fields["active"] = {"value": False}
     metadata: dict[str, Any] = {"name": name}
@@ -137,6 +140,8 @@ def _items(field: YamlField, source: Source) -> dict[str, Any]:
         else:
             continue
         if field.path == "ports" and "serviceType" not in members:
+            # Written out, since a port of an inference workload that says nothing is the one it serves on.
+            members["serviceType"] = DEFAULT_SERVICE
             source.lose(f"{here}.serviceType", f"is {DEFAULT_SERVICE} where none is given", DEFAULT_SERVICE)
         items[key] = {"value": members}
     return items

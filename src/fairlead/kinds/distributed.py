@@ -52,13 +52,19 @@ class DistributedSpec(RunFields, frozen=True, kw_only=True):
         About(
             text="By which variables the pods find each other.",
             default_text="PyTorch",
+            yaml="jobType",
+            yaml_kinds="D",
             flags=(Flag(name="--framework"),),
         ),
     ] = UNSET
     num_workers: Annotated[
         Maybe[Positive],
         About(
-            text="How many workers there are; a master comes on top.", default_text="1", flags=(Flag(name="--workers"),)
+            text="How many workers there are; a master comes on top.",
+            default_text="1",
+            yaml="workers",
+            yaml_kinds="D",
+            flags=(Flag(name="--workers"),),
         ),
     ] = UNSET
     min_replicas: Annotated[
@@ -80,6 +86,8 @@ class DistributedSpec(RunFields, frozen=True, kw_only=True):
             text="How many processes MPI starts on each worker.",
             default=1,
             origin="contract",
+            yaml="slotsPerWorker",
+            yaml_kinds="TD",
             flags=(Flag(name="--slots-per-worker"),),
         ),
     ] = UNSET

@@ -20,11 +20,12 @@ from fairlead.model.placement import Category, NodePools, Preemptibility, Priori
 from fairlead.model.pod_fields import PodFields
 from fairlead.model.podset import PodSet, RestartPolicy
 from fairlead.model.rules import Limits, Violation, command_violations, priority_violations
-from fairlead.model.security import BasicSecurity
-from fairlead.model.storage import DataStorage
+from fairlead.model.service_fields import InferenceSecurity, InferenceStorage, ServiceStdin, ServiceTty
 
 ROLE = "predictor"
-_AROUND = SPELT_OUT | frozenset({"serving_port", "priority_class", "preemptibility", "category", "username"})
+_AROUND = SPELT_OUT | frozenset(
+    {"serving_port", "priority_class", "preemptibility", "category", "username", "tty", "stdin"}
+)
 Hour = Annotated[int, Meta(ge=0, le=3600, extra_json_schema={"format": "int32"})]
 AnyInt32 = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1, extra_json_schema={"format": "int32"})]
 
@@ -35,7 +36,11 @@ class Autoscaling(Spec, frozen=True, kw_only=True):
     min_replicas: Annotated[
         Maybe[Count32],
         About(
-            text="The fewest pods.", default_text="1", flags=(Flag(name="--min-replicas", aliases=("--min-scale",)),)
+            text="The fewest pods.",
+            default_text="1",
+            yaml="minScale",
+            yaml_kinds="I",
+            flags=(Flag(name="--min-replicas", aliases=("--min-scale",)),),
         ),
     ] = UNSET
     max_replicas: Annotated[
@@ -43,6 +48,8 @@ class Autoscaling(Spec, frozen=True, kw_only=True):
         About(
             text="The most pods.",
             default_text="minReplicas, at least 1",
+            yaml="maxScale",
+            yaml_kinds="I",
             flags=(Flag(name="--max-replicas", aliases=("--max-scale",)),),
         ),
     ] = UNSET
@@ -62,10 +69,21 @@ class Autoscaling(Spec, frozen=True, kw_only=True):
                 ),
             ]
         ],
-        About(text="What the load is measured by: concurrency, throughput or latency.", flags=(Flag(name="--metric"),)),
+        About(
+            text="What the load is measured by: concurrency, throughput or latency.",
+            yaml="metric",
+            yaml_kinds="I",
+            flags=(Flag(name="--metric"),),
+        ),
     ] = UNSET
     metric_threshold: Annotated[
-        Maybe[AnyInt32], About(text="How much of it one pod is to bear.", flags=(Flag(name="--metric-threshold"),))
+        Maybe[AnyInt32],
+        About(
+            text="How much of it one pod is to bear.",
+            yaml="target",
+            yaml_kinds="I",
+            flags=(Flag(name="--metric-threshold"),),
+        ),
     ] = UNSET
     metric_threshold_percentage: Annotated[
         Maybe[Annotated[float, Meta(ge=1, le=100, extra_json_schema={"format": "float"})]],
@@ -147,10 +165,10 @@ class InferenceServingPort(Spec, frozen=True, kw_only=True):
 
 
 class InferenceSpec(PodFields, frozen=True, kw_only=True):
-    storage: Annotated[Maybe[DataStorage], About(text="What is mounted into each pod.")] = UNSET
-    security: Annotated[Maybe[BasicSecurity], About(text="Under which identity and with which rights pods run.")] = (
-        UNSET
-    )
+    storage: Annotated[Maybe[InferenceStorage], About(text="What is mounted into each pod.")] = UNSET
+    security: Annotated[
+        Maybe[InferenceSecurity], About(text="Under which identity and with which rights pods run.")
+    ] = UNSET
     node_pools: NodePools = UNSET
     priority_class: PriorityClass = UNSET
     preemptibility: Preemptibility = UNSET
@@ -165,6 +183,8 @@ class InferenceSpec(PodFields, frozen=True, kw_only=True):
         About(text="Where requests are answered.", flags=(Flag(name="--serving-port", form="members"),)),
     ] = UNSET
     username: Username = UNSET
+    tty: ServiceTty = UNSET
+    stdin: ServiceStdin = UNSET
 
 
 def _replicas(spec: InferenceSpec) -> int:
@@ -176,7 +196,7 @@ def _replicas(spec: InferenceSpec) -> int:
 
 
 def podsets(spec: InferenceSpec) -> tuple[PodSet, ...]:
-    container = container_of(spec, _AROUND)
+    container = container_of(spec, _AROUND, tty=value_or(spec.tty, False), stdin=value_or(spec.stdin, False))
     port = spec.serving_port
     if isinstance(port, InferenceServingPort):
         container = served(container, port, value_or(port.container, 0), port.cluster_local_access_only is not True)
@@ -210,6 +230,8 @@ def outcome(states: Sequence[SetState]) -> Outcome | None:
 def _violations(spec: InferenceSpec, path: str, limits: Limits) -> list[Violation]:
     found = command_violations(spec, path) + priority_violations(spec, path)
     found += serving_violations(spec.serving_port, f"{path}.servingPort")
+    if spec.tty is True and spec.stdin is not True:
+        found.append(Violation(f"{path}.tty", "is true, but stdin is not; a terminal needs stdin"))
     scaling = spec.autoscaling
     if isinstance(scaling, Autoscaling):
         least = value_or(scaling.min_replicas, 1)

@@ -54,6 +54,15 @@ class Outcome(msgspec.Struct, frozen=True):
     message: str = ""
 
 
+class Turn(msgspec.Struct, frozen=True):
+    """Fields of workload YAML that make a document one of another kind."""
+
+    #: Their YAML names; the key of the other kind; the member of its spec that follows, and its value.
+    fields: tuple[str, ...]
+    kind: str
+    sets: tuple[str, Any]
+
+
 class Kind(msgspec.Struct, frozen=True, kw_only=True):
     #: The name by which records refer to it; never shown.
     key: str
@@ -69,6 +78,8 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     letter: str = ""
     #: Older kinds of custom resource that mean this kind too, with their letters.
     resources_before: tuple[tuple[str, str], ...] = ()
+    #: What makes a document of it one of another kind.
+    turn: Turn | None = None
     #: The words of its command: ("training",).
     command: tuple[str, ...]
     #: Further commands that mean it, each with what it sets: (member of the spec, value).

@@ -4,7 +4,8 @@ from typing import Annotated
 
 from msgspec import UNSET
 
-from fairlead.kinds.kind import Kind
+from fairlead.kinds.distributed import DISTRIBUTED
+from fairlead.kinds.kind import Kind, Turn
 from fairlead.kinds.pods import request_of
 from fairlead.kinds.runs import (
     backoff_limit,
@@ -86,6 +87,7 @@ TRAINING = Kind(
     resource="TrainingWorkload",
     letter="T",
     resources_before=(("Job", "J"), ("RunaiJob", "J")),
+    turn=Turn(("mpi", "processes", "slotsPerWorker"), DISTRIBUTED.key, ("distributedFramework", "MPI")),
     command=("training",),
     meant_for="training",
     category="Train",
