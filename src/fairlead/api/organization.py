@@ -16,9 +16,8 @@ from fairlead.api.workloads import Count
 from fairlead.control import inventory
 from fairlead.control.inventory import DEPARTMENT_FIELD_NAMES, PROJECT_FIELD_NAMES, Usage, Usages
 from fairlead.control.organization_rules import effective_node_pools, effective_node_types, effective_rules
-from fairlead.control.snapshot import RANKS
 from fairlead.model.clock import iso
-from fairlead.model.org import Cluster, Department, PoolQuota, Project, Quota
+from fairlead.model.org import RANKS, Cluster, Department, PoolQuota, Project, Quota
 
 #: The version of the interface that this installation speaks; clients compare it.
 INTERFACE_VERSION = "2.24"

@@ -44,19 +44,19 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
 def decide(entry: Entry, reports: Iterable[PodReport], now: Millis, rules: Rules) -> Draft:
     """Everything that follows now for one workload."""
     draft = Draft(entry, now)
-    if _is_to_be_reviewed(entry.workload):
-        _review(draft, rules)
+    if is_to_be_reviewed(entry.workload):
+        decide_review(draft, rules)
     for report in reports:
         fold_report(draft, report, rules.retry_delay, rules.retry_delay_most)
     _by_desire(draft, rules)
-    _watch_time(draft)
+    watch_time(draft)
     _forget_ended(draft)
     drop_ephemeral(draft)
-    _count(draft)
+    count_running(draft)
     return draft
 
 
-def _is_to_be_reviewed(workload: Workload) -> bool:
+def is_to_be_reviewed(workload: Workload) -> bool:
     """When it is new; one that waited for names, when it has them all."""
     if workload.waits_for:
         return False
@@ -67,7 +67,7 @@ def _waited(workload: Workload) -> bool:
     return any(condition.type == WAITS_FOR_NAMES and condition.status == "True" for condition in workload.conditions)
 
 
-def _review(draft: Draft, rules: Rules) -> None:
+def decide_review(draft: Draft, rules: Rules) -> None:
     """Before its start: which fields have no effect on this engine, and which it must not start without."""
     reviews = [rules.review(podset) for podset in draft.entry.podsets]
     notes = [(NOT_ENFORCED, field, why) for review in reviews for field, why in review.advisory]
@@ -97,13 +97,13 @@ def _by_desire(draft: Draft, rules: Rules) -> None:
         _decide_deleted(draft)
     elif workload.phase in TERMINAL:
         _stop_leftovers(draft)
-    elif _is_out_of_time(draft) or workload.desired_phase is DesiredPhase.STOPPED or workload.phase is Phase.STOPPING:
+    elif is_out_of_time(draft) or workload.desired_phase is DesiredPhase.STOPPED or workload.phase is Phase.STOPPING:
         _decide_stopped(draft, rules)
     else:
         _decide_running(draft, rules)
 
 
-def _is_out_of_time(draft: Draft) -> bool:
+def is_out_of_time(draft: Draft) -> bool:
     """Whether it has run for as long as its project allows; it is then stopped as if somebody had asked for it."""
     workload = draft.workload
     if workload.time_limit is None or workload.desired_phase is not DesiredPhase.RUNNING:
@@ -116,7 +116,7 @@ def _is_out_of_time(draft: Draft) -> bool:
     return True
 
 
-def _watch_time(draft: Draft) -> None:
+def watch_time(draft: Draft) -> None:
     workload = draft.workload
     if workload.time_limit is not None and workload.phase in RUNNING_PHASES:
         draft.wake(draft.now + max(0, workload.time_limit - draft.running_time()))
@@ -148,7 +148,7 @@ def _decide_stopped(draft: Draft, rules: Rules) -> None:
 
 def _has_finished(draft: Draft, rules: Rules) -> bool:
     """A pod that ends well within its grace counts, so a workload that is being stopped may still complete."""
-    outcome = rules.outcome(_set_states(draft))
+    outcome = rules.outcome(set_states(draft))
     if outcome is None or outcome.phase is not Phase.COMPLETED or draft.workload.phase not in _FINISHING:
         return False
     _finish(draft, outcome)
@@ -169,14 +169,14 @@ def _decide_running(draft: Draft, rules: Rules) -> None:
     if draft.workload.phase is Phase.TERMINATING and not _finish_eviction(draft, rules):
         return
     _stop_surplus(draft)
-    outcome = Outcome(Phase.FAILED, draft.fatal) if draft.fatal else rules.outcome(_set_states(draft))
+    outcome = Outcome(Phase.FAILED, draft.fatal) if draft.fatal else rules.outcome(set_states(draft))
     if outcome is None:
         _wait(draft)
     elif outcome.phase in TERMINAL:
         _finish(draft, outcome)
         return
     else:
-        _follow(draft, outcome)
+        follow_outcome(draft, outcome)
     _restart_due(draft, rules)
     for time in draft.workload.retries:
         if time > draft.now:
@@ -196,7 +196,7 @@ def _stop_surplus(draft: Draft) -> None:
         draft.set(groups=kept)
 
 
-def _follow(draft: Draft, outcome: Outcome) -> None:
+def follow_outcome(draft: Draft, outcome: Outcome) -> None:
     """Take the phase that the pods amount to, by way of Initializing where the table asks for it."""
     phase = draft.workload.phase
     if outcome.phase is Phase.INITIALIZING and phase in (Phase.RUNNING, Phase.DEGRADED):
@@ -245,7 +245,7 @@ def _finish_eviction(draft: Draft, rules: Rules) -> bool:
     """Whether the evicted pods are all gone, and the workload therefore Pending again (or at its end)."""
     if any(pod.stopping_for == "evict" for pod in draft.active_pods()):
         return False
-    outcome = rules.outcome(_set_states(draft))
+    outcome = rules.outcome(set_states(draft))
     has_completed = outcome is not None and outcome.phase is Phase.COMPLETED
     borne, suffered = draft.entry.preemptions_borne, draft.workload.preemptions
     if borne is not None and suffered > borne and not has_completed:
@@ -288,7 +288,7 @@ def _forget_ended(draft: Draft) -> None:
     draft.orders.extend(Forget(pod.id) for pod in draft.pods.values() if pod.has_ended)
 
 
-def _count(draft: Draft) -> None:
+def count_running(draft: Draft) -> None:
     active = draft.active_pods()
     running = sum(pod.phase in (PodPhase.RUNNING, PodPhase.STOPPING) for pod in active)
     gpu = round(sum(len(pod.gpu_devices) * pod.gpu_thousandths for pod in active) / 1000, 3)
@@ -296,14 +296,16 @@ def _count(draft: Draft) -> None:
         draft.set(running_pods=running, allocated_gpu=gpu)
 
 
-def _set_states(draft: Draft) -> list[SetState]:
+def set_states(draft: Draft, last_failure: str = "") -> list[SetState]:
+    """How far each pod set has come; `last_failure` are the words of a pod that failed before this decision."""
+    last_failure = _last_failure(draft) or last_failure
     by_role: dict[str, list[Pod]] = {podset.role: [] for podset in draft.entry.podsets}
     for pod in draft.active_pods():
         by_role[pod.role].append(pod)
-    return [_set_state(draft, podset, by_role[podset.role]) for podset in draft.entry.podsets]
+    return [_set_state(draft, podset, by_role[podset.role], last_failure) for podset in draft.entry.podsets]
 
 
-def _set_state(draft: Draft, podset: PodSet, active: Sequence[Pod]) -> SetState:
+def _set_state(draft: Draft, podset: PodSet, active: Sequence[Pod], last_failure: str) -> SetState:
     pods = [pod for pod in active if not pod.stopping_for]
     running = [pod for pod in pods if pod.phase is PodPhase.RUNNING]
     starting = [pod for pod in pods if pod.phase is PodPhase.STARTING and pod.restart_at is None]
@@ -317,7 +319,7 @@ def _set_state(draft: Draft, podset: PodSet, active: Sequence[Pod]) -> SetState:
         lapsed=sum(pod.ready_at is not None and not pod.ready for pod in running),
         succeeded=tally.succeeded,
         failed=tally.failed,
-        last_failure=_last_failure(draft),
+        last_failure=last_failure,
         blocked=draft.workload.blocked_by is not None,
         groups=_group_states(podset, starting, running, active) if podset.groups > 1 or podset.gang else (),
     )

@@ -14,9 +14,8 @@ from fairlead.control.inventory import Usage, load_usage
 from fairlead.control.organization_records import Request, Step, check_id, draw_number, record_steps, retried
 from fairlead.control.organization_rules import pool_issues, rule_issues
 from fairlead.control.organization_wishes import OwnerWish, owner_members, settle_resources
-from fairlead.control.snapshot import RANKS
 from fairlead.model.errors import MALFORMED, Conflict, Invalid, Issue, NotFound
-from fairlead.model.org import NAMESPACE_PREFIX, Caller, Department, PoolQuota, Project, namespace_of
+from fairlead.model.org import NAMESPACE_PREFIX, RANKS, Caller, Department, PoolQuota, Project, namespace_of
 from fairlead.store.collections import DEPARTMENTS, PROJECTS
 
 _NAME = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])?\Z")

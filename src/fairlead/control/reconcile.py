@@ -18,12 +18,23 @@ from fairlead.control.board import Board
 from fairlead.control.context import Context
 from fairlead.control.decide import Rules, decide, is_lost, report_lost
 from fairlead.control.draft import Draft, Entry
+from fairlead.control.following import Following
 from fairlead.control.leaving import makes_claims
 from fairlead.control.organization_removal import remove_emptied
 from fairlead.control.pods import render_pod
 from fairlead.control.schedule import Scheduler
 from fairlead.control.supplies import leave_claims, load_retained
-from fairlead.engines.base import DropClaims, Engine, Order, PodReport, Review, Start, Stop
+from fairlead.engines.base import (
+    CapacityChanged,
+    DropClaims,
+    Engine,
+    Order,
+    PodReport,
+    Report,
+    Review,
+    Start,
+    Stop,
+)
 from fairlead.kinds import KINDS
 from fairlead.model.clock import Millis
 from fairlead.model.errors import Conflict, Unavailable
@@ -63,6 +74,8 @@ class Reconciler:
     note_due: Callable[[Millis], None]
     #: A clock for measuring spans, in seconds.
     measure: Callable[[], float]
+    #: Set where the engine takes whole workloads and its cluster places their pods.
+    following: Following | None = None
     figures: Figures = field(default_factory=Figures)
 
     def __post_init__(self) -> None:
@@ -144,7 +157,7 @@ class Reconciler:
         except Unavailable:
             self._dirty |= dirty
             raise
-        self._unrecorded += await self.engine.observe()
+        touched |= await self._observe()
         reports = self._by_workload(self._unrecorded)
         touched |= set(reports) | (self.board.due(now) & self.board.entries.keys())
         drafts = self._decide_each(touched, reports, now)
@@ -155,6 +168,15 @@ class Reconciler:
         if self.context.directory.has_leaving:
             await remove_emptied(self.context)
 
+    async def _observe(self) -> set[str]:
+        """Take what the engine has to say; the workloads whose whole state it told."""
+        said: Sequence[Report] = await self.engine.observe()
+        self._unrecorded += [report for report in said if isinstance(report, PodReport)]
+        if any(isinstance(report, CapacityChanged) for report in said):
+            await self._record_nodes()
+        told = self.following.absorb(said) if self.following else set()
+        return told & self.board.entries.keys()
+
     async def _refresh_directory(self) -> None:
         """Read again the projects, nodes, quotas and claims that others changed."""
         if not self._directory_changed:
@@ -163,6 +185,8 @@ class Reconciler:
         try:
             await self.context.directory.refresh(changed)
             await self._drop_claims(id for collection, id in changed if collection == CLAIMS.name)
+            if self.following and self.following.is_organized_by(changed):
+                await self.engine.apply([self.following.organize()])
         except Unavailable:
             self._directory_changed += changed
             raise
@@ -223,11 +247,13 @@ class Reconciler:
 
     def _decide(self, id: str, reports: Iterable[PodReport], now: Millis) -> Draft:
         entry = self.board.entries[id]
+        if self.following:
+            return self.following.decide(entry, now, self.rules(entry.workload.kind))
         return decide(entry, reports, now, self.rules(entry.workload.kind))
 
     async def _schedule(self, drafts: dict[str, Draft], now: Millis) -> None:
         """Ask the scheduler if anything that it looks at may have changed; its decisions go into the drafts."""
-        if not self.scheduler.is_needed(drafts, now):
+        if self.following or not self.scheduler.is_needed(drafts, now):
             return
         began = self.measure()
         await self.scheduler.decide(drafts, now, self.rules)
@@ -282,6 +308,8 @@ class Reconciler:
         if workload.delete_at is not None and draft.entry.workload.delete_at is None:
             self.note_due(workload.delete_at)
         self.scheduler.note(workload)
+        if self.following:
+            self.following.note(draft)
         versions = {pod.id: pod for pod in pods}
         self.board.put(workload, [versions.get(pod.id, pod) for pod in draft.pods.values()])
         self.board.drop_if_done(workload.id)
@@ -302,9 +330,20 @@ class Reconciler:
         for id, workload in workloads.items():
             self.board.put(workload, pods.get(id, ()))
         await self._record_nodes()
+        if self.following:
+            await self._take_up(self.following, workloads)
+            return
         running = (id for id, workload in workloads.items() if workload.phase is not Phase.STOPPED)
         await self.engine.apply([await load_retained(self.context, running)])
         await self._catch_up()
+
+    async def _take_up(self, following: Following, workloads: Collection[str]) -> None:
+        """After a start with an engine of whole workloads: tell it what there is, and follow what it has."""
+        await following.load(workloads)
+        await self.engine.apply([following.organize(), await following.retain()])
+        await self._observe()
+        drafts = self._decide_each(list(self.board.entries), {}, self.context.clock())
+        await self._record(drafts)
 
     async def _drop_claims(self, changed: Iterable[str]) -> None:
         """The storage behind claims whose records are gone goes too."""
@@ -315,7 +354,8 @@ class Reconciler:
     async def _catch_up(self) -> None:
         """Set going again what was intended, and take what the engine has no trace of as lost."""
         now = self.context.clock()
-        reports = self._by_workload(await self.engine.observe())
+        await self._observe()
+        reports = self._by_workload(self._unrecorded)
         orders: list[Order] = []
         for id, entry in self.board.entries.items():
             known = {report.pod_id for report in reports.get(id, ())}

@@ -12,7 +12,7 @@ import msgspec
 from fairlead.control.decide import Part, demand
 from fairlead.control.draft import Entry
 from fairlead.model.clock import Millis
-from fairlead.model.org import DEFAULT_NODE_POOL, Department, Node, NodePool, PoolQuota, Project, Quota
+from fairlead.model.org import DEFAULT_NODE_POOL, RANKS, Department, Node, NodePool, PoolQuota, Project, Quota
 from fairlead.model.phase import PodPhase
 from fairlead.model.podset import PodSet
 from fairlead.model.workload import Pod, Workload
@@ -24,8 +24,6 @@ _STATUS: dict[PodPhase, facts.TaskStatus] = {
     PodPhase.STOPPING: "Releasing",
 }
 _MIG = "nvidia.com/mig-"
-#: Ranks by name; only the default one is documented, the others stand around it.
-RANKS = {"VeryLow": 50, "Low": 75, "MediumLow": 100, "Medium": 125, "MediumHigh": 150, "High": 175, "VeryHigh": 200}
 
 
 def pool_of(node: Node, pools: Iterable[NodePool]) -> str:

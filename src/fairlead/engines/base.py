@@ -11,8 +11,9 @@ from typing import Protocol
 import msgspec
 
 from fairlead.model.clock import Millis
-from fairlead.model.org import Node
-from fairlead.model.podset import PodSpec
+from fairlead.model.org import Department, Node, NodePool, Project
+from fairlead.model.phase import Phase, PodPhase
+from fairlead.model.podset import PodSet, PodSpec
 
 
 class Start(msgspec.Struct, frozen=True):
@@ -48,7 +49,63 @@ class RetainClaims(msgspec.Struct, frozen=True):
     workload_ids: frozenset[str]
 
 
-Order = Start | Stop | Forget | DropClaims | RetainClaims
+class Owner(msgspec.Struct, frozen=True):
+    """The object of the cluster that a workload came from; what is made for it goes with it."""
+
+    api_version: str
+    kind: str
+    name: str
+    uid: str
+
+
+class WorkloadRun(msgspec.Struct, frozen=True, kw_only=True):
+    """A whole workload, for an engine whose cluster makes and places its pods."""
+
+    workload_id: str
+    name: str
+    project: str
+    namespace: str
+    #: Which run of the workload this is; what is there of earlier ones goes first.
+    run: int
+    podsets: tuple[PodSet, ...]
+    priority_class: str
+    is_preemptible: bool
+    created_by: str = ""
+    node_pools: tuple[str, ...] = ()
+    #: Variables that say who it is (`RUNAI_JOB_NAME` …), set after the user's own.
+    identity: dict[str, str] = {}
+    owner: Owner | None = None
+
+
+class Run(msgspec.Struct, frozen=True):
+    """Have a workload run as it is described now; given again with a change, what is there follows."""
+
+    workload: WorkloadRun
+
+
+class Remove(msgspec.Struct, frozen=True):
+    """Remove a workload's objects and pods: all of them, or all but the claims that outlive a suspension."""
+
+    workload_id: str
+    namespace: str
+    keeps_claims: bool = False
+
+
+class Organize(msgspec.Struct, frozen=True):
+    """All departments, projects and node pools that there are; what others of ours are left in the cluster goes."""
+
+    departments: tuple[Department, ...]
+    projects: tuple[Project, ...]
+    node_pools: tuple[NodePool, ...]
+
+
+class RetainWorkloads(msgspec.Struct, frozen=True):
+    """After a start: these are all workloads there are; what others of ours left in the cluster goes."""
+
+    workload_ids: frozenset[str]
+
+
+Order = Start | Stop | Forget | DropClaims | RetainClaims | Run | Remove | Organize | RetainWorkloads
 
 
 class PodState(StrEnum):
@@ -77,6 +134,74 @@ class PodReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     ready: bool = True
     #: Where its ports are reached from outside: (port of the container, port of this machine).
     ports: tuple[tuple[int, int], ...] = ()
+
+
+class ClusterPod(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A pod that a cluster made and placed, as it is now."""
+
+    id: str
+    name: str
+    role: str
+    group: int = 0
+    #: Its place in the group; None where the cluster counts none.
+    index: int | None = None
+    phase: PodPhase
+    #: Empty until it is placed.
+    node: str = ""
+    node_pool: str = ""
+    created_at: Millis = 0
+    started_at: Millis | None = None
+    ended_at: Millis | None = None
+    exit_code: int | None = None
+    signal: int | None = None
+    reason: str = ""
+    message: str = ""
+    ready: bool = False
+    #: How often its container was started again in place.
+    restarts: int = 0
+    #: Why it lost its place to others; empty unless it did.
+    eviction: str = ""
+
+
+class Wait(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Why the cluster's scheduler has not placed a workload in a node pool."""
+
+    #: OverLimit, NonPreemptibleOverQuota or another word of the scheduler's.
+    code: str
+    message: str
+    node_pool: str = ""
+    #: Whose quota or limit it is, by the name of the queue.
+    queue: str = ""
+
+
+class WorkloadReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """All that is there of a workload now. A later report says everything again."""
+
+    workload_id: str
+    #: The run whose objects are there; 0 for none.
+    run: int = 0
+    pods: tuple[ClusterPod, ...] = ()
+    #: Pods that ended well and badly in this run, by role.
+    succeeded: dict[str, int] = {}
+    failed: dict[str, int] = {}
+    #: COMPLETED or FAILED once the cluster says that it is over, and its words.
+    ended: Phase | None = None
+    message: str = ""
+    waits: tuple[Wait, ...] = ()
+    #: Why the cluster does not take it; trying again would not help.
+    refused: str = ""
+    #: What keeps the order from being carried out at the moment; it is tried again.
+    trouble: str = ""
+    #: After a `Remove` and until the next `Run`: no object or pod is left, perhaps claims; not even a claim is.
+    is_bare: bool = False
+    is_removed: bool = False
+
+
+class CapacityChanged(msgspec.Struct, frozen=True):
+    """The nodes are others than at the last call of `capacity`."""
+
+
+Report = PodReport | WorkloadReport | CapacityChanged
 
 
 class LogRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -122,8 +247,8 @@ class Engine(Protocol):
         """The nodes and what each can give."""
         ...
 
-    async def observe(self) -> Sequence[PodReport]:
-        """Every pod that changed since the last call; on the first call, every pod that is known."""
+    async def observe(self) -> Sequence[Report]:
+        """Every pod or workload that changed since the last call; on the first call, every one that is known."""
         ...
 
     async def apply(self, orders: Sequence[Order]) -> None:

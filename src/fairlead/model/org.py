@@ -22,6 +22,10 @@ def project_in(namespace: str) -> str:
     return namespace.removeprefix(NAMESPACE_PREFIX)
 
 
+#: Ranks of queues by name; only the default one is documented, the others stand around it.
+RANKS = {"VeryLow": 50, "Low": 75, "MediumLow": 100, "Medium": 125, "MediumHigh": 150, "High": 175, "VeryHigh": 200}
+
+
 class Cluster(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     id: str
     version: int

@@ -16,11 +16,10 @@ from fairlead.control.organization_rules import (
 )
 from fairlead.control.organization_terms import has_terms, settle_terms
 from fairlead.control.organization_wishes import OwnerWish, PoolWish, QuotaWish, settle_resources
-from fairlead.control.snapshot import RANKS
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import read_stored_spec
 from fairlead.model.errors import Invalid, Issue
-from fairlead.model.org import Department, NodePool, PoolQuota, Project, Quota
+from fairlead.model.org import RANKS, Department, NodePool, PoolQuota, Project, Quota
 
 TIME, IDLE = "trainingJobTimeLimitSeconds", "trainingJobMaxIdleDurationSeconds"
 KIND = next(iter(KINDS.values()))

@@ -180,7 +180,7 @@ def test_preemption_does_not_count_as_a_failure() -> None:
 
 def test_what_restarts_for_ever_is_no_job() -> None:
     objects, _ = render_spec(TRAINING, "x", "a", {"image": "i", "restartPolicy": "Always"})
-    assert [found["kind"] for found in objects] == ["Pod"]
+    assert [found["kind"] for found in objects] == ["Deployment"]
 
 
 def test_workload_yaml_to_a_command_and_to_rest() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec import UNSET
 
+from fairlead.engines.kubernetes.place import EPHEMERAL_LABEL, Place, metadata_of
 from fairlead.formats.convert_losses import Source
 
 _MODES = (
@@ -20,7 +21,7 @@ def _claim_name(workload: str, number: int, item: dict[str, Any]) -> str:
     return str(item.get("claimName") or f"{workload}-{item.get('name') or number}").lower()
 
 
-def render_claims(workload: str, namespace: str, source: Source) -> list[dict[str, Any]]:
+def render_claims(place: Place, source: Source) -> list[dict[str, Any]]:
     """The claims that a workload brings with it."""
     found = []
     for number, item in source.items("storage.pvc"):
@@ -38,7 +39,10 @@ def render_claims(workload: str, namespace: str, source: Source) -> list[dict[st
         annotations = {pair["key"]: pair.get("value", "") for pair in info.get("addedAttrValues") or ()}
         for path in [path for path in source.left if path.startswith(here)]:
             del source.left[path]
-        metadata: dict[str, Any] = {"name": _claim_name(workload, number, item), "namespace": namespace}
+        metadata: dict[str, Any] = {"name": _claim_name(place.name, number, item), "namespace": place.namespace}
+        if place.marks:
+            marks = {**place.marks, EPHEMERAL_LABEL: "true" if item.get("ephemeral") else "false"}
+            metadata = metadata_of(place, metadata["name"], marks)
         if annotations:
             metadata["annotations"] = annotations
         found.append({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec})

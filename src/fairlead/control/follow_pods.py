@@ -1,0 +1,169 @@
+"""The pods that a cluster made, written into our records: each from the moment it has a node. Pure.
+
+Called by `follow.py`. What a pod's record says is what the report says of it, so a report that comes twice changes nothing.
+"""
+
+from collections.abc import Collection
+from typing import Any
+
+import msgspec
+
+from fairlead.control.draft import Draft, podset_of
+from fairlead.engines.base import ClusterPod, WorkloadReport
+from fairlead.model.org import DEFAULT_NODE_POOL
+from fairlead.model.phase import ENDED, Phase, PodPhase
+from fairlead.model.podset import PodSet
+from fairlead.model.workload import EvictionNote, Pod
+
+_WORDS = {PodPhase.SUCCEEDED: "ended well", PodPhase.FAILED: "failed", PodPhase.STOPPED: "ended"}
+
+
+def fold_pods(draft: Draft, report: WorkloadReport, ended: Collection[str]) -> None:
+    """Write what is there into the records; pods that are no longer there have ended."""
+    known_roles = {podset.role for podset in draft.entry.podsets}
+    for seen in report.pods:
+        if seen.role in known_roles and seen.id not in ended:
+            _fold(draft, seen)
+    there = {seen.id for seen in report.pods}
+    for pod in draft.active_pods():
+        if pod.id not in there:
+            draft.set_pod(pod, phase=PodPhase.STOPPED, completed_at=draft.now, ready=False, reason="Gone")
+    _count(draft, report)
+    _note_evictions(draft)
+
+
+def _count(draft: Draft, report: WorkloadReport) -> None:
+    for podset in draft.entry.podsets:
+        tally = draft.workload.tally(podset.role)
+        counts = (report.succeeded.get(podset.role, 0), report.failed.get(podset.role, 0))
+        if counts != (tally.succeeded, tally.failed):
+            more = max(0, counts[1] - tally.failed)
+            draft.set_tally(podset.role, msgspec.structs.replace(tally, succeeded=counts[0], failed=counts[1]))
+            draft.set(restarts=draft.workload.restarts + more)
+
+
+def _fold(draft: Draft, seen: ClusterPod) -> None:
+    pod = draft.pods.get(seen.id)
+    if pod is None:
+        if not seen.node:
+            return
+        pod = _new(draft, seen)
+    if pod.has_ended:
+        return
+    if seen.restarts > pod.restarts:
+        draft.set(restarts=draft.workload.restarts + seen.restarts - pod.restarts)
+        draft.tell("Restarted", f"Pod {pod.name}: {seen.message or seen.reason}", pod=pod, warning=True)
+    changes = {name: value for name, value in _members(draft, pod, seen).items() if getattr(pod, name) != value}
+    if changes:
+        after = draft.set_pod(pod, **changes)
+        if after.phase is not pod.phase:
+            _tell(draft, after, seen)
+
+
+def _members(draft: Draft, pod: Pod, seen: ClusterPod) -> dict[str, Any]:
+    """The members of the record that follow from what is seen."""
+    members: dict[str, Any] = {
+        "phase": seen.phase,
+        "node": seen.node or pod.node,
+        "started_at": seen.started_at or pod.started_at,
+        "ready": seen.ready,
+        "ready_at": pod.ready_at or (draft.now if seen.ready else None),
+        "restarts": seen.restarts,
+        "attempt": seen.restarts + 1,
+        "reason": seen.reason,
+        "message": seen.message,
+        "exit_code": seen.exit_code,
+        "signal": seen.signal,
+    }
+    if seen.phase is PodPhase.STOPPING or seen.eviction:
+        members["stopping_for"] = pod.stopping_for or _cause(draft, seen)
+    if seen.phase in ENDED:
+        members["completed_at"] = seen.ended_at or draft.now
+        if seen.phase is PodPhase.FAILED and (seen.eviction or pod.stopping_for):
+            # We or the scheduler ended it: no failure of its own.
+            members["phase"] = PodPhase.STOPPED
+    return members
+
+
+def _cause(draft: Draft, seen: ClusterPod) -> str:
+    if seen.eviction:
+        return "evict"
+    wanted = draft.workload.desired_phase.value
+    return {"Stopped": "suspend", "Deleted": "delete"}.get(wanted, "surplus")
+
+
+def _new(draft: Draft, seen: ClusterPod) -> Pod:
+    podset = podset_of(draft.entry.podsets, seen.role)
+    tally = draft.workload.tally(seen.role)
+    pod = Pod(
+        id=seen.id,
+        version=1,
+        workload_id=draft.workload.id,
+        project_id=draft.workload.project_id,
+        name=seen.name,
+        role=seen.role,
+        group=seen.group,
+        index=tally.made if seen.index is None else seen.index,
+        run=draft.workload.run,
+        node=seen.node,
+        node_pool=seen.node_pool or DEFAULT_NODE_POOL,
+        gpu_devices=_devices(podset),
+        gpu_thousandths=podset.request.gpu_portion if podset.request.gpu_devices else 0,
+        cpu_milli=podset.request.cpu_milli,
+        memory_bytes=podset.request.memory_bytes,
+        created_at=seen.created_at or draft.now,
+    )
+    draft.set_tally(seen.role, msgspec.structs.replace(tally, made=tally.made + 1))
+    draft.set_pod(pod)
+    draft.tell("Scheduled", f"Pod {pod.name} was given node {pod.node}", pod=pod, source="scheduler")
+    return pod
+
+
+def _devices(podset: PodSet) -> tuple[int, ...]:
+    """As many as it has: which ones they are, only its node knows."""
+    return tuple(range(podset.request.gpu_devices))
+
+
+def _tell(draft: Draft, pod: Pod, seen: ClusterPod) -> None:
+    if pod.phase is PodPhase.RUNNING:
+        draft.tell("Started", f"Pod {pod.name} runs on node {pod.node}", pod=pod)
+    elif pod.phase is PodPhase.STOPPING:
+        draft.tell("Stopping", f"Pod {pod.name} was told to end ({pod.stopping_for})", pod=pod)
+    elif pod.phase in _WORDS:
+        words = seen.message or (f"exit code {seen.exit_code}" if seen.exit_code is not None else seen.reason)
+        is_failure = pod.phase is PodPhase.FAILED
+        reason = seen.reason or pod.phase.value
+        draft.tell(reason, f"Pod {pod.name} {_WORDS[pod.phase]}: {words}", pod=pod, warning=is_failure)
+
+
+def _note_evictions(draft: Draft) -> None:
+    """Pods that the scheduler took away since the last decision: a preemption each time, and perhaps the end of all."""
+    before = {pod.id: pod.stopping_for for pod in draft.entry.pods}
+    evicted = [pod for pod in draft.pods.values() if pod.stopping_for == "evict" and before.get(pod.id, "") != "evict"]
+    if not evicted:
+        return
+    pod = evicted[-1]
+    words = pod.message or "The scheduler took its place for others"
+    note = EvictionNote(
+        at=draft.now,
+        pod=pod.name,
+        node=pod.node,
+        rule="preempted",
+        since=pod.started_at,
+        gpus=len(pod.gpu_devices) * pod.gpu_thousandths / 1000,
+        message=words,
+    )
+    draft.set(preemptions=draft.workload.preemptions + 1, last_eviction=note)
+    draft.tell("Evict", words, pod=pod, source="scheduler")
+    others = [one for one in draft.active_pods() if one.stopping_for != "evict"]
+    if not others and draft.workload.phase in (Phase.INITIALIZING, Phase.RUNNING, Phase.DEGRADED):
+        draft.move(Phase.TERMINATING, words)
+
+
+def last_failure(report: WorkloadReport) -> str:
+    """The words of the pod that failed last among those that are still there."""
+    failed = [pod for pod in report.pods if pod.phase is PodPhase.FAILED and not pod.eviction]
+    if not failed:
+        return ""
+    last = max(failed, key=lambda pod: (pod.ended_at or 0, pod.id))
+    return last.message or f"exit code {last.exit_code}"

@@ -1,0 +1,103 @@
+"""The loop's part for engines that take whole workloads: what was last seen of each, and the orders that concern all.
+
+Called by `reconcile.py` in place of the scheduler and of the orders per pod. Decisions are made by `follow.py`.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+
+from fairlead.control.context import Context
+from fairlead.control.decide import Rules
+from fairlead.control.draft import Draft, Entry
+from fairlead.control.follow import Seen, follow
+from fairlead.control.pods import identity
+from fairlead.engines.base import Organize, Owner, Report, RetainWorkloads, WorkloadReport, WorkloadRun
+from fairlead.model.clock import Millis
+from fairlead.model.org import namespace_of
+from fairlead.model.workload import Workload
+from fairlead.store.base import Comparison, Query, Where
+from fairlead.store.collections import DEPARTMENTS, NODE_POOLS, PODS, PROJECTS, WORKLOADS
+
+_ORGANIZED = frozenset({DEPARTMENTS.name, PROJECTS.name, NODE_POOLS.name})
+_BATCH = 500
+
+
+class Following:
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._seen: dict[str, WorkloadReport] = {}
+        #: Pods whose end is recorded, by workload: they may be there for as long as their workload is.
+        self._ended: dict[str, set[str]] = {}
+        #: The objects that workloads came from, where they did.
+        self.owners: dict[str, Owner] = {}
+
+    async def load(self, workload_ids: Collection[str]) -> None:
+        """After a start: which pods of these workloads have their end on record."""
+        ids = sorted(workload_ids)
+        for start in range(0, len(ids), _BATCH):
+            of_them = Where("workload_id", Comparison.ONE_OF, tuple(ids[start : start + _BATCH]))
+            for pod in await self._context.store.find(Query(collection=PODS, where=(of_them,))):
+                if pod.has_ended:
+                    self._ended.setdefault(pod.workload_id, set()).add(pod.id)
+
+    def absorb(self, reports: Iterable[Report]) -> set[str]:
+        """Keep what the engine says; the workloads that it speaks of."""
+        said = [report for report in reports if isinstance(report, WorkloadReport)]
+        self._seen.update((report.workload_id, report) for report in said)
+        return {report.workload_id for report in said}
+
+    def decide(self, entry: Entry, now: Millis, rules: Rules) -> Draft:
+        id = entry.workload.id
+        report = self._seen.get(id) or WorkloadReport(workload_id=id)
+        ended: Collection[str] = self._ended.get(id, frozenset())
+        return follow(entry, Seen(report=report, ended=ended), now, rules, self._render_run)
+
+    def note(self, draft: Draft) -> None:
+        """A draft was recorded: remember the ends in it, and forget a workload of which nothing is left."""
+        id = draft.workload.id
+        ended = [pod.id for pod in draft.pods.values() if pod.has_ended]
+        if ended:
+            self._ended.setdefault(id, set()).update(ended)
+        if draft.workload.gone:
+            self._seen.pop(id, None)
+            self._ended.pop(id, None)
+            self.owners.pop(id, None)
+
+    def _render_run(self, workload: Workload, entry: Entry) -> WorkloadRun:
+        project = self._context.directory.projects.get(workload.project_id)
+        return WorkloadRun(
+            workload_id=workload.id,
+            name=workload.name,
+            project=workload.project_name,
+            namespace=project.namespace if project else namespace_of(workload.project_name),
+            run=workload.run,
+            podsets=entry.podsets,
+            priority_class=workload.priority_class,
+            is_preemptible=workload.preemptible,
+            created_by=workload.created_by,
+            node_pools=workload.node_pools,
+            identity=identity(workload),
+            owner=self.owners.get(workload.id),
+        )
+
+    def organize(self) -> Organize:
+        directory = self._context.directory
+        return Organize(
+            departments=tuple(directory.departments.values()),
+            projects=tuple(directory.projects.values()),
+            node_pools=tuple(directory.node_pools.values()),
+        )
+
+    def is_organized_by(self, changed: Sequence[tuple[str, str]]) -> bool:
+        """Whether any of these changes concerns what the cluster is told of projects and quotas."""
+        return any(collection in _ORGANIZED for collection, _ in changed)
+
+    async def retain(self) -> RetainWorkloads:
+        """All workloads that are not gone, finished ones included: their output is still read."""
+        kept = Where("deleted_at", Comparison.IS_NULL, True)
+        leaving = Where("is_active", Comparison.EQUAL, 1)
+        found = [
+            workload.id
+            for where in (kept, leaving)
+            for workload in await self._context.store.find(Query(collection=WORKLOADS, where=(where,)))
+        ]
+        return RetainWorkloads(frozenset(found))

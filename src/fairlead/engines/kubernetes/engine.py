@@ -1,0 +1,287 @@
+"""The Kubernetes engine's face: wishes for whole workloads in, reports of all that is there out.
+
+Made by `app`, called by the loop of `control` through the seam. KAI places pods, controllers of the cluster make them;
+here objects are written (`hands.py`), watched (`holdings.py`) and put into words (`observing.py`).
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Sequence
+
+import msgspec
+
+from fairlead.engines.base import (
+    CapacityChanged,
+    Order,
+    Organize,
+    Remove,
+    Report,
+    RetainWorkloads,
+    Review,
+    Run,
+    WorkloadReport,
+    WorkloadRun,
+)
+from fairlead.engines.kubernetes.api import Api, ApiError
+from fairlead.engines.kubernetes.hands import Hands, Taken
+from fairlead.engines.kubernetes.holdings import Holdings
+from fairlead.engines.kubernetes.nodes import render_node
+from fairlead.engines.kubernetes.observing import render_report
+from fairlead.engines.kubernetes.place import CLUSTER_LABEL
+from fairlead.engines.kubernetes.resources import ALWAYS_THERE, POD_GROUP, RUNNERS, Resource
+from fairlead.model.clock import Millis
+from fairlead.model.errors import Refused
+from fairlead.model.org import Node
+from fairlead.model.podset import PodSet
+
+log = logging.getLogger(__name__)
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 10.0
+#: How long a removal waits for news before it asks again.
+_LOOK_AGAIN = 5.0
+
+
+class Charge:
+    """One workload in our care: what is wished of it, what was done, and what came of it."""
+
+    __slots__ = ("done", "is_bare", "is_removed", "news", "refused", "task", "trouble", "wish")
+
+    def __init__(self) -> None:
+        self.wish: WorkloadRun | Remove | None = None
+        self.done: WorkloadRun | Remove | None = None
+        self.task: asyncio.Task[None] | None = None
+        self.news = asyncio.Event()
+        self.refused = ""
+        self.trouble = ""
+        self.is_bare = False
+        self.is_removed = False
+
+
+class KubernetesEngine:
+    """Runs workloads on a cluster; see `engines.base.Engine`."""
+
+    def __init__(self, api: Api, cluster_id: Callable[[], str]) -> None:
+        self._api = api
+        self._cluster_id = cluster_id
+        self._holdings = Holdings(api, self._note, self._note_loss, self._note_nodes)
+        self._hands = Hands(api, "", ALWAYS_THERE)
+        self._charges: dict[str, Charge] = {}
+        self._changed: dict[str, None] = {}
+        self._nodes_changed = False
+        self._told: Organize | None = None
+        self._notify: Callable[[], None] = _nothing
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    # The seam
+
+    async def start(self, notify: Callable[[], None]) -> None:
+        self._notify = notify
+        runners = tuple([runner for runner in RUNNERS if runner in ALWAYS_THERE or await self._has(runner)])
+        self._hands = Hands(self._api, self._cluster_id(), runners)
+        label = f"{CLUSTER_LABEL}={self._cluster_id()}"
+        await self._holdings.start(label, runners, has_groups=await self._has(POD_GROUP))
+
+    async def _has(self, resource: Resource) -> bool:
+        """Whether the cluster knows this kind of object."""
+        try:
+            listed = msgspec.json.decode(await self._api.get(resource.base), type=_Listed)
+        except ApiError as error:
+            if error.status == 404:
+                return False
+            raise
+        return any(item.name == resource.plural for item in listed.resources)
+
+    def review(self, podset: PodSet) -> Review:
+        """Nothing is refused ahead: what the cluster does not provide, it says itself."""
+        return Review()
+
+    async def capacity(self) -> Sequence[Node]:
+        self._nodes_changed = False
+        return [render_node(node) for node in self._holdings.nodes()]
+
+    async def observe(self) -> Sequence[Report]:
+        changed, self._changed = self._changed, {}
+        reports: list[Report] = [self._report(id) for id in changed if id]
+        if self._nodes_changed:
+            self._nodes_changed = False
+            reports.append(CapacityChanged())
+        return reports
+
+    def _report(self, workload_id: str) -> WorkloadReport:
+        report = render_report(workload_id, self._holdings.held(workload_id))
+        charge = self._charges.get(workload_id)
+        if charge is None:
+            return report
+        if charge.is_removed and charge.task is None:
+            del self._charges[workload_id]
+        return msgspec.structs.replace(
+            report,
+            refused=charge.refused,
+            trouble=charge.trouble,
+            is_bare=charge.is_bare,
+            is_removed=charge.is_removed,
+        )
+
+    async def apply(self, orders: Sequence[Order]) -> None:
+        for order in orders:
+            match order:
+                case Run():
+                    self._wish(order.workload.workload_id, order.workload)
+                case Remove():
+                    self._wish(order.workload_id, order)
+                case Organize():
+                    self._told = order
+                    self._spawn(self._organize(order))
+                case RetainWorkloads():
+                    self._spawn(self._retain(order))
+
+    async def close(self) -> None:
+        tasks = [*self._tasks, *(charge.task for charge in self._charges.values() if charge.task)]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._holdings.close()
+        self._api.close()
+
+    async def expire_logs(self, before: Millis) -> int:
+        """The cluster keeps the output of its pods, and lets go of it with them."""
+        return 0
+
+    # Orders
+
+    def _wish(self, workload_id: str, wish: WorkloadRun | Remove) -> None:
+        """Carried out one after the other; a wish that is carried out already changes nothing."""
+        charge = self._charges.setdefault(workload_id, Charge())
+        if charge.done == wish or charge.wish == wish:
+            return
+        charge.wish = wish
+        charge.news.set()
+        if charge.task is None:
+            charge.task = asyncio.get_running_loop().create_task(self._carry_out(workload_id, charge))
+
+    async def _carry_out(self, workload_id: str, charge: Charge) -> None:
+        pause = _FIRST_PAUSE
+        while charge.wish is not None:
+            wish = charge.wish
+            try:
+                charge.done = None
+                if isinstance(wish, Remove):
+                    await self._remove(charge, wish)
+                else:
+                    await self._run(charge, wish)
+                pause = _FIRST_PAUSE
+                self._done(workload_id, charge, wish)
+            except Refused as error:
+                charge.refused = error.message
+                self._done(workload_id, charge, wish)
+            except Exception as error:
+                is_expected = isinstance(error, ApiError | OSError | Taken)
+                charge.trouble = f"Waits for the cluster: {error}"
+                self._note(workload_id)
+                log.info("workload %s is tried again: %s", workload_id, error, exc_info=not is_expected)
+                await self._pause(charge, pause)
+                pause = min(_LONGEST_PAUSE, pause * 2)
+        charge.task = None
+
+    def _done(self, workload_id: str, charge: Charge, wish: WorkloadRun | Remove) -> None:
+        charge.trouble = ""
+        charge.done = wish
+        if charge.wish is wish:
+            charge.wish = None
+        self._note(workload_id)
+
+    async def _run(self, charge: Charge, run: WorkloadRun) -> None:
+        charge.is_bare = charge.is_removed = False
+        charge.refused = ""
+        await self._hands.run(run)
+
+    async def _remove(self, charge: Charge, order: Remove) -> None:
+        async def wait() -> None:
+            await self._pause(charge, _LOOK_AGAIN)
+
+        await self._hands.remove(order, wait)
+        charge.is_bare = True
+        charge.is_removed = not order.keeps_claims
+
+    async def _pause(self, charge: Charge, seconds: float) -> None:
+        """Until something of the workload changes or is wished, or the time is over."""
+        charge.news.clear()
+        try:
+            async with asyncio.timeout(seconds):
+                await charge.news.wait()
+        except TimeoutError:
+            return
+
+    async def _organize(self, told: Organize) -> None:
+        pause = _FIRST_PAUSE
+        while told is self._told:
+            try:
+                await self._hands.organize(told)
+                await self._hands.label_nodes(self._holdings.nodes(), told)
+                return
+            except Refused as error:
+                log.warning("the cluster does not take what was made of the projects: %s", error)
+                return
+            except (ApiError, OSError) as error:
+                log.warning("projects and queues are not in the cluster yet: %s", error)
+                await asyncio.sleep(pause)
+                pause = min(_LONGEST_PAUSE, pause * 2)
+
+    async def _retain(self, order: RetainWorkloads) -> None:
+        """Remove what workloads left behind that no record knows any more."""
+        try:
+            for id, namespace in sorted(await self._hands.find_workloads()):
+                if id not in order.workload_ids:
+                    log.warning("removing what is left of workload %s, which no record knows", id)
+                    self._wish(id, Remove(id, namespace))
+        except (ApiError, OSError) as error:
+            log.warning("what earlier workloads left in the cluster could not be looked for: %s", error)
+
+    # News
+
+    def _note(self, workload_id: str) -> None:
+        charge = self._charges.get(workload_id)
+        if charge is not None:
+            charge.news.set()
+        self._changed[workload_id] = None
+        self._notify()
+
+    def _note_loss(self, workload_id: str) -> None:
+        """An object that makes pods is gone; unless we removed it, the next wish makes it again."""
+        charge = self._charges.get(workload_id)
+        if charge is not None and isinstance(charge.done, WorkloadRun):
+            charge.done = None
+
+    def _note_nodes(self) -> None:
+        self._nodes_changed = True
+        if self._told is not None:
+            self._spawn(self._label(self._told))
+        self._notify()
+
+    async def _label(self, told: Organize) -> None:
+        try:
+            await self._hands.label_nodes(self._holdings.nodes(), told)
+        except (ApiError, OSError) as error:
+            log.warning("nodes are not labelled for their pools yet: %s", error)
+
+    def _spawn(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._finish)
+
+    def _finish(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            log.error("a task of the engine failed", exc_info=task.exception())
+
+
+class _ApiResource(msgspec.Struct):
+    name: str
+
+
+class _Listed(msgspec.Struct):
+    resources: list[_ApiResource] = []
+
+
+def _nothing() -> None:
+    """Before `start`, nobody wants to hear of changes."""

@@ -1,0 +1,224 @@
+"""What the engine does in the cluster, one workload or object at a time: apply, remove, and make sure that it is gone.
+
+`engine.py` calls it with orders. Objects that are not ours are never touched; every act may be done twice.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
+
+import msgspec
+
+from fairlead.engines.base import Organize, Remove, WorkloadRun
+from fairlead.engines.kubernetes.api import APPLY, MERGE, Api, ApiError
+from fairlead.engines.kubernetes.objects import Metadata, Node
+from fairlead.engines.kubernetes.organizing import (
+    pool_of,
+    project_queue,
+    render_namespaces,
+    render_priority_classes,
+    render_queues,
+)
+from fairlead.engines.kubernetes.place import (
+    CLUSTER_LABEL,
+    EPHEMERAL_LABEL,
+    ID_LABEL,
+    POOL_LABEL,
+    RUN_LABEL,
+    Place,
+)
+from fairlead.engines.kubernetes.render import Rendered, render_objects
+from fairlead.engines.kubernetes.resources import (
+    CLAIM,
+    NODE,
+    POD,
+    QUEUE,
+    SERVICE,
+    Resource,
+    path_of,
+)
+from fairlead.model.errors import Refused
+
+MANAGER = "fairlead"
+_APPLY_QUERY = {"fieldManager": MANAGER, "force": "true"}
+_IN_BACKGROUND = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}
+
+
+class _Seen(msgspec.Struct):
+    metadata: Metadata = Metadata()
+
+
+class _Listed(msgspec.Struct):
+    items: list[_Seen] = []
+
+
+class Taken(Exception):
+    """An earlier workload of ours still has an object of that name; it will be gone soon."""
+
+
+class Hands:
+    def __init__(self, api: Api, cluster: str, runners: tuple[Resource, ...]) -> None:
+        self._api = api
+        self._cluster = cluster
+        #: Kinds that make pods and are installed here.
+        self.runners = runners
+
+    def place(self, run: WorkloadRun) -> Place:
+        return Place(
+            name=run.name,
+            namespace=run.namespace,
+            project=run.project,
+            queue=project_queue(run.project, run.node_pools),
+            priority_class=run.priority_class,
+            is_preemptible=run.is_preemptible,
+            pools=run.node_pools,
+            marks={CLUSTER_LABEL: self._cluster, ID_LABEL: run.workload_id, RUN_LABEL: str(run.run)},
+            identity=run.identity,
+            owner=run.owner,
+        )
+
+    async def run(self, run: WorkloadRun) -> None:
+        """Make or change everything of a workload; raises Refused when the cluster does not take it."""
+        rendered = render_objects(self.place(run), run.podsets)
+        self._check(rendered)
+        for claim in rendered.claims:
+            if not await self._api.exists(path_of(claim)):
+                await self._apply(claim)
+        first: _Seen | None = None
+        for runner in rendered.runners:
+            made = await self.apply_ours(runner, run)
+            first = first or made
+        for service in rendered.services:
+            if first is not None:
+                service["metadata"]["ownerReferences"] = [_reference(rendered.runners[0], first.metadata.uid)]
+            await self.apply_ours(service, run)
+
+    def _check(self, rendered: Rendered) -> None:
+        installed = {(runner.api, runner.kind) for runner in self.runners}
+        for runner in rendered.runners:
+            if (runner["apiVersion"], runner["kind"]) not in installed:
+                what = f"{runner['kind']} ({runner['apiVersion']})"
+                raise Refused(f"The cluster has no {what}; install its controller and submit the workload again")
+
+    async def apply_ours(self, body: dict[str, Any], run: WorkloadRun) -> _Seen:
+        """Apply an object of a workload unless one of that name is somebody else's."""
+        known = await self._find(path_of(body))
+        if known is not None:
+            labels = known.metadata.labels
+            if labels.get(ID_LABEL) == run.workload_id and known.metadata.deletion_timestamp is None:
+                if labels.get(RUN_LABEL) == str(run.run):
+                    return await self._apply(body)
+            elif CLUSTER_LABEL not in labels:
+                raise Refused(
+                    f"{body['kind']} {body['metadata']['name']} exists in namespace {run.namespace} and is not "
+                    "Fairlead's; choose another name for the workload, or remove that object"
+                )
+            raise Taken(f"{body['kind']} {body['metadata']['name']} of before is still being removed")
+        return await self._apply(body)
+
+    async def _apply(self, body: dict[str, Any]) -> _Seen:
+        try:
+            answer = await self._api.ask("PATCH", path_of(body), body, query=_APPLY_QUERY, content=APPLY)
+        except ApiError as error:
+            if error.status in (400, 422):
+                raise Refused(
+                    f"The cluster does not take {body['kind']} {body['metadata']['name']}: {error}"
+                ) from error
+            raise
+        return msgspec.json.decode(answer, type=_Seen)
+
+    async def _find(self, path: str) -> _Seen | None:
+        try:
+            return msgspec.json.decode(await self._api.ask("GET", path), type=_Seen)
+        except ApiError as error:
+            if error.status == 404:
+                return None
+            raise
+
+    # Removal
+
+    async def remove(self, order: Remove, wait: Callable[[], Awaitable[None]]) -> None:
+        """Remove a workload's objects and pods, and return when the API server itself has none of them any more."""
+        label = f"{ID_LABEL}={order.workload_id}"
+        claims = f"{label},{EPHEMERAL_LABEL}=true" if order.keeps_claims else label
+        while True:
+            left = 0
+            for resource in (*self.runners, SERVICE, POD):
+                left += await self._remove_all(resource, order.namespace, label)
+            left += await self._remove_all(CLAIM, order.namespace, claims)
+            if not left:
+                return
+            await wait()
+
+    async def _remove_all(self, resource: Resource, namespace: str, label: str) -> int:
+        """Ask for the end of every object that carries the label; how many are still there."""
+        path = resource.path(namespace)
+        found = msgspec.json.decode(await self._api.get(path, labelSelector=label), type=_Listed)
+        for item in found.items:
+            if item.metadata.deletion_timestamp is None:
+                await self.delete(resource.path(namespace, item.metadata.name))
+        return len(found.items)
+
+    async def delete(self, path: str) -> None:
+        try:
+            await self._api.ask("DELETE", path, _IN_BACKGROUND)
+        except ApiError as error:
+            if error.status != 404:
+                raise
+
+    async def find_workloads(self) -> set[tuple[str, str]]:
+        """(id, namespace) of every workload of ours that has an object, a claim or a service in the cluster."""
+        found: set[tuple[str, str]] = set()
+        for resource in (*self.runners, SERVICE, CLAIM, POD):
+            label = f"{CLUSTER_LABEL}={self._cluster}"
+            listed = msgspec.json.decode(await self._api.get(resource.path(), labelSelector=label), type=_Listed)
+            for item in listed.items:
+                if id := item.metadata.labels.get(ID_LABEL):
+                    found.add((id, item.metadata.namespace))
+        return found
+
+    # Departments, projects, pools
+
+    async def organize(self, told: Organize) -> None:
+        """Namespaces, priority classes and queues as they should be; queues of ours that should not be go."""
+        for body in render_priority_classes():
+            if not await self._api.exists(path_of(body)):
+                await self._apply(body)
+        for body in render_namespaces(told.projects, self._cluster):
+            await self._organize_namespace(body)
+        queues = render_queues(told, self._cluster)
+        for body in queues:
+            await self._apply_unless_foreign(body)
+        await self._drop_queues({body["metadata"]["name"] for body in queues})
+
+    async def _organize_namespace(self, body: dict[str, Any]) -> None:
+        """Made or labelled when it is ours; one that somebody else made is left as it is."""
+        await self._apply_unless_foreign(body)
+
+    async def _apply_unless_foreign(self, body: dict[str, Any]) -> None:
+        known = await self._find(path_of(body))
+        if known is None or CLUSTER_LABEL in known.metadata.labels:
+            await self._apply(body)
+
+    async def _drop_queues(self, wanted: Iterable[str]) -> None:
+        label = f"{CLUSTER_LABEL}={self._cluster}"
+        listed = msgspec.json.decode(await self._api.get(QUEUE.path(), labelSelector=label), type=_Listed)
+        # Projects' queues before the departments' above them.
+        for item in sorted(listed.items, key=lambda item: "runai/department-id" in item.metadata.labels):
+            if item.metadata.name not in wanted:
+                await self.delete(QUEUE.path(name=item.metadata.name))
+
+    async def label_nodes(self, nodes: Iterable[Node], told: Organize) -> None:
+        """Nodes that carry a pool's pair get KAI's label for that pool; others lose it, if the pool is one of ours."""
+        names = {pool.name for pool in told.node_pools}
+        for node in nodes:
+            wanted = pool_of(node, told.node_pools)
+            has = node.metadata.labels.get(POOL_LABEL, "")
+            if wanted == has or (not wanted and has not in names):
+                continue
+            change = {"metadata": {"labels": {POOL_LABEL: wanted or None}}}
+            path = NODE.path(name=node.metadata.name)
+            await self._api.ask("PATCH", path, change, query={"fieldManager": MANAGER}, content=MERGE)
+
+
+def _reference(body: dict[str, Any], uid: str) -> dict[str, Any]:
+    return {"apiVersion": body["apiVersion"], "kind": body["kind"], "name": body["metadata"]["name"], "uid": uid}

@@ -1,0 +1,119 @@
+"""What the cluster has of our workloads, kept up to date by watches and found by the workload's id.
+
+`engine.py` asks it; it tells the engine which workloads changed, and when the nodes are others.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any, TypeVar
+
+import msgspec
+
+from fairlead.engines.kubernetes.api import Api
+from fairlead.engines.kubernetes.objects import Node, Pod, PodGroup, Runner
+from fairlead.engines.kubernetes.observing import Held
+from fairlead.engines.kubernetes.place import ID_LABEL
+from fairlead.engines.kubernetes.resources import NODE, POD, POD_GROUP, Resource
+from fairlead.engines.kubernetes.watching import HasMetadata, Watch
+
+_Kind = TypeVar("_Kind", bound=HasMetadata)
+_Shelf = dict[str, dict[str, Any]]
+
+
+class Holdings:
+    """Calls `changed` with the id of a workload of which something changed, `lost` when what makes its pods is gone,
+    and `moved` when nodes are others."""
+
+    def __init__(
+        self, api: Api, changed: Callable[[str], None], lost: Callable[[str], None], moved: Callable[[], None]
+    ) -> None:
+        self._api = api
+        self._changed = changed
+        self._lost = lost
+        self._moved = moved
+        self._shelves: dict[type, _Shelf] = {Pod: {}, Runner: {}, PodGroup: {}}
+        self._uids: dict[str, Pod] = {}
+        self._watches: list[Watch[Any]] = []
+        self._nodes: Watch[Node] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def start(self, label: str, runners: Iterable[Resource], *, has_groups: bool) -> None:
+        """Returns when everything that is there has been read once; watches from then on."""
+        self._nodes = Watch(self._api, NODE.path(), Node, self._note_node)
+        self._watches = [
+            self._nodes,
+            Watch(self._api, POD.path(), Pod, self._keeper(Pod), label),
+            *(Watch(self._api, runner.path(), Runner, self._keeper(Runner, runner.kind), label) for runner in runners),
+        ]
+        if has_groups:
+            self._watches.append(Watch(self._api, POD_GROUP.path(), PodGroup, self._keeper(PodGroup), ID_LABEL))
+        await asyncio.gather(*(watch.list() for watch in self._watches))
+        self._tasks = [_spawn(watch.run()) for watch in self._watches]
+
+    async def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    @property
+    def is_live(self) -> bool:
+        """Whether all watches stand, as far as we know."""
+        return all(watch.is_live.is_set() for watch in self._watches)
+
+    def _keeper(self, kind: type[_Kind], prefix: str = "") -> Callable[[_Kind | None, _Kind | None], None]:
+        shelf = self._shelves[kind]
+
+        def keep(before: _Kind | None, after: _Kind | None) -> None:
+            for item in (before, after):
+                if item is None:
+                    continue
+                id = item.metadata.labels.get(ID_LABEL, "")
+                key = f"{prefix}/{item.metadata.namespace}/{item.metadata.name}"
+                if item is after:
+                    shelf.setdefault(id, {})[key] = item
+                elif key in shelf.get(id, {}):
+                    del shelf[id][key]
+                    if not shelf[id]:
+                        del shelf[id]
+                if kind is Runner and after is None:
+                    self._lost(id)
+                self._changed(id)
+            if kind is Pod:
+                self._note_pod(before, after)
+
+        return keep
+
+    def _note_pod(self, before: Any, after: Any) -> None:
+        if before is not None:
+            self._uids.pop(before.metadata.uid, None)
+        if after is not None:
+            self._uids[after.metadata.uid] = after
+
+    def _note_node(self, before: Node | None, after: Node | None) -> None:
+        """Nodes report every few seconds that they are well; only what concerns us is a change."""
+        if _essence(before) != _essence(after):
+            self._moved()
+
+    def held(self, workload_id: str) -> Held:
+        pods, runners, groups = (self._shelves[kind].get(workload_id, {}) for kind in (Pod, Runner, PodGroup))
+        return Held(runners=tuple(runners.values()), pods=tuple(pods.values()), groups=tuple(groups.values()))
+
+    def workload_ids(self) -> set[str]:
+        return {id for shelf in self._shelves.values() for id in shelf} - {""}
+
+    def pod(self, uid: str) -> Pod | None:
+        return self._uids.get(uid)
+
+    def nodes(self) -> list[Node]:
+        return [] if self._nodes is None else list(self._nodes.values())
+
+
+def _essence(node: Node | None) -> Any:
+    if node is None:
+        return None
+    ready = tuple((one.type, one.status) for one in node.status.conditions)
+    return msgspec.to_builtins((node.metadata.labels, node.spec, node.status.allocatable, ready))
+
+
+def _spawn(work: Coroutine[None, None, None]) -> asyncio.Task[None]:
+    return asyncio.get_running_loop().create_task(work)

@@ -1,0 +1,183 @@
+"""The few members of Kubernetes' objects that are read here, as structs: what is not named is not even decoded.
+
+Filled by `watching.py` from lists and watches, read by `observing.py`. Names are Kubernetes' own.
+"""
+
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from fairlead.model.clock import Millis
+
+
+class _Object(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, gc=False):
+    """Read from JSON; members that are not there have their defaults."""
+
+
+class OwnerReference(_Object, frozen=True):
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    api_version: str = ""
+    controller: bool = False
+
+
+class Metadata(_Object, frozen=True):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    creation_timestamp: datetime | None = None
+    deletion_timestamp: datetime | None = None
+    generation: int = 0
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    finalizers: tuple[str, ...] = ()
+    owner_references: tuple[OwnerReference, ...] = ()
+
+
+class Condition(_Object, frozen=True):
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+
+
+class Waiting(_Object, frozen=True):
+    reason: str = ""
+    message: str = ""
+
+
+class Running(_Object, frozen=True):
+    started_at: datetime | None = None
+
+
+class Terminated(_Object, frozen=True):
+    exit_code: int = 0
+    signal: int = 0
+    reason: str = ""
+    message: str = ""
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+
+
+class ContainerState(_Object, frozen=True):
+    waiting: Waiting | None = None
+    running: Running | None = None
+    terminated: Terminated | None = None
+
+
+class ContainerStatus(_Object, frozen=True):
+    name: str = ""
+    ready: bool = False
+    restart_count: int = 0
+    state: ContainerState = ContainerState()
+    last_state: ContainerState = ContainerState()
+
+
+class PodSpec(_Object, frozen=True):
+    node_name: str = ""
+
+
+class PodStatus(_Object, frozen=True):
+    phase: str = ""
+    reason: str = ""
+    message: str = ""
+    pod_ip: str = msgspec.field(name="podIP", default="")
+    start_time: datetime | None = None
+    conditions: tuple[Condition, ...] = ()
+    init_container_statuses: tuple[ContainerStatus, ...] = ()
+    container_statuses: tuple[ContainerStatus, ...] = ()
+
+
+class Pod(_Object, frozen=True):
+    metadata: Metadata = Metadata()
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+
+
+class RunnerStatus(_Object, frozen=True):
+    """Of a Job, a Deployment, a LeaderWorkerSet or a Kubeflow job: the members that any of them has."""
+
+    succeeded: int = 0
+    failed: int = 0
+    active: int = 0
+    ready_replicas: int = 0
+    conditions: tuple[Condition, ...] = ()
+    #: Kubeflow's counts by role.
+    replica_statuses: dict[str, dict[str, Any]] = {}
+
+
+class Runner(_Object, frozen=True):
+    """An object that makes pods."""
+
+    metadata: Metadata = Metadata()
+    status: RunnerStatus = RunnerStatus()
+
+
+class QueueDetails(_Object, frozen=True):
+    name: str = ""
+
+
+class ExplanationDetails(_Object, frozen=True):
+    queue_details: QueueDetails | None = None
+
+
+class Explanation(_Object, frozen=True):
+    reason: str = ""
+    message: str = ""
+    details: ExplanationDetails | None = None
+
+
+class SchedulingCondition(_Object, frozen=True):
+    type: str = ""
+    node_pool: str = ""
+    reason: str = ""
+    message: str = ""
+    status: str = ""
+    reasons: tuple[Explanation, ...] = ()
+    #: A number that grows with every condition.
+    transition_id: str = msgspec.field(name="transitionID", default="")
+
+
+class PodGroupStatus(_Object, frozen=True):
+    scheduling_conditions: tuple[SchedulingCondition, ...] = ()
+
+
+class PodGroup(_Object, frozen=True):
+    metadata: Metadata = Metadata()
+    status: PodGroupStatus = PodGroupStatus()
+
+
+class NodeSpec(_Object, frozen=True):
+    unschedulable: bool = False
+    taints: tuple[dict[str, str], ...] = ()
+
+
+class NodeStatus(_Object, frozen=True):
+    allocatable: dict[str, str | int] = {}
+    conditions: tuple[Condition, ...] = ()
+
+
+class Node(_Object, frozen=True):
+    metadata: Metadata = Metadata()
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()
+
+
+class Custom(_Object, frozen=True):
+    """A workload as somebody applied it to the cluster; its spec stays text until it is read."""
+
+    metadata: Metadata = Metadata()
+    spec: msgspec.Raw = msgspec.Raw(b"{}")
+    status: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+def millis(time: datetime | None) -> Millis | None:
+    return None if time is None else round(time.timestamp() * 1000)
+
+
+def condition(conditions: tuple[Condition, ...], type: str) -> Condition | None:
+    """The condition of that type if it holds."""
+    return next((one for one in conditions if one.type == type and one.status == "True"), None)

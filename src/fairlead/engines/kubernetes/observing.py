@@ -1,0 +1,207 @@
+"""From the objects of one workload to the report of it: phases, ends and waits in our words. Pure.
+
+`engine.py` calls it with what its watches hold. Reasons and messages stay as the cluster has them.
+"""
+
+from collections.abc import Collection, Iterable
+
+import msgspec
+
+from fairlead.engines.base import ClusterPod, Wait, WorkloadReport
+from fairlead.engines.kubernetes.objects import (
+    ContainerState,
+    ContainerStatus,
+    Metadata,
+    Pod,
+    PodGroup,
+    Runner,
+    SchedulingCondition,
+    Terminated,
+    condition,
+    millis,
+)
+from fairlead.engines.kubernetes.place import DEFAULT_POOL, POOL_LABEL, ROLE_LABEL, RUN_LABEL
+from fairlead.model.phase import ENDED, Phase, PodPhase
+
+_LWS = "leaderworkerset.sigs.k8s.io"
+_COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
+_INDEX_LABEL, _GROUP_LABEL = "fairlead/index", "fairlead/group"
+UNSCHEDULABLE = "UnschedulableOnNodePool"
+#: The container that runs the workload; others are helpers beside it.
+MAIN = "main"
+
+
+class Held(msgspec.Struct, frozen=True, kw_only=True):
+    """What is in the cluster of one workload."""
+
+    runners: Collection[Runner] = ()
+    pods: Collection[Pod] = ()
+    groups: Collection[PodGroup] = ()
+
+
+def render_report(workload_id: str, held: Held) -> WorkloadReport:
+    """The report of what is there now; what the engine itself knows of its orders is added by the engine."""
+    runners = [runner for runner in held.runners if runner.metadata.deletion_timestamp is None]
+    run = max((run_of(runner.metadata) for runner in runners), default=0)
+    current = [runner for runner in runners if run_of(runner.metadata) == run]
+    pods = [pod for pod in held.pods if run in (0, run_of(pod.metadata))]
+    ended, message = _end_of(current)
+    seen = tuple(render_pod(pod) for pod in sorted(pods, key=_age))
+    return WorkloadReport(
+        workload_id=workload_id,
+        run=run,
+        pods=seen,
+        succeeded={_role(runner): runner.status.succeeded for runner in current if runner.status.succeeded},
+        failed={_role(runner): runner.status.failed for runner in current if runner.status.failed},
+        ended=ended,
+        message=message,
+        waits=() if ended else tuple(_waits(held.groups, pods)),
+    )
+
+
+def run_of(metadata: Metadata) -> int:
+    text = metadata.labels.get(RUN_LABEL, "")
+    return int(text) if text.isdecimal() else 0
+
+
+def _role(runner: Runner) -> str:
+    return runner.metadata.labels.get(ROLE_LABEL, "")
+
+
+def _age(pod: Pod) -> tuple[int, str]:
+    return millis(pod.metadata.creation_timestamp) or 0, pod.metadata.name
+
+
+def _end_of(runners: Iterable[Runner]) -> tuple[Phase | None, str]:
+    """Whether what makes the pods says that it is over: failed as soon as one is, complete when all are."""
+    is_complete = True
+    found = False
+    for runner in runners:
+        found = True
+        conditions = runner.status.conditions
+        failed = condition(conditions, "Failed")
+        if failed is not None:
+            return Phase.FAILED, ": ".join(text for text in (failed.reason, failed.message) if text)
+        is_complete = is_complete and bool(condition(conditions, "Complete") or condition(conditions, "Succeeded"))
+    return (Phase.COMPLETED, "") if found and is_complete else (None, "")
+
+
+def render_pod(pod: Pod) -> ClusterPod:
+    labels = pod.metadata.labels
+    main = _main(pod)
+    terminated = _ended_container(main)
+    phase = _phase(pod, main)
+    eviction = condition(pod.status.conditions, "DisruptionTarget")
+    reason, message = _words(pod, main, terminated if phase in ENDED else None)
+    if eviction is not None:
+        reason, message = eviction.reason, eviction.message or eviction.reason
+    group, index = _place(labels)
+    code = terminated.exit_code if terminated is not None and phase in ENDED else None
+    return ClusterPod(
+        id=pod.metadata.uid,
+        name=pod.metadata.name,
+        role=labels.get(ROLE_LABEL, ""),
+        group=group,
+        index=index,
+        phase=phase,
+        node=pod.spec.node_name,
+        node_pool=labels.get(POOL_LABEL, DEFAULT_POOL),
+        created_at=millis(pod.metadata.creation_timestamp) or 0,
+        started_at=_started(pod, main),
+        ended_at=millis(terminated.finished_at) if terminated is not None and phase in ENDED else None,
+        exit_code=code,
+        signal=code - 128 if code is not None and code > 128 else None,
+        reason=reason,
+        message=message,
+        ready=phase is PodPhase.RUNNING and condition(pod.status.conditions, "Ready") is not None,
+        restarts=main.restart_count if main is not None else 0,
+        eviction=message if eviction is not None else "",
+    )
+
+
+def _main(pod: Pod) -> ContainerStatus | None:
+    statuses = pod.status.container_statuses
+    return next((status for status in statuses if status.name == MAIN), statuses[0] if statuses else None)
+
+
+def _ended_container(main: ContainerStatus | None) -> Terminated | None:
+    return None if main is None else main.state.terminated or main.last_state.terminated
+
+
+def _phase(pod: Pod, main: ContainerStatus | None) -> PodPhase:
+    if pod.status.phase == "Succeeded":
+        return PodPhase.SUCCEEDED
+    if pod.status.phase == "Failed":
+        return PodPhase.FAILED
+    if pod.metadata.deletion_timestamp is not None:
+        return PodPhase.STOPPING
+    if pod.status.phase == "Running" and (main is None or main.state.running is not None):
+        return PodPhase.RUNNING
+    # It has no node yet, its images are pulled, or its container waits for its next start.
+    return PodPhase.STARTING
+
+
+def _started(pod: Pod, main: ContainerStatus | None) -> int | None:
+    state = ContainerState() if main is None else main.state
+    if state.running is not None:
+        return millis(state.running.started_at)
+    if state.terminated is not None:
+        return millis(state.terminated.started_at)
+    return millis(pod.status.start_time) if pod.status.phase == "Running" else None
+
+
+def _words(pod: Pod, main: ContainerStatus | None, terminated: Terminated | None) -> tuple[str, str]:
+    """Why it does not start, or how it ended, in the words of whoever knows."""
+    if terminated is not None:
+        message = terminated.message or pod.status.message
+        if not message and terminated.exit_code:
+            message = f"exit code {terminated.exit_code}"
+            message = f"{terminated.reason}, {message}" if terminated.reason not in ("", "Error") else message
+        return terminated.reason or pod.status.reason, message
+    for status in (*pod.status.init_container_statuses, *((main,) if main is not None else ())):
+        waiting = status.state.waiting
+        if waiting is not None and waiting.reason not in ("", "PodInitializing", "ContainerCreating"):
+            return waiting.reason, waiting.message or waiting.reason
+        failed = status.state.terminated
+        if failed is not None and failed.exit_code and status is not main:
+            return "InitError", f"container {status.name}: {failed.message or failed.reason}, code {failed.exit_code}"
+    return pod.status.reason, pod.status.message
+
+
+def _place(labels: dict[str, str]) -> tuple[int, int | None]:
+    """Group and index, where the object that made the pod counts them."""
+    group = labels.get(f"{_LWS}/group-index") or labels.get(_GROUP_LABEL, "")
+    worker = labels.get(f"{_LWS}/worker-index", "")
+    if worker.isdecimal():
+        # The leader is number 0 of its group, and the only one of its own set.
+        return int(group or 0), max(0, int(worker) - 1)
+    index = labels.get(_COMPLETION_INDEX) or labels.get(_INDEX_LABEL, "")
+    return int(group or 0), int(index) if index.isdecimal() else None
+
+
+def _waits(groups: Iterable[PodGroup], pods: Collection[Pod]) -> Iterable[Wait]:
+    """Why pods without a node have none: per node pool, what the scheduler said last."""
+    named = {pod.metadata.annotations.get("pod-group-name", "") for pod in pods if _is_waiting(pod)}
+    latest: dict[str, SchedulingCondition] = {}
+    for group in groups:
+        if group.metadata.name not in named:
+            continue
+        for one in group.status.scheduling_conditions:
+            if one.type == UNSCHEDULABLE and one.status == "True":
+                latest[one.node_pool or DEFAULT_POOL] = one
+    return [_wait(pool, one) for pool, one in latest.items()]
+
+
+def _is_waiting(pod: Pod) -> bool:
+    return not pod.spec.node_name and pod.metadata.deletion_timestamp is None
+
+
+def _wait(pool: str, one: SchedulingCondition) -> Wait:
+    first = one.reasons[0] if one.reasons else None
+    details = first.details.queue_details if first and first.details else None
+    return Wait(
+        code=first.reason if first and first.reason else one.reason or "Unschedulable",
+        message=" ".join(each.message for each in one.reasons) or one.message or "The scheduler found no place for it",
+        node_pool=pool,
+        queue=details.name if details else "",
+    )

@@ -1,0 +1,88 @@
+"""Where a workload goes in a cluster and as what, and the labels by which it is known there. Pure.
+
+Read by everything that renders objects; the names are KAI's, Run:ai's and, below `fairlead/`, our own.
+"""
+
+from typing import Any
+
+import msgspec
+
+from fairlead.engines.base import Owner
+from fairlead.model.podset import PodSet
+
+SCHEDULER = "kai-scheduler"
+QUEUE_LABEL = "kai.scheduler/queue"
+POOL_LABEL = "kai.scheduler/node-pool"
+POOLS_ANNOTATION = "kai.scheduler/node-pools"
+PREEMPTIBILITY_LABEL = "kai.scheduler/preemptibility"
+PRIORITY_LABEL = "priorityClassName"
+NODE_TYPE_LABEL = "run.ai/type"
+WORKLOAD_LABEL, PROJECT_LABEL = "workloadName", "project"
+#: On every object that is ours: which installation made it, for which workload, which run, which pod set.
+CLUSTER_LABEL, ID_LABEL, RUN_LABEL, ROLE_LABEL = (
+    "fairlead/cluster",
+    "fairlead/workload-id",
+    "fairlead/run",
+    "fairlead/role",
+)
+EPHEMERAL_LABEL = "fairlead/ephemeral"
+GPU = "nvidia.com/gpu"
+DEFAULT_POOL = "default"
+
+
+class Place(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a workload goes, and as what."""
+
+    name: str
+    namespace: str
+    project: str
+    queue: str
+    priority_class: str
+    is_preemptible: bool
+    #: Seconds after its end when the objects go; None for never.
+    lifetime: int | None = None
+    #: Node pools to try, the first one first; empty: what the spec says.
+    pools: tuple[str, ...] = ()
+    #: What tells our objects from others; empty for objects that are only printed.
+    marks: dict[str, str] = {}
+    #: Variables that are set after the user's own.
+    identity: dict[str, str] = {}
+    owner: Owner | None = None
+
+
+def labels_of(place: Place) -> dict[str, str]:
+    return {
+        WORKLOAD_LABEL: place.name,
+        PROJECT_LABEL: place.project,
+        QUEUE_LABEL: place.queue,
+        PREEMPTIBILITY_LABEL: "preemptible" if place.is_preemptible else "non-preemptible",
+        **place.marks,
+    }
+
+
+def selector_of(place: Place, podset: PodSet) -> dict[str, str]:
+    """The labels by which the pods of a set are found."""
+    if ID_LABEL not in place.marks:
+        return {WORKLOAD_LABEL: place.name}
+    return {ID_LABEL: place.marks[ID_LABEL], ROLE_LABEL: podset.role}
+
+
+def metadata_of(place: Place, name: str, more: dict[str, str] | None = None) -> dict[str, Any]:
+    """The metadata of an object, owned by what the workload came from."""
+    metadata: dict[str, Any] = {
+        "name": name,
+        "namespace": place.namespace,
+        "labels": {**labels_of(place), **(more or {})},
+    }
+    if place.owner is not None:
+        metadata["ownerReferences"] = [
+            {
+                "apiVersion": place.owner.api_version,
+                "kind": place.owner.kind,
+                "name": place.owner.name,
+                "uid": place.owner.uid,
+                "controller": True,
+                "blockOwnerDeletion": False,
+            }
+        ]
+    return metadata

@@ -1,0 +1,77 @@
+"""The kinds of objects that are written and watched, and where each is found in the API. Pure."""
+
+from typing import Any
+
+import msgspec
+
+
+class Resource(msgspec.Struct, frozen=True):
+    """One kind of object."""
+
+    #: `v1`, or a group and its version.
+    api: str
+    kind: str
+    plural: str
+    is_namespaced: bool = True
+
+    @property
+    def base(self) -> str:
+        return f"/api/{self.api}" if "/" not in self.api else f"/apis/{self.api}"
+
+    def path(self, namespace: str = "", name: str = "") -> str:
+        """All of them, those of a namespace, or one."""
+        place = f"/namespaces/{namespace}" if namespace and self.is_namespaced else ""
+        return f"{self.base}{place}/{self.plural}" + (f"/{name}" if name else "")
+
+
+def _read(line: str) -> Resource:
+    api, kind, plural, *rest = line.split()
+    return Resource(api, kind, plural, not rest)
+
+
+POD = _read("v1 Pod pods")
+SERVICE = _read("v1 Service services")
+CLAIM = _read("v1 PersistentVolumeClaim persistentvolumeclaims")
+SECRET = _read("v1 Secret secrets")
+CONFIG_MAP = _read("v1 ConfigMap configmaps")
+NAMESPACE = _read("v1 Namespace namespaces cluster")
+NODE = _read("v1 Node nodes cluster")
+PRIORITY_CLASS = _read("scheduling.k8s.io/v1 PriorityClass priorityclasses cluster")
+JOB = _read("batch/v1 Job jobs")
+DEPLOYMENT = _read("apps/v1 Deployment deployments")
+LEADER_WORKER_SET = _read("leaderworkerset.x-k8s.io/v1 LeaderWorkerSet leaderworkersets")
+QUEUE = _read("scheduling.run.ai/v2 Queue queues cluster")
+POD_GROUP = _read("scheduling.run.ai/v2alpha2 PodGroup podgroups")
+PYTORCH, TENSORFLOW, XGBOOST, JAX = (
+    _read(f"kubeflow.org/v1 {kind} {kind.lower()}s") for kind in ("PyTorchJob", "TFJob", "XGBoostJob", "JAXJob")
+)
+MPI = _read("kubeflow.org/v2beta1 MPIJob mpijobs")
+
+#: What makes pods, the ones that every cluster has first.
+RUNNERS = (JOB, DEPLOYMENT, LEADER_WORKER_SET, PYTORCH, TENSORFLOW, XGBOOST, JAX, MPI)
+ALWAYS_THERE = (JOB, DEPLOYMENT)
+_ALL = {
+    (resource.api, resource.kind): resource
+    for resource in (
+        *RUNNERS,
+        POD,
+        SERVICE,
+        CLAIM,
+        SECRET,
+        CONFIG_MAP,
+        NAMESPACE,
+        NODE,
+        PRIORITY_CLASS,
+        QUEUE,
+        POD_GROUP,
+    )
+}
+
+
+def resource_of(body: dict[str, Any]) -> Resource:
+    return _ALL[body["apiVersion"], body["kind"]]
+
+
+def path_of(body: dict[str, Any]) -> str:
+    metadata = body["metadata"]
+    return resource_of(body).path(metadata.get("namespace", ""), metadata["name"])

@@ -1,0 +1,167 @@
+"""One kind of object, kept as it is in the cluster: listed once, then watched, and taken up where the watch broke.
+
+The engine has one `Watch` per kind. A watch that is cut goes on from the last version that was seen; when the server
+no longer has that version (410), it lists again and works out what is new and what is gone.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+from typing import Any, Generic, Protocol, TypeVar
+
+import msgspec
+
+from fairlead.engines.kubernetes.api import Api, ApiError
+from fairlead.engines.kubernetes.objects import Metadata
+
+log = logging.getLogger(__name__)
+
+#: Objects per page of a list.
+_PAGE = "500"
+#: The server ends a watch after so many seconds; silence for longer than that is a broken connection.
+_WATCH_SECONDS = 300
+_SILENCE = _WATCH_SECONDS + 30.0
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
+
+
+class HasMetadata(Protocol):
+    @property
+    def metadata(self) -> Metadata: ...
+
+
+Item = TypeVar("Item", bound=HasMetadata)
+
+
+class _ListMetadata(msgspec.Struct, rename="camel"):
+    resource_version: str = ""
+    # Named `continue` in the interface, which Python has for itself.
+    next_page: str = msgspec.field(name="continue", default="")
+
+
+class _Line(msgspec.Struct):
+    type: str
+    object: msgspec.Raw
+
+
+class _ErrorObject(msgspec.Struct):
+    code: int = 0
+    message: str = ""
+
+
+class Gone(Exception):
+    """The server no longer knows the version from which we want to go on."""
+
+
+class Watch(Generic[Item]):
+    """Objects of one kind by (namespace, name). `changed(before, after)` is called with each change."""
+
+    def __init__(
+        self,
+        api: Api,
+        path: str,
+        kind: type[Item],
+        changed: Callable[[Item | None, Item | None], None],
+        label: str = "",
+    ) -> None:
+        self._api = api
+        self._path = path
+        self._query = {"labelSelector": label} if label else {}
+        self._item: Any = msgspec.json.Decoder(kind)
+        self._list: Any = msgspec.json.Decoder(
+            msgspec.defstruct("List", [("metadata", _ListMetadata), ("items", list[kind], [])])  # type: ignore[valid-type]  # a type made at run time
+        )
+        self._line = msgspec.json.Decoder(_Line)
+        self._changed = changed
+        self.objects: dict[tuple[str, str], Item] = {}
+        self._version = ""
+        #: Set while the view is known to be current.
+        self.is_live = asyncio.Event()
+
+    def values(self) -> Iterator[Item]:
+        return iter(self.objects.values())
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        pause = _FIRST_PAUSE
+        while True:
+            try:
+                if not self._version:
+                    await self.list()
+                await self._watch()
+                pause = _FIRST_PAUSE
+            except Gone:
+                self._version = ""
+                continue
+            except (OSError, ApiError, TimeoutError, msgspec.DecodeError) as error:
+                self.is_live.clear()
+                log.info("the watch on %s is taken up again: %s", self._path, error)
+                if isinstance(error, ApiError | msgspec.DecodeError):
+                    self._version = ""
+                await asyncio.sleep(pause)
+                pause = min(_LONGEST_PAUSE, pause * 2)
+
+    async def list(self) -> None:
+        """Read everything, and tell what differs from before."""
+        found: dict[tuple[str, str], Item] = {}
+        query = {**self._query, "limit": _PAGE}
+        while True:
+            page = self._list.decode(await self._api.ask("GET", self._path, query=query))
+            for item in page.items:
+                found[_key(item)] = item
+            if not page.metadata.next_page:
+                break
+            query = {**query, "continue": page.metadata.next_page}
+        before, self.objects = self.objects, found
+        self._version = page.metadata.resource_version
+        for key, item in before.items():
+            if key not in found:
+                self._changed(item, None)
+        for key, item in found.items():
+            known = before.get(key)
+            if known is None or known.metadata.resource_version != item.metadata.resource_version:
+                self._changed(known, item)
+        self.is_live.set()
+
+    async def _watch(self) -> None:
+        query = {
+            **self._query,
+            "watch": "1",
+            "resourceVersion": self._version,
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": str(_WATCH_SECONDS),
+        }
+        rest = b""
+        async with self._api.stream(self._path, query) as pieces:
+            self.is_live.set()
+            while True:
+                async with asyncio.timeout(_SILENCE):
+                    piece = await anext(pieces, None)
+                if piece is None:
+                    return
+                *lines, rest = (rest + piece).split(b"\n")
+                for line in lines:
+                    if line.strip():
+                        self._take(self._line.decode(line))
+
+    def _take(self, line: _Line) -> None:
+        if line.type == "ERROR":
+            error = msgspec.json.decode(line.object, type=_ErrorObject)
+            if error.code == 410:
+                raise Gone
+            raise ApiError(error.code, "", error.message)
+        item: Item = self._item.decode(line.object)
+        self._version = item.metadata.resource_version
+        if line.type == "BOOKMARK":
+            return
+        key = _key(item)
+        before = self.objects.get(key)
+        if line.type == "DELETED":
+            self.objects.pop(key, None)
+            self._changed(before or item, None)
+        else:
+            self.objects[key] = item
+            self._changed(before, item)
+
+
+def _key(item: HasMetadata) -> tuple[str, str]:
+    return item.metadata.namespace, item.metadata.name
