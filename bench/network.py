@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 from urllib.parse import urlsplit
 
 from bench.server import Server, serving, wait_until
@@ -68,7 +69,7 @@ def measure_rate(address: tuple[str, int], request: bytes, number: int) -> float
     sent, done, began = CONNECTIONS, 0, time.perf_counter()
     while done < number:
         for key, _ in selector.select():
-            connected = key.fileobj  # type: ignore[assignment]
+            connected = cast(socket.socket, key.fileobj)
             key.data[0] += connected.recv(65_536)
             if key.data[0].endswith(b"hello, world"):
                 done += 1
@@ -78,7 +79,7 @@ def measure_rate(address: tuple[str, int], request: bytes, number: int) -> float
                     connected.sendall(request)
     seconds = time.perf_counter() - began
     for key in list(selector.get_map().values()):
-        key.fileobj.close()  # type: ignore[union-attr]
+        cast(socket.socket, key.fileobj).close()
     return number / seconds
 
 

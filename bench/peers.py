@@ -13,6 +13,7 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from bench.commands import time_of
 from bench.jobs import percentile
@@ -91,8 +92,8 @@ def running_slurm(folder: Path) -> Iterator[tuple[list[int], dict[str, str]]]:
     names = {"host": socket.gethostname().split(".")[0], "folder": folder, "cores": len(os.sched_getaffinity(0))}
     (folder / "slurm.conf").write_text(SLURM_CONFIGURATION.format(**names))
     environment = {**os.environ, "SLURM_CONF": str(folder / "slurm.conf")}
-    quiet = {"env": environment, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    processes = [subprocess.Popen([program, "-D"], **quiet) for program in ("slurmctld", "slurmd")]  # type: ignore[call-overload]
+    quiet: dict[str, Any] = {"env": environment, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    processes = [subprocess.Popen([program, "-D"], **quiet) for program in ("slurmctld", "slurmd")]
     sinfo = ["sinfo", "--noheader", "--format=%T"]
     try:
         wait_until(lambda: "idle" in subprocess.run(sinfo, env=environment, capture_output=True, text=True).stdout)

@@ -14,7 +14,7 @@ from bench.commands import time_of
 from bench.server import FAIRLEAD
 from bench.table import Measurement, render_table
 from fairlead.formats.workload_yaml import read_manifests, read_workload
-from fairlead.formats.yaml_merge import find_among, merge
+from fairlead.formats.yaml_merge import Find, find_among, merge
 from fairlead.formats.yaml_write import render_document, render_yaml
 from fairlead.kinds import KINDS
 
@@ -70,9 +70,9 @@ def rate(act: Callable[[], object], calls: int, rounds: int) -> list[float]:
     return found
 
 
-def read_one(find: Callable[..., object]) -> object:
+def read_one(find: Find) -> object:
     manifests, issues = read_manifests(DOCUMENT, "job.yaml")
-    merged, broken = merge(manifests[0], find)  # type: ignore[arg-type]
+    merged, broken = merge(manifests[0], find)
     workload, wrong = read_workload(merged)
     if issues or broken or wrong:
         raise SystemExit(f"the document is refused: {issues + broken + wrong}")

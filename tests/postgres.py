@@ -57,7 +57,7 @@ class PostgresServer:
                 stdout=log,
                 stderr=log,
             )
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while True:
             try:
                 psycopg.connect(self.url("postgres")).close()
@@ -72,7 +72,7 @@ class PostgresServer:
         """Ends every connection at once, as an administrator's restart does."""
         if self._process is not None:
             self._process.send_signal(signal.SIGINT)
-            self._process.wait(30)
+            self._process.wait(120)
             self._process = None
 
     def remove(self) -> None:

@@ -12,10 +12,8 @@ import importlib
 import logging
 import logging.handlers
 import os
-import secrets
 import signal
 import socket
-import string
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -41,6 +39,7 @@ from fairlead.control.context import Context, ControlSettings
 from fairlead.control.directory import Directory
 from fairlead.control.exposure import Exposure, UrlSettings
 from fairlead.control.housekeeping import Housekeeper
+from fairlead.control.identifiers import GrowingIds, new_suffix
 from fairlead.control.lease import LeaseKeeper
 from fairlead.control.reconcile import Reconciler
 from fairlead.control.resolve import Resolver
@@ -50,6 +49,7 @@ from fairlead.control.supplies import Supplier
 from fairlead.engines.base import Forget
 from fairlead.engines.local.configuration import make_engine
 from fairlead.engines.local.engine import LocalEngine
+from fairlead.engines.local.procfs import boot_id, start_time
 from fairlead.model.clock import Millis, iso
 from fairlead.model.errors import FairleadError, Refused
 from fairlead.store.base import Listener, Store
@@ -60,9 +60,10 @@ log = logging.getLogger("fairlead")
 
 DEFAULT_PORT = 7420
 DEFAULT_PROXY_PORT = 7421
+#: The command line holds the data folder's lock for moments, to see whether a server does.
+LOCK_SECONDS = 1.0
 #: Modules that are loaded only when the settings ask for them.
 _STORES = {"postgresql": "fairlead.store.postgres", "postgres": "fairlead.store.postgres"}
-_SUFFIX_ALPHABET = string.ascii_lowercase + string.digits
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,6 +78,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     nodes: tuple[str, ...] = ()
     nodes_file: str = ""
     machine: str = "local"
+    #: Where other servers of the database reach this one; empty for where it listens.
+    advertise: str = ""
     #: Where workloads' URLs are served; None as for `port`.
     proxy_port: int | None = None
     domain: str = "localhost"
@@ -98,6 +101,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 def main(arguments: Sequence[str]) -> int:
     """Serve until told to stop. Returns the exit code of `fairlead serve`."""
     settings = read_settings(arguments, os.environ)
+    if not can_serve(sys.platform, settings):
+        sys.stderr.write(
+            "fairlead serve: Pods are run on Linux only. Elsewhere give --api-only, or use a server by --url.\n"
+        )
+        return 1
     os.umask(0o077)
     settings.data_dir.mkdir(parents=True, exist_ok=True)
     settings.data_dir.chmod(0o700)
@@ -109,6 +117,10 @@ def main(arguments: Sequence[str]) -> int:
         log.error("the server does not start: %s", error)
         sys.stderr.write(f"fairlead serve: {error}\n")
         return 1
+
+
+def can_serve(platform: str, settings: Settings) -> bool:
+    return platform == "linux" or settings.api_only
 
 
 def _set_up_logging(folder: Path, *, to_stderr: bool) -> None:
@@ -137,6 +149,7 @@ def read_settings(arguments: Sequence[str], environment: "os._Environ[str] | dic
         nodes=tuple(given.node),
         nodes_file=given.nodes or "",
         machine=given.machine,
+        advertise=given.advertise or "",
         proxy_port=given.proxy_port,
         domain=given.domain,
         url_paths=given.url_paths,
@@ -165,6 +178,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--node", action="append", default=[], help="declare a node: NAME:cpu=4,memory=16Gi,gpus=8,gpu-memory=80Gi")
     add("--nodes", help="YAML file that declares nodes")
     add("--machine", default="local", help="name under which this server holds its machine in the database")
+    add("--advertise", metavar="URL", help="where other servers of the database reach this one")
     add("--proxy-port", type=int, help=f"port of workloads' URLs: default {DEFAULT_PROXY_PORT}, or any free one")
     add("--domain", default="localhost", help="domain below which every exposed URL is a host of its own")
     add("--url-paths", action="store_true", help="tell exposed URLs apart by path, on the domain itself, not by host")
@@ -207,13 +221,18 @@ def _parser() -> argparse.ArgumentParser:
 @contextlib.contextmanager
 def _only_server_of(folder: Path) -> Any:
     """One server per data folder, for as long as it lives."""
+    deadline = time.monotonic() + LOCK_SECONDS
     with open(folder / "holder.lock", "w", encoding="utf-8") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise Refused(
-                f"Another server uses the data folder {folder}; stop it with `fairlead server stop`"
-            ) from None
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except OSError:
+                if time.monotonic() > deadline:
+                    raise Refused(
+                        f"Another server uses the data folder {folder}; stop it with `fairlead server stop`"
+                    ) from None
+                time.sleep(0.02)
         yield
 
 
@@ -240,8 +259,8 @@ async def _serve_on(settings: Settings, sock: socket.socket, proxied: socket.soc
         directory=Directory(store),
         sessions=None,
         settings=settings.control,
-        new_id=GrowingIds().next,
-        new_suffix=lambda: "".join(secrets.choice(_SUFFIX_ALPHABET) for _ in range(5)),
+        new_id=GrowingIds(now).next,
+        new_suffix=new_suffix,
         vault=load_vault(settings.data_dir),
         exposure=Exposure(_url_settings(settings, proxied)),
     )
@@ -255,7 +274,7 @@ async def _serve_on(settings: Settings, sock: socket.socket, proxied: socket.soc
     await agree_on_key(context, signer.fingerprint)
     await agree_on_vault(context)
     url = url_of(sock, is_tls=bool(settings.tls_certificate))
-    machine = None if engine is None else Machine(settings, context, engine, url)
+    machine = None if engine is None else Machine(settings, context, engine, settings.advertise or url)
     samples = machine.samples if machine else tuple
     limits = Limits(body_bytes=settings.body_limit)
     accounts = Accounts(context, signer)
@@ -326,7 +345,7 @@ def _http(settings: Settings, application: Any) -> uvicorn.Config:
 
 def _refresher(context: Context) -> Listener:
     """Keeps the directory of a server without a loop up to date; with one, the loop does it."""
-    running: set[asyncio.Task[bool]] = set()
+    running: set[asyncio.Task[None]] = set()
 
     def hear(revision: int, subjects: Sequence[tuple[str, str]]) -> None:
         task = asyncio.create_task(context.directory.refresh(subjects))
@@ -399,24 +418,6 @@ class Machine:
         ]
 
 
-class GrowingIds:
-    """UUIDs of version 7: they begin with the time, so that new records lie side by side in the database's index.
-
-    The randomness is drawn from the system in portions: a call for each costs more than all the rest.
-    """
-
-    def __init__(self) -> None:
-        self._drawn = b""
-
-    def next(self) -> str:
-        if len(self._drawn) < 10:
-            self._drawn = os.urandom(2560)
-        portion, self._drawn = self._drawn[:10], self._drawn[10:]
-        text = (now().to_bytes(6) + portion).hex()
-        variant = "89ab"[portion[2] & 3]
-        return f"{text[:8]}-{text[8:12]}-7{text[13:16]}-{variant}{text[17:20]}-{text[20:]}"
-
-
 def _give_up(server: uvicorn.Server) -> None:
     log.error("another server took this machine's lease; stopping")
     server.should_exit = True
@@ -468,8 +469,7 @@ def _url_settings(settings: Settings, proxied: socket.socket | None) -> UrlSetti
 
 def process_identity() -> str:
     """This process, in words by which another can tell whether it is gone."""
-    boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-    return f"{socket.gethostname()}/{boot}/{os.getpid()}/{_start_time(os.getpid())}"
+    return f"{socket.gethostname()}/{boot_id()}/{os.getpid()}/{start_time(os.getpid())}"
 
 
 def is_dead_process(holder: str) -> bool:
@@ -477,14 +477,4 @@ def is_dead_process(holder: str) -> bool:
     mine, theirs = process_identity().split("/"), holder.split("/")
     if len(theirs) != 4 or mine[0] != theirs[0]:
         return False
-    return mine[1] != theirs[1] or _start_time(int(theirs[2])) != theirs[3]
-
-
-def _start_time(pid: int) -> str:
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
-    fields = stat.rpartition(")")[2].split()
-    # A process that has ended and waits for its parent to notice is as good as gone.
-    return "" if fields[0] == "Z" else fields[19]
+    return mine[1] != theirs[1] or str(start_time(int(theirs[2]))) != theirs[3]

@@ -14,7 +14,7 @@ from fairlead.model.podset import Container, PodSpec, Request
 
 ENDED = (PodState.EXITED, PodState.LOST)
 #: Long enough for a machine that is busy with other tests; nothing waits this long when it works.
-DEADLINE = 30.0
+DEADLINE = 90.0
 
 
 class RunningEngine(Engine, Sessions, Protocol):

@@ -21,7 +21,7 @@ from fairlead.store.sqlite import SqliteSettings, open_sqlite
 from tests.builders import workload
 from tests.postgres import PostgresServer
 
-DEADLINE = 20.0
+DEADLINE = 60.0
 
 
 def clock() -> int:
@@ -36,7 +36,7 @@ class SqliteDatabase:
         self.address = str(self.path)
 
     async def open(self, migrations: tuple[Migration, ...] = MIGRATIONS) -> Store:
-        return await open_sqlite(self.path, SqliteSettings(patience=0.2, migrations=migrations))
+        return await open_sqlite(self.path, SqliteSettings(migrations=migrations))
 
     def execute(self, text: str) -> list[Any]:
         """Straight to the database, past the store."""
@@ -89,7 +89,7 @@ def scenario(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
         asyncio.run(_within(test(*arguments, **members)))
 
     async def _within(work: Awaitable[None]) -> None:
-        async with asyncio.timeout(3 * DEADLINE):
+        async with asyncio.timeout(2 * DEADLINE):
             await work
 
     return run

@@ -36,7 +36,7 @@ class Service:
         self.url = f"http://127.0.0.1:{port}"
 
     def call(self, method: str, path: str, body: bytes = b"") -> tuple[int, bytes]:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
         try:
             connection.request(method, path, body, SOMEBODY)
             answer = connection.getresponse()

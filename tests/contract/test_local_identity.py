@@ -1,5 +1,6 @@
 """Under which user and with which rights a pod of the local engine really runs, seen from inside its processes."""
 
+import functools
 import json
 import os
 from collections.abc import Callable
@@ -70,7 +71,7 @@ def status(words: str, key: str) -> str:
 
 
 class TestUser:
-    CUSTOM: dict[str, Any] = {"uidGidSource": "custom", "runAsUid": FREE_UID, "runAsGid": FREE_GID}  # noqa: RUF012
+    CUSTOM: dict[str, Any] = {"uidGidSource": "custom", "runAsUid": FREE_UID, "runAsGid": FREE_GID}  # noqa: RUF012 - nobody changes it
 
     @needs_root
     @scenario
@@ -162,7 +163,7 @@ class TestPowers:
     @scenario
     async def test_capabilities_that_the_operator_allows_are_held(self, shared: Make) -> None:
         asked = ["NET_ADMIN", "SYS_NICE"]
-        make = lambda: shared(capabilities=("NET_ADMIN", "SYS_NICE"))  # noqa: E731
+        make = functools.partial(shared, capabilities=("NET_ADMIN", "SYS_NICE"))
         words = await said(make, secured(f"{self.STATUS} && nice -n -5 true", capabilities=asked))
         assert names_in(status(words, "CapEff")) == set(asked)
         assert names_in(status(words, "CapBnd")) == RUNTIME_DEFAULT | set(asked)
@@ -247,7 +248,7 @@ class TestNamespaces:
         here = os.readlink("/proc/self/ns/ipc")
         assert (await said(shared, secured("readlink /proc/self/ns/ipc"))).strip() != here
         assert "--allow host-namespaces" in await refused(shared, secured("true", hostIpc=True))
-        allowed = lambda: shared(host_namespaces=True)  # noqa: E731
+        allowed = functools.partial(shared, host_namespaces=True)
         assert (await said(allowed, secured("readlink /proc/self/ns/ipc", hostIpc=True))).strip() == here
         # The owner's jobs see the machine as the owner's shell does.
         assert (await said(personal, secured("readlink /proc/self/ns/ipc", hostIpc=True))).strip() == here
@@ -256,7 +257,7 @@ class TestNamespaces:
     async def test_the_machines_network(self, shared: Make) -> None:
         here = os.readlink("/proc/self/ns/net")
         assert "--allow host-namespaces" in await refused(shared, secured("true", hostNetwork=True))
-        allowed = lambda: shared(host_namespaces=True)  # noqa: E731
+        allowed = functools.partial(shared, host_namespaces=True)
         assert (await said(allowed, secured("readlink /proc/self/ns/net", hostNetwork=True))).strip() == here
 
     @scenario

@@ -246,9 +246,10 @@ async def test_a_full_disk_refuses_writes_and_is_recovered_from(tmp_path: Path) 
 
 @scenario
 async def test_a_file_that_another_process_holds_is_waited_for_and_then_unavailable(tmp_path: Path) -> None:
-    database = SqliteDatabase(tmp_path)
-    async with opened(database) as store:
-        other = sqlite3.connect(database.path, isolation_level=None)
+    path = tmp_path / "fairlead.db"
+    store = await open_sqlite(path, SqliteSettings(patience=0.2))
+    try:
+        other = sqlite3.connect(path, isolation_level=None)
         try:
             other.execute("BEGIN IMMEDIATE")
             with pytest.raises(Unavailable, match="locked"):
@@ -258,6 +259,8 @@ async def test_a_file_that_another_process_holds_is_waited_for_and_then_unavaila
         finally:
             other.close()
         assert await is_written(store, "a")
+    finally:
+        await store.close()
 
 
 @scenario

@@ -36,7 +36,7 @@ class Caller:
             input=stdin,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=180,
             env=surroundings(self.data_dir, **environ),
             cwd=self.folder,
             check=False,

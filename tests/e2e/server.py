@@ -1,5 +1,6 @@
 """A real server for tests: `fairlead serve` as a process of its own, with a small HTTP client beside it."""
 
+import contextlib
 import http.client
 import json
 import os
@@ -9,10 +10,10 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-PATIENCE = 30.0
+PATIENCE = 120.0
 #: Processes of a data folder without pods, beside the server: the fork server and the fork that it keeps ready.
 IDLE_PROCESSES = 2
 
@@ -41,6 +42,32 @@ def until(condition: Callable[[], Any], what: str, patience: float = PATIENCE) -
         if time.monotonic() > deadline:
             raise AssertionError(f"{what} did not come about within {patience} s; last seen: {found!r}")
         time.sleep(0.01)
+
+
+class Process(NamedTuple):
+    parent: int
+    #: Its command line.
+    words: list[str]
+    #: The pod that it belongs to, by the mark in its environment.
+    pod: str
+
+
+def observe_processes() -> dict[int, Process]:
+    """All processes that this user may look into; those that have ended and wait for their parent are left out."""
+    found = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                words = (entry / "cmdline").read_text(errors="replace").split("\0")
+                variables = (entry / "environ").read_bytes().split(b"\0")
+                parent = int((entry / "stat").read_text(errors="replace").rpartition(")")[2].split()[1])
+            except OSError:
+                continue
+            marks = [text.decode() for text in variables if text.startswith(b"FAIRLEAD_ATTEMPT=")]
+            pod = marks[0].partition("=")[2].rpartition(".")[0] if marks else ""
+            if words != [""]:
+                found[int(entry.name)] = Process(parent, words, pod)
+    return found
 
 
 class Server:
@@ -90,22 +117,25 @@ class Server:
         """Stop it and every process that it left running in its data folder."""
         self.stop()
         for pid in self.leftovers():
-            os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
     def leftovers(self) -> list[int]:
-        """Processes that belong to this data folder: fork server, supervisors, pods."""
-        needle = str(self.data_dir).encode()
-        found = []
-        for entry in Path("/proc").iterdir():
-            if not entry.name.isdigit() or int(entry.name) == os.getpid():
-                continue
-            try:
-                text = (entry / "cmdline").read_bytes() + (entry / "environ").read_bytes()
-            except OSError:
-                continue
-            if needle in text and (self.process is None or int(entry.name) != self.process.pid):
-                found.append(int(entry.name))
-        return found
+        """Processes that belong to this data folder: fork server, supervisors, pods, a server in the background."""
+        processes = observe_processes()
+        ours = {pid for pid, process in processes.items() if self._owns(process)}
+        # Parents have mostly smaller numbers than their children, but not always: look until nothing is added.
+        while more := {pid for pid, process in processes.items() if process.parent in ours} - ours:
+            ours |= more
+        return sorted(ours - {os.getpid(), self.process.pid if self.process else 0})
+
+    def _owns(self, process: "Process") -> bool:
+        if f"{self.data_dir}/pods" in process.words:
+            return True
+        if str(self.data_dir) in process.words and "serve" in process.words:
+            return True
+        # What a killed supervisor left behind carries the name of its pod, whose output is still here.
+        return bool(process.pod) and (self.data_dir / "pods" / "logs" / process.pod).exists()
 
     @property
     def url(self) -> str:

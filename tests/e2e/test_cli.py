@@ -137,6 +137,17 @@ def test_suspend_resume_delete(fairlead: Caller) -> None:
     assert "moved" not in fairlead.ok("list", "-o", "name").splitlines()
 
 
+@pytest.mark.parametrize(
+    ("verb", "want"),
+    [("suspend", "is Completed, so suspend has no effect"), ("resume", "is Completed, so resume has no effect")],
+)
+def test_what_has_no_effect_any_more_is_told(fairlead: Caller, verb: str, want: str) -> None:
+    name = submit(fairlead, "--name-prefix", "over", "-c", "--", "true")
+    assert fairlead("wait", name, "--timeout", "120s").code == exit_codes.OK
+    called = fairlead("training", verb, name)
+    assert (called.code, called.err) == (exit_codes.OK, f"{name}: {want}.\n")
+
+
 def test_workload_delete_knows_the_kind(fairlead: Caller) -> None:
     submit(fairlead, "gone", "-c", "--", "sleep", "600")
     fairlead.ok("workload", "delete", "gone")

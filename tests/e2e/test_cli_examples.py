@@ -43,14 +43,14 @@ def test_hello_json(fairlead: Caller) -> None:
 
 def test_sweep_json(fairlead: Caller) -> None:
     name = fairlead.ok("training", "submit", "-f", str(EXAMPLES / "sweep.json")).strip()
-    assert fairlead("wait", name, "--timeout", "60s").code == 0
+    assert fairlead("wait", name, "--timeout", "120s").code == 0
     lines = {fairlead.ok("logs", name, "--pod", f"{name}-0-{number}").strip() for number in range(6)}
     assert lines == {f"learning rate {0.1 / 2**number}" for number in range(6)}
 
 
 def test_retry_json(fairlead: Caller) -> None:
     name = fairlead.ok("training", "submit", "-f", str(EXAMPLES / "retry.json")).strip()
-    assert fairlead("wait", name, "--timeout", "60s").code == 0
+    assert fairlead("wait", name, "--timeout", "120s").code == 0
     assert fairlead.ok("logs", name) == "try 3\n"
 
 

@@ -54,7 +54,7 @@ def test_a_template_and_what_it_would_make(fairlead: Caller, tmp_path: Path) -> 
     assert trial["spec"]["environmentVariables"] == [{"name": "A", "value": "hello"}]
     assert "tried" not in fairlead.ok("list", "-o", "name")
     fairlead.ok(*words, "made")
-    assert fairlead("wait", "made", "--for", "Completed", "--timeout", "30s").code == exit_codes.OK
+    assert fairlead("wait", "made", "--for", "Completed", "--timeout", "120s").code == exit_codes.OK
     assert fairlead.ok("logs", "made") == "hello\n"
     fairlead.ok("template", "delete", "greeting")
 

@@ -57,9 +57,41 @@ def test_from_nothing_to_hello(fairlead: Caller) -> None:
 
 def test_two_first_runs_start_one_server(fairlead: Caller) -> None:
     started = [fairlead.start("run", "--", "echo", str(number)) for number in range(3)]
-    ended = [process.communicate(timeout=60) for process in started]
+    ended = [process.communicate(timeout=180) for process in started]
     assert [out for out, _ in ended] == ["0\n", "1\n", "2\n"]
     assert sum("Starting a server" in err for _, err in ended) == 1
+
+
+def test_a_server_that_somebody_else_is_starting_is_waited_for(fairlead: Caller) -> None:
+    serving = fairlead.start("serve", "--port", "0", "--personal", "--quiet")
+    try:
+        until(lambda: (fairlead.data_dir / "holder.lock").exists(), "the beginning of its start")
+        called = fairlead("run", "--", "echo", "there")
+        assert (called.code, called.out) == (0, "there\n")
+        assert "Starting a server" not in called.err
+        assert json.loads(fairlead.ok("server", "status", "--json"))["pid"] == serving.pid
+        refused = fairlead("server", "restart")
+        assert refused.code == exit_codes.FAILED
+        assert "restart it where it was started" in refused.err
+    finally:
+        serving.terminate()
+        serving.communicate(timeout=180)
+
+
+def test_a_restarted_server_keeps_its_flags_or_gets_others(fairlead: Caller) -> None:
+    def nodes() -> list[str]:
+        return fairlead.ok("node", "list", "-o", "name").splitlines()
+
+    fairlead.ok("server", "start", "--", "--node", "one:cpu=2,memory=1Gi")
+    assert nodes() == ["one"]
+    again = fairlead("server", "start", "--", "--node", "two:cpu=2,memory=1Gi")
+    assert "these flags have no effect" in again.err
+    before = json.loads(fairlead.ok("server", "status", "--json"))["pid"]
+    fairlead.ok("server", "restart")
+    assert json.loads(fairlead.ok("server", "status", "--json"))["pid"] != before
+    assert nodes() == ["one"]
+    fairlead.ok("server", "restart", "--", "--node", "two:cpu=2,memory=1Gi")
+    assert nodes() == ["two"]
 
 
 def test_a_taken_port_is_no_problem(fairlead: Caller) -> None:
@@ -118,7 +150,7 @@ def test_what_it_waits_for_is_told(warm: Caller) -> None:
     line = next(line for line in process.stderr if "Pending" in line and "GPU" in line)
     assert "greedy: Pending, 1 of 1 in line · " in line
     warm.ok("training", "delete", "greedy")
-    process.communicate(timeout=30)
+    process.communicate(timeout=180)
     assert process.returncode == exit_codes.RUN_FAILED
 
 
@@ -127,7 +159,7 @@ def test_output_comes_while_it_runs(warm: Caller) -> None:
     assert process.stdout is not None
     assert process.stdout.readline() == "begun\n"
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=180)
     assert process.returncode == exit_codes.INTERRUPTED
     assert "slow runs on. Come back with `fairlead logs -f slow`." in err
     assert json.loads(warm.ok("describe", "slow", "--json"))["phase"] == "Running"
@@ -168,7 +200,7 @@ class Terminal:
         os.killpg(self.process.pid, signal.SIGINT)
 
     def end(self) -> int:
-        code = self.process.wait(30)
+        code = self.process.wait(180)
         os.close(self.main)
         return code
 
@@ -189,7 +221,7 @@ def test_interrupting_asks_once(warm: Caller, answer: str, want_phase: str, want
     terminal.type(answer)
     terminal.wait_for(want_words)
     assert terminal.end() == exit_codes.INTERRUPTED
-    assert warm("wait", name, "--for", want_phase, "--timeout", "30s").code == 0
+    assert warm("wait", name, "--for", want_phase, "--timeout", "120s").code == 0
     warm.ok("training", "delete", name)
 
 
@@ -226,7 +258,8 @@ def test_a_server_that_comes_back_has_everything(fairlead: Caller) -> None:
     fairlead.ok("server", "stop")
     elsewhere = Caller(fairlead.data_dir.parent / "elsewhere", fairlead.folder)
     try:
-        elsewhere.ok("restore", "backup.tar.gz")
+        told = fairlead("restore", "backup.tar.gz", "--data-dir", str(elsewhere.data_dir))
+        assert f"Start the server with `fairlead server start --data-dir {elsewhere.data_dir}`." in told.err
         elsewhere.ok("server", "start")
         assert elsewhere.ok("list", "-o", "name") == "kept\n"
     finally:
@@ -250,7 +283,7 @@ def test_a_server_that_is_upgraded_meanwhile_is_found_again(fairlead: Caller) ->
     fairlead.ok("server", "stop")
     release.touch()
     fairlead.ok("server", "start")
-    assert process.communicate(timeout=60)[0] == "after\n"
+    assert process.communicate(timeout=180)[0] == "after\n"
     assert process.returncode == 6
 
 
@@ -259,13 +292,13 @@ def test_waiting_survives_a_restart_too(fairlead: Caller) -> None:
     release = fairlead.folder / "release"
     script = f"while [ ! -e {release} ]; do sleep 0.05; done"
     fairlead.ok("run", "--detach", "--name", "waited", "--", "sh", "-c", script)
-    waiting = fairlead.start("wait", "waited", "--for", "Completed", "--timeout", "60s")
+    waiting = fairlead.start("wait", "waited", "--for", "Completed", "--timeout", "120s")
     assert waiting.stderr is not None
     assert "waited: " in waiting.stderr.readline()
     fairlead.ok("server", "stop")
     release.touch()
     fairlead.ok("server", "start")
-    waiting.communicate(timeout=60)
+    waiting.communicate(timeout=180)
     assert waiting.returncode == exit_codes.OK
 
 

@@ -6,6 +6,7 @@ import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
@@ -53,15 +54,15 @@ class Peer:
                 # The other end left, or did not like the certificate.
                 connection.close()
 
-    def _answer(self, connection: socket.socket, reader: object) -> bool:
+    def _answer(self, connection: socket.socket, reader: BinaryIO) -> bool:
         head = b""
         while not head.endswith(b"\r\n\r\n"):
-            line = reader.readline()  # type: ignore[attr-defined]
+            line = reader.readline()
             if not line:
                 return False
             head += line
         length = next((int(line[15:]) for line in head.split(b"\r\n") if line.startswith(b"Content-Length:")), 0)
-        self.requests.append(head + reader.read(length))  # type: ignore[attr-defined]
+        self.requests.append(head + reader.read(length))
         answer = next(self._answers, None)
         if answer is None:
             return False
@@ -193,7 +194,7 @@ def test_a_silent_stream_is_not_waited_for_beyond_the_time(peer: Callable[..., P
 )
 def test_wrong_answers(peer: Callable[..., Peer], answer: bytes | None, want: type[Exception]) -> None:
     one = peer(answer, None)
-    with Client(one.url, token="t", timeout=5) as client, pytest.raises(want):
+    with Client(one.url, token="t", timeout=60) as client, pytest.raises(want):
         client.clusters()
 
 
@@ -201,6 +202,18 @@ def test_nobody_there() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     with Client(f"http://127.0.0.1:{port}", token="t") as client, pytest.raises(Unreachable, match=f":{port}"):
+        client.clusters()
+
+
+def test_nobody_there_comes_before_a_missing_login() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    with Client(f"http://127.0.0.1:{port}") as client, pytest.raises(Unreachable, match=f":{port}"):
+        client.clusters()
+
+
+def test_somebody_there_who_knows_nobody(peer: Callable[..., Peer]) -> None:
+    with Client(peer(with_length(b"{}")).url) as client, pytest.raises(NotLoggedIn):
         client.clusters()
 
 

@@ -7,7 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -68,7 +68,7 @@ def test_probes_readiness(server: Server, folder: Path) -> None:
 def reach(server: Server, workload: str, kind: str) -> dict[str, object]:
     (found,) = connections(server, workload, kind)
     host, _, port = str(found["url"]).partition(":")
-    connection = http.client.HTTPConnection(host, int(port), timeout=30)
+    connection = http.client.HTTPConnection(host, int(port), timeout=120)
     connection.request("GET", "/")
     assert connection.getresponse().status == 200
     connection.close()
@@ -263,7 +263,7 @@ def test_websockets(server: Server, web: str) -> None:
 
 def test_answers_stream_as_they_are_made(server: Server, folder: Path, web: str) -> None:
     where = urlsplit(exposed(server, web))
-    connection = http.client.HTTPConnection("127.0.0.1", where.port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", where.port, timeout=120)
     connection.request("GET", "/stream", headers={"Host": where.netloc, **bearer(server.token)})
     response = connection.getresponse()
     for number in range(3):
@@ -318,21 +318,21 @@ def test_without_a_ready_pod_it_says_so(server: Server, folder: Path) -> None:
 )
 def test_requests_that_two_could_read_differently_are_refused(server: Server, web: str, head: str) -> None:
     where = urlsplit(exposed(server, web))
-    with socket.create_connection(("127.0.0.1", where.port), 30) as connected:
+    with socket.create_connection(("127.0.0.1", where.port), 120) as connected:
         connected.sendall(head.format(host=where.netloc).encode())
         assert connected.recv(65_536).startswith(b"HTTP/1.1 400 ")
 
 
-def test_urls_by_path_keep_their_prefix(make_server: object, tmp_path: Path) -> None:
-    server: Server = make_server("--personal", "--url-paths", "--domain", "apps.example.com")  # type: ignore[operator]
+def test_urls_by_path_keep_their_prefix(make_server: Callable[..., Server], tmp_path: Path) -> None:
+    server = make_server("--personal", "--url-paths", "--domain", "apps.example.com")
     workload = start_web(server, tmp_path / "web", "by-path", exposedUrls=[{"container": 8080}])
     url = exposed(server, workload)
     assert re.fullmatch(r"http://apps\.example\.com:\d+/default/by-path/", url)
     assert fetch(url, "/x", **bearer(server.token)).json["path"] == "/default/by-path/x"
 
 
-def test_urls_and_ports_survive_a_killed_server(make_server: object, tmp_path: Path) -> None:
-    server: Server = make_server("--personal", "--proxy-port", "0")  # type: ignore[operator]
+def test_urls_and_ports_survive_a_killed_server(make_server: Callable[..., Server], tmp_path: Path) -> None:
+    server = make_server("--personal", "--proxy-port", "0")
     spec: dict[str, Any] = {
         "exposedUrls": [{"container": 8080}],
         "ports": [{"container": 8080, "serviceType": "NodePort"}],
@@ -375,7 +375,7 @@ def test_attach_is_at_the_input_and_output_of_the_pod(server: Server, fairlead: 
         server.run("listener", "/bin/sh", "-c 'read line; echo got $line; exit 3'", stdin=True, backoffLimit=0),
         "Running",
     )
-    ran = subprocess.run([*fairlead, "attach", "listener"], input=b"hello\n", capture_output=True, timeout=30)
+    ran = subprocess.run([*fairlead, "attach", "listener"], input=b"hello\n", capture_output=True, timeout=120)
     assert ran.stdout == b"got hello\n"
 
 
@@ -388,13 +388,13 @@ def test_port_forward_reaches_a_port_of_the_pod(server: Server, web: str, fairle
         found = re.search(r"Forwarding (\S+):(\d+) to port 8080 of web", line)
         assert found, line
         for _ in range(2):
-            connection = http.client.HTTPConnection("127.0.0.1", int(found[2]), timeout=30)
+            connection = http.client.HTTPConnection("127.0.0.1", int(found[2]), timeout=120)
             connection.request("GET", "/here")
             assert b'"/here"' in connection.getresponse().read()
             connection.close()
     finally:
         forwarding.send_signal(signal.SIGINT)
-        forwarding.communicate(timeout=30)
+        forwarding.communicate(timeout=180)
     assert forwarding.returncode == 0
 
 

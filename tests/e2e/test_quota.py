@@ -241,7 +241,7 @@ def test_the_example_of_declared_nodes(make_server: Callable[..., Server]) -> No
     command.ok(
         "run", "-p", "vision", "--name", "here", "--gpu", "2", "--node-pools", "small", "--detach", "--", "sleep", "600"
     )
-    assert command("wait", "here", "-p", "vision", "--for", "Running", "--timeout", "30s").code == 0
+    assert command("wait", "here", "-p", "vision", "--for", "Running", "--timeout", "120s").code == 0
     shown = command.ok("node", "describe", "node-3")
     assert "2 (T4), 2 in use" in shown
     assert "GPU        1" in command.ok("project", "describe", "vision")
@@ -278,7 +278,7 @@ def test_no_gpu_is_given_away_twice_whatever_is_killed(make_server: Callable[...
         server.kill()
         server.start()
     for id in submitted.values():
-        server.until_phase(id, "Completed", "Failed", patience=90)
+        server.until_phase(id, "Completed", "Failed", patience=180)
     assert sum(explanation(server, id)["preemptions"] for id in submitted.values()) > 0
     crimes = [path.read_text() for path in locks.glob("crime-*")]
     assert not crimes

@@ -1,12 +1,18 @@
 """Several servers: on one data folder, on one database, for one machine."""
 
+import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import urlsplit
 
+import pytest
+
+from fairlead.client import Client
 from tests.e2e.server import IDLE_PROCESSES, Server, until
+from tests.e2e.web import exposed, fetch, start_web
 from tests.postgres import PostgresServer
 
 
@@ -16,7 +22,7 @@ def start_and_fail(*arguments: str) -> str:
         [sys.executable, "-m", "fairlead", "serve", "--port", "0", *arguments],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
     )
     assert ended.returncode == 1, ended
     return ended.stderr
@@ -27,7 +33,7 @@ def test_a_second_server_on_the_same_folder_is_refused(make_server: Callable[...
     assert "Another server uses the data folder" in start_and_fail("--data-dir", str(first.data_dir))
 
 
-def test_a_second_server_for_the_same_machine_is_refused_and_another_serves_its_api(
+def test_a_second_server_for_the_same_database_is_refused_whatever_its_machine_is_called(
     make_server: Callable[..., Server], postgres_server: PostgresServer, tmp_path: Path
 ) -> None:
     database = postgres_server.new_database()
@@ -38,16 +44,83 @@ def test_a_second_server_for_the_same_machine_is_refused_and_another_serves_its_
     assert "another signing key" in said
     shutil.rmtree(other / "keys")
     shutil.copytree(first.data_dir / "keys", other / "keys")
-    said = start_and_fail("--personal", "--database", database, "--data-dir", str(other))
-    assert "is run by another server" in said
+    for machine in ("local", "another"):
+        said = start_and_fail("--personal", "--database", database, "--data-dir", str(other), "--machine", machine)
+        assert "Machine local of this database is run by another server" in said
+        assert "--api-only" in said
 
-    second = make_server("--api-only", "--database", database, name="other")
-    second.token = first.log_in()
-    shutil.copy(first.data_dir / "credentials.json", second.data_dir / "credentials.json")
-    workload_id = second.run("from-the-second", "sh -c", "'echo from afar'")
-    second.until_phase(workload_id, "Completed")
-    assert first.logs(workload_id) == "from afar\n"
-    assert second.logs(workload_id) == "from afar\n"
+
+@pytest.fixture
+def pair(make_server: Callable[..., Server], postgres_server: PostgresServer, tmp_path: Path) -> tuple[Server, Server]:
+    """A server that runs the machine, and another on the same database that serves only the API."""
+    database = postgres_server.new_database()
+    holder = make_server("--personal", "--database", database, "--proxy-port", "0")
+    folder = tmp_path / "other"
+    shutil.copytree(holder.data_dir / "keys", folder / "keys")
+    shutil.copy(holder.data_dir / "credentials.json", folder / "credentials.json")
+    return holder, make_server("--api-only", "--database", database, name="other")
+
+
+def call(server: Server, *words: str, input: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    """The command line beside that server."""
+    environment = {**os.environ, "FAIRLEAD_DATA_DIR": str(server.data_dir)}
+    command = [sys.executable, "-m", "fairlead", *words]
+    return subprocess.run(command, input=input, capture_output=True, env=environment, timeout=120)
+
+
+def test_a_server_without_pods_passes_logs_on(pair: tuple[Server, Server]) -> None:
+    holder, other = pair
+    workload_id = other.run("from-the-second", "sh -c", "'echo from afar'")
+    other.until_phase(workload_id, "Completed")
+    assert holder.logs(workload_id) == "from afar\n"
+    assert other.logs(workload_id) == "from afar\n"
+    refused = other.call("GET", f"/api/v1/workloads/{workload_id}/logs?attempt=7")
+    assert refused.status == 404
+    assert refused.json["code"] == 404
+
+
+def test_a_server_without_pods_passes_sessions_on(pair: tuple[Server, Server], tmp_path: Path) -> None:
+    holder, other = pair
+    web = start_web(other, tmp_path / "web", "web", exposedUrls=[{"container": 8080}])
+    ran = call(other, "exec", "web", "--", "sh", "-c", "echo beside; echo wrong >&2; exit 42")
+    assert (ran.stdout, ran.stderr, ran.returncode) == (b"beside\n", b"wrong\n", 42)
+    piped = call(other, "exec", "web", "-i", "--", "wc", "-c", input=b"x" * 500_000)
+    assert (piped.stdout.strip(), piped.returncode) == (b"500000", 0)
+    missing = call(other, "exec", "web", "--", "no-such-command")
+    assert missing.returncode != 0
+    assert b"no-such-command" in missing.stderr
+
+    listener = other.run("listener", "/bin/sh", "-c 'read line; echo got $line'", stdin=True)
+    other.until_phase(listener, "Running")
+    assert call(other, "attach", "listener", input=b"hello\n").stdout == b"got hello\n"
+
+    link = urlsplit(call(other, "url", "web").stdout.decode().strip())
+    assert fetch(exposed(holder, web), f"{link.path}?{link.query}").status == 303
+
+
+def test_a_server_without_pods_passes_connections_to_ports_on(pair: tuple[Server, Server], tmp_path: Path) -> None:
+    _, other = pair
+    web = start_web(other, tmp_path / "web", "web")
+    client = Client(other.url, token=other.token)
+    connection = client.duplex(f"/api/v1/workloads/{web}/port-forward", "port=8080")
+    connection.send(b"GET /here HTTP/1.0\r\n\r\n")
+    answer = b""
+    while not connection.is_over:
+        answer += connection.receive()
+    connection.close()
+    client.close()
+    assert b'"/here"' in answer
+
+
+def test_a_server_without_pods_says_who_does_not_answer(pair: tuple[Server, Server]) -> None:
+    holder, other = pair
+    workload_id = other.run("alone", "sleep 1000")
+    other.until_phase(workload_id, "Running")
+    address = holder.url
+    holder.kill()
+    refused = other.call("GET", f"/api/v1/workloads/{workload_id}/logs")
+    assert refused.status == 503
+    assert f"The server at {address}, which runs this machine, does not answer" in refused.json["details"]
 
 
 def test_a_server_that_was_killed_is_followed_at_once(make_server: Callable[..., Server]) -> None:

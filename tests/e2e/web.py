@@ -96,7 +96,7 @@ def exposed(server: Server, workload: str) -> str:
 def fetch(url: str, path: str = "", method: str = "GET", body: Any = None, **headers: str) -> Answer:
     """Ask an exposed URL, wherever its host's name may lead on this machine."""
     where = urlsplit(url)
-    connection = http.client.HTTPConnection("127.0.0.1", where.port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", where.port, timeout=120)
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     try:
         connection.request(method, where.path.rstrip("/") + (path or "/"), body, {"Host": where.netloc, **named})
@@ -131,7 +131,7 @@ def open_socket(url: str, path: str = "/", **headers: str) -> tuple[int, socket.
     key = base64.b64encode(os.urandom(16)).decode()
     lines = [f"GET {path} HTTP/1.1", f"Host: {where.netloc}", "Upgrade: websocket", "Connection: Upgrade"]
     lines += [f"Sec-WebSocket-Key: {key}", "Sec-WebSocket-Version: 13", *(f"{k}: {v}" for k, v in headers.items())]
-    connected = socket.create_connection(("127.0.0.1", where.port), 30)
+    connected = socket.create_connection(("127.0.0.1", where.port), 120)
     connected.sendall("\r\n".join([*lines, "", ""]).encode())
     head = b""
     while b"\r\n\r\n" not in head:

@@ -25,6 +25,7 @@ from fairlead.api.catalog import CATALOG_OPERATIONS
 from fairlead.api.credentials import OBJECT_OPERATIONS
 from fairlead.api.description import description_operations
 from fairlead.api.errors import HttpError, render_error
+from fairlead.api.forward import forward
 from fairlead.api.health import health_operations
 from fairlead.api.infrastructure import INFRASTRUCTURE_OPERATIONS
 from fairlead.api.kind_routes import kind_operations
@@ -44,7 +45,7 @@ from fairlead.api.watch import watch_operations
 from fairlead.api.workloads import WORKLOAD_OPERATIONS
 from fairlead.control.accounts import Accounts
 from fairlead.control.context import Context
-from fairlead.model.errors import FairleadError, TooMuch, Unavailable
+from fairlead.model.errors import Elsewhere, FairleadError, TooMuch, Unavailable
 
 logger = logging.getLogger("fairlead.api")
 #: By this the command line notices a server of another version.
@@ -143,7 +144,7 @@ class Application:
                 response = self._render(error, operation, scope, request_id)
             response.raw_headers.append((b"x-request-id", request_id.encode("latin-1")))
             response.raw_headers.append(_VERSION_HEADER)
-            await response(scope, receive, send)
+            await self._send(response, scope, receive, send, request_id)
         finally:
             self._metrics.in_flight -= 1
         seconds = time.perf_counter() - started
@@ -174,7 +175,10 @@ class Application:
             self._limit(call.caller.id)
             if context.stopping:
                 raise Unavailable("The server is stopping; send the request again in a moment")
-        return await operation.run(call)
+        try:
+            return await operation.run(call)
+        except Elsewhere as error:
+            return await forward(call, error.address)
 
     def _limit(self, caller: str) -> None:
         """Counts a caller's requests of the present second; raises `TooMuch` above the limit."""

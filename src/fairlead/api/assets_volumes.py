@@ -94,7 +94,7 @@ def render_scopes(call: Call, volume: DataVolume) -> list[SharedScopeView]:
     return [
         SharedScopeView(
             scope_id=scope.id,
-            scope_type=scope.type,  # type: ignore[arg-type]
+            scope_type=scope.type,  # type: ignore[arg-type]  # only words of the contract are ever stored
             scope_name=scope_name(call.context, scope),
         )
         for scope in volume.shared

@@ -1,11 +1,13 @@
 """For whoever operates the server: is it alive, is it ready, what does it count. No token is asked for."""
 
+from typing import Any
+
 import msgspec
 from starlette.responses import Response
 
 from fairlead.api.errors import Error
 from fairlead.api.metrics import Metrics
-from fairlead.api.operation import Call, Operation, as_json
+from fairlead.api.operation import Call, Handler, Operation, as_json
 from fairlead.control import reading
 from fairlead.model.errors import Unavailable
 
@@ -27,17 +29,17 @@ def health_operations(metrics: Metrics) -> tuple[Operation, ...]:
     async def get_metrics(call: Call) -> Response:
         return Response(metrics.render(), 200, None, "text/plain; version=0.0.4; charset=utf-8")
 
-    def operation(path: str, id: str, summary: str, run: object, **members: object) -> Operation:
+    def operation(path: str, id: str, summary: str, run: Handler, **members: Any) -> Operation:
         return Operation(
             method="GET",
             path=path,
             id=id,
             tag="Operating",
             summary=summary,
-            run=run,  # type: ignore[arg-type]
+            run=run,
             is_public=True,
             is_addition=True,
-            **members,  # type: ignore[arg-type]
+            **members,
         )
 
     return (

@@ -102,7 +102,8 @@ class NodeList(Shape):
 def render_node_pool(call: Call, pool: NodePool) -> NodePoolView:
     cluster = call.context.directory.cluster
     nodes = inventory.nodes_by_pool(call.context).get(pool.name, [])
-    placement = PlacementStrategy(cpu=pool.placement_cpu, gpu=pool.placement_gpu)  # type: ignore[arg-type]
+    # Only the two words of the contract are ever stored.
+    placement = PlacementStrategy(cpu=pool.placement_cpu, gpu=pool.placement_gpu)  # type: ignore[arg-type]  # as said
     seconds = pool.min_guaranteed_runtime_seconds
     runtime = render_duration(seconds) if seconds else None
     return NodePoolView(

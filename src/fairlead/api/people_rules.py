@@ -126,11 +126,11 @@ def render_rule(call: Call, rule: AccessRule) -> RuleView:
     return RuleView(
         id=int(rule.id),
         subject_id=rule.subject_id,
-        subject_type=rule.subject_type,  # type: ignore[arg-type]
+        subject_type=rule.subject_type,  # type: ignore[arg-type]  # only words of the contract are ever stored
         role_id=rule.role_id,
         role_name=people_rules.role_name(rule.role_id),
         scope_id=rule.scope.id,
-        scope_type=rule.scope.type,  # type: ignore[arg-type]
+        scope_type=rule.scope.type,  # type: ignore[arg-type]  # only words of the contract are ever stored
         scope_name=people_rules.scope_name(call.context, rule.scope),
         created_at=iso(rule.created_at),
         created_by=rule.created_by,

@@ -6,13 +6,12 @@ from starlette.responses import Response, StreamingResponse
 
 from fairlead.api.body import query_boolean, query_integer, query_text
 from fairlead.api.errors import Error
-from fairlead.api.forward import forward
 from fairlead.api.kind_routes import WORKLOAD_ID
 from fairlead.api.operation import Call, Operation, Parameter
 from fairlead.control.reading import normal_id
 from fairlead.control.sessions import LogRequest, pod_logs
 from fairlead.model.clock import SECOND, Millis, from_iso
-from fairlead.model.errors import Elsewhere, Invalid, Issue
+from fairlead.model.errors import Invalid, Issue
 
 
 def read_since(text: str, now: Millis) -> Millis | None:
@@ -55,10 +54,7 @@ async def get_logs(call: Call) -> Response:
     workload_id = normal_id(call.path["workloadId"], "workload")
     previous = bool(query_boolean(call, "previous"))
     pod = query_text(call, "pod")
-    try:
-        stream = await pod_logs(call.context, call.caller, workload_id, pod, request, previous)
-    except Elsewhere as error:
-        return await forward(call.request, error.address)
+    stream = await pod_logs(call.context, call.caller, workload_id, pod, request, previous)
     if not follow:
         stream = _joined(*await _first(stream))
     return StreamingResponse(stream, 200, {"cache-control": "no-store", "x-accel-buffering": "no"}, "text/plain")

@@ -1,21 +1,22 @@
 """Commands, terminals and connections into pods over HTTP, and the links by which browsers sign in to URLs. Ours.
 
-A session is one POST whose body and answer flow at the same time, so it needs no other protocol and passes wherever
-streams pass. Both directions of a command are frames (`FRAME`): a channel, a length, bytes; a port is bytes alone.
+A session is one POST whose body and answer flow at the same time (`duplex`), so it needs no other protocol and passes
+wherever streams pass. Both directions of a command are frames (`FRAME`): a channel, a length, bytes; a port is bytes
+alone.
 """
 
 import asyncio
 import contextlib
 import socket
 import struct
-from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
+from starlette.types import Send
 
 from fairlead.api.body import query_boolean, query_integer, query_text
+from fairlead.api.duplex import STREAM, Duplex, Ways
 from fairlead.api.errors import Error
 from fairlead.api.kind_routes import WORKLOAD_ID
 from fairlead.api.operation import Body, Call, Operation, Parameter, as_json
@@ -24,7 +25,7 @@ from fairlead.control.context import Context
 from fairlead.control.reading import normal_id
 from fairlead.control.sessions import ExecRequest, Session, attach, connect, run_command, urls_of
 from fairlead.model.clock import iso
-from fairlead.model.errors import Elsewhere, Invalid, Issue, Unavailable
+from fairlead.model.errors import Invalid, Issue
 
 FRAME = struct.Struct("!BI")
 #: Channels towards the pod: bytes of input, their end, the terminal's new size as `COLUMNSxROWS`.
@@ -32,58 +33,6 @@ INPUT, END, SIZE = 0, 1, 2
 #: Channels from the pod.
 _CHANNELS = {"output": 1, "error": 2, "exit": 3}
 _MOST = 1 << 20
-#: How often a session looks whether the server is stopping.
-LOOK_SECONDS = 1.0
-_STREAM = "application/octet-stream"
-
-
-class Ways(NamedTuple):
-    """What a session does with the bytes of each direction, at the end of the caller's, and at its own end."""
-
-    inward: Callable[[bytes], Awaitable[None]]
-    outward: Callable[[Send], Coroutine[Any, Any, None]]
-    ended: Callable[[], None]
-    close: Callable[[], Awaitable[None]]
-
-
-class Duplex(Response):
-    """An answer that flows while the body still comes in; the end of either way, or of the server, ends it."""
-
-    def __init__(self, ways: Ways, context: Context) -> None:
-        super().__init__(None, 200, {"cache-control": "no-store", "connection": "close"}, _STREAM)
-        del self.headers["content-length"]
-        self._ways = ways
-        self._context = context
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-        # The caller waits for the head before it sends anything.
-        await send({"type": "http.response.body", "body": b"", "more_body": True})
-        tasks = {asyncio.create_task(self._read(receive)), asyncio.create_task(self._ways.outward(send))}
-        try:
-            while not self._context.stopping:
-                if (await asyncio.wait(tasks, timeout=LOOK_SECONDS, return_when=asyncio.FIRST_COMPLETED))[0]:
-                    break
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-            await self._ways.close()
-        with contextlib.suppress(OSError):
-            await send({"type": "http.response.body", "body": b""})
-
-    async def _read(self, receive: Receive) -> None:
-        """Hand the body inward; returns when the caller is gone."""
-        has_more = True
-        while True:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                return
-            if message.get("body"):
-                await self._ways.inward(message["body"])
-            if has_more and not message.get("more_body"):
-                has_more = False
-                self._ways.ended()
 
 
 def _duplex_of(session: Session, context: Context) -> Duplex:
@@ -134,16 +83,14 @@ async def execute(call: Call) -> Response:
         rows=query_integer(call, "rows", 24, 1, 9999),
     )
     workload_id = normal_id(call.path["workloadId"], "workload")
-    with _at_home():
-        session = await run_command(call.context, call.caller, workload_id, query_text(call, "pod"), request)
-        return _duplex_of(session, call.context)
+    session = await run_command(call.context, call.caller, workload_id, query_text(call, "pod"), request)
+    return _duplex_of(session, call.context)
 
 
 async def attach_to(call: Call) -> Response:
     workload_id = normal_id(call.path["workloadId"], "workload")
-    with _at_home():
-        session = await attach(call.context, call.caller, workload_id, query_text(call, "pod"))
-        return _duplex_of(session, call.context)
+    session = await attach(call.context, call.caller, workload_id, query_text(call, "pod"))
+    return _duplex_of(session, call.context)
 
 
 async def forward_port(call: Call) -> Response:
@@ -151,8 +98,7 @@ async def forward_port(call: Call) -> Response:
     if port is None:
         raise Invalid("The query parameter port is missing", (Issue("port", "must be a port of the pod"),))
     workload_id = normal_id(call.path["workloadId"], "workload")
-    with _at_home():
-        file = await connect(call.context, call.caller, workload_id, query_text(call, "pod"), port)
+    file = await connect(call.context, call.caller, workload_id, query_text(call, "pod"), port)
     reader, writer = await asyncio.open_connection(sock=socket.socket(fileno=file))
 
     async def inward(data: bytes) -> None:
@@ -175,15 +121,6 @@ async def forward_port(call: Call) -> Response:
     return Duplex(Ways(inward, outward, ended, close), call.context)
 
 
-@contextlib.contextmanager
-def _at_home() -> Any:
-    """Sessions are held where the pod is."""
-    try:
-        yield
-    except Elsewhere as error:
-        raise Unavailable(f"The pods of this machine are run by the server at {error.address}; ask there") from error
-
-
 class SignInLink(msgspec.Struct, rename="camel"):
     """A URL of the workload, and a link that signs its follower in to it, once."""
 
@@ -200,8 +137,7 @@ class SignInLinks(msgspec.Struct):
 def url_operations(gate: Gate) -> tuple[Operation, ...]:
     async def make_links(call: Call) -> Response:
         workload_id = normal_id(call.path["workloadId"], "workload")
-        with _at_home():
-            found = await urls_of(call.context, call.caller, workload_id)
+        found = await urls_of(call.context, call.caller, workload_id)
         expires = iso(call.context.clock() + LINK_LIFETIME)
         links = [SignInLink(url, route.port, gate.make_link(call.caller, route, url), expires) for route, url in found]
         return as_json(SignInLinks(links), headers={"cache-control": "no-store"})
@@ -223,7 +159,7 @@ def url_operations(gate: Gate) -> tuple[Operation, ...]:
 
 _BOOLEAN = {"type": "boolean", "default": False}
 _POD = Parameter(name="pod", schema={"type": "string"}, description="The pod's name; without it, the first that runs.")
-_FRAMES = Body(schema={"type": "string", "format": "binary"}, content_type=_STREAM, required=False)
+_FRAMES = Body(schema={"type": "string", "format": "binary"}, content_type=STREAM, required=False)
 _ANSWERS = {200: {"type": "string", "format": "binary"}, 401: Error, 403: Error, 404: Error, 500: Error, 503: Error}
 
 
@@ -238,7 +174,7 @@ def _operation(path: str, id: str, summary: str, run: Any, *parameters: Paramete
         parameters=(WORKLOAD_ID, _POD, *parameters),
         body=_FRAMES,
         answers=_ANSWERS,
-        content_type=_STREAM,
+        content_type=STREAM,
         is_addition=True,
     )
 

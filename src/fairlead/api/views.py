@@ -285,7 +285,7 @@ def render_workload_detailed(workload: Workload, pods: Sequence[Pod], around: Su
             node_pool=message.node_pool,
             phase_reason=message.reason,  # type: ignore[arg-type]  # only the two words are ever stored
             reason=message.reason,
-            org_type=message.org_type,  # type: ignore[arg-type]
+            org_type=message.org_type,  # type: ignore[arg-type]  # only words of the contract are ever stored
             user_message=message.message,
         )
         for message in workload.pending_messages

@@ -14,14 +14,13 @@ from fairlead.cli.command import Command, Invocation
 from fairlead.cli.console import Console
 from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import Flag, UsageError
-from fairlead.cli.settings import data_folder
+from fairlead.cli.local import HOLDER
+from fairlead.cli.settings import data_folder, next_command
 from fairlead.client import ClientError
 
 _DATABASE = "fairlead.db"
 _CREDENTIALS = "credentials.json"
 _KEYS = "keys"
-#: Held by a server for as long as it lives.
-_HOLDER = "holder.lock"
 
 
 def commands(noun: str) -> tuple[Command, ...]:
@@ -76,15 +75,17 @@ def _restore(invocation: Invocation) -> int:
     folder = Path(data_folder(invocation))
     source = Path(invocation.surroundings.folder, invocation.names[0])
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with open(folder / _HOLDER, "w", encoding="utf-8") as holder:
+    with open(folder / HOLDER, "w", encoding="utf-8") as holder:
         try:
             fcntl.flock(holder, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise ClientError(f"A server uses {folder}; stop it with `fairlead server stop` first.") from None
+            stop = next_command(invocation, "server stop")
+            raise ClientError(f"A server uses {folder}; stop it with `{stop}` first.") from None
         if (folder / _DATABASE).exists() and not invocation.get("force"):
             raise UsageError(f"{folder} has a database already; --force goes over it.")
         _unpack(source, folder)
-    Console(invocation).say(f"Restored into {folder}. Start the server with `fairlead server start`.")
+    start = next_command(invocation, "server start")
+    Console(invocation).say(f"Restored into {folder}. Start the server with `{start}`.")
     return OK
 
 

@@ -7,6 +7,10 @@ from typing import Any, NamedTuple
 from fairlead.client import Credentials, application
 
 LOCK = "server.lock"
+#: Held by a server for as long as it lives.
+HOLDER = "holder.lock"
+#: How the server in the background is called; its own flags come behind.
+BACKGROUND = ("serve", "--personal", "--quiet")
 
 
 class LocalServer(NamedTuple):
@@ -49,6 +53,19 @@ def is_alive(pid: int) -> bool:
         return not os.path.isdir("/proc/self") and exists(pid)
     except OSError:
         return True
+
+
+def load_flags(pid: int) -> list[str] | None:
+    """The flags that a server in the background was given beside our own; None of one that somebody else started."""
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            words = file.read().decode("utf-8", "surrogateescape").split("\0")[:-1]
+    except OSError:
+        return None
+    for place in range(len(words)):
+        if tuple(words[place : place + len(BACKGROUND)]) == BACKGROUND:
+            return words[place + len(BACKGROUND) + 2 :]
+    return None
 
 
 def exists(pid: int) -> bool:

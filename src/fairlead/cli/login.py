@@ -6,7 +6,6 @@ import time
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import OUTPUT, Flag, UsageError
-from fairlead.cli.output import chosen_format, render
 from fairlead.cli.session import Session
 from fairlead.cli.settings import record_setting
 from fairlead.cli.times import span
@@ -90,12 +89,7 @@ def _whoami(invocation: Invocation) -> int:
         "server": session.client.url,
         "expires": span(said["exp"] - time.time()) if said.get("exp") else None,
     }
-    form = chosen_format(invocation, session.settings)
-    if form in ("json", "yaml"):
-        session.console.data(render(session.console, form, facts))
-    elif form == "name":
-        session.console.data(str(facts["user"]))
-    else:
+    if not session.show(facts, str(facts["user"])):
         session.console.data(f"User:    {facts['user']}")
         session.console.data(f"Server:  {facts['server']}")
         if facts["expires"]:

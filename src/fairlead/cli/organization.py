@@ -13,7 +13,6 @@ from fairlead.cli.exit_codes import FAILED, OK
 from fairlead.cli.flags import OUTPUT, Flag
 from fairlead.cli.organization_page import node_facts, pool_facts, show_facts, show_owner
 from fairlead.cli.organization_quota import QUOTA_FLAGS, RULE_FLAGS, apply_quotas, read_quotas, read_settings
-from fairlead.cli.output import chosen_format, render
 from fairlead.cli.session import NotFound, Session
 from fairlead.cli.suggest import suggest
 from fairlead.cli.tables import Column, render_table
@@ -74,17 +73,13 @@ def _find(session: Session, noun: str, name: str) -> Json:
 def _describe(invocation: Invocation, noun: str) -> int:
     session = Session(invocation)
     found = _find(session, noun, invocation.names[0])
-    form = chosen_format(invocation, session.settings)
-    if form == "name":
-        session.console.data(found["name"])
-    elif form in ("json", "yaml"):
-        session.console.data(render(session.console, form, found))
-    elif noun == "nodepool":
-        show_facts(session, pool_facts(found))
-    elif noun == "node":
-        _describe_node(session, found)
-    else:
-        show_owner(session, found, _owner_facts(session, noun, found))
+    if not session.show(found, found["name"]):
+        if noun == "nodepool":
+            show_facts(session, pool_facts(found))
+        elif noun == "node":
+            _describe_node(session, found)
+        else:
+            show_owner(session, found, _owner_facts(session, noun, found))
     session.close()
     return OK
 
@@ -155,12 +150,7 @@ def _update(invocation: Invocation, noun: str) -> int:
 
 
 def _told(session: Session, noun: str, found: Json, what: str) -> int:
-    form = chosen_format(session.invocation, session.settings)
-    if form in ("json", "yaml"):
-        session.console.data(render(session.console, form, found))
-    elif form == "name":
-        session.console.data(found["name"])
-    else:
+    if not session.show(found, found["name"]):
         session.console.say(f"{_WORDS[noun].capitalize()} {found['name']} {what} (id {found['id']}).")
     session.close()
     return OK

@@ -5,6 +5,7 @@ from fairlead.cli.command import Invocation
 from fairlead.cli.console import Console
 from fairlead.cli.flags import UsageError
 from fairlead.cli.session import NotFound
+from fairlead.cli.settings import next_command
 from fairlead.client import ClientError, NotLoggedIn, ServerError, TimedOut, Unreachable
 
 _STATUS_CODES = {
@@ -29,7 +30,7 @@ def report(error: Exception, invocation: Invocation) -> int:
         raise error
     console.complain(f"fairlead: {render_error(error)}")
     if isinstance(error, NotLoggedIn):
-        console.complain("Log in with `fairlead login`.")
+        console.complain(f"Log in with `{next_command(invocation, 'login')}`.")
     return exit_code(error)
 
 

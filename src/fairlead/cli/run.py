@@ -15,7 +15,7 @@ from fairlead.cli.flags import PROJECT, Flag, UsageError
 from fairlead.cli.follow import follow_to_end
 from fairlead.cli.report import render_error
 from fairlead.cli.session import Session
-from fairlead.cli.settings import data_folder
+from fairlead.cli.settings import data_folder, next_command
 from fairlead.cli.spec_flags import apply_flags, as_flag, load_table
 from fairlead.client import ClientError
 from fairlead.client.kinds import KindEntry, load_kinds
@@ -76,7 +76,8 @@ def _run(invocation: Invocation) -> int:
         created = _submit(session, words)
         if invocation.get("detach"):
             session.console.data(created["name"])
-            session.console.say(f"It runs on. Its output: `fairlead logs -f {created['name']}`.")
+            again = next_command(invocation, f"logs -f {created['name']}")
+            session.console.say(f"It runs on. Its output: `{again}`.")
             return OK
         return _follow(session, created)
     except ClientError as error:
@@ -179,12 +180,12 @@ def _follow(session: Session, created: Json) -> int:
             answer = _ask(session, created["name"])
             if answer == "stop":
                 session.client.kind(_kind().key).suspend(created["workloadId"])
-                session.console.say(
-                    f"{created['name']} is being stopped; `fairlead describe {created['name']}` shows it."
-                )
+                look = next_command(session.invocation, f"describe {created['name']}")
+                session.console.say(f"{created['name']} is being stopped; `{look}` shows it.")
                 return INTERRUPTED
             if answer == "detach":
-                session.console.say(f"{created['name']} runs on. Come back with `fairlead logs -f {created['name']}`.")
+                again = next_command(session.invocation, f"logs -f {created['name']}")
+                session.console.say(f"{created['name']} runs on. Come back with `{again}`.")
                 return INTERRUPTED
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import OUTPUT, PROJECT, Flag, UsageError
-from fairlead.cli.output import Listing, chosen_format, render
+from fairlead.cli.output import Listing, chosen_format
 from fairlead.cli.session import NotFound, Session
 from fairlead.cli.suggest import suggest
 from fairlead.cli.tables import Column
@@ -117,12 +117,7 @@ def _columns(noun: str) -> tuple[Column, ...]:
 def _describe(invocation: Invocation, noun: str) -> int:
     session = Session(invocation)
     found = _find(session, noun, invocation.names[0])
-    form = chosen_format(invocation, session.settings)
-    if form == "name":
-        session.console.data(found["name"])
-    elif form in ("json", "yaml"):
-        session.console.data(render(session.console, form, found))
-    else:
+    if not session.show(found, found["name"]):
         for member, value in found.items():
             shown = ", ".join(value) if isinstance(value, list) else value
             if isinstance(value, dict):
@@ -147,10 +142,7 @@ def _create(invocation: Invocation, noun: str) -> int:
     else:
         body["data"] = read_values(invocation)
     made = session.client.request("POST", _PATHS[noun], body)
-    form = chosen_format(invocation, session.settings)
-    if form in ("json", "yaml"):
-        session.console.data(render(session.console, form, made))
-    else:
+    if not session.show(made, made["name"]):
         session.console.data(made["name"])
     session.close()
     return OK

@@ -9,13 +9,15 @@ from fairlead.cli.command import Command, Invocation
 from fairlead.cli.console import Console
 from fairlead.cli.exit_codes import OK, TIMED_OUT, UNREACHABLE
 from fairlead.cli.flags import OUTPUT, Flag
-from fairlead.cli.local import exists, is_alive, load_local
+from fairlead.cli.local import exists, is_alive, load_flags, load_local
 from fairlead.cli.output import chosen_format, render
-from fairlead.cli.settings import data_folder
+from fairlead.cli.settings import data_folder, next_command
 from fairlead.cli.times import shown_time
+from fairlead.client import ClientError
 
 _PAUSE = 0.02
 _FAREWELL = 5.0
+_TIMEOUT = Flag("timeout", "Wait at most so long for its end", "duration", default="30s")
 
 
 def commands(_noun: str) -> tuple[Command, ...]:
@@ -27,11 +29,13 @@ def commands(_noun: str) -> tuple[Command, ...]:
             _start,
             trailing="SERVE-FLAG...",
         ),
+        Command("stop", "Stop it; workloads go on", _stop, (_TIMEOUT,)),
         Command(
-            "stop",
-            "Stop it; workloads go on",
-            _stop,
-            (Flag("timeout", "Wait at most so long for its end", "duration", default="30s"),),
+            "restart",
+            "Stop it and start it again, with the flags it had or with the words after --; workloads go on",
+            _restart,
+            (_TIMEOUT,),
+            trailing="SERVE-FLAG...",
         ),
     )
 
@@ -50,6 +54,7 @@ def _status(invocation: Invocation) -> int:
         console.data(render(console, form, facts))
     elif found is None:
         console.data(f"No server runs with data folder {folder}.")
+        console.say(f"Start one with `{next_command(invocation, 'server start')}`.")
     else:
         console.data(f"Server:   {found.url}{'' if healthy else ' (does not answer)'}")
         console.data(f"Process:  {found.pid}, version {found.version}, since {shown_time(found.started_at)}")
@@ -60,9 +65,32 @@ def _status(invocation: Invocation) -> int:
 
 def _start(invocation: Invocation) -> int:
     console = Console(invocation)
-    found = find_or_start(data_folder(invocation), invocation.parsed.trailing or [], console.say)
+    flags = invocation.parsed.trailing or []
+    known = load_local(data_folder(invocation))
+    found = find_or_start(data_folder(invocation), flags, console.say)
     console.data(found.url)
-    console.say(f"Process {found.pid}; log {found.log}; stop it with `fairlead server stop`.")
+    if flags and known is not None and known.pid == found.pid:
+        again = next_command(invocation, "server restart")
+        console.say(f"It runs already, so these flags have no effect; `{again} -- {' '.join(flags)}` gives it others.")
+    stop = next_command(invocation, "server stop")
+    console.say(f"Process {found.pid}; log {found.log}; stop it with `{stop}`.")
+    return OK
+
+
+def _restart(invocation: Invocation) -> int:
+    console = Console(invocation)
+    found = load_local(data_folder(invocation))
+    flags = invocation.parsed.trailing
+    if found is not None:
+        had = load_flags(found.pid)
+        if had is None:
+            raise ClientError(f"Process {found.pid} was started by `fairlead serve`; restart it where it was started.")
+        flags = had if flags is None else flags
+        code = _stop(invocation)
+        if code != OK:
+            return code
+    started = find_or_start(data_folder(invocation), flags or [], console.say)
+    console.data(started.url)
     return OK
 
 

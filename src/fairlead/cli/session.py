@@ -9,7 +9,8 @@ from fairlead import __version__
 from fairlead.cli.command import Invocation
 from fairlead.cli.console import Console
 from fairlead.cli.local import load_credentials, load_local
-from fairlead.cli.settings import config_folder, data_folder, load_settings
+from fairlead.cli.output import chosen_format, render
+from fairlead.cli.settings import config_folder, data_folder, load_settings, next_command
 from fairlead.cli.suggest import suggest
 from fairlead.client import Client, ClientError, Credentials, TokenFile, Unreachable, application
 
@@ -17,7 +18,7 @@ Json = dict[str, Any]
 
 _NO_SERVER = (
     "No server runs on this machine (data folder {folder}) and no address is configured.\n"
-    "Start one with `fairlead server start`, or name one with `fairlead config set url URL`."
+    "Start one with `{start}`, or name one with --url URL or `fairlead config set url URL`."
 )
 
 
@@ -72,7 +73,8 @@ class Session:
         given = url or self.invocation.get("url") or environ.get("FAIRLEAD_URL") or self.settings.get("url")
         local = load_local(folder)
         if given is None and local is None:
-            raise Unreachable(_NO_SERVER.format(folder=folder))
+            start = next_command(self.invocation, "server start")
+            raise Unreachable(_NO_SERVER.format(folder=folder, start=start))
         address = str(given or (local.url if local else "")).rstrip("/")
         is_local = local is not None and local.url.rstrip("/") == address
         # The token of this machine's server lives and dies with its data folder.
@@ -85,6 +87,15 @@ class Session:
             timeout=self.invocation.get("wait-for-submit", 60.0),
             authority_file=self.settings.get("ca-file"),
         )
+
+    def show(self, content: Any, name: str) -> bool:
+        """Print a record as JSON, YAML or bare name if that is asked for; whether it was."""
+        form = chosen_format(self.invocation, self.settings)
+        if form == "name":
+            self.console.data(name)
+        elif form in ("json", "yaml"):
+            self.console.data(render(self.console, form, content))
+        return form in ("name", "json", "yaml")
 
     def token_path(self) -> str:
         return os.path.join(config_folder(self.invocation), "tokens.json")

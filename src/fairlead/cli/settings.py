@@ -52,6 +52,19 @@ def data_folder(invocation: Invocation) -> str:
     return os.path.join(environ.get("XDG_DATA_HOME") or os.path.join(home(environ), ".local", "share"), "fairlead")
 
 
+def next_command(invocation: Invocation, words: str) -> str:
+    """A command to type next, with the flags that say where this one looked: without them it would look elsewhere."""
+    places = [(name, invocation.get(name)) for name in ("config-path", "config-file", "data-dir", "url")]
+    return " ".join(["fairlead", words, *(f"--{name} {_quoted(str(given))}" for name, given in places if given)])
+
+
+def _quoted(text: str) -> str:
+    """As one word of a shell. The module `shlex` would be more to load than the rest of many a command."""
+    if all(letter.isalnum() or letter in "/._-:=@%+," for letter in text):
+        return text
+    return "'" + text.replace("'", "'\"'\"'") + "'"
+
+
 def home(environ: Mapping[str, str]) -> str:
     return environ.get("HOME") or os.path.expanduser("~")
 

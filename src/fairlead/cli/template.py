@@ -1,12 +1,12 @@
 """The noun `template`: specs kept under a name, from which workloads are submitted with `--template`."""
 
-import json
 import time
 from typing import Any
 
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import OUTPUT, PROJECT, Flag, UsageError
+from fairlead.cli.json_file import read_json_file
 from fairlead.cli.output import Listing, chosen_format, render
 from fairlead.cli.session import NotFound, Session
 from fairlead.cli.suggest import suggest
@@ -88,8 +88,8 @@ def _list(invocation: Invocation) -> int:
 def _describe(invocation: Invocation) -> int:
     session = Session(invocation)
     found = find_template(session, invocation.names[0])
-    form = chosen_format(invocation, session.settings)
-    session.console.data(render(session.console, "json" if form == "json" else "yaml", found))
+    if not session.show(found, found["meta"]["name"]):
+        session.console.data(render(session.console, "yaml", found))
     session.close()
     return OK
 
@@ -104,10 +104,7 @@ def _create(invocation: Invocation) -> int:
         meta["description"] = invocation.get("description")
     body = {"meta": meta, "spec": content.get("spec", content)}
     made = session.client.request("POST", f"{_BASE}/{kind.rest}", body)
-    form = chosen_format(invocation, session.settings)
-    if form in ("json", "yaml"):
-        session.console.data(render(session.console, form, made))
-    else:
+    if not session.show(made, made["meta"]["name"]):
         session.console.data(made["meta"]["name"])
     session.close()
     return OK
@@ -117,19 +114,7 @@ def _read_file(invocation: Invocation) -> Json:
     path = invocation.get("file")
     if path is None:
         raise UsageError("Give the spec with --file FILE; - is standard input.")
-    try:
-        if path == "-":
-            content = json.load(invocation.surroundings.stdin)
-        else:
-            with open(path, encoding="utf-8") as file:
-                content = json.load(file)
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}.") from error
-    except ValueError as error:
-        raise UsageError(f"{path} is no JSON: {error}.") from error
-    if not isinstance(content, dict):
-        raise UsageError(f"{path} must hold one JSON object.")
-    return content
+    return read_json_file(invocation, path)
 
 
 def _delete(invocation: Invocation) -> int:

@@ -9,6 +9,7 @@ from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import OUTPUT, Flag, UsageError
 from fairlead.cli.output import Listing, chosen_format, render
 from fairlead.cli.session import NotFound, Session
+from fairlead.cli.settings import next_command
 from fairlead.cli.suggest import suggest
 from fairlead.cli.tables import Column
 from fairlead.cli.times import age
@@ -90,7 +91,8 @@ def _create(invocation: Invocation, noun: str) -> int:
         session.console.data(made.get("tempPassword") or made["clientSecret"])
         what = "password" if noun == "user" else "client secret"
         session.console.say(f"This is the {what} of {name}; it is shown this once.")
-        session.console.say(f"Let it work somewhere with `fairlead {noun} grant {name} --project NAME`.")
+        grant = next_command(invocation, f"{noun} grant {name} --project NAME")
+        session.console.say(f"Let it work somewhere with `{grant}`.")
     session.close()
     return OK
 
@@ -99,10 +101,7 @@ def _describe(invocation: Invocation, noun: str) -> int:
     session = Session(invocation)
     found = _find(session, noun, invocation.names[0])
     found["accessRules"] = _rules(session, noun, found)
-    form = chosen_format(invocation, session.settings)
-    if form in ("json", "yaml"):
-        session.console.data(render(session.console, form, found))
-    else:
+    if not session.show(found, invocation.names[0]):
         for member, value in found.items():
             if member != "accessRules" and value not in (None, []):
                 session.console.data(f"{member}: {', '.join(value) if isinstance(value, list) else value}")

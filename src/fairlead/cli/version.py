@@ -4,7 +4,6 @@ from fairlead import __version__
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import OUTPUT
-from fairlead.cli.output import chosen_format, render
 from fairlead.cli.session import Session
 from fairlead.client import ClientError
 
@@ -23,10 +22,7 @@ def _version(invocation: Invocation) -> int:
         if invocation.get("debug"):
             session.console.complain(str(error))
     versions = {"client": __version__, "server": server or None}
-    form = chosen_format(invocation, session.settings)
-    if form in ("json", "yaml"):
-        session.console.data(render(session.console, form, versions))
-    else:
+    if not session.show(versions, __version__):
         session.console.data(f"fairlead {__version__}")
         session.console.data(f"server   {server or '(none reached)'}")
     session.close()

@@ -6,7 +6,6 @@ from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import OUTPUT, PROJECT
 from fairlead.cli.organization_page import amount
-from fairlead.cli.output import chosen_format, render
 from fairlead.cli.session import Session
 from fairlead.cli.tables import Column, render_table
 from fairlead.cli.times import shown_time
@@ -24,11 +23,7 @@ def show_why(invocation: Invocation) -> int:
     session = Session(invocation)
     found = session.workload(invocation.names[0])
     told = session.client.explanation(found["id"])
-    form = chosen_format(invocation, session.settings)
-    if form in ("json", "yaml"):
-        shown = {name: value for name, value in told.items() if name != "values"}
-        session.console.data(render(session.console, form, shown))
-    else:
+    if not session.show({name: value for name, value in told.items() if name != "values"}, found["name"]):
         _show(session, found, told)
     session.close()
     return OK

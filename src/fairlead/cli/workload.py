@@ -85,6 +85,11 @@ PHASES = (
     "Terminating",
     "Unknown",
 )
+#: Verbs and the phases in which the server accepts them without effect.
+_WITHOUT_EFFECT = {
+    "suspend": ("Completed", "Failed", "Stopped", "Stopping", "Deleting"),
+    "resume": tuple(phase for phase in PHASES if phase not in ("Stopped", "Stopping")),
+}
 
 
 def commands(noun: str) -> tuple[Command, ...]:
@@ -235,13 +240,19 @@ def _seconds(value: float | None) -> str | None:
 
 
 def act_on_each(invocation: Invocation, title: str | None, verb: str, act: Callable[[Session, Json], None]) -> int:
-    """Do something with every named workload; the first failure's exit code counts, the others are still done."""
+    """Do something with every named workload; the first failure's exit code counts, the others are still done.
+
+    The server accepts what has no effect any more, too; the user is told then.
+    """
     session = Session(invocation)
     code = OK
     for name in invocation.names:
         try:
-            act(session, session.workload(name, title))
-            session.console.say(f"{name}: {verb} requested.")
+            found = session.workload(name, title)
+            act(session, found)
+            has_effect = found["phase"] not in _WITHOUT_EFFECT.get(verb, ())
+            said = f"{verb} requested" if has_effect else f"is {found['phase']}, so {verb} has no effect"
+            session.console.say(f"{name}: {said}.")
         except ClientError as error:
             session.console.complain(f"fairlead: {name}: {render_error(error)}")
             code = code or exit_code(error)

@@ -95,6 +95,8 @@ class Client:
             return self.log_in(self._credentials).access
         if known is not None and known.refresh:
             return self.log_in(renewal(known.refresh)).access
+        # Whether anybody is there at all comes first: nobody can log in to a wrong address.
+        self._exchange("GET", "/healthz", None, token=None)
         raise NotLoggedIn(f"You are not logged in to {self.url}.")
 
     def _keep(self, token: Token | None) -> None:

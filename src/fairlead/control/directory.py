@@ -27,13 +27,12 @@ class Directory:
         for collection in _KEPT:
             await self._reload(collection)
 
-    async def refresh(self, subjects: Sequence[tuple[str, str]]) -> bool:
-        """Read again what changed; tells whether anything of ours did."""
+    async def refresh(self, subjects: Sequence[tuple[str, str]]) -> None:
+        """Read again those of ours that changed."""
         names = {name for name, _ in subjects}
-        changed = [collection for collection in _KEPT if collection.name in names]
-        for collection in changed:
-            await self._reload(collection)
-        return bool(changed)
+        for collection in _KEPT:
+            if collection.name in names:
+                await self._reload(collection)
 
     async def _reload(self, collection: Collection) -> None:
         records = await self._store.find(Query(collection=collection))

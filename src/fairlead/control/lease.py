@@ -15,7 +15,7 @@ from fairlead.control.context import Context
 from fairlead.model.clock import SECOND, Millis
 from fairlead.model.errors import Conflict, Refused, Unavailable
 from fairlead.model.lease import Lease
-from fairlead.store.base import Change, Delete, Put
+from fairlead.store.base import Change, Delete, Put, Query
 from fairlead.store.collections import LEASES
 
 log = logging.getLogger(__name__)
@@ -37,12 +37,8 @@ class LeaseKeeper:
     async def take(self) -> None:
         """Raises `Refused` while another server that may be alive holds it."""
         now = self.context.clock()
+        await self._check_others(now)
         known: Lease | None = await self.context.store.get(LEASES, self.name)
-        if known is not None and known.is_held_by_other(self.holder, now) and not self.is_dead(known.holder):
-            raise Refused(
-                f"Machine {self.name} is run by another server ({known.holder} at {known.address or 'no address'}). "
-                "Stop that one, or start this one under another machine name."
-            )
         lease = Lease(
             id=self.name,
             version=known.version + 1 if known else 1,
@@ -55,6 +51,22 @@ class LeaseKeeper:
         except Conflict:
             raise Refused(f"Machine {self.name} was taken by another server at this moment") from None
         self.lease = lease
+        try:
+            # Two under different names may have looked at the same time: neither stays then.
+            await self._check_others(now)
+        except Refused:
+            await self.release()
+            raise
+
+    async def _check_others(self, now: Millis) -> None:
+        """One server runs the pods of a database, whatever its machine is called: two loops would run them twice."""
+        leases: list[Lease] = await self.context.store.find(Query(collection=LEASES))
+        for other in leases:
+            if other.is_held_by_other(self.holder, now) and not self.is_dead(other.holder):
+                raise Refused(
+                    f"Machine {other.id} of this database is run by another server ({other.holder} at "
+                    f"{other.address or 'no address'}). Stop that one, or start this one with --api-only."
+                )
 
     async def keep(self, lost: Callable[[], None]) -> None:
         """Renew for ever; calls `lost` when another server took it."""

@@ -3,6 +3,8 @@
 Asking for what is already so is accepted without effect and says so in an event. Called by the API.
 """
 
+import contextlib
+
 import msgspec
 
 from fairlead.control import access
@@ -32,6 +34,26 @@ async def resume(context: Context, caller: Caller, kind: str, workload_id: str, 
 async def delete(context: Context, caller: Caller, kind: str, workload_id: str, request_id: str = "") -> Workload:
     """End it in whatever phase it is. A second delete finds nothing."""
     return await _want(context, caller, kind, workload_id, DesiredPhase.DELETED, request_id)
+
+
+async def delete_by_itself(context: Context, workload: Workload, reason: str, message: str) -> None:
+    """Delete what nobody asked to delete: its time is over, or its project goes.
+
+    One that changed at the same moment stays; whoever calls this finds it again, because it is not deleted yet.
+    """
+    now = context.clock()
+    event = Event(
+        at=now,
+        subject=WORKLOADS.name,
+        subject_id=workload.id,
+        project_id=workload.project_id,
+        reason=reason,
+        message=message,
+        source="control",
+    )
+    deleted = _wanted(workload, DesiredPhase.DELETED, now)
+    with contextlib.suppress(Conflict):
+        await context.store.commit(Change(writes=(Put(WORKLOADS, deleted),), events=(event,)))
 
 
 _VERB = {DesiredPhase.STOPPED: "suspend", DesiredPhase.RUNNING: "resume", DesiredPhase.DELETED: "delete"}

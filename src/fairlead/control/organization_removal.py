@@ -8,14 +8,13 @@ import msgspec
 
 from fairlead.control import access
 from fairlead.control.context import Context
+from fairlead.control.lifecycle import delete_by_itself
 from fairlead.control.organization_records import Request, Step, check_id, record_steps, retried
 from fairlead.model.clock import Millis
-from fairlead.model.errors import Conflict, NotFound
-from fairlead.model.event import Event
+from fairlead.model.errors import NotFound
 from fairlead.model.org import Caller, Department, Project
-from fairlead.model.phase import DesiredPhase
 from fairlead.model.workload import Workload
-from fairlead.store.base import Change, Comparison, Put, Query, Where
+from fairlead.store.base import Comparison, Query, Where
 from fairlead.store.collections import DEPARTMENTS, PROJECTS, WORKLOADS
 
 _SYSTEM = Caller("system", "", is_administrator=True)
@@ -78,35 +77,10 @@ async def _end_workloads(context: Context, column: str, id: str) -> None:
         where = (Where(column, Comparison.EQUAL, id), Where("deleted_at", Comparison.IS_NULL, True))
         found: list[Workload] = await context.store.find(Query(collection=WORKLOADS, where=where, limit=_BATCH))
         for workload in found:
-            await _end_workload(context, workload)
+            message = f"Project {workload.project_name} is being deleted"
+            await delete_by_itself(context, workload, "Delete", message)
         if len(found) < _BATCH:
             return
-
-
-async def _end_workload(context: Context, workload: Workload) -> None:
-    now = context.clock()
-    after = msgspec.structs.replace(
-        workload,
-        version=workload.version + 1,
-        desired_phase=DesiredPhase.DELETED,
-        deleted_at=now,
-        delete_at=None,
-        updated_at=now,
-    )
-    event = Event(
-        at=now,
-        subject=WORKLOADS.name,
-        subject_id=workload.id,
-        project_id=workload.project_id,
-        reason="Delete",
-        message=f"Project {workload.project_name} is being deleted",
-        source="control",
-    )
-    try:
-        await context.store.commit(Change(writes=(Put(WORKLOADS, after),), events=(event,)))
-    except Conflict:
-        # It changed at the same moment; it is found again, because it is not deleted yet.
-        return
 
 
 async def remove_emptied(context: Context) -> None:

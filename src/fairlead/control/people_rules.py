@@ -110,7 +110,7 @@ class RuleWish(AccessRule, frozen=True, kw_only=True):
 async def create_rule(context: Context, caller: Caller, wish: RuleWish, request_id: str = "") -> AccessRule:
     access.check(caller, "access-rules:create")
     scope = _settle(context, wish)
-    members = {
+    members: dict[str, Any] = {
         "subject_id": wish.subject_id,
         "subject_type": wish.subject_type,
         "role_id": wish.role_id,
@@ -122,7 +122,7 @@ async def create_rule(context: Context, caller: Caller, wish: RuleWish, request_
             if all(getattr(other, name) == value for name, value in members.items()):
                 raise Conflict("There is the same access rule already", ("subject_id",))
         id, numbers = await draw_number(context, ACCESS_RULES, context.directory.access_rules)
-        rule = AccessRule(id=id, version=1, created_at=context.clock(), created_by=caller.name, **members)  # type: ignore[arg-type]
+        rule = AccessRule(id=id, version=1, created_at=context.clock(), created_by=caller.name, **members)
         where = f"{scope.type} {scope_name(context, scope)}"
         message = f"{wish.subject_id} became {role_name(wish.role_id)} of {where}, by {caller.name}"
         step = Step(ACCESS_RULES, id, rule, "Created", message)

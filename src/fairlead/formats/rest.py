@@ -133,7 +133,7 @@ def read_submission(kind: Kind, body: bytes) -> Submission:
 def read_changes(kind: Kind, body: bytes) -> dict[str, Any]:
     """The members of the spec that are to be different, by REST name; raises Invalid with everything that is wrong."""
     plain = _plain(body)
-    flaws = find_flaws(ChangeRequest[kind.changes], plain, "")  # type: ignore[name-defined]
+    flaws = find_flaws(ChangeRequest[kind.changes], plain, "")  # type: ignore[name-defined]  # made at run time
     if flaws:
         can = ", ".join(field.rest for field in fields_of(kind.changes or kind.spec))
         raise _malformed([Issue(flaw.path, f"{flaw.details} (only {can} can be changed)") for flaw in flaws])

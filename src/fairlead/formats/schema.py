@@ -20,7 +20,8 @@ def schemas(kind: Kind) -> dict[str, Schema]:
     found: dict[str, Schema] = {}
     found[f"{kind.title}CreationRequest"] = struct_schema(request_type(kind), False, found)
     if kind.changes is not None:
-        found[f"{kind.title}UpdateRequest"] = struct_schema(ChangeRequest[kind.changes], False, found)  # type: ignore[name-defined]
+        request = ChangeRequest[kind.changes]  # type: ignore[name-defined]  # made at run time
+        found[f"{kind.title}UpdateRequest"] = struct_schema(request, False, found)
     found[kind.title] = struct_schema(object_type(kind), False, found)
     return found
 
@@ -32,7 +33,7 @@ def struct_schema(struct: Any, nullable: bool, found: dict[str, Schema]) -> Sche
     required = [field.rest for field in fields if field.required]
     if required:
         schema["required"] = required
-    if inspect.type_info(struct).forbid_unknown_fields:  # type: ignore[attr-defined]
+    if inspect.type_info(struct).forbid_unknown_fields:  # type: ignore[attr-defined]  # of structs
         schema["additionalProperties"] = False
     if nullable:
         schema["nullable"] = True

@@ -14,7 +14,7 @@ T = TypeVar("T")
 #: Left out, null or a value: three different facts.
 Maybe = Union[T, None, UnsetType]  # noqa: UP007 - a generic alias; `T | None` cannot be subscripted at run time here
 #: Left out or a value; the contract has no null here.
-Given = Union[T, UnsetType]  # noqa: UP007
+Given = Union[T, UnsetType]  # noqa: UP007 - as above
 
 INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1

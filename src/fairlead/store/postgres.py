@@ -235,7 +235,8 @@ def _make_ready(conninfo: str, settings: PostgresSettings) -> None:
         if encoding != "UTF8":
             raise Refused(f"The PostgreSQL database has encoding {encoding}; make one with encoding UTF8.")
         with connection.transaction():
-            # Servers that start at the same time do this one after another.
+            # Servers that start at the same time do this one after another, however long the first one takes.
+            connection.execute("SET LOCAL lock_timeout = '60s'")
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (_UPGRADE_LOCK,))
             connection.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
             upgrade(

@@ -9,6 +9,7 @@ import asyncio
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -24,6 +25,9 @@ from fairlead.store.listeners import Listeners
 from fairlead.store.migrations import MIGRATIONS, Migration, upgrade
 from fairlead.store.sql import SQLITE, render_count, render_find, statements
 from fairlead.store.sqlite_writer import Writer
+
+#: Seconds to wait at the start for another that makes or upgrades the same file.
+_OPENING_PATIENCE = 60.0
 
 
 class SqliteSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -143,14 +147,27 @@ def connect(path: Path, patience: float = 5.0) -> sqlite3.Connection:
 def _make_ready(path: Path, settings: SqliteSettings) -> None:
     # It holds password hashes and what people run: nobody else's business. SQLite gives its other files the same mode.
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-    connection = connect(path, settings.patience)
+    connection = connect(path, _OPENING_PATIENCE)
     try:
-        connection.execute("PRAGMA journal_mode = WAL")
+        _use_write_ahead_log(connection)
         connection.execute("BEGIN IMMEDIATE")
         upgrade(connection, SQLITE, settings.migrations, lambda version: _copy_before_upgrade(path, version))
         connection.execute("COMMIT")
     finally:
         connection.close()
+
+
+def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
+    """SQLite does not wait by itself when two connections want to change the mode of a file at once."""
+    deadline = time.monotonic() + _OPENING_PATIENCE
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
 
 
 def _copy_before_upgrade(path: Path, version: int) -> str:

@@ -95,13 +95,13 @@ class Room:
 
     def __enter__(self) -> "Room":
         self._thread.start()
-        assert self._started.wait(30), "the server did not start"
+        assert self._started.wait(120), "the server did not start"
         self.token = self.log_in()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._server.should_exit = True
-        self._thread.join(30)
+        self._thread.join(120)
 
     def _run(self) -> None:
         asyncio.run(self._serve())
@@ -144,7 +144,7 @@ class Room:
 
     def do(self, work: Coroutine[Any, Any, T]) -> T:
         """Run something on the server's own event loop."""
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(30)
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(120)
 
     def put(self, *records: Workload | Pod, events: tuple[Event, ...] = ()) -> None:
         writes = tuple(Put(WORKLOADS if isinstance(record, Workload) else PODS, record) for record in records)
@@ -173,7 +173,7 @@ class Room:
             body = json.dumps(body).encode()
         if body is not None:
             given.setdefault("Content-Type", "application/json")
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
         connection.request(method, path, body, given)
         return connection, connection.getresponse()
 

@@ -13,7 +13,7 @@ from tests.contract.api.room import START, Room
 
 NAMES = ["alpha", "beta", "gamma", "delta"]
 _PATTERN = load_contract("neighbours-2.24.contract.json")["components"]["parameters"]["WorkloadsFilter"]["schema"]
-FIELDS = re.match(r"\^\(([^)]+)\)", _PATTERN["items"]["pattern"])[1].split("|")  # type: ignore[index]
+FIELDS = re.match(r"\^\(([^)]+)\)", _PATTERN["items"]["pattern"])[1].split("|")  # type: ignore[index]  # it matches
 
 
 @pytest.fixture(scope="module")

@@ -90,7 +90,7 @@ def test_a_body_beyond_the_limit_is_413(room: Room, make_room: Callable[..., Roo
     assert_error(declared, 413, "Request body is too large.")
     small = make_room(limits=Limits(body_bytes=1000))
     assert_error(small.call("POST", CREATE, b" " * 1001), 413, "Request body is too large.")
-    connection = http.client.HTTPConnection("127.0.0.1", small.port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", small.port, timeout=120)
     headers = {"Authorization": f"Bearer {small.token}", "Content-Type": "application/json"}
     connection.request("POST", CREATE, iter([b" " * 600] * 2), headers, encode_chunked=True)
     assert_error(Answer(connection.getresponse()), 413, "Request body is too large.")

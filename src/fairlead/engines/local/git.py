@@ -13,7 +13,7 @@ from fairlead.engines.local import programs
 Fetch = dict[str, Any]
 
 #: The pod's own shared memory: no disk, nobody else's.
-_ROOM = "/dev/shm"  # noqa: S108
+_ROOM = "/dev/shm"  # noqa: S108 - the place itself
 _ASKED = """#!/bin/sh
 case "$1" in
     Username*) cat {room}/user ;;

@@ -1,0 +1,72 @@
+"""An answer that flows while the request's body still comes in: sessions into pods, here or at another server.
+
+`pod_sessions` makes one of every session, `forward` of every request that another server answers.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from typing import Any, NamedTuple
+
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from fairlead.control.context import Context
+
+#: How often a session looks whether the server is stopping.
+LOOK_SECONDS = 1.0
+STREAM = "application/octet-stream"
+_OWN_HEADERS = {"content-type": STREAM, "cache-control": "no-store"}
+
+
+class Ways(NamedTuple):
+    """What is done with the bytes of each direction, at the end of the caller's, and at the end of both."""
+
+    inward: Callable[[bytes], Awaitable[None]]
+    outward: Callable[[Send], Coroutine[Any, Any, None]]
+    ended: Callable[[], None]
+    close: Callable[[], Awaitable[None]]
+
+
+class Duplex(Response):
+    """The end of either way, or of the server, ends it; a way that breaks breaks off the answer."""
+
+    def __init__(
+        self, ways: Ways, context: Context, status: int = 200, headers: Mapping[str, str] = _OWN_HEADERS
+    ) -> None:
+        super().__init__(None, status, {**headers, "connection": "close"})
+        del self.headers["content-length"]
+        self._ways = ways
+        self._context = context
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        # The caller waits for the head before it sends anything.
+        await send({"type": "http.response.body", "body": b"", "more_body": True})
+        tasks = {asyncio.create_task(self._read(receive)), asyncio.create_task(self._ways.outward(send))}
+        done: set[asyncio.Task[None]] = set()
+        try:
+            while not self._context.stopping and not done:
+                done, _ = await asyncio.wait(tasks, timeout=LOOK_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await self._ways.close()
+        for task in done:
+            task.result()
+        with contextlib.suppress(OSError):
+            await send({"type": "http.response.body", "body": b""})
+
+    async def _read(self, receive: Receive) -> None:
+        """Hand the body inward; returns when the caller is gone."""
+        has_more = True
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                return
+            if message.get("body"):
+                await self._ways.inward(message["body"])
+            if has_more and not message.get("more_body"):
+                has_more = False
+                self._ways.ended()

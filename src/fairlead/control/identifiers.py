@@ -1,0 +1,33 @@
+"""New ids of records and the ends of names that must be nobody else's: what the context is given by `app`."""
+
+import os
+import secrets
+import string
+
+from fairlead.model.clock import Clock
+
+_SUFFIX_ALPHABET = string.ascii_lowercase + string.digits
+
+
+class GrowingIds:
+    """UUIDs of version 7: they begin with the time, so that new records lie side by side in the database's index.
+
+    The randomness is drawn from the system in portions: a call for each costs more than all the rest.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._drawn = b""
+
+    def next(self) -> str:
+        if len(self._drawn) < 10:
+            self._drawn = os.urandom(2560)
+        portion, self._drawn = self._drawn[:10], self._drawn[10:]
+        text = (self._clock().to_bytes(6) + portion).hex()
+        variant = "89ab"[portion[2] & 3]
+        return f"{text[:8]}-{text[8:12]}-7{text[13:16]}-{variant}{text[17:20]}-{text[20:]}"
+
+
+def new_suffix() -> str:
+    """What is put behind a name that was given as a beginning only."""
+    return "".join(secrets.choice(_SUFFIX_ALPHABET) for _ in range(5))
