@@ -12,14 +12,12 @@ import importlib
 import logging
 import logging.handlers
 import os
-import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import FrameType
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 import uvicorn
@@ -27,6 +25,7 @@ import uvloop
 
 from fairlead import __version__
 from fairlead.api.application import Limits, make_application
+from fairlead.api.http_server import HttpServer
 from fairlead.api.journal import JsonFormatter
 from fairlead.api.listening import listen, url_of
 from fairlead.api.metrics import Sample
@@ -38,6 +37,7 @@ from fairlead.control.bootstrap import ensure_defaults
 from fairlead.control.context import Context, ControlSettings
 from fairlead.control.directory import Directory
 from fairlead.control.exposure import Exposure, UrlSettings
+from fairlead.control.following import Following
 from fairlead.control.housekeeping import Housekeeper
 from fairlead.control.identifiers import GrowingIds, new_suffix
 from fairlead.control.lease import LeaseKeeper
@@ -46,12 +46,12 @@ from fairlead.control.resolve import Resolver
 from fairlead.control.secrets import agree_on_vault, load_vault
 from fairlead.control.sessions import Dialler
 from fairlead.control.supplies import Supplier
-from fairlead.engines.base import Forget
+from fairlead.engines.base import Engine, Forget, Review, Sessions
 from fairlead.engines.local.configuration import make_engine
-from fairlead.engines.local.engine import LocalEngine
 from fairlead.engines.local.procfs import boot_id, start_time
 from fairlead.model.clock import Millis, iso
 from fairlead.model.errors import FairleadError, Refused
+from fairlead.model.podset import PodSet
 from fairlead.store.base import Listener, Store
 from fairlead.store.compaction import compact
 from fairlead.store.sqlite import open_sqlite
@@ -64,6 +64,8 @@ DEFAULT_PROXY_PORT = 7421
 LOCK_SECONDS = 1.0
 #: Modules that are loaded only when the settings ask for them.
 _STORES = {"postgresql": "fairlead.store.postgres", "postgres": "fairlead.store.postgres"}
+_ENGINES = {"kubernetes": "fairlead.engines.kubernetes.configuration"}
+LOCAL = "local"
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,6 +96,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     runtime_options: tuple[str, ...] = ()
     pids_limit: int | None = None
     api_only: bool = False
+    #: Where pods run: `local`, or one of `_ENGINES`; and how that cluster is reached.
+    engine: str = LOCAL
+    kubeconfig: str = ""
     log_to_stderr: bool = True
     control: ControlSettings = ControlSettings()
 
@@ -163,6 +168,8 @@ def read_settings(arguments: Sequence[str], environment: "os._Environ[str] | dic
         runtime_options=tuple(given.runtime_option),
         pids_limit=given.pids_limit,
         api_only=given.api_only,
+        engine=given.engine,
+        kubeconfig=given.kubeconfig or environment.get("KUBECONFIG", ""),
         log_to_stderr=not given.quiet,
         control=ControlSettings(retry_delay=given.retry_delay),
     )
@@ -213,6 +220,13 @@ def _parser() -> argparse.ArgumentParser:
         help="an option of the container runtime's command, such as --root=FOLDER",
     )
     add("--pids-limit", type=int, metavar="N", help="processes and threads of one pod; 0 for no limit")
+    add(
+        "--engine",
+        choices=(LOCAL, *_ENGINES),
+        default=LOCAL,
+        help="where workloads run: on this machine (default), or on a Kubernetes cluster with the KAI scheduler",
+    )
+    add("--kubeconfig", metavar="FILE", help="how that cluster is reached; default $KUBECONFIG, the pod's own account")
     add("--api-only", action="store_true", help="serve the API and leave pods to the server that runs the machine")
     add("--quiet", action="store_true", help="log to the file only")
     return parser
@@ -265,7 +279,7 @@ async def _serve_on(settings: Settings, sock: socket.socket, proxied: socket.soc
         exposure=Exposure(_url_settings(settings, proxied)),
     )
     # The engine looks up what pods refer to, and people look into its pods: each is handed to the other.
-    engine = None if settings.api_only else make_engine(settings, now, Resolver(context).load, Supplier(context).load)
+    engine = None if settings.api_only else _make_engine(settings, context)
     context.sessions = engine
     await ensure_defaults(context)
     cluster = context.directory.cluster
@@ -304,27 +318,20 @@ async def _serve_on(settings: Settings, sock: socket.socket, proxied: socket.soc
     return 0
 
 
-class HttpServer(uvicorn.Server):
-    """Ends on a signal in its own time: it says so at once to streams and new requests, and leaves the rest to us."""
+class RunningEngine(Engine, Sessions, Protocol):
+    """What a server asks of its engine beyond the seam."""
 
-    def __init__(self, config: uvicorn.Config, context: Context) -> None:
-        super().__init__(config)
-        self._context = context
+    def review(self, podset: PodSet) -> Review: ...
 
-    def hear_signals(self) -> None:
-        """From now on: a server that is told to end while it starts must end as well."""
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, self.handle_exit, number, None)
+    async def expire_logs(self, before: Millis) -> int: ...
 
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Nothing: uvicorn's own would raise the signal again at the end, which would skip our clean-up."""
-        yield
 
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        self._context.stopping = True
-        super().handle_exit(sig, frame)
+def _make_engine(settings: Settings, context: Context) -> RunningEngine:
+    if settings.engine == LOCAL:
+        return make_engine(settings, now, Resolver(context).load, Supplier(context).load)
+    module = importlib.import_module(_ENGINES[settings.engine])
+    engine: RunningEngine = module.make_engine(settings, lambda: context.directory.cluster.id)
+    return engine
 
 
 def _http(settings: Settings, application: Any) -> uvicorn.Config:
@@ -358,13 +365,14 @@ def _refresher(context: Context) -> Listener:
 class Machine:
     """The part of a server that runs pods: its engine, the loop, housekeeping, and the lease on all that."""
 
-    def __init__(self, settings: Settings, context: Context, engine: LocalEngine, url: str) -> None:
+    def __init__(self, settings: Settings, context: Context, engine: RunningEngine, url: str) -> None:
         self._settings = settings
         self._context = context
         self._engine = engine
         self._lease = LeaseKeeper(context, settings.machine, process_identity(), url, is_dead_process)
         self._housekeeper = Housekeeper(context, self._compact, self._drop_logs)
-        self._reconciler = Reconciler(context, engine, engine.review, self._housekeeper.note, time.monotonic)
+        following = None if settings.engine == LOCAL else Following(context)
+        self._reconciler = Reconciler(context, engine, engine.review, self._housekeeper.note, time.monotonic, following)
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self, lost: Callable[[], None]) -> None:

@@ -78,7 +78,8 @@ class Room:
         await self.open()
 
     async def look(self) -> None:
-        for report in await self.engine.observe():
+        reports = [report for report in await self.engine.observe() if isinstance(report, PodReport)]
+        for report in reports:
             self.reports.setdefault((report.pod_id, report.attempt), []).append(report)
 
     def last(self, spec: PodSpec) -> PodReport | None:

@@ -6,12 +6,15 @@ here objects are written (`hands.py`), watched (`holdings.py`) and put into word
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import suppress
 
 import msgspec
 
 from fairlead.engines.base import (
     CapacityChanged,
+    ExecRequest,
+    LogRequest,
     Order,
     Organize,
     Remove,
@@ -26,11 +29,13 @@ from fairlead.engines.kubernetes.api import Api, ApiError
 from fairlead.engines.kubernetes.hands import Hands, Taken
 from fairlead.engines.kubernetes.holdings import Holdings
 from fairlead.engines.kubernetes.nodes import render_node
+from fairlead.engines.kubernetes.objects import Container, Pod
 from fairlead.engines.kubernetes.observing import render_report
 from fairlead.engines.kubernetes.place import CLUSTER_LABEL
 from fairlead.engines.kubernetes.resources import ALWAYS_THERE, POD_GROUP, RUNNERS, Resource
+from fairlead.engines.kubernetes.sessions import CommandSession, dial, stream_logs
 from fairlead.model.clock import Millis
-from fairlead.model.errors import Refused
+from fairlead.model.errors import NotFound, Refused
 from fairlead.model.org import Node
 from fairlead.model.podset import PodSet
 
@@ -147,6 +152,28 @@ class KubernetesEngine:
         """The cluster keeps the output of its pods, and lets go of it with them."""
         return 0
 
+    # Sessions
+
+    def logs(self, request: LogRequest) -> AsyncIterator[bytes]:
+        return stream_logs(self._api, self._pod(request.pod_id), request)
+
+    async def exec(self, request: ExecRequest) -> CommandSession:
+        return await CommandSession.run(self._api, self._pod(request.pod_id), request)
+
+    async def attach(self, pod_id: str) -> CommandSession:
+        pod = self._pod(pod_id)
+        main = pod.spec.containers[0] if pod.spec.containers else Container()
+        return await CommandSession.attach(self._api, pod, stdin=main.stdin, tty=main.tty)
+
+    async def dial(self, pod_id: str, port: int) -> int:
+        return await dial(self._api, self._pod(pod_id), port)
+
+    def _pod(self, pod_id: str) -> Pod:
+        pod = self._holdings.pod(pod_id)
+        if pod is None:
+            raise NotFound("The pod is gone from the cluster, and its output with it")
+        return pod
+
     # Orders
 
     def _wish(self, workload_id: str, wish: WorkloadRun | Remove) -> None:
@@ -179,6 +206,7 @@ class KubernetesEngine:
                 charge.trouble = f"Waits for the cluster: {error}"
                 self._note(workload_id)
                 log.info("workload %s is tried again: %s", workload_id, error, exc_info=not is_expected)
+                charge.news.clear()
                 await self._pause(charge, pause)
                 pause = min(_LONGEST_PAUSE, pause * 2)
         charge.task = None
@@ -204,13 +232,11 @@ class KubernetesEngine:
         charge.is_removed = not order.keeps_claims
 
     async def _pause(self, charge: Charge, seconds: float) -> None:
-        """Until something of the workload changes or is wished, or the time is over."""
-        charge.news.clear()
-        try:
+        """Until something of the workload has changed or is wished, or the time is over."""
+        with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await charge.news.wait()
-        except TimeoutError:
-            return
+        charge.news.clear()
 
     async def _organize(self, told: Organize) -> None:
         pause = _FIRST_PAUSE

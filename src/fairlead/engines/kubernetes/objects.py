@@ -76,8 +76,14 @@ class ContainerStatus(_Object, frozen=True):
     last_state: ContainerState = ContainerState()
 
 
+class Container(_Object, frozen=True):
+    stdin: bool = False
+    tty: bool = False
+
+
 class PodSpec(_Object, frozen=True):
     node_name: str = ""
+    containers: tuple[Container, ...] = ()
 
 
 class PodStatus(_Object, frozen=True):

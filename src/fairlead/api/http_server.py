@@ -1,0 +1,34 @@
+"""The HTTP server of a Fairlead server: uvicorn, ended by signals in our own order. Made by `app`."""
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import Iterator
+from types import FrameType
+
+import uvicorn
+
+from fairlead.control.context import Context
+
+
+class HttpServer(uvicorn.Server):
+    """Ends on a signal in its own time: it says so at once to streams and new requests, and leaves the rest to us."""
+
+    def __init__(self, config: uvicorn.Config, context: Context) -> None:
+        super().__init__(config)
+        self._context = context
+
+    def hear_signals(self) -> None:
+        """From now on: a server that is told to end while it starts must end as well."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self.handle_exit, number, None)
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Nothing: uvicorn's own would raise the signal again at the end, which would skip our clean-up."""
+        yield
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self._context.stopping = True
+        super().handle_exit(sig, frame)

@@ -1,0 +1,21 @@
+"""From what the operator wrote to an engine for a cluster. Loaded by `app` only when the settings ask for it."""
+
+import os
+from collections.abc import Callable
+from typing import Protocol
+
+from fairlead.engines.kubernetes.access import load_access
+from fairlead.engines.kubernetes.api import Api
+from fairlead.engines.kubernetes.engine import KubernetesEngine
+
+
+class Written(Protocol):
+    """What is asked of the application's settings."""
+
+    @property
+    def kubeconfig(self) -> str: ...
+
+
+def make_engine(written: Written, cluster_id: Callable[[], str]) -> KubernetesEngine:
+    """The engine of a cluster; raises Refused when no cluster is known."""
+    return KubernetesEngine(Api(load_access(written.kubeconfig, os.environ)), cluster_id)

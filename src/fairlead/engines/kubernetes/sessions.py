@@ -1,0 +1,206 @@
+"""What people open into pods, through the API server: output, commands, terminals, connections to ports.
+
+Called by the engine. Sessions speak the channels of Kubernetes' remote commands over WebSockets.
+"""
+
+import asyncio
+import contextlib
+import json
+import socket
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+
+import msgspec
+
+from fairlead.engines.base import ExecRequest, LogRequest
+from fairlead.engines.kubernetes.api import Api, ApiError
+from fairlead.engines.kubernetes.objects import Pod
+from fairlead.engines.kubernetes.observing import MAIN
+from fairlead.engines.kubernetes.resources import POD
+from fairlead.engines.kubernetes.websocket import WebSocket, pump
+from fairlead.model.errors import NotFound, Refused, Unavailable
+
+_COMMANDS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
+_PORTS = ("v4.channel.k8s.io",)
+_INPUT, _OUTPUT, _ERROR, _STATUS, _SIZE, _CLOSE = 0, 1, 2, 3, 4, 255
+_NAMES = {_OUTPUT: "output", _ERROR: "error"}
+
+
+async def stream_logs(api: Api, pod: Pod, request: LogRequest) -> AsyncIterator[bytes]:
+    """The output of a pod's main container; of the start before the last one when an earlier attempt is asked for."""
+    query = {"container": MAIN, "follow": "true" if request.follow else "false"}
+    if request.timestamps:
+        query["timestamps"] = "true"
+    if request.tail is not None:
+        query["tailLines"] = str(request.tail)
+    if request.limit_bytes is not None:
+        query["limitBytes"] = str(request.limit_bytes)
+    if request.since is not None:
+        query["sinceTime"] = datetime.fromtimestamp(request.since / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    if request.attempt is not None and request.attempt <= _restarts(pod):
+        query["previous"] = "true"
+    path = f"{POD.path(pod.metadata.namespace, pod.metadata.name)}/log"
+    try:
+        async with api.stream(path, query) as pieces:
+            async for piece in pieces:
+                yield piece
+    except ApiError as error:
+        raise _translated(error, pod) from error
+    except OSError as error:
+        raise Unavailable(f"The output of pod {pod.metadata.name} breaks off: {error}") from error
+
+
+def _restarts(pod: Pod) -> int:
+    return max((status.restart_count for status in pod.status.container_statuses if status.name == MAIN), default=0)
+
+
+def _translated(error: ApiError, pod: Pod) -> NotFound | Refused:
+    if error.status == 404:
+        return NotFound(f"Pod {pod.metadata.name} is gone, and its output with it")
+    return Refused(f"Pod {pod.metadata.name}: {error.message}")
+
+
+class _Cause(msgspec.Struct):
+    reason: str = ""
+    message: str = ""
+
+
+class _Details(msgspec.Struct):
+    causes: list[_Cause] = []
+
+
+class _ExitStatus(msgspec.Struct):
+    status: str = ""
+    message: str = ""
+    details: _Details | None = None
+
+
+class CommandSession:
+    """A command beside a pod's own, or the pod's own input and output; see `engines.base.Session`."""
+
+    def __init__(self, link: WebSocket) -> None:
+        self._link = link
+        self._pending: set[asyncio.Task[None]] = set()
+
+    @classmethod
+    async def run(cls, api: Api, pod: Pod, request: ExecRequest) -> "CommandSession":
+        query = [("command", word) for word in request.command]
+        query += _streams(stdin=request.stdin or request.tty, tty=request.tty)
+        session = cls(await _open(api, pod, "exec", query))
+        if request.tty:
+            session.resize(request.columns, request.rows)
+        return session
+
+    @classmethod
+    async def attach(cls, api: Api, pod: Pod, *, stdin: bool, tty: bool) -> "CommandSession":
+        return cls(await _open(api, pod, "attach", _streams(stdin=stdin, tty=tty)))
+
+    async def read(self) -> tuple[str, bytes]:
+        while True:
+            message = await self._link.receive()
+            if message is None:
+                return "exit", b""
+            if not message:
+                continue
+            channel, data = message[0], message[1:]
+            if channel in _NAMES and data:
+                return _NAMES[channel], data
+            if channel == _STATUS:
+                return "exit", _exit_code(data)
+
+    async def write(self, data: bytes) -> None:
+        with contextlib.suppress(OSError):
+            await self._link.send(bytes([_INPUT]) + data)
+
+    def close_input(self) -> None:
+        if self._link.protocol == _COMMANDS[0]:
+            self._later(bytes([_CLOSE, _INPUT]))
+
+    def resize(self, columns: int, rows: int) -> None:
+        self._later(bytes([_SIZE]) + json.dumps({"Width": columns, "Height": rows}).encode())
+
+    def _later(self, message: bytes) -> None:
+        task = asyncio.get_running_loop().create_task(self._send(message))
+        self._pending.add(task)
+        task.add_done_callback(self._pending.discard)
+
+    async def _send(self, message: bytes) -> None:
+        with contextlib.suppress(OSError):
+            await self._link.send(message)
+
+    async def close(self) -> None:
+        for task in list(self._pending):
+            task.cancel()
+        self._link.close()
+
+
+def _streams(*, stdin: bool, tty: bool) -> list[tuple[str, str]]:
+    asked = {"container": MAIN, "stdin": stdin, "stdout": True, "stderr": not tty, "tty": tty}
+    return [(name, value if isinstance(value, str) else str(value).lower()) for name, value in asked.items()]
+
+
+async def _open(api: Api, pod: Pod, verb: str, query: list[tuple[str, str]]) -> WebSocket:
+    path = f"{POD.path(pod.metadata.namespace, pod.metadata.name)}/{verb}"
+    try:
+        return await WebSocket.open(api, path, query, _COMMANDS)
+    except ApiError as error:
+        raise _translated(error, pod) from error
+    except OSError as error:
+        raise Unavailable(f"The cluster cannot be reached: {error}") from error
+
+
+def _exit_code(data: bytes) -> bytes:
+    try:
+        status = msgspec.json.decode(data, type=_ExitStatus)
+    except msgspec.DecodeError:
+        return b"1"
+    if status.status == "Success":
+        return b"0"
+    causes = status.details.causes if status.details else []
+    return next((cause.message.encode() for cause in causes if cause.reason == "ExitCode"), b"1")
+
+
+async def dial(api: Api, pod: Pod, port: int) -> int:
+    """A connection to a port of a pod: one end of a pair of sockets, whose other end is passed on."""
+    path = f"{POD.path(pod.metadata.namespace, pod.metadata.name)}/portforward"
+    try:
+        link = await WebSocket.open(api, path, [("ports", str(port))], _PORTS)
+    except ApiError as error:
+        raise ConnectionRefusedError(error.status, error.message) from error
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    reader, writer = await asyncio.open_connection(sock=ours)
+    task = asyncio.get_running_loop().create_task(_pass_on(link, reader, writer))
+    _PASSING.add(task)
+    task.add_done_callback(_PASSING.discard)
+    return theirs.detach()
+
+
+#: Connections that are passed on; the loop alone would let go of their tasks.
+_PASSING: set["asyncio.Task[None]"] = set()
+_DATA, _TROUBLE = 0, 1
+
+
+async def _pass_on(link: WebSocket, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    sending = asyncio.get_running_loop().create_task(pump(reader, link, bytes([_DATA])))
+    greeted: set[int] = set()
+    try:
+        while (message := await link.receive()) is not None:
+            channel, data = (message[0], message[1:]) if message else (_DATA, b"")
+            if channel not in greeted:
+                # The first message of each channel only repeats the port's number.
+                greeted.add(channel)
+                data = data[2:]
+            if channel == _TROUBLE and data:
+                break
+            if data:
+                writer.write(data)
+                await writer.drain()
+    except OSError:
+        # The other end has let go; so do we.
+        return
+    finally:
+        sending.cancel()
+        await asyncio.gather(sending, return_exceptions=True)
+        writer.close()
+        link.close()
