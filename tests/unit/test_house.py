@@ -152,6 +152,22 @@ def test_kinds_are_named_in_their_own_files_only(module: Path) -> None:
     assert not named, "a kind's name as a literal outside kinds/"
 
 
+#: A suppression has a rule's code, and behind it the reason.
+SUPPRESSION = re.compile(r"#\s*(?:type:\s*ignore|noqa)\b(.*)")
+REASONED = re.compile(r"(\[[a-z-]+\]\s+#|: [A-Z]+[0-9]+ -) \S")
+
+
+def test_every_suppression_has_its_reason() -> None:
+    bare = [
+        f"{name_of(path)}:{number}"
+        for folder in ("src", "tests", "bench", "scripts", "deploy", "examples")
+        for path in (ROOT / folder).rglob("*.py")
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if (found := SUPPRESSION.search(line)) and "SUPPRESSION" not in line and not REASONED.match(found[1])
+    ]
+    assert not bare
+
+
 #: Places and words of the machine on which something was written; none of them means anything to a reader.
 FORBIDDEN_WORDS = re.compile(
     "|".join(["/" + "work/", r"\.\./" + "shared", "/" + "farm/", "before" + "-stop", r"\bissue #?\d+"])

@@ -86,7 +86,7 @@ EXTRAS = (
     _extra(
         "serviceType",
         "How ports are offered that name no service type of their own.",
-        choices=tuple(ServiceType.__args__),  # type: ignore[attr-defined]
+        choices=tuple(ServiceType.__args__),  # type: ignore[attr-defined]  # of a Literal
         default_text="ClusterIP",
         sets=("ports[].serviceType",),
     ),
