@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 import msgspec
 from starlette.responses import Response
 
-from fairlead.api.body import query_boolean, read_body
+from fairlead.api.body import query_boolean, query_choice, read_body
 from fairlead.api.errors import ACCEPTED, Error, SubmissionError
 from fairlead.api.operation import Body, Call, Handler, JsonAnswer, Operation, Parameter
 from fairlead.control import lifecycle, reading
@@ -15,10 +15,13 @@ from fairlead.control.changes import update
 from fairlead.control.context import Context
 from fairlead.control.submit import submit
 from fairlead.formats.rest import read_changes, read_submission, render_workload
+from fairlead.formats.workload_yaml import DIALECT as WORKLOAD_YAML
+from fairlead.formats.yaml_fields import resources
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import Kind, noun_of
 from fairlead.model.errors import Invalid
 from fairlead.model.org import Caller
+from fairlead.model.submission import Submission
 from fairlead.model.workload import Workload
 
 Change = Callable[[Context, Caller, str, str, str], Awaitable[Workload]]
@@ -41,6 +44,11 @@ DRY_RUN = Parameter(
     name="dryRun",
     schema={"type": "boolean", "default": False},
     description="An addition of Fairlead: answers 200 with what would be created, and creates nothing.",
+)
+ORIGIN = Parameter(
+    name="origin",
+    schema={"type": "string"},
+    description="An addition of Fairlead: the kind of workload YAML that the workload was written as.",
 )
 _ACCEPTED_BODY = msgspec.json.encode(Accepted(202, ACCEPTED))
 _FAILURES = {401: Error, 403: Error, 404: Error, 500: Error, 503: Error}
@@ -73,7 +81,7 @@ def _operations(kind: Kind) -> list[Operation]:
             tag=kind.title,
             summary=f"Create a {noun}",
             run=_creator(kind),
-            parameters=(DRY_RUN,),
+            parameters=(DRY_RUN, ORIGIN),
             body=Body(schema=request_schema(kind)),
             answers={200: kind.title, 202: kind.title, 400: _refusal(kind), 401: Error, 403: Error, 503: Error},
         ),
@@ -119,11 +127,23 @@ def _creator(kind: Kind) -> Handler:
         if not body:
             raise Invalid(f"The request has no body; send the {noun_of(kind)} as a JSON object")
         submission = read_submission(kind, body)
-        is_trial = bool(query_boolean(call, DRY_RUN.name)) if call.request.scope["query_string"] else False
+        is_trial = False
+        if call.request.scope["query_string"]:
+            is_trial = bool(query_boolean(call, DRY_RUN.name))
+            submission = _with_origin(kind, submission, query_choice(call, ORIGIN.name, tuple(resources())))
         workload = await submit(call.context, call.caller, submission, call.request_id, is_trial=is_trial)
         return JsonAnswer(render_workload(kind, workload), 200 if is_trial else 202)
 
     return create
+
+
+def _with_origin(kind: Kind, submission: Submission, origin: str) -> Submission:
+    """The submission with a word on what it was written as; another kind becomes a condition of the workload."""
+    if not origin:
+        return submission
+    words = f"was written as a {origin}; it runs as a {kind.resource}"
+    remarks = submission.remarks if origin == kind.resource else (*submission.remarks, ("kind", words))
+    return msgspec.structs.replace(submission, dialect=WORKLOAD_YAML, remarks=remarks)
 
 
 def _changer(kind: Kind) -> Handler:

@@ -11,6 +11,7 @@ from fairlead.api.assets import MEANT_FOR
 from fairlead.api.body import query_choice, query_integer, query_text, read_body
 from fairlead.api.errors import Error
 from fairlead.api.list_parameters import LIMIT, OFFSET, SEARCH, filter_by, read_list_request, sort_by, sort_order
+from fairlead.api.manifests import MANIFEST_OPERATIONS
 from fairlead.api.operation import Body, Call, Handler, Inline, Operation, Parameter, as_json
 from fairlead.api.organization_bodies import read_json
 from fairlead.api.views import Instant, Shape, Uuid
@@ -268,6 +269,7 @@ def _kind_operations(kind: Kind) -> tuple[Operation, ...]:
 
 
 TEMPLATE_OPERATIONS: tuple[Operation, ...] = (
+    *MANIFEST_OPERATIONS,
     *(operation for kind in KINDS.values() for operation in _kind_operations(kind)),
     Operation(
         method="GET",

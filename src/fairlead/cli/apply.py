@@ -1,13 +1,23 @@
 """`apply -f`, `diff -f` and `delete -f`: files of workload YAML against what a server has.
 
 Nothing is sent before every document of every file has been read without a mistake. Applying again does nothing when
-nothing changed; what cannot change in a submitted workload is named.
+nothing changed; what cannot change in a submitted workload is named. Templates come first, since workloads name them.
 """
 
 import difflib
 import os
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
+from fairlead.cli.apply_objects import (
+    Templates,
+    apply_template,
+    delete_template,
+    diff_template,
+    drop_secrets,
+    keep_secrets,
+)
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.convert import read_text
 from fairlead.cli.exit_codes import FAILED, OK
@@ -44,53 +54,64 @@ def commands(noun: str) -> tuple[Command, ...]:
 
 
 def _apply(invocation: Invocation) -> int:
-    return _each(invocation, _apply_one)
+    return _each(invocation, _apply_one, apply_template)
 
 
 def _diff(invocation: Invocation) -> int:
-    return _each(invocation, _diff_one)
+    return _each(invocation, _diff_one, diff_template)
 
 
 def _delete(invocation: Invocation) -> int:
-    return _each(invocation, _delete_one)
+    return _each(invocation, _delete_one, delete_template)
 
 
-def _each(invocation: Invocation, act: Any) -> int:
-    """Act on every workload of the files in their order; the first failure's exit code counts."""
+def _each(invocation: Invocation, act: Any, act_on_template: Any) -> int:
+    """Act on every document of the files; the first failure's exit code counts."""
     session = Session(invocation)
-    workloads = _read(session)
-    if workloads is None:
+    templates = Templates(session, invocation.surroundings.load("convert"))
+    read = _read(session, templates)
+    if read is None:
+        session.close()
         return FAILED
+    workloads, documents = read
+    steps: list[tuple[str, Callable[[], int]]] = [
+        *((one.name, partial(act_on_template, session, templates, one)) for one in documents),
+        *((one.name, partial(act, session, one)) for one in workloads),
+    ]
+    if act is _delete_one:
+        # What is named by others goes after them.
+        steps.reverse()
     code = OK
-    for workload in workloads:
+    for name, step in steps:
         try:
-            outcome = act(session, workload)
+            outcome = step()
             code = code or outcome
         except ClientError as error:
-            session.console.complain(f"fairlead: {workload.name}: {render_error(error)}")
+            session.console.complain(f"fairlead: {name}: {render_error(error)}")
             code = code or exit_code(error)
     session.close()
     return code
 
 
-def _read(session: Session) -> list[Any] | None:
-    """The workloads of all files; None where something is wrong with them, which has been told."""
+def _read(session: Session, templates: Templates) -> tuple[list[Any], list[Any]] | None:
+    """The workloads and the templates of all files; None where something is wrong with them, which has been told."""
     invocation = session.invocation
     converter = invocation.surroundings.load("convert")
     files = [(path, read_text(invocation, path)) for path in _paths(invocation)]
+
+    def namespace() -> str:
+        return f"runai-{session.project()['name']}"
+
     try:
-        workloads, templates = converter.read_files(files)
+        workloads, documents = converter.read_files(files, templates.fetch, namespace)
     except converter.Unconvertible as unconvertible:
         for line in unconvertible.lines:
             session.console.complain(line)
         return None
-    for name in templates:
-        session.console.say(f"{name}: a template, used by the documents given with it; servers keep none yet.")
     for workload in workloads:
         for path, what in workload.remarks:
             session.console.complain(f"{workload.name}: {path}: {what}")
-    found: list[Any] = workloads
-    return found
+    return workloads, documents
 
 
 def _paths(invocation: Invocation) -> list[str]:
@@ -142,8 +163,33 @@ def _find(session: Session, workload: Any, project: Json) -> Live | None:
 def _changes(session: Session, content: Json, workload: Any) -> list[str]:
     """Paths at which what runs differs from what is described."""
     converter = session.invocation.surroundings.load("convert")
-    found: list[str] = converter.differences(workload.kind, content.get("spec") or {}, workload.spec)
+    found: list[str] = converter.differences(
+        workload.kind, _whole_spec(session, content, workload), _wanted_spec(session, content, workload)
+    )
     return found
+
+
+def _whole_spec(session: Session, content: Json, workload: Any) -> Json:
+    """The spec of a request or a workload, with what REST has beside it."""
+    beside = session.client.kind(workload.kind.key).entry.beside
+    return (content.get("spec") or {}) | {name: content[name] for name in beside if name in content}
+
+
+def _wanted_spec(session: Session, content: Json, workload: Any) -> Json:
+    """What the document describes; where a template of the server is part of it, as the server puts them together."""
+    if not workload.template_id:
+        spec: Json = workload.spec
+        return spec
+    # A prefix, because the name itself is taken by what this is compared with.
+    body = _request(session, workload, content) | {"useGivenNameAsPrefix": True}
+    return _whole_spec(session, session.client.kind(workload.kind.key).try_out(body), workload)
+
+
+def _request(session: Session, workload: Any, place: Json) -> Json:
+    converter = session.invocation.surroundings.load("convert")
+    body: Json = converter.request_body(workload)
+    body |= {"projectId": str(place.get("projectId") or place["id"]), "clusterId": place["clusterId"]}
+    return body | ({"templateId": workload.template_id} if workload.template_id else {})
 
 
 def _apply_one(session: Session, workload: Any) -> int:
@@ -168,15 +214,8 @@ def _submit(session: Session, workload: Any, project: Json) -> None:
         session.console.data(f"{workload.name}: would be submitted")
         return
     client = session.client.kind(workload.kind.key)
-    created = client.submit(
-        {
-            "name": workload.name,
-            "useGivenNameAsPrefix": workload.is_prefix,
-            "projectId": str(project["id"]),
-            "clusterId": project["clusterId"],
-            "spec": workload.spec,
-        }
-    )
+    keep_secrets(session, workload, project)
+    created = client.submit(_request(session, workload, project), origin=workload.origin)
     if not workload.is_active:
         client.suspend(created["workloadId"])
     session.console.data(f"{created['name']}: submitted" + ("" if workload.is_active else " and suspended"))
@@ -202,10 +241,13 @@ def _diff_one(session: Session, workload: Any) -> int:
     converter = session.invocation.surroundings.load("convert")
     live = _find(session, workload, project)
     before = ""
+    wanted = workload
     if live is not None:
-        as_it_is = {"spec": live.content.get("spec") or {}, "is_active": live.content["desiredPhase"] != _STOPPED}
+        spec = _whole_spec(session, live.content, workload)
+        as_it_is = {"spec": spec, "is_active": live.content["desiredPhase"] != _STOPPED}
         before = converter.render(converter.altered(workload, as_it_is), "yaml").text
-    after = converter.render(workload, "yaml").text
+        wanted = converter.altered(workload, {"spec": _wanted_spec(session, live.content, workload)})
+    after = converter.render(wanted, "yaml").text
     lines = difflib.unified_diff(
         before.splitlines(), after.splitlines(), f"server/{workload.name}", f"file/{workload.name}", lineterm=""
     )
@@ -216,7 +258,8 @@ def _diff_one(session: Session, workload: Any) -> int:
 
 
 def _delete_one(session: Session, workload: Any) -> int:
-    live = _find(session, workload, _project(session, workload))
+    project = _project(session, workload)
+    live = _find(session, workload, project)
     if live is None:
         session.console.data(f"{workload.name}: not there")
     elif session.invocation.get("dry-run"):
@@ -224,4 +267,5 @@ def _delete_one(session: Session, workload: Any) -> int:
     else:
         session.client.kind(workload.kind.key).delete(live.row["id"])
         session.console.data(f"{live.row['name']}: deleted")
+        drop_secrets(session, workload, project)
     return OK

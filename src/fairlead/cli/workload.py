@@ -32,9 +32,19 @@ LIST_FLAGS = (
     Flag("search", "Only those whose texts contain this"),
     *OUTPUT,
 )
+#: Formats of `describe` in which the workload could be submitted again.
+_DIALECTS = ("yaml", "rest", "command")
 DESCRIBE_FLAGS = (
     PROJECT,
-    *OUTPUT,
+    Flag(
+        "output",
+        "Output format; yaml, rest and command could be submitted again",
+        short="o",
+        choices=("table", "wide", "json", "name", *_DIALECTS),
+        placeholder="FORMAT",
+        default="table",
+    ),
+    *OUTPUT[1:],
     Flag("general", "Show the state", "boolean", default="true"),
     Flag("compute", "Show what it asks for", "boolean", default="true"),
     Flag("networks", "Show its addresses", "boolean", default="true"),
@@ -197,7 +207,9 @@ def describe_workload(invocation: Invocation, title: str | None = None) -> int:
     form = chosen_format(invocation, session.settings)
     if form == "name":
         session.console.data(found["name"])
-    elif form in ("json", "yaml"):
+    elif form in _DIALECTS:
+        session.console.data(session.client.written(found["id"], form).rstrip("\n"))
+    elif form == "json":
         whole = {**found, "pods": session.client.pods(found["id"]), "events": session.client.events(found["id"])}
         session.console.data(render(session.console, form, whole))
     else:

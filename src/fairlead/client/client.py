@@ -207,6 +207,11 @@ class Client:
         found: Json = self.request("GET", f"/api/v1/workloads/{quote(workload_id)}/explanation", **query)
         return found
 
+    def written(self, workload_id: str, dialect: str) -> str:
+        """The workload as `yaml`, as a `command` line or as the `rest` request that would make it again."""
+        path = f"/api/v1/workloads/{quote(workload_id)}/as/{quote(dialect)}"
+        return self._authorized("GET", path, None).read().decode()
+
     def snapshot(self) -> bytes:
         """Everything that a scheduling decision would look at now, as JSON that goes into a file as it is."""
         return self._authorized("GET", "/api/v1/scheduling/snapshot", None).read()
@@ -289,10 +294,13 @@ class KindClient:
         self._path = f"/api/v1/workloads/{entry.rest}"
         self.entry = entry
 
-    def submit(self, body: Mapping[str, Any] | bytes) -> Json:
-        """Submit a creation request, given as a dict or as JSON text; the answer is the new workload."""
+    def submit(self, body: Mapping[str, Any] | bytes, *, origin: str = "") -> Json:
+        """Submit a creation request, given as a dict or as JSON text; the answer is the new workload.
+
+        `origin` is the kind of object that it was written as, where that is another.
+        """
         payload = body if isinstance(body, bytes) else json.dumps(body).encode()
-        found: Json = self._client.send("POST", self._path, payload)
+        found: Json = self._client.send("POST", self._path + (f"?origin={quote(origin)}" if origin else ""), payload)
         return found
 
     def try_out(self, body: Mapping[str, Any]) -> Json:

@@ -8,6 +8,7 @@ from fairlead.admission.templates import apply_template
 from fairlead.control import access, places
 from fairlead.control.context import Context
 from fairlead.control.filtering import Field
+from fairlead.control.manifests import resolve_spec
 from fairlead.control.organization_records import Request, Step, record_steps, retried
 from fairlead.control.reading import ListRequest, Page, count_page, load_page
 from fairlead.kinds import KINDS
@@ -94,7 +95,9 @@ async def update_template(
         before = await load_template(context, caller, id, kind, "update")
         spec = _raw(wish.spec)
         if wish.is_merge:
-            sent, stored = msgspec.json.decode(bytes(spec)), msgspec.json.decode(bytes(before.spec))
+            # What a document inherits becomes its own, since the changed one is no document any more.
+            project_id = before.scope.id if before.scope.type == "project" else ""
+            sent, stored = msgspec.json.decode(bytes(spec)), await resolve_spec(context, before, project_id)
             spec = msgspec.Raw(msgspec.json.encode(apply_template(kind.spec, sent, stored)))
         after: Template = msgspec.structs.replace(
             before,
@@ -102,6 +105,7 @@ async def update_template(
             name=wish.name if wish.name is not None else before.name,
             description=before.description if wish.is_merge and wish.description is None else wish.description or "",
             spec=spec,
+            manifest="",
             updated_at=context.clock(),
             updated_by=caller.name,
         )
@@ -172,6 +176,7 @@ async def settle_template(context: Context, kind: Kind, submission: Submission) 
     if template is None or template.kind != kind.key or template.place not in usable:
         details = f"there is no template {submission.template_id} for this kind of workload in this project"
         raise Invalid(MALFORMED, (Issue("templateId", details),))
-    sent, stored = msgspec.to_builtins(submission.spec), msgspec.json.decode(bytes(template.spec))
+    sent = msgspec.to_builtins(submission.spec)
+    stored = await resolve_spec(context, template, submission.project_id)
     combined = msgspec.json.encode(apply_template(kind.spec, sent, stored))
     return msgspec.structs.replace(submission, spec=msgspec.json.decode(combined, type=kind.spec))

@@ -4,6 +4,7 @@ Called by the command `convert`. Command lines are read by the command line itse
 their engine; everything else is here. Nothing disappears silently: every member that is not carried is listed.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -15,10 +16,11 @@ from fairlead.formats.kubernetes_objects import read_job
 from fairlead.formats.neighbours import Found
 from fairlead.formats.neighbours_slurm import read_sbatch
 from fairlead.formats.rest import beside_names, read_submission
-from fairlead.formats.workload_yaml import YamlWorkload, read_manifests, read_workload
-from fairlead.formats.yaml_merge import find_among, merge
+from fairlead.formats.workload_yaml import Manifest, YamlWorkload, read_manifests, read_workload
+from fairlead.formats.yaml_merge import Fetch, Find, Kept, chain_of, find_among, find_further, merge
+from fairlead.formats.yaml_names import API_VERSION
 from fairlead.formats.yaml_spec import PlainSecret
-from fairlead.formats.yaml_tree import read_tree
+from fairlead.formats.yaml_tree import read_tree, render_tree
 from fairlead.formats.yaml_values import read_plain
 from fairlead.formats.yaml_write import declared, render_document, render_yaml
 from fairlead.kinds import KINDS
@@ -59,8 +61,9 @@ class Converted(msgspec.Struct, frozen=True, kw_only=True):
     remarks: list[tuple[str, str]] = []
     #: Credentials that stood in the text; the spec names secrets that are to hold them.
     secrets: list[PlainSecret] = []
-    #: The kind of object that it was written as, where that is an older one.
+    #: The kind of object that it was written as, and the server's template at the end of what it inherits.
     origin: str = ""
+    template_id: str = ""
 
 
 class Rendered(msgspec.Struct, frozen=True, kw_only=True):
@@ -125,28 +128,76 @@ def _read_yaml(text: str, file: str) -> list[Converted]:
     return read_files([(file, text)])[0]
 
 
-def read_files(files: list[tuple[str, str]]) -> tuple[list[Converted], list[str]]:
-    """The workloads in files of workload YAML, and the names of the templates beside them, which may be in any file."""
+class TemplateFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A document with usage Template."""
+
+    name: str
+    namespace: str
+    #: The document by itself, as a server keeps it.
+    manifest: str
+
+
+def read_files(
+    files: list[tuple[str, str]], fetch: Fetch | None = None, namespace: Callable[[], str] | None = None
+) -> tuple[list[Converted], list[TemplateFile]]:
+    """The workloads in files of workload YAML, and the templates beside them, which may be in any file.
+
+    `namespace` is asked for what documents that name none are in, `fetch` for templates that are in no file.
+    """
     manifests, issues = [], []
     for file, text in files:
         found, wrong = read_manifests(text, file)
         manifests += found
         issues += wrong
+    if namespace is not None and any(not manifest.namespace for manifest in manifests):
+        manifests = [_in_namespace(manifest, namespace()) for manifest in manifests]
     find = find_among(manifests)
+    find = find if fetch is None else find_further(find, fetch)
     workloads = []
     for manifest in manifests:
         merged, broken = merge(manifest, find)
         workload, wrong = read_workload(merged) if not broken else (None, [])
         issues += broken + wrong
         if workload is not None and not manifest.is_template:
-            workloads.append(_from_yaml(workload))
+            workloads.append(_from_yaml(workload, manifest.resource, merged.end))
     if issues:
         raise Unconvertible([str(issue) for issue in sorted(set(issues))])
-    return workloads, [manifest.object_name for manifest in manifests if manifest.is_template]
+    templates = [manifest for manifest in manifests if manifest.is_template]
+    return workloads, [_template_file(one) for one in sorted(templates, key=lambda one: _depth(one, find))]
 
 
-def _from_yaml(workload: YamlWorkload) -> Converted:
+def _depth(manifest: Manifest, find: Find) -> int:
+    """How many templates it inherits from; those come before it."""
+    return len(chain_of(manifest, find))
+
+
+def _in_namespace(manifest: Manifest, namespace: str) -> Manifest:
+    return manifest if manifest.namespace else msgspec.structs.replace(manifest, namespace=namespace)
+
+
+def _template_file(manifest: Manifest) -> TemplateFile:
+    """The document by itself, without what is its file's and its server's affair."""
+    metadata = {"name": manifest.object_name, "namespace": manifest.namespace}
+    labels = {name: node.content for name, node in manifest.labels.items()}
+    head = {
+        "apiVersion": API_VERSION,
+        "kind": manifest.resource,
+        "metadata": metadata | ({"labels": labels} if labels else {}),
+    }
+    text = f'{msgspec.json.encode(head).decode()[:-1]},"spec":{render_tree(manifest.node)}}}'
+    return TemplateFile(name=manifest.object_name, namespace=manifest.namespace, manifest=text)
+
+
+def kept_template(id: str, kind: str, manifest: str) -> Kept:
+    """A server's template, for `fetch`; `kind` is the title that it has in lists."""
+    key = next((key for key, one in KINDS.items() if one.title == kind), "")
+    return Kept(id, key, manifest)
+
+
+def _from_yaml(workload: YamlWorkload, origin: str = "", template_id: str = "") -> Converted:
     return Converted(
+        origin=origin,
+        template_id=template_id,
         kind=workload.kind,
         name=workload.name,
         is_prefix=workload.is_prefix,
@@ -211,6 +262,8 @@ def render(workload: Converted, dialect: str, program: str = "fairlead") -> Rend
     if dialect == REST:
         return _render_rest(workload)
     if dialect == YAML:
+        if not workload.kind.letter:
+            raise Unconvertible([f"Workload YAML has no {workload.kind.title}; REST and the command line have."])
         document, losses = render_document(
             workload.kind,
             workload.spec,
@@ -268,6 +321,11 @@ def _render_flags(workload: Converted, program: str) -> Rendered:
 def rendered_objects(workload: Converted, objects: list[dict[str, Any]], losses: list[Loss]) -> Rendered:
     """Kubernetes objects that were rendered elsewhere, as text."""
     return Rendered(text=render_yaml(*objects), plain=objects, losses=workload.losses + _below(losses))
+
+
+def from_stored(kind: Kind, name: str, project: str, spec: dict[str, Any], is_active: bool) -> Converted:
+    """A workload that a server has."""
+    return Converted(kind=kind, name=name, project=project, spec=spec, is_active=is_active)
 
 
 def in_project(workload: Converted, project: str) -> Converted:

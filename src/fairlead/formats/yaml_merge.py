@@ -8,9 +8,10 @@ from collections.abc import Callable
 
 import msgspec
 
-from fairlead.formats.workload_yaml import Manifest
-from fairlead.formats.yaml_names import GLOBAL_NAMESPACE
+from fairlead.formats.workload_yaml import Manifest, read_manifests
+from fairlead.formats.yaml_names import GLOBAL_NAMESPACE, TEMPLATE
 from fairlead.formats.yaml_tree import MAPPING, Node, YamlIssue, issue_at
+from fairlead.kinds import KINDS
 
 #: A template by namespace and object name, or None.
 Find = Callable[[str, str], Manifest | None]
@@ -29,7 +30,7 @@ def merge(manifest: Manifest, find: Find) -> tuple[Manifest, list[YamlIssue]]:
     merged, chain, current = manifest.spec, [_told(manifest)], manifest
     seen = {(manifest.namespace, manifest.object_name)} if manifest.is_template else set()
     while current.base:
-        base = find(current.namespace, current.base) or find(GLOBAL_NAMESPACE, current.base)
+        base = _base(current, find)
         if base is None:
             return manifest, [_issue(manifest, f"there is no template '{current.base}' {_where(current)}", chain)]
         chain.append(_told(base))
@@ -41,7 +42,71 @@ def merge(manifest: Manifest, find: Find) -> tuple[Manifest, list[YamlIssue]]:
         seen.add((base.namespace, base.object_name))
         merged = _over(merged, base.spec)
         current = base
-    return msgspec.structs.replace(manifest, spec=merged), []
+    return msgspec.structs.replace(manifest, spec=merged, end=current.end), []
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """A template that a server has: the key of its kind, and its document, which is empty for one of REST."""
+
+    id: str
+    kind: str
+    manifest: str
+
+
+#: A server's template by namespace and name, or None.
+Fetch = Callable[[str, str], Kept | None]
+
+
+def find_further(find: Find, fetch: Fetch) -> Find:
+    """Looks where `find` looks, and then where `fetch` does."""
+    fetched: dict[tuple[str, str], Manifest | None] = {}
+
+    def look(namespace: str, name: str) -> Manifest | None:
+        found = find(namespace, name)
+        if found is not None:
+            return found
+        if (namespace, name) not in fetched:
+            kept = fetch(namespace, name)
+            fetched[namespace, name] = None if kept is None else base_of(kept, namespace, name)
+        return fetched[namespace, name]
+
+    return look
+
+
+def base_of(kept: Kept, namespace: str, name: str) -> Manifest:
+    """A server's template as a base. One of REST ends the chain, and gives nothing that could be merged here."""
+    if kept.manifest:
+        return msgspec.structs.replace(read_manifests(kept.manifest)[0][0], namespace=namespace)
+    kind = KINDS[kept.kind]
+    return Manifest(
+        node=Node(MAPPING, {}, 0, 0),
+        kind=kind,
+        letter=kind.letter,
+        resource=kind.resource,
+        object_name=name,
+        namespace=namespace,
+        labels={},
+        usage=TEMPLATE,
+        base="",
+        spec={},
+        end=kept.id,
+    )
+
+
+def chain_of(manifest: Manifest, find: Find) -> list[Manifest]:
+    """What a document that can be merged inherits from, the nearest first."""
+    found: list[Manifest] = []
+    base = _base(manifest, find)
+    while base is not None:
+        found.append(base)
+        base = _base(base, find)
+    return found
+
+
+def _base(manifest: Manifest, find: Find) -> Manifest | None:
+    if not manifest.base:
+        return None
+    return find(manifest.namespace, manifest.base) or find(GLOBAL_NAMESPACE, manifest.base)
 
 
 def _over(spec: dict[str, Node], base: dict[str, Node]) -> dict[str, Node]:

@@ -4,6 +4,7 @@ Called by the YAML dialects. It resolves no types: a scalar stays the text that 
 reads it. PyYAML's own composer is not used, because it crashes on deep nesting and forgets lines.
 """
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -88,6 +89,19 @@ class _TooMuch(Exception):
         super().__init__(details)
         self.details = details
         self.mark = mark
+
+
+def render_tree(node: Node) -> str:
+    """The tree as one line that reads as the same tree: JSON, which is YAML too. Places and comments are gone."""
+    return json.dumps(_plain(node), ensure_ascii=False)
+
+
+def _plain(node: Node) -> Any:
+    if node.form is MAPPING:
+        return {key: _plain(inner) for key, inner in node.content.items()}
+    if node.form is SEQUENCE:
+        return [_plain(inner) for inner in node.content]
+    return None if node.is_null else node.content
 
 
 def issue_at(node: Node, path: str, details: str) -> YamlIssue:

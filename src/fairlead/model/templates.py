@@ -10,3 +10,5 @@ class Template(Kept, frozen=True, kw_only=True, omit_defaults=True):
     kind: str
     scope: Scope
     spec: msgspec.Raw = msgspec.Raw(b"{}")
+    #: The workload YAML that it was written as; `spec` is what that says by itself, without what it inherits.
+    manifest: str = ""

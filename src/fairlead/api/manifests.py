@@ -1,0 +1,120 @@
+"""Workloads and templates in other dialects than REST: templates as the workload YAML they were written as, workloads
+as workload YAML, as a command line or as the request that would make them again. Ours, not the contract's.
+"""
+
+from typing import Annotated, Literal
+
+import msgspec
+from starlette.responses import Response
+
+from fairlead.api.body import read_body
+from fairlead.api.errors import Error
+from fairlead.api.operation import Body, Call, Operation, Parameter, as_json
+from fairlead.api.organization_bodies import read_json
+from fairlead.api.views import Shape, Uuid
+from fairlead.control import manifests, reading, templates
+from fairlead.formats.convert import FLAGS, REST, YAML, Unconvertible, from_stored, render
+from fairlead.kinds import KINDS
+from fairlead.model.errors import Invalid
+from fairlead.model.fields import About, Spec
+from fairlead.model.phase import DesiredPhase
+
+_TEMPLATES = "/api/v1/workload-templates"
+#: The words of the path, and the dialects of `formats.convert`.
+_DIALECTS = {"yaml": YAML, "rest": REST, "command": FLAGS}
+_TYPES = {"yaml": "application/yaml", "rest": "application/json", "command": "text/plain"}
+_FAILURES = {400: Error, 401: Error, 403: Error, 404: Error, 500: Error, 503: Error}
+_ID = {"type": "string", "format": "uuid"}
+
+
+class ManifestBody(Spec, frozen=True, kw_only=True):
+    manifest: Annotated[str, About(text="One document of workload YAML with usage: Template.")]
+
+
+class ManifestView(Shape):
+    """A template as a document; empty where it was not written as one."""
+
+    id: Uuid
+    name: str
+    manifest: str
+
+
+class StoredView(Shape):
+    id: Uuid
+    name: str
+    #: What storing it did.
+    change: Literal["created", "changed", "unchanged"]
+
+
+async def put_manifest(call: Call) -> Response:
+    body = read_json(ManifestBody, await read_body(call.request, "application/json"))
+    template, change = await manifests.store_manifest(call.context, call.caller, body.manifest, call.request_id)
+    return as_json({"id": template.id, "name": template.name, "change": change})
+
+
+async def get_manifest(call: Call) -> Response:
+    id = reading.normal_id(call.path["templateId"], "template")
+    template = await templates.load_template(call.context, call.caller, id)
+    return as_json(ManifestView(id=template.id, name=template.name, manifest=template.manifest))
+
+
+async def get_written(call: Call) -> Response:
+    """The workload in the dialect that is asked for; what that cannot say stands in comments at its beginning."""
+    dialect = call.path["dialect"]
+    if dialect not in _DIALECTS:
+        raise Invalid(f"There is no dialect {dialect[:60]!r}; there are {', '.join(_DIALECTS)}")
+    workload = await reading.load_workload(call.context, call.caller, call.path["workloadId"])
+    found = from_stored(
+        KINDS[workload.kind],
+        workload.name,
+        workload.project_name,
+        msgspec.json.decode(workload.spec),
+        workload.desired_phase is not DesiredPhase.STOPPED,
+    )
+    try:
+        rendered = render(found, _DIALECTS[dialect])
+    except Unconvertible as unconvertible:
+        raise Invalid(" ".join(unconvertible.lines)) from None
+    lost = [] if dialect == "rest" else [f"# not carried: {loss}\n" for loss in rendered.losses]
+    return Response("".join(lost) + rendered.text, media_type=f"{_TYPES[dialect]}; charset=utf-8")
+
+
+MANIFEST_OPERATIONS: tuple[Operation, ...] = (
+    Operation(
+        method="PUT",
+        path=f"{_TEMPLATES}/manifests",
+        id="store_template_manifest",
+        tag="Templates",
+        summary="Make or change the template that a document of workload YAML is",
+        run=put_manifest,
+        body=Body(schema=ManifestBody),
+        answers={200: StoredView, **_FAILURES},
+        is_addition=True,
+    ),
+    Operation(
+        method="GET",
+        path=f"{_TEMPLATES}/{{templateId}}/manifest",
+        id="get_template_manifest",
+        tag="Templates",
+        summary="A template as the document that it was written as",
+        run=get_manifest,
+        parameters=(Parameter(name="templateId", place="path", schema=_ID),),
+        answers={200: ManifestView, **_FAILURES},
+        is_addition=True,
+    ),
+    Operation(
+        method="GET",
+        path="/api/v1/workloads/{workloadId}/as/{dialect}",
+        id="get_workload_as",
+        tag="Workloads",
+        summary="A workload as workload YAML, as a command line, or as the request that would make it again",
+        run=get_written,
+        parameters=(
+            Parameter(name="workloadId", place="path", schema=_ID),
+            Parameter(name="dialect", place="path", schema={"type": "string", "enum": list(_DIALECTS)}),
+        ),
+        answers={200: {"type": "string"}, **_FAILURES},
+        content_type="text/plain",
+        is_addition=True,
+    ),
+)
