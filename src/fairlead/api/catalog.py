@@ -1,14 +1,14 @@
 """What workloads can be: their priorities, types and categories. Constant; made from the model and by walking kinds."""
 
 import uuid
-from typing import Any
+from typing import Annotated, Any
 
 from starlette.responses import Response
 
 from fairlead.api.body import query_boolean
 from fairlead.api.errors import Error
 from fairlead.api.list_parameters import filter_by, read_list_request, sort_by, sort_order
-from fairlead.api.operation import Call, Operation, Parameter, as_json
+from fairlead.api.operation import OURS, Call, Operation, Parameter, as_json
 from fairlead.api.views import Shape, Uuid
 from fairlead.control import access
 from fairlead.control.filtering import Field, parse_filters, select
@@ -47,7 +47,7 @@ class TypeView(Shape):
     category_name: str
     priority_id: Uuid
     priority_name: str
-    preemptibility: str
+    preemptibility: Annotated[str, OURS]
 
 
 class CategoryView(Shape):

@@ -51,8 +51,8 @@ def describe(operations: Sequence[Operation]) -> dict[str, Any]:
         "info": {
             "title": "Fairlead",
             "version": __version__,
-            "description": "Submits, watches and ends workloads. The paths are those of NVIDIA Run:ai 2.24 unless "
-            "they carry `x-fairlead-addition`.",
+            "description": "Submits, watches and ends workloads. Paths, parameters and members are those of NVIDIA "
+            "Run:ai 2.24 unless they carry `x-fairlead-addition`.",
             "license": {"name": "Apache-2.0"},
         },
         "security": [{"bearerAuth": []}],
@@ -188,6 +188,8 @@ def _parameter(parameter: Parameter) -> dict[str, Any]:
         described["description"] = parameter.description
     if parameter.place == "path":
         described["required"] = True
+    if parameter.is_addition:
+        described["x-fairlead-addition"] = True
     if parameter.schema.get("type") == "array":
         described |= {"style": "form", "explode": False}
     return described

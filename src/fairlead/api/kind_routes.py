@@ -44,11 +44,13 @@ DRY_RUN = Parameter(
     name="dryRun",
     schema={"type": "boolean", "default": False},
     description="An addition of Fairlead: answers 200 with what would be created, and creates nothing.",
+    is_addition=True,
 )
 ORIGIN = Parameter(
     name="origin",
     schema={"type": "string"},
     description="An addition of Fairlead: the kind of workload YAML that the workload was written as.",
+    is_addition=True,
 )
 _ACCEPTED_BODY = msgspec.json.encode(Accepted(202, ACCEPTED))
 _FAILURES = {401: Error, 403: Error, 404: Error, 500: Error, 503: Error}

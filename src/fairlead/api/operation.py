@@ -43,6 +43,12 @@ class Parameter(msgspec.Struct, frozen=True, kw_only=True):
     place: str = "query"
     schema: dict[str, Any]
     description: str = ""
+    #: Ours, on a path of Run:ai's.
+    is_addition: bool = False
+
+
+#: Marks a member that is ours within an answer of Run:ai's: `Annotated[int, OURS]`.
+OURS = msgspec.Meta(extra_json_schema={"x-fairlead-addition": True})
 
 
 class Inline(msgspec.Struct, frozen=True):
