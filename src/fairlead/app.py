@@ -17,7 +17,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 import uvicorn
@@ -33,6 +33,7 @@ from fairlead.api.proxy import Proxy
 from fairlead.api.proxy_access import Gate
 from fairlead.api.proxy_upstream import Upstreams
 from fairlead.control.accounts import Accounts, agree_on_key, ensure_accounts, load_signer, write_private
+from fairlead.control.applied import AppliedWorkloads
 from fairlead.control.bootstrap import ensure_defaults
 from fairlead.control.context import Context, ControlSettings
 from fairlead.control.directory import Directory
@@ -46,12 +47,11 @@ from fairlead.control.resolve import Resolver
 from fairlead.control.secrets import agree_on_vault, load_vault
 from fairlead.control.sessions import Dialler
 from fairlead.control.supplies import Supplier
-from fairlead.engines.base import Engine, Forget, Review, Sessions
+from fairlead.engines.base import AppliedObjects, Forget, WholeEngine
 from fairlead.engines.local.configuration import make_engine
 from fairlead.engines.local.procfs import boot_id, start_time
 from fairlead.model.clock import Millis, iso
 from fairlead.model.errors import FairleadError, Refused
-from fairlead.model.podset import PodSet
 from fairlead.store.base import Listener, Store
 from fairlead.store.compaction import compact
 from fairlead.store.sqlite import open_sqlite
@@ -279,7 +279,7 @@ async def _serve_on(settings: Settings, sock: socket.socket, proxied: socket.soc
         exposure=Exposure(_url_settings(settings, proxied)),
     )
     # The engine looks up what pods refer to, and people look into its pods: each is handed to the other.
-    engine = None if settings.api_only else _make_engine(settings, context)
+    engine, objects = (None, None) if settings.api_only else _make_engine(settings, context)
     context.sessions = engine
     await ensure_defaults(context)
     cluster = context.directory.cluster
@@ -288,7 +288,7 @@ async def _serve_on(settings: Settings, sock: socket.socket, proxied: socket.soc
     await agree_on_key(context, signer.fingerprint)
     await agree_on_vault(context)
     url = url_of(sock, is_tls=bool(settings.tls_certificate))
-    machine = None if engine is None else Machine(settings, context, engine, settings.advertise or url)
+    machine = None if engine is None else Machine(settings, context, engine, settings.advertise or url, objects)
     samples = machine.samples if machine else tuple
     limits = Limits(body_bytes=settings.body_limit)
     accounts = Accounts(context, signer)
@@ -318,20 +318,13 @@ async def _serve_on(settings: Settings, sock: socket.socket, proxied: socket.soc
     return 0
 
 
-class RunningEngine(Engine, Sessions, Protocol):
-    """What a server asks of its engine beyond the seam."""
-
-    def review(self, podset: PodSet) -> Review: ...
-
-    async def expire_logs(self, before: Millis) -> int: ...
-
-
-def _make_engine(settings: Settings, context: Context) -> RunningEngine:
+def _make_engine(settings: Settings, context: Context) -> tuple[WholeEngine, AppliedObjects | None]:
+    """The engine, and where its cluster has workloads as objects."""
     if settings.engine == LOCAL:
-        return make_engine(settings, now, Resolver(context).load, Supplier(context).load)
+        return make_engine(settings, now, Resolver(context).load, Supplier(context).load), None
     module = importlib.import_module(_ENGINES[settings.engine])
-    engine: RunningEngine = module.make_engine(settings, lambda: context.directory.cluster.id)
-    return engine
+    engine = module.make_engine(settings, lambda: context.directory.cluster.id)
+    return engine, engine.customs
 
 
 def _http(settings: Settings, application: Any) -> uvicorn.Config:
@@ -365,10 +358,18 @@ def _refresher(context: Context) -> Listener:
 class Machine:
     """The part of a server that runs pods: its engine, the loop, housekeeping, and the lease on all that."""
 
-    def __init__(self, settings: Settings, context: Context, engine: RunningEngine, url: str) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        context: Context,
+        engine: WholeEngine,
+        url: str,
+        objects: AppliedObjects | None = None,
+    ) -> None:
         self._settings = settings
         self._context = context
         self._engine = engine
+        self._applied = AppliedWorkloads(context, objects) if objects else None
         self._lease = LeaseKeeper(context, settings.machine, process_identity(), url, is_dead_process)
         self._housekeeper = Housekeeper(context, self._compact, self._drop_logs)
         following = None if settings.engine == LOCAL else Following(context)
@@ -390,6 +391,8 @@ class Machine:
         if loop.done():
             waiting.cancel()
             loop.result()
+        if self._applied:
+            self._tasks.append(asyncio.create_task(self._applied.run(), name="applied"))
 
     async def stop(self) -> None:
         """Let go; pods run on."""

@@ -10,7 +10,7 @@ from fairlead.control.decide import Rules
 from fairlead.control.draft import Draft, Entry
 from fairlead.control.follow import Seen, follow
 from fairlead.control.pods import identity
-from fairlead.engines.base import Organize, Owner, Report, RetainWorkloads, WorkloadReport, WorkloadRun
+from fairlead.engines.base import Organize, Report, RetainWorkloads, WorkloadReport, WorkloadRun
 from fairlead.model.clock import Millis
 from fairlead.model.org import namespace_of
 from fairlead.model.workload import Workload
@@ -27,8 +27,6 @@ class Following:
         self._seen: dict[str, WorkloadReport] = {}
         #: Pods whose end is recorded, by workload: they may be there for as long as their workload is.
         self._ended: dict[str, set[str]] = {}
-        #: The objects that workloads came from, where they did.
-        self.owners: dict[str, Owner] = {}
 
     async def load(self, workload_ids: Collection[str]) -> None:
         """After a start: which pods of these workloads have their end on record."""
@@ -60,7 +58,6 @@ class Following:
         if draft.workload.gone:
             self._seen.pop(id, None)
             self._ended.pop(id, None)
-            self.owners.pop(id, None)
 
     def _render_run(self, workload: Workload, entry: Entry) -> WorkloadRun:
         project = self._context.directory.projects.get(workload.project_id)
@@ -76,7 +73,6 @@ class Following:
             created_by=workload.created_by,
             node_pools=workload.node_pools,
             identity=identity(workload),
-            owner=self.owners.get(workload.id),
         )
 
     def organize(self) -> Organize:

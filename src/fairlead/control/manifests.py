@@ -35,7 +35,7 @@ async def store_manifest(context: Context, caller: Caller, text: str, request_id
     scope, project_id = _scope(context, manifest)
     places.check_write(context, caller, "templates:create", scope)
     workload = _read_whole(manifest)
-    await _merge(context, project_id, manifest)
+    await merge_bases(context, project_id, manifest)
 
     async def attempt() -> tuple[Template, str]:
         before = await _find(context, (scope.place,), manifest.object_name)
@@ -72,7 +72,7 @@ async def resolve_spec(context: Context, template: Template, project_id: str) ->
         own: dict[str, Any] = msgspec.json.decode(bytes(template.spec))
         return own
     manifest = _read_one(template.manifest)
-    merged, end = await _merge(context, project_id, manifest)
+    merged, end = await merge_bases(context, project_id, manifest)
     workload = _read_whole(merged)
     if workload.kind.key != template.kind:
         other = KINDS[template.kind].resource
@@ -82,7 +82,8 @@ async def resolve_spec(context: Context, template: Template, project_id: str) ->
     return apply_template(workload.kind.spec, workload.plain, msgspec.json.decode(bytes(end.spec)))
 
 
-async def _merge(context: Context, project_id: str, manifest: Manifest) -> tuple[Manifest, Template | None]:
+async def merge_bases(context: Context, project_id: str, manifest: Manifest) -> tuple[Manifest, Template | None]:
+    """A document with all that it inherits from others; a template of REST that the chain ends in is merged later."""
     find, end = await _load_bases(context, project_id, manifest)
     merged, issues = merge(manifest, find)
     _refuse(issues)

@@ -106,7 +106,7 @@ def _workload(context: Context, caller: Caller, kind: Kind, project: Project, su
     if submission.use_given_name_as_prefix:
         name = f"{name}-{context.new_suffix()}"
     return Workload(
-        id=context.new_id(),
+        id=submission.id or context.new_id(),
         version=1,
         kind=kind.key,
         name=name,

@@ -6,7 +6,7 @@ Every order is idempotent by (pod, attempt): a repeated start finds the attempt 
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from enum import StrEnum
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
@@ -49,15 +49,6 @@ class RetainClaims(msgspec.Struct, frozen=True):
     workload_ids: frozenset[str]
 
 
-class Owner(msgspec.Struct, frozen=True):
-    """The object of the cluster that a workload came from; what is made for it goes with it."""
-
-    api_version: str
-    kind: str
-    name: str
-    uid: str
-
-
 class WorkloadRun(msgspec.Struct, frozen=True, kw_only=True):
     """A whole workload, for an engine whose cluster makes and places its pods."""
 
@@ -74,7 +65,6 @@ class WorkloadRun(msgspec.Struct, frozen=True, kw_only=True):
     node_pools: tuple[str, ...] = ()
     #: Variables that say who it is (`RUNAI_JOB_NAME` …), set after the user's own.
     identity: dict[str, str] = {}
-    owner: Owner | None = None
 
 
 class Run(msgspec.Struct, frozen=True):
@@ -204,6 +194,51 @@ class CapacityChanged(msgspec.Struct, frozen=True):
 Report = PodReport | WorkloadReport | CapacityChanged
 
 
+class Applied(msgspec.Struct, frozen=True, kw_only=True):
+    """A workload that somebody applied to the cluster as an object; its workload has the object's id."""
+
+    id: str
+    namespace: str
+    name: str
+    #: The object without its status, as JSON, which is YAML too.
+    text: bytes
+    #: Counts the changes of its spec.
+    generation: int
+    #: Whether it waits to be removed, and whether it waits for us.
+    is_leaving: bool = False
+    is_held: bool = False
+    #: What we wrote last.
+    status: dict[str, Any] = {}
+
+
+class AppliedObjects(Protocol):
+    """Workloads as objects of the cluster: who applied what, and what became of it."""
+
+    def listen(self, notify: Callable[[], None]) -> None:
+        """From now on call `notify` when there is something new to take."""
+        ...
+
+    def take_applied(self) -> set[str]:
+        """The ids of objects that changed since the last call; on the first call, all that are there."""
+        ...
+
+    def applied(self, id: str) -> Applied | None: ...
+
+    async def hold_applied(self, applied: Applied) -> None:
+        """Keep it from going before we let it."""
+        ...
+
+    async def release_applied(self, applied: Applied) -> None: ...
+
+    async def delete_applied(self, applied: Applied) -> None: ...
+
+    async def change_active(self, applied: Applied, *, is_active: bool) -> int:
+        """Write whether it is to run; the object's generation afterwards."""
+        ...
+
+    async def record_status(self, applied: Applied, status: dict[str, Any]) -> None: ...
+
+
 class LogRequest(msgspec.Struct, frozen=True, kw_only=True):
     pod_id: str
     #: Which attempt; None for the latest.
@@ -293,4 +328,14 @@ class Sessions(Protocol):
 
     async def dial(self, pod_id: str, port: int) -> int:
         """A connection to a port on which the pod listens, in its own network: a socket's open file, the caller's."""
+        ...
+
+
+class WholeEngine(Engine, Sessions, Protocol):
+    """What a server has: the verbs, the sessions, and what is asked of pods before their start and after their end."""
+
+    def review(self, podset: PodSet) -> Review: ...
+
+    async def expire_logs(self, before: Millis) -> int:
+        """Remove the output of pods that nobody knows any more and that wrote nothing since then; of how many."""
         ...

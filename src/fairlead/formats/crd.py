@@ -70,9 +70,14 @@ _RULES: tuple[tuple[tuple[str, ...], str, str], ...] = (
 )
 
 
+def plural_of(kind: Kind) -> str:
+    """What several of its objects are called in paths."""
+    return f"{kind.resource.lower()}s"
+
+
 def render_crd(kind: Kind) -> dict[str, Any]:
     """The definition as plain data."""
-    plural = f"{kind.resource.lower()}s"
+    plural = plural_of(kind)
     names = {
         "kind": kind.resource,
         "listKind": f"{kind.resource}List",
@@ -100,11 +105,12 @@ def render_crd(kind: Kind) -> dict[str, Any]:
 def _columns(kind: Kind) -> list[Schema]:
     columns: list[Schema] = [
         {"name": "Status", "type": "string", "jsonPath": ".status.phase"},
-        {"name": "Workload", "type": "string", "jsonPath": ".spec.name.value"},
+        {"name": "Project", "type": "string", "jsonPath": ".status.project"},
+        {"name": "Workload", "type": "string", "jsonPath": ".spec.name.value", "priority": 1},
         {"name": "GPU", "type": "string", "jsonPath": ".spec.gpu.value"},
         {"name": "Image", "type": "string", "jsonPath": ".spec.image.value", "priority": 1},
-        {"name": "Message", "type": "string", "jsonPath": ".status.message", "priority": 1},
         {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
+        {"name": "Message", "type": "string", "jsonPath": ".status.message"},
     ]
     known = {f".spec.{name}.value" for name in yaml_fields(kind)}
     return [column for column in columns if not column["jsonPath"].startswith(".spec.") or column["jsonPath"] in known]
@@ -164,6 +170,10 @@ _STATUS: Schema = {
         "phase": {"type": "string", "description": "Where it is."},
         "message": {"type": "string", "description": "Why it is there."},
         "workloadId": {"type": "string", "description": "The workload's id."},
+        "project": {"type": "string", "description": "The workload's project."},
+        "runningPods": {"type": "integer", "description": "How many of its pods run."},
+        "allocatedGpu": {"type": "string", "description": "How many GPUs it holds."},
+        "observedGeneration": {"type": "integer", "format": "int64", "description": "The spec that was last read."},
         "conditions": {
             "type": "array",
             "items": _CONDITION,

@@ -6,6 +6,8 @@ import msgspec
 
 
 class Submission(msgspec.Struct, frozen=True, kw_only=True):
+    #: The id that its workload is to have; empty for a new one.
+    id: str = ""
     #: The key of the kind in `kinds.KINDS`.
     kind: str
     name: str

@@ -7,6 +7,9 @@ from typing import Protocol
 from fairlead.engines.kubernetes.access import load_access
 from fairlead.engines.kubernetes.api import Api
 from fairlead.engines.kubernetes.engine import KubernetesEngine
+from fairlead.engines.kubernetes.resources import Resource
+from fairlead.formats.crd import GROUP, VERSION, plural_of
+from fairlead.kinds import KINDS
 
 
 class Written(Protocol):
@@ -18,4 +21,10 @@ class Written(Protocol):
 
 def make_engine(written: Written, cluster_id: Callable[[], str]) -> KubernetesEngine:
     """The engine of a cluster; raises Refused when no cluster is known."""
-    return KubernetesEngine(Api(load_access(written.kubeconfig, os.environ)), cluster_id)
+    return KubernetesEngine(Api(load_access(written.kubeconfig, os.environ)), cluster_id, custom_resources())
+
+
+def custom_resources() -> list[Resource]:
+    """The kinds of objects that mean a workload."""
+    named = [kind for kind in KINDS.values() if kind.letter]
+    return [Resource(f"{GROUP}/{VERSION}", kind.resource, plural_of(kind)) for kind in named]

@@ -26,6 +26,7 @@ from fairlead.engines.base import (
     WorkloadRun,
 )
 from fairlead.engines.kubernetes.api import Api, ApiError
+from fairlead.engines.kubernetes.customs import Customs
 from fairlead.engines.kubernetes.hands import Hands, Taken
 from fairlead.engines.kubernetes.holdings import Holdings
 from fairlead.engines.kubernetes.nodes import render_node
@@ -65,9 +66,12 @@ class Charge:
 class KubernetesEngine:
     """Runs workloads on a cluster; see `engines.base.Engine`."""
 
-    def __init__(self, api: Api, cluster_id: Callable[[], str]) -> None:
+    def __init__(self, api: Api, cluster_id: Callable[[], str], customs: Sequence[Resource] = ()) -> None:
         self._api = api
         self._cluster_id = cluster_id
+        self._custom_resources = customs
+        #: Workloads that were applied to the cluster as objects.
+        self.customs = Customs(api)
         self._holdings = Holdings(api, self._note, self._note_loss, self._note_nodes)
         self._hands = Hands(api, "", ALWAYS_THERE)
         self._charges: dict[str, Charge] = {}
@@ -82,7 +86,8 @@ class KubernetesEngine:
     async def start(self, notify: Callable[[], None]) -> None:
         self._notify = notify
         runners = tuple([runner for runner in RUNNERS if runner in ALWAYS_THERE or await self._has(runner)])
-        self._hands = Hands(self._api, self._cluster_id(), runners)
+        self._hands = Hands(self._api, self._cluster_id(), runners, self.customs.owner)
+        await self.customs.start([custom for custom in self._custom_resources if await self._has(custom)])
         label = f"{CLUSTER_LABEL}={self._cluster_id()}"
         await self._holdings.start(label, runners, has_groups=await self._has(POD_GROUP))
 
@@ -146,6 +151,7 @@ class KubernetesEngine:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await self._holdings.close()
+        await self.customs.close()
         self._api.close()
 
     async def expire_logs(self, before: Millis) -> int:

@@ -24,6 +24,7 @@ from fairlead.engines.kubernetes.place import (
     ID_LABEL,
     POOL_LABEL,
     RUN_LABEL,
+    Owner,
     Place,
 )
 from fairlead.engines.kubernetes.render import Rendered, render_objects
@@ -55,10 +56,18 @@ class Taken(Exception):
     """An earlier workload of ours still has an object of that name; it will be gone soon."""
 
 
+def _nobody(workload_id: str) -> Owner | None:
+    """Where no workload came from an object of the cluster."""
+    return None
+
+
 class Hands:
-    def __init__(self, api: Api, cluster: str, runners: tuple[Resource, ...]) -> None:
+    def __init__(
+        self, api: Api, cluster: str, runners: tuple[Resource, ...], owner: Callable[[str], Owner | None] = _nobody
+    ) -> None:
         self._api = api
         self._cluster = cluster
+        self._owner = owner
         #: Kinds that make pods and are installed here.
         self.runners = runners
 
@@ -73,7 +82,7 @@ class Hands:
             pools=run.node_pools,
             marks={CLUSTER_LABEL: self._cluster, ID_LABEL: run.workload_id, RUN_LABEL: str(run.run)},
             identity=run.identity,
-            owner=run.owner,
+            owner=self._owner(run.workload_id),
         )
 
     async def run(self, run: WorkloadRun) -> None:

@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 
-from fairlead.engines.base import Owner
 from fairlead.model.podset import PodSet
 
 SCHEDULER = "kai-scheduler"
@@ -28,6 +27,15 @@ CLUSTER_LABEL, ID_LABEL, RUN_LABEL, ROLE_LABEL = (
 EPHEMERAL_LABEL = "fairlead/ephemeral"
 GPU = "nvidia.com/gpu"
 DEFAULT_POOL = "default"
+
+
+class Owner(msgspec.Struct, frozen=True):
+    """The object of the cluster that a workload came from; what is made for it goes with it."""
+
+    api_version: str
+    kind: str
+    name: str
+    uid: str
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):

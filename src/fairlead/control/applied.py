@@ -1,0 +1,191 @@
+"""Workloads that people applied to a cluster as objects: submitted like any other, and their state written back.
+
+A loop of its own beside the reconciler, on the server that holds the lease. The workload has the object's id, so that
+nothing is submitted twice and no link can be lost. `kubectl delete` ends the workload before the object goes.
+"""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from fairlead.control import lifecycle
+from fairlead.control.applied_reading import DIALECT, read_applied
+from fairlead.control.context import Context
+from fairlead.control.submit import submit
+from fairlead.engines.base import Applied, AppliedObjects
+from fairlead.model.clock import iso
+from fairlead.model.errors import FairleadError, Invalid, NotFound
+from fairlead.model.org import Caller
+from fairlead.model.phase import DesiredPhase, Phase
+from fairlead.model.workload import Workload
+from fairlead.store.base import Comparison, Query, Where
+from fairlead.store.collections import WORKLOADS
+
+log = logging.getLogger(__name__)
+
+#: Who submits what was applied with kubectl, as far as we can know.
+CALLER = Caller("kubernetes", "", is_administrator=True)
+_RETRY_SECONDS = 2.0
+
+
+class AppliedWorkloads:
+    def __init__(self, context: Context, objects: AppliedObjects) -> None:
+        self._context = context
+        self._objects = objects
+        self._dirty: set[str] = set()
+        self._wakeup = asyncio.Event()
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        unsubscribe = self._context.store.subscribe(self._hear)
+        self._objects.listen(self._wakeup.set)
+        self._wakeup.set()
+        try:
+            await self._find_gone()
+            while True:
+                await self._wakeup.wait()
+                self._wakeup.clear()
+                dirty, self._dirty = self._dirty | self._objects.take_applied(), set()
+                await asyncio.gather(*(self._settle_safely(id) for id in sorted(dirty)))
+        finally:
+            unsubscribe()
+
+    def _hear(self, revision: int, subjects: Sequence[tuple[str, str]]) -> None:
+        for collection, id in subjects:
+            if collection == WORKLOADS.name and self._objects.applied(id) is not None:
+                self._dirty.add(id)
+                self._wakeup.set()
+
+    async def _find_gone(self) -> None:
+        """Workloads whose objects went while no server ran: ended as if that had just happened."""
+        alive = Query(collection=WORKLOADS, where=(Where("deleted_at", Comparison.IS_NULL, True),))
+        found = await self._context.store.find(alive)
+        self._dirty |= {workload.id for workload in found if workload.dialect == DIALECT}
+
+    async def _settle_safely(self, id: str) -> None:
+        try:
+            await self._settle(id)
+        except Exception as error:
+            is_expected = isinstance(error, OSError | FairleadError)
+            log.warning("the applied workload %s is looked at again: %s", id, error, exc_info=not is_expected)
+            await asyncio.sleep(_RETRY_SECONDS)
+            self._dirty.add(id)
+            self._wakeup.set()
+
+    async def _settle(self, id: str) -> None:
+        applied = self._objects.applied(id)
+        workload: Workload | None = await self._context.store.get(WORKLOADS, id)
+        if applied is None:
+            await self._end(workload)
+        elif applied.is_leaving:
+            await self._let_go(applied, workload)
+        elif workload is None:
+            await self._submit(applied)
+        elif workload.deleted_at is not None:
+            await self._objects.delete_applied(applied)
+        else:
+            await self._agree(applied, workload)
+
+    async def _end(self, workload: Workload | None) -> None:
+        if workload is not None and workload.deleted_at is None and workload.dialect == DIALECT:
+            try:
+                await lifecycle.delete(self._context, CALLER, workload.kind, workload.id)
+            except NotFound:
+                return
+
+    async def _let_go(self, applied: Applied, workload: Workload | None) -> None:
+        """Its object is to go: first the workload, then the object."""
+        await self._end(workload)
+        if workload is None or workload.gone:
+            if applied.is_held:
+                await self._objects.release_applied(applied)
+        else:
+            await self._tell(applied, _status(workload, applied.generation))
+
+    async def _submit(self, applied: Applied) -> None:
+        if applied.status.get("observedGeneration") == applied.generation and applied.status.get("phase"):
+            # It was refused as it is; another spec may be better.
+            return
+        try:
+            reading = await read_applied(self._context, CALLER, applied)
+        except Invalid as error:
+            await self._refuse(applied, error)
+            return
+        if reading is None:
+            await self._tell(applied, {"phase": "Template", "message": "", "observedGeneration": applied.generation})
+            return
+        if not applied.is_held:
+            await self._objects.hold_applied(applied)
+        submission, is_active = reading
+        try:
+            workload = await submit(self._context, CALLER, submission)
+        except Invalid as error:
+            await self._refuse(applied, error)
+            return
+        if not is_active:
+            workload = await lifecycle.suspend(self._context, CALLER, workload.kind, workload.id)
+        await self._tell(applied, _status(workload, applied.generation))
+
+    async def _refuse(self, applied: Applied, error: Invalid) -> None:
+        message = "; ".join(f"{issue.field}: {issue.details}" for issue in error.issues) or error.message
+        status = {"phase": Phase.FAILED.value, "message": message, "observedGeneration": applied.generation}
+        await self._tell(applied, status)
+
+    async def _agree(self, applied: Applied, workload: Workload) -> None:
+        """`active` both ways: an edited object changes the workload, a workload that was changed edits the object."""
+        generation = applied.generation
+        is_active = _active(applied)
+        is_wanted = workload.desired_phase is not DesiredPhase.STOPPED
+        if is_active != is_wanted and not workload.is_terminal:
+            if applied.status.get("observedGeneration") != generation:
+                act = lifecycle.resume if is_active else lifecycle.suspend
+                workload = await act(self._context, CALLER, workload.kind, workload.id)
+            else:
+                generation = await self._objects.change_active(applied, is_active=is_wanted) or generation
+        await self._tell(applied, _status(workload, generation))
+
+    async def _tell(self, applied: Applied, status: dict[str, Any]) -> None:
+        if any(applied.status.get(name) != value for name, value in status.items()):
+            await self._objects.record_status(applied, status)
+
+
+class _Switch(msgspec.Struct, frozen=True):
+    value: Any = True
+
+
+class _Spec(msgspec.Struct, frozen=True):
+    active: _Switch = _Switch()
+
+
+class _Object(msgspec.Struct, frozen=True):
+    spec: _Spec = _Spec()
+
+
+def _active(applied: Applied) -> bool:
+    value = msgspec.json.decode(applied.text, type=_Object).spec.active.value
+    return str(value).lower() != "false"
+
+
+def _status(workload: Workload, generation: int) -> dict[str, Any]:
+    return {
+        "phase": workload.phase.value,
+        "message": workload.phase_message,
+        "workloadId": workload.id,
+        "observedGeneration": generation,
+        "project": workload.project_name,
+        "runningPods": workload.running_pods,
+        "allocatedGpu": str(workload.allocated_gpu),
+        "conditions": [
+            {
+                "type": condition.type,
+                "status": condition.status,
+                "reason": condition.reason,
+                "message": condition.message,
+                "lastTransitionTime": iso(condition.last_transition_time),
+            }
+            for condition in {condition.type: condition for condition in workload.conditions}.values()
+        ],
+    }

@@ -1,0 +1,139 @@
+"""Workloads that people applied to the cluster as objects: watched, held until we let go, their status written.
+
+The engine has one; `control/applied.py` decides what becomes of them, through the seam.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from fairlead.engines.base import Applied
+from fairlead.engines.kubernetes.api import JSON, MERGE, Api, ApiError
+from fairlead.engines.kubernetes.hands import MANAGER
+from fairlead.engines.kubernetes.objects import Custom, Metadata
+from fairlead.engines.kubernetes.place import Owner
+from fairlead.engines.kubernetes.resources import Resource
+from fairlead.engines.kubernetes.watching import Watch
+
+FINALIZER = "run.ai/fairlead"
+_QUERY = {"fieldManager": MANAGER}
+
+
+class _Generation(msgspec.Struct):
+    metadata: Metadata = Metadata()
+
+
+class Customs:
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self._found: dict[str, tuple[Resource, Custom]] = {}
+        self._changed: set[str] = set()
+        self._notify: Callable[[], None] = _nothing
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def start(self, resources: Sequence[Resource]) -> None:
+        watches = [Watch(self._api, resource.path(), Custom, self._keeper(resource)) for resource in resources]
+        await asyncio.gather(*(watch.list() for watch in watches))
+        self._tasks = [asyncio.get_running_loop().create_task(watch.run()) for watch in watches]
+
+    async def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _keeper(self, resource: Resource) -> Callable[[Custom | None, Custom | None], None]:
+        def keep(before: Custom | None, after: Custom | None) -> None:
+            if before is not None:
+                self._found.pop(before.metadata.uid, None)
+                self._changed.add(before.metadata.uid)
+            if after is not None:
+                self._found[after.metadata.uid] = (resource, after)
+                self._changed.add(after.metadata.uid)
+            self._notify()
+
+        return keep
+
+    def owner(self, workload_id: str) -> Owner | None:
+        found = self._found.get(workload_id)
+        if found is None:
+            return None
+        resource, custom = found
+        return Owner(resource.api, resource.kind, custom.metadata.name, custom.metadata.uid)
+
+    # The seam
+
+    def listen(self, notify: Callable[[], None]) -> None:
+        self._notify = notify
+
+    def take_applied(self) -> set[str]:
+        changed, self._changed = self._changed, set()
+        return changed
+
+    def applied(self, id: str) -> Applied | None:
+        found = self._found.get(id)
+        return None if found is None else _render(*found)
+
+    def _path(self, applied: Applied) -> str:
+        resource, custom = self._found[applied.id]
+        return resource.path(custom.metadata.namespace, custom.metadata.name)
+
+    async def hold_applied(self, applied: Applied) -> None:
+        await self._change(applied, {"metadata": self._finalizers(applied, held=True)})
+
+    async def release_applied(self, applied: Applied) -> None:
+        await self._change(applied, {"metadata": self._finalizers(applied, held=False)})
+
+    def _finalizers(self, applied: Applied, *, held: bool) -> dict[str, Any]:
+        """The list with or without ours. The version makes sure that nobody else changed it meanwhile."""
+        metadata = self._found[applied.id][1].metadata
+        others = [name for name in metadata.finalizers if name != FINALIZER]
+        return {
+            "finalizers": [*others, FINALIZER] if held else others,
+            "resourceVersion": metadata.resource_version,
+        }
+
+    async def delete_applied(self, applied: Applied) -> None:
+        await self._ask("DELETE", applied, "", None, JSON)
+
+    async def change_active(self, applied: Applied, *, is_active: bool) -> int:
+        answer = await self._change(applied, {"spec": {"active": {"value": is_active}}})
+        return msgspec.json.decode(answer, type=_Generation).metadata.generation if answer else 0
+
+    async def record_status(self, applied: Applied, status: dict[str, Any]) -> None:
+        await self._ask("PATCH", applied, "/status", {"status": status}, MERGE)
+
+    async def _change(self, applied: Applied, change: dict[str, Any]) -> bytes:
+        return await self._ask("PATCH", applied, "", change, MERGE)
+
+    async def _ask(self, method: str, applied: Applied, part: str, body: Any, content: str) -> bytes:
+        """One that is gone meanwhile is as good as changed; the watch tells."""
+        if applied.id not in self._found:
+            return b""
+        try:
+            return await self._api.ask(method, self._path(applied) + part, body, query=_QUERY, content=content)
+        except ApiError as error:
+            if error.status == 404:
+                return b""
+            raise
+
+
+def _render(resource: Resource, custom: Custom) -> Applied:
+    metadata = custom.metadata
+    plain = {"name": metadata.name, "namespace": metadata.namespace, "labels": metadata.labels}
+    text = {"apiVersion": resource.api, "kind": resource.kind, "metadata": plain, "spec": custom.spec}
+    return Applied(
+        id=metadata.uid,
+        namespace=metadata.namespace,
+        name=metadata.name,
+        text=msgspec.json.encode(text),
+        generation=metadata.generation,
+        is_leaving=metadata.deletion_timestamp is not None,
+        is_held=FINALIZER in metadata.finalizers,
+        status=msgspec.json.decode(custom.status),
+    )
+
+
+def _nothing() -> None:
+    """Before anybody listens."""
