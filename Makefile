@@ -6,7 +6,7 @@ ready := .tools/ready-$(shell pwd | cksum | cut -d' ' -f1)
 python := .venv/bin/python
 ARGS ?=
 
-.PHONY: help run test test-kubernetes check bench serve soak format cluster-up cluster-down system-packages setup clean
+.PHONY: help run test test-kubernetes check bench serve soak format cluster-up cluster-status cluster-env cluster-down system-packages setup clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-16s %s\n", $$1, $$2}' Makefile
@@ -18,7 +18,7 @@ test: $(ready) ## all tests (ARGS="-k name" narrows)
 	@scripts/test.sh $(ARGS)
 
 test-kubernetes: $(ready) ## the tests on a real Kubernetes API; builds it once, some minutes (needs Go and kubectl)
-	@$(python) deploy/cluster/build.py
+	@$(python) -m deploy.cluster build
 	@$(python) -m pytest -m kubernetes $(ARGS)
 
 check: $(ready) ## format, lint, types, import contracts, generated files
@@ -37,11 +37,17 @@ format: $(ready) ## rewrite formatting and generated files
 	@$(python) -m ruff format . && $(python) -m ruff check --fix .
 	@$(python) -m fairlead.cli.generate && $(python) scripts/generate_docs.py && $(python) scripts/generate_fields.py && $(python) scripts/generate_crds.py
 
-cluster-up: $(ready) ## a Kubernetes API (etcd, kube-apiserver) on loopback; built on the first call
-	@$(python) deploy/cluster/control_plane.py up .tools/cluster
+cluster-up: $(ready) ## a real Kubernetes with KAI on this machine, as root; built on the first call (docs/cluster.md)
+	@$(python) -m deploy.cluster up $(ARGS)
 
-cluster-down: $(ready) ## stop it
-	@$(python) deploy/cluster/control_plane.py down .tools/cluster
+cluster-status: $(ready) ## its programs
+	@$(python) -m deploy.cluster status $(ARGS)
+
+cluster-env: $(ready) ## how to reach it: eval "$$(make -s cluster-env)"
+	@$(python) -m deploy.cluster env
+
+cluster-down: $(ready) ## end it and remove all that it made
+	@$(python) -m deploy.cluster down $(ARGS)
 
 system-packages: ## install the Debian packages that some tests use (as root)
 	@scripts/system-packages.sh

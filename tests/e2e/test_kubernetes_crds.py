@@ -5,20 +5,19 @@ Part of `make test-kubernetes`, which builds the server first.
 
 import json
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from deploy.cluster import build, cluster
 from fairlead.formats.crd import render_crd
 from fairlead.formats.yaml_fields import yaml_fields
 from fairlead.formats.yaml_write import render_document, render_yaml
 from fairlead.kinds import KINDS
 
 ROOT = Path(__file__).parents[2]
-CLUSTER = ROOT / "deploy" / "cluster"
 KIND = KINDS["training"]
 EVERY = json.loads((ROOT / "tests/golden/training/every-field.request.json").read_text())["spec"]
 SNIPPETS = sorted((ROOT / "tests/golden/yaml/reference").glob("*.yaml"))
@@ -32,12 +31,11 @@ pytestmark = pytest.mark.kubernetes
 
 @pytest.fixture(scope="module")
 def kubectl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubectl]:
-    folder = tmp_path_factory.mktemp("control-plane")
-    control_plane = [sys.executable, str(CLUSTER / "control_plane.py")]
-    subprocess.run([*control_plane, "up", str(folder)], check=True, capture_output=True)
+    folder = tmp_path_factory.mktemp("crds") / "cluster"
+    cluster.up(folder, "api")
 
     def run(*words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-        command = ["kubectl", f"--kubeconfig={folder / 'kubeconfig'}", f"--cache-dir={folder / 'cache'}", *words]
+        command = [build.kubectl(), f"--kubeconfig={folder / 'kubeconfig'}", f"--cache-dir={folder / 'cache'}", *words]
         return subprocess.run(command, input=stdin, capture_output=True, text=True)
 
     try:
@@ -48,7 +46,7 @@ def kubectl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubectl]:
         assert run("create", "namespace", "runai-team-a").returncode == 0
         yield run
     finally:
-        subprocess.run([*control_plane, "down", str(folder)], check=True)
+        cluster.down(folder)
 
 
 def test_definitions_have_no_trouble(kubectl: Kubectl) -> None:

@@ -1,0 +1,128 @@
+"""`python -m deploy.cluster …`: a real Kubernetes with KAI on this machine. The Makefile's cluster targets call it.
+
+docs/cluster.md says what it is and how to use it.
+"""
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+from deploy.cluster import build, cluster, control
+from deploy.cluster.api import Api
+from deploy.cluster.layout import load_layout
+from deploy.cluster.nodes import Shape, add_nodes, observe_nodes, remove_nodes
+from deploy.cluster.parts import PARTS, up_to
+
+FOLDER = Path(__file__).parents[2] / ".tools" / "cluster"
+
+
+def main() -> int:
+    asked = parse()
+    code: int = asked.act(asked)
+    return code
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m deploy.cluster", description=__doc__)
+    parser.add_argument("--folder", type=Path, default=FOLDER, help="where the cluster keeps its files")
+    verbs = parser.add_subparsers(required=True)
+    starting = verbs.add_parser("up", help="build what is missing, start, wait until it is ready")
+    starting.add_argument("--parts", choices=PARTS, default=PARTS[-1], help="how much of it (default: all)")
+    starting.add_argument("--pools", default="", help="node pools that get a scheduler of their own: a,b")
+    starting.add_argument("--nodes", type=int, default=0, help="so many nodes without a kubelet, 8 GPUs each")
+    starting.set_defaults(act=run_up)
+    verbs.add_parser("down", help="end it and remove all it made").set_defaults(act=run_down)
+    verbs.add_parser("status", help="which programs run").set_defaults(act=run_status)
+    verbs.add_parser("env", help="the shell's words to reach it").set_defaults(act=run_env)
+    building = verbs.add_parser("build", help="build what is missing")
+    building.add_argument("--parts", choices=PARTS, default=PARTS[-1])
+    building.set_defaults(act=run_build)
+    for verb, act in (("kill", run_kill), ("stop", run_stop), ("start", run_start)):
+        breaking = verbs.add_parser(verb, help=f"{verb} one program" + (" -9; it is started again" * (verb == "kill")))
+        breaking.add_argument("program")
+        breaking.set_defaults(act=act)
+    nodes = verbs.add_parser("nodes", help="make so many nodes without a kubelet; 0 removes them")
+    nodes.add_argument("count", type=int)
+    nodes.add_argument("--gpus", type=int, default=8)
+    nodes.add_argument("--cpu", default="64")
+    nodes.add_argument("--memory", default="512Gi")
+    nodes.add_argument("--pool", default="")
+    nodes.set_defaults(act=run_nodes)
+    return parser.parse_args()
+
+
+def run_up(asked: argparse.Namespace) -> int:
+    began = time.monotonic()
+    pools = [name for name in asked.pools.split(",") if name]
+    running = cluster.up(asked.folder, asked.parts, pools)
+    if asked.nodes:
+        set_nodes(running.api(), asked.nodes, Shape())
+    sys.stderr.write(f"ready after {time.monotonic() - began:.1f} s\n")
+    sys.stdout.write(f"export KUBECONFIG={running.kubeconfig}\n")
+    return 0
+
+
+def run_down(asked: argparse.Namespace) -> int:
+    cluster.down(asked.folder)
+    return 0
+
+
+def run_status(asked: argparse.Namespace) -> int:
+    text, is_whole = cluster.describe(asked.folder)
+    sys.stdout.write(text)
+    return 0 if is_whole else 1
+
+
+def run_env(asked: argparse.Namespace) -> int:
+    running = cluster.find(asked.folder.absolute())
+    if running is None:
+        raise SystemExit(f"no cluster runs in {asked.folder}; make cluster-up starts one")
+    sys.stdout.write(f"export KUBECONFIG={running.kubeconfig}\n")
+    return 0
+
+
+def run_build(asked: argparse.Namespace) -> int:
+    build.build(up_to(asked.parts))
+    sys.stdout.write(f"{build.folder()}\n")
+    return 0
+
+
+def run_kill(asked: argparse.Namespace) -> int:
+    control.kill(asked.folder.absolute(), asked.program)
+    return 0
+
+
+def run_stop(asked: argparse.Namespace) -> int:
+    control.stop(asked.folder.absolute(), asked.program)
+    return 0
+
+
+def run_start(asked: argparse.Namespace) -> int:
+    control.start_again(asked.folder.absolute(), asked.program)
+    return 0
+
+
+def run_nodes(asked: argparse.Namespace) -> int:
+    layout = load_layout(asked.folder.absolute())
+    if layout is None:
+        raise SystemExit(f"no cluster runs in {asked.folder}; make cluster-up starts one")
+    shape = Shape(asked.gpus, asked.cpu, asked.memory, pool=asked.pool)
+    set_nodes(Api(layout.kubeconfig()), asked.count, shape)
+    return 0
+
+
+def set_nodes(api: Api, count: int, shape: Shape) -> None:
+    """Those of that pool, counted up or removed until there are so many."""
+    prefix = f"{shape.pool or 'node'}-"
+    there = sorted(name for name in observe_nodes(api) if name.startswith(prefix))
+    wanted = [f"{prefix}{at}" for at in range(1, count + 1)]
+    remove_nodes(api, [name for name in there if name not in wanted])
+    add_nodes(api, [name for name in wanted if name not in there], shape)
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except control.NotRunning as error:
+        sys.exit(str(error))
