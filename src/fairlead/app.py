@@ -47,6 +47,7 @@ from fairlead.control.resolve import Resolver
 from fairlead.control.secrets import agree_on_vault, load_vault
 from fairlead.control.sessions import Dialler
 from fairlead.control.supplies import Supplier
+from fairlead.control.traffic import Traffic
 from fairlead.engines.base import AppliedObjects, Forget, WholeEngine
 from fairlead.engines.local.configuration import make_engine
 from fairlead.engines.local.procfs import boot_id, start_time
@@ -171,7 +172,7 @@ def read_settings(arguments: Sequence[str], environment: "os._Environ[str] | dic
         engine=given.engine,
         kubeconfig=given.kubeconfig or environment.get("KUBECONFIG", ""),
         log_to_stderr=not given.quiet,
-        control=ControlSettings(retry_delay=given.retry_delay),
+        control=ControlSettings(retry_delay=given.retry_delay, scaling_window=given.scaling_window * 1000),
     )
 
 
@@ -196,6 +197,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--body-limit", type=int, default=1 << 20, help="largest request body in bytes")
     add("--token-seconds", type=int, default=86_400, help="how long an access token is good for")
     add("--retry-delay", type=int, default=1000, help="milliseconds before the first retry of a failed pod")
+    add("--scaling-window", type=int, default=60, help="seconds over which a service's load is averaged for scaling")
     add(
         "--allow",
         action="append",
@@ -267,6 +269,7 @@ async def serve(settings: Settings) -> int:
 
 
 async def _serve_on(settings: Settings, sock: socket.socket, proxied: socket.socket | None, store: Store) -> int:
+    window = settings.control.scaling_window
     context = Context(
         store=store,
         clock=now,
@@ -276,7 +279,7 @@ async def _serve_on(settings: Settings, sock: socket.socket, proxied: socket.soc
         new_id=GrowingIds(now).next,
         new_suffix=new_suffix,
         vault=load_vault(settings.data_dir),
-        exposure=Exposure(_url_settings(settings, proxied)),
+        exposure=Exposure(_url_settings(settings, proxied), Traffic(now, time.monotonic, window)),
     )
     # The engine looks up what pods refer to, and people look into its pods: each is handed to the other.
     engine, objects = (None, None) if settings.api_only else _make_engine(settings, context)

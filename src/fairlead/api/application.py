@@ -38,6 +38,7 @@ from fairlead.api.people_rules import RULE_OPERATIONS
 from fairlead.api.pod_output import LOG_OPERATIONS
 from fairlead.api.pod_sessions import SESSION_OPERATIONS, url_operations
 from fairlead.api.proxy_access import Gate
+from fairlead.api.revisions import revision_operations
 from fairlead.api.routing import Router
 from fairlead.api.scheduling import SCHEDULING_OPERATIONS
 from fairlead.api.templates import TEMPLATE_OPERATIONS
@@ -80,6 +81,7 @@ def make_application(
         *kind_operations(),
         *token_operations(accounts),
         *WORKLOAD_OPERATIONS,
+        *revision_operations(),
         *LOG_OPERATIONS,
         *SESSION_OPERATIONS,
         *url_operations(gate or Gate(accounts, context.exposure, context.clock)),

@@ -6,11 +6,11 @@ other protocols (WebSockets) tunnelled. It decides nothing: `proxy_access.Gate` 
 
 import asyncio
 import contextlib
-import itertools
 import logging
 import socket
 import ssl
 from html import escape
+from typing import NamedTuple
 
 from fairlead.api.proxy_access import Denied, Gate, cleaned_response
 from fairlead.api.proxy_messages import (
@@ -27,6 +27,7 @@ from fairlead.api.proxy_messages import (
 )
 from fairlead.api.proxy_upstream import Upstream, Upstreams
 from fairlead.control.exposure import Route
+from fairlead.control.traffic import Visit
 from fairlead.model.errors import FairleadError
 
 logger = logging.getLogger("fairlead.proxy")
@@ -35,6 +36,8 @@ _HEAD_BYTES = 64 * 1024
 _PIECE = 64 * 1024
 #: How long a connection may be silent between two requests, or take to send a head.
 IDLE_SECONDS = 75.0
+#: Between two tries to reach pods that are said to be ready and take no connection.
+_AGAIN_SECONDS = 0.025
 _SAFE_TO_REPEAT = frozenset({b"GET", b"HEAD", b"OPTIONS"})
 _WORDS = {
     400: "Bad Request",
@@ -44,11 +47,23 @@ _WORDS = {
     431: "Request Header Fields Too Large",
     502: "Bad Gateway",
     503: "Service Unavailable",
+    504: "Gateway Timeout",
 }
 
 
 class Gone(Exception):
     """The other side closed its connection in the middle."""
+
+
+class Exchange(NamedTuple):
+    """A request that may pass, and the connection that it came by."""
+
+    request: RequestHead
+    #: As they go to the pod.
+    headers: Headers
+    route: Route
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
 
 
 class Proxy:
@@ -57,7 +72,6 @@ class Proxy:
         self._upstreams = upstreams
         self._server: asyncio.Server | None = None
         self._open: set[asyncio.StreamWriter] = set()
-        self._turn = itertools.count()
 
     async def start(self, sock: socket.socket, certificate: str = "", key: str = "") -> None:
         """Serve on a listening socket; by TLS where there is a certificate (PEM files)."""
@@ -106,44 +120,30 @@ class Proxy:
             caller = self._gate.admit(request, route)
             peer = (writer.get_extra_info("peername") or ("",))[0]
             headers = self._gate.cleaned_request(request, route, caller, peer)
-            return await self._forward(request, headers, route, reader, writer)
+            visit = self._upstreams.begin(route.workload_id)
+            is_timed = False
+            try:
+                exchange = Exchange(request, headers, route, reader, writer)
+                keep = await self._forward(exchange, visit)
+                is_timed = not request.upgrade
+                return keep
+            finally:
+                visit.end(is_timed=is_timed)
         except Denied as denied:
             return await _answer(writer, request, denied.status, denied.words)
 
-    async def _forward(
-        self,
-        request: RequestHead,
-        headers: Headers,
-        route: Route,
-        reader: asyncio.StreamReader,
-        writer: asyncio.StreamWriter,
-    ) -> bool:
-        outgoing = passed_on(headers)
-        if request.upgrade:
-            outgoing += [(b"connection", b"upgrade"), (b"upgrade", request.upgrade)]
-        head = render_head(b"%s %s HTTP/1.1" % (request.method, request.target), outgoing)
-        has_body = request.body.chunked or bool(request.body.length)
-        for is_last in (False, True):
-            upstream = await self._reach(route, fresh=is_last or has_body)
-            sending: asyncio.Task[None] | None = None
-            try:
-                upstream.writer.write(head)
-                if has_body:
-                    sending = asyncio.create_task(copy_body(reader, upstream.writer, request.body))
-                response = await _response_head(upstream, request, writer)
-            except (OSError, asyncio.IncompleteReadError, Gone) as error:
-                upstream.close()
-                await _end(sending)
-                if not is_last and upstream.is_used and not has_body and request.method in _SAFE_TO_REPEAT:
-                    continue  # a kept connection that the pod had closed meanwhile
-                raise Denied(502, f"A pod of {route.owner} closed the connection without an answer.") from error
-            except (BadMessage, asyncio.LimitOverrunError) as error:
-                upstream.close()
-                await _end(sending)
-                raise Denied(502, f"A pod of {route.owner} answered with what is no HTTP: {error}.") from error
-            break
+    async def _forward(self, exchange: Exchange, visit: Visit) -> bool:
+        """The request to a pod and its answer back; whether the connection can carry another."""
+        request, writer = exchange.request, exchange.writer
+        try:
+            async with asyncio.timeout(None if visit.serving.timeout is None else visit.serving.timeout / 1000):
+                upstream, response, sending = await self._ask(exchange, visit)
+        except TimeoutError as error:
+            seconds = (visit.serving.timeout or 0) // 1000
+            words = f"{exchange.route.owner} did not begin to answer within {seconds} s."
+            raise Denied(504, words[:1].upper() + words[1:]) from error
         if response.status == 101:
-            return await _tunnel(response, upstream, reader, writer)
+            return await _tunnel(response, upstream, exchange.reader, writer)
         try:
             keep = request.keep_alive and (response.body.chunked or response.body.length is not None)
             await _pass_response(response, upstream, writer, keep)
@@ -160,16 +160,58 @@ class Proxy:
             upstream.close()
         return keep
 
-    async def _reach(self, route: Route, *, fresh: bool) -> Upstream:
-        """A connection to the next pod that is ready; those that cannot be reached are passed over."""
-        pods = self._upstreams.ready_pods(route.workload_id)
-        turn = next(self._turn)
-        for step in range(len(pods)):
-            with contextlib.suppress(OSError, FairleadError):
-                return await self._upstreams.get(pods[(turn + step) % len(pods)], route.port, fresh=fresh)
-        if pods:
-            raise Denied(502, f"No pod of {route.owner} takes connections on port {route.port}.")
-        raise Denied(503, f"No pod of {route.owner} is ready; try again in a moment.")
+    async def _ask(self, exchange: Exchange, visit: Visit) -> tuple[Upstream, ResponseHead, asyncio.Task[None] | None]:
+        """Send the request to a pod until one begins to answer; its body is still on its way then."""
+        request, route, writer = exchange.request, exchange.route, exchange.writer
+        outgoing = passed_on(exchange.headers)
+        if request.upgrade:
+            outgoing += [(b"connection", b"upgrade"), (b"upgrade", request.upgrade)]
+        head = render_head(b"%s %s HTTP/1.1" % (request.method, request.target), outgoing)
+        has_body = request.body.chunked or bool(request.body.length)
+        for is_last in (False, True):
+            upstream = await self._reach(route, visit, fresh=is_last or has_body)
+            sending: asyncio.Task[None] | None = None
+            try:
+                upstream.writer.write(head)
+                if has_body:
+                    sending = asyncio.create_task(copy_body(exchange.reader, upstream.writer, request.body))
+                return upstream, await _response_head(upstream, request, writer), sending
+            except (OSError, asyncio.IncompleteReadError, Gone) as error:
+                upstream.close()
+                await _end(sending)
+                if not is_last and upstream.is_used and not has_body and request.method in _SAFE_TO_REPEAT:
+                    continue  # a kept connection that the pod had closed meanwhile
+                raise Denied(502, f"A pod of {route.owner} closed the connection without an answer.") from error
+            except (BadMessage, asyncio.LimitOverrunError) as error:
+                upstream.close()
+                await _end(sending)
+                raise Denied(502, f"A pod of {route.owner} answered with what is no HTTP: {error}.") from error
+            except BaseException:
+                upstream.close()
+                await _end(sending)
+                raise
+        raise AssertionError("the last try answers or raises")
+
+    async def _reach(self, route: Route, visit: Visit, *, fresh: bool) -> Upstream:
+        """A connection to the next pod that takes the request; those that cannot be reached are passed over.
+
+        Where the workload holds its requests, this waits for a pod.
+        """
+        passed_over: frozenset[str] = frozenset()
+        while True:
+            while pod := visit.find_pod(passed_over):
+                with contextlib.suppress(OSError, FairleadError):
+                    return await self._upstreams.get(pod, route.port, fresh=fresh)
+                passed_over |= {pod}
+            if not visit.serving.holds:
+                if passed_over:
+                    raise Denied(502, f"No pod of {route.owner} takes connections on port {route.port}.")
+                raise Denied(503, f"No pod of {route.owner} is ready; try again in a moment.")
+            if passed_over:
+                await asyncio.sleep(_AGAIN_SECONDS)
+                passed_over = frozenset()
+            else:
+                await visit.wait()
 
 
 async def _response_head(upstream: Upstream, request: RequestHead, writer: asyncio.StreamWriter) -> ResponseHead:

@@ -5,6 +5,7 @@ import socket
 import time
 
 from fairlead.control.sessions import Dialler
+from fairlead.control.traffic import Visit
 
 _KEPT_PER_PORT = 64
 _KEPT_SECONDS = 30.0
@@ -33,8 +34,8 @@ class Upstreams:
         self._dialler = dialler
         self._kept: dict[tuple[str, int], list[Upstream]] = {}
 
-    def ready_pods(self, workload_id: str) -> list[str]:
-        return self._dialler.ready_pods(workload_id)
+    def begin(self, workload_id: str) -> Visit:
+        return self._dialler.begin(workload_id)
 
     async def get(self, pod_id: str, port: int, *, fresh: bool = False) -> Upstream:
         """A connection to a pod's port; a kept one unless it must be fresh. Raises OSError when nobody takes it."""

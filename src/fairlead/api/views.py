@@ -4,23 +4,32 @@ Handlers call the `render_` functions; the structs are also what the API descrip
 reads: whatever a view needs beside its record is handed in.
 """
 
-import shlex
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from fairlead.api.connections import ConnectionView, render_connections
+from fairlead.api.resource_views import (
+    AllocatedResourcesView,
+    RequestedPods,
+    RequestedResources,
+    render_allocated,
+    render_asked,
+    render_requested,
+)
+from fairlead.api.resource_views import Instant as Instant
+from fairlead.api.resource_views import Shape as Shape
+from fairlead.api.resource_views import Uuid as Uuid
 from fairlead.control.exposure import UrlSettings
+from fairlead.control.meaning import base_role, meaning_of
 from fairlead.kinds import KINDS
 from fairlead.model.clock import Millis, iso
 from fairlead.model.event import Event
-from fairlead.model.fields import build
 from fairlead.model.org import Cluster, Project, namespace_of
 from fairlead.model.phase import Phase, PodPhase
-from fairlead.model.podset import PodSet, Request
 from fairlead.model.workload import Pod, Workload
 
 #: Phases during which waiting time and running time go on.
@@ -39,53 +48,9 @@ _POD_PHASES = {
 }
 
 
-Instant = Annotated[str, msgspec.Meta(extra_json_schema={"format": "date-time"})]
-Uuid = Annotated[str, msgspec.Meta(extra_json_schema={"format": "uuid"})]
-
-
-class Shape(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
-    """The root of everything that is shown: camel case, members that are not set left out."""
-
-
-class RequestedCores(Shape):
-    request: float | None
-    limit: float | None = None
-
-
-class RequestedMemory(Shape):
-    request: str | None
-    limit: str | None = None
-
-
-class ExtendedResourceView(Shape):
-    resource: str
-    quantity: str
-
-
-class RequestedResources(Shape):
-    cpu: RequestedCores
-    cpu_memory: RequestedMemory
-    gpu: RequestedCores
-    gpu_memory: RequestedMemory | UnsetType = UNSET
-    gpu_request_type: Literal["portion", "memory"] | None = None
-    extended_resources: tuple[ExtendedResourceView, ...] = ()
-
-
-class AllocatedResourcesView(Shape):
-    gpu: float
-    cpu: float
-    cpu_memory: str
-
-
 class ActionsSupport(Shape):
     delete: bool
     suspend: bool
-
-
-class RequestedPods(Shape):
-    number: int
-    parallelism: int | None = None
-    completions: int | None = None
 
 
 class ConditionView(Shape):
@@ -193,6 +158,7 @@ class PodView(Shape):
     allocated_resources: AllocatedResourcesView | UnsetType = UNSET
     project_name: str | UnsetType = UNSET
     workload_name: str | UnsetType = UNSET
+    revision_id: Uuid | UnsetType = UNSET
     #: Ours: how its process ended, as the engine saw it.
     exit_code: int | UnsetType = UNSET
     signal: int | UnsetType = UNSET
@@ -265,16 +231,6 @@ def spent(stored: Millis, workload: Workload, counting: frozenset[Phase], now: M
     return (stored + going_on) // 1000
 
 
-def podsets_of(workload: Workload) -> tuple[PodSet, ...]:
-    kind = KINDS[workload.kind]
-    try:
-        spec: Any = msgspec.json.decode(workload.spec, type=kind.spec)
-    except msgspec.ValidationError:
-        # Accepted with a remark in the older dialect, which forgives what the present one refuses.
-        spec = build(kind.spec, msgspec.json.decode(workload.spec))
-    return kind.podsets(spec)
-
-
 def render_workload_view(workload: Workload, pods: Sequence[Pod], around: Surroundings) -> WorkloadView:
     return WorkloadView(**_members(workload, pods, around))
 
@@ -298,7 +254,7 @@ def render_workload_detailed(workload: Workload, pods: Sequence[Pod], around: Su
 
 def _members(workload: Workload, pods: Sequence[Pod], around: Surroundings) -> dict[str, Any]:
     kind = KINDS[workload.kind]
-    podsets = podsets_of(workload)
+    podsets = meaning_of(workload.kind, bytes(workload.spec)).podsets
     ended = workload.is_terminal or workload.deleted_at is not None
     return {
         "type": kind.title,
@@ -343,91 +299,16 @@ def _members(workload: Workload, pods: Sequence[Pod], around: Surroundings) -> d
         "requested_node_pools": workload.node_pools,
         "current_node_pools": tuple(sorted({pod.node_pool for pod in pods if pod.node_pool})),
         "actions_support": ActionsSupport(delete=workload.deleted_at is None, suspend=kind.can_suspend and not ended),
-        "allocated_resources": _allocated(pods),
+        "allocated_resources": render_allocated(pods),
         **render_connections(workload, podsets, pods, around.urls),
-        **_asked(podsets),
+        **render_asked(podsets),
     }
-
-
-def _asked(podsets: Sequence[PodSet]) -> dict[str, Any]:
-    """What the spec asks for: pods, resources of one pod and of all that run at once, image and command."""
-    first = podsets[0]
-    number = sum(podset.total for podset in podsets)
-    completions = [podset.completions for podset in podsets if podset.completions is not None]
-    container = first.container
-    return {
-        "requested_pods": RequestedPods(
-            number=number, parallelism=number, completions=sum(completions) if completions else None
-        ),
-        "pods_requested_resources": _requested(first),
-        "workload_requested_resources": _requested_together(podsets),
-        "images": tuple(dict.fromkeys(podset.container.image for podset in podsets)),
-        "command": shlex.join(container.command) if container.command else UNSET,
-        "arguments": shlex.join(container.args) if container.args else UNSET,
-        "environment_variables": {
-            variable.name: variable.value for variable in container.environment if variable.value is not None
-        },
-    }
-
-
-def _gpus(request: Request) -> float:
-    return request.gpu_devices * request.gpu_portion / 1000
-
-
-def _requested(podset: PodSet) -> RequestedResources:
-    request, container = podset.request, podset.container
-    kind: Literal["portion", "memory"] | None = None
-    if request.gpu_memory_bytes:
-        kind = "memory"
-    elif request.gpu_devices:
-        kind = "portion"
-    limit, memory_limit = container.cpu_limit_milli, container.memory_limit_bytes
-    return RequestedResources(
-        cpu=RequestedCores(request=request.cpu_milli / 1000, limit=None if limit is None else limit / 1000),
-        cpu_memory=RequestedMemory(
-            request=str(request.memory_bytes), limit=None if memory_limit is None else str(memory_limit)
-        ),
-        gpu=RequestedCores(request=_gpus(request)),
-        gpu_memory=RequestedMemory(request=str(request.gpu_memory_bytes)) if kind == "memory" else UNSET,
-        gpu_request_type=kind,
-        extended_resources=tuple(
-            ExtendedResourceView(resource=name, quantity=str(amount)) for name, amount in request.extended.items()
-        ),
-    )
-
-
-def _requested_together(podsets: Iterable[PodSet]) -> RequestedResources:
-    cpu = memory = gpu_memory = 0
-    gpus = 0.0
-    extended: dict[str, int] = {}
-    for podset in podsets:
-        cpu += podset.request.cpu_milli * podset.total
-        memory += podset.request.memory_bytes * podset.total
-        gpus += _gpus(podset.request) * podset.total
-        gpu_memory += podset.request.gpu_memory_bytes * podset.total
-        for name, amount in podset.request.extended.items():
-            extended[name] = extended.get(name, 0) + amount * podset.total
-    return RequestedResources(
-        cpu=RequestedCores(request=cpu / 1000),
-        cpu_memory=RequestedMemory(request=str(memory)),
-        gpu=RequestedCores(request=gpus),
-        gpu_memory=RequestedMemory(request=str(gpu_memory)) if gpu_memory else UNSET,
-        extended_resources=tuple(
-            ExtendedResourceView(resource=name, quantity=str(amount)) for name, amount in extended.items()
-        ),
-    )
-
-
-def _allocated(pods: Sequence[Pod]) -> AllocatedResourcesView:
-    return AllocatedResourcesView(
-        gpu=sum(pod.gpu_thousandths * max(1, len(pod.gpu_devices)) for pod in pods) / 1000,
-        cpu=sum(pod.cpu_milli for pod in pods) / 1000,
-        cpu_memory=str(sum(pod.memory_bytes for pod in pods)),
-    )
 
 
 def render_pod(pod: Pod, workload: Workload, around: Surroundings) -> PodView:
-    podset = next((podset for podset in podsets_of(workload) if podset.role == pod.role), None)
+    spec = next((each.spec for each in workload.revisions if each.id == pod.revision_id), workload.spec)
+    sets = meaning_of(workload.kind, bytes(spec)).podsets
+    podset = next((podset for podset in sets if podset.role == base_role(pod.role)), None)
     touched = max(pod.created_at, pod.started_at or 0, pod.completed_at or 0)
     image = podset.container.image if podset else ""
     return PodView(
@@ -448,10 +329,11 @@ def render_pod(pod: Pod, workload: Workload, around: Surroundings) -> PodView:
         node_name=pod.node or None,
         current_node_pool=pod.node_pool or None,
         requested_node_pools=workload.node_pools,
-        requested_resources=_requested(podset) if podset else UNSET,
-        allocated_resources=_allocated(() if pod.has_ended else (pod,)),
+        requested_resources=render_requested(podset) if podset else UNSET,
+        allocated_resources=render_allocated(() if pod.has_ended else (pod,)),
         project_name=workload.project_name,
         workload_name=workload.name,
+        revision_id=pod.revision_id or UNSET,
         exit_code=UNSET if pod.exit_code is None else pod.exit_code,
         signal=UNSET if pod.signal is None else pod.signal,
         reason=pod.reason,

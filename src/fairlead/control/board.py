@@ -6,17 +6,14 @@ Only the loop writes it. Finished workloads are not on it, so its size follows t
 import heapq
 from collections import Counter
 from collections.abc import Callable, Iterable
-from functools import lru_cache
-from typing import Any
 
 import msgspec
 
 from fairlead.control.draft import Entry
 from fairlead.control.exposure import Exposure
+from fairlead.control.meaning import meaning_of, podsets_of
 from fairlead.kinds import KINDS
-from fairlead.kinds.kind import read_stored_spec
-from fairlead.model.clock import SECOND, Millis
-from fairlead.model.podset import PodSet
+from fairlead.model.clock import Millis
 from fairlead.model.workload import Pod, Workload
 from fairlead.scheduling.snapshot import Job
 
@@ -39,7 +36,9 @@ class Board:
             entry = _entry(workload, active)
             self._open[workload.project_id] = self._open.get(workload.project_id, 0) + 1
         else:
-            is_same = bytes(known.workload.spec) == bytes(workload.spec)
+            is_same = known.workload.revisions == workload.revisions and (
+                bool(workload.revisions) or bytes(known.workload.spec) == bytes(workload.spec)
+            )
             entry = (
                 msgspec.structs.replace(known, workload=workload, pods=active) if is_same else _entry(workload, active)
             )
@@ -88,24 +87,12 @@ class Board:
 
 
 def _entry(workload: Workload, pods: tuple[Pod, ...]) -> Entry:
-    podsets, lifetime, borne = _meaning(workload.kind, bytes(workload.spec))
+    meaning = meaning_of(workload.kind, bytes(workload.spec))
     return Entry(
         workload=workload,
         pods=pods,
-        podsets=podsets,
-        lifetime_after_end=lifetime,
-        preemptions_borne=borne,
-    )
-
-
-@lru_cache(maxsize=1024)
-def _meaning(kind_key: str, spec_text: bytes) -> tuple[tuple[PodSet, ...], Millis | None, int | None]:
-    """What a spec means. Kept, because sweeps and scripts send the same spec again and again."""
-    kind = KINDS[kind_key]
-    spec: Any = read_stored_spec(kind, spec_text)
-    lifetime = kind.lifetime_after_end(spec)
-    return (
-        kind.podsets(spec),
-        None if lifetime is None else lifetime * SECOND,
-        kind.preemptions_borne(spec),
+        podsets=podsets_of(workload),
+        lifetime_after_end=meaning.lifetime_after_end,
+        preemptions_borne=meaning.preemptions_borne,
+        revises=KINDS[workload.kind].revises,
     )

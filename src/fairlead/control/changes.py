@@ -7,16 +7,17 @@ from typing import Any
 
 import msgspec
 
-from fairlead.admission.admit import pod_name_violations
+from fairlead.admission.admit import admit
 from fairlead.control.context import Context
 from fairlead.control.lifecycle import load_for_change
+from fairlead.control.naming import settle_names
+from fairlead.control.organization_terms import has_terms, settle_terms
 from fairlead.kinds import KINDS
-from fairlead.kinds.kind import spec_violations
-from fairlead.model.errors import MALFORMED, Conflict, Invalid, Issue
+from fairlead.model.errors import Conflict
 from fairlead.model.event import AuditLine, Event
 from fairlead.model.fields import build
 from fairlead.model.org import Caller
-from fairlead.model.rules import Limits
+from fairlead.model.submission import Submission
 from fairlead.model.workload import Workload
 from fairlead.store.base import Change, Put
 from fairlead.store.collections import WORKLOADS
@@ -30,7 +31,7 @@ async def update(
     """Durable when it returns. Values that are so already change nothing. Raises Invalid, NotFound."""
     for _ in range(_TRIES):
         workload = await load_for_change(context, caller, kind, workload_id, "update")
-        changed = _changed(context, workload, wanted)
+        changed = await _changed(context, workload, wanted)
         if changed is workload:
             return workload
         try:
@@ -41,24 +42,49 @@ async def update(
     raise Conflict(f"Workload {workload_id} changed too often to be changed now; send the request again")
 
 
-def _changed(context: Context, workload: Workload, wanted: dict[str, Any]) -> Workload:
-    """The record with the new spec, or the same one where nothing is different."""
+async def _changed(context: Context, workload: Workload, wanted: dict[str, Any]) -> Workload:
+    """The record with the new spec and what follows from it, or the same one where nothing is different."""
     before: dict[str, Any] = msgspec.json.decode(workload.spec)
-    spec = before | wanted
+    spec = _merged(before, wanted)
     if spec == before:
         return workload
-    kind = KINDS[workload.kind]
-    built = build(kind.spec, spec)
-    limits = Limits(completions=context.settings.completions_most)
-    broken = spec_violations(kind, built, "spec", limits) + pod_name_violations(kind, built, workload.name, False)
-    if broken:
-        raise Invalid(MALFORMED, tuple(Issue(violation.path, violation.details) for violation in broken))
     return msgspec.structs.replace(
         workload,
         version=workload.version + 1,
         spec=msgspec.Raw(msgspec.json.encode(spec)),
         updated_at=context.clock(),
+        **await _admitted(context, workload, spec),
     )
+
+
+def _merged(before: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any]:
+    """Objects are changed member by member; everything else, lists too, is replaced."""
+    after = dict(before)
+    for name, value in wanted.items():
+        known = before.get(name)
+        after[name] = _merged(known, value) if isinstance(known, dict) and isinstance(value, dict) else value
+    return after
+
+
+async def _admitted(context: Context, workload: Workload, spec: dict[str, Any]) -> dict[str, Any]:
+    """The members of the record that follow from the changed spec; raises Invalid with every issue."""
+    kind = KINDS[workload.kind]
+    submission = Submission(
+        kind=kind.key,
+        name=workload.name,
+        project_id=workload.project_id,
+        cluster_id=workload.cluster_id,
+        spec=build(kind.spec, spec),
+    )
+    admitted = admit(kind, submission, completions_most=context.settings.completions_most)
+    project = context.directory.projects.get(workload.project_id)
+    department = context.directory.departments.get(workload.department_id)
+    if project is not None and has_terms(project, department):
+        admitted |= settle_terms(project, department, kind, submission.spec, admitted)
+    await settle_names(context, workload.project_id, workload.created_by, submission.spec, submission.dialect)
+    # Conditions tell of the submission; what holds of a change is judged with its revision.
+    admitted.pop("conditions", None)
+    return admitted
 
 
 def _change(context: Context, changed: Workload, wanted: dict[str, Any], caller: Caller, request_id: str) -> Change:

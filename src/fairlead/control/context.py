@@ -32,6 +32,8 @@ class ControlSettings(msgspec.Struct, frozen=True, kw_only=True):
     #: Workloads of one project that are neither finished nor deleted; more are refused for the time being.
     open_workloads_most: int = 200_000
     completions_most: int = 100_000
+    #: How far back the load of a service is looked at before pods are taken away; a tenth of it before they are added.
+    scaling_window: Millis = 60 * SECOND
 
 
 @dataclass

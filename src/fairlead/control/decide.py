@@ -10,9 +10,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import msgspec
 
 from fairlead.control.draft import RUNNING_PHASES, Draft, Entry, podset_of
-from fairlead.control.ending import forget_successes, stop_pod
+from fairlead.control.ending import forget_successes, stop_pod, stop_when_answered
 from fairlead.control.leaving import drop_ephemeral
 from fairlead.control.restarts import fold_report
+from fairlead.control.rollout import revise
+from fairlead.control.scaling import NO_LOAD, Load
 from fairlead.engines.base import Forget, PodReport, PodState, Review, Start
 from fairlead.kinds.kind import GroupState, Outcome, SetState
 from fairlead.model.clock import Millis
@@ -37,6 +39,8 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     review: Callable[[PodSet], Review]
     retry_delay: Millis
     retry_delay_most: Millis
+    #: What the requests to a workload amount to.
+    load: Callable[[str], Load] = lambda workload_id: NO_LOAD
     #: Claims the URLs that a new workload exposes: what they are called, and which cannot be had.
     expose: Callable[[Entry], tuple[tuple[str, ...], tuple[tuple[str, str], ...]]] = _expose_nothing
 
@@ -48,7 +52,10 @@ def decide(entry: Entry, reports: Iterable[PodReport], now: Millis, rules: Rules
         decide_review(draft, rules)
     for report in reports:
         fold_report(draft, report, rules.retry_delay, rules.retry_delay_most)
-    _by_desire(draft, rules)
+    load = rules.load(entry.workload.id)
+    if entry.revises:
+        revise(draft, load, rules.review)
+    _by_desire(draft, rules, load)
     watch_time(draft)
     _forget_ended(draft)
     drop_ephemeral(draft)
@@ -91,16 +98,16 @@ def decide_review(draft: Draft, rules: Rules) -> None:
         draft.set(conditions=draft.workload.conditions + conditions)
 
 
-def _by_desire(draft: Draft, rules: Rules) -> None:
+def _by_desire(draft: Draft, rules: Rules, load: Load) -> None:
     workload = draft.workload
     if workload.desired_phase is DesiredPhase.DELETED:
         _decide_deleted(draft)
     elif workload.phase in TERMINAL:
         _stop_leftovers(draft)
     elif is_out_of_time(draft) or workload.desired_phase is DesiredPhase.STOPPED or workload.phase is Phase.STOPPING:
-        _decide_stopped(draft, rules)
+        _decide_stopped(draft, rules, load)
     else:
-        _decide_running(draft, rules)
+        _decide_running(draft, rules, load)
 
 
 def is_out_of_time(draft: Draft) -> bool:
@@ -130,7 +137,7 @@ def _decide_deleted(draft: Draft) -> None:
         draft.tell("Deleted", "Nothing of it is left; its record stays readable for some days", source="control")
 
 
-def _decide_stopped(draft: Draft, rules: Rules) -> None:
+def _decide_stopped(draft: Draft, rules: Rules, load: Load) -> None:
     if draft.workload.phase is Phase.STOPPED:
         return
     if _has_finished(draft, rules):
@@ -143,7 +150,7 @@ def _decide_stopped(draft: Draft, rules: Rules) -> None:
     drop_ephemeral(draft)
     draft.set(blocked_by=None, pending_messages=())
     if draft.workload.desired_phase is DesiredPhase.RUNNING:
-        _decide_running(draft, rules)
+        _decide_running(draft, rules, load)
 
 
 def _has_finished(draft: Draft, rules: Rules) -> bool:
@@ -158,7 +165,7 @@ def _has_finished(draft: Draft, rules: Rules) -> bool:
 _FINISHING = frozenset({Phase.INITIALIZING, Phase.RUNNING, Phase.DEGRADED})
 
 
-def _decide_running(draft: Draft, rules: Rules) -> None:
+def _decide_running(draft: Draft, rules: Rules, load: Load) -> None:
     if draft.workload.phase is Phase.STOPPED:
         draft.move(Phase.RESUMING, "Its pods are being made again")
         draft.set(run=draft.workload.run + 1, tallies={}, groups={})
@@ -168,7 +175,7 @@ def _decide_running(draft: Draft, rules: Rules) -> None:
         draft.move(Phase.PENDING, "Waits to be scheduled")
     if draft.workload.phase is Phase.TERMINATING and not _finish_eviction(draft, rules):
         return
-    _stop_surplus(draft)
+    _stop_surplus(draft, load)
     outcome = Outcome(Phase.FAILED, draft.fatal) if draft.fatal else rules.outcome(set_states(draft))
     if outcome is None:
         _wait(draft)
@@ -183,13 +190,18 @@ def _decide_running(draft: Draft, rules: Rules) -> None:
             draft.wake(time)
 
 
-def _stop_surplus(draft: Draft) -> None:
+def _stop_surplus(draft: Draft, load: Load) -> None:
     """Pods of groups that are no longer wanted, the highest numbers, and of places that are not."""
     podsets = {podset.role: podset for podset in draft.entry.podsets}
+    surplus = []
     for pod in draft.active_pods():
         podset = podsets[pod.role]
         if pod.group >= podset.groups or (podset.slots and pod.index >= podset.count):
-            stop_pod(draft, pod, "surplus")
+            surplus.append(pod)
+        elif pod.drain_until is not None and pod.phase is PodPhase.RUNNING:
+            # It is wanted again before it had ended.
+            draft.set_pod(pod, drain_until=None, stopping_for="")
+    stop_when_answered(draft, surplus, load)
     most = max((podset.groups for podset in draft.entry.podsets), default=0)
     if any(group >= most for group in draft.workload.groups):
         kept = {group: tally for group, tally in draft.workload.groups.items() if group < most}
@@ -199,7 +211,7 @@ def _stop_surplus(draft: Draft) -> None:
 def follow_outcome(draft: Draft, outcome: Outcome) -> None:
     """Take the phase that the pods amount to, by way of Initializing where the table asks for it."""
     phase = draft.workload.phase
-    if outcome.phase is Phase.INITIALIZING and phase in (Phase.RUNNING, Phase.DEGRADED):
+    if outcome.phase is Phase.INITIALIZING and phase in (Phase.RUNNING, Phase.DEGRADED, Phase.UPDATING):
         # Between the pods of a sweep, or two attempts of one: it goes on, and is no beginning.
         draft.move(phase, outcome.message)
         return
@@ -213,7 +225,7 @@ def follow_outcome(draft: Draft, outcome: Outcome) -> None:
 def _wait(draft: Draft) -> None:
     """No pod runs or starts. One that never ran is Pending, one that did is Degraded until its next pod has a place."""
     workload = draft.workload
-    if workload.phase in (Phase.INITIALIZING, Phase.RUNNING):
+    if workload.phase in (Phase.INITIALIZING, Phase.RUNNING, Phase.UPDATING):
         draft.move(Phase.DEGRADED, _retry_message(draft) or "No pod runs; the next one waits for a place")
 
 

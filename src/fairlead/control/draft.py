@@ -15,6 +15,7 @@ from fairlead.model.clock import Millis
 from fairlead.model.event import Event
 from fairlead.model.phase import Phase, may_move
 from fairlead.model.podset import PodSet
+from fairlead.model.revision import Revision
 from fairlead.model.workload import GroupTally, Pod, Tally, Workload
 
 #: The phases whose time counts as waiting and as running.
@@ -33,6 +34,8 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     lifetime_after_end: Millis | None = None
     #: How many preemptions it outlives; None for any number.
     preemptions_borne: int | None = None
+    #: Whether changes of its spec roll out as revisions.
+    revises: bool = False
 
 
 @dataclass
@@ -41,6 +44,8 @@ class Draft:
     now: Millis
     workload: Workload = field(init=False)
     pods: dict[str, Pod] = field(init=False)
+    #: The revisions whose records are to be written, by id.
+    revisions: dict[str, Revision] = field(default_factory=dict)
     orders: list[Order] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     #: The earliest time at which this workload needs another look although nothing happens.
@@ -62,6 +67,15 @@ class Draft:
 
     def set_group(self, group: int, tally: GroupTally) -> None:
         self.set(groups={**self.workload.groups, group: tally})
+
+    def set_revision(self, revision: Revision) -> None:
+        """Change a revision, or add one as the newest; its record follows."""
+        known = {each.id: each for each in self.entry.workload.revisions}
+        version = known[revision.id].version + 1 if revision.id in known else 1
+        changed = msgspec.structs.replace(revision, version=version)
+        self.revisions[revision.id] = changed
+        others = {each.id: each for each in self.workload.revisions} | {revision.id: changed}
+        self.set(revisions=tuple(others.values()))
 
     def count_failure(self, role: str, retry_at: Millis | None = None) -> int:
         """One more pod of a set failed; no replacement before `retry_at`. How many have by now."""
@@ -104,7 +118,14 @@ class Draft:
         self.wake_at = at if self.wake_at is None else min(self.wake_at, at)
 
     def tell(
-        self, reason: str, message: str, *, pod: Pod | None = None, warning: bool = False, source: str = "engine"
+        self,
+        reason: str,
+        message: str,
+        *,
+        pod: Pod | None = None,
+        warning: bool = False,
+        source: str = "engine",
+        revision: str = "",
     ) -> None:
         self.events.append(
             Event(
@@ -117,6 +138,7 @@ class Draft:
                 message=message,
                 pod_id=pod.id if pod else "",
                 pod_name=pod.name if pod else "",
+                revision_id=pod.revision_id if pod else revision,
                 source=source,
             )
         )

@@ -3,13 +3,17 @@
 Called by the decisions about one workload and by the scheduler's; the engine hears of it as an order in the draft.
 """
 
+from collections.abc import Iterable
+
 import msgspec
 
 from fairlead.control.draft import Draft, podset_of
+from fairlead.control.scaling import Load
 from fairlead.engines.base import Stop
 from fairlead.model.clock import SECOND, Millis
 from fairlead.model.phase import PodPhase
-from fairlead.model.podset import RestartScope
+from fairlead.model.podset import PodSet, RestartScope
+from fairlead.model.scaling import REQUEST_TIMEOUT
 from fairlead.model.workload import GroupTally, Pod
 
 #: A pod that ran for so long was well: its group begins to count anew.
@@ -32,6 +36,40 @@ def stop_pod(draft: Draft, pod: Pod, cause: str) -> None:
     grace = podset_of(draft.entry.podsets, pod.role).container.termination_grace_seconds
     draft.orders.append(Stop(pod.id, pod.attempt, grace))
     draft.tell("Stopping", f"Pod {pod.name} was told to end ({cause}); it has {grace} s", pod=pod)
+
+
+def stop_when_answered(draft: Draft, pods: Iterable[Pod], load: Load) -> None:
+    """Tell pods that are not needed to end. Those that answer requests get no more first, and end when they have
+    answered what they have; the others of a group that goes wait for them."""
+    surplus = list(pods)
+    podsets = {podset.role: podset for podset in draft.entry.podsets}
+    groups = {pod.group for pod in surplus if pod.group >= podsets[pod.role].groups}
+    asked = [pod for pod in surplus if _answers(podsets[pod.role]) and pod.phase is PodPhase.RUNNING]
+    held: set[str | int] = set()
+    for pod in asked:
+        if not _has_answered(draft, pod, podsets[pod.role], load):
+            held.add(pod.group if pod.group in groups else pod.id)
+    for pod in surplus:
+        if (pod.group if pod.group in groups else pod.id) not in held:
+            stop_pod(draft, pod, "surplus")
+
+
+def _answers(podset: PodSet) -> bool:
+    return podset.completions is None and bool(podset.container.fields.get("exposedUrls"))
+
+
+def _has_answered(draft: Draft, pod: Pod, podset: PodSet, load: Load) -> bool:
+    """Whether a pod that gets no more requests has answered them all, or had its time. Sees to it that it gets none."""
+    if pod.drain_until is None:
+        allowed = podset.scaling.request_timeout if podset.scaling else REQUEST_TIMEOUT
+        draft.set_pod(pod, stopping_for="surplus", drain_until=draft.now + allowed)
+        # Only when that is recorded can no request reach it any more.
+        draft.wake(draft.now)
+        return False
+    if load.busy.get(pod.id) and draft.now < pod.drain_until:
+        draft.wake(pod.drain_until)
+        return False
+    return True
 
 
 def break_group(draft: Draft, pod: Pod, first: Millis, most: Millis) -> None:

@@ -12,9 +12,11 @@ from urllib.parse import urlsplit
 import msgspec
 
 from fairlead.control.draft import Entry
+from fairlead.control.traffic import Serving, Traffic
 from fairlead.model.org import Caller
 from fairlead.model.phase import PodPhase
 from fairlead.model.podset import PodSet
+from fairlead.model.revision import Stage
 from fairlead.model.workload import Workload
 
 #: A name of a host is a row of labels, and a label has at most this many characters.
@@ -69,8 +71,10 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def exposed_urls(podsets: Iterable[PodSet]) -> list[dict[str, Any]]:
-    """What the pod sets of a workload expose, in the order in which it was said."""
-    return [url for podset in podsets for url in podset.container.fields.get("exposedUrls") or ()]
+    """What the pod sets of a workload expose, in the order in which it was said; its revisions expose the same."""
+    sets = list(podsets)
+    first = [podset for podset in sets if podset.revision == sets[0].revision]
+    return [url for podset in first for url in podset.container.fields.get("exposedUrls") or ()]
 
 
 def place_of(workload: Workload, url: str, settings: UrlSettings) -> Place:
@@ -107,11 +111,11 @@ def read_choice(url: str) -> str:
 
 
 class Exposure:
-    def __init__(self, settings: UrlSettings | None = None) -> None:
+    def __init__(self, settings: UrlSettings | None = None, traffic: Traffic | None = None) -> None:
         self.settings = settings or UrlSettings()
+        self.traffic = traffic or Traffic(lambda: 0, lambda: 0.0)
         self._routes: dict[Place, Route] = {}
         self._held: dict[str, list[Place]] = {}
-        self._pods: dict[str, list[str]] = {}
 
     def claim(self, entry: Entry) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
         """Claim the URLs of a new workload: their names for the record, or those that cannot be had and why."""
@@ -119,6 +123,9 @@ class Exposure:
         refused: list[tuple[str, str]] = []
         own: set[Place] = set()
         for number, url in enumerate(exposed_urls(entry.podsets)):
+            if protocol := url.get("protocol"):
+                why = f"is {protocol}; the proxy before workloads passes on HTTP/1.1 and what upgrades from it"
+                refused.append(("servingPort.protocol", why))
             chosen = url.get("url") or ""
             name = read_choice(chosen) if chosen else self._free_name(entry, own)
             place = place_of(entry.workload, name, self.settings) if name or not chosen else None
@@ -155,12 +162,7 @@ class Exposure:
             return
         if workload.id not in self._held:
             self._hold(entry, workload.urls)
-        serving = {podset.role for podset in entry.podsets if podset.container.fields.get("exposedUrls")}
-        self._pods[workload.id] = [
-            pod.id
-            for pod in entry.pods
-            if pod.ready and pod.phase is PodPhase.RUNNING and not pod.stopping_for and pod.role in serving
-        ]
+        self.traffic.serve(workload.id, _serving(entry))
 
     def _hold(self, entry: Entry, names: tuple[str, ...]) -> None:
         workload = entry.workload
@@ -183,7 +185,7 @@ class Exposure:
         for place in self._held.pop(workload_id, ()):
             if place in self._routes and self._routes[place].workload_id == workload_id:
                 del self._routes[place]
-        self._pods.pop(workload_id, None)
+        self.traffic.release(workload_id)
 
     def find(self, host: str, path: str) -> Route | None:
         """The route of a request: the longest beginning of its path that somebody has on that host."""
@@ -194,10 +196,31 @@ class Exposure:
         return None
 
     def ready_pods(self, workload_id: str) -> list[str]:
-        return self._pods.get(workload_id, [])
+        return list(self.traffic.pods(workload_id))
 
     def routes_of(self, workload_id: str) -> list[Route]:
         return [self._routes[place] for place in self._held.get(workload_id, ())]
+
+
+def _serving(entry: Entry) -> Serving:
+    """The pods that answer now: ready ones of the sets that serve, and how requests to them are treated."""
+    answering = [podset for podset in entry.podsets if podset.stage in (None, Stage.SERVING)]
+    sets = {podset.role: podset for podset in answering if podset.container.fields.get("exposedUrls")}
+    pods = tuple(
+        pod.id
+        for pod in entry.pods
+        if pod.ready and pod.phase is PodPhase.RUNNING and not pod.stopping_for and pod.role in sets
+    )
+    scaling = next((podset.scaling for podset in (*sets.values(), *entry.podsets) if podset.scaling), None)
+    if scaling is None or entry.workload.is_terminal or entry.workload.deleted_at is not None:
+        return Serving(pods=pods)
+    return Serving(
+        pods=pods,
+        holds=True,
+        timeout=scaling.request_timeout,
+        limit=scaling.concurrency_limit,
+        is_followed=scaling.least < scaling.most,
+    )
 
 
 def _beginnings(path: str) -> Iterator[str]:

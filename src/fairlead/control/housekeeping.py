@@ -18,7 +18,7 @@ from fairlead.model.event import Event
 from fairlead.model.phase import DesiredPhase
 from fairlead.model.workload import Workload
 from fairlead.store.base import Change, Comparison, Delete, Put, Query, Where
-from fairlead.store.collections import PODS, WORKLOADS
+from fairlead.store.collections import PODS, REVISIONS, WORKLOADS
 
 log = logging.getLogger(__name__)
 
@@ -113,5 +113,9 @@ class Housekeeper:
                 Query(collection=PODS, where=(Where("workload_id", Comparison.ONE_OF, ids),))
             )
             await self.drop_logs([pod.id for pod in pods])
+            revisions = await self.context.store.find(
+                Query(collection=REVISIONS, where=(Where("workload_id", Comparison.ONE_OF, ids),))
+            )
             writes = [Delete(PODS, pod.id) for pod in pods] + [Delete(WORKLOADS, id) for id in ids]
+            writes += [Delete(REVISIONS, revision.id) for revision in revisions]
             await self.context.store.commit(Change(writes=tuple(writes)))

@@ -4,7 +4,6 @@ Called by the API. The records come from the directory in memory, usage from the
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache
 from typing import Any, TypeVar
 
 import msgspec
@@ -12,14 +11,12 @@ import msgspec
 from fairlead.control import access
 from fairlead.control.context import Context
 from fairlead.control.filtering import Field, parse_filters, select
+from fairlead.control.meaning import podsets_of
 from fairlead.control.reading import ListRequest, Page, load_workloads_of
 from fairlead.control.snapshot import pool_of
-from fairlead.kinds import KINDS
-from fairlead.kinds.kind import read_stored_spec
 from fairlead.model.errors import NotFound
 from fairlead.model.org import DEFAULT_NODE_POOL, Caller, Cluster, Department, Node, NodePool, Project
 from fairlead.model.phase import DesiredPhase
-from fairlead.model.podset import PodSet
 from fairlead.model.workload import Pod, Workload
 from fairlead.scheduling.decisions import FairShare
 from fairlead.store.base import Comparison, Query, Where
@@ -133,16 +130,6 @@ def _add_requests(
     for usage in found.values():
         _, asked = waiting.get(id(usage), (usage, [0.0, 0.0, 0.0]))
         usage.requested = (usage.gpu + asked[0], usage.cpu_milli + asked[1], usage.memory_bytes + asked[2])
-
-
-@lru_cache(maxsize=1024)
-def _meaning(kind: str, spec: bytes) -> tuple[PodSet, ...]:
-    return KINDS[kind].podsets(read_stored_spec(KINDS[kind], spec))
-
-
-def podsets_of(workload: Workload) -> tuple[PodSet, ...]:
-    """The pods that a workload means; worked out once per spec."""
-    return _meaning(workload.kind, bytes(workload.spec))
 
 
 def gpu_quota(record: Department) -> float | None:

@@ -48,6 +48,7 @@ def place(draft: Draft, podset: PodSet, group: int, pod_id: str, rules: Rules, f
         group=group,
         index=index,
         run=workload.run,
+        revision_id=next((each.id for each in workload.revisions if each.number == podset.revision), ""),
         node=bind.node,
         node_pool=bind.node_pool or DEFAULT_NODE_POOL,
         gpu_devices=bind.devices,

@@ -14,6 +14,7 @@ def _place(workload: Workload, podset: PodSet, group: int, index: int) -> dict[s
     return {
         "workload": workload.name,
         "run": str(workload.run - 1),
+        "revision": f"{podset.revision or 1:05d}",
         "role": podset.role,
         "group": str(group),
         "index": str(index),

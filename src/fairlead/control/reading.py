@@ -265,7 +265,7 @@ def _pod_query(context: Context, caller: Caller, request: ListRequest, completed
     fields = {
         "clusterId": Field(constant=context.directory.cluster.id),
         "workloadId": Field(column="workload_id"),
-        "revisionId": Field(),
+        "revisionId": Field(column="revision_id"),
         "nodeName": Field(column="node"),
         "currentNodepool": Field(column="node_pool"),
         "createdAt": Field("time", "created_at"),

@@ -42,7 +42,7 @@ from fairlead.model.phase import Phase, PodPhase
 from fairlead.model.podset import PodSet, PodSpec
 from fairlead.model.workload import Pod, Workload
 from fairlead.store.base import Change, Comparison, Delete, Put, Query, Where
-from fairlead.store.collections import CLAIMS, NODES, PODS, WORKLOADS
+from fairlead.store.collections import CLAIMS, NODES, PODS, REVISIONS, WORKLOADS
 
 log = logging.getLogger(__name__)
 
@@ -89,6 +89,8 @@ class Reconciler:
         #: What the engine reported and no record holds yet: it says everything only once.
         self._unrecorded: list[PodReport] = []
         self._directory_changed: list[tuple[str, str]] = []
+        #: Workloads whose requests want a look at them.
+        self._asked_for: set[str] = set()
         self._wakeup = asyncio.Event()
         self._stopped = False
         self._outcomes = {key: kind.outcome for key, kind in KINDS.items()}
@@ -96,6 +98,7 @@ class Reconciler:
     async def run(self, ready: asyncio.Event) -> None:
         """Until `stop`. Sets `ready` when everything from before has been found again."""
         unsubscribe = self.context.store.subscribe(self._hear)
+        self.context.exposure.traffic.listen(self._hear_traffic)
         try:
             await self.engine.start(self._wakeup.set)
             await self._recover()
@@ -123,6 +126,11 @@ class Reconciler:
                 self._directory_changed.append((collection, id))
         if self._dirty or self._directory_changed:
             self._wakeup.set()
+
+    def _hear_traffic(self, workload_id: str) -> None:
+        """Told by the proxy's side: requests wait, or have become more, or a pod has answered its last one."""
+        self._asked_for.add(workload_id)
+        self._wakeup.set()
 
     async def _wait(self) -> None:
         """Until something happens or the next time comes."""
@@ -159,7 +167,8 @@ class Reconciler:
             raise
         touched |= await self._observe()
         reports = self._by_workload(self._unrecorded)
-        touched |= set(reports) | (self.board.due(now) & self.board.entries.keys())
+        asked_for, self._asked_for = self._asked_for, set()
+        touched |= set(reports) | ((self.board.due(now) | asked_for) & self.board.entries.keys())
         drafts = self._decide_each(touched, reports, now)
         await self._schedule(drafts, now)
         lost = await self._record(drafts)
@@ -226,6 +235,7 @@ class Reconciler:
             review=self.review,
             retry_delay=self.context.settings.retry_delay,
             retry_delay_most=self.context.settings.retry_delay_most,
+            load=self.context.exposure.traffic.load,
             expose=self.context.exposure.claim,
         )
 
@@ -291,6 +301,7 @@ class Reconciler:
         pods = draft.changed_pods()
         events = list(draft.events)
         writes: list[Put | Delete] = [Put(WORKLOADS, workload), *(Put(PODS, pod) for pod in pods)]
+        writes += [Put(REVISIONS, revision) for revision in draft.revisions.values()]
         if workload.gone and not draft.entry.workload.gone and makes_claims(draft.entry.podsets):
             left, told = await leave_claims(self.context, workload)
             writes += left

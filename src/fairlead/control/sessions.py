@@ -10,6 +10,7 @@ import msgspec
 from fairlead.control import access
 from fairlead.control.context import Context
 from fairlead.control.exposure import Route, render_url
+from fairlead.control.traffic import Visit
 from fairlead.engines.base import ExecRequest as ExecRequest
 from fairlead.engines.base import LogRequest as LogRequest
 from fairlead.engines.base import Session as Session
@@ -114,13 +115,14 @@ async def urls_of(context: Context, caller: Caller, workload_id: str) -> list[tu
 
 
 class Dialler:
-    """The reverse proxy's way to pods: which are ready, and a connection to one."""
+    """The reverse proxy's way to pods: which one answers, and a connection to it."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
 
-    def ready_pods(self, workload_id: str) -> list[str]:
-        return self._context.exposure.ready_pods(workload_id)
+    def begin(self, workload_id: str) -> Visit:
+        """A request has arrived."""
+        return self._context.exposure.traffic.begin(workload_id)
 
     async def dial(self, pod_id: str, port: int) -> int:
         if self._context.sessions is None:

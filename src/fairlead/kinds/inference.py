@@ -1,138 +1,43 @@
-"""Inference: equal pods that answer requests on one port, each on its own.
+"""Inference: equal pods that answer requests on one port, as many as the load asks for.
 
-How many run is fixed between the least and the most that are allowed; nothing here follows the load yet.
+A change while it runs rolls out as a revision: the one before serves until the new one is ready.
 """
 
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, get_type_hints
 
-from msgspec import UNSET, Meta
+from msgspec import UNSET, defstruct
 
 from fairlead.kinds.kind import Kind, Outcome, SetState
 from fairlead.kinds.pods import SPELT_OUT, container_of, request_of
 from fairlead.kinds.runs import pods
-from fairlead.kinds.serving import served, serving_violations
-from fairlead.model.fields import About, Count32, Flag, Maybe, PortNumber, Positive32, Spec, is_given, value_or
+from fairlead.kinds.serving import listening, served, serving_violations
+from fairlead.model.autoscaling import Autoscaling, ServingConfiguration, autoscaling_violations, scaling_of
+from fairlead.model.fields import About, Flag, Maybe, PortNumber, Spec, value_or
 from fairlead.model.metadata import Username
 from fairlead.model.network import ExposedUrls, Ports, RelatedUrls
 from fairlead.model.phase import Phase
 from fairlead.model.placement import Category, NodePools, Preemptibility, PriorityClass
 from fairlead.model.pod_fields import PodFields
 from fairlead.model.podset import PodSet, RestartPolicy
+from fairlead.model.revision import Stage
 from fairlead.model.rules import Limits, Violation, command_violations, priority_violations
 from fairlead.model.service_fields import InferenceSecurity, InferenceStorage, ServiceStdin, ServiceTty
 
 ROLE = "predictor"
+#: Members that say nothing about what is in a pod.
 _AROUND = SPELT_OUT | frozenset(
-    {"serving_port", "priority_class", "preemptibility", "category", "username", "tty", "stdin"}
+    {
+        *("serving_port", "autoscaling", "serving_configuration"),
+        *("priority_class", "preemptibility", "category", "username", "tty", "stdin"),
+    }
 )
-Hour = Annotated[int, Meta(ge=0, le=3600, extra_json_schema={"format": "int32"})]
-AnyInt32 = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1, extra_json_schema={"format": "int32"})]
-
-
-class Autoscaling(Spec, frozen=True, kw_only=True):
-    """Between how many pods, and by what, the service grows and shrinks."""
-
-    min_replicas: Annotated[
-        Maybe[Count32],
-        About(
-            text="The fewest pods.",
-            default_text="1",
-            yaml="minScale",
-            yaml_kinds="I",
-            flags=(Flag(name="--min-replicas", aliases=("--min-scale",)),),
-        ),
-    ] = UNSET
-    max_replicas: Annotated[
-        Maybe[Positive32],
-        About(
-            text="The most pods.",
-            default_text="minReplicas, at least 1",
-            yaml="maxScale",
-            yaml_kinds="I",
-            flags=(Flag(name="--max-replicas", aliases=("--max-scale",)),),
-        ),
-    ] = UNSET
-    initial_replicas: Annotated[
-        Maybe[Count32],
-        About(text="With how many it begins.", default_text="minReplicas", flags=(Flag(name="--initial-replicas"),)),
-    ] = UNSET
-    activation_replicas: Annotated[
-        Maybe[Positive32], About(text="With how many it wakes from none.", flags=(Flag(name="--activation-replicas"),))
-    ] = UNSET
-    metric: Annotated[
-        Maybe[
-            Annotated[
-                str,
-                Meta(
-                    pattern=r"^[a-zA-Z_:][a-zA-Z0-9_:]*\Z", extra_json_schema={"pattern": "^[a-zA-Z_:][a-zA-Z0-9_:]*$"}
-                ),
-            ]
-        ],
-        About(
-            text="What the load is measured by: concurrency, throughput or latency.",
-            yaml="metric",
-            yaml_kinds="I",
-            flags=(Flag(name="--metric"),),
-        ),
-    ] = UNSET
-    metric_threshold: Annotated[
-        Maybe[AnyInt32],
-        About(
-            text="How much of it one pod is to bear.",
-            yaml="target",
-            yaml_kinds="I",
-            flags=(Flag(name="--metric-threshold"),),
-        ),
-    ] = UNSET
-    metric_threshold_percentage: Annotated[
-        Maybe[Annotated[float, Meta(ge=1, le=100, extra_json_schema={"format": "float"})]],
-        About(
-            text="From which part of the threshold on pods are added.",
-            unit="percent",
-            flags=(Flag(name="--metric-threshold-percentage"),),
-        ),
-    ] = UNSET
-    concurrency_hard_limit: Annotated[
-        Maybe[Count32],
-        About(
-            text="The most requests at once per pod; 0 for no limit.", flags=(Flag(name="--concurrency-hard-limit"),)
-        ),
-    ] = UNSET
-    scale_to_zero_retention_seconds: Annotated[
-        Maybe[Hour],
-        About(
-            text="How long the last pod is kept.",
-            unit="seconds",
-            flags=(Flag(name="--scale-to-zero-retention-seconds"),),
-        ),
-    ] = UNSET
-    scale_down_delay_seconds: Annotated[
-        Maybe[Hour],
-        About(
-            text="How long a lower load must last.", unit="seconds", flags=(Flag(name="--scale-down-delay-seconds"),)
-        ),
-    ] = UNSET
-    initialization_timeout_seconds: Annotated[
-        Maybe[Positive32], About(text="As in servingConfiguration, which is the newer place.", unit="seconds")
-    ] = UNSET
-
-
-class ServingConfiguration(Spec, frozen=True, kw_only=True):
-    """How long things may take."""
-
-    initialization_timeout_seconds: Annotated[
-        Maybe[Positive32],
-        About(
-            text="How long the first pod may take to be ready.",
-            unit="seconds",
-            flags=(Flag(name="--initialization-timeout-seconds"),),
-        ),
-    ] = UNSET
-    request_timeout_seconds: Annotated[
-        Maybe[Positive32],
-        About(text="How long a request may take.", unit="seconds", flags=(Flag(name="--request-timeout-seconds"),)),
-    ] = UNSET
+#: What PATCH can change.
+_CHANGEABLE = (
+    *("image", "image_pull_policy", "image_pull_secrets", "command", "args", "working_dir", "create_home_dir"),
+    *("environment_variables", "compute", "probes", "node_type", "node_affinity_required", "pod_affinity"),
+    *("node_pools", "priority_class", "preemptibility", "category", "autoscaling", "serving_configuration"),
+)
 
 
 class InferenceServingPort(Spec, frozen=True, kw_only=True):
@@ -187,43 +92,71 @@ class InferenceSpec(PodFields, frozen=True, kw_only=True):
     stdin: ServiceStdin = UNSET
 
 
-def _replicas(spec: InferenceSpec) -> int:
-    """How many run: as many as it begins with, at least one, within its bounds."""
-    scaling = spec.autoscaling if isinstance(spec.autoscaling, Autoscaling) else Autoscaling()
-    least = value_or(scaling.min_replicas, 1)
-    most = value_or(scaling.max_replicas, max(least, 1))
-    return int(min(max(value_or(scaling.initial_replicas, least), least, 1), most))
+def _changes() -> Any:
+    hints = get_type_hints(InferenceSpec, include_extras=True)
+    fields: list[Any] = [(name, hints[name], UNSET) for name in _CHANGEABLE]
+    return defstruct(
+        "InferenceChanges",
+        fields,
+        bases=(Spec,),
+        namespace={"__doc__": "What can be changed while it runs."},
+        frozen=True,
+        kw_only=True,
+        rename="camel",
+        forbid_unknown_fields=True,
+    )
 
 
 def podsets(spec: InferenceSpec) -> tuple[PodSet, ...]:
     container = container_of(spec, _AROUND, tty=value_or(spec.tty, False), stdin=value_or(spec.stdin, False))
     port = spec.serving_port
     if isinstance(port, InferenceServingPort):
-        container = served(container, port, value_or(port.container, 0), port.cluster_local_access_only is not True)
+        inside = value_or(port.container, 0)
+        is_outside = port.cluster_local_access_only is not True
+        container = listening(served(container, port, inside, is_outside), inside)
+    count, scaling = scaling_of(spec.autoscaling, spec.serving_configuration)
     return (
         PodSet(
             role=ROLE,
             container=container,
             request=request_of(spec.compute),
-            count=_replicas(spec),
+            count=count,
             completions=None,
             restart=RestartPolicy.ALWAYS,
             slots=True,
+            naming="{workload}-{revision}-{index}",
+            scaling=scaling,
         ),
     )
 
 
 def outcome(states: Sequence[SetState]) -> Outcome | None:
-    """Running when as many pods are ready as it should have, Degraded when some are and others cannot be."""
-    [state] = states
-    wanted = state.podset.count
-    words = f"{state.ready} of {pods(wanted)} ready"
-    if state.ready >= wanted:
+    """Running when the revision that serves has as many pods ready as it should, or sleeps; Updating while another is
+    on its way; Degraded when pods that it should have are not there."""
+    serving = next((state for state in states if state.podset.stage is Stage.SERVING), None)
+    coming = next((state for state in states if state.podset.stage is Stage.COMING), None)
+    if serving is None:
+        return None if coming is None else _starting(coming)
+    wanted = serving.podset.count
+    words = f"{serving.ready} of {pods(wanted)} ready"
+    if coming is not None and (serving.ready or not wanted):
+        number = coming.podset.revision
+        words += f"; of revision {number}, {coming.ready} of {pods(coming.podset.count)} ready"
+        return Outcome(Phase.UPDATING, f"{words}.")
+    if not wanted:
+        return Outcome(Phase.RUNNING, "It sleeps, as nobody asks; the next request wakes it.")
+    if serving.ready >= wanted:
         return Outcome(Phase.RUNNING, f"{words}.")
-    if state.lapsed or (state.ready and state.blocked):
+    if serving.lapsed or (serving.ready and serving.blocked):
         return Outcome(Phase.DEGRADED, f"{words}.")
-    if state.ready or state.running or state.starting:
-        return Outcome(Phase.INITIALIZING, f"{words}, the others are on their way.")
+    return _starting(serving, is_awake=not serving.blocked)
+
+
+def _starting(state: SetState, *, is_awake: bool = False) -> Outcome | None:
+    """On its way when a pod has begun, or, of what was ready before, when nothing is known to stand in the way."""
+    if state.ready or state.running or state.starting or is_awake:
+        words = f"{state.ready} of {pods(state.podset.count)} ready, the others are on their way."
+        return Outcome(Phase.INITIALIZING, words)
     return None
 
 
@@ -232,20 +165,7 @@ def _violations(spec: InferenceSpec, path: str, limits: Limits) -> list[Violatio
     found += serving_violations(spec.serving_port, f"{path}.servingPort")
     if spec.tty is True and spec.stdin is not True:
         found.append(Violation(f"{path}.tty", "is true, but stdin is not; a terminal needs stdin"))
-    scaling = spec.autoscaling
-    if isinstance(scaling, Autoscaling):
-        least = value_or(scaling.min_replicas, 1)
-        most = value_or(scaling.max_replicas, max(least, 1))
-        if most < least:
-            found.append(
-                Violation(f"{path}.autoscaling.maxReplicas", f"is {most}, below minReplicas, which is {least}")
-            )
-        if least < most and (least, most) != (0, 1) and not is_given(scaling.metric):
-            details = f"is missing; it must be given when minReplicas ({least}) is below maxReplicas ({most})"
-            found.append(Violation(f"{path}.autoscaling.metric", details))
-        if is_given(scaling.metric) and not is_given(scaling.metric_threshold):
-            found.append(Violation(f"{path}.autoscaling.metricThreshold", "is missing; metric needs it"))
-    return found
+    return found + autoscaling_violations(spec.autoscaling, f"{path}.autoscaling")
 
 
 def _never(spec: InferenceSpec) -> None:
@@ -264,6 +184,8 @@ INFERENCE = Kind(
     priority="very-high",
     can_suspend=False,
     spec=InferenceSpec,
+    changes=_changes(),
+    revises=True,
     lists_issues=False,
     podsets=podsets,
     outcome=outcome,

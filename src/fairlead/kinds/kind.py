@@ -101,6 +101,8 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     sent: type | None = None
     #: The struct of what PATCH can change, with members named as in the spec; None where nothing can be changed.
     changes: type | None = None
+    #: Whether a change that means other pods rolls out as a revision: the pods before it serve until its own are ready.
+    revises: bool = False
     #: Whether a refused submission lists its violations as entries; otherwise they stand in the text alone.
     lists_issues: bool = True
     #: From its spec (defaults not yet applied) to the pods it means.

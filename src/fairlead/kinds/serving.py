@@ -23,12 +23,33 @@ def served(container: Container, port: Any, inside: int, is_outside: bool) -> Co
             "url": value_or(getattr(port, "exposed_url", None), ""),
             "authorizationType": chosen,
         }
+        if value_or(port.protocol, "http") != "http":
+            url["protocol"] = port.protocol
         if chosen in _LISTS:
             url[chosen] = list(value_or(getattr(port, _LISTS[chosen]), ()))
         fields["exposedUrls"] = [*fields.get("exposedUrls", ()), url]
     else:
         fields["ports"] = [*fields.get("ports", ()), {"container": inside, "serviceType": "ClusterIP"}]
     return replace(container, fields=fields)
+
+
+def listening(container: Container, inside: int) -> Container:
+    """The container, ready only when somebody listens on its port, unless it says itself how that is asked for."""
+    probes = container.fields.get("probes") or {}
+    if not inside or probes.get("readiness"):
+        return container
+    return replace(container, fields=container.fields | {"probes": {**probes, "readiness": _asks(inside)}})
+
+
+def _asks(port: int) -> dict[str, Any]:
+    return {
+        "handler": {"tcpSocket": {"port": port}},
+        "initialDelaySeconds": 0,
+        "periodSeconds": 10,
+        "timeoutSeconds": 1,
+        "successThreshold": 1,
+        "failureThreshold": 3,
+    }
 
 
 def _chosen(port: Any) -> str:

@@ -23,6 +23,8 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     #: The pod it is about, if it is about one.
     pod_id: str = ""
     pod_name: str = ""
+    #: The workload's revision that it is about, if it has any.
+    revision_id: str = ""
     #: Which part says so: `api`, `scheduler`, `engine`.
     source: str = "api"
 

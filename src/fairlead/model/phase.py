@@ -37,13 +37,18 @@ MOVES: dict[Phase, frozenset[Phase]] = {
     Phase.CREATING: frozenset({Phase.PENDING, Phase.STOPPING}),
     Phase.PENDING: frozenset({Phase.INITIALIZING, Phase.DEGRADED, Phase.FAILED, Phase.STOPPING}),
     Phase.INITIALIZING: frozenset(
-        {Phase.RUNNING, Phase.DEGRADED, Phase.COMPLETED, Phase.FAILED, Phase.TERMINATING, Phase.STOPPING}
+        {
+            *(Phase.RUNNING, Phase.UPDATING, Phase.DEGRADED, Phase.COMPLETED, Phase.FAILED),
+            *(Phase.TERMINATING, Phase.STOPPING),
+        }
     ),
     Phase.RUNNING: frozenset(
         {Phase.COMPLETED, Phase.FAILED, Phase.DEGRADED, Phase.TERMINATING, Phase.STOPPING, Phase.UPDATING}
     ),
-    Phase.DEGRADED: frozenset({Phase.RUNNING, Phase.COMPLETED, Phase.FAILED, Phase.TERMINATING, Phase.STOPPING}),
-    Phase.UPDATING: frozenset({Phase.RUNNING, Phase.DEGRADED, Phase.FAILED, Phase.TERMINATING}),
+    Phase.DEGRADED: frozenset(
+        {Phase.RUNNING, Phase.UPDATING, Phase.COMPLETED, Phase.FAILED, Phase.TERMINATING, Phase.STOPPING}
+    ),
+    Phase.UPDATING: frozenset({Phase.RUNNING, Phase.DEGRADED, Phase.FAILED, Phase.TERMINATING, Phase.STOPPING}),
     Phase.TERMINATING: frozenset({Phase.PENDING, Phase.FAILED, Phase.STOPPING}),
     Phase.STOPPING: frozenset({Phase.STOPPED}),
     Phase.STOPPED: frozenset({Phase.RESUMING}),

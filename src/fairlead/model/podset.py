@@ -9,6 +9,9 @@ from typing import Any
 
 import msgspec
 
+from fairlead.model.revision import Stage
+from fairlead.model.scaling import Scaling
+
 
 class RestartPolicy(StrEnum):
     """What happens to a container that ends."""
@@ -117,6 +120,11 @@ class PodSet(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     annotations: dict[str, str] = {}
     #: What stands behind the workload's name in the names of its Kubernetes objects.
     infix: str = ""
+    #: How its count follows the load; None: the count is fixed.
+    scaling: Scaling | None = None
+    #: The revision that it belongs to, filled in by `control`: kinds say nothing of it. 0 and None: there are none.
+    revision: int = 0
+    stage: Stage | None = None
 
     @property
     def total(self) -> int:

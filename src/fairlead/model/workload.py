@@ -9,6 +9,7 @@ import msgspec
 
 from fairlead.model.clock import Millis
 from fairlead.model.phase import ENDED, TERMINAL, DesiredPhase, Phase, PodPhase
+from fairlead.model.revision import Revision
 
 #: The condition of a workload that waits for names which its project lacks; False when they are all there.
 WAITS_FOR_NAMES = "WaitsForNames"
@@ -140,6 +141,8 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     tallies: dict[str, Tally] = {}
     #: The groups that were made again, by number.
     groups: dict[int, GroupTally] = {}
+    #: The revisions that still have pods, in their order; empty for kinds that have none.
+    revisions: tuple[Revision, ...] = ()
     #: Failed or lost pods that were replaced, and containers restarted in place, over all runs.
     restarts: int = 0
     #: How often it lost pods to others, and how it did last.
@@ -195,8 +198,9 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     role: str
     group: int = 0
     index: int
-    #: The workload's run that made it.
+    #: The workload's run that made it, and the revision that it belongs to.
     run: int
+    revision_id: str = ""
     #: How many times its process was started here: one more with every restart in place.
     attempt: int = 1
     phase: PodPhase = PodPhase.STARTING
@@ -226,6 +230,8 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     restart_at: Millis | None = None
     #: Set when it was told to end, with the cause (`suspend`, `delete`, `evict`, `surplus`, `group`).
     stopping_for: str = ""
+    #: It gets no new requests and ends when it has answered those that it has, at the latest at this time.
+    drain_until: Millis | None = None
 
     @property
     def has_ended(self) -> bool:

@@ -13,6 +13,7 @@ from fairlead.model.event import AuditLine, Event
 from fairlead.model.lease import Lease
 from fairlead.model.org import Cluster, Department, Node, NodePool, Project, User
 from fairlead.model.people import AccessRule
+from fairlead.model.revision import Revision
 from fairlead.model.templates import Template
 from fairlead.model.workload import Pod, Workload
 from fairlead.store.base import Collection, Column
@@ -80,7 +81,14 @@ PODS = Collection(
         _integer("created_at"),
         _integer("completed_at"),
         _integer("is_active", lambda pod: int(not pod.has_ended), indexed=True),
+        _text("revision_id"),
     ),
+)
+
+REVISIONS = Collection(
+    name="revisions",
+    record=Revision,
+    columns=(_text("workload_id", indexed=True), _integer("number"), _integer("created_at")),
 )
 
 CLUSTERS = Collection(
@@ -235,6 +243,7 @@ ACCESS_RULES = Collection(
 COLLECTIONS: tuple[Collection, ...] = (
     WORKLOADS,
     PODS,
+    REVISIONS,
     CLUSTERS,
     DEPARTMENTS,
     PROJECTS,

@@ -132,6 +132,17 @@ MIGRATIONS: tuple[Migration, ...] = (
             Table(name="access_rules", columns="subject_id:text subject_type:text created_at:integer"),
         ),
     ),
+    Migration(
+        3,
+        (
+            AddColumns(table="pods", columns="revision_id:text"),
+            Table(
+                name="revisions",
+                columns="workload_id:text number:integer created_at:integer",
+                indexed=("workload_id",),
+            ),
+        ),
+    ),
 )
 
 #: Numbers that live beside the records: the layout's version, the newest revision, the newest audit line.

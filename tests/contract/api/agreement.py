@@ -8,7 +8,12 @@ from typing import Any
 import jsonschema_rs
 
 DATA = Path(__file__).parents[1] / "data"
-CONTRACTS = ("workloads-2.24.contract.json", "kinds-2.24.contract.json", "neighbours-2.24.contract.json")
+CONTRACTS = (
+    "workloads-2.24.contract.json",
+    "kinds-2.24.contract.json",
+    "neighbours-2.24.contract.json",
+    "telemetry-2.24.contract.json",
+)
 
 
 @cache

@@ -84,7 +84,8 @@ def _render_network(pod: PodSpec) -> dict[str, Any]:
 def _probe(pod: PodSpec) -> dict[str, Any] | None:
     """The readiness probe; None without one that says what to ask."""
     probe: dict[str, Any] = (pod.container.fields.get("probes") or {}).get("readiness") or {}
-    asked = (probe.get("handler") or {}).get("httpGet") or {}
+    handler = probe.get("handler") or {}
+    asked = handler.get("httpGet") or handler.get("tcpSocket") or {}
     return probe if asked.get("port") else None
 
 

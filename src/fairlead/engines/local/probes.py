@@ -1,4 +1,4 @@
-"""Asks a pod whether it is ready: HTTP or HTTPS GET on the supervisor's own poll loop, never waiting for anybody.
+"""Asks a pod whether it is ready: by HTTP or HTTPS GET, or by connecting alone, never waiting for anybody.
 
 Part of the supervisor, so readiness goes on being asked while no server runs. Questions leave from the pod's own
 network: `Connect` hands out sockets that belong to it. Until the pod was ready once they follow each other quickly.
@@ -24,12 +24,16 @@ Connect = Callable[[], tuple[socket.socket, list[str]]]
 
 
 class Question:
-    """One question on its way: connect, handshake, send, and as much of the answer as tells."""
+    """One question on its way: connect, handshake, send, and as much of the answer as tells.
 
-    def __init__(self, get: dict[str, Any], connect: Connect, tls: Any) -> None:
+    Where there is nothing to get, a connection is answer enough.
+    """
+
+    def __init__(self, get: dict[str, Any], connect: Connect, tls: Any, is_plain: bool = False) -> None:
         self._port: int = get["port"]
         self._connect = connect
         self._tls = tls
+        self._is_plain = is_plain
         self._addresses: list[str] = []
         self._tried = 0
         self._socket: socket.socket | None = None
@@ -74,6 +78,8 @@ class Question:
             if self._stage == "connect":
                 if link.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
                     return self._begin_elsewhere()
+                if self._is_plain:
+                    return True
                 if self._tls is not None:
                     self._socket = link = self._tls.wrap_socket(link, do_handshake_on_connect=False)
                 self._stage = "handshake"
@@ -142,7 +148,9 @@ class Prober:
     """Keeps asking, by the probe's times and thresholds. `is_ready` is what follows from the answers so far."""
 
     def __init__(self, probe: dict[str, Any], poll: select.poll, connect: Connect, now: float) -> None:
-        self._get: dict[str, Any] = probe["handler"]["httpGet"]
+        handler = probe["handler"]
+        self._is_plain = "httpGet" not in handler
+        self._get: dict[str, Any] = handler["tcpSocket"] if self._is_plain else handler["httpGet"]
         self._period: int = probe["periodSeconds"]
         self._timeout: int = probe["timeoutSeconds"]
         self._success: int = probe["successThreshold"]
@@ -182,7 +190,7 @@ class Prober:
             return self._settle(False, now)
         if now < self._next_at:
             return False
-        self._question = Question(self._get, self._connect, self._tls)
+        self._question = Question(self._get, self._connect, self._tls, self._is_plain)
         self._asked_at = now
         return self._follow(self._question.begin(), now)
 
