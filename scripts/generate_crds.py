@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from fairlead.formats.crd import render_crd
-from fairlead.formats.explain import explain, told_type
+from fairlead.formats.explain import explain_all
 from fairlead.formats.yaml_fields import LETTERS, yaml_fields
 from fairlead.formats.yaml_write import render_yaml
 from fairlead.kinds import KINDS
@@ -53,17 +53,18 @@ def render_page() -> str:
         for older, letter in kind.resources_before:
             lines += [f"`kind: {older}` is read as this kind, with the fields of {LETTERS[letter]}.", ""]
         lines += ["| field | type | REST | flags | default | meaning |", "|---|---|---|---|---|---|"]
+        known = explain_all(kind)
         for field in yaml_fields(kind).values():
             if kind.letter not in field.kinds:
                 continue
-            found = explain(f"{kind.resource}.spec.{field.name}")
+            found = known[field.name]
             flags = ", ".join(f"`{flag}`" for one in found.flags for flag in one.split(", ") if flag.startswith("--"))
-            rest = f"`{found.rest.removeprefix('spec.')}`" if found.rest else ""
-            cells = [f"`{field.name}`", told_type(field), rest, flags, found.default, found.description]
+            rest = ", ".join(f"`{path.removeprefix('spec.')}`" for path in found.rest)
+            cells = [f"`{field.name}`", found.type, rest, flags, found.default, found.description]
             lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
             for member in field.members:
-                inner = explain(f"{kind.resource}.spec.{field.name}.{member.name}")
-                path = f"`….{inner.rest.partition('[].')[2]}`"
+                inner = known[f"{field.name}.{member.name}"]
+                path = f"`….{inner.rest[0].partition('[].')[2]}`"
                 cells = [f"`….{member.name}`", inner.type, path, "", inner.default, inner.description]
                 lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
         lines.append("")

@@ -81,7 +81,6 @@ LAZY = {
     "yaml": "yaml",
     "traceback": "traceback",
     "sqlite": "fairlead.store.sqlite",
-    "explain": "fairlead.formats.explain",
     "convert": "fairlead.formats.convert",
     "kubernetes": "fairlead.engines.kubernetes.render",
     "scheduling": "fairlead.scheduling",

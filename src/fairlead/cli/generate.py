@@ -1,4 +1,5 @@
-"""Writes the tables that the command line and the SDK read instead of the model: kinds, and the flags of their specs.
+"""Writes the tables that the command line and the SDK read instead of the model: kinds, the flags of their specs, and
+what each field means.
 
 `python -m fairlead.cli.generate` writes them, `--check` only tells whether they are as they would be written.
 No command imports this.
@@ -10,11 +11,17 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from fairlead import client
+from fairlead.cli.explain import PREFIX
+from fairlead.engines.declared import EFFECTS, EXCLUDE, KUBERNETES, Effect
+from fairlead.formats.explain import Explanation, explain_all
 from fairlead.formats.flags import flag_table
 from fairlead.formats.rest import beside_names
+from fairlead.formats.yaml_names import API_VERSION
 from fairlead.kinds import KINDS
-from fairlead.kinds.kind import noun_of
+from fairlead.kinds.kind import Kind, noun_of
 from fairlead.model.fields import fields_of
 
 _FLAGS = Path(__file__).parent / "generated"
@@ -42,7 +49,42 @@ def render_tables() -> dict[Path, str]:
     tables = {_KINDS: _render(kinds)}
     for kind in KINDS.values():
         tables[_FLAGS / f"{kind.key}.json"] = _render(flag_table(kind))
+        tables[_FLAGS / f"{PREFIX}{kind.key}.json"] = _render_explanations(kind)
     return tables
+
+
+def _render_explanations(kind: Kind) -> str:
+    """One line for each field, so that changes are small; the names come first, to be read alone."""
+    words = (kind.resource, f"{kind.resource}s", kind.key, kind.title, kind.rest, "".join(kind.command))
+    names = list(dict.fromkeys(word.lower().replace("-", "") for word in words))
+    roles = tuple(f"spec.{field.rest}." for field in fields_of(kind.spec) if field.about.role or field.rest == "leader")
+    entries = [
+        f"{json.dumps(path)}: {json.dumps(_entry(found, roles), ensure_ascii=False)}"
+        for path, found in explain_all(kind).items()
+    ]
+    head = {"kind": kind.resource, "version": API_VERSION if kind.letter else "REST"}
+    body = ",\n".join(entries)
+    return f'{{"names": {json.dumps(names)},\n{json.dumps(head)[1:-1]}, "entries": {{\n{body}\n}}}}\n'
+
+
+def _entry(found: Explanation, roles: tuple[str, ...]) -> dict[str, Any]:
+    entry: dict[str, Any] = msgspec.to_builtins(found)
+    engines = [(path, _told(effect)) for path in found.rest if (effect := _effect(path, roles)) is not None]
+    return entry | ({"engines": engines} if engines else {})
+
+
+def _effect(path: str, roles: tuple[str, ...]) -> Effect | None:
+    """What engines declare of a place in a request; pods of every role are alike."""
+    role = next((role for role in roles if path.startswith(role)), "spec.")
+    inner = path.removeprefix(role)
+    return EXCLUDE if inner.endswith("[].exclude") else EFFECTS.get(inner)
+
+
+def _told(effect: Effect) -> dict[str, str]:
+    host = f"not enforced: {effect.unless}"
+    if effect.is_claimed:
+        host = f"{effect.host} ({effect.unless})" if effect.unless else effect.host
+    return {"local, host": host, "local, container": effect.container or host, "Kubernetes": KUBERNETES}
 
 
 def _render(content: Any) -> str:

@@ -1,7 +1,7 @@
-"""What a field means, from its declaration: type, description, default, REST path, flags, kinds, members.
+"""What every field means, from its declaration: type, description, default, REST paths, flags, kinds, members.
 
-`fairlead explain` prints it, and the reference page of workload YAML is made of it. Names are those of workload YAML;
-REST paths are understood too, so that fields which YAML lacks can be asked for.
+The command line's tables for `explain`, the reference page of workload YAML and the custom resources' descriptions are
+made of it. Names are those of workload YAML; fields that only REST has are there by their REST paths.
 """
 
 from typing import Any
@@ -9,33 +9,26 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
-from fairlead.formats.yaml_fields import ITEMS, MAP, PLAIN, YamlField, spellings, told_kinds, yaml_fields
-from fairlead.formats.yaml_names import API_VERSION, near
-from fairlead.kinds import KINDS
+from fairlead.formats.yaml_fields import ITEMS, MAP, PLAIN, YamlField, told_kinds, yaml_fields
+from fairlead.formats.yaml_names import API_VERSION
+from fairlead.formats.yaml_write import declared
 from fairlead.kinds.kind import Kind
 from fairlead.model.fields import About, Field, fields_of
 
 _SPEC = (
     "What is to run, and how. Fields are written as `name: {value: X}`, lists as `name: {items: {KEY: {value: X}}}`."
 )
-_WIDTH = 80
 
 
-class Unknown(Exception):
-    """There is no such kind or field; the words name what is near."""
-
-
-class Explanation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    kind: str
-    version: str = API_VERSION
-    #: The path below the kind, as asked.
-    field: str
+class Explanation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+    #: Empty for what workload YAML has; otherwise who has it.
+    version: str = ""
     type: str
     description: str
     default: str = ""
     choices: tuple[str, ...] = ()
-    #: The dotted path in a creation request; empty where REST has no such field.
-    rest: str = ""
+    #: Where a creation request has it: dotted paths, with `[]` behind lists.
+    rest: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
     #: Kinds of YAML that have the field.
     kinds: tuple[str, ...] = ()
@@ -45,39 +38,20 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     fields: tuple[tuple[str, str, str], ...] = ()
 
 
-def explain(asked: str) -> Explanation:
-    """The explanation of `KIND`, `KIND.spec`, `KIND.spec.FIELD` or further down; `spec` may be left out."""
-    name, *path = asked.strip(".").split(".")
-    kind = _find_kind(name)
-    if path[:1] == ["spec"]:
-        path = path[1:]
-        if not path:
-            return _explain_spec(kind)
-    elif not path:
-        return _explain_kind(kind)
-    field = spellings(kind).get(path[0].lower())
-    if field is not None and kind.letter in field.kinds and not _is_rest_only(kind, path):
-        return _explain_yaml(kind, field, path)
-    return _explain_rest(kind, path)
+def explain_all(kind: Kind) -> dict[str, Explanation]:
+    """Every explanation of a kind: of the kind itself under an empty text, of its spec, and of each field and member by
+    its path below the spec. `items`, KEY and `value` are no part of a path."""
+    found = {"": _kind(kind), "spec": _spec(kind)}
+    found.update(_rest_below(kind.spec, ""))
+    for field in yaml_fields(kind).values():
+        if kind.letter and kind.letter in field.kinds:
+            found[field.name] = _field(kind, field)
+            for member in field.members:
+                found[f"{field.name}.{member.name}"] = _member(field, member)
+    return found
 
 
-def _is_rest_only(kind: Kind, path: list[str]) -> bool:
-    """Whether the words go below an object of REST that YAML has flat, as in podAffinity.type."""
-    below = next((field for field in fields_of(kind.spec) if field.rest == path[0]), None)
-    return len(path) > 1 and path[1] not in ("items", "value") and below is not None and not below.is_list
-
-
-def _find_kind(name: str) -> Kind:
-    wanted = name.lower().replace("-", "")
-    for kind in KINDS.values():
-        words = {kind.resource, f"{kind.resource}s", kind.key, kind.title, kind.rest, "".join(kind.command)}
-        if wanted in {word.lower().replace("-", "") for word in words}:
-            return kind
-    known = [kind.resource.lower() for kind in KINDS.values()]
-    raise Unknown(f"There is no kind '{name}'{near(name, known)}")
-
-
-def _explain_kind(kind: Kind) -> Explanation:
+def _kind(kind: Kind) -> Explanation:
     parts = (
         ("apiVersion", "string", f"Always {API_VERSION}."),
         ("kind", "string", f"Always {kind.resource}."),
@@ -86,98 +60,86 @@ def _explain_kind(kind: Kind) -> Explanation:
         ("status", "Object", "How far it has come; the system writes it."),
     )
     text = f"A workload of type {kind.title}, category {kind.category}, priority {kind.priority} unless told otherwise."
-    return Explanation(kind=kind.resource, field="", type="Object", description=text, fields=parts)
+    return Explanation(type="Object", description=text, fields=parts if kind.letter else parts[3:])
 
 
-def _explain_spec(kind: Kind) -> Explanation:
+def _spec(kind: Kind) -> Explanation:
+    if not kind.letter:
+        below = tuple(
+            (field.rest, _rest_type(field), render_description(field.about)) for field in fields_of(kind.spec)
+        )
+        return Explanation(version="REST", type="Object", description="What is to run, and how.", fields=below)
     found = tuple(
         (field.name, told_type(field), render_description(field.about))
         for field in yaml_fields(kind).values()
         if kind.letter in field.kinds
     )
-    return Explanation(kind=kind.resource, field="spec", type="Object", description=_SPEC, rest="spec", fields=found)
+    return Explanation(type="Object", description=_SPEC, rest=("spec",), fields=found)
 
 
-def _explain_yaml(kind: Kind, field: YamlField, path: list[str]) -> Explanation:
-    """A field, or with further words a member of its items; `items`, KEY and `value` may stand between."""
-    rest = f"spec.{field.path}" if field.path else ""
-    words = [word for word in path[1:] if word not in ("items", "value")]
-    if not words or not field.members:
-        return _explanation(kind, field, ".".join(["spec", *path]), rest)
-    member = field.spelt.get(words[-1].lower())
-    if member is None:
-        known = [other.name for other in field.members]
-        raise Unknown(f"{field.name} has no member '{words[-1]}'{near(words[-1], known)}")
+def _field(kind: Kind, field: YamlField) -> Explanation:
+    paths = ((field.path,) if field.path else ()) + field.sets
+    abouts = [one.about for path in paths if (one := declared(kind, path.replace("[]", ""))) is not None]
+    flags = [flag for about in [field.about, *abouts] for flag in _flags(about)]
+    return Explanation(
+        type=told_type(field),
+        description=render_description(field.about),
+        default=render_default(field.about),
+        choices=field.choices,
+        rest=tuple(f"spec.{path}" for path in paths) + field.beside,
+        flags=tuple(dict.fromkeys(flags)),
+        kinds=tuple(told_kinds(letter) for letter in field.kinds),
+        spellings=(*field.also, *field.words),
+        example=render_example(field),
+        fields=tuple(
+            (member.name, told_type(member, is_member=True), render_description(member.about))
+            for member in field.members
+        ),
+    )
+
+
+def _member(field: YamlField, member: YamlField) -> Explanation:
     flags = tuple(
         f"{flag.name} {member.about.part}=…"
         for flag in field.about.flags
         if member.about.part and (not flag.parts or member.path in flag.parts)
     )
     return Explanation(
-        kind=kind.resource,
-        field=".".join(["spec", *path]),
         type=told_type(member, is_member=True),
         description=render_description(member.about),
         default=render_default(member.about),
         choices=member.choices,
-        rest=f"{rest}[].{member.path}",
+        rest=(f"spec.{field.path}[].{member.path}",),
         flags=flags,
         spellings=member.also,
     )
 
 
-def _explanation(kind: Kind, field: YamlField, asked: str, rest: str) -> Explanation:
-    members = tuple(
-        (member.name, told_type(member, is_member=True), render_description(member.about)) for member in field.members
-    )
-    return Explanation(
-        kind=kind.resource,
-        field=asked,
-        type=told_type(field),
-        description=render_description(field.about),
-        default=render_default(field.about),
-        choices=field.choices,
-        rest=rest,
-        flags=_flags(field.about),
-        kinds=tuple(told_kinds(letter) for letter in field.kinds),
-        spellings=field.also,
-        example=render_example(field),
-        fields=members,
-    )
+def _rest_below(struct: Any, path: str, role: str = "") -> dict[str, Explanation]:
+    """What REST has, by its own paths; a role's name stands before the flags of what its pods run."""
+    found: dict[str, Explanation] = {}
+    for field in fields_of(struct):
+        here = f"{path}.{field.rest}" if path else field.rest
+        below = fields_of(field.struct) if field.struct is not None else ()
+        key = here.replace("[]", "")
+        found[key] = Explanation(
+            version="REST",
+            type=_rest_type(field),
+            description=render_description(field.about),
+            default=render_default(field.about),
+            rest=(f"spec.{here}",),
+            flags=_flags(field.about, role),
+            fields=tuple((one.rest, _rest_type(one), render_description(one.about)) for one in below),
+        )
+        if field.struct is not None:
+            found.update(_rest_below(field.struct, here + ("[]" if field.is_list else ""), field.about.role or role))
+    return found
 
 
-def _explain_rest(kind: Kind, path: list[str]) -> Explanation:
-    struct: Any = kind.spec
-    found: Field | None = None
-    for step in path:
-        fields = {field.rest: field for field in fields_of(struct)} if struct is not None else {}
-        if step not in fields:
-            known = [*fields, *(yaml_fields(kind) if struct is kind.spec else ())]
-            raise Unknown(
-                f"There is no field '{step}' in {'.'.join([kind.resource, 'spec', *path])}{near(step, known)}"
-            )
-        found = fields[step]
-        struct = found.struct
-    if found is None:
-        raise Unknown(f"There is no such field in {kind.resource}")
-    below = tuple(
-        (field.rest, _rest_type(field), render_description(field.about))
-        for field in (fields_of(struct) if struct else ())
-    )
-    return Explanation(
-        kind=kind.resource,
-        version="REST",
-        field=".".join(["spec", *path]),
-        type=_rest_type(found),
-        description=render_description(found.about),
-        default=render_default(found.about),
-        rest=".".join(["spec", *path]),
-        flags=_flags(found.about),
-        fields=below,
-    )
-
-
-def _flags(about: About) -> tuple[str, ...]:
+def _flags(about: About, role: str = "") -> tuple[str, ...]:
+    if role:
+        names = [(flag.name, *flag.aliases) for flag in about.flags]
+        return tuple(", ".join(f"--{role}-{name.removeprefix('--')}" for name in each) for each in names)
     return tuple(", ".join(filter(None, (flag.short, flag.name, *flag.aliases))) for flag in about.flags)
 
 
@@ -262,39 +224,3 @@ def _given_members(field: YamlField) -> list[str]:
 
 def _sample(field: YamlField) -> str:
     return field.choices[0] if field.choices else _SAMPLES.get(field.type, "…")
-
-
-def render_text(found: Explanation) -> str:
-    """The explanation as kubectl lays it out, and below it what kubectl does not know."""
-    lines = [f"KIND:       {found.kind}", f"VERSION:    {found.version}", ""]
-    if found.field:
-        lines += [f"FIELD: {found.field} <{found.type}>", ""]
-    lines += ["DESCRIPTION:", *_wrapped(found.description, 4), ""]
-    for title, value in (
-        ("DEFAULT", found.default),
-        ("ONE OF", ", ".join(found.choices)),
-        ("REST", found.rest),
-        ("FLAG", "; ".join(found.flags)),
-        ("ALSO", ", ".join(found.spellings)),
-        ("KINDS", ", ".join(found.kinds)),
-        ("EXAMPLE", found.example),
-    ):
-        if value:
-            lines.append(f"{title + ':':<11} {value}")
-    if found.fields:
-        lines += ["", "FIELDS:"] if lines[-1] else ["FIELDS:"]
-        for name, kind, description in found.fields:
-            lines += [f"  {name}\t<{kind}>", *_wrapped(description, 4), ""]
-    return "\n".join(lines).rstrip() + "\n"
-
-
-def _wrapped(text: str, indent: int) -> list[str]:
-    lines: list[str] = []
-    line = ""
-    for word in text.split():
-        if line and len(line) + 1 + len(word) > _WIDTH - indent:
-            lines.append(line)
-            line = word
-        else:
-            line = f"{line} {word}" if line else word
-    return [" " * indent + part for part in (*lines, line) if part]

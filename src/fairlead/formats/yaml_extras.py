@@ -34,8 +34,9 @@ class YamlField(msgspec.Struct, frozen=True, kw_only=True):
     meant: dict[str, str] = {}
     #: Dotted REST path below the spec (or below the item); empty where REST has no such field.
     path: str = ""
-    #: Further places below the spec that it may set.
+    #: Further places below the spec that it may set; and what it is of a request beside the spec.
     sets: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
     about: About
     #: Of an item: what it may hold; and the same by every accepted spelling in small letters.
     members: tuple["YamlField", ...] = ()
@@ -60,15 +61,26 @@ def _extra(name: str, text: str, kinds: str = "WTDIJ", **more: Any) -> YamlField
 _MPI = "makes the workload an MPI job"
 #: What REST has not as one field. `gpu` and `gpuLimit` are declared, and read together with their neighbours.
 EXTRAS = (
-    _extra("active", "Whether the workload runs; false suspends it.", type="boolean", default_text="true"),
+    _extra(
+        "active",
+        "Whether the workload runs; false suspends it.",
+        type="boolean",
+        default_text="true",
+        beside=("POST …/suspend", "POST …/resume"),
+    ),
     _extra(
         "baseWorkload",
         "The name of a workload with usage Template, in the same namespace or else in namespace runai: what this one "
         "does not give comes from there, items one by one.",
         form=PLAIN,
+        beside=("templateId",),
     ),
-    _extra("name", "The workload's name. Exactly one of name and namePrefix is given."),
-    _extra("namePrefix", "The beginning of the workload's name; characters are added to it."),
+    _extra("name", "The workload's name. Exactly one of name and namePrefix is given.", beside=("name",)),
+    _extra(
+        "namePrefix",
+        "The beginning of the workload's name; characters are added to it.",
+        beside=("name", "useGivenNameAsPrefix"),
+    ),
     _extra(
         "usage",
         "Submit runs the workload; Template only keeps it for others to name as baseWorkload.",
@@ -228,6 +240,7 @@ SETS = {
     "compute.gpuPortionLimit": ("compute.gpuMemoryLimit",),
     "compute.gpuMemoryRequest": ("compute.gpuRequestType",),
     "ports": ("exposedUrls", "servingPort"),
+    "environmentVariables": ("environmentVariables[].secret.name", "environmentVariables[].secret.key"),
 }
 CHOICES = {
     "podAffinity.type": ("hard", "soft"),

@@ -64,7 +64,7 @@ def test_kubernetes_objects(tmp_path: Path) -> None:
         pytest.param(["convert", "-"], "what is this", 1, "--from", id="no dialect"),
         pytest.param(["convert", "--", "runai", "training", "list"], "", 2, "submit", id="another command"),
         pytest.param(["convert", "-", "--to", "xml"], "", 2, "one of rest, yaml", id="no target"),
-        pytest.param(["explain", "trainingworkload.spec.imag"], "", 3, "did you mean image?", id="no field"),
+        pytest.param(["explain", "trainingworkload.spec.imag"], "", 3, "Did you mean image?", id="no field"),
     ],
 )
 def test_refusals(tmp_path: Path, words: list[str], stdin: str, want_code: int, want_words: str) -> None:
