@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 missing=()
 while read -r package program _; do
   case $package in '' | '#'*) continue ;; esac
-  command -v "$program" >/dev/null || missing+=("$package")
+  [ -e "$program" ] || command -v "$program" >/dev/null || missing+=("$package")
 done <scripts/system-packages.txt
 [ ${#missing[@]} -gt 0 ] || exit 0
 

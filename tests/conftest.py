@@ -15,9 +15,13 @@ CAN_INSTALL = os.geteuid() == 0 and shutil.which("apt-get") is not None
 
 
 def load_programs() -> dict[str, str]:
-    """From each listed package to the program that shows it is there."""
+    """From each listed package to the program or file that shows it is there."""
     lines = (line.split() for line in PACKAGES.read_text().splitlines())
     return {words[0]: words[1] for words in lines if words and not words[0].startswith("#")}
+
+
+def is_there(program: str) -> bool:
+    return Path(program).is_file() if program.startswith("/") else shutil.which(program) is not None
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -31,7 +35,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             for package in mark.args:
                 if package not in programs:
                     raise pytest.UsageError(f"{item.nodeid} asks for {package}, which {PACKAGES.name} does not list")
-                if not CAN_INSTALL and shutil.which(programs[package]) is None:
+                if not CAN_INSTALL and not is_there(programs[package]):
                     item.add_marker(
                         pytest.mark.skip(reason=f"needs {package} (as root on Debian: make system-packages)")
                     )
@@ -40,7 +44,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     programs = load_programs()
     for mark in item.iter_markers("debian"):
-        missing = [package for package in mark.args if shutil.which(programs[package]) is None]
+        missing = [package for package in mark.args if not is_there(programs[package])]
         if missing:
             pytest.fail(f"missing here: {', '.join(missing)}; install with: make system-packages", pytrace=False)
 

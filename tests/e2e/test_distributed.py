@@ -1,13 +1,12 @@
 """Distributed trainings on real processes: they find each other by their variables, start and end together."""
 
-import json
-import shlex
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.e2e.server import Answer, Server, until
+from tests.e2e.several import DISTRIBUTED, accepted, all_pods, outputs, program, request
 
 #: Every rank tells the first one its number over TCP and hears from it how many have come; whoever hears a wrong
 #: number fails. Uses nothing but what PyTorch's own rendezvous uses.
@@ -24,10 +23,10 @@ if rank == 0:
         peer.sendall(b"%d" % world)
     print("met", world)
 else:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     while True:
         try:
-            peer = socket.create_connection(address, timeout=20)
+            peer = socket.create_connection(address, timeout=120)
             break
         except OSError:
             if time.monotonic() > deadline:
@@ -37,40 +36,24 @@ else:
     assert int(peer.recv(100)) == world
     print("heard", world)
 """
-PATH = "/api/v1/workloads/distributed"
 
 
 def submit(server: Server, name: str, script: str, beside: dict[str, Any] | None = None, **spec: Any) -> Answer:
-    body = {
-        "name": name,
-        "projectId": "1",
-        "clusterId": server.credentials["clusterId"],
-        "spec": {"image": "python:3", "command": "python3 -c", "args": shlex.quote(script)} | spec,
-        **(beside or {}),
-    }
-    return server.call("POST", PATH, body)
+    return server.call("POST", DISTRIBUTED, request(server, name, program(script, **spec), **(beside or {})))
 
 
 def run(server: Server, name: str, script: str, beside: dict[str, Any] | None = None, **spec: Any) -> str:
-    answer = submit(server, name, script, beside, **spec)
-    assert answer.status == 202, answer
-    return str(answer.json["workloadId"])
+    return accepted(submit(server, name, script, beside, **spec))
 
 
-def pods(server: Server, workload_id: str) -> dict[str, dict[str, Any]]:
-    found = server.call("GET", f"/api/v1/workloads/{workload_id}/pods").json["pods"]
-    return {pod["name"]: pod for pod in found}
-
-
-def outputs(server: Server, workload_id: str) -> dict[str, str]:
-    return {name: server.logs(workload_id, f"?pod={name}") for name in pods(server, workload_id)}
+def names_of(server: Server, workload_id: str) -> set[str]:
+    return {pod["name"] for pod in all_pods(server, workload_id)}
 
 
 def test_ranks_meet_and_the_workload_completes_with_its_master(server: Server) -> None:
     workload_id = run(server, "meet", RENDEZVOUS, distributedFramework="PyTorch", numWorkers=3)
     server.until_phase(workload_id, "Completed")
-    assert set(pods(server, workload_id)) == {"meet-master-0", "meet-worker-0", "meet-worker-1", "meet-worker-2"}
-    until(lambda: server.workload(workload_id)["runningPods"] == 0, "the end of the workers")
+    assert names_of(server, workload_id) == {"meet-master-0", "meet-worker-0", "meet-worker-1", "meet-worker-2"}
     assert {name.split("-")[1]: text for name, text in outputs(server, workload_id).items()} == {
         "master": "met 4\n",
         "worker": "heard 4\n",
@@ -87,20 +70,19 @@ def test_without_master_the_first_worker_leads(server: Server) -> None:
     beside = {"masterSpecSameAsWorker": False}
     workload_id = run(server, "headless", RENDEZVOUS, beside, numWorkers=3)
     server.until_phase(workload_id, "Completed")
-    assert set(pods(server, workload_id)) == {"headless-worker-0", "headless-worker-1", "headless-worker-2"}
+    assert names_of(server, workload_id) == {"headless-worker-0", "headless-worker-1", "headless-worker-2"}
 
 
 def test_a_master_of_its_own(server: Server) -> None:
-    beside = {"masterSpec": {"image": "python:3", "command": "python3 -c", "args": shlex.quote(RENDEZVOUS)}}
+    beside = {"masterSpec": program(RENDEZVOUS)}
     answer = submit(server, "own", RENDEZVOUS.replace("heard", "was told"), beside, numWorkers=1)
     assert answer.status == 202, answer
     assert set(answer.json) >= {"spec", "masterSpec"}
     assert "masterSpec" not in answer.json["spec"]
     workload_id = answer.json["workloadId"]
     server.until_phase(workload_id, "Completed")
-    until(lambda: server.workload(workload_id)["runningPods"] == 0, "the end of the workers")
     assert outputs(server, workload_id) == {"own-master-0": "met 2\n", "own-worker-0": "was told 2\n"}
-    assert server.call("GET", f"{PATH}/{workload_id}").json["masterSpec"] == answer.json["masterSpec"]
+    assert server.call("GET", f"{DISTRIBUTED}/{workload_id}").json["masterSpec"] == answer.json["masterSpec"]
 
 
 def test_one_failed_rank_starts_all_of_them_again(server: Server, tmp_path: Path) -> None:
@@ -126,47 +108,23 @@ def test_too_many_failures_end_it(server: Server) -> None:
     until(lambda: server.workload(workload_id)["runningPods"] == 0, "the end of the others")
 
 
-def test_tensorflow_is_told_who_takes_part(server: Server) -> None:
-    workload_id = run(
-        server, "flow", "import os; print(os.environ['TF_CONFIG'])", distributedFramework="TF", numWorkers=2
-    )
-    server.until_phase(workload_id, "Completed")
-    until(lambda: server.workload(workload_id)["runningPods"] == 0, "the end of the workers")
-    told = {name: json.loads(text) for name, text in outputs(server, workload_id).items()}
-    assert {name: (one["task"]["type"], one["task"]["index"]) for name, one in told.items()} == {
-        "flow-master-0": ("chief", 0),
-        "flow-worker-0": ("worker", 0),
-        "flow-worker-1": ("worker", 1),
-    }
-    [cluster] = {json.dumps(one["cluster"]) for one in told.values()}
-    places = [place for each in json.loads(cluster).values() for place in each]
-    assert len(places) == len(set(places)) == 3
-
-
-def test_jax_counts_its_processes(server: Server) -> None:
-    script = "import os; print(os.environ['PROCESS_ID'], os.environ['NUM_PROCESSES'])"
-    workload_id = run(server, "jax", script, distributedFramework="JAX", numWorkers=2)
-    server.until_phase(workload_id, "Completed")
-    assert outputs(server, workload_id) == {"jax-worker-0": "0 2\n", "jax-worker-1": "1 2\n"}
-
-
 def test_a_gang_that_does_not_fit_starts_nothing(server: Server) -> None:
     workload_id = run(server, "large", "print(1)", numWorkers=2, compute={"cpuCoreRequest": 100_000})
     waiting = server.until_phase(workload_id, "Pending")
     until(lambda: server.message(workload_id), "a reason")
-    assert pods(server, workload_id) == {}
+    assert names_of(server, workload_id) == set()
     assert waiting["requestedPods"]["number"] == 3
-    assert server.call("DELETE", f"{PATH}/{workload_id}").status == 202
+    assert server.call("DELETE", f"{DISTRIBUTED}/{workload_id}").status == 202
 
 
 def test_suspend_ends_all_of_them_and_resume_starts_them_again(server: Server) -> None:
     workload_id = run(server, "pause", "import time; time.sleep(600)", numWorkers=1)
     server.until_phase(workload_id, "Running")
-    assert server.call("POST", f"{PATH}/{workload_id}/suspend").status == 202
+    assert server.call("POST", f"{DISTRIBUTED}/{workload_id}/suspend").status == 202
     server.until_phase(workload_id, "Stopped")
-    assert server.call("POST", f"{PATH}/{workload_id}/resume").status == 202
+    assert server.call("POST", f"{DISTRIBUTED}/{workload_id}/resume").status == 202
     server.until_phase(workload_id, "Running")
-    assert server.call("DELETE", f"{PATH}/{workload_id}").status == 202
+    assert server.call("DELETE", f"{DISTRIBUTED}/{workload_id}").status == 202
 
 
 @pytest.mark.parametrize(

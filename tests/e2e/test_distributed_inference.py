@@ -1,19 +1,29 @@
 """Leader/worker services on real processes: groups, names, variables, restarts, scaling and their URL."""
 
-import contextlib
 import json
 import os
-import shlex
-import signal
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.e2e.server import Answer, Server, until
+from tests.e2e.several import (
+    GROUPS,
+    HAS_NETWORKS,
+    SLEEP,
+    delete,
+    events,
+    kill_pod,
+    needs_networks,
+    pods,
+    program,
+    request,
+    scale,
+    serve,
+    until_pods,
+)
 from tests.e2e.web import bearer, fetch
 
-PATH = "/api/v1/workloads/distributed-inferences"
 #: The leader waits for its workers on a port that every group uses, then tells who it is on its serving port.
 LEADER = """
 import http.server, os, socket
@@ -36,65 +46,29 @@ WORKER = """
 import os, socket, time
 while True:
     try:
-        link = socket.create_connection((os.environ["LWS_LEADER_ADDRESS"], 7000), timeout=20)
+        link = socket.create_connection((os.environ["LWS_LEADER_ADDRESS"], 7000), timeout=120)
         break
     except OSError:
         time.sleep(0.02)
 link.sendall(os.environ["LWS_WORKER_INDEX"].encode())
 time.sleep(600)
 """
-SLEEP = "import time; time.sleep(600)"
 PROBE = {"readiness": {"handler": {"httpGet": {"port": 8000}}}}
 
 
-def role(script: str, **members: Any) -> dict[str, Any]:
-    return {"image": "python:3", "command": "python3 -c", "args": shlex.quote(script), **members}
-
-
 def submit(server: Server, name: str, **spec: Any) -> Answer:
-    body = {"name": name, "projectId": "1", "clusterId": server.credentials["clusterId"], "spec": spec}
-    return server.call("POST", PATH, body)
+    return server.call("POST", GROUPS, request(server, name, spec))
 
 
-def run(server: Server, name: str, **spec: Any) -> str:
-    answer = submit(server, name, **spec)
-    assert answer.status == 202, answer
-    return str(answer.json["workloadId"])
-
-
-def scale(server: Server, workload_id: str, replicas: int) -> Answer:
-    return server.call("PATCH", f"{PATH}/{workload_id}", {"spec": {"replicas": replicas}})
-
-
-def pods(server: Server, workload_id: str) -> dict[str, dict[str, Any]]:
-    found = server.call("GET", f"/api/v1/workloads/{workload_id}/pods?limit=500").json["pods"]
-    return {pod["name"]: pod for pod in found if pod["k8sPhase"] in ("Pending", "Running")}
-
-
-def until_pods(server: Server, workload_id: str, *names: str) -> dict[str, dict[str, Any]]:
-    until(lambda: set(pods(server, workload_id)) == set(names), f"pods {names}")
-    return pods(server, workload_id)
-
-
-def delete(server: Server, workload_id: str) -> None:
-    assert server.call("DELETE", f"{PATH}/{workload_id}").status == 202
-    until(lambda: server.workload(workload_id)["runningPods"] == 0, "its end")
-
-
-def events(server: Server, workload_id: str, reason: str) -> list[dict[str, Any]]:
-    found = server.call("GET", f"/api/v1/workloads/{workload_id}/events?limit=500").json["events"]
-    return [event for event in found if event["reason"] == reason]
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="two groups on one port need networks of their own, which need root")
+@needs_networks
 def test_two_groups_bind_the_same_ports_and_their_workers_find_them(server: Server) -> None:
-    workload_id = run(
+    workload_id = serve(
         server,
         "pair",
         replicas=2,
         workers=2,
-        leader=role(LEADER, probes=PROBE),
-        worker=role(WORKER),
+        leader=program(LEADER, probes=PROBE),
+        worker=program(WORKER),
         servingPort={"port": 8000},
     )
     server.until_phase(workload_id, "Running")
@@ -118,7 +92,7 @@ def test_two_groups_bind_the_same_ports_and_their_workers_find_them(server: Serv
 def test_only_those_who_may_send_requests(server: Server) -> None:
     answering = LEADER.replace("range(size - 1)", "range(0)").replace("8000", "8011")
     port = {"port": 8011, "authorizationType": "authenticatedUsers"}
-    workload_id = run(server, "closed", leader=role(answering), servingPort=port)
+    workload_id = serve(server, "closed", leader=program(answering), servingPort=port)
     server.until_phase(workload_id, "Running")
     [url] = server.workload(workload_id)["urls"]
     until(lambda: fetch(url, **bearer(server.token)).status == 200, "an answer")
@@ -138,8 +112,8 @@ def test_every_pod_knows_its_place(server: Server) -> None:
         "name": "KEY",
         "podFieldRef": {"path": "metadata.labels['leaderworkerset.sigs.k8s.io/group-index']"},
     }
-    described = role(script, environmentVariables=[variable])
-    workload_id = run(server, "place", replicas=2, workers=1, leader=described, worker=described)
+    described = program(script, environmentVariables=[variable])
+    workload_id = serve(server, "place", replicas=2, workers=1, leader=described, worker=described)
     server.until_phase(workload_id, "Running")
     names_of_pods = until_pods(server, workload_id, "place-0", "place-0-1", "place-1", "place-1-1")
     told = {name: words_of(server, workload_id, name) for name in names_of_pods}
@@ -150,7 +124,7 @@ def test_every_pod_knows_its_place(server: Server) -> None:
         "place-1-1": ["2", "1", "1"],
     }
     assert told["place-1"][0] == told["place-1-1"][0]
-    if os.geteuid() == 0:
+    if HAS_NETWORKS:
         assert told["place-1"][0] == "place-1.place.runai-default"
     delete(server, workload_id)
 
@@ -158,8 +132,8 @@ def test_every_pod_knows_its_place(server: Server) -> None:
 def test_workers_start_when_their_leader_is_ready(server: Server, tmp_path: Any) -> None:
     ready = tmp_path / "ready"
     script = f"import os, time\nwhile not os.path.exists({str(ready)!r}): time.sleep(0.01)\n{LEADER}"
-    leader = role(script.replace("range(size - 1)", "range(0)"), probes=PROBE)
-    workload_id = run(server, "patient", workers=1, leader=leader, worker=role(SLEEP), startupPolicy="LeaderReady")
+    leader = program(script.replace("range(size - 1)", "range(0)"), probes=PROBE)
+    workload_id = serve(server, "patient", workers=1, leader=leader, worker=program(SLEEP), startupPolicy="LeaderReady")
     until_pods(server, workload_id, "patient-0")
     until(lambda: events(server, workload_id, "Started"), "the leader's start")
     assert server.phase(workload_id) == "Initializing"
@@ -170,7 +144,7 @@ def test_workers_start_when_their_leader_is_ready(server: Server, tmp_path: Any)
 
 
 def test_a_dead_pod_takes_its_group_with_it_and_no_other(server: Server) -> None:
-    workload_id = run(server, "mortal", replicas=2, workers=1, leader=role(SLEEP), worker=role(SLEEP))
+    workload_id = serve(server, "mortal", replicas=2, workers=1, leader=program(SLEEP), worker=program(SLEEP))
     server.until_phase(workload_id, "Running")
     before = until_pods(server, workload_id, "mortal-0", "mortal-0-1", "mortal-1", "mortal-1-1")
     kill_pod(before["mortal-1-1"]["id"])
@@ -188,21 +162,11 @@ def test_a_dead_pod_takes_its_group_with_it_and_no_other(server: Server) -> None
     delete(server, workload_id)
 
 
-def kill_pod(pod_id: str) -> None:
-    """Kill the program of a pod; its supervisor sees that."""
-    for entry in Path("/proc").iterdir():
-        with contextlib.suppress(OSError):
-            if entry.name.isdigit() and f"={pod_id}.".encode() in (entry / "environ").read_bytes():
-                os.kill(int(entry.name), signal.SIGKILL)
-                return
-    raise AssertionError("no process of that pod")
-
-
 def test_without_restart_policy_the_container_alone_restarts(server: Server, tmp_path: Any) -> None:
     once = tmp_path / "once"
     check = f"if not os.path.exists({str(once)!r}):\n    open({str(once)!r}, 'w'); sys.exit(1)"
     fails = f"import os, sys\n{check}\n{SLEEP}"
-    workload_id = run(server, "alone", workers=1, leader=role(SLEEP), worker=role(fails), restartPolicy="None")
+    workload_id = serve(server, "alone", workers=1, leader=program(SLEEP), worker=program(fails), restartPolicy="None")
     until(lambda: server.workload(workload_id)["runningPods"] == 2 and once.exists(), "both")
     server.until_phase(workload_id, "Running")
     until(lambda: len(events(server, workload_id, "Started")) >= 3, "the second start")
@@ -212,7 +176,7 @@ def test_without_restart_policy_the_container_alone_restarts(server: Server, tmp
 
 
 def test_scaling_up_and_down(server: Server) -> None:
-    workload_id = run(server, "wide", leader=role(SLEEP))
+    workload_id = serve(server, "wide", leader=program(SLEEP))
     server.until_phase(workload_id, "Running")
     before = until_pods(server, workload_id, "wide-0")
     answer = scale(server, workload_id, 3)
@@ -233,7 +197,7 @@ def test_scaling_up_and_down(server: Server) -> None:
 
 def test_groups_without_room_wait_while_the_others_serve(server: Server) -> None:
     cores = (os.cpu_count() or 1) * 0.6
-    workload_id = run(server, "roomy", leader=role(SLEEP, compute={"cpuCoreRequest": cores}))
+    workload_id = serve(server, "roomy", leader=program(SLEEP, compute={"cpuCoreRequest": cores}))
     server.until_phase(workload_id, "Running")
     scale(server, workload_id, 2)
     waiting = server.until_phase(workload_id, "Degraded")
@@ -246,10 +210,10 @@ def test_groups_without_room_wait_while_the_others_serve(server: Server) -> None
 
 
 def test_equal_null_and_empty_changes_change_nothing(server: Server) -> None:
-    workload_id = run(server, "same", replicas=1, leader=role(SLEEP))
+    workload_id = serve(server, "same", replicas=1, leader=program(SLEEP))
     bodies: list[Any] = [{}, {"spec": None}, {"spec": {}}, {"spec": {"replicas": None}}, {"spec": {"replicas": 1}}]
     for body in bodies:
-        answer = server.call("PATCH", f"{PATH}/{workload_id}", body)
+        answer = server.call("PATCH", f"{GROUPS}/{workload_id}", body)
         assert (answer.status, answer.json["spec"]["replicas"]) == (202, 1), answer
     assert not events(server, workload_id, "Update")
     delete(server, workload_id)
@@ -260,8 +224,8 @@ def test_equal_null_and_empty_changes_change_nothing(server: Server) -> None:
     "body", [{"spec": {"workers": 2}}, {"replicas": 2}, {"spec": {"replicas": 1001}}, {"spec": []}]
 )
 def test_other_changes_are_refused(server: Server, body: Any) -> None:
-    workload_id = run(server, f"fixed-{abs(hash(json.dumps(body))) % 10_000}", leader=role(SLEEP), replicas=0)
-    answer = server.call("PATCH", f"{PATH}/{workload_id}", body)
+    workload_id = serve(server, f"fixed-{abs(hash(json.dumps(body))) % 10_000}", leader=program(SLEEP), replicas=0)
+    answer = server.call("PATCH", f"{GROUPS}/{workload_id}", body)
     assert answer.status == 400, answer
     assert "replicas" in answer.json["details"]
     assert "complianceIssues" not in answer.json
@@ -270,7 +234,7 @@ def test_other_changes_are_refused(server: Server, body: Any) -> None:
 
 def test_everything_that_is_wrong_is_said_at_once(server: Server) -> None:
     claim = {"path": "/data", "ephemeral": True, "claimInfo": {"size": "1G"}}
-    answer = submit(server, "wrong", workers=2, leader=role(SLEEP, storage={"pvc": [claim]}), replicas=2000)
+    answer = submit(server, "wrong", workers=2, leader=program(SLEEP, storage={"pvc": [claim]}), replicas=2000)
     assert answer.status == 400, answer
     for words in ("spec.replicas", "spec.worker: is missing", "spec.leader.storage.pvc[0].ephemeral"):
         assert words in answer.json["details"]
@@ -280,15 +244,15 @@ def test_everything_that_is_wrong_is_said_at_once(server: Server) -> None:
 
 def test_names_of_pods_must_fit(server: Server) -> None:
     long = "a" * 62
-    assert "would be named" in submit(server, long, leader=role(SLEEP)).json["details"]
-    workload_id = run(server, "b" * 60, leader=role(SLEEP), replicas=0)
+    assert "would be named" in submit(server, long, leader=program(SLEEP)).json["details"]
+    workload_id = serve(server, "b" * 60, leader=program(SLEEP), replicas=0)
     assert scale(server, workload_id, 1000).status == 400
     delete(server, workload_id)
 
 
 def test_a_server_that_was_killed_finds_its_groups_again(make_server: Any) -> None:
     server = make_server("--personal", "--retry-delay", "20")
-    workload_id = run(server, "lasting", replicas=2, workers=1, leader=role(SLEEP), worker=role(SLEEP))
+    workload_id = serve(server, "lasting", replicas=2, workers=1, leader=program(SLEEP), worker=program(SLEEP))
     server.until_phase(workload_id, "Running")
     before = {name: pod["id"] for name, pod in pods(server, workload_id).items()}
     assert scale(server, workload_id, 3).status == 202

@@ -50,17 +50,14 @@ def admit(
 
 
 def pod_name_violations(kind: Kind, spec: Any, name: str, as_prefix: bool) -> list[Violation]:
-    """A name from which a pod's would follow that is too long to be the name of a host."""
+    """A name from which names of pods, services or labels would follow that are too long for one."""
     whole = f"{name}-{'x' * SUFFIX_LENGTH}" if as_prefix else name
     if len(whole) <= _CERTAINLY_SHORT:
         return []
-    pods = [podset for podset in kind.podsets(spec) if podset.addressed]
     return [
-        Violation(
-            "name", f"is too long: a pod ({role}) would be named {pod}, {len(pod)} characters; {LONGEST_NAME} fit"
-        )
-        for role, pod in longest_names(pods, whole).items()
-        if len(pod) > LONGEST_NAME
+        Violation("name", f"is too long: {what} would be named {made}, {len(made)} characters; {LONGEST_NAME} fit")
+        for what, made in longest_names(kind.podsets(spec), whole)
+        if len(made) > LONGEST_NAME
     ]
 
 

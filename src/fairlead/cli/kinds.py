@@ -47,10 +47,15 @@ def commands(kind: KindEntry) -> tuple[Command, ...]:
     known = {flag.name for flag in SUBMIT_FLAGS}
     made = [
         Command(
+    roles = tuple(
+        Flag(submission.as_other(name, like), f"What no flag says of the {name} is as in the {like} (true)", "boolean")
+        for name, like in kind.alike
+        if like
+    )
             "submit",
             f"Submit a {title}",
             lambda call: submission.submit(call, kind),
-            (*SUBMIT_FLAGS, *(flag for flag in spec_flags if flag.name not in known)),
+            (*SUBMIT_FLAGS, *roles, *(flag for flag in spec_flags if flag.name not in known)),
             "[NAME]",
             most=1,
             trailing="[COMMAND] ARGUMENT...",

@@ -6,7 +6,7 @@ loads the model. This module knows no field by name.
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from fairlead.cli.flags import Flag, UsageError, read_typed
@@ -49,7 +49,7 @@ def _placeholder(entry: Entry) -> str:
         return "NAME=VALUE"
     if form == "list":
         return "A,B"
-    if form == "item":
+    if form in ("item", "object"):
         names = dict.fromkeys(_part_shown(part) for part in entry["parts"])
         return ",".join(names)
     return "TIME" if form == "duration" else ""
@@ -75,6 +75,8 @@ def _apply(entry: Entry, shown: str, value: Any, spec: dict[str, Any]) -> None:
         return
     if form == "switch":
         _apply_switch(entry, value, spec)
+    elif form == "object":
+        _apply_object(entry, shown, value, spec)
     elif form == "duration":
         _apply_duration(entry, shown, value, spec)
     elif form == "list":
@@ -92,6 +94,25 @@ def _apply_switch(entry: Entry, value: bool, spec: dict[str, Any]) -> None:
         place(spec, entry["path"], constant)
     elif isinstance(constant, bool):
         place(spec, entry["path"], not constant)
+
+
+def _apply_object(entry: Entry, shown: str, value: str, spec: dict[str, Any]) -> None:
+    """Parts as of an item; a first word that names none is the first part's value, as in `8000,protocol=http`."""
+    first, *rest = value.split(",")
+    names = {part["name"].lower() for part in entry["parts"]}
+    if "=" not in first and first.strip().lower() not in names:
+        first = f"{entry['parts'][0]['name']}={first}"
+    for path, found in leaves(_read_parts(entry, shown, ",".join([first, *rest]))):
+        place(spec, f"{entry['path']}.{path}", found)
+
+
+def leaves(tree: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    """The values of a tree of objects with their dotted paths."""
+    for name, value in tree.items():
+        if isinstance(value, dict):
+            yield from leaves(value, f"{before}{name}.")
+        else:
+            yield f"{before}{name}", value
 
 
 def _apply_duration(entry: Entry, shown: str, value: str, spec: dict[str, Any]) -> None:

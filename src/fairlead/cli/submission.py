@@ -1,6 +1,7 @@
 """`submit`: makes the creation request from a file, flags and the words after `--`, and sends it."""
 
 import json
+from collections.abc import Sequence
 import shlex
 from typing import Any
 
@@ -10,7 +11,8 @@ from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import UsageError
 from fairlead.cli.output import chosen_format, render
 from fairlead.cli.session import Session
-from fairlead.cli.spec_flags import apply_flags, load_table
+from fairlead.cli.settings import next_command
+from fairlead.cli.spec_flags import Entry, apply_flags, load_table
 from fairlead.cli.template import find_template
 from fairlead.client import ServerError
 from fairlead.client.kinds import KindEntry
@@ -50,13 +52,15 @@ def make_request(session: Session, kind: KindEntry) -> Json:
         spec.setdefault(*kind.sets)
     spec.update({name: body.pop(name) for name in kind.beside if name in body})
     given = {name: value for name, value in invocation.parsed.values.items() if name != "command"}
-    apply_flags(load_table(kind.key), given, spec)
+    known = frozenset(spec)
+    table = load_table(kind.key)
+    apply_flags(table, given, spec)
     if invocation.parsed.trailing is not None:
         place = spec.setdefault(kind.words_in, {}) if kind.words_in else spec
         apply_words(invocation.parsed.trailing, bool(invocation.get("command")), place)
     for name, like in kind.alike:
-        if name not in spec and like in spec:
-            spec[name] = spec[like]
+        if name not in known and invocation.get(as_other(name, like)) is not False:
+            _make_alike(spec, name, like, table)
     body.update({name: spec.pop(name) for name in kind.beside if name in spec})
     if invocation.get("template"):
         body["templateId"] = find_template(session, invocation.get("template"))["meta"]["id"]
@@ -67,6 +71,21 @@ def make_request(session: Session, kind: KindEntry) -> Json:
 
 def apply_words(words: list[str] | None, is_command: bool, spec: Json) -> None:
     """The words after `--` are the image's arguments, or with --command the whole command. REST takes one text each."""
+def as_other(name: str, like: str) -> str:
+    """The flag that says whether one role is as another: `worker-as-leader`."""
+    return f"{name}-as-{like}" if like else ""
+
+
+def _make_alike(spec: Json, name: str, like: str, table: Sequence[Entry]) -> None:
+    """What flags do not say of a role is as in the other one; a role like the whole is there only if they say some."""
+    if like:
+        if like in spec:
+            spec[name] = {**spec[like], **spec.get(name, {})}
+    elif name in spec:
+        members = {entry["path"].split(".")[1] for entry in table if entry["path"].startswith(f"{name}.")}
+        spec[name] = {**{member: value for member, value in spec.items() if member in members}, **spec[name]}
+
+
     if words is None:
         return
     if not words:

@@ -62,6 +62,8 @@ def render_pod(workload: Workload, pod: Pod, podset: PodSet, project: Project | 
         variables={name: fill(template, values) for name, template in podset.variables.items()},
         group=pod.group,
         addressed=podset.addressed,
+        commands=podset.commands,
+        files={path: fill(template, values) for path, template in podset.files.items()},
     )
 
 

@@ -34,6 +34,8 @@ def render_command(kind: Kind, spec: dict[str, Any]) -> tuple[list[str], list[st
         form = entry["form"]
         if form in ("pair", "item"):
             lists.setdefault(entry["path"], []).append(entry)
+        elif form == "object":
+            flags += _object(entry, source)
         elif form != "words":
             flags += _scalar(entry, source)
     for path, entries in lists.items():
@@ -67,6 +69,17 @@ def _scalar(entry: Entry, source: Source) -> list[str]:
     for taken in (path, *preset):
         source.take(taken)
     return [flag if text is None else f"{flag}={text}"]
+
+
+def _object(entry: Entry, source: Source) -> list[str]:
+    """Nothing where a member cannot be said: the flags of single members say what they can."""
+    try:
+        text, taken = _part_texts(entry, source, entry["path"])
+    except _Unsayable:
+        return []
+    for path in taken:
+        source.take(path)
+    return [f"{entry['flag']}={text}"] if text else []
 
 
 def _flag_text(entry: Entry, value: Any) -> str | None:

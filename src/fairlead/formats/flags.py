@@ -84,7 +84,7 @@ def _entry(field: Field, flag: Flag, path: str) -> Entry:
     entry.update({key: value for key, value in more.items() if value not in ("", [], {}, None)})
     if form == "pair":
         entry.update(_pair(field, flag))
-    elif form == "item":
+    elif form in ("item", "object"):
         entry.update(_parts(field, flag))
     return entry
 

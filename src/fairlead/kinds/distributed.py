@@ -3,46 +3,28 @@
 Which variables each pod gets is its framework's affair and stands in `frameworks.py`.
 """
 
-from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta
 from msgspec.structs import replace
 
 from fairlead.kinds.frameworks import FRAMEWORKS, Framework, Members
-from fairlead.kinds.kind import Kind, Outcome, SetState
+from fairlead.kinds.kind import Kind
 from fairlead.kinds.pods import request_of
 from fairlead.kinds.runs import (
     backoff_limit,
-    failed_outcome,
     lifetime_after_end,
-    pods,
+    outcome_of_gang,
     preemptions_borne,
     restart_policy,
     running_container,
 )
 from fairlead.model.fields import About, Flag, Maybe, is_given, value_or
-from fairlead.model.phase import Phase
 from fairlead.model.podset import Container, PodSet, RestartPolicy, RestartScope
 from fairlead.model.rules import Limits, Violation
 from fairlead.model.run_fields import RunFields, run_violations
 
 MOST_WORKERS = 10_000
-_GANG = "workload"
-_OWN = frozenset(
-    {
-        "distributed_framework",
-        "num_workers",
-        "min_replicas",
-        "max_replicas",
-        "slots_per_worker",
-        "clean_pod_policy",
-        "ssh_auth_mount_path",
-        "mpi_launcher_creation_policy",
-        "master_spec",
-        "master_spec_same_as_worker",
-    }
-)
 Positive = Annotated[int, Meta(ge=1)]
 
 
@@ -131,6 +113,10 @@ class WholeSpec(DistributedSpec, frozen=True, kw_only=True):
     )
 
 
+#: What concerns the whole and not what one pod runs.
+_OWN = frozenset(WholeSpec.__struct_fields__) - frozenset(RunFields.__struct_fields__)
+
+
 def _framework(spec: WholeSpec) -> Framework:
     return FRAMEWORKS[value_or(spec.distributed_framework, "PyTorch")]
 
@@ -145,16 +131,17 @@ def _has_master(spec: WholeSpec) -> bool:
 def podsets(spec: WholeSpec) -> tuple[PodSet, ...]:
     """One gang: the master if there is one, and the workers."""
     framework = _framework(spec)
-    workers = value_or(spec.max_replicas, 0) or value_or(spec.num_workers, 1)
-    minimum = value_or(spec.min_replicas, 0) or None
+    fixed = value_or(spec.num_workers, 1)
+    workers = value_or(spec.max_replicas, fixed)
+    least = value_or(spec.min_replicas, fixed)
     members = Members(
         leader=framework.leader if _has_master(spec) else "",
         workers=workers,
-        least=minimum or workers,
+        least=least,
         slots=value_or(spec.slots_per_worker, 1),
     )
     worker = _podset(spec, spec, framework, members, framework.worker)
-    worker = replace(worker, count=workers, completions=workers, minimum=minimum)
+    worker = replace(worker, count=workers, completions=workers, minimum=least if least < workers else None)
     if not members.leader:
         return (worker,)
     own = spec.master_spec if isinstance(spec.master_spec, RunFields) else None
@@ -175,7 +162,7 @@ def _podset(pod: RunFields, spec: WholeSpec, framework: Framework, members: Memb
         role=role,
         container=running_container(pod, _OWN),
         request=request_of(pod.compute),
-        gang=_GANG,
+        gang="workload",
         restart=restart,
         # One rank that is gone is a job that cannot go on: without restarts in place all of them start again.
         restart_scope=RestartScope.GROUP if restart is RestartPolicy.NEVER else RestartScope.POD,
@@ -185,6 +172,8 @@ def _podset(pod: RunFields, spec: WholeSpec, framework: Framework, members: Memb
         outlives=cleans == "None" and role != members.leader,
         naming="{workload}-{role}-{index}",
         addressed=True,
+        commands=framework.worker if framework.is_launched and role == members.leader else "",
+        files=framework.files(members, role),
         variables=framework.variables(members, role),
         infix=f"-{role}",
     )
@@ -198,40 +187,13 @@ def _idle(worker: PodSet, has_own_command: bool) -> Container:
     return replace(container, command=("sleep", "infinity"), args=())
 
 
-def outcome(states: Sequence[SetState]) -> Outcome | None:
-    """By its master, or without one by all its workers; Running when as many run as it cannot do without."""
-    if failed := failed_outcome(states[0], sum(state.failed for state in states)):
-        return failed
-    decisive = states[0]
-    if decisive.succeeded >= (decisive.podset.completions or 1):
-        return Outcome(
-            Phase.COMPLETED, f"{decisive.succeeded} of {pods(decisive.podset.count)} ({decisive.role}) ended well."
-        )
-    counts = ", ".join(
-        f"{state.running} of {state.podset.count} {state.role} running ({state.ready} ready)" for state in states
-    )
-    if any(state.lapsed for state in states):
-        return Outcome(Phase.DEGRADED, f"Pods stopped answering the readiness probe: {counts}.")
-    if all(state.ready + state.succeeded >= _least(state.podset) for state in states):
-        return Outcome(Phase.RUNNING, f"{counts}.")
-    if any(state.starting or state.running > state.ready for state in states):
-        return Outcome(Phase.INITIALIZING, f"Waiting for all of its pods: {counts}.")
-    if any(state.running for state in states):
-        return Outcome(Phase.DEGRADED, f"Some of its pods are missing: {counts}.")
-    return None
-
-
-def _least(podset: PodSet) -> int:
-    return podset.count if podset.minimum is None else podset.minimum
-
-
 def _violations(spec: WholeSpec, path: str, limits: Limits) -> list[Violation]:
     found = run_violations(spec, path) + _elastic_violations(spec, path)
     framework = _framework(spec)
-    if is_given(spec.num_workers) and spec.num_workers > MOST_WORKERS:  # type: ignore[operator]
+    if is_given(spec.num_workers) and spec.num_workers > MOST_WORKERS:  # type: ignore[operator]  # given
         found.append(Violation(f"{path}.numWorkers", f"is {spec.num_workers}; at most {MOST_WORKERS} are allowed"))
     if is_given(spec.master_spec):
-        found += run_violations(spec.master_spec, f"{path}.masterSpec")  # type: ignore[arg-type]
+        found += run_violations(spec.master_spec, f"{path}.masterSpec")  # type: ignore[arg-type]  # given
         if spec.master_spec_same_as_worker is True:
             details = "is given, but masterSpecSameAsWorker is true; leave one of them out"
             found.append(Violation(f"{path}.masterSpec", details))
@@ -245,24 +207,17 @@ def _violations(spec: WholeSpec, path: str, limits: Limits) -> list[Violation]:
 
 def _elastic_violations(spec: WholeSpec, path: str) -> list[Violation]:
     workers = value_or(spec.num_workers, 1)
-    least, most = value_or(spec.min_replicas, workers), value_or(spec.max_replicas, workers)
-    given = [
-        rest
-        for rest, value in (("minReplicas", spec.min_replicas), ("maxReplicas", spec.max_replicas))
-        if is_given(value)
-    ]
-    if not _framework(spec).is_elastic:
-        name = _framework(spec).name
-        return [
-            Violation(f"{path}.{rest}", f"is given, but {name} cannot grow and shrink; only PyTorch can")
-            for rest in given
-        ]
-    found = []
-    if not 1 <= least <= workers:
-        found.append(Violation(f"{path}.minReplicas", f"is {least}; between 1 and numWorkers ({workers}) are allowed"))
-    if not workers <= most <= MOST_WORKERS:
-        details = f"is {most}; between numWorkers ({workers}) and {MOST_WORKERS} are allowed"
-        found.append(Violation(f"{path}.maxReplicas", details))
+    bounds = (
+        ("minReplicas", spec.min_replicas, f"between 1 and numWorkers ({workers})", 1, workers),
+        ("maxReplicas", spec.max_replicas, f"between numWorkers ({workers}) and {MOST_WORKERS}", workers, MOST_WORKERS),
+    )
+    framework, found = _framework(spec), []
+    for rest, given, allowed, least, most in bounds:
+        if is_given(given) and not framework.is_elastic:
+            details = f"is given, but {framework.name} cannot grow and shrink; only PyTorch can"
+            found.append(Violation(f"{path}.{rest}", details))
+        elif not least <= value_or(given, workers) <= most:
+            found.append(Violation(f"{path}.{rest}", f"is {given}; {allowed} are allowed"))
     return found
 
 
@@ -279,6 +234,7 @@ DISTRIBUTED = Kind(
         for framework in FRAMEWORKS.values()
         for words in (("training", framework.command), (framework.command,))
     ),
+    alike=(("masterSpec", ""),),
     meant_for="distributed",
     category="Train",
     priority="low",
@@ -287,7 +243,7 @@ DISTRIBUTED = Kind(
     sent=DistributedSpec,
     beside=("master_spec_same_as_worker", "master_spec"),
     podsets=podsets,
-    outcome=outcome,
+    outcome=outcome_of_gang,
     violations=_violations,
     lifetime_after_end=lifetime_after_end,
     preemptions_borne=preemptions_borne,

@@ -102,7 +102,10 @@ class DistributedInferenceSpec(Spec, frozen=True, kw_only=True):
     ] = UNSET
     serving_port: Annotated[
         Maybe[GroupServingPort],
-        About(text="Where leaders answer requests.", flags=(Flag(name="--serving-port", form="members"),)),
+        About(
+            text="Where leaders answer requests.",
+            flags=(Flag(name="--serving-port", form="object"), Flag(name="--serving-port", form="members")),
+        ),
     ] = UNSET
     node_pools: NodePools = UNSET
     priority_class: PriorityClass = UNSET
@@ -153,7 +156,7 @@ def _podset(spec: DistributedInferenceSpec, pod: RoleSpec, role: str, workers: i
         slots=True,
         addressed=True,
         variables={
-            "LWS_LEADER_ADDRESS": "{host:{workload}-{group}}",
+            "LWS_LEADER_ADDRESS": "{fqdn:{workload}-{group}}",
             "LWS_GROUP_SIZE": str(workers + 1),
             "LWS_WORKER_INDEX": index,
         },

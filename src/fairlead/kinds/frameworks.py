@@ -9,6 +9,8 @@ from collections.abc import Callable
 import msgspec
 
 MASTER, WORKER, LAUNCHER = "master", "worker", "launcher"
+#: Where MPI's launcher finds its workers, as the MPI operator puts it there.
+HOST_FILE = "/etc/mpi/hostfile"
 PYTORCH_PORT, TENSORFLOW_PORT, XGBOOST_PORT, JAX_PORT = 23456, 2222, 9999, 6666
 
 
@@ -33,6 +35,11 @@ class Members(msgspec.Struct, frozen=True, kw_only=True):
         return _pod(self.leader or WORKER, 0)
 
 
+def _no_files(members: Members, role: str) -> dict[str, str]:
+    """Most frameworks tell by variables alone."""
+    return {}
+
+
 class Framework(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     #: Its word on the command line.
@@ -47,6 +54,8 @@ class Framework(msgspec.Struct, frozen=True, kw_only=True):
     is_elastic: bool = False
     #: From who takes part and a role to the templates of its variables.
     variables: Callable[[Members, str], dict[str, str]]
+    #: From the same to the templates of its files.
+    files: Callable[[Members, str], dict[str, str]] = _no_files
 
 
 def _pod(role: str, index: int | str) -> str:
@@ -125,14 +134,42 @@ def _jax(members: Members, role: str) -> dict[str, str]:
 
 
 def _mpi(members: Members, role: str) -> dict[str, str]:
-    return {"RUNAI_MPI_NUM_WORKERS": str(members.workers)}
+    variables = {"RUNAI_MPI_NUM_WORKERS": str(members.workers)}
+    if role != LAUNCHER:
+        return variables
+    return variables | {
+        "OMPI_MCA_orte_default_hostfile": HOST_FILE,
+        "OMPI_MCA_orte_keep_fqdn_hostnames": "true",
+        # Workers are told of it too and insist on one that exists, though they start nobody.
+        "OMPI_MCA_plm_rsh_agent": "{agent} : /bin/false",
+        # Workers have no agent by which they could start the next ones.
+        "OMPI_MCA_plm_rsh_no_tree_spawn": "1",
+        # Several workers may be on one machine, and each would take its first core.
+        "OMPI_MCA_hwloc_base_binding_policy": "none",
+        # A pod's root is not the machine's.
+        "OMPI_ALLOW_RUN_AS_ROOT": "1",
+        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    }
+
+
+def _mpi_files(members: Members, role: str) -> dict[str, str]:
+    lines = (f"{_pod(WORKER, number)} slots={members.slots}\n" for number in range(members.workers))
+    return {HOST_FILE: "".join(lines)} if role == LAUNCHER else {}
 
 
 FRAMEWORKS: dict[str, Framework] = {
     framework.name: framework
     for framework in (
         Framework(name="PyTorch", command="pytorch", leader=MASTER, is_elastic=True, variables=_pytorch),
-        Framework(name="MPI", command="mpi", leader=LAUNCHER, always_leads=True, is_launched=True, variables=_mpi),
+        Framework(
+            name="MPI",
+            command="mpi",
+            leader=LAUNCHER,
+            always_leads=True,
+            is_launched=True,
+            variables=_mpi,
+            files=_mpi_files,
+        ),
         Framework(name="TF", command="tensorflow", leader=MASTER, variables=_tensorflow),
         Framework(name="XGBoost", command="xgboost", leader=MASTER, variables=_xgboost),
         Framework(name="JAX", command="jax", leader="", variables=_jax),

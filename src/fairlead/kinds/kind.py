@@ -84,7 +84,8 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     command: tuple[str, ...]
     #: Further commands that mean it, each with what it sets: (member of the spec, value).
     subtypes: tuple[tuple[tuple[str, ...], tuple[str, Any]], ...] = ()
-    #: Where the words after `--` belong, and which member is made like which other where it is not given.
+    #: On the command line: where the words after `--` belong; and what is in a member like in another one, as far as
+    #: flags do not say it. Like the spec itself (empty), if they say anything of it.
     words_in: str = ""
     alike: tuple[tuple[str, str], ...] = ()
     #: Its word where assets say for which workloads they are meant.

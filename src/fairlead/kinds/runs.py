@@ -3,6 +3,7 @@
 Called by the files of those kinds.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec import UNSET
@@ -12,7 +13,7 @@ from fairlead.kinds.pods import SPELT_OUT, container_of
 from fairlead.model.fields import value_or
 from fairlead.model.lifecycle import AUTO_DELETION_SECONDS, BACKOFF_LIMIT, GRACE_SECONDS
 from fairlead.model.phase import Phase
-from fairlead.model.podset import Container, RestartPolicy
+from fairlead.model.podset import Container, PodSet, RestartPolicy
 from fairlead.model.run_fields import AROUND, RunFields
 
 
@@ -82,3 +83,30 @@ def outcome_of_one(states: Any) -> Outcome | None:
     if state.starting:
         return Outcome(Phase.INITIALIZING, f"{pods(state.starting)} starting.")
     return None
+
+
+def outcome_of_gang(states: Sequence[SetState]) -> Outcome | None:
+    """Of sets that start and end together: complete with the first, Running when as many run as none can do without."""
+    if failed := failed_outcome(states[0], sum(state.failed for state in states)):
+        return failed
+    decisive = states[0]
+    if decisive.succeeded >= (decisive.podset.completions or 1):
+        return Outcome(
+            Phase.COMPLETED, f"{decisive.succeeded} of {pods(decisive.podset.count)} ({decisive.role}) ended well."
+        )
+    counts = ", ".join(
+        f"{state.running} of {state.podset.count} {state.role} running ({state.ready} ready)" for state in states
+    )
+    if any(state.lapsed for state in states):
+        return Outcome(Phase.DEGRADED, f"Pods stopped answering the readiness probe: {counts}.")
+    if all(state.ready + state.succeeded >= _least(state.podset) for state in states):
+        return Outcome(Phase.RUNNING, f"{counts}.")
+    if any(state.starting or state.running > state.ready for state in states):
+        return Outcome(Phase.INITIALIZING, f"Waiting for all of its pods: {counts}.")
+    if any(state.running for state in states):
+        return Outcome(Phase.DEGRADED, f"Some of its pods are missing: {counts}.")
+    return None
+
+
+def _least(podset: PodSet) -> int:
+    return podset.count if podset.minimum is None else podset.minimum

@@ -75,7 +75,8 @@ class Flag(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     aliases: tuple[str, ...] = ()
     #: value: one word; list: words by comma, repeatable; pair: A=B, repeatable; item: parts by comma, repeatable;
     #: switch: no word; duration: 90s, 5m, 2h; words: what follows `--`; members: one flag for each member of the
-    #: object, their names behind this one's. Empty: as the field's type says.
+    #: object, their names behind this one's; object: its parts by comma, the first one's value may stand alone.
+    #: Empty: as the field's type says.
     form: str = ""
     #: What a switch sets; nothing for true.
     constant: Any = None

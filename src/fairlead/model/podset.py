@@ -78,9 +78,11 @@ class Container(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class PodSet(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A number of equal pods, in each of a number of equal groups. `docs/designs/0003-pod-sets.md` explains the words.
 
-    In templates stand `{workload}`, `{run}`, `{role}`, `{group}`, `{index}` and `{ordinal}`; in variables and labels
-    also `{namespace}`; in variables also `{host:NAME}`, by which a pod of that name is reached, and `{port:P+N}`: port
-    P where the pod has a network of its own, otherwise the Nth of the ports that its workload has on the machine.
+    In templates stand `{workload}`, `{run}`, `{revision}`, `{role}`, `{group}`, `{index}` and `{ordinal}`; in variables
+    and labels also `{namespace}`; in variables also `{host:NAME}` and, with service and namespace, `{fqdn:NAME}`, by
+    which a pod of that name is reached, and `{port:P+N}`: port P where the pod has a network of its own, otherwise the
+    Nth of the ports that its workload has on the machine; and `{agent}`, the program by which commands are run in other
+    pods (`commands`), called as `ssh` is.
     """
 
     role: str
@@ -114,6 +116,10 @@ class PodSet(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     naming: str = "{workload}-{run}-{index}"
     #: Whether the other pods of its workload reach its pods by name.
     addressed: bool = False
+    #: The set of the same group in whose pods its programs may run commands; empty: in none.
+    commands: str = ""
+    #: Templates of small files, by the absolute path at which its pods find them.
+    files: dict[str, str] = {}
     #: Templates of variables (a variable of the spec with the same name wins), of labels and of annotations.
     variables: dict[str, str] = {}
     labels: dict[str, str] = {}
@@ -139,22 +145,27 @@ def fill(template: str, values: Mapping[str, str]) -> str:
     return template
 
 
-def longest_names(podsets: Iterable[PodSet], workload: str) -> dict[str, str]:
-    """By role, the longest name that a pod of a workload of this name would have in its first ten runs."""
-    return {
-        podset.role: fill(
-            podset.naming,
-            {
-                "workload": workload,
-                "run": "0",
-                "role": podset.role,
-                "group": str(max(podset.groups - 1, 0)),
-                "index": str(max(podset.count - 1, 0)),
-                "ordinal": str(max(podset.count - 1, 0) + podset.offset),
-            },
-        )
-        for podset in podsets
-    }
+def longest_names(podsets: Iterable[PodSet], workload: str) -> list[tuple[str, str]]:
+    """The longest names that follow from a workload's in its first ten runs, each with what would be called so: pods
+    that are hosts, their services, and values of their labels."""
+    found: dict[str, str] = {}
+    for podset in podsets:
+        if not podset.addressed:
+            continue
+        last = max(podset.count - 1, 0)
+        values = {
+            "workload": workload,
+            "run": "0",
+            "role": podset.role,
+            "group": str(max(podset.groups - 1, 0)),
+            "index": str(last),
+            "ordinal": str(last + podset.offset),
+        }
+        found.setdefault(fill(podset.naming, values), f"a pod ({podset.role})")
+        found.setdefault(f"{workload}{podset.infix}", f"a service ({podset.role})")
+        for label, template in podset.labels.items():
+            found.setdefault(fill(template, values), f"the value of label {label}")
+    return [(what, name) for name, what in found.items()]
 
 
 class PodSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -177,8 +188,12 @@ class PodSpec(msgspec.Struct, frozen=True, kw_only=True):
     gpu_devices: tuple[int, ...] = ()
     #: Identity variables (RUNAI_PROJECT, RUNAI_JOB_NAME …) that are set after the user's own.
     identity: dict[str, str] = {}
-    #: Variables that are set before the user's own; `{host:NAME}` and `{port:P+N}` in them are the engine's to fill in.
+    #: Variables that are set before the user's own; `{host:NAME}` and the like in them are the engine's to fill in.
     variables: dict[str, str] = {}
     group: int = 0
     #: Whether the other pods of its workload reach it by its name.
     addressed: bool = False
+    #: The role of its group in whose pods it may run commands.
+    commands: str = ""
+    #: Small files, by the absolute path at which it finds them.
+    files: dict[str, str] = {}

@@ -3,6 +3,7 @@
 pods/live/<pod>.<attempt>      the journal: claim, state, end; gone when the pod is forgotten, like the next two
 pods/control/<pod>.<attempt>   the supervisor's socket, while it lives
 pods/private/<pod>.<attempt>/  a shared pod's own home and /tmp
+pods/members/<workload>.<group>.<role>/<name>  links to the sockets of the pods that others of their group may command
 pods/logs/<pod>/               output: kept for a time of its own
 """
 
@@ -31,7 +32,7 @@ class Folders:
         self.root = f"{self.data}/pods"
 
     def prepare(self) -> None:
-        for name in ("", "/live", "/control", "/private", "/logs"):
+        for name in ("", "/live", "/control", "/private", "/members", "/logs"):
             os.makedirs(self.root + name, mode=0o700, exist_ok=True)
 
     def journal(self, key: Key) -> str:
@@ -42,6 +43,20 @@ class Folders:
 
     def private(self, key: Key) -> str:
         return f"{self.root}/private/{_name(key)}"
+
+    def members(self, workload_id: str, group: int, role: str) -> str:
+        """Where the pods of one role in one group are found by name."""
+        return f"{self.root}/members/{workload_id}.{group}.{role}"
+
+    def sweep_members(self) -> None:
+        """Remove names that killed supervisors left."""
+        for folder, _, names in os.walk(f"{self.root}/members", topdown=False):
+            for name in names:
+                if not os.path.exists(f"{folder}/{name}"):
+                    os.unlink(f"{folder}/{name}")
+            if folder != f"{self.root}/members":
+                with contextlib.suppress(OSError):
+                    os.rmdir(folder)
 
     def logs(self, key: Key) -> str:
         """What the names of an attempt's output files begin with."""

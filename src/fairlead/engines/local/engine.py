@@ -28,6 +28,8 @@ from fairlead.engines.local import (
     attempts,
     cgroups,
     containers_inside,
+    commanding,
+    containers,
     effects,
     journal,
     limits,
@@ -124,15 +126,21 @@ class LocalEngine:
         self._network.prepare()
         self._nodes = self._settings.nodes or (nodes.observe_machine(self._clock()),)
         await self._forking.connect()
+        self._ports.gateway = self._network.gateway
         for key in self._folders.claimed():
             self._adopt(key)
         await asyncio.to_thread(self._network.sweep)
 
+        self._folders.sweep_members()
+        for folder in self._folders.forgotten():
+            self._remove(folder)
     def review(self, podset: PodSet) -> Review:
         """What of a pod's fields this machine and its operator refuse, and what has less effect here."""
         found = effects.review(podset.container, self._rights, self._storage.review)
-        remarks = self._network.remarks(podset.container)
-        return msgspec.structs.replace(found, advisory=(*found.advisory, *remarks)) if remarks else found
+        if found.refused:
+            return found
+        remarks, refused = self._network.remarks(podset.container), commanding.refusals(podset, self._settings)
+        return msgspec.structs.replace(found, refused=refused, advisory=(*found.advisory, *remarks))
 
     async def capacity(self) -> Sequence[Node]:
         return self._nodes
@@ -201,9 +209,14 @@ class LocalEngine:
             raise Refused("The pod does not run now; wait until it does")
         return key
 
-    def _ready_pods(self, workload_id: str) -> list[str]:
+    def _joins_networks(self, container: Container) -> bool:
+        return containers.can_stage(containers.choose(container, self._settings))
+
+    def _ready_pods(self, workload_id: str, port: int) -> list[str]:
+        """Those that listen there: the leaders of a group, and not its workers."""
         reports = [attempt.report for attempt in self._attempts.values() if attempt.report.workload_id == workload_id]
-        return [report.pod_id for report in reports if report.state is PodState.RUNNING and report.ready]
+        ready = [report for report in reports if report.state is PodState.RUNNING and report.ready]
+        return [report.pod_id for report in ready if port in dict(report.ports)]
 
     async def expire_logs(self, before: Millis) -> int:
         """Remove the output of forgotten pods that wrote nothing since `before`; how many pods' went."""

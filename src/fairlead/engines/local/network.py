@@ -24,6 +24,9 @@ _RESOLV, _HOSTS = "/etc/resolv.conf", "/etc/hosts"
 _UPSTREAM_RESOLV = "/run/systemd/resolve/resolv.conf"
 
 Plan = dict[str, Any]
+#: What pods with networks of their own call this machine.
+MACHINE = "host.fairlead.internal"
+
 
 
 def is_serving(pod: PodSpec) -> bool:
@@ -122,6 +125,11 @@ class Network:
         return plan["address"] if plan else ""
 
     def sweep(self) -> None:
+    @property
+    def gateway(self) -> str:
+        """Where pods with networks of their own reach this machine; empty where there are none."""
+        return self._address(1) if self.is_able else ""
+
         """Remove what killed supervisors left: cables without a pod, then bridges without cables, others' too."""
         if not self.is_able:
             return
@@ -171,7 +179,8 @@ class Network:
     def _write_hosts(self, workload_id: str) -> None:
         """Written in place: pods hold the very file, and see names of their group come and go."""
         plans = [plan for plan in self._plans.values() if plan["workload"] == workload_id]
-        text = hosts.render_hosts([(plan["address"], plan["names"]) for plan in plans], _read(_HOSTS))
+        members = [(self.gateway, [MACHINE]), *((plan["address"], plan["names"]) for plan in plans)]
+        text = hosts.render_hosts(members, _read(_HOSTS))
         descriptor = os.open(self._hosts_file(workload_id), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             os.fchmod(descriptor, 0o644)

@@ -7,6 +7,7 @@ import msgspec
 
 from fairlead.engines.local import capabilities, containers
 from fairlead.engines.local.attempts import Folders, Key
+from fairlead.engines.local.commanding import check_places, render_commanding, render_files
 from fairlead.engines.local.environment import Resolve, expand, render_environment
 from fairlead.engines.local.identity import PodRights, Rights, decide_rights, refusals
 from fairlead.engines.local.limits import decide_pids, render_limits
@@ -38,7 +39,9 @@ def render_order(
             "the pod has no command; on the host runtime an image's entry point is not known: "
             "give a command, or use a container runtime"
         )
-    isolation = _view(granted, rights, folders, key, volumes)
+    files = render_files(pod, folders)
+    check_places(files, list(volumes.mounts))
+    isolation = _view(granted, rights, folders, key, [*files, *volumes.mounts])
     working_dir = pod.container.working_dir or user.home
     order = {
         "workload": pod.workload_id,
@@ -61,6 +64,7 @@ def render_order(
         "gauges": list(volumes.gauges),
         "gauge_seconds": settings.gauge_seconds,
         **_render_network(pod),
+        **render_commanding(pod, folders),
         **render_limits(
             f"{pod.pod_id}.{pod.attempt}",
             pod.container,
@@ -109,10 +113,11 @@ def _render_rights(granted: PodRights, rights: Rights, isolated: bool) -> dict[s
     }
 
 
-def _view(granted: PodRights, rights: Rights, folders: Folders, key: Key, volumes: Volumes) -> dict[str, Any] | None:
+def _view(
+    granted: PodRights, rights: Rights, folders: Folders, key: Key, mounts: list[dict[str, Any]]
+) -> dict[str, Any] | None:
     """The plan of a pod's own view of the machine; None where it sees what its owner's shell does."""
     user, isolates = granted.user, rights.isolates
-    mounts = list(volumes.mounts)
     if isolates:
         taken = {volume["at"] for volume in mounts}
         mounts += [volume for volume in _own_places(granted, folders.private(key)) if volume["at"] not in taken]
@@ -140,6 +145,18 @@ def _own_places(granted: PodRights, private: str) -> list[dict[str, Any]]:
         {
             "kind": "folder",
             "at": at,
+def _render_fetching(
+    granted: PodRights, rights: Rights, folders: Folders, key: Key, volumes: Volumes
+) -> dict[str, Any]:
+    """Who fills a container's volumes from elsewhere: a process of this machine in a view of its own, as its user."""
+    wanted = {fetch["at"] for fetch in volumes.fetches}
+    memory = {"kind": "memory", "at": SHARED_MEMORY, "field": "storage", "size": SHARED_MEMORY_BYTES, "mode": 0o1777}
+    mounts = [*(volume for volume in volumes.mounts if volume["at"] in wanted), memory]
+    view = _view(granted, rights, folders, key, mounts)
+    rendered = _render_rights(granted, rights, isolated=False) | {"bounding": [] if rights.has_root else None}
+    return {"isolation": view, "fetches": list(volumes.fetches), **rendered, "no_new_privileges": True, "ambient": []}
+
+
             "field": name,
             "source": f"{private}/{name}",
             "mode": mode,

@@ -4,11 +4,12 @@ Part of the supervisor; it passes requests on and sends what it is told to, neve
 """
 
 import contextlib
+import os
 import select
 import socket
 from collections.abc import Callable
 
-from fairlead.engines.local import wire
+from fairlead.engines.local import envoys, wire
 
 
 class Peers:
@@ -23,9 +24,19 @@ class Peers:
         self.watchers: set[int] = set()
         self.followers: set[int] = set()
 
-    def listen(self, path: str) -> None:
+    def listen(self, path: str, member: str) -> None:
+        """Be reached at a socket and, where the pod has one, by the name that others of its group know it by."""
         self._listener = wire.listen(path)
         self._poll.register(self._listener.fileno(), select.POLLIN)
+        if member:
+            envoys.register(member, path)
+
+    def leave(self, path: str, member: str) -> None:
+        """Be reached no more."""
+        if member:
+            envoys.withdraw(member, path)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
 
     def adopt(self, link: socket.socket, inbox: wire.Inbox) -> None:
         self._links[link.fileno()] = (link, inbox)

@@ -16,34 +16,41 @@ from fairlead.model.podset import PodSpec
 #: The ports from which one is taken where none is asked for, and to which NodePort is bound.
 NODE_PORTS = range(30_000, 32_768)
 NODE_PORT = "NodePort"
+#: The ports of services that only workloads of this machine reach: at its loopback, and at its end of the pods' bridge.
+INSIDE_PORTS = range(29_000, 30_000)
+CLUSTER_IP = "ClusterIP"
+_LOOPBACK = "127.0.0.1"
+_IP_FREEBIND = 15
 _PIECE = 256 * 1024
 #: How often a port that somebody took while no server ran is tried again.
 RETRY_SECONDS = 1.0
 
 #: (pod, port) → a connection to it.
 Dial = Callable[[str, int], Awaitable[int]]
-#: Workload → its pods that are ready.
-Ready = Callable[[str], Sequence[str]]
+#: (workload, port) → its pods that are ready and listen there.
+Ready = Callable[[str, int], Sequence[str]]
 
 
 class Opened:
     """One port of one workload, open to the outside."""
 
-    __slots__ = ("external", "inside", "owner", "server", "turn")
+    __slots__ = ("external", "inside", "owner", "servers", "turn")
 
     def __init__(self, owner: str, inside: int, external: int) -> None:
         #: Whose it is, in words.
         self.owner = owner
         self.inside = inside
         self.external = external
-        #: None where the pod itself listens on this machine, or while the port cannot be had.
-        self.server: asyncio.Server | None = None
+        #: None of them where the pod itself listens on this machine, or while the port cannot be had.
+        self.servers: list[asyncio.Server] = []
         self.turn = 0
 
 
 class Ports:
     def __init__(self, address: str, ready: Ready, dial: Dial) -> None:
         self._address = address
+        #: This machine's address for pods with networks of their own, if there are such.
+        self.gateway = ""
         self._ready = ready
         self._dial = dial
         self._opened: dict[tuple[str, int], Opened] = {}
@@ -84,8 +91,9 @@ class Ports:
             candidates = (inside,)
         else:
             # Spread, so that a port that was just given back is not given to the next at once.
-            start = hash(key) % len(NODE_PORTS)
-            candidates = [*NODE_PORTS[start:], *NODE_PORTS[:start]]
+            among = INSIDE_PORTS if port.get("serviceType") == CLUSTER_IP else NODE_PORTS
+            start = hash(key) % len(among)
+            candidates = [*among[start:], *among[:start]]
         opened = Opened(owner, inside, candidates[0])
         if shares_machine and candidates[0] == inside:
             return opened
@@ -98,7 +106,7 @@ class Ports:
                     raise Refused(f"port {external} cannot be opened: {self._explain(external, error)}") from error
                 continue
             return opened
-        raise Refused(f"no port from {NODE_PORTS[0]} to {NODE_PORTS[-1]} is free on this machine")
+        raise Refused(f"no port from {min(candidates)} to {max(candidates)} is free on this machine")
 
     async def _listen(self, workload_id: str, opened: Opened) -> None:
         if any(other.external == opened.external for other in self._opened.values()):
@@ -107,7 +115,11 @@ class Ports:
         async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             await self._pass_on(workload_id, opened, reader, writer)
 
-        opened.server = await asyncio.start_server(accept, self._address, opened.external, limit=_PIECE)
+        if opened.external in INSIDE_PORTS:
+            listening = _listen_at([_LOOPBACK, *filter(None, [self.gateway])], opened.external)
+            opened.servers = [await asyncio.start_server(accept, sock=each, limit=_PIECE) for each in listening]
+        else:
+            opened.servers = [await asyncio.start_server(accept, self._address, opened.external, limit=_PIECE)]
 
     def restore(self, workload_id: str, owner: str, pairs: Sequence[Sequence[int]], own: bool) -> None:
         """Open again, after a start of the server, what pods from before were promised."""
@@ -138,8 +150,8 @@ class Ports:
         """The workload has no pod any more: give its ports back."""
         for key in [key for key in self._opened if key[0] == workload_id]:
             opened = self._opened.pop(key)
-            if opened.server is not None:
-                opened.server.close()
+            for server in opened.servers:
+                server.close()
 
     def close_all(self) -> None:
         for workload_id in {key[0] for key in self._opened}:
@@ -188,13 +200,32 @@ class Ports:
 
     async def _reach(self, workload_id: str, opened: Opened) -> socket.socket:
         """A connection to the next pod that is ready; one that does not answer is passed over."""
-        pods = self._ready(workload_id)
+        pods = self._ready(workload_id, opened.inside)
         opened.turn += 1
         for step in range(len(pods)):
             with contextlib.suppress(OSError, FairleadError):
                 file = await self._dial(pods[(opened.turn + step) % len(pods)], opened.inside)
                 return socket.socket(fileno=file)
         raise ConnectionError("no pod is ready")
+
+
+def _listen_at(addresses: Sequence[str], port: int) -> list[socket.socket]:
+    """Sockets that listen at each address, which this machine need not have yet."""
+    found: list[socket.socket] = []
+    try:
+        for address in addresses:
+            made = socket.socket()
+            found.append(made)
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            made.setsockopt(socket.IPPROTO_IP, _IP_FREEBIND, 1)
+            made.setblocking(False)
+            made.bind((address, port))
+            made.listen(128)
+    except OSError:
+        for made in found:
+            made.close()
+        raise
+    return found
 
 
 async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -49,6 +49,17 @@ def descendants(pid: int) -> list[int]:
     return found
 
 
+def is_below(pid: int, root: int) -> bool:
+    """Whether `root` is among the ancestors of a process."""
+    while pid > 1 and pid != root:
+        try:
+            with open(f"/proc/{pid}/stat", "rb") as file:
+                pid = int(file.read().rpartition(b")")[2].split()[1])
+        except OSError:
+            return False
+    return pid == root
+
+
 def marked(mark: str) -> list[int]:
     """Processes whose environment carries our mark."""
     wanted = f"{MARKER}={mark}".encode()

@@ -15,7 +15,19 @@ import sys
 import time
 from typing import NoReturn
 
-from fairlead.engines.local import cgroups, containers_inside, journal, launch, pid_one, procfs, reaping, syscalls, wire
+from fairlead.engines.local import (
+    cgroups,
+    containers_inside,
+    journal,
+    launch,
+    pid_one,
+    procfs,
+    reaping,
+    refreshing,
+    syscalls,
+    wire,
+)
+from fairlead.engines.local.envoys import Envoy
 from fairlead.engines.local.gauges import Gauge
 from fairlead.engines.local.network_inside import PodNetwork
 from fairlead.engines.local.output import Output
@@ -111,6 +123,7 @@ class Supervisor:
         self._commands = Commands(order, self.peers)
         self._network: PodNetwork | None = None
         self._prober: Prober | None = None
+        self._envoy = Envoy(order["commands"], order["uid"], self._poll) if order["commands"] else None
         self._gauge = Gauge(order["gauges"], order["gauge_seconds"]) if order["gauges"] else None
         self._wake, waker = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
@@ -154,7 +167,7 @@ class Supervisor:
         os.set_blocking(source, False)
         self._poll.register(source, select.POLLIN)
         # While the command is on its way: where others reach us.
-        self.peers.listen(self._order["control"])
+        self.peers.listen(self._order["control"], self._order["member"])
         words = self._hear_start(failure)
         if words:
             with contextlib.suppress(ChildProcessError):
@@ -264,6 +277,8 @@ class Supervisor:
 
     def _turn(self) -> None:
         """Wait for the next thing to happen, and see to it."""
+            elif self._envoy is not None and self._envoy.has(descriptor):
+                self._envoy.hear(descriptor)
         for descriptor, _ in self._poll.poll(self._patience()):
             if descriptor == self._source:
                 self._take_output()
@@ -433,8 +448,7 @@ class Supervisor:
         if self._network is not None:
             self._network.close()
         self._record(durable=True)
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(self._order["control"])
+        self.peers.leave(self._order["control"], self._order["member"])
 
     def _bring_back(self) -> None:
         """Changes of fetched volumes go back to where they came from, within what is left of the grace."""
