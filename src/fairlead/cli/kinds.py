@@ -45,13 +45,13 @@ def commands(kind: KindEntry) -> tuple[Command, ...]:
     title = kind.noun
     spec_flags = tuple(as_flag(entry) for entry in load_table(kind.key))
     known = {flag.name for flag in SUBMIT_FLAGS}
-    made = [
-        Command(
     roles = tuple(
         Flag(submission.as_other(name, like), f"What no flag says of the {name} is as in the {like} (true)", "boolean")
         for name, like in kind.alike
         if like
     )
+    made = [
+        Command(
             "submit",
             f"Submit a {title}",
             lambda call: submission.submit(call, kind),

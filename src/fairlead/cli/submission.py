@@ -1,8 +1,8 @@
 """`submit`: makes the creation request from a file, flags and the words after `--`, and sends it."""
 
 import json
-from collections.abc import Sequence
 import shlex
+from collections.abc import Sequence
 from typing import Any
 
 from fairlead.cli import follow
@@ -11,7 +11,6 @@ from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import UsageError
 from fairlead.cli.output import chosen_format, render
 from fairlead.cli.session import Session
-from fairlead.cli.settings import next_command
 from fairlead.cli.spec_flags import Entry, apply_flags, load_table
 from fairlead.cli.template import find_template
 from fairlead.client import ServerError
@@ -51,8 +50,8 @@ def make_request(session: Session, kind: KindEntry) -> Json:
     if kind.sets is not None:
         spec.setdefault(*kind.sets)
     spec.update({name: body.pop(name) for name in kind.beside if name in body})
-    given = {name: value for name, value in invocation.parsed.values.items() if name != "command"}
     known = frozenset(spec)
+    given = {name: value for name, value in invocation.parsed.values.items() if name != "command"}
     table = load_table(kind.key)
     apply_flags(table, given, spec)
     if invocation.parsed.trailing is not None:
@@ -69,8 +68,6 @@ def make_request(session: Session, kind: KindEntry) -> Json:
     return body
 
 
-def apply_words(words: list[str] | None, is_command: bool, spec: Json) -> None:
-    """The words after `--` are the image's arguments, or with --command the whole command. REST takes one text each."""
 def as_other(name: str, like: str) -> str:
     """The flag that says whether one role is as another: `worker-as-leader`."""
     return f"{name}-as-{like}" if like else ""
@@ -86,6 +83,20 @@ def _make_alike(spec: Json, name: str, like: str, table: Sequence[Entry]) -> Non
         spec[name] = {**{member: value for member, value in spec.items() if member in members}, **spec[name]}
 
 
+def apply_excluded(nodes: Sequence[str], spec: Json) -> None:
+    """None of these nodes: a further expression of every term, since a term that matches is enough."""
+    if nodes:
+        names = [name for text in nodes for name in text.split(",")]
+        terms = spec.setdefault("nodeAffinityRequired", {}).setdefault("nodeSelectorTerms", [])
+        if not terms:
+            terms.append({})
+        for term in terms:
+            excluded = {"key": "kubernetes.io/hostname", "operator": "NotIn", "values": names}
+            term.setdefault("matchExpressions", []).append(excluded)
+
+
+def apply_words(words: list[str] | None, is_command: bool, spec: Json) -> None:
+    """The words after `--` are the image's arguments, or with --command the whole command. REST takes one text each."""
     if words is None:
         return
     if not words:

@@ -27,9 +27,8 @@ from fairlead.engines.base import (
 from fairlead.engines.local import (
     attempts,
     cgroups,
-    containers_inside,
     commanding,
-    containers,
+    containers_inside,
     effects,
     journal,
     limits,
@@ -124,16 +123,14 @@ class LocalEngine:
         if self._rights.means.groups is not None:
             cgroups.sweep_all(self._rights.means.groups, self._clock() / 1000)
         self._network.prepare()
+        self._ports.gateway = self._network.gateway
         self._nodes = self._settings.nodes or (nodes.observe_machine(self._clock()),)
         await self._forking.connect()
-        self._ports.gateway = self._network.gateway
         for key in self._folders.claimed():
             self._adopt(key)
+        self._folders.sweep_members()
         await asyncio.to_thread(self._network.sweep)
 
-        self._folders.sweep_members()
-        for folder in self._folders.forgotten():
-            self._remove(folder)
     def review(self, podset: PodSet) -> Review:
         """What of a pod's fields this machine and its operator refuse, and what has less effect here."""
         found = effects.review(podset.container, self._rights, self._storage.review)
@@ -208,9 +205,6 @@ class LocalEngine:
         if key is None or self._attempts[key].report.state is not PodState.RUNNING:
             raise Refused("The pod does not run now; wait until it does")
         return key
-
-    def _joins_networks(self, container: Container) -> bool:
-        return containers.can_stage(containers.choose(container, self._settings))
 
     def _ready_pods(self, workload_id: str, port: int) -> list[str]:
         """Those that listen there: the leaders of a group, and not its workers."""

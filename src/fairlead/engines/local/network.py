@@ -23,10 +23,10 @@ _FIRST, _LAST = 2, 65_533
 _RESOLV, _HOSTS = "/etc/resolv.conf", "/etc/hosts"
 _UPSTREAM_RESOLV = "/run/systemd/resolve/resolv.conf"
 
-Plan = dict[str, Any]
 #: What pods with networks of their own call this machine.
 MACHINE = "host.fairlead.internal"
 
+Plan = dict[str, Any]
 
 
 def is_serving(pod: PodSpec) -> bool:
@@ -120,16 +120,16 @@ class Network:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self._hosts_file(plan["workload"]))
 
-    def address_of(self, pod_id: str) -> str:
-        plan = self._plans.get(pod_id)
-        return plan["address"] if plan else ""
-
-    def sweep(self) -> None:
     @property
     def gateway(self) -> str:
         """Where pods with networks of their own reach this machine; empty where there are none."""
         return self._address(1) if self.is_able else ""
 
+    def address_of(self, pod_id: str) -> str:
+        plan = self._plans.get(pod_id)
+        return plan["address"] if plan else ""
+
+    def sweep(self) -> None:
         """Remove what killed supervisors left: cables without a pod, then bridges without cables, others' too."""
         if not self.is_able:
             return

@@ -145,18 +145,6 @@ def _own_places(granted: PodRights, private: str) -> list[dict[str, Any]]:
         {
             "kind": "folder",
             "at": at,
-def _render_fetching(
-    granted: PodRights, rights: Rights, folders: Folders, key: Key, volumes: Volumes
-) -> dict[str, Any]:
-    """Who fills a container's volumes from elsewhere: a process of this machine in a view of its own, as its user."""
-    wanted = {fetch["at"] for fetch in volumes.fetches}
-    memory = {"kind": "memory", "at": SHARED_MEMORY, "field": "storage", "size": SHARED_MEMORY_BYTES, "mode": 0o1777}
-    mounts = [*(volume for volume in volumes.mounts if volume["at"] in wanted), memory]
-    view = _view(granted, rights, folders, key, mounts)
-    rendered = _render_rights(granted, rights, isolated=False) | {"bounding": [] if rights.has_root else None}
-    return {"isolation": view, "fetches": list(volumes.fetches), **rendered, "no_new_privileges": True, "ambient": []}
-
-
             "field": name,
             "source": f"{private}/{name}",
             "mode": mode,

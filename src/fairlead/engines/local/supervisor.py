@@ -15,18 +15,7 @@ import sys
 import time
 from typing import NoReturn
 
-from fairlead.engines.local import (
-    cgroups,
-    containers_inside,
-    journal,
-    launch,
-    pid_one,
-    procfs,
-    reaping,
-    refreshing,
-    syscalls,
-    wire,
-)
+from fairlead.engines.local import cgroups, containers_inside, journal, launch, pid_one, procfs, reaping, syscalls, wire
 from fairlead.engines.local.envoys import Envoy
 from fairlead.engines.local.gauges import Gauge
 from fairlead.engines.local.network_inside import PodNetwork
@@ -121,9 +110,9 @@ class Supervisor:
         self._poll = select.poll()
         self.peers = Peers(self._poll, self.obey, self._farewell)
         self._commands = Commands(order, self.peers)
+        self._envoy = Envoy(order["commands"], order["uid"], self._poll) if order["commands"] else None
         self._network: PodNetwork | None = None
         self._prober: Prober | None = None
-        self._envoy = Envoy(order["commands"], order["uid"], self._poll) if order["commands"] else None
         self._gauge = Gauge(order["gauges"], order["gauge_seconds"]) if order["gauges"] else None
         self._wake, waker = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
@@ -277,8 +266,6 @@ class Supervisor:
 
     def _turn(self) -> None:
         """Wait for the next thing to happen, and see to it."""
-            elif self._envoy is not None and self._envoy.has(descriptor):
-                self._envoy.hear(descriptor)
         for descriptor, _ in self._poll.poll(self._patience()):
             if descriptor == self._source:
                 self._take_output()
@@ -286,6 +273,8 @@ class Supervisor:
                 self._reap()
             elif self.peers.has(descriptor):
                 self.peers.hear(descriptor)
+            elif self._envoy is not None and self._envoy.has(descriptor):
+                self._envoy.hear(descriptor)
             elif self._prober is not None and self._prober.has(descriptor):
                 self._note_readiness(self._prober.step(time.monotonic()))
         if self._prober is not None:
