@@ -44,7 +44,7 @@ def reclaim_until(session: Session, reclaimer: LiveQueue, victim: LiveJob) -> fl
 
 
 def _until(victim: LiveJob, seconds: float) -> float | None:
-    return None if victim.last_start is None else victim.last_start + seconds
+    return None if victim.last_start is None or seconds <= 0 else victim.last_start + seconds
 
 
 def is_protected(session: Session, until: float | None) -> bool:
