@@ -154,6 +154,9 @@ def _is_stuck(reason: str) -> bool:
 def _explain(draft: Draft, report: WorkloadReport) -> None:
     """Say why it waits, in the scheduler's own words; in the record when they are others."""
     workload = draft.workload
+    if report.trouble and workload.phase is Phase.PENDING:
+        draft.move(Phase.PENDING, report.trouble)
+        return
     if not report.waits:
         if workload.blocked_by is not None and workload.phase is not Phase.PENDING:
             draft.set(blocked_by=None, pending_messages=())

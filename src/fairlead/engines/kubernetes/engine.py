@@ -27,12 +27,14 @@ from fairlead.engines.base import (
 )
 from fairlead.engines.kubernetes.api import Api, ApiError
 from fairlead.engines.kubernetes.customs import Customs
+from fairlead.engines.kubernetes.groups import is_own
 from fairlead.engines.kubernetes.hands import Hands, Taken
 from fairlead.engines.kubernetes.holdings import Holdings
 from fairlead.engines.kubernetes.nodes import render_node
 from fairlead.engines.kubernetes.objects import Container, Pod
-from fairlead.engines.kubernetes.observing import render_report
+from fairlead.engines.kubernetes.observing import render_report, run_of
 from fairlead.engines.kubernetes.place import CLUSTER_LABEL
+from fairlead.engines.kubernetes.render_runners import is_group
 from fairlead.engines.kubernetes.resources import ALWAYS_THERE, POD_GROUP, RUNNERS, Resource
 from fairlead.engines.kubernetes.sessions import CommandSession, dial, stream_logs
 from fairlead.model.clock import Millis
@@ -50,7 +52,7 @@ _LOOK_AGAIN = 5.0
 class Charge:
     """One workload in our care: what is wished of it, what was done, and what came of it."""
 
-    __slots__ = ("done", "is_bare", "is_removed", "news", "refused", "task", "trouble", "wish")
+    __slots__ = ("done", "is_bare", "is_removed", "news", "refused", "task", "tends", "trouble", "wish")
 
     def __init__(self) -> None:
         self.wish: WorkloadRun | Remove | None = None
@@ -61,6 +63,8 @@ class Charge:
         self.trouble = ""
         self.is_bare = False
         self.is_removed = False
+        #: Whether its pods are ours to make.
+        self.tends = False
 
 
 class KubernetesEngine:
@@ -89,7 +93,10 @@ class KubernetesEngine:
         self._hands = Hands(self._api, self._cluster_id(), runners, self.customs.owner)
         await self.customs.start([custom for custom in self._custom_resources if await self._has(custom)])
         label = f"{CLUSTER_LABEL}={self._cluster_id()}"
-        await self._holdings.start(label, runners, has_groups=await self._has(POD_GROUP))
+        has_groups = await self._has(POD_GROUP)
+        if has_groups:
+            self._hands.groups = (POD_GROUP,)
+        await self._holdings.start(label, runners, has_groups=has_groups)
 
     async def _has(self, resource: Resource) -> bool:
         """Whether the cluster knows this kind of object."""
@@ -118,8 +125,9 @@ class KubernetesEngine:
         return reports
 
     def _report(self, workload_id: str) -> WorkloadReport:
-        report = render_report(workload_id, self._holdings.held(workload_id))
         charge = self._charges.get(workload_id)
+        run = charge.done if charge is not None and isinstance(charge.done, WorkloadRun) else None
+        report = render_report(workload_id, self._holdings.held(workload_id), run.podsets if run else ())
         if charge is None:
             return report
         if charge.is_removed and charge.task is None:
@@ -204,10 +212,12 @@ class KubernetesEngine:
                     await self._run(charge, wish)
                 pause = _FIRST_PAUSE
                 self._done(workload_id, charge, wish)
+                await self._tend(workload_id, charge)
             except Refused as error:
                 charge.refused = error.message
                 self._done(workload_id, charge, wish)
             except Exception as error:
+                charge.wish = charge.wish or wish
                 is_expected = isinstance(error, ApiError | OSError | Taken)
                 charge.trouble = f"Waits for the cluster: {error}"
                 self._note(workload_id)
@@ -228,11 +238,23 @@ class KubernetesEngine:
         charge.is_bare = charge.is_removed = False
         charge.refused = ""
         await self._hands.run(run)
+        charge.tends = is_group(run.podsets)
+
+    async def _tend(self, workload_id: str, charge: Charge) -> None:
+        """See to the pods of a group of our own for as long as it is to run."""
+        while charge.wish is None and charge.tends and isinstance(charge.done, WorkloadRun):
+            held = self._holdings.held(workload_id)
+            own = next((group for group in held.groups if is_own(group)), None)
+            pods = [pod for pod in held.pods if run_of(pod.metadata) == charge.done.run]
+            if own is not None:
+                await self._hands.tend(charge.done, own, pods)
+            await self._pause(charge, _LOOK_AGAIN * 12)
 
     async def _remove(self, charge: Charge, order: Remove) -> None:
         async def wait() -> None:
             await self._pause(charge, _LOOK_AGAIN)
 
+        charge.tends = False
         await self._hands.remove(order, wait)
         charge.is_bare = True
         charge.is_removed = not order.keeps_claims

@@ -3,14 +3,15 @@
 `engine.py` calls it with orders. Objects that are not ours are never touched; every act may be done twice.
 """
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import Any
 
 import msgspec
 
 from fairlead.engines.base import Organize, Remove, WorkloadRun
 from fairlead.engines.kubernetes.api import APPLY, MERGE, Api, ApiError
-from fairlead.engines.kubernetes.objects import Metadata, Node
+from fairlead.engines.kubernetes.groups import FAILURES, decide_group, failures_of, render_member
+from fairlead.engines.kubernetes.objects import Metadata, Node, Pod, PodGroup
 from fairlead.engines.kubernetes.organizing import (
     pool_of,
     project_queue,
@@ -32,6 +33,7 @@ from fairlead.engines.kubernetes.resources import (
     CLAIM,
     NODE,
     POD,
+    POD_GROUP,
     QUEUE,
     SERVICE,
     Resource,
@@ -68,8 +70,9 @@ class Hands:
         self._api = api
         self._cluster = cluster
         self._owner = owner
-        #: Kinds that make pods and are installed here.
+        #: Kinds that make pods and are installed here, and pod groups if they are.
         self.runners = runners
+        self.groups: tuple[Resource, ...] = ()
 
     def place(self, run: WorkloadRun) -> Place:
         return Place(
@@ -103,7 +106,7 @@ class Hands:
 
     def _check(self, rendered: Rendered) -> None:
         installed = {(runner.api, runner.kind) for runner in self.runners}
-        for runner in rendered.runners:
+        for runner in () if rendered.members else rendered.runners:
             if (runner["apiVersion"], runner["kind"]) not in installed:
                 what = f"{runner['kind']} ({runner['apiVersion']})"
                 raise Refused(f"The cluster has no {what}; install its controller and submit the workload again")
@@ -143,6 +146,33 @@ class Hands:
                 return None
             raise
 
+    async def tend(self, run: WorkloadRun, group: PodGroup, pods: Collection[Pod]) -> None:
+        """Make and remove pods of a group of our own, as it needs now."""
+        failures = failures_of(group)
+        plan = decide_group(run.podsets, pods, failures)
+        if plan.is_broken:
+            change = {"metadata": {"annotations": {FAILURES: str(failures + 1)}}}
+            path = POD_GROUP.path(run.namespace, group.metadata.name)
+            await self._api.ask("PATCH", path, change, query={"fieldManager": MANAGER}, content=MERGE)
+        for name in plan.remove:
+            await self.delete(POD.path(run.namespace, name))
+        if plan.make:
+            place = self.place(run)
+            shapes = {shape.podset.role: shape for shape in render_objects(place, run.podsets).members}
+            for role, index in plan.make:
+                await self._make(render_member(place, shapes[role], index, failures))
+
+    async def _make(self, pod: dict[str, Any]) -> None:
+        """A pod of that name that is there, perhaps still ending, is left alone; the next look decides."""
+        try:
+            path = POD.path(pod["metadata"]["namespace"])
+            await self._api.ask("POST", path, pod, query={"fieldManager": MANAGER})
+        except ApiError as error:
+            if error.status in (400, 422):
+                raise Refused(f"The cluster does not take pod {pod['metadata']['name']}: {error}") from error
+            if error.status != 409:
+                raise
+
     # Removal
 
     async def remove(self, order: Remove, wait: Callable[[], Awaitable[None]]) -> None:
@@ -151,7 +181,7 @@ class Hands:
         claims = f"{label},{EPHEMERAL_LABEL}=true" if order.keeps_claims else label
         while True:
             left = 0
-            for resource in (*self.runners, SERVICE, POD):
+            for resource in (*self.runners, *self.groups, SERVICE, POD):
                 left += await self._remove_all(resource, order.namespace, label)
             left += await self._remove_all(CLAIM, order.namespace, claims)
             if not left:
@@ -177,7 +207,7 @@ class Hands:
     async def find_workloads(self) -> set[tuple[str, str]]:
         """(id, namespace) of every workload of ours that has an object, a claim or a service in the cluster."""
         found: set[tuple[str, str]] = set()
-        for resource in (*self.runners, SERVICE, CLAIM, POD):
+        for resource in (*self.runners, *self.groups, SERVICE, CLAIM, POD):
             label = f"{CLUSTER_LABEL}={self._cluster}"
             listed = msgspec.json.decode(await self._api.get(resource.path(), labelSelector=label), type=_Listed)
             for item in listed.items:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from fairlead.engines.kubernetes.api import Api
+from fairlead.engines.kubernetes.groups import OWN_LABEL
 from fairlead.engines.kubernetes.objects import Node, Pod, PodGroup, Runner
 from fairlead.engines.kubernetes.observing import Held
 from fairlead.engines.kubernetes.place import ID_LABEL
@@ -75,7 +76,7 @@ class Holdings:
                     del shelf[id][key]
                     if not shelf[id]:
                         del shelf[id]
-                if kind is Runner and after is None:
+                if after is None and (kind is Runner or OWN_LABEL in item.metadata.labels):
                     self._lost(id)
                 self._changed(id)
             if kind is Pod:

@@ -3,11 +3,13 @@
 `engine.py` calls it with what its watches hold. Reasons and messages stay as the cluster has them.
 """
 
-from collections.abc import Collection, Iterable
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
 
 import msgspec
 
 from fairlead.engines.base import ClusterPod, Wait, WorkloadReport
+from fairlead.engines.kubernetes.groups import INDEX_LABEL, failures_of, group_end, is_own
 from fairlead.engines.kubernetes.objects import (
     ContainerState,
     ContainerStatus,
@@ -22,10 +24,10 @@ from fairlead.engines.kubernetes.objects import (
 )
 from fairlead.engines.kubernetes.place import DEFAULT_POOL, POOL_LABEL, ROLE_LABEL, RUN_LABEL
 from fairlead.model.phase import ENDED, Phase, PodPhase
+from fairlead.model.podset import PodSet
 
 _LWS = "leaderworkerset.sigs.k8s.io"
 _COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
-_INDEX_LABEL, _GROUP_LABEL = "fairlead/index", "fairlead/group"
 UNSCHEDULABLE = "UnschedulableOnNodePool"
 #: The container that runs the workload; others are helpers beside it.
 MAIN = "main"
@@ -39,13 +41,19 @@ class Held(msgspec.Struct, frozen=True, kw_only=True):
     groups: Collection[PodGroup] = ()
 
 
-def render_report(workload_id: str, held: Held) -> WorkloadReport:
-    """The report of what is there now; what the engine itself knows of its orders is added by the engine."""
+def render_report(workload_id: str, held: Held, podsets: Sequence[PodSet] = ()) -> WorkloadReport:
+    """The report of what is there now; what the engine itself knows of its orders is added by the engine.
+
+    The pod sets are asked for where nothing in the cluster knows when their pods are done.
+    """
     runners = [runner for runner in held.runners if runner.metadata.deletion_timestamp is None]
-    run = max((run_of(runner.metadata) for runner in runners), default=0)
+    own = next((group for group in held.groups if is_own(group) and group.metadata.deletion_timestamp is None), None)
+    run = max((run_of(one.metadata) for one in (*runners, *((own,) if own else ()))), default=0)
     current = [runner for runner in runners if run_of(runner.metadata) == run]
     pods = [pod for pod in held.pods if run in (0, run_of(pod.metadata))]
     ended, message = _end_of(current)
+    if own is not None:
+        return _report_group(workload_id, own, held, pods, podsets)
     seen = tuple(render_pod(pod) for pod in sorted(pods, key=_age))
     return WorkloadReport(
         workload_id=workload_id,
@@ -56,6 +64,24 @@ def render_report(workload_id: str, held: Held) -> WorkloadReport:
         ended=ended,
         message=message,
         waits=() if ended else tuple(_waits(held.groups, pods)),
+    )
+
+
+def _report_group(
+    workload_id: str, own: PodGroup, held: Held, pods: Sequence[Pod], podsets: Sequence[PodSet]
+) -> WorkloadReport:
+    failures = failures_of(own)
+    end = group_end(podsets, pods, failures) if podsets else None
+    succeeded = Counter(pod.metadata.labels.get(ROLE_LABEL, "") for pod in pods if pod.status.phase == "Succeeded")
+    return WorkloadReport(
+        workload_id=workload_id,
+        run=run_of(own.metadata),
+        pods=tuple(render_pod(pod) for pod in sorted(pods, key=_age)),
+        succeeded=dict(succeeded),
+        failed={podsets[0].role: failures} if podsets and failures else {},
+        ended=end[0] if end else None,
+        message=end[1] if end else "",
+        waits=() if end else tuple(_waits(held.groups, pods)),
     )
 
 
@@ -170,12 +196,12 @@ def _words(pod: Pod, main: ContainerStatus | None, terminated: Terminated | None
 
 def _place(labels: dict[str, str]) -> tuple[int, int | None]:
     """Group and index, where the object that made the pod counts them."""
-    group = labels.get(f"{_LWS}/group-index") or labels.get(_GROUP_LABEL, "")
+    group = labels.get(f"{_LWS}/group-index", "")
     worker = labels.get(f"{_LWS}/worker-index", "")
     if worker.isdecimal():
         # The leader is number 0 of its group, and the only one of its own set.
         return int(group or 0), max(0, int(worker) - 1)
-    index = labels.get(_COMPLETION_INDEX) or labels.get(_INDEX_LABEL, "")
+    index = labels.get(_COMPLETION_INDEX) or labels.get(INDEX_LABEL, "")
     return int(group or 0), int(index) if index.isdecimal() else None
 
 

@@ -8,9 +8,10 @@ from typing import Any
 
 import msgspec
 
+from fairlead.engines.kubernetes.groups import render_group, render_member
 from fairlead.engines.kubernetes.place import Place
 from fairlead.engines.kubernetes.render_pod import render_template
-from fairlead.engines.kubernetes.render_runners import Shape, render_runners
+from fairlead.engines.kubernetes.render_runners import Shape, is_group, render_runners
 from fairlead.engines.kubernetes.render_services import render_services
 from fairlead.engines.kubernetes.render_volumes import render_claims
 from fairlead.formats.convert_losses import Loss, Source
@@ -45,10 +46,16 @@ class Rendered(msgspec.Struct, frozen=True):
     runners: list[dict[str, Any]]
     services: list[dict[str, Any]]
     losses: list[Loss]
+    #: Pod sets whose pods we make ourselves, as members of a pod group.
+    members: list[Shape] = []
 
     @property
     def objects(self) -> list[dict[str, Any]]:
         return [*self.claims, *self.services, *self.runners]
+
+    def pods(self, place: Place) -> list[dict[str, Any]]:
+        """The members of the group as they are made first."""
+        return [render_member(place, shape, index, 0) for shape in self.members for index in range(shape.podset.count)]
 
 
 def render_objects(place: Place, podsets: tuple[PodSet, ...]) -> Rendered:
@@ -70,6 +77,8 @@ def render_objects(place: Place, podsets: tuple[PodSet, ...]) -> Rendered:
             for path, value in source.left.items()
             if value not in (None, False, {}, [])
         ]
+    if is_group(podsets):
+        return Rendered(_once(claims), render_group(place, podsets), services, losses, shapes)
     return Rendered(_once(claims), render_runners(place, shapes), services, losses)
 
 
@@ -93,4 +102,4 @@ def render_spec(kind: Kind, name: str, project: str, spec: dict[str, Any]) -> tu
     )
     rendered = render_objects(place, kind.podsets(typed))
     around = [Loss(path=path, reason=_NO_OBJECT, value=spec[path]) for path in _AROUND if spec.get(path)]
-    return rendered.objects, rendered.losses + around
+    return rendered.objects + rendered.pods(place), rendered.losses + around

@@ -31,6 +31,11 @@ def render_runners(place: Place, shapes: Sequence[Shape]) -> list[dict[str, Any]
     return [_runner(place, shape) for shape in shapes]
 
 
+def is_group(podsets: Sequence[PodSet]) -> bool:
+    """Whether pods start together and run to an end: no object of Kubernetes' own does that."""
+    return any(podset.gang and podset.completions is not None for podset in podsets)
+
+
 def _runner(place: Place, shape: Shape) -> dict[str, Any]:
     if shape.podset.restart is RestartPolicy.ALWAYS:
         return _deployment(place, shape)
@@ -84,7 +89,7 @@ def _deployment(place: Place, shape: Shape) -> dict[str, Any]:
 def _leader_worker_set(place: Place, shapes: Sequence[Shape]) -> dict[str, Any]:
     leader, *others = shapes
     worker = others[0] if others else leader
-    is_group = leader.podset.restart_scope is RestartScope.GROUP
+    starts_again = leader.podset.restart_scope is RestartScope.GROUP
     return {
         "apiVersion": LEADER_WORKER_SET.api,
         "kind": LEADER_WORKER_SET.kind,
@@ -94,7 +99,7 @@ def _leader_worker_set(place: Place, shapes: Sequence[Shape]) -> dict[str, Any]:
             "startupPolicy": "LeaderReady" if worker.podset.starts_after else "LeaderCreated",
             "leaderWorkerTemplate": {
                 "size": 1 + sum(shape.podset.count for shape in others),
-                "restartPolicy": "RecreateGroupOnPodRestart" if is_group else "None",
+                "restartPolicy": "RecreateGroupOnPodRestart" if starts_again else "None",
                 "leaderTemplate": _restarting(leader.template),
                 "workerTemplate": _restarting(worker.template),
             },

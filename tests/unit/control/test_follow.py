@@ -1,0 +1,218 @@
+"""What follows for a workload whose pods a cluster makes: a situation, a report, and what is wanted of it."""
+
+from typing import Any, NamedTuple
+
+import msgspec
+import pytest
+
+from fairlead.control.decide import Rules
+from fairlead.control.draft import Draft, Entry
+from fairlead.control.follow import Seen, follow
+from fairlead.engines.base import ClusterPod, Remove, Review, Run, Wait, WorkloadReport, WorkloadRun
+from fairlead.kinds import KINDS
+from fairlead.model.phase import DesiredPhase, Phase, PodPhase
+from fairlead.model.workload import Pod, Workload
+from tests import builders
+
+NOW = 1_000_000
+RULES = Rules(
+    outcome=KINDS["training"].outcome,
+    pod_spec=builders.pod_spec,
+    review=lambda podset: Review(),
+    retry_delay=1000,
+    retry_delay_most=300_000,
+)
+
+
+def render_run(workload: Workload, entry: Entry) -> WorkloadRun:
+    return WorkloadRun(
+        workload_id=workload.id,
+        name=workload.name,
+        project="default",
+        namespace="runai-default",
+        run=workload.run,
+        podsets=entry.podsets,
+        priority_class="low",
+        is_preemptible=True,
+    )
+
+
+def turn(workload: Workload, report: WorkloadReport, *pods: Pod, ended: tuple[str, ...] = (), **entry: Any) -> Draft:
+    held = Entry(workload=workload, pods=pods, podsets=(builders.podset(),), lifetime_after_end=60_000, **entry)
+    return follow(held, Seen(report=report, ended=ended), NOW, RULES, render_run)
+
+
+def said(**members: Any) -> WorkloadReport:
+    return WorkloadReport(**{"workload_id": "id-train", "run": 1, **members})
+
+
+def seen(phase: PodPhase, **members: Any) -> ClusterPod:
+    given = {"id": "u", "name": "train-x", "role": "main", "node": "n1", "phase": phase}
+    return ClusterPod(**(given | members))
+
+
+class Step(NamedTuple):
+    before: Phase
+    report: WorkloadReport
+    want: Phase
+    words: str = ""
+    members: dict[str, Any] = {}  # noqa: RUF012 - a table's default, never changed
+
+
+RUNNING = seen(PodPhase.RUNNING, ready=True, started_at=NOW - 5)
+STEPS = {
+    "nothing there yet": Step(Phase.CREATING, said(run=0), Phase.CREATING),
+    "the cluster does not answer": Step(Phase.CREATING, said(run=0, trouble="Waits: no"), Phase.CREATING, "Waits: no"),
+    "its objects are there": Step(Phase.CREATING, said(), Phase.PENDING, "Waits to be scheduled"),
+    "refused": Step(Phase.CREATING, said(run=0, refused="no such field"), Phase.FAILED, "no such field"),
+    "unplaced": Step(Phase.PENDING, said(pods=(seen(PodPhase.STARTING, node=""),)), Phase.PENDING),
+    "placed": Step(Phase.PENDING, said(pods=(seen(PodPhase.STARTING),)), Phase.INITIALIZING),
+    "image error": Step(
+        Phase.PENDING,
+        said(pods=(seen(PodPhase.STARTING, reason="ErrImagePull", message="no such image"),)),
+        Phase.INITIALIZING,
+        "no such image",
+    ),
+    "runs": Step(Phase.PENDING, said(pods=(RUNNING,)), Phase.RUNNING),
+    "not ready": Step(Phase.PENDING, said(pods=(seen(PodPhase.RUNNING),)), Phase.INITIALIZING),
+    "pods done, the job not yet": Step(
+        Phase.RUNNING, said(succeeded={"main": 1}, pods=(seen(PodPhase.SUCCEEDED),)), Phase.RUNNING
+    ),
+    "complete": Step(
+        Phase.RUNNING, said(succeeded={"main": 1}, ended=Phase.COMPLETED), Phase.COMPLETED, "1 of 1 pod ended well"
+    ),
+    "complete, never seen to run": Step(
+        Phase.PENDING, said(succeeded={"main": 1}, ended=Phase.COMPLETED), Phase.COMPLETED
+    ),
+    "failed": Step(
+        Phase.RUNNING,
+        said(failed={"main": 7}, ended=Phase.FAILED, pods=(seen(PodPhase.FAILED, exit_code=3),)),
+        Phase.FAILED,
+        "exit code 3",
+    ),
+    "failed for another reason": Step(
+        Phase.RUNNING, said(ended=Phase.FAILED, message="DeadlineExceeded: long"), Phase.FAILED, "DeadlineExceeded"
+    ),
+    "one failed, the next waits": Step(Phase.RUNNING, said(failed={"main": 1}), Phase.DEGRADED),
+    "limit": Step(
+        Phase.PENDING,
+        said(pods=(seen(PodPhase.STARTING, node=""),), waits=(Wait(code="OverLimit", message="too much"),)),
+        Phase.PENDING,
+        "too much",
+    ),
+    "suspended, still there": Step(
+        Phase.RUNNING, said(pods=(RUNNING,)), Phase.STOPPING, members={"desired_phase": DesiredPhase.STOPPED}
+    ),
+    "suspended": Step(
+        Phase.STOPPING, said(run=0, is_bare=True), Phase.STOPPED, members={"desired_phase": DesiredPhase.STOPPED}
+    ),
+    "suspended while it completed": Step(
+        Phase.RUNNING,
+        said(succeeded={"main": 1}, ended=Phase.COMPLETED),
+        Phase.COMPLETED,
+        members={"desired_phase": DesiredPhase.STOPPED},
+    ),
+    "deleted, still there": Step(
+        Phase.RUNNING, said(pods=(RUNNING,)), Phase.DELETING, members={"desired_phase": DesiredPhase.DELETED}
+    ),
+    "older run": Step(Phase.RESUMING, said(run=1), Phase.RESUMING, members={"run": 2}),
+}
+
+
+@pytest.mark.parametrize("step", STEPS.values(), ids=STEPS)
+def test_phases(step: Step) -> None:
+    workload = builders.workload(phase=step.before, **step.members)
+    draft = turn(workload, step.report)
+    assert draft.workload.phase is step.want, draft.workload.phase_message
+    assert step.words in draft.workload.phase_message
+
+
+def test_a_report_that_comes_twice_changes_nothing() -> None:
+    report = said(pods=(RUNNING,))
+    first = turn(builders.workload(phase=Phase.PENDING), report)
+    again = turn(first.workload, report, *first.pods.values())
+    assert not again.is_changed
+    assert [type(order) for order in again.orders] == [Run]
+
+
+def test_a_wish_is_repeated_until_it_is_fulfilled() -> None:
+    for report in (said(run=0), said(run=0, trouble="no")):
+        assert [type(order) for order in turn(builders.workload(), report).orders] == [Run]
+
+
+def test_resuming_is_another_run() -> None:
+    workload = builders.workload(phase=Phase.STOPPED)
+    draft = turn(workload, said(run=0, is_bare=True))
+    [order] = draft.orders
+    assert isinstance(order, Run)
+    assert (order.workload.run, draft.workload.phase) == (2, Phase.RESUMING)
+
+
+@pytest.mark.parametrize(
+    ("report", "want_orders", "want_gone"),
+    [
+        (said(run=0), [Remove("id-train", "runai-default", False)], False),
+        (said(run=0, is_bare=True), [Remove("id-train", "runai-default", False)], False),
+        (said(run=0, is_bare=True, is_removed=True), [], True),
+    ],
+    ids=["unconfirmed", "claims are left", "confirmed"],
+)
+def test_gone_is_what_the_cluster_confirmed(report: WorkloadReport, want_orders: list[Any], want_gone: bool) -> None:
+    workload = builders.workload(phase=Phase.DELETING, desired_phase=DesiredPhase.DELETED, deleted_at=NOW)
+    draft = turn(workload, report)
+    assert (draft.orders, draft.workload.gone) == (want_orders, want_gone)
+
+
+def evicted(phase: PodPhase) -> WorkloadReport:
+    return said(pods=(seen(phase, eviction="for others", message="for others"),))
+
+
+def test_preemption_is_no_failure() -> None:
+    first = turn(builders.workload(phase=Phase.RUNNING), said(pods=(RUNNING,)))
+    pods = tuple(first.pods.values())
+    leaving = turn(first.workload, evicted(PodPhase.STOPPING), *pods)
+    assert leaving.workload.phase is Phase.TERMINATING
+    assert (leaving.workload.preemptions, leaving.workload.failed) == (1, 0)
+    back = turn(leaving.workload, said(), *leaving.pods.values())
+    assert back.workload.phase is Phase.PENDING
+    assert [pod.phase for pod in back.pods.values()] == [PodPhase.STOPPED]
+    assert back.workload.preemptions == 1
+
+
+def test_a_preemption_that_was_over_at_once_counts_too() -> None:
+    first = turn(builders.workload(phase=Phase.RUNNING), said(pods=(RUNNING,)))
+    back = turn(first.workload, evicted(PodPhase.FAILED), *first.pods.values())
+    assert (back.workload.phase, back.workload.preemptions) == (Phase.PENDING, 1)
+
+
+def test_one_preemption_too_many_is_the_end() -> None:
+    first = turn(builders.workload(phase=Phase.RUNNING), said(pods=(RUNNING,)))
+    back = turn(first.workload, evicted(PodPhase.FAILED), *first.pods.values(), preemptions_borne=0)
+    assert back.workload.phase is Phase.FAILED
+    assert "preempted once" in back.workload.phase_message
+    after = turn(back.workload, said())
+    assert after.orders == [Remove("id-train", "runai-default", True)]
+
+
+def test_pods_whose_end_is_on_record_are_not_recorded_again() -> None:
+    report = said(pods=(seen(PodPhase.SUCCEEDED),), succeeded={"main": 1})
+    assert not turn(builders.workload(phase=Phase.RUNNING), report, ended=("u",)).pods
+
+
+def test_pods_count_up_where_the_cluster_does_not() -> None:
+    pods = (seen(PodPhase.RUNNING, id="a"), seen(PodPhase.RUNNING, id="b"), seen(PodPhase.RUNNING, id="c", index=7))
+    draft = turn(builders.workload(phase=Phase.PENDING), said(pods=pods))
+    assert [pod.index for pod in draft.pods.values()] == [0, 1, 7]
+
+
+def test_what_is_gone_has_ended() -> None:
+    draft = turn(builders.workload(phase=Phase.RUNNING), said(), builders.pod())
+    assert [pod.phase for pod in draft.pods.values()] == [PodPhase.STOPPED]
+
+
+def test_restarts_in_place_are_counted() -> None:
+    first = turn(builders.workload(phase=Phase.RUNNING), said(pods=(RUNNING,)))
+    again = msgspec.structs.replace(RUNNING, restarts=2)
+    draft = turn(first.workload, said(pods=(again,)), *first.pods.values())
+    assert draft.workload.restarts == 2
+    assert [pod.attempt for pod in draft.pods.values()] == [3]

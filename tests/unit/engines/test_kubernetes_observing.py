@@ -1,0 +1,261 @@
+"""From objects of a cluster, as its API writes them, to reports in our words."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from fairlead.engines.kubernetes.groups import GroupPlan, decide_group
+from fairlead.engines.kubernetes.nodes import render_node
+from fairlead.engines.kubernetes.objects import Node, Pod, PodGroup, Runner
+from fairlead.engines.kubernetes.observing import Held, render_pod, render_report
+from fairlead.model.phase import Phase, PodPhase
+from fairlead.model.podset import RestartScope
+from tests import builders
+
+LABELS = {"fairlead/workload-id": "w", "fairlead/run": "1", "fairlead/role": "main"}
+
+
+def pod(name: str = "p", *, phase: str = "Pending", node: str = "", labels: Any = None, **members: Any) -> Pod:
+    status = {"phase": phase, **members.pop("status", {})}
+    metadata = {"name": name, "uid": f"u-{name}", "labels": LABELS | (labels or {}), **members.pop("metadata", {})}
+    return msgspec.convert({"metadata": metadata, "spec": {"nodeName": node}, "status": status}, Pod)
+
+
+def container(state: dict[str, Any], **members: Any) -> dict[str, Any]:
+    return {"containerStatuses": [{"name": "main", "state": state, **members}]}
+
+
+def job(*conditions: str, **status: Any) -> Runner:
+    listed = [{"type": type, "status": "True", "reason": "R", "message": "words"} for type in conditions]
+    return msgspec.convert(
+        {"metadata": {"name": "j", "labels": LABELS}, "status": {"conditions": listed, **status}}, Runner
+    )
+
+
+ENDED_WELL = {"terminated": {"exitCode": 0, "reason": "Completed", "finishedAt": "2026-01-01T00:00:09Z"}}
+OUT_OF_MEMORY = {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}
+READY = [{"type": "Ready", "status": "True"}]
+EVICTED = [{"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler", "message": "made room"}]
+
+
+@pytest.mark.parametrize(
+    ("given", "want"),
+    [
+        (pod(), (PodPhase.STARTING, "", "")),
+        (pod(node="n"), (PodPhase.STARTING, "", "")),
+        (
+            pod(node="n", status=container({"waiting": {"reason": "ImagePullBackOff", "message": "manifest unknown"}})),
+            (PodPhase.STARTING, "ImagePullBackOff", "manifest unknown"),
+        ),
+        (pod(phase="Running", node="n"), (PodPhase.RUNNING, "", "")),
+        (
+            pod(
+                phase="Running",
+                node="n",
+                status=container({"waiting": {"reason": "CrashLoopBackOff", "message": "back-off"}}, restartCount=3),
+            ),
+            (PodPhase.STARTING, "CrashLoopBackOff", "back-off"),
+        ),
+        (
+            pod(phase="Running", node="n", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"}),
+            (PodPhase.STOPPING, "", ""),
+        ),
+        (pod(phase="Succeeded", node="n", status=container(ENDED_WELL)), (PodPhase.SUCCEEDED, "Completed", "")),
+        (
+            pod(phase="Failed", node="n", status=container(OUT_OF_MEMORY)),
+            (PodPhase.FAILED, "OOMKilled", "OOMKilled, exit code 137"),
+        ),
+        (
+            pod(phase="Failed", node="n", status={"conditions": EVICTED}),
+            (PodPhase.FAILED, "PreemptionByScheduler", "made room"),
+        ),
+        (
+            pod(phase="Failed", node="n", status={"reason": "Evicted", "message": "node is low on memory"}),
+            (PodPhase.FAILED, "Evicted", "node is low on memory"),
+        ),
+    ],
+    ids=[
+        "unplaced",
+        "placed",
+        "image",
+        "no kubelet",
+        "crash loop",
+        "leaving",
+        "succeeded",
+        "out of memory",
+        "evicted",
+        "node",
+    ],
+)
+def test_pods(given: Pod, want: tuple[PodPhase, str, str]) -> None:
+    seen = render_pod(given)
+    assert (seen.phase, seen.reason, seen.message) == want
+
+
+def test_what_a_pod_tells_of_itself() -> None:
+    running = container({"running": {"startedAt": "2026-01-01T00:00:01Z"}}, restartCount=2)
+    seen = render_pod(pod(phase="Running", node="n1", status=running | {"conditions": READY}))
+    assert (seen.node, seen.ready, seen.restarts, seen.started_at) == ("n1", True, 2, 1_767_225_601_000)
+    ended = render_pod(pod(phase="Failed", node="n1", status=container(OUT_OF_MEMORY)))
+    assert (ended.exit_code, ended.signal, ended.eviction) == (137, 9, "")
+    assert render_pod(pod(status={"conditions": EVICTED})).eviction == "made room"
+
+
+@pytest.mark.parametrize(
+    ("labels", "want"),
+    [
+        ({}, (0, None)),
+        ({"batch.kubernetes.io/job-completion-index": "4"}, (0, 4)),
+        ({"leaderworkerset.sigs.k8s.io/group-index": "2", "leaderworkerset.sigs.k8s.io/worker-index": "0"}, (2, 0)),
+        ({"leaderworkerset.sigs.k8s.io/group-index": "2", "leaderworkerset.sigs.k8s.io/worker-index": "3"}, (2, 2)),
+        ({"fairlead/index": "1"}, (0, 1)),
+    ],
+    ids=["none", "indexed job", "leader", "worker", "our own group"],
+)
+def test_places_of_pods(labels: dict[str, str], want: tuple[int, int | None]) -> None:
+    seen = render_pod(pod(labels=labels))
+    assert (seen.group, seen.index) == want
+
+
+@pytest.mark.parametrize(
+    ("runner", "want"),
+    [
+        (job(), (1, None, "")),
+        (job("Complete", succeeded=1), (1, Phase.COMPLETED, "")),
+        (job("FailureTarget", "Failed", failed=7), (1, Phase.FAILED, "R: words")),
+        (None, (0, None, "")),
+    ],
+    ids=["going on", "complete", "failed", "nothing"],
+)
+def test_ends(runner: Runner | None, want: tuple[int, Phase | None, str]) -> None:
+    report = render_report("w", Held(runners=(runner,) if runner else ()))
+    assert (report.run, report.ended, report.message) == want
+
+
+def group(*conditions: dict[str, Any], name: str = "pg", **members: Any) -> PodGroup:
+    metadata = {"name": name, "labels": LABELS, **members}
+    return msgspec.convert({"metadata": metadata, "status": {"schedulingConditions": list(conditions)}}, PodGroup)
+
+
+def unschedulable(reason: str, message: str, pool: str = "default", queue: str = "") -> dict[str, Any]:
+    details = {"details": {"queueDetails": {"name": queue}}} if queue else {}
+    return {
+        "type": "UnschedulableOnNodePool",
+        "status": "True",
+        "nodePool": pool,
+        "reasons": [{"reason": reason, "message": message, **details}],
+    }
+
+
+def test_why_it_waits_is_what_the_scheduler_said_last_in_each_pool() -> None:
+    waiting = pod(metadata={"annotations": {"pod-group-name": "pg"}})
+    said = group(
+        unschedulable("OverLimit", "old"),
+        unschedulable("OverLimit", "limit is 4", queue="team-a"),
+        unschedulable("PodSchedulingErrors", "no node", pool="h100"),
+    )
+    report = render_report("w", Held(runners=(job(),), pods=(waiting,), groups=(said,)))
+    assert [(wait.node_pool, wait.code, wait.message, wait.queue) for wait in report.waits] == [
+        ("default", "OverLimit", "limit is 4", "team-a"),
+        ("h100", "PodSchedulingErrors", "no node", ""),
+    ]
+
+
+def test_what_has_a_node_does_not_wait() -> None:
+    placed = pod(node="n", metadata={"annotations": {"pod-group-name": "pg"}})
+    report = render_report("w", Held(runners=(job(),), pods=(placed,), groups=(group(unschedulable("X", "y")),)))
+    assert report.waits == ()
+
+
+# Groups of our own
+
+GANG = (
+    builders.podset(role="master", gang="g", restart_scope=RestartScope.GROUP, completions=1, backoff_limit=1),
+    builders.podset(role="worker", gang="g", restart_scope=RestartScope.GROUP, completions=2, count=2),
+)
+NAMES = [("master", 0), ("worker", 0), ("worker", 1)]
+
+
+def member(role: str, index: int, phase: str = "Running", attempt: int = 0, **members: Any) -> Pod:
+    labels = {"fairlead/role": role, "fairlead/index": str(index), "fairlead/attempt": str(attempt)}
+    return pod(f"{role}-{index}", phase=phase, labels=labels, **members)
+
+
+def members(**phases: str) -> list[Pod]:
+    return [member(role, index, phases.get(f"{role}{index}", "Running")) for role, index in NAMES]
+
+
+LEAVING = {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}
+
+
+@pytest.mark.parametrize(
+    ("pods", "failures", "want"),
+    [
+        ([], 0, GroupPlan(make=tuple(NAMES))),
+        (members(), 0, GroupPlan()),
+        (members()[1:], 0, GroupPlan(make=(("master", 0),))),
+        (members(worker1="Failed"), 0, GroupPlan(is_broken=True)),
+        (members(worker1="Failed"), 1, GroupPlan(remove=("master-0", "worker-0", "worker-1"))),
+        ([member("master", 0, **LEAVING)], 1, GroupPlan()),
+        ([], 1, GroupPlan(make=tuple(NAMES))),
+        ([], 2, GroupPlan()),
+        (members(master0="Succeeded"), 0, GroupPlan(remove=("worker-0", "worker-1"))),
+        (members(worker0="Succeeded"), 0, GroupPlan()),
+        (
+            [*members()[:2], member("worker", 1, "Failed", status={"conditions": EVICTED})],
+            0,
+            GroupPlan(remove=("worker-1",)),
+        ),
+    ],
+    ids=[
+        "nothing there",
+        "all there",
+        "one is missing",
+        "one failed",
+        "those of before go",
+        "some still leave",
+        "it begins again",
+        "too often",
+        "the master is done",
+        "a worker is done",
+        "one was taken away",
+    ],
+)
+def test_groups(pods: list[Pod], failures: int, want: GroupPlan) -> None:
+    assert decide_group(GANG, pods, failures) == want
+
+
+def test_a_group_ends_with_its_first_set() -> None:
+    own = group(name="train", labels=LABELS | {"fairlead/own-group": "true"})
+    done = render_report("w", Held(groups=(own,), pods=tuple(members(master0="Succeeded"))), GANG)
+    assert (done.run, done.ended, done.succeeded) == (1, Phase.COMPLETED, {"master": 1})
+    broken = group(name="train", labels=LABELS | {"fairlead/own-group": "true"}, annotations={"fairlead/failures": "2"})
+    failed = render_report("w", Held(groups=(broken,)), GANG)
+    assert (failed.ended, failed.failed) == (Phase.FAILED, {"master": 2})
+
+
+def test_nodes() -> None:
+    node = msgspec.convert(
+        {
+            "metadata": {
+                "name": "n1",
+                "uid": "u",
+                "labels": {"nvidia.com/gpu.memory": "81920", "nvidia.com/gpu.product": "H100"},
+            },
+            "spec": {"taints": [{"key": "k", "effect": "NoSchedule"}]},
+            "status": {
+                "allocatable": {"cpu": "3920m", "memory": "16Gi", "pods": "110", "nvidia.com/gpu": "2", "x.io/y": "4"},
+                "conditions": [{"type": "Ready", "status": "True"}],
+            },
+        },
+        Node,
+    )
+    found = render_node(node)
+    assert (found.cpu_milli, found.memory_bytes, found.pods, found.ready) == (3920, 16 << 30, 110, True)
+    assert [(device.index, device.model, device.memory_mib) for device in found.gpus] == [
+        (0, "H100", 81920),
+        (1, "H100", 81920),
+    ]
+    assert found.extended == {"x.io/y": 4}
+    assert found.taints[0].key == "k"

@@ -1,0 +1,79 @@
+"""Departments, projects and pools as queues and namespaces."""
+
+from typing import Any
+
+from fairlead.engines.base import Organize
+from fairlead.engines.kubernetes.objects import Metadata, Node
+from fairlead.engines.kubernetes.organizing import pool_of, render_namespaces, render_queues
+from fairlead.model.org import Department, NodePool, PoolQuota, Project, Quota
+
+OWNER: dict[str, Any] = {
+    "version": 1,
+    "cluster_id": "c",
+    "created_at": 0,
+    "updated_at": 0,
+    "created_by": "",
+    "updated_by": "",
+}
+
+
+def pool(name: str, **members: Any) -> NodePool:
+    return NodePool(id=name, version=1, name=name, cluster_id="c", created_at=0, updated_at=0, **members)
+
+
+TOLD = Organize(
+    departments=(Department(id="1", name="science", **OWNER),),
+    projects=(
+        Project(
+            id="7",
+            name="team-a",
+            department_id="1",
+            department_name="science",
+            resources=(
+                PoolQuota(
+                    node_pool_id="1",
+                    node_pool_name="default",
+                    gpu=Quota(deserved=2.5, limit=4, over_quota_weight=1),
+                    memory=Quota(deserved=3_000_000_000),
+                    priority="High",
+                ),
+            ),
+            **OWNER,
+        ),
+    ),
+    node_pools=(pool("default"), pool("h100", label_key="gpu", label_value="h100")),
+)
+
+
+def test_a_queue_per_owner_and_pool() -> None:
+    queues = {body["metadata"]["name"]: body for body in render_queues(TOLD, "c")}
+    assert list(queues) == ["department-science", "department-science-h100", "team-a", "team-a-h100"]
+    assert queues["team-a"]["spec"] == {
+        "displayName": "team-a",
+        "priority": 175,
+        "parentQueue": "department-science",
+        "resources": {
+            "gpu": {"quota": 2.5, "limit": 4.0, "overQuotaWeight": 1},
+            "cpu": {"quota": -1, "limit": -1, "overQuotaWeight": 2.0},
+            "memory": {"quota": 3000.0, "limit": -1, "overQuotaWeight": 2.0},
+        },
+    }
+    assert queues["team-a-h100"]["metadata"]["labels"]["kai.scheduler/node-pool"] == "h100"
+    assert "kai.scheduler/node-pool" not in queues["team-a"]["metadata"]["labels"]
+
+
+def test_what_nobody_granted_has_no_quota_and_no_limit() -> None:
+    queues = {body["metadata"]["name"]: body for body in render_queues(TOLD, "c")}
+    assert queues["team-a-h100"]["spec"]["resources"]["gpu"] == {"quota": 0.0, "limit": -1, "overQuotaWeight": 2.0}
+
+
+def test_namespaces() -> None:
+    [namespace] = render_namespaces(TOLD.projects, "c")
+    assert namespace["metadata"]["name"] == "runai-team-a"
+    assert namespace["metadata"]["labels"]["runai/queue"] == "team-a"
+
+
+def test_pools_of_nodes() -> None:
+    node = Node(metadata=Metadata(name="n", labels={"gpu": "h100"}))
+    assert pool_of(node, TOLD.node_pools) == "h100"
+    assert pool_of(Node(metadata=Metadata(name="n")), TOLD.node_pools) == ""
