@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from fairlead.client import Client, application
+
 PATIENCE = 120.0
 #: Processes of a data folder without pods, beside the server: the fork server and the fork that it keeps ready.
 IDLE_PROCESSES = 2
@@ -145,6 +147,11 @@ class Server:
     def credentials(self) -> dict[str, str]:
         found: dict[str, str] = json.loads((self.data_dir / "credentials.json").read_bytes())
         return found
+
+    def client(self) -> Client:
+        """Our own client, logged in as the administrator."""
+        credentials = self.credentials
+        return Client(self.url, credentials=application(credentials["clientId"], credentials["clientSecret"]))
 
     def log_in(self) -> str:
         credentials = self.credentials

@@ -51,7 +51,7 @@ _WORDS = {
 }
 
 
-class Gone(Exception):
+class Disconnected(Exception):
     """The other side closed its connection in the middle."""
 
 
@@ -93,7 +93,7 @@ class Proxy:
         try:
             while await self._serve_one(reader, writer):
                 pass
-        except (Gone, OSError, asyncio.IncompleteReadError, TimeoutError):
+        except (Disconnected, OSError, asyncio.IncompleteReadError, TimeoutError):
             pass  # one side left; there is nobody to tell
         except Exception:
             logger.exception("A connection of the proxy met an unexpected error")
@@ -176,7 +176,7 @@ class Proxy:
                 if has_body:
                     sending = asyncio.create_task(copy_body(exchange.reader, upstream.writer, request.body))
                 return upstream, await _response_head(upstream, request, writer), sending
-            except (OSError, asyncio.IncompleteReadError, Gone) as error:
+            except (OSError, asyncio.IncompleteReadError, Disconnected) as error:
                 upstream.close()
                 await _end(sending)
                 if not is_last and upstream.is_used and not has_body and request.method in _SAFE_TO_REPEAT:
@@ -248,7 +248,7 @@ async def _copy_length(reader: asyncio.StreamReader, writer: asyncio.StreamWrite
     while left:
         piece = await reader.read(min(left, _PIECE))
         if not piece:
-            raise Gone
+            raise Disconnected
         writer.write(piece)
         left -= len(piece)
         if left:
@@ -261,15 +261,15 @@ async def _copy_chunks(reader: asyncio.StreamReader, writer: asyncio.StreamWrite
         try:
             size = int(line.partition(b";")[0].strip() or b"-", 16)
         except ValueError as error:
-            raise Gone from error
+            raise Disconnected from error
         if size < 0:
-            raise Gone
+            raise Disconnected
         writer.write(b"%x\r\n" % size)
         await _copy_length(reader, writer, size)
         if size == 0:
             break
         if await reader.readexactly(2) != b"\r\n":
-            raise Gone
+            raise Disconnected
         writer.write(b"\r\n")
         await writer.drain()
     # Trailers end like a head; they are not passed on.

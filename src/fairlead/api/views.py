@@ -6,12 +6,13 @@ reads: whatever a view needs beside its record is handed in.
 
 import uuid
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from fairlead.api.connections import ConnectionView, render_connections
+from fairlead.api.operation import OURS
 from fairlead.api.resource_views import (
     AllocatedResourcesView,
     RequestedPods,
@@ -159,11 +160,11 @@ class PodView(Shape):
     project_name: str | UnsetType = UNSET
     workload_name: str | UnsetType = UNSET
     revision_id: Uuid | UnsetType = UNSET
-    #: Ours: how its process ended, as the engine saw it.
-    exit_code: int | UnsetType = UNSET
-    signal: int | UnsetType = UNSET
-    reason: str = ""
-    message: str = ""
+    #: How its process ended, as the engine saw it.
+    exit_code: Annotated[int | UnsetType, OURS] = UNSET
+    signal: Annotated[int | UnsetType, OURS] = UNSET
+    reason: Annotated[str, OURS] = ""
+    message: Annotated[str, OURS] = ""
 
 
 class InvolvedObject(Shape):

@@ -49,6 +49,9 @@ NOUNS: dict[str, Noun] = {
     "configmap": Noun("secret", "Config maps of the project", _OBJECTS),
     "pvc": Noun("secret", "Claims of the project", _OBJECTS),
     "credential": Noun("secret", "Your own credentials, which only your workloads can use", _OBJECTS),
+    "environment": Noun("asset", "Environments to submit workloads from", _OBJECTS),
+    "compute": Noun("asset", "Compute resources to submit workloads from", _OBJECTS),
+    "datasource": Noun("asset", "Data sources for workloads to mount", _OBJECTS),
     "template": Noun("template", "Templates to submit workloads from", _OBJECTS),
     "user": Noun("user", "Users and what they may do", _PEOPLE),
     "service-account": Noun("user", "Service accounts and what they may do", _PEOPLE),
@@ -57,6 +60,7 @@ NOUNS: dict[str, Noun] = {
     "cluster": Noun("places", "Clusters", _PLACES),
     "node": Noun("organization", "Nodes", _PLACES),
     "nodepool": Noun("organization", "Node pools", _PLACES),
+    "workload-type": Noun("places", "The types of workloads", _PLACES),
     "schedule": Noun("schedule", "Decide on a snapshot of a cluster and print the decisions", _SCHEDULING),
     "fairshare": Noun("schedule", "Divide a cluster among queues and print their shares", _SCHEDULING),
     "snapshot": Noun("schedule", "Print what the server's scheduler sees now", _SCHEDULING),
@@ -97,6 +101,10 @@ ALIASES = {
     "config-map": "configmap",
     "pvcs": "pvc",
     "credentials": "credential",
+    "my-credential": "credential",
+    "environments": "environment",
+    "datasources": "datasource",
+    "workload-types": "workload-type",
     "templates": "template",
     "users": "user",
     "service-accounts": "service-account",
@@ -106,6 +114,14 @@ ALIASES = {
     "nodes": "node",
     "node-pool": "nodepool",
     "nodepools": "nodepool",
+}
+#: Nouns of the runai command line without a counterpart, and what to do instead.
+ELSEWHERE = {
+    "auth": "log in with `fairlead login`; who may do what is `fairlead user` and `fairlead service-account`",
+    "diagnostics": "`fairlead server status` names the server's log; `--debug` shows the requests of a command",
+    "kubeconfig": "commands talk to the server; see `fairlead login` and `fairlead config`",
+    "report": "the server's figures are at its path /metrics",
+    "upgrade": "install the newer version as you installed this one, then `fairlead server restart`",
 }
 #: The sub-type that a kind of one word has when none is named, as in `training standard submit`.
 STANDARD = "standard"
@@ -192,6 +208,8 @@ def find_command(words: Sequence[str]) -> Found:
     else:
         noun = ALIASES.get(words[0], words[0])
         if noun not in NOUNS:
+            if noun in ELSEWHERE:
+                raise UsageError(f"There is no `{noun}` here: {ELSEWHERE[noun]}.")
             known = [*NOUNS, *dict.fromkeys(entry.command[0] for entry in kinds.values())]
             raise UsageError(f"Unknown command '{noun}'.{suggest(noun, known)}")
         used, commands = 1, _load(NOUNS[noun].module).commands(noun)

@@ -72,9 +72,10 @@ def _compute(found: Json) -> list[tuple[str, str]]:
     facts = []
     for key, title in titles.items():
         value = asked.get(key) or {}
-        words = [f"{name} {_amount(value[name])}" for name in ("request", "limit") if _amount(value.get(name))]
+        shown = _size if key.endswith("Memory") else _amount
+        words = [f"{name} {shown(value[name])}" for name in ("request", "limit") if _amount(value.get(name))]
         if _amount(allocated.get(key)):
-            words.append(f"allocated {_amount(allocated[key])}")
+            words.append(f"allocated {shown(allocated[key])}")
         facts.append((title, ", ".join(words)))
     extended = [(item["resource"], str(item["quantity"])) for item in asked.get("extendedResources") or ()]
     return facts + extended
@@ -84,6 +85,20 @@ def _amount(value: Any) -> str:
     """A number or a quantity; nothing is blank, whichever way it is written."""
     text = f"{value:g}" if isinstance(value, int | float) else str(value or "")
     return "" if text == "0" else text
+
+
+def _size(value: Any) -> str:
+    """Bytes in the largest unit in which they are a whole number; other quantities as they are."""
+    text = _amount(value)
+    if not text.isdecimal():
+        return text
+    number = int(text)
+    units = [(1024**power, f"{letter}i") for power, letter in ((4, "T"), (3, "G"), (2, "M"), (1, "K"))]
+    units += [(1000**power, letter) for power, letter in ((4, "T"), (3, "G"), (2, "M"), (1, "k"))]
+    size, unit = min(
+        (pair for pair in units if number % pair[0] == 0), key=lambda pair: number // pair[0], default=(1, "")
+    )
+    return f"{number // size}{unit}"
 
 
 def _facts(session: Session, title: str, facts: Sequence[tuple[str, str]]) -> None:

@@ -6,6 +6,7 @@ The kinds and the flags of their specs come from generated tables; no kind is kn
 from typing import Any
 
 from fairlead.cli import submission
+from fairlead.cli.asset import SUBMIT_FLAGS as ASSET_FLAGS
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exec import verbs
 from fairlead.cli.flags import OUTPUT, PROJECT, Flag, UsageError
@@ -32,6 +33,8 @@ SUBMIT_FLAGS = (
         "command", "The words after -- replace the image's entry point, instead of being its arguments", "boolean", "c"
     ),
     Flag("template", "Name or id of the template to start from", placeholder="NAME"),
+    *ASSET_FLAGS,
+    Flag("exclude-node", "Node that it must not run on", repeatable=True, placeholder="NAME"),
     Flag("attach", "Show the output until the workload ends", "boolean"),
     Flag("pod-running-timeout", "With --attach: wait at most so long for a pod to start", "duration"),
     Flag("wait-for-submit", "How long the submission may take", "duration", default="1m"),

@@ -22,6 +22,7 @@ LOADERS: dict[str, Callable[[Client], list[Json]]] = {
     "cluster": lambda client: client.clusters(),
     "node": lambda client: client.nodes(),
     "nodepool": lambda client: client.node_pools(),
+    "workload-type": lambda client: client.workload_types(),
 }
 #: Places that a default can be set for.
 _SETTABLE = ("project", "cluster")
@@ -31,6 +32,7 @@ TITLES = {
     "cluster": "clusters",
     "node": "nodes",
     "nodepool": "node pools",
+    "workload-type": "types of workloads",
 }
 
 
@@ -124,6 +126,13 @@ def _columns(session: Session, noun: str) -> tuple[Column, ...]:
             Column("LABEL", lambda row: "=".join(filter(None, (row.get("labelKey"), row.get("labelValue"))))),
             Column("ID", lambda row: _text(row.get("id")), wide=True),
             made,
+        ),
+        "workload-type": (
+            name,
+            Column("CATEGORY", lambda row: _text(row.get("categoryName"))),
+            Column("PRIORITY", lambda row: _text(row.get("priorityName"))),
+            Column("PREEMPTIBILITY", lambda row: _text(row.get("preemptibility"))),
+            Column("ID", lambda row: _text(row.get("id")), wide=True),
         ),
     }[noun]
 

@@ -1,16 +1,18 @@
 """`submit`: makes the creation request from a file, flags and the words after `--`, and sends it."""
 
-import json
 import shlex
 from collections.abc import Sequence
 from typing import Any
 
 from fairlead.cli import follow
+from fairlead.cli.asset import apply_assets
 from fairlead.cli.command import Invocation
 from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import UsageError
+from fairlead.cli.json_file import read_json_file
 from fairlead.cli.output import chosen_format, render
 from fairlead.cli.session import Session
+from fairlead.cli.settings import next_command
 from fairlead.cli.spec_flags import Entry, apply_flags, load_table
 from fairlead.cli.template import find_template
 from fairlead.client import ServerError
@@ -57,6 +59,9 @@ def make_request(session: Session, kind: KindEntry) -> Json:
     if invocation.parsed.trailing is not None:
         place = spec.setdefault(kind.words_in, {}) if kind.words_in else spec
         apply_words(invocation.parsed.trailing, bool(invocation.get("command")), place)
+    pod = spec.setdefault(kind.words_in, {}) if kind.words_in else spec
+    apply_assets(session, pod)
+    apply_excluded(invocation.get("exclude-node", ()), pod)
     for name, like in kind.alike:
         if name not in known and invocation.get(as_other(name, like)) is not False:
             _make_alike(spec, name, like, table)
@@ -114,19 +119,7 @@ def _read_file(invocation: Invocation) -> Json:
     path = invocation.get("file")
     if path is None:
         return {}
-    try:
-        if path == "-":
-            content = json.load(invocation.surroundings.stdin)
-        else:
-            with open(path, encoding="utf-8") as file:
-                content = json.load(file)
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}.") from error
-    except ValueError as error:
-        raise UsageError(f"{path} is no JSON: {error}.") from error
-    if not isinstance(content, dict):
-        raise UsageError(f"{path} must hold one JSON object, the creation request.")
-    return content
+    return read_json_file(invocation, path)
 
 
 def _apply_name(session: Session, kind: KindEntry, body: Json) -> None:
@@ -179,5 +172,5 @@ def show_created(session: Session, kind: KindEntry, created: Json) -> None:
     else:
         session.console.data(created["name"])
         if form != "name":
-            verb = " ".join(kind.command)
-            session.console.say(f"Submitted. Follow it with `fairlead {verb} logs -f {created['name']}`.")
+            again = next_command(session.invocation, f"{' '.join(kind.command)} logs -f {created['name']}")
+            session.console.say(f"Submitted. Follow it with `{again}`.")

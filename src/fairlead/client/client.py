@@ -274,6 +274,10 @@ class Client:
         found: list[Json] = self.request("GET", "/api/v1/node-pools", **query)["nodepools"]
         return found
 
+    def workload_types(self) -> list[Json]:
+        found: list[Json] = self.request("GET", "/api/v1/workload-types")["types"]
+        return found
+
     def _all(self, path: str, member: str, query: Mapping[str, QueryValue]) -> Iterator[Json]:
         offset: int | None = 0
         while offset is not None:

@@ -9,15 +9,12 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-import msgspec
-
 from fairlead.control.context import Context
+from fairlead.control.lifecycle import delete_by_itself
 from fairlead.model.clock import Millis
-from fairlead.model.errors import Conflict, Unavailable
-from fairlead.model.event import Event
-from fairlead.model.phase import DesiredPhase
+from fairlead.model.errors import Unavailable
 from fairlead.model.workload import Workload
-from fairlead.store.base import Change, Comparison, Delete, Put, Query, Where
+from fairlead.store.base import Change, Comparison, Delete, Query, Where
 from fairlead.store.collections import PODS, REVISIONS, WORKLOADS
 
 log = logging.getLogger(__name__)
@@ -77,32 +74,9 @@ class Housekeeper:
             for workload in due:
                 if workload.delete_at is not None and workload.delete_at > now:
                     return workload.delete_at
-                await self._delete(workload, now)
+                await delete_by_itself(self.context, workload, "AutoDeletion", "Its time after completion is over")
             if len(due) < _BATCH:
                 return None
-
-    async def _delete(self, workload: Workload, now: Millis) -> None:
-        deleted = msgspec.structs.replace(
-            workload,
-            version=workload.version + 1,
-            desired_phase=DesiredPhase.DELETED,
-            deleted_at=now,
-            delete_at=None,
-            updated_at=now,
-        )
-        event = Event(
-            at=now,
-            subject=WORKLOADS.name,
-            subject_id=workload.id,
-            project_id=workload.project_id,
-            reason="AutoDeletion",
-            message="Its time after completion is over",
-            source="control",
-        )
-        try:
-            await self.context.store.commit(Change(writes=(Put(WORKLOADS, deleted),), events=(event,)))
-        except Conflict:
-            log.info("workload %s changed while it was being deleted; it is looked at again", workload.id)
 
     async def purge(self, now: Millis) -> None:
         """Remove records of workloads that have been deleted for long, with their pods and logs."""

@@ -52,9 +52,24 @@ def test_all_reads_of_the_contract_are_served(description: dict[str, Any]) -> No
             assert set(wanted) <= {one["name"] for one in ours.get("parameters", [])}, path
 
 
-def _name(parameter: dict[str, Any]) -> str:
+def test_what_we_add_to_a_path_of_the_contract_is_marked_too(description: dict[str, Any]) -> None:
+    marked = set()
+    for name in CONTRACTS:
+        for path, operations in load_contract(name)["paths"].items():
+            for method, operation in operations.items() if path.startswith("/api/v1/workloads") else ():
+                known = {_name(one, name) for one in operation.get("parameters", [])}
+                for one in description["paths"][path][method].get("parameters", []):
+                    assert one.get("x-fairlead-addition", False) is (one["name"] not in known), (method, path, one)
+                    marked |= set() if one["name"] in known else {one["name"]}
+    assert marked == {"dryRun", "origin"}
+    pod = description["components"]["schemas"]["PodView"]["properties"]
+    ours = {name for name, schema in pod.items() if schema.get("x-fairlead-addition")}
+    assert ours == {"exitCode", "signal", "reason", "message"}
+
+
+def _name(parameter: dict[str, Any], contract: str = "neighbours-2.24.contract.json") -> str:
     if "$ref" in parameter:
-        named = load_contract("neighbours-2.24.contract.json")["components"]["parameters"]
+        named = load_contract(contract)["components"]["parameters"]
         parameter = named[parameter["$ref"].rpartition("/")[2]]
     return str(parameter["name"])
 
