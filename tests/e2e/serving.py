@@ -21,7 +21,13 @@ if "FAIL" in os.environ:
 while "LATE" in os.environ and not os.path.exists(folder + "/" + os.environ["LATE"]):
     time.sleep(0.01)
 now, peak = 0, 0
+waits = {}
 async def there(name):
+    # One look for all who wait for the same.
+    if name not in waits:
+        waits[name] = asyncio.ensure_future(looked_for(name))
+    await asyncio.shield(waits[name])
+async def looked_for(name):
     while not os.path.exists(folder + "/" + name):
         await asyncio.sleep(0.01)
 async def answer(reader, writer):

@@ -133,7 +133,7 @@ def podsets(spec: InferenceSpec) -> tuple[PodSet, ...]:
 def outcome(states: Sequence[SetState]) -> Outcome | None:
     """Running when the revision that serves has as many pods ready as it should, or sleeps; Updating while another is
     on its way; Degraded when pods that it should have are not there."""
-    serving = next((state for state in states if state.podset.stage is Stage.SERVING), None)
+    serving = next((state for state in states if state.podset.stage in (None, Stage.SERVING)), None)
     coming = next((state for state in states if state.podset.stage is Stage.COMING), None)
     if serving is None:
         return None if coming is None else _starting(coming)
