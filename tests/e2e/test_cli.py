@@ -228,6 +228,7 @@ def test_completion_knows_words_and_names(fairlead: Caller) -> None:
     submit(fairlead, "completed-name", "-c", "--", "true")
     assert "training" in fairlead.ok("__complete", "tr").splitlines()
     assert fairlead.ok("__complete", "training", "su").splitlines() == ["submit", "suspend"]
+    assert fairlead.ok("__complete", "training", "py").splitlines() == ["pytorch"]
     assert fairlead.ok("__complete", "training", "submit", "--cpu-core-r").splitlines() == ["--cpu-core-request"]
     assert fairlead.ok("__complete", "logs", "completed-n").splitlines() == ["completed-name"]
     assert fairlead.ok("__complete", "list", "-p", "").splitlines() == ["default"]

@@ -74,14 +74,13 @@ def _complete(invocation: Invocation) -> int:
 def candidates(invocation: Invocation, before: Sequence[str], typed: str) -> Iterable[str]:
     """The words that may stand after `before`, when its next word begins as typed."""
     main = invocation.surroundings.load("commands")
+    kinds = _words_of_kinds(before)
     if not before:
-        return [noun for noun, entry in main.NOUNS.items() if entry.group] + [
-            entry.command[0] for entry in load_kinds().values()
-        ]
+        return [*(noun for noun, entry in main.NOUNS.items() if entry.group), *kinds]
     found = main.find_command(list(before))
     command: Command | None = found.command
     if command is None:
-        return [one.verb for one in found.commands if one.verb]
+        return [*(one.verb for one in found.commands if one.verb), *kinds]
     flags = (*command.flags, *GLOBAL)
     if typed.startswith("-"):
         return [f"--{name}" for flag in flags for name in (flag.name, *flag.aliases)]
@@ -90,6 +89,13 @@ def candidates(invocation: Invocation, before: Sequence[str], typed: str) -> Ite
         return awaiting.choices or (_names(invocation, "project") if awaiting.name == "project" else ())
     verbs = [one.verb for one in found.commands if one.verb] if not command.verb else []
     return [*verbs, *(_names(invocation, command.completes) if command.completes else ())]
+
+
+def _words_of_kinds(before: Sequence[str]) -> list[str]:
+    """The words by which a kind's command, or that of a sub-type of it, goes on after these."""
+    every = [entry.command for kind in load_kinds().values() for entry in (kind, *kind.subtypes)]
+    used = len(before)
+    return [words[used] for words in every if len(words) > used and words[:used] == tuple(before)]
 
 
 def _flag_of(word: str, flags: Iterable[Flag]) -> Flag | None:
