@@ -186,7 +186,7 @@ def members(**phases: str) -> list[Pod]:
     return [member(role, index, phases.get(f"{role}{index}", "Running")) for role, index in NAMES]
 
 
-LEAVING = {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}
+LEAVING: dict[str, Any] = {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}
 
 
 @pytest.mark.parametrize(

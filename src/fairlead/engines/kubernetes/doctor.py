@@ -1,0 +1,265 @@
+"""Whether a cluster has what workloads need, and for everything that it lacks what to do. `fairlead doctor` calls it.
+
+It reads and asks, and changes nothing.
+"""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+
+from fairlead.engines.kubernetes.access import load_access
+from fairlead.engines.kubernetes.api import Api, ApiError
+from fairlead.engines.kubernetes.configuration import custom_resources
+from fairlead.engines.kubernetes.objects import Metadata, Node
+from fairlead.engines.kubernetes.permissions import PERMISSIONS, Permission
+from fairlead.engines.kubernetes.place import CLUSTER_LABEL, GPU
+from fairlead.engines.kubernetes.resources import (
+    JAX,
+    LEADER_WORKER_SET,
+    MPI,
+    NODE,
+    POD_GROUP,
+    PYTORCH,
+    QUEUE,
+    TENSORFLOW,
+    XGBOOST,
+    Resource,
+)
+from fairlead.model.errors import FairleadError
+from fairlead.model.org import NAMESPACE_PREFIX
+
+#: From this version on everything that is used here is there, pod failure policies among it.
+OLDEST = (1, 31)
+_KAI, _SYSTEM = "kai-scheduler", "app.kubernetes.io/managed-by"
+_EVICTION_FLAG = "--update-pod-eviction-condition"
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """One thing that was looked at. `state` is ok, note (a part is missing that not everybody needs) or missing."""
+
+    what: str
+    state: str
+    found: str
+    advice: str = ""
+
+
+class _Items(msgspec.Struct):
+    items: list[dict[str, Any]] = []
+
+
+class _Definition(msgspec.Struct):
+    metadata: Metadata = Metadata()
+
+
+class _Nodes(msgspec.Struct):
+    items: list[Node] = []
+
+
+def examine(kubeconfig: str) -> list[Finding]:
+    """Everything that was found; the first finding alone when the cluster cannot be reached."""
+    return asyncio.run(_examine(kubeconfig))
+
+
+async def _examine(kubeconfig: str) -> list[Finding]:
+    try:
+        access = load_access(kubeconfig, os.environ)
+        api = Api(access)
+        version = msgspec.json.decode(await api.ask("GET", "/version", patience=5.0))
+    except (OSError, ApiError, FairleadError) as error:
+        advice = "Check the address, the certificate and the token in the kubeconfig, and that the cluster runs"
+        return [Finding("API server", "missing", str(error) or type(error).__name__, advice)]
+    try:
+        found = [_version(version, f"{access.host}:{access.port}")]
+        for look in _LOOKS:
+            found += await _safely(look, api)
+        return found
+    finally:
+        api.close()
+
+
+async def _safely(look: Callable[[Api], Awaitable[list[Finding]]], api: Api) -> list[Finding]:
+    try:
+        return await look(api)
+    except (OSError, ApiError) as error:
+        what = look.__name__.removeprefix("_look_at_").replace("_", " ")
+        return [Finding(what, "missing", str(error), "Allow this account to read it, or ask somebody who may")]
+
+
+def _version(version: dict[str, str], where: str) -> Finding:
+    numbers = tuple(int("".join(c for c in version.get(part, "0") if c.isdigit()) or 0) for part in ("major", "minor"))
+    text = f"Kubernetes {version.get('gitVersion', '?')} at {where}"
+    if numbers < OLDEST:
+        return Finding("API server", "missing", text, f"Use Kubernetes {OLDEST[0]}.{OLDEST[1]} or newer")
+    return Finding("API server", "ok", text)
+
+
+async def _has(api: Api, resource: Resource) -> bool:
+    try:
+        listed = msgspec.json.decode(await api.get(resource.base))
+    except ApiError as error:
+        if error.status == 404:
+            return False
+        raise
+    return any(item["name"] == resource.plural for item in listed["resources"])
+
+
+async def _look_at_scheduler(api: Api) -> list[Finding]:
+    lacking = [resource.plural for resource in (QUEUE, POD_GROUP) if not await _has(api, resource)]
+    if lacking:
+        advice = "Install KAI-Scheduler (github.com/kai-scheduler/KAI-Scheduler), version 0.12 or newer"
+        return [Finding("KAI-Scheduler", "missing", f"no {', '.join(lacking)} in this cluster", advice)]
+    return [Finding("KAI-Scheduler", "ok", "its queues and pod groups are known"), await _eviction_condition(api)]
+
+
+async def _eviction_condition(api: Api) -> Finding:
+    """KAI tells that it took a pod away only with this flag; without it, Jobs count preemption as failure."""
+    what = "KAI tells of preemptions"
+    listed = msgspec.json.decode(await api.get(f"/apis/apps/v1/namespaces/{_KAI}/deployments"), type=_Items)
+    words = [
+        word
+        for item in listed.items
+        for container in item["spec"]["template"]["spec"]["containers"]
+        for word in (*container.get("command", ()), *container.get("args", ()))
+    ]
+    if any(word.startswith(_EVICTION_FLAG) and not word.endswith("=false") for word in words):
+        return Finding(what, "ok", f"{_EVICTION_FLAG} is set")
+    advice = f"Start KAI's scheduler with {_EVICTION_FLAG}: otherwise preemption counts against a training's retries"
+    if not listed.items:
+        return Finding(what, "note", f"it does not run in namespace {_KAI}, so its flags cannot be seen", advice)
+    return Finding(what, "missing", f"{_EVICTION_FLAG} is not set", advice)
+
+
+async def _look_at_groups(api: Api) -> list[Finding]:
+    found = []
+    if await _has(api, LEADER_WORKER_SET):
+        found.append(Finding(LEADER_WORKER_SET.kind, "ok", "distributed inference can run"))
+    else:
+        advice = "Install LeaderWorkerSet (lws.sigs.k8s.io) for distributed inference"
+        found.append(Finding(LEADER_WORKER_SET.kind, "note", "not installed", advice))
+    operators = [one.kind for one in (PYTORCH, TENSORFLOW, XGBOOST, JAX, MPI) if await _has(api, one)]
+    words = ", ".join(operators) or "not installed; distributed trainings run as pod groups of our own"
+    found.append(Finding("Kubeflow training operators", "ok" if operators else "note", words))
+    return found
+
+
+async def _look_at_nodes(api: Api) -> list[Finding]:
+    nodes = msgspec.json.decode(await api.get(NODE.path()), type=_Nodes).items
+    if not nodes:
+        return [Finding("Nodes", "missing", "there are none", "Add a node")]
+    with_gpus = [node for node in nodes if int(node.status.allocatable.get(GPU, 0)) > 0]
+    gpus = sum(int(node.status.allocatable[GPU]) for node in with_gpus)
+    found = [Finding("Nodes", "ok", f"{len(nodes)}, of which {len(with_gpus)} have GPUs: {gpus}")]
+    if not with_gpus:
+        advice = "Install the NVIDIA GPU operator, or a device plugin, on the nodes that have GPUs"
+        found.append(Finding("GPUs", "note", f"no node offers {GPU}", advice))
+        return found
+    unlabelled = [node.metadata.name for node in with_gpus if "nvidia.com/gpu.memory" not in node.metadata.labels]
+    if unlabelled:
+        advice = "Install GPU feature discovery: requests by GPU memory need the label nvidia.com/gpu.memory"
+        found.append(Finding("GPU labels", "note", f"missing on {', '.join(unlabelled[:5])}", advice))
+    return found
+
+
+async def _look_at_fractions(api: Api) -> list[Finding]:
+    """Parts of a GPU need KAI's webhook on new pods and a runtime class for them."""
+    path = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+    hooks = msgspec.json.decode(await api.get(path), type=_Items).items
+    has_hook = any("kai" in item["metadata"]["name"] for item in hooks)
+    classes = msgspec.json.decode(await api.get("/apis/node.k8s.io/v1/runtimeclasses"), type=_Items).items
+    has_class = any(item["metadata"]["name"] == "nvidia" for item in classes)
+    if has_hook and has_class:
+        return [Finding("Parts of GPUs", "ok", "KAI's webhook and the runtime class nvidia are there")]
+    parts = (("KAI's webhook on pods", has_hook), ("runtime class nvidia", has_class))
+    lacking = [words for words, is_there in parts if not is_there]
+    advice = "Install KAI with GPU sharing (global.gpuSharing=true) and the NVIDIA runtime class"
+    return [Finding("Parts of GPUs", "note", f"missing: {' and '.join(lacking)}", advice)]
+
+
+async def _look_at_definitions(api: Api) -> list[Finding]:
+    """Our custom resources: optional, and never to be confused with those of a real Run:ai."""
+    found: list[Finding] = []
+    for resource in custom_resources():
+        name = f"{resource.plural}.{resource.api.partition('/')[0]}"
+        try:
+            text = await api.get(f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}")
+        except ApiError as error:
+            if error.status != 404:
+                raise
+            advice = "kubectl apply -f deploy/crds, if workloads are to be submitted with kubectl"
+            found.append(Finding(resource.kind, "note", "not installed", advice))
+            continue
+        if msgspec.json.decode(text, type=_Definition).metadata.labels.get(_SYSTEM) == "fairlead":
+            found.append(Finding(resource.kind, "ok", "can be applied with kubectl"))
+        else:
+            advice = "This looks like a cluster of NVIDIA Run:ai; use another cluster, or remove that first"
+            found.append(Finding(resource.kind, "missing", f"{name} is installed by somebody else", advice))
+    return found
+
+
+async def _look_at_namespaces(api: Api) -> list[Finding]:
+    listed = msgspec.json.decode(await api.get("/api/v1/namespaces"), type=_Items).items
+    foreign = [
+        item["metadata"]["name"]
+        for item in listed
+        if item["metadata"]["name"].startswith(NAMESPACE_PREFIX)
+        and CLUSTER_LABEL not in (item["metadata"].get("labels") or {})
+    ]
+    if not foreign:
+        return [Finding("Namespaces", "ok", "none stands in the way of a project")]
+    advice = "Projects of these names would meet them: rename or remove them, or choose other names for projects"
+    return [Finding("Namespaces", "note", f"not Fairlead's: {', '.join(foreign[:5])}", advice)]
+
+
+async def _look_at_storage(api: Api) -> list[Finding]:
+    classes = msgspec.json.decode(await api.get("/apis/storage.k8s.io/v1/storageclasses"), type=_Items).items
+    default = "storageclass.kubernetes.io/is-default-class"
+    names = [
+        item["metadata"]["name"]
+        for item in classes
+        if (item["metadata"].get("annotations") or {}).get(default) == "true"
+    ]
+    if names:
+        return [Finding("Storage", "ok", f"default storage class {names[0]}")]
+    advice = "Mark a storage class as the default, or name one in every claim"
+    return [Finding("Storage", "note", "no default storage class", advice)]
+
+
+async def _look_at_permissions(api: Api) -> list[Finding]:
+    """Asked of the API server itself, for the account that the kubeconfig has."""
+    lacking = [words for permission in PERMISSIONS for words in await _denied(api, permission)]
+    optional = [permission for permission in PERMISSIONS if permission.is_optional]
+    needed = [words for words in lacking if not any(words.endswith(f" {one.resource}") for one in optional)]
+    if not lacking:
+        return [Finding("Permissions", "ok", f"all of {sum(len(one.verbs) for one in PERMISSIONS)} are granted")]
+    state = "missing" if needed else "note"
+    advice = "Grant this account what the chart's ClusterRole grants"
+    return [Finding("Permissions", state, f"denied: {', '.join((needed or lacking)[:8])}", advice)]
+
+
+async def _denied(api: Api, permission: Permission) -> list[str]:
+    name, _, part = permission.resource.partition("/")
+    denied = []
+    for verb in permission.verbs:
+        asked = {"verb": verb, "group": permission.group, "resource": name, "subresource": part}
+        review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview"}
+        body = {**review, "spec": {"resourceAttributes": asked}}
+        path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+        answer = msgspec.json.decode(await api.ask("POST", path, body))
+        if not answer["status"].get("allowed"):
+            denied.append(f"{verb} {permission.resource}")
+    return denied
+
+
+_LOOKS = (
+    _look_at_scheduler,
+    _look_at_groups,
+    _look_at_nodes,
+    _look_at_fractions,
+    _look_at_storage,
+    _look_at_namespaces,
+    _look_at_definitions,
+    _look_at_permissions,
+)

@@ -1,0 +1,43 @@
+"""What the engine must be allowed to do in a cluster, in one table. Pure.
+
+`doctor` asks the cluster whether it is; whoever installs Fairlead there grants it.
+"""
+
+import msgspec
+
+_READ = ("get", "list", "watch")
+_MAKE = ("get", "list", "watch", "create", "patch", "delete")
+
+
+class Permission(msgspec.Struct, frozen=True):
+    """Verbs on one kind of object of one group (empty for Kubernetes' own)."""
+
+    group: str
+    resource: str
+    verbs: tuple[str, ...]
+    #: Without it a part of Fairlead does not work, and the rest does.
+    is_optional: bool = False
+
+
+PERMISSIONS = (
+    Permission("", "pods", _MAKE),
+    Permission("", "pods/log", ("get",)),
+    # A session is opened with GET or with POST, by the client's protocol.
+    Permission("", "pods/exec", ("get", "create")),
+    Permission("", "pods/attach", ("get", "create")),
+    Permission("", "pods/portforward", ("get", "create")),
+    Permission("", "services", _MAKE),
+    Permission("", "persistentvolumeclaims", _MAKE),
+    Permission("", "secrets", ("get", "create", "patch", "delete")),
+    Permission("", "configmaps", ("get", "create", "patch", "delete")),
+    Permission("", "namespaces", ("get", "create", "patch")),
+    Permission("", "nodes", (*_READ, "patch")),
+    Permission("batch", "jobs", _MAKE),
+    Permission("apps", "deployments", _MAKE),
+    Permission("leaderworkerset.x-k8s.io", "leaderworkersets", _MAKE, is_optional=True),
+    Permission("scheduling.k8s.io", "priorityclasses", ("get", "create", "patch")),
+    Permission("scheduling.run.ai", "queues", _MAKE),
+    Permission("scheduling.run.ai", "podgroups", _MAKE),
+    Permission("run.ai", "*", (*_READ, "patch", "delete"), is_optional=True),
+    Permission("run.ai", "*/status", ("patch",), is_optional=True),
+)
