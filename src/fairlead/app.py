@@ -25,6 +25,7 @@ import uvloop
 
 from fairlead import __version__
 from fairlead.api.application import Limits, make_application
+from fairlead.api.cluster_admission import ADMISSION_OPERATIONS
 from fairlead.api.http_server import HttpServer
 from fairlead.api.journal import JsonFormatter
 from fairlead.api.listening import listen, url_of
@@ -297,7 +298,8 @@ async def _serve_on(settings: Settings, sock: socket.socket, proxied: socket.soc
     accounts = Accounts(context, signer)
     gate = Gate(accounts, context.exposure, now)
     proxy = Proxy(gate, Upstreams(Dialler(context)))
-    application = make_application(context, accounts, limits, samples, gate)
+    more = ADMISSION_OPERATIONS if settings.engine != LOCAL else ()
+    application = make_application(context, accounts, limits, samples, gate, more)
     server = HttpServer(_http(settings, application), context)
     refresher = store.subscribe(_refresher(context)) if machine is None else None
     server.hear_signals()

@@ -10,7 +10,7 @@ import logging
 import re
 import secrets
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 
 import msgspec
 from starlette.requests import ClientDisconnect, Request
@@ -73,8 +73,9 @@ def make_application(
     limits: Limits | None = None,
     samples: Samples = tuple,
     gate: Gate | None = None,
+    more: Iterable[Operation] = (),
 ) -> Asgi:
-    """The application; `samples` gives the numbers of other rooms to `/metrics`."""
+    """The application; `samples` gives the numbers of other rooms to `/metrics`, `more` is served beside the usual."""
     metrics = Metrics(samples)
     bounds = limits or Limits()
     operations = [
@@ -98,6 +99,7 @@ def make_application(
         *PEOPLE_OPERATIONS,
         *RULE_OPERATIONS,
         *health_operations(metrics),
+        *more,
     ]
     operations += description_operations(operations)
     return Application(context, accounts, bounds, metrics, operations)

@@ -3,11 +3,14 @@
 Called by `applied.py` and by the cluster's question whether to admit an object.
 """
 
+from typing import Any
+
 import msgspec
 
 from fairlead.control.context import Context
 from fairlead.control.manifests import merge_bases, store_manifest
-from fairlead.engines.base import Applied
+from fairlead.control.submit import submit
+from fairlead.engines.base import Applied as Applied
 from fairlead.formats.workload_yaml import YamlWorkload, read_manifests, read_workload
 from fairlead.formats.yaml_tree import YamlIssue
 from fairlead.model.errors import MALFORMED, Invalid, Issue
@@ -21,14 +24,17 @@ DIALECT = "custom-resource"
 _NEVER_SECONDS = 2**31 - 1
 
 
-async def read_applied(context: Context, caller: Caller, applied: Applied) -> tuple[Submission, bool] | None:
+async def read_applied(
+    context: Context, caller: Caller, applied: Applied, *, is_trial: bool = False
+) -> tuple[Submission, bool] | None:
     """The submission and whether it is to run at once; None for a template, which is kept as one. Raises Invalid."""
     text = applied.text.decode()
     manifests, issues = read_manifests(text)
     _refuse(issues)
     [manifest] = manifests
     if manifest.is_template:
-        await store_manifest(context, caller, text)
+        if not is_trial:
+            await store_manifest(context, caller, text)
         return None
     project = _project(context, applied.namespace)
     merged, template = await merge_bases(context, project.id, manifest)
@@ -44,6 +50,22 @@ async def read_applied(context: Context, caller: Caller, applied: Applied) -> tu
         spec=_lasting(workload),
     )
     return submission, workload.is_active
+
+
+async def check_applied(context: Context, caller: Caller, applied: Applied) -> None:
+    """Whether it would be taken if it were applied now, with the messages of a submission. Raises Invalid."""
+    reading = await read_applied(context, caller, applied, is_trial=True)
+    if reading is not None:
+        await submit(context, caller, reading[0], is_trial=True)
+
+
+def check_change(before: dict[str, Any], after: dict[str, Any]) -> None:
+    """A workload that was submitted stays as it is; only whether it is to run can be changed. Raises Invalid."""
+    changed = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
+    others = [name for name in changed if name != "active"]
+    if others:
+        details = "cannot be changed once the workload is submitted; delete it and apply it again (active can be)"
+        raise Invalid(MALFORMED, tuple(Issue(f"spec.{name}", details) for name in others))
 
 
 def _lasting(workload: YamlWorkload) -> object:

@@ -1,0 +1,103 @@
+"""The cluster's question before it stores a workload that somebody applies: a validating webhook. Ours alone.
+
+Served where the engine is a cluster. The API server asks without a token of ours; the answer says only what is wrong
+with the object that it showed, and changes nothing. What was never asked is checked again by `control/applied.py`.
+"""
+
+from typing import Any
+
+import msgspec
+from starlette.responses import Response
+
+from fairlead.api.body import read_body
+from fairlead.api.operation import Body, Call, Operation, as_json
+from fairlead.control.applied import CALLER
+from fairlead.control.applied_reading import Applied, check_applied, check_change
+from fairlead.model.errors import FairleadError, Invalid
+
+PATH = "/kubernetes/admission"
+
+
+class _Metadata(msgspec.Struct):
+    name: str = ""
+    generate_name: str = msgspec.field(name="generateName", default="")
+    labels: dict[str, str] = {}
+
+
+class _Object(msgspec.Struct, rename="camel"):
+    api_version: str = ""
+    kind: str = ""
+    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
+    spec: dict[str, Any] = {}
+
+
+class _Question(msgspec.Struct, rename="camel"):
+    uid: str
+    operation: str = ""
+    namespace: str = ""
+    object: _Object | None = None
+    old_object: _Object | None = None
+
+
+class Review(msgspec.Struct, rename="camel"):
+    """An AdmissionReview of `admission.k8s.io/v1`."""
+
+    request: _Question
+    api_version: str = "admission.k8s.io/v1"
+    kind: str = "AdmissionReview"
+
+
+async def admit(call: Call) -> Response:
+    body = await read_body(call.request, "application/json")
+    try:
+        review = msgspec.json.decode(body, type=Review)
+    except msgspec.DecodeError as error:
+        raise Invalid(f"This is no AdmissionReview: {error}") from error
+    refusal = await _refusal(call, review.request)
+    answer: dict[str, Any] = {"uid": review.request.uid, "allowed": not refusal}
+    if refusal:
+        answer["status"] = {"message": refusal, "code": 422, "reason": "Invalid"}
+    return as_json({"apiVersion": review.api_version, "kind": review.kind, "response": answer})
+
+
+async def _refusal(call: Call, question: _Question) -> str:
+    """Why it is not admitted; empty if it is."""
+    asked = question.object
+    if asked is None:
+        return ""
+    try:
+        if question.operation == "UPDATE" and question.old_object is not None:
+            if asked.spec != question.old_object.spec:
+                check_change(question.old_object.spec, asked.spec)
+        elif question.operation == "CREATE":
+            await check_applied(call.context, CALLER, _render(question, asked))
+    except Invalid as error:
+        return "; ".join(f"{issue.field}: {issue.details}" for issue in error.issues) or error.message
+    except FairleadError as error:
+        return error.message
+    return ""
+
+
+def _render(question: _Question, asked: _Object) -> Applied:
+    name = asked.metadata.name or f"{asked.metadata.generate_name}new"
+    metadata = {"name": name, "namespace": question.namespace, "labels": asked.metadata.labels}
+    text = {"apiVersion": asked.api_version, "kind": asked.kind, "metadata": metadata, "spec": asked.spec}
+    return Applied(
+        id=question.uid, namespace=question.namespace, name=name, text=msgspec.json.encode(text), generation=1
+    )
+
+
+ADMISSION_OPERATIONS = (
+    Operation(
+        method="POST",
+        path=PATH,
+        id="admit_object",
+        tag="Operating",
+        summary="Whether a cluster may store the workload that somebody applies to it",
+        run=admit,
+        body=Body(schema=Review),
+        answers={200: {"type": "object"}},
+        is_public=True,
+        is_addition=True,
+    ),
+)
