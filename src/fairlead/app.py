@@ -50,7 +50,7 @@ from fairlead.control.sessions import Dialler
 from fairlead.control.supplies import Supplier
 from fairlead.control.traffic import Traffic
 from fairlead.engines.base import AppliedObjects, Forget, WholeEngine
-from fairlead.engines.local.configuration import make_engine
+from fairlead.engines.local.configuration import make_engine, pick_runtime_variables
 from fairlead.engines.local.procfs import boot_id, start_time
 from fairlead.model.clock import Millis, iso
 from fairlead.model.errors import FairleadError, Refused
@@ -96,6 +96,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     allow: tuple[str, ...] = ()
     runtimes: tuple[str, ...] = ()
     runtime_options: tuple[str, ...] = ()
+    runtime_environment: tuple[tuple[str, str], ...] = ()
     pids_limit: int | None = None
     api_only: bool = False
     #: Where pods run: `local`, or one of `_ENGINES`; and how that cluster is reached.
@@ -168,6 +169,7 @@ def read_settings(arguments: Sequence[str], environment: "os._Environ[str] | dic
         allow=tuple(given.allow),
         runtimes=tuple(given.runtime),
         runtime_options=tuple(given.runtime_option),
+        runtime_environment=pick_runtime_variables(environment),
         pids_limit=given.pids_limit,
         api_only=given.api_only,
         engine=given.engine,

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from fairlead.engines.base import PodState, Stop
+from fairlead.engines.base import ExecRequest, PodState, Stop
 from fairlead.engines.local import cgroups
 from fairlead.engines.local.configuration import load_identity
 from fairlead.engines.local.engine import LocalEngine
@@ -16,6 +16,7 @@ from fairlead.engines.local.limits import Means, observe_means
 from fairlead.engines.local.settings import LocalSettings
 from fairlead.model.podset import EnvironmentVariable, PodSpec
 from tests.contract.engine_room import Room, clock, eventually, myself, opened, pod, scenario, shell
+from tests.contract.network_room import whole_output
 
 Make = Callable[..., LocalEngine]
 MEBIBYTE = 1024 * 1024
@@ -83,6 +84,21 @@ async def test_a_child_that_runs_out_of_memory_ends_the_pod(make: Make) -> None:
     async with opened(make) as room:
         report = await room.run(shell(f'python3 -c "{HUNGRY}"; sleep 600', memory_limit_bytes=64 * MEBIBYTE))
         assert report.reason == "OOMKilled"
+
+
+@needs_groups
+@scenario
+async def test_a_command_beside_the_pod_counts_against_its_limits(make: Make) -> None:
+    async with opened(make) as room:
+        spec = shell("sleep 600", memory_limit_bytes=64 * MEBIBYTE, cpu_limit_milli=500)
+        await room.start(spec)
+        session = await room.engine.exec(ExecRequest(pod_id=spec.pod_id, command=("cat", "/proc/self/cgroup")))
+        output, _, _ = await whole_output(session)
+        own = f"{cgroups.PREFIX}{spec.pod_id}.{spec.attempt}"
+        held = [line for line in output.decode().splitlines() if line.endswith(own)]
+        assert len(held) == (2 if GROUPS is not None and GROUPS.version == 1 else 1)
+        session = await room.engine.exec(ExecRequest(pod_id=spec.pod_id, command=("python3", "-c", HUNGRY)))
+        assert (await whole_output(session))[2] != b"0"
 
 
 @scenario

@@ -11,10 +11,12 @@ from typing import Any
 
 import pytest
 
-from fairlead.engines.base import DropClaims, PodState, RetainClaims, Start
-from fairlead.engines.local.settings import Allowed
+from fairlead.engines.base import DropClaims, PodState, Refresh, RetainClaims, Start
+from fairlead.engines.local.engine import LocalEngine
+from fairlead.engines.local.settings import Allowed, LocalSettings
+from fairlead.model.podset import PodSpec
 from fairlead.model.supplies import Supplies
-from tests.contract.engine_room import eventually, opened, scenario, shell
+from tests.contract.engine_room import clock, eventually, opened, scenario, shell
 from tests.contract.storage_room import (
     AS_ROOT,
     call,
@@ -88,15 +90,44 @@ class TestBothModes:
                 {"configMap": "settings", "mountPath": "/conf", "defaultMode": "0440"},
                 {"configMap": "settings", "mountPath": "/usr/share/one.conf", "subPath": "b.conf"},
             ]
-            script = "cd /conf; stat -c '%n %a' *; cat * /usr/share/one.conf; touch new 2>&1 | grep -o Read-only"
+            script = "cd /conf; stat -L -c '%n %a' *; cat * /usr/share/one.conf; touch new 2>&1 | grep -o Read-only"
             words = await say(room, script, storage={"configMapVolume": volumes})
             assert words == "a.conf 440\nb.conf 440\nx=1y=2y=2Read-only\n"
+
+    @scenario
+    async def test_config_map_and_secret_volumes_follow_changes(self, data: Path, mode: dict[str, Any]) -> None:
+        """All at once, without a restart, whichever server gives the word; files that went are gone."""
+        kept = {"token": {"key": "old"}}
+
+        async def load(spec: PodSpec) -> Supplies:
+            return Supplies(config_maps=MAPS, secrets=kept)
+
+        settings = LocalSettings(data_dir=str(data), **mode)
+        storage = {
+            "secretVolume": [{"secret": "token", "mountPath": "/followed", "defaultMode": "0400"}],
+            "configMapVolume": [{"configMap": "settings", "mountPath": "/settings"}],
+        }
+        script = "until test -e /followed/more; do sleep 0.02; done; ls /followed; cat /followed/more /settings/a.conf"
+        async with opened(lambda: LocalEngine(settings, clock, supplies=load)) as room:
+            spec = shell(
+                script + "; stat -L -c ' %a %U' /followed/more; id -un; touch /followed/x", fields={"storage": storage}
+            )
+            await room.start(spec)
+            await room.reopen()
+            await room.until(spec, PodState.RUNNING)
+            kept["token"] = {"more": "new "}
+            await room.engine.apply([Refresh(spec)])
+            assert (await room.until(spec, PodState.EXITED)).exit_code == 1
+            words = (await room.output(spec)).decode().split()
+            assert words[:4] == ["more", "new", "x=1", "400"]
+            assert words[4] == words[5]
+            assert "Read-only" in words
 
     @scenario
     async def test_secret_volume_is_in_memory_and_for_the_pod_alone(self, data: Path, mode: dict[str, Any]) -> None:
         async with opened(engine_maker(data, Supplies(secrets=SECRETS), **mode)) as room:
             volumes = [{"secret": "token", "mountPath": "/run-secrets/t", "defaultMode": "0400"}]
-            script = "cd /run-secrets/t; stat -f -c %T .; stat -c '%n %a %u' *; test $(cat key) = hush; id -u"
+            script = "cd /run-secrets/t; stat -f -c %T .; stat -L -c '%n %a %u' *; test $(cat key) = hush; id -u"
             words = await say(room, script, storage={"secretVolume": volumes})
             user = words.split()[-1]
             assert words == f"tmpfs\nkey 400 {user}\nother 400 {user}\n{user}\n"

@@ -35,6 +35,11 @@ def keep(server: Server, kind: str, name: str, **values: str) -> str:
     return str(answer.json["id"])
 
 
+def change(server: Server, kind: str, id: str, **values: str) -> None:
+    answer = server.call("PUT", f"/api/v1/{kind}/{id}", {"data": values})
+    assert answer.status == 200, answer
+
+
 def claims(server: Server) -> dict[str, dict[str, Any]]:
     answer = server.call("GET", "/api/v1/persistent-volume-claims?projectId=1")
     assert answer.status == 200, answer
@@ -63,7 +68,7 @@ def test_config_map_and_secret_volumes(shared: Server) -> None:
         "secretVolume": [{"secret": "hushed", "mountPath": "/hushed", "defaultMode": "0400"}],
         "emptyDirVolume": [{"path": "/scratch"}],
     }
-    script = "cat /conf/a.conf; stat -c ' %a' /hushed/token; sha256sum < /hushed/token; touch /scratch/x"
+    script = "cat /conf/a.conf; stat -L -c ' %a' /hushed/token; sha256sum < /hushed/token; touch /scratch/x"
     digest = sha256(b"not-for-others").hexdigest()
     assert look(shared, "files", script, storage=storage) == f"x=1 400\n{digest}  -"
     found = [path for path in shared.data_dir.rglob("*") if path.is_file() and b"not-for-others" in path.read_bytes()]
@@ -97,6 +102,38 @@ def test_data_sharing_says_that_it_is_not_enforced(shared: Server) -> None:
     assert "share it as a data volume" in conditions(shared, workload, "NotEnforced")["storage.pvc[0].dataSharing"]
     delete(shared, workload)
     nothing_stored(shared)
+
+
+FOLLOWING = (
+    "while test $(cat /conf/a) != newest; do cat /conf/a; echo; sleep 0.05; done;"
+    "ls /conf /hushed; cat /hushed/key /only; touch /conf/mine 2>/dev/null || echo read-only"
+)
+
+
+def test_volumes_of_config_maps_and_secrets_follow_changes(shared: Server) -> None:
+    """In a pod that runs: other values, keys that come and go, all at once; one entry alone stays as it was."""
+    settings = keep(shared, "config-maps", "followed", a="first", gone="x")
+    hushed = keep(shared, "secrets", "followed", key="first-key")
+    storage = {
+        "configMapVolume": [
+            {"configMap": "followed", "mountPath": "/conf"},
+            {"configMap": "followed", "mountPath": "/only", "subPath": "a"},
+        ],
+        "secretVolume": [{"secret": "followed", "mountPath": "/hushed"}],
+    }
+    workload = shared.run("following", "/bin/sh", f"-c '{FOLLOWING}'", storage=storage)
+    shared.until_phase(workload, "Running")
+    until(lambda: "first" in shared.logs(workload), "what it is at first")
+    change(shared, "config-maps", settings, a="second", gone="x")
+    until(lambda: "second" in shared.logs(workload), "what it was changed to")
+    change(shared, "secrets", hushed, key="second-key")
+    # A server that comes back tells pods what changed while nobody could.
+    shared.kill()
+    shared.start()
+    change(shared, "config-maps", settings, a="newest", come="y")
+    shared.until_phase(workload, "Completed")
+    said = shared.logs(workload).rpartition("/conf:\n")[2].split()
+    assert said == ["a", "come", "/hushed:", "key", "second-keyfirstread-only"]
 
 
 def delete(server: Server, workload: str) -> None:

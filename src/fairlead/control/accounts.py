@@ -41,9 +41,14 @@ REFRESH_SECONDS = 30 * 86_400
 REMEMBER: Millis = 300 * SECOND
 REMEMBERED_AT_MOST = 4096
 
-#: Cost of hashing what a person chose, and what we drew ourselves with 256 bits (which no guessing finds).
+#: Cost of hashing what a person may choose, and what is always drawn with 256 bits (which no guessing finds).
 CHOSEN_COST = 2**14
 DRAWN_COST = 2**10
+
+
+def cost_for(type: str) -> int:
+    """What hashing a secret costs: equal for all accounts that log in the same way, so that time tells none apart."""
+    return CHOSEN_COST if type == "user" else DRAWN_COST
 
 
 class Grant(msgspec.Struct, frozen=True, kw_only=True):
@@ -186,6 +191,12 @@ def hash_secret(secret: str, cost: int = CHOSEN_COST) -> str:
     return f"scrypt${cost}${base64.b64encode(salt).decode()}${base64.b64encode(digest).decode()}"
 
 
+def _hash_of_nobody(type: str) -> str:
+    """A hash of nothing: comparing with it takes as long as with that of an account."""
+    salt, digest = (base64.b64encode(secrets.token_bytes(size)).decode() for size in (16, 64))
+    return f"scrypt${cost_for(type)}${salt}${digest}"
+
+
 def is_secret(secret: str, hashed: str) -> bool:
     """Whether `secret` is what `hashed` was made of; takes some 10 ms of CPU for a chosen password."""
     _, cost, salt, digest = hashed.split("$")
@@ -204,8 +215,6 @@ class Accounts:
         self._verified: dict[tuple[str, int, bytes], Millis] = {}
         #: What tokens say, and who that is at a revision of the directory.
         self._callers: dict[tuple[str, str], tuple[Token, Caller, int]] = {}
-        #: A hash of nothing: an unknown name takes as long as a wrong password.
-        self._nobody = hash_secret(secrets.token_hex(8), DRAWN_COST)
         self._hashing = asyncio.Semaphore(2)
 
     def caller_of(self, token: str, use: str = "access") -> Caller:
@@ -304,14 +313,14 @@ class Accounts:
         user = await load_user(self._store, type, name)
         if user is None and type == "app":
             user = await load_user(self._store, ACCESS_KEY, name)
-        if not await self._matches(user, secret) or user is None or not user.enabled:
+        if not await self._matches(user, secret, type) or user is None or not user.enabled:
             raise BadCredentials("No enabled account has this name and this secret; check both")
         return user
 
-    async def _matches(self, user: User | None, secret: str) -> bool:
+    async def _matches(self, user: User | None, secret: str, type: str) -> bool:
         if user is None:
             async with self._hashing:
-                await asyncio.to_thread(is_secret, secret, self._nobody)
+                await asyncio.to_thread(is_secret, secret, _hash_of_nobody(type))
             return False
         key = (user.id, user.version, hashlib.sha256(secret.encode()).digest())
         now = self._clock()
@@ -361,7 +370,7 @@ async def ensure_accounts(context: Context, folder: Path, cluster_id: str) -> Cr
             version=1,
             type=type,
             name=name,
-            secret_hash=hash_secret(secret, DRAWN_COST),
+            secret_hash=hash_secret(secret, cost_for(type)),
             created_at=now,
             created_by=_BOOTSTRAP,
         )

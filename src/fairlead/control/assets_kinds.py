@@ -15,6 +15,8 @@ from fairlead.model import assets_specs as specs
 from fairlead.model.errors import Issue
 from fairlead.model.fields import value_or
 
+#: Under which a secret holds what lets one in at a registry, as Kubernetes has it.
+REGISTRY_KEY = ".dockerconfigjson"
 _NGC = re.compile(r"[-._A-Za-z0-9]+\Z")
 
 
@@ -65,7 +67,7 @@ def _docker_registry(spec: Any) -> dict[str, str]:
     if not password:
         return {}
     entry = {"username": user, "password": password, "auth": base64.b64encode(f"{user}:{password}".encode()).decode()}
-    return {".dockerconfigjson": json.dumps({"auths": {url: entry}})}
+    return {REGISTRY_KEY: json.dumps({"auths": {url: entry}})}
 
 
 def _generic(spec: Any) -> dict[str, str]:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from fairlead.control import access
-from fairlead.control.accounts import ACCESS_KEY, DRAWN_COST, hash_secret, is_secret
+from fairlead.control.accounts import ACCESS_KEY, cost_for, hash_secret, is_secret
 from fairlead.control.callers import is_subject, settle_caller
 from fairlead.control.context import Context
 from fairlead.control.filtering import Field, parse_filters, select
@@ -125,7 +125,7 @@ def _check_client_name(name: str) -> None:
 
 async def _create(context: Context, caller: Caller, members: dict[str, Any], secret: str, request_id: str) -> Made:
     now = context.clock()
-    hashed = await asyncio.to_thread(hash_secret, secret, DRAWN_COST)
+    hashed = await asyncio.to_thread(hash_secret, secret, cost_for(members["type"]))
     user = User(
         id=context.new_id(),
         version=1,
@@ -150,7 +150,7 @@ async def renew_secret(context: Context, caller: Caller, type: str, id: str, req
     """Draw another secret or password; the old one and every token are worth nothing from now on."""
     load_account(context, caller, type, id, "update")
     secret = secrets.token_urlsafe(12 if type == "user" else 32)
-    hashed = await asyncio.to_thread(hash_secret, secret, DRAWN_COST)
+    hashed = await asyncio.to_thread(hash_secret, secret, cost_for(type))
     message = f"was given another secret by {caller.name}"
     request = Request(caller, "renew-secret", request_id)
     return Made(await _change(context, request, id, message, {"secret_hash": hashed}, locks_out=True), secret)

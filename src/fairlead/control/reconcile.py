@@ -22,6 +22,7 @@ from fairlead.control.following import Following
 from fairlead.control.leaving import makes_claims
 from fairlead.control.organization_removal import remove_emptied
 from fairlead.control.pods import render_pod
+from fairlead.control.refreshing import find_changed, find_mounting
 from fairlead.control.schedule import Scheduler
 from fairlead.control.supplies import leave_claims, load_retained
 from fairlead.engines.base import (
@@ -194,11 +195,13 @@ class Reconciler:
         try:
             await self.context.directory.refresh(changed)
             await self._drop_claims(id for collection, id in changed if collection == CLAIMS.name)
+            refreshes = await find_changed(self.context, self.board.entries.values(), changed, self._pod_spec)
             if self.following and self.following.is_organized_by(changed):
                 await self.engine.apply([self.following.organize()])
         except Unavailable:
             self._directory_changed += changed
             raise
+        self._orders += refreshes
         self.scheduler.needed = True
 
     async def _load(self, ids: Collection[str]) -> set[str]:
@@ -375,7 +378,8 @@ class Reconciler:
         drafts = self._decide_each(list(self.board.entries), reports, now)
         self.scheduler.needed = True
         await self._schedule(drafts, now)
-        self._orders += orders
+        # An object may have changed while no server ran, or just before the last one ended.
+        self._orders += [*orders, *find_mounting(self.board.entries.values(), self._pod_spec)]
         self._unrecorded = [report for id in await self._record(drafts) for report in reports[id]]
 
     def _unfinished(self, entry: Entry, known: set[str]) -> list[Order]:

@@ -9,9 +9,10 @@ from typing import Any
 import msgspec
 
 from fairlead.control import places
+from fairlead.control.assets_kinds import REGISTRY_KEY
 from fairlead.control.claims import claim_name
 from fairlead.control.context import Context
-from fairlead.control.resolve import load_config_map, load_data_volumes, load_secret
+from fairlead.control.resolve import load_config_map, load_data_volumes, load_secret, load_user_credential
 from fairlead.control.usage import CLAIM, find_users
 from fairlead.engines.base import RetainClaims
 from fairlead.model.assets import Claim, project_place
@@ -44,7 +45,22 @@ class Supplier(msgspec.Struct, frozen=True):
             config_maps={name: await load_config_map(self.context, project, name) for name in sorted(maps)},
             claims=await self._load_claims(workload, storage.get("pvc") or ()),
             data_volumes=await self._load_data_volumes(workload, storage.get("dataVolume") or ()),
+            registries=await self._load_registries(workload, pod.container.fields.get("imagePullSecrets") or ()),
         )
+
+    async def _load_registries(self, workload: Workload, items: Iterable[dict[str, Any]]) -> tuple[str, ...]:
+        """Pull secrets as container runtimes read them; one that is no registry's is refused."""
+        found = []
+        for item in items:
+            name = item["name"]
+            if item.get("userCredential"):
+                values = await load_user_credential(self.context, workload.created_by, name)
+            else:
+                values = await load_secret(self.context, workload.project_id, name)
+            if REGISTRY_KEY not in values:
+                raise Refused(f"imagePullSecrets: '{name}' is no credential of a registry: it has no {REGISTRY_KEY}")
+            found.append(values[REGISTRY_KEY])
+        return tuple(found)
 
     async def _load_claims(self, workload: Workload, items: Iterable[dict[str, Any]]) -> dict[int, ClaimSupply]:
         wanted = {

@@ -28,6 +28,12 @@ class Stop(msgspec.Struct, frozen=True):
     grace_seconds: int
 
 
+class Refresh(msgspec.Struct, frozen=True):
+    """A config map or secret that a running pod mounts has changed: its files follow, without a restart."""
+
+    pod: PodSpec
+
+
 class Forget(msgspec.Struct, frozen=True):
     """The pod has ended and its state is recorded: drop everything of it except its logs, or those too."""
 
@@ -95,7 +101,7 @@ class RetainWorkloads(msgspec.Struct, frozen=True):
     workload_ids: frozenset[str]
 
 
-Order = Start | Stop | Forget | DropClaims | RetainClaims | Run | Remove | Organize | RetainWorkloads
+Order = Start | Stop | Refresh | Forget | DropClaims | RetainClaims | Run | Remove | Organize | RetainWorkloads
 
 
 class PodState(StrEnum):

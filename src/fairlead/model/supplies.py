@@ -27,7 +27,7 @@ class ClaimSupply(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Supplies(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that one pod's volumes refer to."""
+    """Everything that one pod's volumes and its image refer to."""
 
     secrets: Mapping[str, Mapping[str, str]] = {}
     config_maps: Mapping[str, Mapping[str, str]] = {}
@@ -35,6 +35,8 @@ class Supplies(msgspec.Struct, frozen=True, kw_only=True):
     claims: Mapping[int, ClaimSupply] = {}
     #: By the data volume's id.
     data_volumes: Mapping[str, ClaimSupply] = {}
+    #: What its pull secrets hold, each as container runtimes read it (the JSON of a Docker configuration).
+    registries: tuple[str, ...] = ()
 
 
 #: Raises Refused where something that a volume names is not there.

@@ -3,6 +3,7 @@
 pods/live/<pod>.<attempt>      the journal: claim, state, end; gone when the pod is forgotten, like the next two
 pods/control/<pod>.<attempt>   the supervisor's socket, while it lives
 pods/private/<pod>.<attempt>/  a shared pod's own home and /tmp
+pods/leaving/                  folders of forgotten pods that are being removed
 pods/members/<workload>.<group>.<role>/<name>  links to the sockets of the pods that others of their group may command
 pods/logs/<pod>/               output: kept for a time of its own
 """
@@ -32,7 +33,7 @@ class Folders:
         self.root = f"{self.data}/pods"
 
     def prepare(self) -> None:
-        for name in ("", "/live", "/control", "/private", "/members", "/logs"):
+        for name in ("", "/live", "/control", "/private", "/leaving", "/members", "/logs"):
             os.makedirs(self.root + name, mode=0o700, exist_ok=True)
 
     def journal(self, key: Key) -> str:
@@ -65,9 +66,6 @@ class Folders:
     def has_control(self, key: Key) -> bool:
         return os.path.exists(self.control(key))
 
-    def has_private(self, key: Key) -> bool:
-        return os.path.exists(self.private(key))
-
     def claimed(self) -> list[Key]:
         """Every attempt that was claimed and is not forgotten."""
         found = []
@@ -99,7 +97,7 @@ class Folders:
 
     def log_files(self, pod_id: str) -> list[tuple[int, str]]:
         """(attempt, path) of every file of output that is kept of a pod."""
-        folder = os.path.dirname(self.logs((pod_id, 0)))
+        folder = self.pod_logs(pod_id)
         try:
             names = os.listdir(folder)
         except FileNotFoundError:
@@ -107,14 +105,32 @@ class Folders:
         return [(int(name.partition(".")[0]), f"{folder}/{name}") for name in names]
 
     def forget(self, key: Key) -> None:
+        """Remove what little there is of an attempt beside its own folder and its output."""
         for path in (self.journal(key), self.control(key)):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
-        if self.has_private(key):
-            shutil.rmtree(self.private(key), ignore_errors=True)
 
-    def forget_logs(self, pod_id: str) -> None:
-        shutil.rmtree(os.path.dirname(self.logs((pod_id, 0))), ignore_errors=True)
+    def set_aside(self, folder: str) -> str | None:
+        """Take a folder out of sight, at once however much it holds; where it lies now, if it was there."""
+        aside = f"{self.root}/leaving/{os.path.basename(folder)}.{time.time_ns()}"
+        try:
+            os.rename(folder, aside)
+        except FileNotFoundError:
+            return None
+        return aside
+
+    def leaving(self) -> list[str]:
+        """Folders that were set aside and are not removed yet."""
+        return [f"{self.root}/leaving/{name}" for name in os.listdir(f"{self.root}/leaving")]
+
+    def pod_logs(self, pod_id: str) -> str:
+        """Where all output of a pod lies."""
+        return os.path.dirname(self.logs((pod_id, 0)))
+
+
+def remove_folder(path: str) -> None:
+    """Remove a folder with everything in it, as far as that is possible."""
+    shutil.rmtree(path, ignore_errors=True)
 
 
 def _name(key: Key) -> str:

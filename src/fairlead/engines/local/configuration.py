@@ -2,8 +2,9 @@
 
 import os
 import pwd
+import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -38,6 +39,8 @@ class Written(Protocol):
     @property
     def runtime_options(self) -> tuple[str, ...]: ...
     @property
+    def runtime_environment(self) -> tuple[tuple[str, str], ...]: ...
+    @property
     def pids_limit(self) -> int | None: ...
 
 
@@ -60,6 +63,7 @@ def load_settings(written: Written, clock: Clock) -> LocalSettings:
         allowed=parse_allowed(written.allow),
         runtimes=parse_runtimes(written.runtimes),
         runtime_options=written.runtime_options,
+        runtime_environment=written.runtime_environment,
         pids_limit=written.pids_limit,
         service_address=written.host,
     )
@@ -94,6 +98,19 @@ def load_identity(uid: int) -> Identity:
         shell=entry.pw_shell or "/bin/sh",
         groups=groups,
     )
+
+
+#: Of the server's own variables, those by which an operator sets up a container runtime's command.
+_RUNTIME_VARIABLES = re.compile(
+    r"CONTAINERS_(CONF|REGISTRIES_CONF|STORAGE_CONF)|REGISTRY_AUTH_FILE|XDG_RUNTIME_DIR|SSL_CERT_(FILE|DIR)"
+    r"|DOCKER_(HOST|CONFIG|CONTEXT|CERT_PATH|TLS_VERIFY)|CONTAINERD_(ADDRESS|NAMESPACE)"
+    r"|(HTTP|HTTPS|NO|http|https|no)_(PROXY|proxy)"
+)
+
+
+def pick_runtime_variables(environment: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """What of the server's environment a container runtime's command is given."""
+    return tuple(sorted((name, value) for name, value in environment.items() if _RUNTIME_VARIABLES.fullmatch(name)))
 
 
 def parse_runtimes(names: Sequence[str]) -> tuple[str, ...]:

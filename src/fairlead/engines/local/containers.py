@@ -1,28 +1,34 @@
 """A pod's image run for real: the order that starts it with podman, docker or containerd instead of the process alone.
 
-Pure. The runtime's own command is what the supervisor runs and watches; the fields of the pod become its options.
-Values of variables go through a file, never through arguments that everybody can read.
+The runtime's own command is what the supervisor runs and watches; the fields of the pod become its options. Values of
+variables and credentials go through files, never through arguments that everybody can read. What is refused before a
+start is in `containers_effects.py`, what the supervisor does in `containers_inside.py` and `staging.py`.
 """
 
+import os
 import re
 from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
-from fairlead.engines.local import procfs
+from fairlead.engines.local import containers_storage, procfs
+from fairlead.engines.local.containers_inside import NETWORK
 from fairlead.engines.local.environment import PATH
 from fairlead.engines.local.identity import PodRights, Rights
+from fairlead.engines.local.limits import decide_pids
 from fairlead.engines.local.settings import LocalSettings
+from fairlead.engines.local.volumes import PERSONAL_HOME, Volumes
 from fairlead.model.errors import Refused
 from fairlead.model.podset import Container, PodSpec
 
-Note = tuple[str, str]
 HOST = "host"
 ANNOTATION = "fairlead/runtime"
 #: In shared mode root in a container is nobody on this machine: ids from here on are its.
-_FIRST_ID, _IDS = 100_000, 65_536
-_ARCHIVE = re.compile(r"(docker-archive|oci-archive|oci|dir):(?P<path>[^:]+)")
+FIRST_ID, IDS = 100_000, 65_536
+ARCHIVE = re.compile(r"(docker-archive|oci-archive|oci|dir):(?P<path>[^:]+)")
+#: What a runtime is told by files.
+_VARIABLES, _REGISTRIES = "variables", "config.json"
 #: What the host runtime gives every process and an image gives itself.
 _IMAGE_OWN = frozenset({"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TERM"})
 
@@ -33,11 +39,13 @@ class Runtime(msgspec.Struct, frozen=True, kw_only=True):
     program: str
     #: Before the verb.
     options: tuple[str, ...] = ()
+    #: Whether its command runs containers itself; others ask an engine, which sees the machine as it is.
+    is_direct: bool = False
 
 
 RUNTIMES = {
     # Debian's default runtime does not start on machines with the older control groups; runc does.
-    "podman": Runtime(program="podman", options=("--runtime=runc", "--cgroup-manager=cgroupfs")),
+    "podman": Runtime(program="podman", options=("--runtime=runc", "--cgroup-manager=cgroupfs"), is_direct=True),
     "docker": Runtime(program="docker"),
     "containerd": Runtime(program="nerdctl"),
 }
@@ -53,74 +61,91 @@ def choose(container: Container, settings: LocalSettings) -> str:
     return asked or settings.runtimes[0]
 
 
-def refusals(container: Container, rights: Rights) -> list[Note]:
-    """Fields that cannot be provided in a container here, each with the reason."""
-    fields, notes = container.fields, []
-    security = fields.get("security") or {}
-    for name, value in (fields.get("storage") or {}).items():
-        if value:
-            notes.append((f"storage.{name}", "volumes are not mounted into containers yet; use the host runtime"))
-    given = (name for name in ("ports", "exposedUrls", "imagePullSecrets") if fields.get(name))
-    notes += [(name, "containers do not get it yet; use the host runtime") for name in given]
-    if (fields.get("probes") or {}).get("readiness"):
-        notes.append(("probes.readiness", "containers are not probed yet; use the host runtime"))
-    if fields.get("createHomeDir"):
-        notes.append(("createHomeDir", "containers do not get a home yet; use the host runtime"))
-    if security.get("runAsNonRoot") and security.get("uidGidSource") != "custom":
-        notes.append(("security.runAsNonRoot", "the image's user is not known before the start; give runAsUid"))
-    archive = _ARCHIVE.match(container.image)
-    if archive and rights.is_shared and not _is_allowed(archive["path"], rights.settings.allowed.host_paths):
-        notes.append(("image", "the archive lies outside the folders that --allow host-path names"))
-    if not container.image:
-        notes.append(("image", "a container needs one"))
-    return notes
+class Around(msgspec.Struct, frozen=True, kw_only=True):
+    """What a container is put into: the attempt's own folder, the server's, its volumes."""
+
+    private: str
+    data: str
+    volumes: Volumes
 
 
-def remarks(container: Container) -> list[Note]:
-    """Fields that have less effect in a container here."""
-    if not (container.fields.get("compute") or {}).get("gpuDevicesRequest"):
-        return []
-    return [("compute.gpuDevicesRequest", "the devices are named to the runtime, which must be set up to hand them in")]
+def can_stage(name: str) -> bool:
+    """Whether volumes of every kind can be prepared for it in a view of its own: as root, without an engine."""
+    return name == HOST or (RUNTIMES[name].is_direct and os.geteuid() == 0)
 
 
-def _is_allowed(path: str, folders: tuple[str, ...]) -> bool:
-    parts = path.split("/")
-    return ".." not in parts and any(f"{path}/".startswith(folder.rstrip("/") + "/") for folder in folders)
+def is_mapped(name: str, rights: Rights) -> bool:
+    """Whether root in the container is nobody on this machine."""
+    return RUNTIMES[name].is_direct and rights.is_shared and rights.has_root and not rights.settings.allowed.root_user
+
+
+def decide_ids(name: str, granted: PodRights, rights: Rights, security: Mapping[str, Any]) -> tuple[int, int]:
+    """User and group of the container's process as this machine numbers them; an image's own user is taken for root."""
+    chosen = security.get("uidGidSource") in ("custom", "fromIdpToken")
+    uid, gid = (granted.user.uid, granted.user.gid) if chosen else (0, 0)
+    shift = FIRST_ID if is_mapped(name, rights) else 0
+    return uid + shift, gid + shift
+
+
+def render_surroundings(rights: Rights) -> dict[str, str]:
+    """The environment of the runtime's own command."""
+    home = rights.user.home if rights.settings.is_personal else "/"
+    return {"PATH": PATH, "HOME": home, **dict(rights.settings.runtime_environment)}
 
 
 def render(
-    name: str, pod: PodSpec, granted: PodRights, rights: Rights, environment: Mapping[str, str], file: str
+    name: str, pod: PodSpec, granted: PodRights, rights: Rights, environment: Mapping[str, str], around: Around
 ) -> dict[str, Any]:
-    """What differs in the order of a pod that runs in a container of the runtime `name`; `file` takes the variables."""
+    """What differs in the order of a pod that runs in a container of the runtime `name`."""
     runtime = RUNTIMES[name]
     container = f"fairlead-{pod.pod_id}.{pod.attempt}"
     start = [runtime.program, *runtime.options, *rights.settings.runtime_options]
-    given = {variable.name for variable in pod.container.environment}
-    variables = {key: value for key, value in environment.items() if key not in _IMAGE_OWN or key in given}
-    broken = [key for key, value in variables.items() if "\n" in value]
-    if broken:
-        raise Refused(f"environment variable {broken[0]} has several lines, which {name} does not take")
+    folder = f"{around.private}/container"
+    files = {_VARIABLES: _render_variables(name, pod, environment)}
+    surroundings = render_surroundings(rights)
+    if around.volumes.registries:
+        files[_REGISTRIES] = containers_storage.merge_registries(around.volumes.registries)
+        surroundings |= {"REGISTRY_AUTH_FILE": f"{folder}/{_REGISTRIES}", "DOCKER_CONFIG": folder}
     words = [*pod.container.command, *pod.container.args]
     entry = [f"--entrypoint={words.pop(0)}"] if pod.container.command else []
-    options = [f"--name={container}", f"--env-file={file}", *_render_options(name, pod, granted, rights)]
-    home = rights.user.home if rights.settings.is_personal else "/"
+    uid, gid = decide_ids(name, granted, rights, pod.container.fields.get("security") or {})
+    volumes, mounts = containers_storage.render(around.volumes.mounts, folder, staged=can_stage(name))
+    options = [f"--name={container}", f"--env-file={folder}/{_VARIABLES}", *mounts]
+    options += _render_options(name, pod, granted, rights)
     return {
         "argv": [*start, "run", *options, *entry, pod.container.image, *words],
-        "env": {"PATH": PATH, "HOME": home, procfs.MARKER: environment[procfs.MARKER]},
+        "env": surroundings | {procfs.MARKER: environment[procfs.MARKER]},
         "cwd": "/",
         "makes_cwd": False,
         "isolation": None,
         "container": {
             "name": container,
             "exec": [*start, "exec", "--interactive"],
-            "file": file,
+            "folder": folder,
+            "files": files,
+            "staged": can_stage(name),
+            "volumes": volumes,
+            "uid": uid,
+            "gid": gid,
+            "data": os.path.realpath(around.data),
             "memory_limit": pod.container.memory_limit_bytes,
-            "lines": [f"{key}={value}" for key, value in variables.items()],
             "inspect": [*start, "inspect", "--format={{.State.OOMKilled}}", container],
             "remove": [*start, "rm", "--force", container],
         },
         **_NOTHING_ELSE,
     }
+
+
+def _render_variables(name: str, pod: PodSpec, environment: Mapping[str, str]) -> str:
+    """The variables as the runtime reads them from a file: a line each."""
+    given = {variable.name for variable in pod.container.environment}
+    variables = {key: value for key, value in environment.items() if key not in _IMAGE_OWN or key in given}
+    if pod.container.fields.get("createHomeDir"):
+        variables.setdefault("HOME", PERSONAL_HOME)
+    broken = [key for key, value in variables.items() if "\n" in value]
+    if broken:
+        raise Refused(f"environment variable {broken[0]} has several lines, which {name} does not take")
+    return "".join(f"{key}={value}\n" for key, value in variables.items())
 
 
 #: The runtime does all this; its own command runs as the server does.
@@ -150,9 +175,10 @@ def _render_options(name: str, pod: PodSpec, granted: PodRights, rights: Rights)
     # Said by number: a runtime's own default may be more than this server could have itself.
     bounds = (("nofile", means.files), ("nproc", means.processes))
     options = [f"--ulimit={kind}={most}:{most}" for kind, most in bounds]
-    options += ["--network=host", f"--pull={_pull(container)}", *_render_security(name, security, granted, rights)]
+    options += [NETWORK, f"--pull={_pull(container)}", *_render_security(name, security, granted, rights)]
     if name == "podman":
-        options.append("--quiet")  # what it says while it pulls is no output of the pod
+        # What it says while it pulls is no output of the pod; by which proxy it pulls is no matter of the pod's.
+        options += ["--quiet", "--http-proxy=false"]
     if container.tty:
         options.append("--tty")
     if container.stdin:
@@ -163,6 +189,8 @@ def _render_options(name: str, pod: PodSpec, granted: PodRights, rights: Rights)
         options.append(f"--cpus={container.cpu_limit_milli / 1000:g}")
     if container.memory_limit_bytes is not None:
         options.append(f"--memory={container.memory_limit_bytes}")
+    if rights.has_root:
+        options.append(f"--pids-limit={decide_pids(rights.settings.pids_limit, rights.is_shared, means) or -1}")
     if (fields.get("compute") or {}).get("largeShmRequest") and not security.get("hostIpc"):
         # 0 is no bound but the machine's memory, as it has none on a cluster but the pod's.
         options.append(f"--shm-size={container.memory_limit_bytes or 0}")
@@ -185,8 +213,8 @@ def _render_security(name: str, security: Mapping[str, Any], granted: PodRights,
         options.append("--ipc=host")
     if granted.read_only_root:
         options += ["--read-only", *(["--read-only-tmpfs=false"] if name == "podman" else [])]
-    if name == "podman" and rights.is_shared and rights.has_root and not rights.settings.allowed.root_user:
-        options += [f"--{kind}map=0:{_FIRST_ID}:{_IDS}" for kind in ("uid", "gid")]
+    if is_mapped(name, rights):
+        options += [f"--{kind}map=0:{FIRST_ID}:{IDS}" for kind in ("uid", "gid")]
     return options
 
 
@@ -196,7 +224,7 @@ def _pull(container: Container) -> str:
     if asked:
         return {"Always": "always", "Never": "never", "IfNotPresent": "missing"}[asked]
     image = container.image
-    if image.startswith("localhost/") or _ARCHIVE.match(image):
+    if image.startswith("localhost/") or ARCHIVE.match(image):
         return "missing"
     tag = image.rpartition("/")[2].partition("@")[0].partition(":")[2]
     return "always" if tag in ("", "latest") and "@" not in image else "missing"

@@ -1,4 +1,4 @@
-"""The supervisor's part of a container: its variables in a file before the start, what became of it, its removal.
+"""The supervisor's part of a container: its files and network before the start, what became of it, its removal.
 
 Also called by the engine for what a lost supervisor left. Loaded by the fork server too, so it imports little.
 """
@@ -10,25 +10,41 @@ import signal
 import time
 from typing import Any
 
+from fairlead.engines.local import sources, staging
+
+#: In the runtime's words: the machine's network (as `containers.py` writes it).
+NETWORK = "--network=host"
 #: A runtime that takes longer to answer is given up on.
 SECONDS = 30.0
-_ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root"}
 
 
 def prepare(container: dict[str, Any]) -> None:
-    """Write the variables where only their owner reads them; raises OSError."""
-    os.makedirs(os.path.dirname(container["file"]), mode=0o700, exist_ok=True)
-    descriptor = os.open(container["file"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        file.writelines(line + "\n" for line in container["lines"])
+    """Where the runtime sees the machine as it is: its files and the folders that it binds. Raises OSError."""
+    if container["staged"]:
+        return
+    os.makedirs(container["folder"], mode=0o700, exist_ok=True)
+    staging.write_files(container)
+    for volume in container["volumes"]:
+        if volume["kind"] == "folder":
+            sources.make_folder(volume, container)
 
 
-def conclude(container: dict[str, Any]) -> bool:
-    """Remove the container and its file; whether the kernel ended it for its memory."""
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(container["file"])
-    ran_out = ask(container["inspect"]).strip() == b"true"
-    ask(container["remove"])
+def connect(order: dict[str, Any], namespace: int) -> None:
+    """Tell the runtime of the pod's own network, which this process holds open."""
+    arguments, plan = order["argv"], order["network"]
+    files = [f"--volume={source}:{target}:ro" for target, source in plan["files"]]
+    own = [f"--network=ns:/proc/{os.getpid()}/fd/{namespace}", f"--hostname={plan['hostname']}", "--no-hosts", *files]
+    place = arguments.index(NETWORK)
+    order["argv"] = [*arguments[:place], *own, *arguments[place + 1 :]]
+
+
+def conclude(container: dict[str, Any], environment: dict[str, str]) -> bool:
+    """Remove the container and its files; whether the kernel ended it for its memory."""
+    for name in container["files"]:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(f"{container['folder']}/{name}")
+    ran_out = ask(container["inspect"], environment).strip() == b"true"
+    ask(container["remove"], environment)
     return ran_out
 
 
@@ -50,13 +66,13 @@ def explain(container: dict[str, Any] | None, code: int) -> str:
     return "; the runtime could not run the image, its words are in the log" if code in (125, 126, 127) else ""
 
 
-def ask(arguments: list[str]) -> bytes:
+def ask(arguments: list[str], environment: dict[str, str]) -> bytes:
     """What a command of the runtime answers; nothing when it fails, is not there or does not come to an end."""
     ours, theirs = os.pipe2(os.O_CLOEXEC)
     nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     actions = [(os.POSIX_SPAWN_DUP2, nothing, 0), (os.POSIX_SPAWN_DUP2, theirs, 1), (os.POSIX_SPAWN_DUP2, nothing, 2)]
     try:
-        pid = os.posix_spawnp(arguments[0], arguments, _ENVIRONMENT, file_actions=actions)
+        pid = os.posix_spawnp(arguments[0], arguments, environment, file_actions=actions)
     except OSError:
         os.close(ours)
         return b""

@@ -7,7 +7,7 @@ condition. Fields not named here have their effect elsewhere (scheduling, record
 from collections.abc import Callable
 
 from fairlead.engines.base import Review
-from fairlead.engines.local import containers, identity, limits
+from fairlead.engines.local import containers, containers_effects, identity, limits
 from fairlead.engines.local.identity import Rights
 from fairlead.model.errors import Refused
 from fairlead.model.podset import Container
@@ -29,13 +29,16 @@ def review(container: Container, rights: Rights, review_storage: ReviewStorage) 
         runtime = containers.choose(container, rights.settings)
     except Refused as error:
         return Review(refused=((f"annotations[{containers.ANNOTATION}]", str(error)),))
-    if runtime != containers.HOST:
-        return Review(
-            refused=(*identity.refusals(security, rights), *containers.refusals(container, rights)),
-            advisory=(*_shares(container), *containers.remarks(container), *identity.remarks(security, rights)),
-        )
-    may_use_secrets = rights.settings.is_personal or rights.isolates
+    in_container = runtime != containers.HOST
+    may_use_secrets = rights.settings.is_personal or rights.isolates or in_container
     storage_refused, storage_advisory = review_storage(container, may_use_secrets)
+    if in_container:
+        refused = (*identity.refusals(security, rights), *containers_effects.refusals(runtime, container, rights))
+        remarks = (*containers_effects.remarks(runtime, container, rights), *identity.remarks(security, rights))
+        return Review(
+            refused=(*refused, *storage_refused),
+            advisory=(*storage_advisory, *_shares(container), *_unfollowed(container), *remarks),
+        )
     return Review(
         refused=(*unsupported(container, may_use_secrets), *identity.refusals(security, rights), *storage_refused),
         advisory=(

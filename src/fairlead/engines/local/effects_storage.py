@@ -4,7 +4,7 @@ from collections.abc import Collection
 from typing import Any
 
 from fairlead.engines.local import fetches
-from fairlead.engines.local.volumes import NO_NFS, Ground, refuse_host_path, target
+from fairlead.engines.local.volumes import NO_NFS, Ground, refuse_host_path, refuse_unmounted, target
 from fairlead.model.errors import Refused
 from fairlead.model.podset import Container
 
@@ -53,10 +53,22 @@ def refuse(container: Container, ground: Ground, classes: Collection[str], may_u
             if other != field:
                 notes.append((field, f"'{item[member]}' is also the place of {other}; give each its own"))
             notes += _refuse_item(name, item, field, ground, classes)
+            if ground.runtime:
+                volume = _as_volume(name, item, item[member], field)
+                notes += _checked(lambda volume=volume: refuse_unmounted(volume, ground))
             secret = _secret_of(name, item)
             if secret and not may_use_secrets:
                 notes.append((field, _OPEN.format(secret)))
     return notes
+
+
+#: What a volume of each kind is made of, as far as runtimes differ in what they can be handed.
+_MADE_OF = {"hostPath": "host", "nfs": "nfs", "secretVolume": "files", "configMapVolume": "files"}
+
+
+def _as_volume(name: str, item: Item, at: str, field: str) -> Item:
+    kind = "memory" if name == "emptyDirVolume" and item.get("medium") == "Memory" else _MADE_OF.get(name, "folder")
+    return {"kind": kind, "at": at, "field": field}
 
 
 def _refuse_item(name: str, item: Item, field: str, ground: Ground, classes: Collection[str]) -> list[Note]:
@@ -121,7 +133,8 @@ def advise(container: Container, ground: Ground) -> list[Note]:
     for number, item in enumerate(storage.get("emptyDirVolume") or ()):
         if item.get("sizeLimit") and item.get("medium") != "Memory" and not ground.has_images:
             notes.append((f"storage.emptyDirVolume[{item.get('name') or number}].sizeLimit", _watched(ground)))
-    if (container.fields.get("compute") or {}).get("largeShmRequest") and ground.settings.is_personal:
+    is_large = (container.fields.get("compute") or {}).get("largeShmRequest")
+    if is_large and ground.settings.is_personal and not ground.runtime:
         notes.append(("compute.largeShmRequest", "shared memory is this machine's own and has its size"))
     return notes
 

@@ -19,6 +19,7 @@ from fairlead.engines.base import (
     Order,
     PodReport,
     PodState,
+    Refresh,
     RetainClaims,
     Review,
     Start,
@@ -28,6 +29,7 @@ from fairlead.engines.local import (
     attempts,
     cgroups,
     commanding,
+    containers,
     containers_inside,
     effects,
     journal,
@@ -53,7 +55,7 @@ from fairlead.engines.local.storage import Storage
 from fairlead.model.clock import Clock, Millis
 from fairlead.model.errors import FairleadError, NotFound, Refused, Unavailable
 from fairlead.model.org import Node
-from fairlead.model.podset import PodSet, PodSpec
+from fairlead.model.podset import Container, PodSet, PodSpec
 from fairlead.model.supplies import LoadSupplies, no_supplies
 
 ENDED = frozenset({PodState.EXITED, PodState.LOST})
@@ -106,12 +108,13 @@ class LocalEngine:
         self._folders = Folders(settings.data_dir)
         self._forking = Forking(self._folders.root)
         self._storage = Storage(settings, self._folders, supplies)
-        self._network = Network(self._folders.root)
+        self._network = Network(self._folders.root, self._joins_networks)
         self._ports = Ports(settings.service_address, self._ready_pods, self.dial)
         self._attempts: dict[Key, Attempt] = {}
         self._changed: dict[Key, None] = {}
         self._notify: Callable[[], None] = _nothing
         self._tasks: set[asyncio.Task[None]] = set()
+        self._removals: set[asyncio.Future[None]] = set()
         self._nodes: tuple[Node, ...] = ()
 
     # The seam
@@ -129,6 +132,8 @@ class LocalEngine:
         for key in self._folders.claimed():
             self._adopt(key)
         self._folders.sweep_members()
+        for folder in self._folders.leaving():
+            self._remove(folder)
         await asyncio.to_thread(self._network.sweep)
 
     def review(self, podset: PodSet) -> Review:
@@ -153,8 +158,10 @@ class LocalEngine:
                     await self._start(order.pod)
                 case Stop():
                     self._stop(order)
+                case Refresh():
+                    await self._refresh(order.pod)
                 case Forget():
-                    await self._forget(order)
+                    self._forget(order)
                 case DropClaims():
                     await self._storage.drop(order.claim_ids, order.workload_id)
                 case RetainClaims():
@@ -163,7 +170,7 @@ class LocalEngine:
     async def close(self) -> None:
         for task in self._tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*self._tasks, *self._removals, return_exceptions=True)
         for attempt in self._attempts.values():
             if attempt.link is not None:
                 attempt.link.close()
@@ -205,6 +212,9 @@ class LocalEngine:
         if key is None or self._attempts[key].report.state is not PodState.RUNNING:
             raise Refused("The pod does not run now; wait until it does")
         return key
+
+    def _joins_networks(self, container: Container) -> bool:
+        return containers.can_stage(containers.choose(container, self._settings))
 
     def _ready_pods(self, workload_id: str, port: int) -> list[str]:
         """Those that listen there: the leaders of a group, and not its workers."""
@@ -288,22 +298,42 @@ class LocalEngine:
         if attempt.link is not None:
             attempt.link.send(_render_stop(order))
 
-    async def _forget(self, order: Forget) -> None:
+    async def _refresh(self, pod: PodSpec) -> None:
+        """Its supervisor shows the files as they are now; where they cannot be had, the pod keeps what it has."""
+        attempt = self._attempts.get((pod.pod_id, pod.attempt))
+        if attempt is None or attempt.has_ended or attempt.link is None:
+            return
+        try:
+            files = await self._storage.load_files(pod)
+        except FairleadError as error:
+            log.warning("pod %s keeps the files that it has: %s", pod.pod_name, error)
+            return
+        attempt.link.send({"op": "refresh", "files": files})
+
+    def _forget(self, order: Forget) -> None:
         for key in [key for key in self._attempts if key[0] == order.pod_id]:
             attempt = self._attempts[key]
             if attempt.has_ended:
                 del self._attempts[key]
                 if self._rights.means.groups is not None:
                     cgroups.sweep(self._rights.means.groups, f"{key[0]}.{key[1]}")
-                if self._folders.has_private(key):
-                    # A home can hold much; the loop does not wait for it.
-                    await asyncio.to_thread(self._folders.forget, key)
-                else:
-                    self._folders.forget(key)
+                self._discard(self._folders.private(key))
+                self._folders.forget(key)
             else:
                 attempt.forget = order
         if order.logs_too and not any(key[0] == order.pod_id for key in self._attempts):
-            self._folders.forget_logs(order.pod_id)
+            self._discard(self._folders.pod_logs(order.pod_id))
+
+    def _discard(self, folder: str) -> None:
+        """It can hold much: it is out of sight at once, and nobody waits for its end."""
+        aside = self._folders.set_aside(folder)
+        if aside is not None:
+            self._remove(aside)
+
+    def _remove(self, folder: str) -> None:
+        removal = asyncio.get_running_loop().run_in_executor(None, attempts.remove_folder, folder)
+        self._removals.add(removal)
+        removal.add_done_callback(self._removals.discard)
 
     # What supervisors say
 
@@ -389,7 +419,8 @@ class LocalEngine:
                     reaping.kill_marked, f"{attempt.key[0]}.{attempt.key[1]}"
                 )
                 if record.get("container"):
-                    await asyncio.to_thread(containers_inside.ask, record["container"])
+                    surroundings = containers.render_surroundings(self._rights)
+                    await asyncio.to_thread(containers_inside.ask, record["container"], surroundings)
                 record = attempts.record_loss(path, record, self._clock(), ended)
                 self._network.release(attempt.key[0])
                 try:
@@ -432,7 +463,7 @@ class LocalEngine:
             attempt.pod = None
             self._leave(attempt)
         if attempt.has_ended and attempt.forget is not None:
-            self._spawn(self._forget(attempt.forget))
+            self._forget(attempt.forget)
         self._changed[attempt.key] = None
         self._notify()
 

@@ -13,7 +13,7 @@ import termios
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from fairlead.engines.local import capabilities, cgroups, isolation, network_inside, pid_one, seccomp, syscalls
+from fairlead.engines.local import capabilities, cgroups, isolation, network_inside, pid_one, seccomp, staging, syscalls
 from fairlead.engines.local.fetching import FetchFailed, Fetching
 from fairlead.engines.local.mounts import MountFailed
 from fairlead.engines.local.wire import HEADER, encode
@@ -36,6 +36,18 @@ class StepFailed(Exception):
 _NAMESPACES = ("user", "mnt", "net", "uts", "ipc", "pid")
 
 
+def open_streams(order: LaunchOrder) -> tuple[tuple[int, int, int], int, int]:
+    """What becomes the command's input, output and error; our end of its output; and that of its input, or -1."""
+    if order["tty"]:
+        ours, theirs = os.openpty()
+        return (theirs, theirs, theirs), ours, -1
+    ours, theirs = os.pipe2(os.O_CLOEXEC)
+    if order["stdin"]:
+        given, sink = os.pipe2(os.O_CLOEXEC)
+        return (given, theirs, theirs), ours, sink
+    return (os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC), theirs, theirs), ours, -1
+
+
 def become_command(
     order: LaunchOrder,
     streams: tuple[int, int, int],
@@ -50,9 +62,16 @@ def become_command(
     """
 
     # Opened while the host is in sight.
-    fetching = Fetching(order) if order["fetches"] else None
+    fetching = Fetching(order) if order["fetches"] and not order["container"] else None
 
     def leave_host() -> int:
+        if order["container"]:
+            # The runtime enters the pod's network and makes its view; what it needs for that is prepared here.
+            if order["fetching"]:
+                _fetch_first(order["fetching"], report, namespace)
+            if order["container"]["staged"]:
+                staging.enter(order["container"])
+            return parent
         if order["network"]:
             network_inside.enter(order["network"], namespace)
         if order["isolation"]:
@@ -196,16 +215,50 @@ def _execute(order: LaunchOrder) -> NoReturn:
     raise StepFailed("command", command, refused) from refused
 
 
+def _fetch_first(order: LaunchOrder, report: int, namespace: int) -> None:
+    """Fill a container's volumes in a process of its own; where that fails it has said why, and this one ends."""
+    child = os.fork()
+    if child == 0:
+        _become_fetcher(order, report, namespace)
+    # Told to end meanwhile, this process just ends, and the other with it.
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    if os.waitpid(child, 0)[1] != 0:
+        os._exit(127)
+
+
+def _become_fetcher(order: LaunchOrder, report: int, namespace: int) -> NoReturn:
+    code = 1
+    try:
+        fetching = Fetching(order)
+        _enter_as_fetcher(order, namespace)
+        fetching.run()
+        code = 0
+    except FetchFailed as failed:
+        _report(report, "fetch", str(failed), 0)
+    except MountFailed as failed:
+        _report(report, "volume", f"{failed.field} ({failed.subject}): {failed.error.strerror}", failed.error.errno)
+    except StepFailed as failed:
+        _report(report, failed.step, failed.subject, failed.error.errno)
+    except OSError as error:
+        _report(report, "isolation", str(error.filename or ""), error.errno)
+    finally:
+        os._exit(code)
+
+
+def _enter_as_fetcher(order: LaunchOrder, namespace: int) -> None:
+    if namespace >= 0:
+        syscalls.setns(namespace, syscalls.CLONE_NEWNET)
+    isolation.enter(order["isolation"])
+    _take_identity(order)
+    syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
 def become_finisher(order: LaunchOrder, report: int, namespace: int) -> NoReturn:
     """Bring changes of volumes back to where they were fetched from: in the same view, as the same user."""
     words = ""
     try:
         fetching = Fetching(order)
-        if namespace >= 0:
-            syscalls.setns(namespace, syscalls.CLONE_NEWNET)
-        isolation.enter(order["isolation"])
-        _take_identity(order)
-        syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
+        _enter_as_fetcher(order, namespace)
         words = fetching.bring_back()
     except (StepFailed, MountFailed) as failed:
         words = f"{failed.subject}: {failed.error.strerror}"
@@ -238,3 +291,11 @@ def describe_failure(failure: dict[str, Any], order: LaunchOrder) -> tuple[int, 
     if failure["step"] == "session":
         return 126, f"cannot start '{order['argv'][0]}' ({subject}): {reason}"
     return 126, f"cannot isolate the pod from this machine ({subject}): {reason}"
+
+
+def describe_code(code: int) -> str:
+    """How a process ended, in words; below zero it was a signal."""
+    if code >= 0:
+        return f"exit code {code}"
+    known = {number.value: number.name for number in signal.Signals}
+    return f"signal {-code} ({known.get(-code, 'real-time')})"

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable
 
 from fairlead.engines.base import LogRequest
 from fairlead.engines.local import wire
-from fairlead.engines.local.attempts import Folders, Key
+from fairlead.engines.local.attempts import Folders, Key, remove_folder
 from fairlead.engines.local.segments import Index, Segments
 from fairlead.model.clock import Millis, iso
 
@@ -18,9 +18,7 @@ from fairlead.model.clock import Millis, iso
 PATIENCE_SECONDS = 0.05
 
 
-def stream(
-    folders: Folders, key: Key, request: LogRequest, may_write: Callable[[Key], bool]
-) -> AsyncIterator[bytes]:
+def stream(folders: Folders, key: Key, request: LogRequest, may_write: Callable[[Key], bool]) -> AsyncIterator[bytes]:
     """The output that `request` asks for; with `follow`, to the attempt's end.
 
     Where it begins is settled now, not at the first read: what comes between the two belongs to the reader.
@@ -135,6 +133,6 @@ def expire(folders: Folders, before: Millis, is_known: Callable[[str], bool]) ->
     for pod in os.listdir(f"{folders.root}/logs"):
         newest = max((os.stat(path).st_mtime for _, path in folders.log_files(pod)), default=0.0)
         if not is_known(pod) and newest * 1000 < before:
-            folders.forget_logs(pod)
+            remove_folder(folders.pod_logs(pod))
             gone += 1
     return gone

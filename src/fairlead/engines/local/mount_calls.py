@@ -1,4 +1,4 @@
-"""System calls around mounts that Python has no words for: detached copies, the ways to a path, space set aside.
+"""System calls around mounts that Python has no words for: detached copies, ways to a path, space set aside.
 
 Loaded by the fork server, beside `syscalls.py`; each raises OSError as Python does, with the path in question.
 """
@@ -7,14 +7,27 @@ import ctypes
 import os
 from collections.abc import Mapping
 
+from fairlead.engines.local.syscalls import checked
+
 _libc = ctypes.CDLL(None, use_errno=True)
 
+MS_RDONLY = 0x1
+MS_NOSUID = 0x2
+MS_NODEV = 0x4
+MS_NOEXEC = 0x8
+MS_BIND = 0x1000
+MS_REC = 0x4000
+MS_PRIVATE = 0x40000
 MS_SLAVE = 0x80000
+MOUNT_ATTR_RDONLY = 0x1
+MOUNT_ATTR_NOSUID = 0x2
+MOUNT_ATTR_NODEV = 0x4
 RESOLVE_NO_MAGICLINKS = 0x02
 RESOLVE_NO_SYMLINKS = 0x04
 RESOLVE_BENEATH = 0x08
 
 _MNT_DETACH = 2
+_AT_FDCWD = -100
 _AT_EMPTY_PATH = 0x1000
 _AT_RECURSIVE = 0x8000
 _OPEN_TREE_CLONE = 1
@@ -45,32 +58,38 @@ class _MountAttributes(ctypes.Structure):
     )
 
 
-def _checked(result: int, what: str) -> int:
-    if result < 0:
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number), what)
-    return result
-
-
 def _call(number: int, what: str, *arguments: object) -> int:
-    return _checked(_libc.syscall(ctypes.c_long(number), *arguments), what)
+    return checked(_libc.syscall(ctypes.c_long(number), *arguments), what)
+
+
+def mount(source: str, target: str, kind: str = "", flags: int = 0, options: str = "") -> None:
+    arguments = (source.encode(), target.encode(), kind.encode() or None, ctypes.c_ulong(flags))
+    checked(_libc.mount(*arguments, options.encode() or None), target)
 
 
 def unmount(target: str) -> None:
     """Take the mount out of sight now; it goes when its last user does."""
-    _checked(_libc.umount2(target.encode(), _MNT_DETACH), target)
+    checked(_libc.umount2(target.encode(), _MNT_DETACH), target)
 
 
 def pivot_root(new: str, old: str) -> None:
-    _checked(_libc.pivot_root(new.encode(), old.encode()), new)
+    checked(_libc.pivot_root(new.encode(), old.encode()), new)
 
 
-def harden_mount(mount: int, what: str, flags: int) -> None:
-    """Set attributes (`MOUNT_ATTR_…` of `syscalls.py`) on what a descriptor shows, with everything below it."""
-    attributes = _MountAttributes(flags, 0, 0, 0)
+def make_read_only(target: str, *, recursive: bool = False) -> None:
+    """The mount at a path, and where asked those below it."""
+    attributes = _MountAttributes(MOUNT_ATTR_RDONLY, 0, 0, 0)
+    _set_attributes(_AT_FDCWD, target, _AT_RECURSIVE if recursive else 0, target, attributes)
+
+
+def _set_attributes(folder: int, path: str, how: int, what: str, attributes: _MountAttributes) -> None:
     size = ctypes.c_size_t(ctypes.sizeof(attributes))
-    how = ctypes.c_uint(_AT_EMPTY_PATH | _AT_RECURSIVE)
-    _call(_SYS_MOUNT_SETATTR, what, mount, b"", how, ctypes.byref(attributes), size)
+    _call(_SYS_MOUNT_SETATTR, what, folder, path.encode(), ctypes.c_uint(how), ctypes.byref(attributes), size)
+
+
+def change_mount(mount: int, what: str, set_flags: int = 0, clear: int = 0) -> None:
+    """Change attributes (`MOUNT_ATTR_…`) of what a descriptor shows, with everything below it."""
+    _set_attributes(mount, "", _AT_EMPTY_PATH | _AT_RECURSIVE, what, _MountAttributes(set_flags, clear, 0, 0))
 
 
 def make_mount(kind: str, options: Mapping[str, str | None], attributes: int, what: str) -> int:
@@ -106,4 +125,4 @@ def open_within(folder: int, path: str, flags: int, resolve: int) -> int:
 
 def reserve(descriptor: int, size: int) -> None:
     """Set disk space aside for a file without making it longer."""
-    _checked(_libc.fallocate(descriptor, _FALLOC_KEEP_SIZE, ctypes.c_long(0), ctypes.c_long(size)), "fallocate")
+    checked(_libc.fallocate(descriptor, _FALLOC_KEEP_SIZE, ctypes.c_long(0), ctypes.c_long(size)), "fallocate")

@@ -10,14 +10,14 @@ import os
 import stat
 from typing import Any
 
-from fairlead.engines.local import mount_calls, sources, syscalls
+from fairlead.engines.local import mount_calls, sources
 
 Volume = dict[str, Any]
 
 #: More entries than this beside a new mount point, and the folder is not rebuilt around it.
 MOST_NEIGHBOURS = 4096
 _STRAIGHT = mount_calls.RESOLVE_NO_SYMLINKS | mount_calls.RESOLVE_NO_MAGICLINKS
-_HARDENED = syscalls.MOUNT_ATTR_NOSUID | syscalls.MOUNT_ATTR_NODEV
+_HARDENED = mount_calls.MOUNT_ATTR_NOSUID | mount_calls.MOUNT_ATTR_NODEV
 
 
 class MountFailed(Exception):
@@ -43,13 +43,15 @@ def assemble(plan: dict[str, Any]) -> None:
     """Make the pod's view out of a private copy of the host's mounts."""
     volumes: list[Volume] = sorted(plan["volumes"], key=lambda volume: volume["at"])
     follows = any(volume.get("follows") for volume in volumes)
-    syscalls.mount("none", "/", flags=syscalls.MS_REC | (mount_calls.MS_SLAVE if follows else syscalls.MS_PRIVATE))
+    mount_calls.mount(
+        "none", "/", flags=mount_calls.MS_REC | (mount_calls.MS_SLAVE if follows else mount_calls.MS_PRIVATE)
+    )
     # Sources are taken before anything is covered: the data folder may lie below /tmp or below a home.
-    opened = [(volume, _take(volume, plan)) for volume in volumes]
+    opened = [(volume, take(volume, plan)) for volume in volumes]
     if follows:
-        syscalls.mount("none", "/", flags=syscalls.MS_REC | syscalls.MS_PRIVATE)
+        mount_calls.mount("none", "/", flags=mount_calls.MS_REC | mount_calls.MS_PRIVATE)
     if plan["read_only_root"]:
-        syscalls.mount_setattr("/", set_flags=syscalls.MOUNT_ATTR_RDONLY, recursive=True)
+        mount_calls.make_read_only("/", recursive=True)
     tree = Tree()
     for volume, source in opened:
         try:
@@ -59,21 +61,23 @@ def assemble(plan: dict[str, Any]) -> None:
         finally:
             os.close(source)
     tree.close()
-    _hide([*plan["hidden"], *(path for volume in volumes for path in volume.get("hides", ()))])
+    hide([*plan["hidden"], *(path for volume in volumes for path in volume.get("hides", ()))])
 
 
-def _take(volume: Volume, plan: dict[str, Any]) -> int:
+def take(volume: Volume, plan: dict[str, Any]) -> int:
+    """A volume as a detached mount; raises MountFailed with its field."""
     try:
         return sources.take(volume, plan)
     except OSError as error:
         raise MountFailed(volume["field"], str(error.filename or volume["at"]), error) from error
 
 
-def _hide(paths: list[str]) -> None:
-    flags = syscalls.MS_RDONLY | syscalls.MS_NOSUID | syscalls.MS_NODEV
+def hide(paths: list[str]) -> None:
+    """Cover what no pod may see."""
+    flags = mount_calls.MS_RDONLY | mount_calls.MS_NOSUID | mount_calls.MS_NODEV
     for path in paths:
         if os.path.lexists(path):
-            syscalls.mount("tmpfs", path, "tmpfs", flags, "mode=0,size=4k")
+            mount_calls.mount("tmpfs", path, "tmpfs", flags, "mode=0,size=4k")
 
 
 class Tree:
@@ -99,7 +103,7 @@ class Tree:
     def close(self) -> None:
         """New entries are for mount points only."""
         for folder in self._rebuilt:
-            syscalls.mount_setattr(folder, set_flags=syscalls.MOUNT_ATTR_RDONLY)
+            mount_calls.make_read_only(folder)
         os.close(self._root)
 
     def _real(self, at: str) -> str:

@@ -8,6 +8,7 @@ import contextlib
 import hashlib
 import os
 import shutil
+from collections.abc import Callable
 from typing import Any
 
 from fairlead.engines.local import hosts, network_bridge
@@ -40,9 +41,13 @@ def has_host_network(pod: PodSpec) -> bool:
 
 
 class Network:
-    """The addresses and names of one server's pods."""
+    """The addresses and names of one server's pods.
 
-    def __init__(self, folder: str) -> None:
+    `joins` says whether what runs a container can be put into a network that its supervisor made.
+    """
+
+    def __init__(self, folder: str, joins: Callable[[Container], bool] = lambda _: True) -> None:
+        self._joins = joins
         self._folder = f"{folder}/network"
         digest = hashlib.sha256(os.path.abspath(folder).encode()).hexdigest()
         self._id = digest[:8]
@@ -76,7 +81,7 @@ class Network:
 
     def is_own(self, pod: PodSpec) -> bool:
         """Whether a pod gets a network of its own."""
-        return is_serving(pod) and not has_host_network(pod) and self.is_able
+        return is_serving(pod) and not has_host_network(pod) and self.is_able and self._joins(pod.container)
 
     def plan(self, pod: PodSpec) -> Plan | None:
         """The plan for a pod's own network; None where it shares the machine's."""
@@ -149,7 +154,7 @@ class Network:
         field = next((name for name in ("ports", "exposedUrls") if container.fields.get(name)), "")
         if not field or (container.fields.get("security") or {}).get("hostNetwork"):
             return []
-        if not self.is_able:
+        if not self.is_able or not self._joins(container):
             return [(field, "pods share this machine's network here: a port that two of them use refuses the second")]
         if not self._nft:
             return [(field, "its own network reaches this machine only: install nftables for connections beyond it")]

@@ -9,7 +9,7 @@ import os
 import socket
 from typing import Any
 
-from fairlead.engines.local import network_bridge, syscalls
+from fairlead.engines.local import mount_calls, network_bridge, syscalls
 from fairlead.engines.local.network_links import Links
 
 Plan = dict[str, Any]
@@ -84,9 +84,9 @@ def enter(plan: Plan, namespace: int) -> None:
     syscalls.unshare(syscalls.CLONE_NEWUTS | syscalls.CLONE_NEWNS)
     socket.sethostname(plan["hostname"])
     # What the host mounts later is still seen; what is mounted here stays here.
-    syscalls.mount("none", "/", flags=syscalls.MS_REC | syscalls.MS_SLAVE)
+    mount_calls.mount("none", "/", flags=mount_calls.MS_REC | mount_calls.MS_SLAVE)
     for target, source in plan["files"]:
         place = os.path.realpath(target)
         if os.path.isfile(place):
-            syscalls.mount(source, place, flags=syscalls.MS_BIND)
-            syscalls.mount_setattr(place, set_flags=syscalls.MOUNT_ATTR_RDONLY)
+            mount_calls.mount(source, place, flags=mount_calls.MS_BIND)
+            mount_calls.make_read_only(place)

@@ -12,7 +12,7 @@ from fairlead.engines.local.environment import Resolve, expand, render_environme
 from fairlead.engines.local.identity import PodRights, Rights, decide_rights, refusals
 from fairlead.engines.local.limits import decide_pids, render_limits
 from fairlead.engines.local.ports import owner_of
-from fairlead.engines.local.volumes import PERSONAL_HOME, TEMPORARY, Volumes
+from fairlead.engines.local.volumes import PERSONAL_HOME, SHARED_MEMORY, SHARED_MEMORY_BYTES, TEMPORARY, Volumes
 from fairlead.model.errors import Refused
 from fairlead.model.podset import PodSpec
 
@@ -73,11 +73,18 @@ def render_order(
         ),
         **_render_rights(granted, rights, isolated=isolation is not None and isolation["isolated"]),
         "container": None,
+        "fetching": None,
     }
     if runtime == containers.HOST:
         return order
-    file = os.path.join(folders.private(key), "variables")
-    return order | containers.render(runtime, pod, granted, rights, environment, file)
+    around = containers.Around(private=folders.private(key), data=folders.data, volumes=volumes)
+    rendered = containers.render(runtime, pod, granted, rights, environment, around)
+    if volumes.fetches:
+        uid, gid = rendered["container"]["uid"], rendered["container"]["gid"]
+        user = msgspec.structs.replace(user, uid=uid, gid=gid, groups=())
+        fetcher = msgspec.structs.replace(granted, user=user, read_only_root=False)
+        rendered["fetching"] = _render_fetching(fetcher, rights, folders, key, volumes)
+    return order | rendered
 
 
 def _render_network(pod: PodSpec) -> dict[str, Any]:
@@ -136,6 +143,18 @@ def _view(
         "hidden": [folders.data] if isolates else [],
         "data": os.path.realpath(folders.data),
     }
+
+
+def _render_fetching(
+    granted: PodRights, rights: Rights, folders: Folders, key: Key, volumes: Volumes
+) -> dict[str, Any]:
+    """Who fills a container's volumes from elsewhere: a process of this machine in a view of its own, as its user."""
+    wanted = {fetch["at"] for fetch in volumes.fetches}
+    memory = {"kind": "memory", "at": SHARED_MEMORY, "field": "storage", "size": SHARED_MEMORY_BYTES, "mode": 0o1777}
+    mounts = [*(volume for volume in volumes.mounts if volume["at"] in wanted), memory]
+    view = _view(granted, rights, folders, key, mounts)
+    rendered = _render_rights(granted, rights, isolated=False) | {"bounding": [] if rights.has_root else None}
+    return {"isolation": view, "fetches": list(volumes.fetches), **rendered, "no_new_privileges": True, "ambient": []}
 
 
 def _own_places(granted: PodRights, private: str) -> list[dict[str, Any]]:

@@ -14,8 +14,8 @@ import socket
 import struct
 from typing import NoReturn
 
-from fairlead.engines.local import reaping, syscalls
-from fairlead.engines.local.syscalls import MS_BIND, MS_NODEV, MS_NOEXEC, MS_NOSUID, MS_REC
+from fairlead.engines.local import mount_calls, reaping, syscalls
+from fairlead.engines.local.mount_calls import MS_BIND, MS_NODEV, MS_NOEXEC, MS_NOSUID, MS_REC
 
 STATUS = struct.Struct("=Bi")
 #: What the link carries: the pid of the first process as the supervisor sees it, later the command's wait status.
@@ -63,13 +63,13 @@ def relay() -> int:
 
 
 def _mount_views(own_ipc: bool, guard_knobs: bool) -> None:
-    syscalls.mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
+    mount_calls.mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
     if own_ipc and os.path.ismount("/dev/mqueue"):
-        syscalls.mount("mqueue", "/dev/mqueue", "mqueue", MS_NOSUID | MS_NODEV | MS_NOEXEC)
+        mount_calls.mount("mqueue", "/dev/mqueue", "mqueue", MS_NOSUID | MS_NODEV | MS_NOEXEC)
     for path in _KERNEL_KNOBS if guard_knobs else ():
         if os.path.exists(path):
-            syscalls.mount(path, path, flags=MS_BIND | MS_REC)
-            syscalls.mount_setattr(path, set_flags=syscalls.MOUNT_ATTR_RDONLY)
+            mount_calls.mount(path, path, flags=MS_BIND | MS_REC)
+            mount_calls.make_read_only(path)
 
 
 def _watch(command: int, link: socket.socket) -> NoReturn:

@@ -53,6 +53,8 @@ class LocalSettings(msgspec.Struct, frozen=True, kw_only=True):
     runtimes: tuple[str, ...] = ("host",)
     #: What the runtime's command is given before its verb.
     runtime_options: tuple[str, ...] = ()
+    #: Variables of the server's own that the runtime's command is given: where its engine is, its registries, proxies.
+    runtime_environment: tuple[tuple[str, str], ...] = ()
     #: Processes and threads of one pod; 0 for no limit, None for what `limits.decide_pids` makes of the mode.
     pids_limit: int | None = None
     #: The address of this machine on which ports of workloads are opened.

@@ -7,16 +7,18 @@ import contextlib
 import errno
 import os
 import stat
+import time
 from typing import Any
 
-from fairlead.engines.local import loops, mount_calls, syscalls
+from fairlead.engines.local import loops, mount_calls
 
 Volume = dict[str, Any]
 
-_HARDENED = syscalls.MOUNT_ATTR_NOSUID | syscalls.MOUNT_ATTR_NODEV
+_HARDENED = mount_calls.MOUNT_ATTR_NOSUID | mount_calls.MOUNT_ATTR_NODEV
 _FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-#: What a tmpfs needs beside the bytes in it: its own pages and those that files do not fill.
-_PAGE = 4096
+_READABLE = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+#: The link to the files that are shown now.
+_CURRENT = "..data"
 
 
 def prepare(volume: Volume) -> None:
@@ -28,19 +30,17 @@ def prepare(volume: Volume) -> None:
 def take(volume: Volume, plan: dict[str, Any]) -> int:
     """The volume as a detached mount; raises OSError with what is wrong where."""
     source = _KINDS[volume["kind"]](volume, plan)
-    attributes = _HARDENED | (syscalls.MOUNT_ATTR_RDONLY if volume.get("read_only") else 0)
-    mount_calls.harden_mount(source, volume["at"], attributes)
+    attributes = _HARDENED | (mount_calls.MOUNT_ATTR_RDONLY if volume.get("read_only") else 0)
+    mount_calls.change_mount(source, volume["at"], attributes)
     return source
 
 
 def _folder(volume: Volume, plan: dict[str, Any]) -> int:
     """A folder below the data folder, made when it is not there."""
     path, entry = volume["source"], volume.get("entry")
-    _make(path, volume.get("mode", 0o700))
+    make_folder(volume, plan)
     folder = os.open(path, _FOLDER)
     try:
-        if os.geteuid() == 0 and volume.get("owned"):
-            os.chown(path, plan["uid"], plan["gid"])
         for name, (text, mode) in (volume.get("files") or {}).items():
             _write(folder, name, text, mode, plan)
         if entry is None:
@@ -52,6 +52,13 @@ def _folder(volume: Volume, plan: dict[str, Any]) -> int:
             os.close(single)
     finally:
         os.close(folder)
+
+
+def make_folder(volume: Volume, plan: dict[str, Any]) -> None:
+    """What is behind a volume of that kind, with its owner."""
+    _make(volume["source"], volume.get("mode", 0o700))
+    if os.geteuid() == 0 and volume.get("owned"):
+        os.chown(volume["source"], plan["uid"], plan["gid"])
 
 
 def _make(path: str, mode: int) -> None:
@@ -67,19 +74,54 @@ def _make(path: str, mode: int) -> None:
 
 def _memory(volume: Volume, plan: dict[str, Any]) -> int:
     """A file system in memory, with files in it or for the pod to write to."""
-    files: dict[str, tuple[str, int]] = volume.get("files") or {}
     options: dict[str, str | None] = {"mode": format(volume["mode"], "o")}
     if volume.get("size") is not None:
         options["size"] = str(volume["size"])
-    elif files:
-        content = sum(-(-len(text.encode()) // _PAGE) + 1 for text, _ in files.values())
-        options["size"] = str((content + 4) * _PAGE)
     mounted = mount_calls.make_mount("tmpfs", options, 0, volume["at"])
-    for name, (text, mode) in files.items():
-        _write(mounted, name, text, mode, plan)
+    if volume.get("files") is not None:
+        show_files(mounted, volume["files"], plan)
     if volume.get("owned") and os.geteuid() == 0:
         os.chown(".", plan["uid"], plan["gid"], dir_fd=mounted)
     return mounted
+
+
+def show_files(folder: int, files: dict[str, tuple[str, int]], plan: dict[str, Any]) -> None:
+    """Show these files in a folder and no others, all at once, in the way that programs know from Kubernetes.
+
+    The files of one generation lie in a folder of its own; `..data` leads to it, and each name leads through `..data`.
+    """
+    # A new mount is a place that nothing can be read from; the folder in it is.
+    folder = os.open(".", _READABLE, dir_fd=folder)
+    fresh = f"..{time.time_ns()}"
+    os.mkdir(fresh, 0o755, dir_fd=folder)
+    inside = os.open(fresh, _READABLE, dir_fd=folder)
+    try:
+        os.fchmod(inside, 0o755)
+        for name, (text, mode) in files.items():
+            _write(inside, name, text, mode, plan)
+    finally:
+        os.close(inside)
+    before = os.listdir(folder)
+    os.symlink(fresh, f"{_CURRENT}.new", dir_fd=folder)
+    os.rename(f"{_CURRENT}.new", _CURRENT, src_dir_fd=folder, dst_dir_fd=folder)
+    for name in files.keys() - set(before):
+        os.symlink(f"{_CURRENT}/{name}", name, dir_fd=folder)
+    for name in before:
+        if name.startswith("..") and name not in (fresh, _CURRENT):
+            _remove(folder, name)
+        elif not name.startswith("..") and name not in files:
+            os.unlink(name, dir_fd=folder)
+    os.close(folder)
+
+
+def _remove(folder: int, generation: str) -> None:
+    inside = os.open(generation, _READABLE, dir_fd=folder)
+    try:
+        for name in os.listdir(inside):
+            os.unlink(name, dir_fd=inside)
+    finally:
+        os.close(inside)
+    os.rmdir(generation, dir_fd=folder)
 
 
 def _write(folder: int, name: str, text: str, mode: int, plan: dict[str, Any]) -> None:

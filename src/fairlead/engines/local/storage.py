@@ -11,7 +11,9 @@ import socket
 from collections.abc import Collection
 from typing import Any
 
-from fairlead.engines.local import loops
+import msgspec
+
+from fairlead.engines.local import containers, loops
 from fairlead.engines.local.attempts import Folders
 from fairlead.engines.local.claims import ClaimFolders
 from fairlead.engines.local.effects_storage import Note, advise, refuse
@@ -34,15 +36,15 @@ class Storage:
 
     def review(self, container: Container, may_use_secrets: bool) -> tuple[list[Note], list[Note]]:
         """(what is refused, what has less effect here) of a pod's storage."""
-        ground = self._ground("")
+        ground = self._ground("", container)
         refused = refuse(container, ground, self._claims.classes, may_use_secrets)
         return refused, advise(container, ground)
 
     async def plan(self, pod: PodSpec) -> Volumes:
         """The volumes of one attempt; raises Refused."""
         storage: dict[str, Any] = pod.container.fields.get("storage") or {}
-        supplies = await self._load(pod) if any(storage.values()) else Supplies()
-        ground = self._ground(self._folders.private((pod.pod_id, pod.attempt)))
+        supplies = await self.load(pod)
+        ground = self._ground(self._folders.private((pod.pod_id, pod.attempt)), pod.container)
         if storage.get("nfs"):
             # Names are looked up, which may take its time.
             volumes = await asyncio.to_thread(plan_volumes, pod, supplies, ground)
@@ -52,15 +54,36 @@ class Storage:
             self._claims.prepare(claim)
         return volumes
 
-    def _ground(self, private: str) -> Ground:
+    async def load_files(self, pod: PodSpec) -> dict[str, Any]:
+        """What config maps and secrets show in the pod now, by the place of each volume that follows changes."""
+        ground = self._ground(self._folders.private((pod.pod_id, pod.attempt)), pod.container)
+        storage = {
+            name: pod.container.fields["storage"].get(name) or () for name in ("configMapVolume", "secretVolume")
+        }
+        container = msgspec.structs.replace(pod.container, fields={**pod.container.fields, "storage": storage})
+        only = msgspec.structs.replace(pod, container=container)
+        mounts = plan_volumes(only, await self._load(only), ground).mounts
+        return {volume["at"]: volume["files"] for volume in mounts if volume["kind"] == "memory" and "files" in volume}
+
+    async def load(self, pod: PodSpec) -> Supplies:
+        """What the pod's volumes and its image are got with; nothing is asked for where nothing is named."""
+        fields = pod.container.fields
+        is_needed = any((fields.get("storage") or {}).values()) or fields.get("imagePullSecrets")
+        return await self._load(pod) if is_needed else Supplies()
+
+    def _ground(self, private: str, container: Container) -> Ground:
+        runtime = containers.choose(container, self._settings)
+        mounts = containers.can_stage(runtime)
         return Ground(
             settings=self._settings,
             private=private,
             claim_folder=self._claims.folder,
-            has_images=self._has_images,
+            has_images=self._has_images and mounts,
             is_plain=self._claims.is_plain,
             has_nfs=self._has_nfs,
             look_up=socket.gethostbyname,
+            runtime="" if runtime == containers.HOST else runtime,
+            mounts=mounts,
         )
 
     async def drop(self, claim_ids: Collection[str], workload_id: str) -> None:

@@ -15,7 +15,18 @@ import sys
 import time
 from typing import NoReturn
 
-from fairlead.engines.local import cgroups, containers_inside, journal, launch, pid_one, procfs, reaping, syscalls, wire
+from fairlead.engines.local import (
+    cgroups,
+    containers_inside,
+    journal,
+    launch,
+    pid_one,
+    procfs,
+    reaping,
+    refreshing,
+    syscalls,
+    wire,
+)
 from fairlead.engines.local.envoys import Envoy
 from fairlead.engines.local.gauges import Gauge
 from fairlead.engines.local.network_inside import PodNetwork
@@ -103,6 +114,8 @@ class Supervisor:
         self._kill_at: float | None = None
         self._memory_at = 0.0
         self._cause = ""
+        #: Files that changed since the order: by the place of their volume.
+        self._refreshed: dict[str, dict[str, tuple[str, int]]] = {}
         #: Our ends of the command's output and, where it has one, its input.
         self._source = -1
         self._input = -1
@@ -138,7 +151,7 @@ class Supervisor:
         parent = os.getpid()
         if not self._make_groups() or not self._join_network():
             return False
-        streams, source = self._streams()
+        streams, source, self._input = launch.open_streams(self._order)
         failure, report = os.pipe2(os.O_CLOEXEC)
         first = None
         if self._order["own_processes"]:
@@ -173,6 +186,7 @@ class Supervisor:
         if self._order["isolation"]:
             self._state["message"] = self._order["isolation"]["words"]
         self._record()
+        self._refresh_files()
         if self._order["probe"]:
             self._prober = Prober(self._order["probe"], self._poll, self._socket, time.monotonic())
         if self._kill_at is not None and self._kill_at > time.monotonic():
@@ -188,10 +202,12 @@ class Supervisor:
                 self._state["container"] = self._order["container"]["remove"]
                 containers_inside.prepare(self._order["container"])
         except OSError as error:
-            words = f"cannot make the pod's control group ({error.filename}): {error.strerror}"
-            self._state.update(exit_code=126, reason="StartError", message=words)
-            return False
+            return self._fail(f"cannot make the pod's control group ({error.filename}): {error.strerror}")
         return True
+
+    def _fail(self, words: str) -> bool:
+        self._state.update(exit_code=126, reason="StartError", message=words)
+        return False
 
     def _join_network(self) -> bool:
         """Make the pod's own network, where it has one; False when that failed, with the reason in the state."""
@@ -199,10 +215,10 @@ class Supervisor:
             return True
         try:
             self._network = PodNetwork(self._order["network"])
+            if self._order["container"]:
+                containers_inside.connect(self._order, self._network.namespace)
         except OSError as error:
-            words = f"cannot make the pod's own network ({error.filename}): {error.strerror}"
-            self._state.update(exit_code=126, reason="StartError", message=words)
-            return False
+            return self._fail(f"cannot make the pod's own network ({error.filename}): {error.strerror}")
         return True
 
     def _network_file(self) -> int:
@@ -249,18 +265,6 @@ class Supervisor:
             self._first.setblocking(False)
             self._main = pid_one.receive(self._first, pid_one.FIRST) or self._main
         self._command = next(iter(procfs.children(self._main)), self._main)
-
-    def _streams(self) -> tuple[tuple[int, int, int], int]:
-        """What becomes the command's input, output and error, and our end of its output."""
-        if self._order["tty"]:
-            ours, theirs = os.openpty()
-            return (theirs, theirs, theirs), ours
-        ours, theirs = os.pipe2(os.O_CLOEXEC)
-        if self._order["stdin"]:
-            given, self._input = os.pipe2(os.O_CLOEXEC)
-        else:
-            given = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
-        return (given, theirs, theirs), ours
 
     # The watch
 
@@ -372,8 +376,17 @@ class Supervisor:
             self.peers.followers.add(descriptor)
             # What came since the follower last looked was told to nobody.
             self.peers.send(descriptor, {})
+        elif verb == "refresh":
+            self._refreshed = request["files"]
+            self._refresh_files()
         elif verb in ("exec", "input", "socket"):
             self._open_session(descriptor, request)
+
+    def _refresh_files(self) -> None:
+        """Show the pod what changed of its config maps and secrets; before its command runs, that waits."""
+        if self._refreshed and self._status is None and "main" in self._state:
+            refreshing.refresh(self._order, self._command, self._refreshed)
+            self._refreshed = {}
 
     def _open_session(self, descriptor: int, request: wire.Message) -> None:
         """What somebody opens into the pod: a command beside it, its input, a socket of its network."""
@@ -422,7 +435,7 @@ class Supervisor:
         while self._source >= 0 and self._take_output():
             pass
         self._state["state"] = "Exited"
-        if self._order["container"] and containers_inside.conclude(self._order["container"]):
+        if self._order["container"] and containers_inside.conclude(self._order["container"], self._order["env"]):
             self._cause, self._state["message"] = "OOMKilled", "used more memory than its limit"
         if self._status is not None and "exit_code" not in self._state:
             self._describe_end(os.waitstatus_to_exitcode(self._status))
@@ -447,7 +460,7 @@ class Supervisor:
         finisher = os.fork()
         if finisher == 0:
             signal.set_wakeup_fd(-1)
-            launch.become_finisher(self._order, report, self._network_file())
+            launch.become_finisher(self._order["fetching"] or self._order, report, self._network_file())
         os.close(report)
         words = self._hear_finisher(answer, finisher)
         if words:
@@ -474,21 +487,13 @@ class Supervisor:
         elif code == 0:
             self._state.pop("message", None)
         else:
-            name = f"signal {-code} ({_signal_name(-code)})" if code < 0 else f"exit code {code}"
             more = containers_inside.explain(self._order["container"], code)
-            self._state.update(reason="Error", message=f"ended with {name}{more}")
+            self._state.update(reason="Error", message=f"ended with {launch.describe_code(code)}{more}")
 
     def _record(self, durable: bool = False) -> None:
         """Write the state and tell who watches. The last one is synced: it is all that remains of the pod."""
         journal.append(self._journal, self._state, durable=durable)
         self.peers.tell_watchers({"state": self._state})
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return "real-time"
 
 
 def _now() -> int:

@@ -44,6 +44,10 @@ class Ground(msgspec.Struct, frozen=True, kw_only=True):
     has_nfs: bool = False
     #: From a server's name to its address; raises OSError.
     look_up: Callable[[str], str]
+    #: The container runtime that the pod runs in; empty for the machine itself.
+    runtime: str = ""
+    #: Whether the pod's process mounts its volumes itself, or prepares them for its runtime in a view that it shares.
+    mounts: bool = True
 
 
 class Volumes(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,6 +58,8 @@ class Volumes(msgspec.Struct, frozen=True, kw_only=True):
     gauges: tuple[tuple[str, int, str], ...] = ()
     #: Claims that it mounts.
     claims: tuple[ClaimSupply, ...] = ()
+    #: What lets it in at registries of images, as they are kept.
+    registries: tuple[str, ...] = ()
 
 
 def plan_volumes(pod: PodSpec, supplies: Supplies, ground: Ground) -> Volumes:
@@ -71,6 +77,7 @@ def plan_volumes(pod: PodSpec, supplies: Supplies, ground: Ground) -> Volumes:
         fetches=tuple(planner.fetches),
         gauges=tuple(planner.gauges),
         claims=tuple(planner.claims),
+        registries=supplies.registries,
     )
 
 
@@ -96,7 +103,9 @@ class _Planner:
         }
 
     def _add(self, kind: str, at: str, field: str, **members: Any) -> None:
-        self.mounts.append({"kind": kind, "at": target(at, field), "field": field, **members})
+        volume = {"kind": kind, "at": target(at, field), "field": field, **members}
+        refuse_unmounted(volume, self._ground)
+        self.mounts.append(volume)
 
     def _scratch(self, field: str) -> str:
         """A place of the attempt's own for one volume."""
@@ -215,13 +224,19 @@ class _Planner:
         self._add("folder", item["path"], field, source=self._scratch(field), mode=0o755, owned=True)
 
     def plan_home(self) -> None:
-        """In personal mode the owner's home stays in sight; a home of the pod's own lies beside it."""
-        if self._pod.container.fields.get("createHomeDir") and self._ground.settings.is_personal:
+        """The owner's home stays in sight in personal mode, the image's in a container; its own lies beside it."""
+        ground = self._ground
+        if self._pod.container.fields.get("createHomeDir") and (ground.settings.is_personal or ground.runtime):
             source = f"{self._ground.private}/home"
             self._add("folder", PERSONAL_HOME, "createHomeDir", source=source, mode=0o700, owned=True)
 
     def plan_shared_memory(self) -> None:
-        """A pod that is isolated has its own, small unless it asks; what is fetched keeps its keys there too."""
+        """A pod that is isolated has its own, small unless it asks; what is fetched keeps its keys there too.
+
+        In a container it is the runtime's to give.
+        """
+        if self._ground.runtime:
+            return
         settings = self._ground.settings
         is_isolated = not settings.is_personal and not settings.allowed.no_isolation
         if any(volume["at"] == SHARED_MEMORY for volume in self.mounts) or not (is_isolated or self.fetches):
@@ -235,8 +250,8 @@ class _Planner:
 def _files(values: Iterable[Any], item: Item, field: str) -> dict[str, tuple[str, int]]:
     mode = int(item.get("defaultMode") or "0644", 8)
     files = {name: (text, mode) for name, text in dict(values).items()}
-    if files.keys() & {".", ".."}:
-        raise Refused(f"{field}: a key named '.' or '..' cannot be a file")
+    if "." in files or any(name.startswith("..") for name in files):
+        raise Refused(f"{field}: a key that is '.' or begins with '..' cannot be a file")
     return files
 
 
@@ -244,6 +259,20 @@ NO_NFS = (
     "NFS cannot be mounted here: the server does not run as root, or this machine's kernel has no NFS client; "
     "mount the export on the machine and use a host path"
 )
+
+
+def refuse_unmounted(volume: Volume, ground: Ground) -> None:
+    """What a runtime cannot be handed as it is: it takes paths between colons, and sees what its own engine sees."""
+    field, runtime = volume["field"], ground.runtime
+    if runtime and any(sign in volume["at"] for sign in ":,"):
+        raise Refused(f"{field}: '{volume['at']}' has a ':' or ',', which {runtime} takes for the end of a path")
+    if ground.mounts:
+        return
+    is_memory = volume["kind"] == "memory" and not volume.get("files")
+    is_folder = volume["kind"] == "folder" and not volume.get("files")
+    if is_memory or is_folder or (volume["kind"] == "host" and ground.settings.is_personal):
+        return
+    raise Refused(f"{field}: {runtime} cannot be given it here; use the host runtime, or podman with a server of root")
 
 
 def refuse_host_path(path: str, settings: LocalSettings) -> str:
