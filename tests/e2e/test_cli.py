@@ -240,3 +240,15 @@ def test_completion_knows_words_and_names(fairlead: Caller) -> None:
 def test_version(fairlead: Caller) -> None:
     versions = json.loads(fairlead.ok("version", "--json"))
     assert versions["client"] == versions["server"]
+
+
+def test_of_several_roles_the_master_is_meant(fairlead: Caller) -> None:
+    words = ("--workers", "2", "--cpu-core-request", "0.1", "-c", "--", "sh", "-c", "echo $(hostname) $RANK")
+    fairlead.ok("training", "pytorch", "submit", *HOST, "ranks", *words)
+    assert fairlead("wait", "ranks", "--timeout", "120s").code == exit_codes.OK
+    pods = {pod["name"] for pod in json.loads(fairlead.ok("describe", "ranks", "--json"))["pods"]}
+    assert len(pods) == 3
+    said = {pod: fairlead.ok("logs", "ranks", "--pod", pod) for pod in pods}
+    master = next(pod for pod in pods if "master" in pod)
+    assert fairlead.ok("logs", "ranks") == said[master]
+    assert len(set(said.values())) == 3

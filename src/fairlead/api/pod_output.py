@@ -74,7 +74,11 @@ LOG_OPERATIONS: tuple[Operation, ...] = (
         run=get_logs,
         parameters=(
             WORKLOAD_ID,
-            Parameter(name="pod", schema={"type": "string"}, description="The pod's name; without it, the newest pod."),
+            Parameter(
+                name="pod",
+                schema={"type": "string"},
+                description="The pod's name; without it, that of the master or leader, or the newest pod.",
+            ),
             Parameter(name="attempt", schema=_POSITIVE, description="Which start of the pod; without it, the latest."),
             Parameter(name="previous", schema=_BOOLEAN, description="The attempt before the latest."),
             Parameter(name="follow", schema=_BOOLEAN, description="Go on until the pod has ended."),

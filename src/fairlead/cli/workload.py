@@ -58,7 +58,7 @@ DESCRIBE_FLAGS = (
 LOGS_FLAGS = (
     PROJECT,
     Flag("name", "The workload, if it is not given as a word", placeholder="NAME"),
-    Flag("pod", "Pod; without it, the newest", placeholder="NAME"),
+    Flag("pod", "Pod; without it, the master or leader, or the newest", placeholder="NAME"),
     Flag("container", "Container of the pod; there is one", short="c", placeholder="NAME"),
     Flag("follow", "Go on until the pod ends", "boolean", "f"),
     Flag("previous", "Of the attempt before the present one", "boolean"),

@@ -3,13 +3,14 @@
 Called by the API.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 import msgspec
 
 from fairlead.control import access
 from fairlead.control.context import Context
 from fairlead.control.exposure import Route, render_url
+from fairlead.control.meaning import podsets_of
 from fairlead.control.traffic import Visit
 from fairlead.engines.base import ExecRequest as ExecRequest
 from fairlead.engines.base import LogRequest as LogRequest
@@ -23,11 +24,14 @@ from fairlead.model.workload import Pod, Workload
 from fairlead.store.base import Comparison, Query, Where
 from fairlead.store.collections import LEASES, PODS, WORKLOADS
 
+#: Pods among which the leading one is looked for, where a workload has several roles.
+_LOOKED_AT = 500
+
 
 async def pod_logs(
     context: Context, caller: Caller, workload_id: str, pod_name: str, request: LogRequest, previous: bool = False
 ) -> AsyncIterator[bytes]:
-    """The output of one pod: the named one, else the newest. `request.pod_id` is filled in here."""
+    """The output of one pod: the named one, else the leading or newest. `request.pod_id` is filled in here."""
     workload: Workload | None = await context.store.get(WORKLOADS, workload_id)
     if workload is None:
         raise NotFound(f"There is no workload {workload_id}")
@@ -38,11 +42,11 @@ async def pod_logs(
             raise NotFound(f"Pod {pod.name} was started once; there is no earlier attempt")
         request = msgspec.structs.replace(request, attempt=request.attempt or pod.attempt - 1)
     if context.sessions is None:
-        raise await _elsewhere(context)
+        raise await elsewhere(context)
     return context.sessions.logs(msgspec.structs.replace(request, pod_id=pod.id))
 
 
-async def _elsewhere(context: Context) -> Elsewhere | Unavailable:
+async def elsewhere(context: Context) -> Elsewhere | Unavailable:
     """Who runs the machine, as its lease says."""
     leases: list[Lease] = await context.store.find(Query(collection=LEASES))
     holders = [lease.address for lease in leases if lease.address]
@@ -53,12 +57,30 @@ async def _pod(context: Context, workload: Workload, name: str) -> Pod:
     where = [Where("workload_id", Comparison.EQUAL, workload.id)]
     if name:
         where.append(Where("name", Comparison.EQUAL, name))
-    pods = await context.store.find(Query(collection=PODS, where=tuple(where), order=(("created_at", True),), limit=1))
+    roles = _several_roles(workload)
+    query = Query(collection=PODS, where=tuple(where), order=(("created_at", True),), limit=_LOOKED_AT if roles else 1)
+    pods: list[Pod] = await context.store.find(query)
     if not pods:
         what = f"no pod named {name}" if name else "no pod yet"
         raise NotFound(f"Workload {workload.name} has {what}; it is {workload.phase}")
-    pod: Pod = pods[0]
-    return pod
+    return _leading(pods, roles)
+
+
+def _several_roles(workload: Workload) -> list[str]:
+    roles = [podset.role for podset in podsets_of(workload)]
+    return roles if len(roles) > 1 else []
+
+
+def _leading(pods: Sequence[Pod], roles: Sequence[str]) -> Pod:
+    """Of several roles, the first pod of the first role in the latest run, such as a master; else the first given."""
+    if not roles:
+        return pods[0]
+    latest = max(pod.run for pod in pods)
+    return min(
+        (pod for pod in pods if pod.run == latest and pod.role in roles),
+        key=lambda pod: (roles.index(pod.role), pod.group, pod.index),
+        default=pods[0],
+    )
 
 
 async def run_command(
@@ -93,13 +115,15 @@ async def _open(context: Context, caller: Caller, verb: str, workload_id: str, p
     if pod_name:
         where.append(Where("name", Comparison.EQUAL, pod_name))
     order = (("created_at", False),)
-    pods: list[Pod] = await context.store.find(Query(collection=PODS, where=tuple(where), order=order, limit=1))
+    roles = _several_roles(workload)
+    query = Query(collection=PODS, where=tuple(where), order=order, limit=_LOOKED_AT if roles else 1)
+    pods: list[Pod] = await context.store.find(query)
     if not pods:
         what = f"no running pod named {pod_name}" if pod_name else "no running pod"
         raise NotFound(f"Workload {workload.name} has {what}; it is {workload.phase}")
     if context.sessions is None:
-        raise await _elsewhere(context)
-    return context.sessions, pods[0]
+        raise await elsewhere(context)
+    return context.sessions, _leading(pods, roles)
 
 
 async def urls_of(context: Context, caller: Caller, workload_id: str) -> list[tuple[Route, str]]:
@@ -109,7 +133,7 @@ async def urls_of(context: Context, caller: Caller, workload_id: str) -> list[tu
         raise NotFound(f"There is no workload {workload_id}")
     access.check(caller, "workloads:read", workload.project_id)
     if context.sessions is None:
-        raise await _elsewhere(context)
+        raise await elsewhere(context)
     routes = [route for route in context.exposure.routes_of(workload_id) if route.admits(caller)]
     return [(route, render_url(route.place, context.exposure.settings)) for route in routes]
 
