@@ -30,7 +30,8 @@ bench: $(ready) ## measure, beside the goals (ARGS="--peers" adds dstack and Slu
 serve: $(ready) ## a server in the foreground (ARGS="--port 8080 …")
 	@.venv/bin/fairlead serve $(ARGS)
 
-soak: $(ready) ## the long kill -9 test (ARGS="--seed 7 --minutes 30")
+soak: $(ready) ## broken YAML for 5 minutes, then the long kill -9 test (ARGS="--seed 7 --minutes 30")
+	@$(python) -m tests.properties.fuzz_yaml $(ARGS)
 	@$(python) -m tests.e2e.crash $(ARGS)
 
 format: $(ready) ## rewrite formatting and generated files

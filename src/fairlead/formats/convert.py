@@ -112,7 +112,15 @@ def read_any(text: str, dialect: str, kind: Kind | None = None, file: str = "") 
     if dialect == REST:
         return [_read_rest(kind, _decoded(text, plain) if len(plains) == 1 else plain) for plain in plains]
     readers = {JOB: read_job, DSTACK: neighbours.read_dstack, SKYPILOT: neighbours.read_skypilot}
-    return [_found(kind, readers[dialect](plain)) for plain in plains]
+    return [_found(kind, _read_foreign(readers[dialect], plain, dialect)) for plain in plains]
+
+
+def _read_foreign(reader: Callable[[dict[str, Any]], Found], plain: dict[str, Any], dialect: str) -> Found:
+    """What another system's description says. Its shape is its own system's affair, so any of it may be wrong."""
+    try:
+        return reader(plain)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise Unconvertible([f"The text is no description of {dialect} that can be read: {error}."]) from error
 
 
 def _decoded(text: str, plain: dict[str, Any]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 What the Job says and a workload has no member for is left over and listed; nothing is read from a cluster.
 """
 
+import re
 import shlex
 from typing import Any
 
@@ -17,6 +18,7 @@ from fairlead.model.quantity import BadQuantity, parse
 _POD = "spec.template.spec"
 _MAIN = f"{_POD}.containers[0]"
 _GPU = "nvidia.com/gpu"
+_FRACTION = re.compile(r"0?\.\d{1,9}\Z")
 _JOB = {
     "spec.completions": "completions",
     "spec.parallelism": "parallelism",
@@ -112,8 +114,9 @@ def _read_resources(source: Source, main: dict[str, Any], spec: dict[str, Any]) 
             else:
                 continue
             source.take(path)
-    fraction = source.take("spec.template.metadata.annotations.gpu-fraction")
-    if fraction is not UNSET:
+    fraction = source.peek("spec.template.metadata.annotations.gpu-fraction")
+    if _FRACTION.match(str(fraction)):
+        source.take("spec.template.metadata.annotations.gpu-fraction")
         compute |= {"gpuRequestType": "portion", "gpuPortionRequest": float(fraction)}
     if extended:
         compute["extendedResources"] = [{"resource": name, "quantity": value} for name, value in extended.items()]

@@ -145,10 +145,21 @@ def read_dstack(task: dict[str, Any]) -> Found:
         _ask_for_gpus(spec, source, "resources.gpu", gpu)
     if _taken(source, "resources.shm_size") is not None:
         spec.setdefault("compute", {})["largeShmRequest"] = True
-    ports = _taken(source, "ports")
-    if ports:
-        spec["ports"] = [{"container": int(str(port).rpartition(":")[2]), "serviceType": "ClusterIP"} for port in ports]
+    _read_ports(spec, source)
     return Found(name=_named(source), spec=spec, losses=left_over(source))
+
+
+def _read_ports(spec: dict[str, Any], source: Source) -> None:
+    found = []
+    given = _taken(source, "ports")
+    for number, port in enumerate(given if isinstance(given, list) else ()):
+        inside = str(port).rpartition(":")[2]
+        if inside.isascii() and inside.isdecimal() and len(inside) < 6:
+            found.append({"container": int(inside), "serviceType": "ClusterIP"})
+        else:
+            source.losses.append(Loss(path=f"ports[{number}]", reason="is no port", value=port))
+    if found:
+        spec["ports"] = found
 
 
 def _named(source: Source) -> str:

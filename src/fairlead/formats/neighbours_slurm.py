@@ -28,7 +28,8 @@ _SHORT = {
     "w": "nodelist",
     "x": "exclude",
 }
-_ARRAY = re.compile(r"([\d,:-]+)(?:%(\d+))?\Z")
+_ARRAY = re.compile(r"([\d,:-]+)(?:%([1-9]\d{0,8}))?\Z")
+_SPAN = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::([1-9]\d{0,8}))?)?\Z")
 _GPUS = re.compile(r"(?:gpu:)?(?:[A-Za-z][\w.-]*:)?(\d+)\Z")
 _OUTPUT = ("output", "error", "open-mode")
 _KEPT = "output is kept by the server; `fairlead logs` shows it"
@@ -59,7 +60,12 @@ def _options(text: str) -> list[tuple[str, str]]:
             break
         if not stripped.startswith("#SBATCH"):
             continue
-        words = shlex.split(stripped.removeprefix("#SBATCH"), comments=True)
+        try:
+            words = shlex.split(stripped.removeprefix("#SBATCH"), comments=True)
+        except ValueError:
+            # A quote that never ends: the line stands among what was not carried.
+            found.append((stripped.removeprefix("#SBATCH").strip(" -"), ""))
+            continue
         while words:
             word = words.pop(0)
             name, _, value = word.lstrip("-").partition("=")
@@ -122,9 +128,11 @@ def _sweep(value: str, spec: dict[str, Any]) -> str:
         return "is no array of numbers"
     total = 0
     for part in match.group(1).split(","):
-        span, _, step = part.partition(":")
-        first, dash, last = span.partition("-")
-        total += len(range(int(first), int(last) + 1, int(step or 1))) if dash else 1
+        span = _SPAN.match(part)
+        if span is None:
+            return "is no array of numbers"
+        first, last, step = span.groups()
+        total += len(range(int(first), int(last) + 1, int(step or 1))) if last else 1
     spec["completions"] = total
     spec["parallelism"] = int(match.group(2) or total)
     return "pods are not told an index here; only their number is carried"

@@ -16,6 +16,7 @@ SECRET = "SECRET:"  # noqa: S105 - the word that marks a reference to a secret
 DEFAULT_SERVICE = "ClusterIP"
 _RULES = {"hard": "Required", "soft": "Preferred"}
 _PROPAGATION = "HostToContainer"
+_DEFAULT_CLASS = "default"
 _GROUPS = "security.supplementalGroups"
 #: Unset means something else to whoever reads the YAML with kubectl, so our default is written out.
 _WRITTEN_OUT = {"autoDeletionTimeAfterCompletionSeconds": AUTO_DELETION_SECONDS}
@@ -170,6 +171,23 @@ def _read_defaults_of_items(reading: Reading) -> None:
             volume.setdefault("mountPropagation", _PROPAGATION if propagation else "None")
 
 
+def _read_claims(reading: Reading) -> None:
+    """The reference writes `default` for the storage class that claims have without one."""
+    for claim in reading.get("storage.pvc") or ():
+        info = claim.get("claimInfo", {})
+        if info.get("storageClass") == _DEFAULT_CLASS:
+            del info["storageClass"]
+            if not info:
+                del claim["claimInfo"]
+
+
+def _write_claims(source: Source, put: Put) -> None:
+    for number, _ in source.items("storage.pvc"):
+        path = f"storage.pvc[{number}].claimInfo.storageClass"
+        if source.peek(path) == _DEFAULT_CLASS:
+            source.lose(path, "default means the class that claims have without one")
+
+
 def _read_groups(reading: Reading) -> None:
     """One document separates groups by semicolons, the other and REST by commas."""
     groups = reading.get(_GROUPS)
@@ -243,6 +261,7 @@ READERS: tuple[Callable[[Reading], None], ...] = (
     _read_identity,
     _read_affinity,
     _read_defaults_of_items,
+    _read_claims,
     _read_groups,
     _read_node_pool,
     _read_probe,
@@ -252,6 +271,7 @@ WRITERS: tuple[tuple[tuple[str, ...], Callable[[Source, Put], None]], ...] = (
     (("gpu", "gpuLimit", "gpuMemory"), _write_gpu),
     (("runAsUser", "runAsUid", "runAsGid"), _write_identity),
     (("podAffinity", "podAffinitySchedulingRule", "podAffinityTopology"), _write_affinity),
+    (("pvcs",), _write_claims),
     (("supplementalGroups",), _write_groups),
     (("readinessProbe",), _write_probe),
     (tuple(_WRITTEN_OUT), _write_out),
