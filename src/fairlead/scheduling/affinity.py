@@ -56,7 +56,7 @@ class Census:
         self.read = len(touched)
         for index in indices:
             node = self.nodes[index]
-            now = sum(self.counts(booked[0]) for booked in node.tasks.values())
+            now = sum(self.counts(task) for task in node.tasks.values())
             change = now - self.on_node.get(index, 0)
             if change:
                 self.on_node[index] = now

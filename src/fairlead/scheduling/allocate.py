@@ -15,13 +15,23 @@ from fairlead.scheduling.subgroups import is_ready
 def allocate(session: Session, record: Record) -> None:
     order = JobOrder(session.total, session.used_queues)
     order.fill(ready_jobs(session), session.settings.queue_depth.get("allocate"))
-    while (job := order.pop()) is not None:
+
+    def settled(job: LiveJob) -> bool:
+        """Refused as one like it was since the last change."""
+        alike = alike_key(session, job)
+        known = session.refused.get(alike) if alike is not None else None
+        if known is None or known[0] != session.commits:
+            return False
+        record.blocked(session, job, known[1])
+        return True
+
+    while (job := order.pop(settled)) is not None:
         # A job that grew goes back: elastic jobs grow by one task per turn, interleaved with all others.
         if record.guard(session, job, "allocate", try_job) and job.pending:
             order.push(job)
 
 
-def _alike(session: Session, job: LiveJob) -> Alike | None:
+def alike_key(session: Session, job: LiveJob) -> Alike | None:
     """What jobs of one task must have in common to be refused alike while nothing changes; None: no telling."""
     if session.plain or len(job.tasks) != 1 or job.root.topology is not None or job.root.groups:
         return None
@@ -41,16 +51,13 @@ def ready_jobs(session: Session, preemptible_only: bool = False) -> list[list[En
 
 def try_job(session: Session, job: LiveJob, record: Record) -> bool:
     """One attempt: place the next tasks, or leave no trace. True if something was placed."""
-    alike = _alike(session, job)
-    if alike is not None and alike in session.refused and session.refused[alike][0] == session.commits:
-        record.blocked(session, job, session.refused[alike][1])
-        return False
     held_before = any(st.HELD[task.status] for task in job.tasks)
     attempt = Attempt(session, job, pipeline_only=False, explain=True)
     if not attempt.run(session.nodes) or not session.log:
         session.rollback(0)
         if attempt.reason is not None:
             record.blocked(session, job, attempt.reason)
+            alike = alike_key(session, job)
             if alike is not None:
                 session.refused[alike] = (session.commits, attempt.reason)
         return False

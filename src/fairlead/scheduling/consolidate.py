@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fairlead.scheduling import status as st
+from fairlead.scheduling.evictions import Usage
 from fairlead.scheduling.filters import asked_gpus
 from fairlead.scheduling.gpus import free_memory
 from fairlead.scheduling.live import LiveJob
@@ -24,7 +25,7 @@ def consolidate(session: Session, record: Record) -> None:
     Search("consolidation", _prepare, per_queue=False).run(session, record)
 
 
-def _prepare(session: Session, job: LiveJob) -> Solver | None:
+def _prepare(session: Session, job: LiveJob, usage: Usage) -> Solver | None:
     tasks = tasks_to_place(job, real=False)
     if sum(asked_gpus(task) for task in tasks) > sum(session.free_gpus().amounts):
         return None

@@ -5,6 +5,7 @@ A job with several node pools is tried in the first; what got no place there goe
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 
 from fairlead.scheduling.allocate import allocate
@@ -30,7 +31,15 @@ ACTIONS: dict[Action, Callable[[Session, Record], None]] = {
 
 def decide(snapshot: Snapshot) -> Decisions:
     """What to bind, what to evict, what to keep for whom, and why the rest waits."""
-    return Cycle(snapshot).run()
+    # The model is many small objects in rings, which `Session.close` cuts: a collector would walk them in vain, for a
+    # quarter of the time.
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        return Cycle(snapshot).run()
+    finally:
+        if collects:
+            gc.enable()
 
 
 def actions_of(settings: Settings) -> tuple[Action, ...]:
@@ -57,7 +66,6 @@ class Cycle:
         self.sessions: dict[str, Session] = {}
         #: Jobs without a place, by id, to the pools not tried yet.
         self.further: dict[str, list[str]] = {}
-        self.specs = {job.id: job for job in snapshot.jobs}
 
     def run(self) -> Decisions:
         self._open()
@@ -87,14 +95,19 @@ class Cycle:
         node_pools = {node.name: node.node_pool for node in self.snapshot.nodes}
         arrivals: dict[str, list[Job]] = {pool: [] for pool in self.sessions}
         for job in sorted(self.snapshot.jobs, key=lambda job: job.id):
-            placed = next((task.node for task in job.tasks if task.node is not None), None)
-            home = node_pools.get(placed) if placed is not None else None
+            home = None
+            for task in job.tasks:
+                if task.node is not None:
+                    home = node_pools.get(task.node)
+                    break
             pools = [home] if home is not None else list(job.node_pools or (DEFAULT_POOL,))
             self._send(job, pools, arrivals)
         return arrivals
 
     def _seat_strangers(self, arrivals: dict[str, list[Job]]) -> None:
         """Tasks on nodes of a pool that does not schedule their job still hold their place there."""
+        if len(self.sessions) == 1 and sum(map(len, arrivals.values())) == len(self.snapshot.jobs):
+            return
         node_pools = {node.name: node.node_pool for node in self.snapshot.nodes}
         scheduled_in = {job.id: pool for pool, jobs in arrivals.items() for job in jobs}
         for job in self.snapshot.jobs:
@@ -110,7 +123,8 @@ class Cycle:
             problem = self._problem(job, pool)
             if problem is None:
                 arrivals.setdefault(pool, []).append(job)
-                self.further[job.id] = pools
+                if pools:
+                    self.further[job.id] = pools
                 return
             self.record.reasons.setdefault(job.id, {})[pool] = problem
             message = f"Job {job.id} is not scheduled in node pool {pool}: {problem.code} {job.queue}."
@@ -141,9 +155,9 @@ class Cycle:
 
     def _next_pools(self) -> dict[str, list[Job]]:
         arrivals: dict[str, list[Job]] = {}
-        for session in self.sessions.values():
+        for session in self.sessions.values() if self.further else ():
             for job in list(session.jobs.values()):
-                if self.further.get(job.id) and _has_nothing(job):
+                if job.id in self.further and _has_nothing(job):
                     self.record.explain(session, job)
                     session.remove_job(job)
                     self._send(job.spec, self.further.pop(job.id), arrivals)
@@ -151,4 +165,4 @@ class Cycle:
 
 
 def _has_nothing(job: LiveJob) -> bool:
-    return job.pending > 0 and not any(pod_set.used for pod_set in job.pod_sets.values())
+    return job.pending > 0 and not any(pod_set.used for pod_set in job.pod_sets)

@@ -75,13 +75,26 @@ def _eviction(action: Action, task: LiveTask, winner: LiveJob, usage: Usage) -> 
 
 
 def figures(queue: LiveQueue, usage: Usage) -> QueueFigures:
+    quota, fair_share, _ = _terms(queue)
     return QueueFigures(
         name=queue.spec.display_name or queue.name,
         priority=queue.priority,
         allocated=in_gpus(usage[queue.name]),
-        quota=in_gpus(queue.quota),
-        fair_share=in_gpus(queue.fair),
+        quota=quota,
+        fair_share=fair_share,
     )
+
+
+def _terms(queue: LiveQueue) -> tuple[Amounts, Amounts, str]:
+    """What does not change in a cycle is put into words once."""
+    if queue.terms is None:
+        quota, fair = in_gpus(queue.quota), in_gpus(queue.fair)
+        words = (
+            f"with a quota of <{_amounts(quota)}>, fair-share of <{_amounts(fair)}> "
+            f"and queue priority of <{queue.priority}>."
+        )
+        queue.terms = (quota, fair, words)
+    return queue.terms
 
 
 def pod_name(task: LiveTask) -> str:
@@ -105,12 +118,9 @@ def _message(action: Action, task: LiveTask, winner: LiveJob, queues: tuple[Live
 
 
 def _queue_line(queue: LiveQueue, used: Amounts) -> str:
-    return (
-        f"{queue.spec.display_name or queue.name} uses <{_amounts(used)}> with a quota of <{_amounts(queue.quota)}>, "
-        f"fair-share of <{_amounts(queue.fair)}> and queue priority of <{queue.priority}>."
-    )
+    return f"{queue.spec.display_name or queue.name} uses <{_amounts(in_gpus(used))}> {_terms(queue)[2]}"
 
 
 def _amounts(amounts: Amounts) -> str:
-    gpu, cpu, memory = in_gpus(amounts)
+    gpu, cpu, memory = amounts
     return f"GPU: {amount(gpu, 'gpu')}, CPU: {amount(cpu, 'cpu')} cores, memory: {amount(memory, 'memory')} GB"

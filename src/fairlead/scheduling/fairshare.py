@@ -133,6 +133,7 @@ def set_fair_shares(tops: Sequence[LiveQueue], total: Amounts, k_value: float) -
         cpu, memory, gpu = shares[queue.name]
         queue.fair = (cpu, memory, gpu)
         queue.share = allocatable_share(queue)
+        queue.terms = None
         if queue.children:
             set_fair_shares(queue.children, queue.fair, k_value)
 

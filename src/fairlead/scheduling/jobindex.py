@@ -24,7 +24,10 @@ class JobIndex:
         for job in jobs:
             if wanted(job):
                 key = self.keys[job.id] = job_key(job)
-                self.leaves.setdefault(job.queue.name, []).append((key, job))
+                entries = self.leaves.get(job.queue.name)
+                if entries is None:
+                    entries = self.leaves[job.queue.name] = []
+                entries.append((key, job))
                 self._note(job)
         for entries in self.leaves.values():
             entries.sort(key=_key)
@@ -55,6 +58,9 @@ def _key(entry: Entry) -> JobKey:
 
 def held_with_promises(job: LiveJob) -> float:
     """GPUs (in thousandths) of all active tasks of a job, pipelined ones too."""
+    if len(job.tasks) == 1:
+        only = job.tasks[0]
+        return only.charge[2] if st.ACTIVE[only.status] and only.charge is not None else 0
     return sum(task.charge[2] for task in job.tasks if st.ACTIVE[task.status] and task.charge is not None)
 
 
@@ -63,4 +69,6 @@ def has_pending(job: LiveJob) -> bool:
 
 
 def may_be_victim(job: LiveJob) -> bool:
-    return job.preemptible and any(pod_set.active for pod_set in job.pod_sets.values())
+    if len(job.pod_sets) == 1:
+        return job.preemptible and job.pod_sets[0].active > 0
+    return job.preemptible and any(pod_set.active for pod_set in job.pod_sets)

@@ -60,6 +60,7 @@ class LiveNode:
         "allocatable_cpu",
         "allocatable_memory",
         "allocatable_pods",
+        "further",
         "gpu_count",
         "gpu_memory",
         "gpu_memory_known",
@@ -119,8 +120,10 @@ class LiveNode:
         self.releasing_gpu = 0
         self.releasing_ext: dict[str, int] = {}
         self.groups: dict[str, GpuGroup] = {}
-        #: Tasks with a booking here; a task that moves to another GPU of its node is booked twice.
-        self.tasks: dict[str, list[LiveTask]] = {}
+        #: Tasks with a booking here.
+        self.tasks: dict[str, LiveTask] = {}
+        #: How many more than one of those that move from GPU to GPU of this node.
+        self.further: dict[str, int] = {}
         self.stamp = 0
 
     def book(self, task: LiveTask, groups: tuple[str, ...], how: int, sign: int) -> None:
@@ -147,17 +150,16 @@ class LiveNode:
             self._book_groups(task, groups, how, sign)
         if task.spec.legacy_mig:
             self.legacy_mig += sign
-        self._list(task, sign)
-        self.stamp += 1
-
-    def _list(self, task: LiveTask, sign: int) -> None:
         if sign > 0:
-            self.tasks.setdefault(task.id, []).append(task)
-            return
-        booked = self.tasks[task.id]
-        booked.pop()
-        if not booked:
+            if task.id in self.tasks:
+                self.further[task.id] = self.further.get(task.id, 0) + 1
+            else:
+                self.tasks[task.id] = task
+        elif self.further and self.further.get(task.id):
+            self.further[task.id] -= 1
+        else:
             del self.tasks[task.id]
+        self.stamp += 1
 
     def _book_extended(self, task: LiveTask, how: int, sign: int) -> None:
         for name, amount in task.ext:
@@ -280,7 +282,19 @@ class LiveTask:
 class LivePodSet:
     """Tasks of one role; `tasks` is in task order."""
 
-    __slots__ = ("active", "alive", "counts", "minimum", "name", "parent", "tasks", "topology", "used")
+    __slots__ = (
+        "active",
+        "alive",
+        "gated",
+        "minimum",
+        "name",
+        "parent",
+        "pipelined",
+        "succeeded",
+        "tasks",
+        "topology",
+        "used",
+    )
 
     def __init__(self, name: str, minimum: int, topology: plain.TopologyConstraint | None) -> None:
         self.name = name
@@ -288,16 +302,29 @@ class LivePodSet:
         self.topology = topology
         self.parent: LiveGroup | None = None
         self.tasks: list[LiveTask] = []
-        self.counts = [0] * len(st.NAMES)
+        # Numbers of tasks, by the sets of states that the rules speak of.
         self.active = 0
         self.used = 0
         self.alive = 0
+        self.gated = 0
+        self.pipelined = 0
+        self.succeeded = 0
 
     def count(self, status: int, sign: int) -> None:
-        self.counts[status] += sign
-        self.active += sign * st.ACTIVE[status]
-        self.used += sign * st.USED[status]
-        self.alive += sign * st.ALIVE[status]
+        if st.ACTIVE[status]:
+            self.active += sign
+            self.used += sign
+            self.alive += sign
+            if status == st.PIPELINED:
+                self.pipelined += sign
+        elif st.USED[status]:
+            self.used += sign
+        elif st.ALIVE[status]:
+            self.alive += sign
+            if status == st.GATED:
+                self.gated += sign
+        elif status == st.SUCCEEDED:
+            self.succeeded += sign
 
     @property
     def satisfied(self) -> bool:
@@ -369,20 +396,23 @@ class LiveJob:
         self.last_start = spec.last_start
         self.stale_since = spec.stale_since
         self.root = _tree(spec)
-        self.pod_sets = {pod_set.name: pod_set for pod_set in self.root.all_pod_sets()}
+        self.pod_sets = self.root.all_pod_sets()
         self.tasks: list[LiveTask] = []
         #: Number of pending tasks.
         self.pending = 0
+        by_name = {pod_set.name: pod_set for pod_set in self.pod_sets} if len(self.pod_sets) > 1 else None
+        pod_set = self.pod_sets[0]
         for task_spec in spec.tasks:
-            pod_set = self.pod_sets[task_spec.pod_set]
+            if by_name is not None:
+                pod_set = by_name[task_spec.pod_set]
             task = LiveTask(task_spec, self, pod_set, classes.of(task_spec))
             pod_set.tasks.append(task)
             pod_set.count(task.status, 1)
             if task.status == st.PENDING:
                 self.pending += 1
             self.tasks.append(task)
-        for pod_set in self.pod_sets.values():
-            if len(pod_set.tasks) > 1:
+        if len(self.tasks) > 1:
+            for pod_set in self.pod_sets:
                 pod_set.tasks.sort(key=_task_order)
         #: Raised by every change of a task; what is cached holds for one version.
         self.version = 0
@@ -390,12 +420,12 @@ class LiveJob:
 
     @property
     def active(self) -> int:
-        return sum(pod_set.active for pod_set in self.pod_sets.values())
+        return sum(pod_set.active for pod_set in self.pod_sets)
 
     def elastic_state(self) -> int:
         """0 below its minimum, 1 exactly at it, 2 above; by pod set, any below first, then any above."""
         state = 1
-        for pod_set in self.pod_sets.values():
+        for pod_set in self.pod_sets:
             if pod_set.active < pod_set.minimum:
                 return 0
             if pod_set.active > pod_set.minimum:

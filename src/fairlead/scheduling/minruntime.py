@@ -11,7 +11,7 @@ from fairlead.scheduling.session import Session
 
 
 def is_elastic(job: LiveJob) -> bool:
-    return any(pod_set.minimum < len(pod_set.tasks) for pod_set in job.pod_sets.values())
+    return any(pod_set.minimum < len(pod_set.tasks) for pod_set in job.pod_sets)
 
 
 def preempt_until(session: Session, victim: LiveJob) -> float | None:

@@ -7,7 +7,7 @@ keys the other way round (see `victims`).
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cmp_to_key
 from heapq import heappop, heappush
 
@@ -143,7 +143,20 @@ class JobOrder:
         insort(branch.entries, (job_key(job), job), lo=branch.head, key=_first)
         self._place(branch)
 
-    def pop(self) -> LiveJob | None:
+    def pop(self, settled: Callable[[LiveJob], bool]) -> LiveJob | None:
+        """The next job that is not settled. Settled ones change nothing, so a leaf gives up a run of them at once."""
+        while (branch := self._best_leaf()) is not None:
+            entries, head = branch.entries, branch.head
+            while head < len(entries) and settled(entries[head][1]):
+                head += 1
+            found = entries[head][1] if head < len(entries) and head == branch.head else None
+            branch.head = head if found is None else head + 1
+            self._place(branch)
+            if found is not None:
+                return found
+        return None
+
+    def _best_leaf(self) -> Branch | None:
         self._catch_up()
         branch = self.root
         while branch.children:
@@ -151,12 +164,7 @@ class JobOrder:
             if child is None:
                 return None
             branch = child
-        if branch is self.root:
-            return None
-        job = branch.entries[branch.head][1]
-        branch.head += 1
-        self._place(branch)
-        return job
+        return None if branch is self.root else branch
 
     def _catch_up(self) -> None:
         if self.read == len(self.changed):

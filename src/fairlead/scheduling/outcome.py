@@ -24,6 +24,9 @@ from fairlead.scheduling.session import Session
 from fairlead.scheduling.snapshot import Snapshot
 from fairlead.scheduling.subgroups import is_ready
 
+#: A task that waited when the cycle began still does in these states.
+_WITHOUT_PLACE = frozenset((st.PENDING, st.GATED, st.PIPELINED, st.RELEASING))
+
 
 def write_down(snapshot: Snapshot, sessions: dict[str, Session], record: Record, notices: list[Notice]) -> Decisions:
     changed = {pool: _changed(sessions[pool]) for pool in sorted(sessions)}
@@ -57,7 +60,8 @@ def _changed(session: Session) -> list[LiveTask]:
     """Tasks that do not stand where they stood, by job and in the order of the snapshot."""
     return [
         task
-        for job_id in sorted(session.jobs)
+        for job_id in sorted(session.changed)
+        if job_id in session.jobs
         for task in session.jobs[job_id].tasks
         if task.status != task.first_status
     ]
@@ -115,14 +119,13 @@ def _is_broken(task: LiveTask) -> bool:
     KAI has sent the rest off by then, and starts half a gang.
     """
     pod_set = task.pod_set
-    return pod_set.counts[st.PIPELINED] > 0 and pod_set.active - pod_set.counts[st.PIPELINED] < pod_set.minimum
+    return pod_set.pipelined > 0 and pod_set.active - pod_set.pipelined < pod_set.minimum
 
 
 def leaving_tasks(node: LiveNode) -> tuple[str, ...]:
     """Tasks that are on their way out of a node, moved ones too."""
     found = []
-    for task_id, booked in node.tasks.items():
-        task = booked[0]
+    for task_id, task in node.tasks.items():
         if task.status == st.RELEASING or (task.leaving is not None and task.leaving[0] is node):
             found.append(task_id)
     return tuple(sorted(found))
@@ -130,27 +133,27 @@ def leaving_tasks(node: LiveNode) -> tuple[str, ...]:
 
 def _pending(snapshot: Snapshot, live: dict[str, LiveJob], record: Record) -> list[Pending]:
     """Jobs with tasks that still have no place, and jobs all of whose placed tasks only wait for others to leave."""
+    waiting: dict[str, tuple[str, ...]] = {}
+    for job in live.values():
+        names = tuple([task.id for task in job.tasks if _waits(task)])
+        if names:
+            waiting[job.id] = names
+    if len(live) < len(snapshot.jobs):
+        for spec in snapshot.jobs:
+            names = tuple(task.id for task in spec.tasks if task.status in ("Pending", "Gated"))
+            if names and spec.id not in live:
+                waiting[spec.id] = names
     found = []
-    for spec in sorted(snapshot.jobs, key=lambda job: job.id):
-        job = live.get(spec.id)
-        if job is None:
-            waiting = tuple(task.id for task in spec.tasks if task.status in ("Pending", "Gated"))
-        elif len(job.tasks) == 1 and job.tasks[0].first_status not in (st.PENDING, st.GATED):
-            continue
-        else:
-            waiting = tuple(
-                task.id
-                for task in job.tasks
-                if task.status in (st.PENDING, st.GATED, st.PIPELINED, st.RELEASING)
-                and task.first_status in (st.PENDING, st.GATED)
-            )
-        if not waiting:
-            continue
-        pools = record.reasons.get(spec.id, {})
-        reason = _reason(job, pools)
-        told = tuple(PoolReason(node_pool=pool, reason=pools[pool]) for pool in pools)
-        found.append(Pending(job=spec.id, tasks=waiting, reason=reason, pools=told))
+    for job_id in sorted(waiting):
+        pools = record.reasons.get(job_id, {})
+        reason = _reason(live.get(job_id), pools)
+        told = tuple([PoolReason(node_pool=pool, reason=pools[pool]) for pool in pools])
+        found.append(Pending(job=job_id, tasks=waiting[job_id], reason=reason, pools=told))
     return found
+
+
+def _waits(task: LiveTask) -> bool:
+    return task.first_status <= st.GATED and task.status in _WITHOUT_PLACE
 
 
 def _reason(job: LiveJob | None, pools: dict[str, Reason]) -> Reason:
@@ -165,8 +168,8 @@ def _reason(job: LiveJob | None, pools: dict[str, Reason]) -> Reason:
     if job is not None and not is_ready(job.root):
         if any(task.status == st.GATED for task in job.tasks):
             return Reason(code="Gated")
-        alive = sum(pod_set.alive for pod_set in job.pod_sets.values())
-        required = sum(pod_set.minimum for pod_set in job.pod_sets.values())
+        alive = sum(pod_set.alive for pod_set in job.pod_sets)
+        required = sum(pod_set.minimum for pod_set in job.pod_sets)
         return Reason(code="NotReady", placed=alive, required=required)
     if job is not None and all(task.status != st.PENDING for task in job.tasks):
         return Reason(code="Gated")

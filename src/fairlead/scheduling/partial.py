@@ -31,7 +31,7 @@ class PartialJob(LiveJob):
         for task in tasks:
             by_pod_set.setdefault(task.pod_set.name, []).append(task)
         self.root = _copy(job.root, by_pod_set, shrink)
-        self.pod_sets = {pod_set.name: pod_set for pod_set in self.root.all_pod_sets()}
+        self.pod_sets = self.root.all_pod_sets()
 
 
 def _copy(group: LiveGroup, tasks: dict[str, list[LiveTask]], shrink: bool) -> LiveGroup:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fairlead.scheduling import gpus, scoring
-from fairlead.scheduling import status as st
 from fairlead.scheduling.capacity import breach, optimistic_request
 from fairlead.scheduling.decisions import Reason
 from fairlead.scheduling.live import LiveGroup, LiveJob, LiveNode, LivePodSet, LiveTask
@@ -186,8 +185,8 @@ def _put_shared(session: Session, task: LiveTask, node: LiveNode, pipeline_only:
 
 def must_wait(job: LiveJob) -> bool:
     """A gang of which some tasks are only promised a place and too few have one really: then all of it waits."""
-    for pod_set in job.pod_sets.values():
-        pipelined = pod_set.counts[st.PIPELINED]
+    for pod_set in job.pod_sets:
+        pipelined = pod_set.pipelined
         if pipelined and pod_set.active - pipelined < pod_set.minimum:
             return True
     return False

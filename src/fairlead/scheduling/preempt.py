@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fairlead.scheduling.capacity import optimistic_request, quota_breach
+from fairlead.scheduling.evictions import Usage
 from fairlead.scheduling.jobindex import held_with_promises
 from fairlead.scheduling.live import LiveJob
 from fairlead.scheduling.minruntime import is_elastic, is_protected, leaves_minimum, preempt_until
@@ -21,7 +22,9 @@ def preempt(session: Session, record: Record) -> None:
     Search("preempt", _prepare).run(session, record)
 
 
-def _prepare(session: Session, job: LiveJob) -> Solver | None:
+def _prepare(session: Session, job: LiveJob, usage: Usage) -> Solver | None:
+    if job.priority <= session.lowest_priority.get(job.queue.name, job.priority):
+        return None
     request = optimistic_request(tasks_to_place(job, real=False))
     if not job.preemptible and quota_breach(job, request) is not None:
         return None

@@ -35,6 +35,7 @@ class LiveQueue:
         "share",
         "spec",
         "stamp",
+        "terms",
         "usage",
         "weight",
     )
@@ -66,6 +67,8 @@ class LiveQueue:
         self.rank = 0
         #: Rises with every change of its usage.
         self.stamp = 0
+        #: Its quota and fair share as they are told, in numbers and in words; made when first asked for.
+        self.terms: tuple[Amounts, Amounts, str] | None = None
 
 
 def _finite(amount: float) -> float:

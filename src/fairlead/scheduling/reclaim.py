@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fairlead.scheduling import status as st
-from fairlead.scheduling.evictions import Usage, split_level, usage_now
+from fairlead.scheduling.evictions import Usage, split_level
 from fairlead.scheduling.live import LiveJob, LiveTask
 from fairlead.scheduling.minruntime import is_elastic, is_protected, leaves_minimum, reclaim_until
 from fairlead.scheduling.queues import GPU, INFINITE, NOTHING, Amounts, LiveQueue
@@ -42,8 +42,7 @@ def _within(amounts: Sequence[float], bound: Amounts) -> bool:
     return amounts[0] <= bound[0] and amounts[1] <= bound[1] and amounts[2] <= bound[2]
 
 
-def _prepare(session: Session, job: LiveJob) -> Solver | None:
-    usage = usage_now(session)
+def _prepare(session: Session, job: LiveJob, usage: Usage) -> Solver | None:
     court = Court(session, job, usage)
     return Solver(session, job, lambda: _victims(session, job), court.allows, court.most_freed)
 

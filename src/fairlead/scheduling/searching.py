@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from fairlead.scheduling.allocate import ready_jobs
+from fairlead.scheduling.allocate import alike_key, ready_jobs
 from fairlead.scheduling.decisions import Reason
-from fairlead.scheduling.evictions import record_evictions, usage_now
+from fairlead.scheduling.evictions import Usage, record_evictions, usage_now
 from fairlead.scheduling.filters import asked_gpus
 from fairlead.scheduling.live import LiveJob, LiveTask
 from fairlead.scheduling.order import JobOrder
 from fairlead.scheduling.record import Record
 from fairlead.scheduling.requests import KIND_MIG
-from fairlead.scheduling.session import Session
+from fairlead.scheduling.session import Alike, Session
 from fairlead.scheduling.signatures import Failures
 from fairlead.scheduling.snapshot import Action
 from fairlead.scheduling.solver import Solver
 from fairlead.scheduling.subgroups import tasks_to_place
 
 #: A solver ready to search for the job, or None if its search has failed before it began.
-Prepare = Callable[[Session, LiveJob], Solver | None]
+Prepare = Callable[[Session, LiveJob, Usage], Solver | None]
 
 
 class Search:
@@ -33,25 +33,38 @@ class Search:
         self.admit = admit
         self.per_queue = per_queue
         self.failures: dict[str, Failures] = {}
+        #: Jobs of one task that got nothing here, by what such jobs have in common, with the commit at which that was.
+        self.passed: dict[tuple[Alike, int], int] = {}
 
     def run(self, session: Session, record: Record) -> None:
         order = JobOrder(session.total, session.used_queues)
         # What cannot be moved moves nobody else either: consolidation knows only preemptible jobs.
         leaves = ready_jobs(session, preemptible_only=self.action == "consolidation")
         order.fill(leaves, session.settings.queue_depth.get(self.action))
-        while (job := order.pop()) is not None:
-            record.guard(session, job, self.action, self._try)
+
+        def settled(job: LiveJob) -> bool:
+            key = _alike(session, job)
+            return key is not None and self.passed.get(key) == session.commits
+
+        while (job := order.pop(settled)) is not None:
+            if not record.guard(session, job, self.action, self._try) and job.id not in record.failed_jobs:
+                key = _alike(session, job)
+                if key is not None:
+                    self.passed[key] = session.commits
 
     def _try(self, session: Session, job: LiveJob, record: Record) -> bool:
         if (self.admit is not None and not self.admit(job)) or _is_delayed(session, job, record):
             return False
-        failures = self.failures.setdefault(job.queue.name if self.per_queue else "", Failures())
+        owner = job.queue.name if self.per_queue else ""
+        failures = self.failures.get(owner)
+        if failures is None:
+            failures = self.failures[owner] = Failures()
         if session.settings.use_signatures and failures.is_hopeless(job):
             return False
         if any(exceeds_all_nodes(session, task) for task in tasks_to_place(job, real=False)):
             return False
         usage = usage_now(session)
-        solver = self.prepare(session, job)
+        solver = self.prepare(session, job, usage)
         if solver is None or not solver.solve():
             failures.add(job)
             return False
@@ -59,6 +72,14 @@ class Search:
         record.placed(session, self.action)
         session.commit()
         return True
+
+
+def _alike(session: Session, job: LiveJob) -> tuple[Alike, int] | None:
+    """Equal jobs of one queue and priority fail alike while nothing changes; one with a delay has its own time."""
+    if not session.settings.use_signatures or job.spec.preemption_delay:
+        return None
+    key = alike_key(session, job)
+    return None if key is None else (key, job.priority)
 
 
 def _is_delayed(session: Session, job: LiveJob, record: Record) -> bool:

@@ -30,7 +30,7 @@ from fairlead.scheduling.live import (
 )
 from fairlead.scheduling.nodeindex import NodeIndex
 from fairlead.scheduling.order import rank_siblings
-from fairlead.scheduling.queues import Amounts, LiveQueue
+from fairlead.scheduling.queues import INFINITE, Amounts, LiveQueue
 from fairlead.scheduling.requests import KIND_CPU, RequestClass, RequestClasses
 from fairlead.scheduling.topology import Tree
 
@@ -83,6 +83,10 @@ class Session:
         self.used_queues: list[LiveQueue] = []
         #: Rises with every change that was kept: what failed at one value fails again at the same one.
         self.commits = 0
+        #: Jobs of which a task was changed for good.
+        self.changed: set[str] = set()
+        #: Per leaf, the lowest priority of a job that may be preempted.
+        self.lowest_priority: dict[str, int] = {}
         self.total = self._total()
         memories = [node.gpu_memory for node in self.nodes if node.gpu_memory > UNKNOWN_GPU_MEMORY]
         self.classes = RequestClasses(min(memories, default=None), max(memories, default=None))
@@ -138,6 +142,8 @@ class Session:
         queue = self.queues[spec.queue]
         job = LiveJob(spec, queue, self.classes)
         self.jobs[job.id] = job
+        if job.preemptible and job.priority < self.lowest_priority.get(queue.name, INFINITE):
+            self.lowest_priority[queue.name] = job.priority
         arrived = self._arrived.get(queue.name)
         if arrived is None:
             arrived = self._arrived[queue.name] = [0] * 9
@@ -324,14 +330,13 @@ class Session:
                 self._set_status(task, st.BINDING)
         if self.log:
             self.commits += 1
-            self._refresh_indexes()
+            jobs = {undo[0].job.id: undo[0].job for undo in self.log}
+            self.changed.update(jobs)
+            for index in (self._pending, self._victims):
+                if index is not None:
+                    for job in jobs.values():
+                        index.refresh(job)
         self.log.clear()
-
-    def _refresh_indexes(self) -> None:
-        for index in (self._pending, self._victims):
-            if index is not None:
-                for job in {undo[0].job.id: undo[0].job for undo in self.log}.values():
-                    index.refresh(job)
 
     # What searches look at; true for the state at the last commit
 

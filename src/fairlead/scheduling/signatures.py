@@ -19,7 +19,7 @@ def signature(job: LiveJob) -> object:
     if len(job.tasks) == 1 and job.root.topology is None and job.root.pod_sets[0].topology is None:
         found: object = (job.priority, job.tasks[0].request_class.constraints)
     else:
-        found = (job.priority, tuple(sorted(_pod_set_signature(pod_set) for pod_set in job.pod_sets.values())))
+        found = (job.priority, tuple(sorted(_pod_set_signature(pod_set) for pod_set in job.pod_sets)))
     job.cache["signature"] = (job.version, found)
     return found
 

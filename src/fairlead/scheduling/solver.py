@@ -46,6 +46,10 @@ class Solver:
         self.failed: set[tuple[frozenset[str], frozenset[str], frozenset[str]]] = set()
         #: All units of the scenario that succeeded last.
         self.solution: list[Unit] = []
+        #: How many units were loaded or proposed by then.
+        self.accumulated = 0
+        #: The final probe would find the solution that stands in the undo log already.
+        self.is_final = False
 
     def solve(self) -> bool:
         tasks = tasks_to_place(self.job, real=False)
@@ -54,8 +58,8 @@ class Solver:
             return False
         for generator in GENERATORS if tasks else ():
             loaded = self._search(generator, tasks)
-            if loaded is not None and self._probe(generator, tasks, loaded):
-                if _used(self.job) > used_before and all(p.used >= p.minimum for p in self.job.pod_sets.values()):
+            if self.is_final or (loaded is not None and self._probe(generator, tasks, loaded)):
+                if _used(self.job) > used_before and all(p.used >= p.minimum for p in self.job.pod_sets):
                     return True
                 self.session.rollback(0)
                 return False
@@ -75,6 +79,9 @@ class Solver:
             if not self._probe(generator, tasks[:size], loaded):
                 failed = size
                 break
+            if size == most and self._stands(generator):
+                self.is_final = True
+                return loaded
             loaded = self._needed()
             solved, size = size, min(size * 2, most)
         while failed - solved > 1 and solved < most:
@@ -85,6 +92,16 @@ class Solver:
             else:
                 failed = middle
         return loaded if solved else None
+
+    def _stands(self, generator: Generator) -> bool:
+        """Whether the final probe, which starts from this solution, would simulate the very same again.
+
+        Its first scenario is what is loaded. That is this one if nobody in it came back, and it passes the filters if
+        everything that had been proposed by now is in it.
+        """
+        if self.session.plain or generator is not node_local or self.accumulated != len(self.solution):
+            return False
+        return all(any(task.status in (st.RELEASING, st.PIPELINED) for task in unit) for unit in self.solution)
 
     def _needed(self) -> list[Unit]:
         """Units of the solution of which a task left or moved; the trial itself is undone."""
@@ -109,6 +126,7 @@ class Solver:
             hopeless = hopeless or (forecast is not None and forecast.fails([*loaded, *units]))
             if not hopeless and self._try(probe, units):
                 self.solution = [*loaded, *units]
+                self.accumulated = len(loaded) + len(accumulator.units)
                 return True
             self.failed.add(mark)
         return False
@@ -128,7 +146,7 @@ class Solver:
 
 
 def _used(job: LiveJob) -> int:
-    return sum(pod_set.used for pod_set in job.pod_sets.values())
+    return sum(pod_set.used for pod_set in job.pod_sets)
 
 
 def simulate(session: Session, probe: Probe, units: Sequence[Unit], nodes: Sequence[LiveNode]) -> bool:

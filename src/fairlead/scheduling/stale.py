@@ -39,8 +39,11 @@ def _judge(session: Session, job: LiveJob, record: Record) -> bool:
 
 def is_stale(job: LiveJob) -> bool:
     """Something is active, some pod set has fewer tasks on nodes than it needs, and nothing has succeeded."""
-    pod_sets = job.pod_sets.values()
-    if any(pod_set.counts[st.SUCCEEDED] for pod_set in pod_sets):
+    pod_sets = job.pod_sets
+    if len(pod_sets) == 1:
+        only = pod_sets[0]
+        return 0 < only.used < only.minimum and not only.succeeded
+    if any(pod_set.succeeded for pod_set in pod_sets):
         return False
     if not any(pod_set.used for pod_set in pod_sets):
         return False
@@ -49,7 +52,7 @@ def is_stale(job: LiveJob) -> bool:
 
 def _end(session: Session, job: LiveJob, record: Record) -> None:
     usage = usage_now(session)
-    minimum = sum(pod_set.minimum for pod_set in job.pod_sets.values())
+    minimum = sum(pod_set.minimum for pod_set in job.pod_sets)
     for task in job.tasks:
         if not st.ACTIVE[task.status]:
             continue

@@ -96,8 +96,8 @@ def sum_requests(tasks: list[LiveTask]) -> Amounts:
 def is_ready(member: Member) -> bool:
     """Enough tasks exist that are not held back by a gate."""
     if isinstance(member, LivePodSet):
-        return member.alive - member.counts[st.GATED] >= member.minimum
+        return member.alive - member.gated >= member.minimum
     if not member.groups and len(member.pod_sets) == 1 and member.minimum is None:
         only = member.pod_sets[0]
-        return only.alive - only.counts[st.GATED] >= only.minimum
+        return only.alive - only.gated >= only.minimum
     return sum(is_ready(inner) for inner in member.members) >= member.threshold

@@ -42,7 +42,7 @@ def books(session: Session) -> object:
     ]
     queues = [(q.name, tuple(q.allocated), tuple(q.non_preemptible)) for q in session.queues.values()]
     jobs = [
-        (j.id, j.pending, [(p.name, p.active, p.used, p.alive, tuple(p.counts)) for p in j.pod_sets.values()])
+        (j.id, j.pending, [(p.name, p.active, p.used, p.alive, p.gated, p.pipelined, p.succeeded) for p in j.pod_sets])
         for j in session.jobs.values()
     ]
     tasks = [(t.id, t.status, t.node, t.groups, t.virtual, t.charge) for j in session.jobs.values() for t in j.tasks]
