@@ -36,6 +36,7 @@ from fairlead.api.proxy_upstream import Upstreams
 from fairlead.control.accounts import Accounts, agree_on_key, ensure_accounts, load_signer, write_private
 from fairlead.control.applied import AppliedWorkloads
 from fairlead.control.bootstrap import ensure_defaults
+from fairlead.control.cluster_supplies import ClusterSupplier
 from fairlead.control.context import Context, ControlSettings
 from fairlead.control.directory import Directory
 from fairlead.control.exposure import Exposure, UrlSettings
@@ -330,7 +331,8 @@ def _make_engine(settings: Settings, context: Context) -> tuple[WholeEngine, App
     if settings.engine == LOCAL:
         return make_engine(settings, now, Resolver(context).load, Supplier(context).load), None
     module = importlib.import_module(_ENGINES[settings.engine])
-    engine = module.make_engine(settings, lambda: context.directory.cluster.id)
+    context.are_names_elsewhere = True
+    engine = module.make_engine(settings, lambda: context.directory.cluster.id, ClusterSupplier(context).load)
     return engine, engine.customs
 
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 import msgspec
 
-from fairlead.model.podset import PodSpec
+from fairlead.model.podset import PodSet, PodSpec
 
 
 class ClaimSupply(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,3 +46,21 @@ LoadSupplies = Callable[[PodSpec], Awaitable[Supplies]]
 async def no_supplies(pod: PodSpec) -> Supplies:
     """Of an engine that nobody gave a way to look anything up."""
     return Supplies()
+
+
+class KeptObjects(msgspec.Struct, frozen=True, kw_only=True):
+    """What a whole workload names and the server keeps, by name; what it does not keep is its cluster's."""
+
+    secrets: Mapping[str, Mapping[str, str]] = {}
+    config_maps: Mapping[str, Mapping[str, str]] = {}
+    #: The creator's own credentials.
+    credentials: Mapping[str, Mapping[str, str]] = {}
+
+
+#: From a workload's id and its pod sets to what of that is to be given to its cluster.
+LoadKept = Callable[[str, tuple[PodSet, ...]], Awaitable[KeptObjects]]
+
+
+async def nothing_kept(workload_id: str, podsets: tuple[PodSet, ...]) -> KeptObjects:
+    """Of an engine that nobody gave a way to look anything up."""
+    return KeptObjects()

@@ -167,7 +167,7 @@ def test_kubernetes_objects_of_every_field() -> None:
     assert (pod["spec"]["schedulerName"], pod["spec"]["priorityClassName"]) == ("kai-scheduler", "medium")
     assert (job["spec"]["completions"], job["spec"]["ttlSecondsAfterFinished"]) == (4, 86400)
     lost = {loss.path.split("[")[0] for loss in losses}
-    assert {"storage.git", "storage.s3", "storage.dataVolume", "relatedUrls", "exposedUrls", "category"} <= lost
+    assert {"storage.s3", "storage.dataVolume", "relatedUrls", "exposedUrls", "category"} <= lost
 
 
 def test_preemption_does_not_count_as_a_failure() -> None:

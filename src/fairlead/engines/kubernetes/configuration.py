@@ -10,6 +10,7 @@ from fairlead.engines.kubernetes.engine import KubernetesEngine
 from fairlead.engines.kubernetes.resources import Resource
 from fairlead.formats.crd import GROUP, VERSION, plural_of
 from fairlead.kinds import KINDS
+from fairlead.model.supplies import LoadKept
 
 
 class Written(Protocol):
@@ -19,9 +20,10 @@ class Written(Protocol):
     def kubeconfig(self) -> str: ...
 
 
-def make_engine(written: Written, cluster_id: Callable[[], str]) -> KubernetesEngine:
+def make_engine(written: Written, cluster_id: Callable[[], str], load_kept: LoadKept) -> KubernetesEngine:
     """The engine of a cluster; raises Refused when no cluster is known."""
-    return KubernetesEngine(Api(load_access(written.kubeconfig, os.environ)), cluster_id, custom_resources())
+    api = Api(load_access(written.kubeconfig, os.environ))
+    return KubernetesEngine(api, cluster_id, custom_resources(), load_kept)
 
 
 def custom_resources() -> list[Resource]:

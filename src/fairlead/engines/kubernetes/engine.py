@@ -25,6 +25,7 @@ from fairlead.engines.base import (
     WorkloadReport,
     WorkloadRun,
 )
+from fairlead.engines.kubernetes import effects
 from fairlead.engines.kubernetes.api import Api, ApiError
 from fairlead.engines.kubernetes.customs import Customs
 from fairlead.engines.kubernetes.groups import is_own
@@ -41,6 +42,7 @@ from fairlead.model.clock import Millis
 from fairlead.model.errors import NotFound, Refused
 from fairlead.model.org import Node
 from fairlead.model.podset import PodSet
+from fairlead.model.supplies import LoadKept, nothing_kept
 
 log = logging.getLogger(__name__)
 
@@ -70,8 +72,15 @@ class Charge:
 class KubernetesEngine:
     """Runs workloads on a cluster; see `engines.base.Engine`."""
 
-    def __init__(self, api: Api, cluster_id: Callable[[], str], customs: Sequence[Resource] = ()) -> None:
+    def __init__(
+        self,
+        api: Api,
+        cluster_id: Callable[[], str],
+        customs: Sequence[Resource] = (),
+        load_kept: LoadKept = nothing_kept,
+    ) -> None:
         self._api = api
+        self._load_kept = load_kept
         self._cluster_id = cluster_id
         self._custom_resources = customs
         #: Workloads that were applied to the cluster as objects.
@@ -90,7 +99,7 @@ class KubernetesEngine:
     async def start(self, notify: Callable[[], None]) -> None:
         self._notify = notify
         runners = tuple([runner for runner in RUNNERS if runner in ALWAYS_THERE or await self._has(runner)])
-        self._hands = Hands(self._api, self._cluster_id(), runners, self.customs.owner)
+        self._hands = Hands(self._api, self._cluster_id(), runners, self.customs.owner, self._load_kept)
         await self.customs.start([custom for custom in self._custom_resources if await self._has(custom)])
         label = f"{CLUSTER_LABEL}={self._cluster_id()}"
         has_groups = await self._has(POD_GROUP)
@@ -109,8 +118,7 @@ class KubernetesEngine:
         return any(item.name == resource.plural for item in listed.resources)
 
     def review(self, podset: PodSet) -> Review:
-        """Nothing is refused ahead: what the cluster does not provide, it says itself."""
-        return Review()
+        return effects.review(podset)
 
     async def capacity(self) -> Sequence[Node]:
         self._nodes_changed = False

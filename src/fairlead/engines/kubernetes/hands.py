@@ -29,17 +29,21 @@ from fairlead.engines.kubernetes.place import (
     Place,
 )
 from fairlead.engines.kubernetes.render import Rendered, render_objects
+from fairlead.engines.kubernetes.render_copies import copies_of, render_copies
 from fairlead.engines.kubernetes.resources import (
     CLAIM,
+    CONFIG_MAP,
     NODE,
     POD,
     POD_GROUP,
     QUEUE,
+    SECRET,
     SERVICE,
     Resource,
     path_of,
 )
 from fairlead.model.errors import Refused
+from fairlead.model.supplies import LoadKept, nothing_kept
 
 MANAGER = "fairlead"
 _APPLY_QUERY = {"fieldManager": MANAGER, "force": "true"}
@@ -65,11 +69,17 @@ def _nobody(workload_id: str) -> Owner | None:
 
 class Hands:
     def __init__(
-        self, api: Api, cluster: str, runners: tuple[Resource, ...], owner: Callable[[str], Owner | None] = _nobody
+        self,
+        api: Api,
+        cluster: str,
+        runners: tuple[Resource, ...],
+        owner: Callable[[str], Owner | None] = _nobody,
+        load_kept: LoadKept = nothing_kept,
     ) -> None:
         self._api = api
         self._cluster = cluster
         self._owner = owner
+        self._load_kept = load_kept
         #: Kinds that make pods and are installed here, and pod groups if they are.
         self.runners = runners
         self.groups: tuple[Resource, ...] = ()
@@ -90,8 +100,12 @@ class Hands:
 
     async def run(self, run: WorkloadRun) -> None:
         """Make or change everything of a workload; raises Refused when the cluster does not take it."""
-        rendered = render_objects(self.place(run), run.podsets)
+        kept = await self._load_kept(run.workload_id, run.podsets)
+        place = msgspec.structs.replace(self.place(run), copies=copies_of(run.name, kept))
+        rendered = render_objects(place, run.podsets)
         self._check(rendered)
+        for copy in render_copies(place, kept):
+            await self.apply_ours(copy, run)
         for claim in rendered.claims:
             if not await self._api.exists(path_of(claim)):
                 await self._apply(claim)
@@ -157,7 +171,8 @@ class Hands:
         for name in plan.remove:
             await self.delete(POD.path(run.namespace, name))
         if plan.make:
-            place = self.place(run)
+            kept = await self._load_kept(run.workload_id, run.podsets)
+            place = msgspec.structs.replace(self.place(run), copies=copies_of(run.name, kept))
             shapes = {shape.podset.role: shape for shape in render_objects(place, run.podsets).members}
             for role, index in plan.make:
                 await self._make(render_member(place, shapes[role], index, failures))
@@ -181,7 +196,7 @@ class Hands:
         claims = f"{label},{EPHEMERAL_LABEL}=true" if order.keeps_claims else label
         while True:
             left = 0
-            for resource in (*self.runners, *self.groups, SERVICE, POD):
+            for resource in (*self.runners, *self.groups, SERVICE, POD, SECRET, CONFIG_MAP):
                 left += await self._remove_all(resource, order.namespace, label)
             left += await self._remove_all(CLAIM, order.namespace, claims)
             if not left:
@@ -207,7 +222,7 @@ class Hands:
     async def find_workloads(self) -> set[tuple[str, str]]:
         """(id, namespace) of every workload of ours that has an object, a claim or a service in the cluster."""
         found: set[tuple[str, str]] = set()
-        for resource in (*self.runners, *self.groups, SERVICE, CLAIM, POD):
+        for resource in (*self.runners, *self.groups, SERVICE, CLAIM, POD, SECRET, CONFIG_MAP):
             label = f"{CLUSTER_LABEL}={self._cluster}"
             listed = msgspec.json.decode(await self._api.get(resource.path(), labelSelector=label), type=_Listed)
             for item in listed.items:

@@ -56,6 +56,8 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     #: Variables that are set after the user's own.
     identity: dict[str, str] = {}
     owner: Owner | None = None
+    #: Objects that the server keeps and this workload gets a copy of: (secret, config or credential; name) → its name.
+    copies: dict[tuple[str, str], str] = {}
 
 
 def labels_of(place: Place) -> dict[str, str]:
@@ -94,3 +96,8 @@ def metadata_of(place: Place, name: str, more: dict[str, str] | None = None) -> 
             }
         ]
     return metadata
+
+
+def name_of(place: Place, what: str, name: str) -> str:
+    """How an object that the spec names is called in the cluster: our copy of it, or the cluster's own."""
+    return place.copies.get((what, name), name)

@@ -21,8 +21,10 @@ from fairlead.engines.kubernetes.place import (
     WORKLOAD_LABEL,
     Place,
     labels_of,
+    name_of,
 )
-from fairlead.engines.kubernetes.render_volumes import render_volumes
+from fairlead.engines.kubernetes.render_git import render_git
+from fairlead.engines.kubernetes.render_volumes import HOME, render_volumes
 from fairlead.formats.convert_losses import Source
 from fairlead.model.podset import Container, EnvironmentVariable, PodSet, Request
 
@@ -45,7 +47,12 @@ def render_template(place: Place, podset: PodSet, source: Source) -> dict[str, A
         annotations[POOLS_ANNOTATION] = " ".join(pools)
         if pools[0] != DEFAULT_POOL:
             labels[POOL_LABEL] = pools[0]
-    volumes, mounts = render_volumes(place.name, source)
+    if source.peek("createHomeDir") is True and not any(one.name == "HOME" for one in container.environment):
+        home = EnvironmentVariable(name="HOME", value=HOME)
+        container = replace(container, environment=(*container.environment, home))
+    volumes, mounts = render_volumes(place, source)
+    copies, copied, cloning = render_git(place, source)
+    volumes, mounts = volumes + copies, mounts + copied
     pod = {
         "schedulerName": SCHEDULER,
         "priorityClassName": place.priority_class,
@@ -53,8 +60,10 @@ def render_template(place: Place, podset: PodSet, source: Source) -> dict[str, A
         "terminationGracePeriodSeconds": container.termination_grace_seconds,
         **_placement(place, source),
         **_pod_security(source),
-        "containers": [_container(_with_identity(container, place), request, source, mounts)],
+        "containers": [_container(place, _with_identity(container, place), request, source, mounts)],
     }
+    if cloning:
+        pod["initContainers"] = cloning
     if volumes:
         pod["volumes"] = volumes
     metadata: dict[str, Any] = {"labels": labels}
@@ -84,13 +93,15 @@ def _gpu_annotations(request: Request) -> dict[str, str]:
     return found
 
 
-def _container(container: Container, request: Request, source: Source, mounts: list[Any]) -> dict[str, Any]:
+def _container(
+    place: Place, container: Container, request: Request, source: Source, mounts: list[Any]
+) -> dict[str, Any]:
     found: dict[str, Any] = {"name": "main", "image": container.image}
     plain = {
         "command": _words(container.command, container),
         "args": _words(container.args, container),
         "workingDir": container.working_dir,
-        "env": [_variable(variable) for variable in container.environment],
+        "env": [_variable(place, variable) for variable in container.environment],
         "tty": container.tty,
         "stdin": container.stdin,
         "resources": _resources(container, request),
@@ -125,14 +136,15 @@ def _words(words: tuple[str, ...], container: Container) -> list[str]:
     return [_BRACED.sub(rewrite, word) for word in words]
 
 
-def _variable(variable: EnvironmentVariable) -> dict[str, Any]:
-    for reference, name in (
-        (variable.secret, "secretKeyRef"),
-        (variable.user_credential, "secretKeyRef"),
-        (variable.config_map, "configMapKeyRef"),
+def _variable(place: Place, variable: EnvironmentVariable) -> dict[str, Any]:
+    for reference, what, source in (
+        (variable.secret, "secret", "secretKeyRef"),
+        (variable.user_credential, "credential", "secretKeyRef"),
+        (variable.config_map, "config", "configMapKeyRef"),
     ):
         if reference is not None:
-            return {"name": variable.name, "valueFrom": {name: {"name": reference[0], "key": reference[1]}}}
+            named = {"name": name_of(place, what, reference[0]), "key": reference[1]}
+            return {"name": variable.name, "valueFrom": {source: named}}
     if variable.pod_field is not None:
         return {"name": variable.name, "valueFrom": {"fieldRef": {"fieldPath": variable.pod_field}}}
     return {"name": variable.name, "value": variable.value or ""}
@@ -219,9 +231,12 @@ def _placement(place: Place, source: Source) -> dict[str, Any]:
     found: dict[str, Any] = {}
     secrets = source.items("imagePullSecrets")
     if secrets:
-        found["imagePullSecrets"] = [{"name": item["name"]} for _, item in secrets]
+        kinds = ["credential" if item.get("userCredential") else "secret" for _, item in secrets]
+        names = [name_of(place, kind, item["name"]) for kind, (_, item) in zip(kinds, secrets, strict=True)]
+        found["imagePullSecrets"] = [{"name": name} for name in names]
         for number, _ in secrets:
-            source.take(f"imagePullSecrets[{number}].name")
+            for member in ("name", "userCredential"):
+                source.take(f"imagePullSecrets[{number}].{member}")
     node_type = source.take("nodeType")
     if node_type is not UNSET:
         found["nodeSelector"] = {NODE_TYPE_LABEL: node_type}

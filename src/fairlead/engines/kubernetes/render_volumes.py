@@ -7,9 +7,11 @@ from typing import Any
 
 from msgspec import UNSET
 
-from fairlead.engines.kubernetes.place import EPHEMERAL_LABEL, Place, metadata_of
+from fairlead.engines.kubernetes.place import EPHEMERAL_LABEL, Place, metadata_of, name_of
 from fairlead.formats.convert_losses import Source
 
+#: Where a home of the pod's own is, as the variable HOME says too.
+HOME = "/home/runai-home"
 _MODES = (
     ("readWriteOnce", "ReadWriteOnce"),
     ("readOnlyMany", "ReadOnlyMany"),
@@ -49,7 +51,7 @@ def render_claims(place: Place, source: Source) -> list[dict[str, Any]]:
     return found
 
 
-def render_volumes(workload: str, source: Source) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def render_volumes(place: Place, source: Source) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Volumes of the pod and mounts of its container."""
     volumes: list[dict[str, Any]] = []
     mounts: list[dict[str, Any]] = []
@@ -66,13 +68,14 @@ def render_volumes(workload: str, source: Source) -> tuple[list[dict[str, Any]],
                 del source.left[leaf]
 
     for number, item in source.items("storage.pvc"):
-        claim = {"claimName": _claim_name(workload, number, item)}
+        claim = {"claimName": _claim_name(place.name, number, item)}
         mount("pvc", number, item, {"persistentVolumeClaim": claim}, readOnly=item.get("readOnly"))
     for number, item in source.items("storage.configMapVolume"):
-        what = {"name": item["configMap"], **_mode(item)}
+        what = {"name": name_of(place, "config", item["configMap"]), **_mode(item)}
         mount("config", number, item, {"configMap": what}, subPath=item.get("subPath"))
     for number, item in source.items("storage.secretVolume"):
-        mount("secret", number, item, {"secret": {"secretName": item["secret"], **_mode(item)}})
+        name = name_of(place, "secret", item["secret"])
+        mount("secret", number, item, {"secret": {"secretName": name, **_mode(item)}})
     for number, item in source.items("storage.emptyDirVolume"):
         options = {name: item[name] for name in ("medium", "sizeLimit") if item.get(name)}
         mount("scratch", number, item, {"emptyDir": options})
@@ -89,6 +92,9 @@ def render_volumes(workload: str, source: Source) -> tuple[list[dict[str, Any]],
     for number, item in source.items("storage.nfs"):
         what = {"server": item["server"], "path": item["path"], "readOnly": item.get("readOnly", True)}
         mount("nfs", number, item, {"nfs": what}, readOnly=item.get("readOnly"))
+    if source.take("createHomeDir") is True:
+        volumes.append({"name": "home", "emptyDir": {}})
+        mounts.append({"name": "home", "mountPath": HOME})
     if source.take("compute.largeShmRequest") not in (UNSET, False):
         volumes.append({"name": "dshm", "emptyDir": {"medium": "Memory"}})
         mounts.append({"name": "dshm", "mountPath": "/dev/shm"})  # noqa: S108 - the path inside the container

@@ -1,0 +1,149 @@
+"""A Fairlead server on a cluster, and what tests ask of both: submit, wait, look into the cluster."""
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from deploy.cluster import cluster as clusters
+from tests.e2e.server import Server, until
+
+#: A cluster on two busy cores takes its time.
+PATIENCE = 180.0
+#: How long pods run and how they end on nodes without a kubelet (docs/cluster.md).
+SECONDS, CODE = "cluster.fairlead/run-seconds", "cluster.fairlead/exit-code"
+PATHS = {
+    "training": "trainings",
+    "workspace": "workspaces",
+    "distributed": "distributed",
+    "inference": "inferences",
+    "groups": "distributed-inferences",
+}
+
+
+class Room:
+    def __init__(self, cluster: clusters.Cluster, folder: Path) -> None:
+        self.cluster = cluster
+        self.folder = folder
+        self.server = Server(folder / "data", "--engine", "kubernetes", "--kubeconfig", str(cluster.kubeconfig))
+        self.project = f"p{abs(hash(str(folder))) % 100_000}"
+        self.project_id = ""
+
+    def open(self, definitions: Path) -> None:
+        assert self.kubectl("apply", "-f", str(definitions)).returncode == 0
+        waited = self.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
+        assert waited.returncode == 0, waited.stderr
+        self.server.start()
+        self.project_id = self.make_project(self.project, gpus=16)
+
+    def close(self) -> None:
+        try:
+            if self.server.process is not None and self.server.process.poll() is None:
+                self.delete_all()
+                self.server.call("DELETE", f"/api/v1/org-unit/projects/{self.project_id}")
+        finally:
+            self.server.close()
+            self.kubectl("delete", "namespace", self.namespace, "--wait=false")
+
+    @property
+    def namespace(self) -> str:
+        return f"runai-{self.project}"
+
+    # The cluster
+
+    def kubectl(self, *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        command = ["kubectl", f"--kubeconfig={self.cluster.kubeconfig}", f"--cache-dir={self.folder / 'cache'}", *words]
+        return subprocess.run(command, input=stdin, capture_output=True, text=True)
+
+    def objects(self, kinds: str, *, namespace: str = "") -> list[dict[str, Any]]:
+        """What the cluster has of these kinds in the project's namespace."""
+        listed = self.kubectl("get", kinds, "-n", namespace or self.namespace, "-o", "json")
+        assert listed.returncode == 0, listed.stderr
+        found: list[dict[str, Any]] = json.loads(listed.stdout)["items"]
+        return found
+
+    def names(self, kinds: str) -> list[str]:
+        return sorted(f"{one['kind']}/{one['metadata']['name']}" for one in self.objects(kinds))
+
+    # The server
+
+    def make_project(self, name: str, gpus: float, **quota: Any) -> str:
+        pool = self.server.call("GET", "/api/v1/node-pools").json
+        pools = pool["nodepools"] if isinstance(pool, dict) else pool
+        resources = {
+            "nodePool": {"id": str(pools[0]["id"])},
+            "gpu": {"deserved": gpus, "overQuotaWeight": 2, **quota},
+            "cpu": {"deserved": None},
+            "memory": {"deserved": None, "units": "Mib"},
+        }
+        body = {"name": name, "clusterId": self.server.credentials["clusterId"], "resources": [resources]}
+        answer = self.server.call("POST", "/api/v1/org-unit/projects", body)
+        assert answer.status == 201, answer
+        return str(answer.json["id"])
+
+    def submit(self, kind: str, name: str, spec: dict[str, Any], *, project: str = "", **members: Any) -> str:
+        body = {
+            "name": name,
+            "projectId": project or self.project_id,
+            "clusterId": self.server.credentials["clusterId"],
+            "spec": spec,
+            **members,
+        }
+        answer = self.server.call("POST", f"/api/v1/workloads/{PATHS[kind]}", body)
+        assert answer.status == 202, answer
+        return str(answer.json["workloadId"])
+
+    def train(self, name: str, *, gpus: int = 1, seconds: float | None = None, code: int = 0, **spec: Any) -> str:
+        """A training on nodes without a kubelet, whose pods end after so many seconds, or never."""
+        given = self.spec(gpus=gpus, seconds=seconds, code=code)
+        return self.submit("training", name, given | spec)
+
+    def spec(self, *, gpus: int = 1, seconds: float | None = None, code: int = 0, **spec: Any) -> dict[str, Any]:
+        told = [] if seconds is None else [{"name": SECONDS, "value": f"{seconds:g}"}]
+        if code:
+            told.append({"name": CODE, "value": str(code)})
+        found: dict[str, Any] = {"image": "busybox", "command": "sleep 1000", **spec}
+        if gpus:
+            found["compute"] = {"gpuDevicesRequest": gpus}
+        if told:
+            found["annotations"] = told
+        return found
+
+    def until_phase(self, workload: str, *phases: str) -> dict[str, Any]:
+        return self.server.until_phase(workload, *phases, patience=PATIENCE)
+
+    def act(self, verb: str, workload: str, kind: str = "training") -> None:
+        path = f"/api/v1/workloads/{PATHS[kind]}/{workload}"
+        answer = self.server.call("DELETE", path) if verb == "delete" else self.server.call("POST", f"{path}/{verb}")
+        assert answer.status == 202, answer
+
+    def pods(self, workload: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self.server.call("GET", f"/api/v1/workloads/{workload}/pods").json["pods"]
+        return found
+
+    def delete_all(self) -> None:
+        """Delete every workload, and wait until the server says that nothing is left."""
+        listed = self.server.call("GET", "/api/v1/workloads?limit=500").json["workloads"]
+        ids = [one["id"] for one in listed if one["phase"] != "Deleting"]
+        if ids:
+            answer = self.server.call("POST", "/api/v1/workloads/batch", {"ids": ids, "action": "delete"})
+            assert answer.status in (200, 202), answer
+        until(lambda: not self._open(), "the end of all workloads", PATIENCE)
+
+    def _open(self) -> list[str]:
+        listed = self.server.call("GET", "/api/v1/workloads?limit=500").json["workloads"]
+        leaving = self.server.call("GET", "/api/v1/workloads?limit=500&deleted=true").json["workloads"]
+        ours = [one for one in leaving if one["phase"] == "Deleting" and self._is_there(one["id"])]
+        return [one["name"] for one in (*listed, *ours)]
+
+    def _is_there(self, workload: str) -> bool:
+        listed = self.kubectl(
+            "get",
+            "pods,jobs,deployments,services,podgroups",
+            "-A",
+            "-l",
+            f"fairlead/workload-id={workload}",
+            "-o",
+            "name",
+        )
+        return bool(listed.stdout.strip())

@@ -1,0 +1,134 @@
+"""Trainings on a real API server with KAI: a Job each, its phases, its end, preemption, and nothing left behind."""
+
+import pytest
+
+from tests.e2e.server import until
+from tests.kubernetes.room import PATIENCE, Room
+
+pytestmark = [pytest.mark.kubernetes, pytest.mark.xdist_group("kubernetes")]
+OURS = "jobs,pods,services,podgroups"
+
+
+def test_a_training_runs_to_its_end(room: Room) -> None:
+    workload = room.train("hello", seconds=1)
+    done = room.until_phase(workload, "Completed", "Failed")
+    assert done["phase"] == "Completed", done
+    assert "1 of 1 pod ended well" in done["phaseMessage"]
+    history = room.server.history(workload)
+    assert history[0] == "Creating"
+    assert [phase for phase in history if phase in ("Pending", "Running", "Completed")] == [
+        "Pending",
+        "Running",
+        "Completed",
+    ]
+    [pod] = room.pods(workload)
+    assert pod["nodeName"] in ("node-1", "node-2")
+    [job] = room.objects("jobs")
+    assert job["metadata"]["labels"]["kai.scheduler/queue"] == room.project
+
+
+def test_a_failing_pod_is_retried_and_then_given_up(room: Room) -> None:
+    workload = room.train("fails", seconds=1, code=3, backoffLimit=0)
+    done = room.until_phase(workload, "Completed", "Failed")
+    assert done["phase"] == "Failed"
+    assert "1 pod failed, more than the backoff limit of 0" in done["phaseMessage"]
+
+
+def test_several_pods_each_on_its_own(room: Room) -> None:
+    workload = room.train("sweep", gpus=4, seconds=2, completions=3, parallelism=3)
+    room.until_phase(workload, "Running")
+    groups = room.objects("podgroups")
+    assert [group["spec"]["minMember"] for group in groups] == [1, 1, 1]
+    assert "3 of 3 pods ended well" in room.until_phase(workload, "Completed")["phaseMessage"]
+
+
+def test_suspend_and_resume_start_from_the_beginning(room: Room) -> None:
+    workload = room.train("pausing")
+    room.until_phase(workload, "Running")
+    [before] = room.objects("jobs")
+    room.act("suspend", workload)
+    room.until_phase(workload, "Stopped")
+    assert room.names(OURS) == []
+    room.act("resume", workload)
+    room.until_phase(workload, "Running")
+    [after] = room.objects("jobs")
+    assert after["metadata"]["uid"] != before["metadata"]["uid"]
+
+
+def test_deleting_leaves_nothing(room: Room) -> None:
+    workload = room.train("passing", ports=[{"container": 8080, "serviceType": "ClusterIP"}])
+    room.until_phase(workload, "Running")
+    assert "Service/passing-clusterip" in room.names(OURS)
+    room.act("delete", workload)
+    until(lambda: room.names(OURS) == [], "an empty namespace", PATIENCE)
+
+
+def test_what_does_not_fit_says_why(room: Room) -> None:
+    workload = room.train("huge", gpus=9)
+    waiting = until(
+        lambda: (seen := room.server.workload(workload))["phaseMessage"] not in ("", "Waits to be scheduled") and seen,
+        "a reason",
+        PATIENCE,
+    )
+    assert waiting["phase"] == "Pending"
+    assert "node" in waiting["phaseMessage"].lower(), waiting["phaseMessage"]
+
+
+def test_over_the_limit(room: Room) -> None:
+    project = room.make_project(f"{room.project}-limited", gpus=1, limit=1)
+    room.train("first", gpus=1)
+    body = room.spec(gpus=2)
+    workload = room.submit("training", "second", body, project=project)
+    waiting = until(
+        lambda: (seen := room.server.workload(workload)).get("phaseReason") and seen,
+        "a reason of the contract",
+        PATIENCE,
+    )
+    assert waiting["phaseReason"] == "OverLimit"
+    [message] = waiting["pendingSchedulingMessages"]
+    assert (message["phaseReason"], message["orgType"]) == ("OverLimit", "PROJECT")
+
+
+def test_an_object_of_somebody_else_is_left_alone(room: Room) -> None:
+    made = room.kubectl("create", "job", "taken", "-n", room.namespace, "--image=busybox", "--", "true")
+    assert made.returncode == 0, made.stderr
+    workload = room.train("taken")
+    failed = room.until_phase(workload, "Failed")
+    assert "not Fairlead's" in failed["phaseMessage"]
+    assert room.kubectl("delete", "job", "taken", "-n", room.namespace).returncode == 0
+
+
+def test_a_job_that_somebody_removed_is_made_again(room: Room) -> None:
+    workload = room.train("removed")
+    room.until_phase(workload, "Running")
+    [before] = room.objects("jobs")
+    assert room.kubectl("delete", "job", "removed", "-n", room.namespace).returncode == 0
+    until(
+        lambda: (
+            room.server.phase(workload) == "Running"
+            and [job["metadata"]["uid"] for job in room.objects("jobs")] not in ([], [before["metadata"]["uid"]])
+        ),
+        "another job",
+        PATIENCE,
+    )
+
+
+def test_preemption_never_counts_as_failure(room: Room) -> None:
+    """Ten times somebody with more priority takes its place, and it may fail once."""
+    project = room.make_project(f"{room.project}-small", gpus=16)
+    low = room.submit("training", "low", room.spec(gpus=8, backoffLimit=1, priorityClass="very-low"), project=project)
+    fill = room.submit("training", "fill", room.spec(gpus=8, priorityClass="medium"), project=project)
+    room.until_phase(low, "Running")
+    room.until_phase(fill, "Running")
+    for number in range(10):
+        high = room.submit(
+            "training", f"high-{number}", room.spec(gpus=8, seconds=1, priorityClass="medium-high"), project=project
+        )
+        room.until_phase(high, "Completed")
+        room.until_phase(low, "Running")
+    seen = room.server.workload(low)
+    assert seen["phase"] == "Running"
+    [job] = [
+        one for one in room.objects("jobs", namespace=f"runai-{room.project}-small") if one["metadata"]["name"] == "low"
+    ]
+    assert job["status"].get("failed", 0) == 0
