@@ -93,7 +93,7 @@ def render_row(path: str, field: Field, names: dict[str, list[str]]) -> str:
     if field.struct is not None:
         cells = [effect.unless, "", ""]
     else:
-        cells = [render_host(effect), effect.container or render_host(effect), KUBERNETES]
+        cells = [render_host(effect), render_container(effect), KUBERNETES]
     proof = f"`{effect.proof.partition('::')[2]}`" if effect.proof else ""
     return f"| {' | '.join([f'`{path}`', yaml, flags, *cells, proof])} |"
 
@@ -102,6 +102,12 @@ def render_host(effect: Effect) -> str:
     if not effect.is_claimed:
         return f"not enforced: {effect.unless}"
     return f"{effect.host} ({effect.unless})" if effect.unless else effect.host
+
+
+def render_container(effect: Effect) -> str:
+    words = effect.container or render_host(effect)
+    is_unseen = not effect.contained and not effect.is_of_loop and (effect.is_claimed or effect.container)
+    return f"{words}; no test has seen it there" if is_unseen else words
 
 
 def main(arguments: list[str]) -> int:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from fairlead.engines.base import DropClaims, PodState, Refresh, RetainClaims, Start
@@ -379,6 +380,32 @@ STEPS: dict[str, Callable[[Path], list[Any]]] = {
     "device-open": loops_of,
     "running": lambda data: [path for path in (data / "pods" / "live").glob("*") if b"Running" in path.read_bytes()],
 }
+
+
+@scenario
+async def test_claim_read_write_once_is_mounted_on_one_node_at_a_time(data: Path) -> None:
+    """A pod on another node waits, says for what, and starts when the last pod on the first node has ended."""
+    supplies = Supplies(claims={0: claim("single", is_for_one_node=True)})
+    storage = {"pvc": [{"path": "/claimed"}]}
+
+    def on(node: str, script: str) -> PodSpec:
+        return msgspec.structs.replace(shell(script, fields={"storage": storage}), node=node)
+
+    async with opened(engine_maker(data, supplies)) as room:
+        first, beside, other, never = (on(node, "sleep 600") for node in ("one", "one", "two", "two"))
+        await room.start(first)
+        assert (await room.start(beside)).state is PodState.RUNNING
+        await room.stop(first)
+        # What comes back knows who mounts it.
+        await room.reopen()
+        await room.until(beside, PodState.RUNNING)
+        await room.engine.apply([Start(other), Start(never)])
+        waiting = await room.until(other, PodState.STARTING)
+        assert "claim single" in waiting.message
+        assert "node one" in waiting.message
+        assert (await room.stop(never)).reason == "StartError"
+        await room.stop(beside)
+        assert (await room.until(other, PodState.RUNNING)).state is PodState.RUNNING
 
 
 @needs_root

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.engines.declared import EFFECTS, EXCLUDE
+from fairlead.engines.declared import EFFECTS, EXCLUDE, Effect
+from fairlead.engines.declared.contained import CONTAINED, find_contained
 from fairlead.kinds import KINDS
+from fairlead.kinds.kind import Kind
 
 ROOT = Path(__file__).parents[2]
 _SPEC = importlib.util.spec_from_file_location("generate_fields", ROOT / "scripts" / "generate_fields.py")
@@ -31,20 +33,39 @@ def test_the_page_is_what_the_engines_declare() -> None:
     assert generate_fields.PAGE.read_text() == generate_fields.render_page()
 
 
-@pytest.mark.parametrize("path", [path for path, effect in EFFECTS.items() if effect.proof])
-def test_every_proof_is_a_test_that_exists(path: str) -> None:
-    file, _, name = EFFECTS[path].proof.partition("::")
+PROOFS = [(path, proof) for path, effect in EFFECTS.items() for proof in (effect.proof, effect.contained) if proof]
+
+
+@pytest.mark.parametrize(("path", "proof"), PROOFS)
+def test_every_proof_is_a_test_that_exists(path: str, proof: str) -> None:
+    file, _, name = proof.partition("::")
     assert (ROOT / "tests" / file).exists(), f"{path}: there is no tests/{file}"
     assert name in functions_in(file), f"{path}: there is no {name} in tests/{file}"
+
+
+def test_every_declaration_of_a_container_is_of_a_field() -> None:
+    used = {find_contained(path) for path in EFFECTS}
+    assert set(CONTAINED.values()) <= used
+
+
+def leaves_of(kind: Kind) -> list[tuple[str, Effect]]:
+    rows = [(path, field) for path, field in generate_fields.properties(kind.spec) if field.struct is None]
+    return [(path, generate_fields.effect_of(path, field)) for path, field in rows]
 
 
 def test_every_claim_has_a_proof(capsys: pytest.CaptureFixture[str]) -> None:
     assert [path for path, effect in EFFECTS.items() if effect.is_claimed and not effect.proof] == []
     for kind in KINDS.values():
-        rows = list(generate_fields.properties(kind.spec))
-        leaves = [(path, field) for path, field in rows if field.struct is None]
-        proven = [path for path, field in leaves if generate_fields.effect_of(path, field).is_claimed]
+        leaves = leaves_of(kind)
+        proven = [path for path, effect in leaves if effect.is_proven]
+        stated = [path for path, effect in leaves if effect.is_stated]
         assert proven
         with capsys.disabled():
-            print(f"\n{kind.title}: {len(proven)} of {len(leaves)} properties with proven effect", end=" ")
+            words = f"{len(proven)} of {len(leaves)} properties with proven effect"
+            print(f"\n{kind.title}: {words}, {len(stated)} said to have none", end=" ")
     assert EXCLUDE.proof
+
+
+def test_there_is_no_third_case() -> None:
+    """A property of a training has an effect that a test has seen, or a test has seen that its lack is said."""
+    assert [path for path, effect in leaves_of(KINDS["training"]) if not effect.is_proven | effect.is_stated] == []

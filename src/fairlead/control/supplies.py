@@ -25,7 +25,7 @@ from fairlead.model.workload import Workload
 from fairlead.store.base import Comparison, Delete, Put, Query, Where
 from fairlead.store.collections import CLAIMS, WORKLOADS
 
-_READ_ONLY = ("ReadOnlyMany",)
+_READ_ONLY, _ONE_NODE = ("ReadOnlyMany",), ("ReadWriteOnce",)
 
 
 class Supplier(msgspec.Struct, frozen=True):
@@ -110,6 +110,7 @@ def _supply(claim: Claim) -> ClaimSupply:
         size_bytes=whole(claim.size) if claim.size else None,
         storage_class=claim.storage_class,
         read_only=claim.access_modes == _READ_ONLY,
+        is_for_one_node=claim.access_modes == _ONE_NODE,
         workload_id=claim.workload_id,
         attributes=claim.attributes,
     )

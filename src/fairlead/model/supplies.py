@@ -20,6 +20,8 @@ class ClaimSupply(msgspec.Struct, frozen=True, kw_only=True):
     size_bytes: int | None = None
     storage_class: str = ""
     read_only: bool = False
+    #: Whether only pods of one node at a time may mount it (ReadWriteOnce and nothing else).
+    is_for_one_node: bool = False
     #: The workload whose spec made it, if any; it goes when that is deleted.
     workload_id: str = ""
     #: Its annotations.

@@ -1,11 +1,14 @@
 """A request laid over a template."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from fairlead.admission.templates import apply_template
+from fairlead.engines.declared import EFFECTS
 from fairlead.kinds import KINDS
+from fairlead.model.fields import fields_of
 
 A, B = {"name": "A", "value": "1"}, {"name": "B", "value": "2"}
 
@@ -50,3 +53,38 @@ A, B = {"name": "A", "value": "1"}, {"name": "B", "value": "2"}
 )
 def test_merging(sent: dict[str, Any], template: dict[str, Any], want: dict[str, Any]) -> None:
     assert apply_template(KINDS["training"].spec, sent, template) == want
+
+
+def keyed_lists(struct: Any, before: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Every list of a training whose items have a name by which they are merged."""
+    for field in fields_of(struct):
+        path = (*before, field.rest)
+        if field.is_list and field.about.key == "name":
+            yield path
+        elif field.struct is not None and not field.is_list:
+            yield from keyed_lists(field.struct, path)
+
+
+LISTS = list(keyed_lists(KINDS["training"].spec))
+
+
+def nested(path: tuple[str, ...], items: list[dict[str, Any]]) -> dict[str, Any]:
+    *outer, last = path
+    spec: dict[str, Any] = {last: items}
+    for name in reversed(outer):
+        spec = {name: spec}
+    return spec
+
+
+@pytest.mark.parametrize("path", LISTS, ids=".".join)
+def test_names_tell_items_apart(path: tuple[str, ...]) -> None:
+    """In every such list: the request's item takes the place of the template's of the same name, others stay."""
+    sent = nested(path, [{"name": "b", "marked": "by the request"}, {"name": "c"}])
+    template = nested(path, [{"name": "a"}, {"name": "b", "marked": "by the template"}])
+    want = nested(path, [{"name": "a"}, {"name": "b", "marked": "by the request"}, {"name": "c"}])
+    assert apply_template(KINDS["training"].spec, sent, template) == want
+
+
+def test_every_list_with_a_declared_name_is_merged_by_it() -> None:
+    declared = {path for path, effect in EFFECTS.items() if effect.host.startswith("tells items apart")}
+    assert declared - {f"{'.'.join(path)}[].name" for path in LISTS} == set()

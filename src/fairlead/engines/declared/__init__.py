@@ -3,6 +3,7 @@
 from msgspec.structs import replace
 
 from fairlead.engines.declared.compute import EFFECTS as COMPUTE
+from fairlead.engines.declared.contained import find_contained
 from fairlead.engines.declared.distributed import EFFECTS as DISTRIBUTED
 from fairlead.engines.declared.effect import Effect, Table, idle, seen
 from fairlead.engines.declared.execution import EFFECTS as EXECUTION
@@ -12,19 +13,16 @@ from fairlead.engines.declared.placement import EFFECTS as PLACEMENT
 from fairlead.engines.declared.security import EFFECTS as SECURITY
 from fairlead.engines.declared.storage import EFFECTS as STORAGE
 
-_NOT_YET = "refused: not yet in a container"
 #: What the engines declare, by REST path; members `exclude` are one rule for all lists.
 EFFECTS: Table = {
-    **EXECUTION,
-    **COMPUTE,
-    **SECURITY,
-    **{path: replace(effect, container=_NOT_YET) for path, effect in (STORAGE | NETWORK).items()},
-    **PLACEMENT,
-    **LIFECYCLE,
-    **DISTRIBUTED,
+    **{
+        path: replace(effect, contained=find_contained(path))
+        for path, effect in (EXECUTION | COMPUTE | SECURITY | STORAGE | NETWORK).items()
+    },
+    **{path: replace(effect, is_of_loop=True) for path, effect in (PLACEMENT | LIFECYCLE | DISTRIBUTED).items()},
 }
-EXCLUDE = seen(
-    "true leaves the item out", "e2e/test_fields_compute.py::test_extended_resources", container="true leaves it out"
+EXCLUDE = replace(
+    seen("true leaves the item out", "e2e/test_fields_compute.py::test_extended_resources"), is_of_loop=True
 )
 #: Said of every field until there is such an engine.
 KUBERNETES = "not yet"

@@ -1,6 +1,6 @@
 """Compute fields on the local engine."""
 
-from fairlead.engines.declared.effect import Effect, Table, seen
+from fairlead.engines.declared.effect import Effect, seen
 
 _TESTS = "e2e/test_fields_compute.py::test_"
 _TOLD = "the share of a device is told to the process, which keeps to it itself"
@@ -10,7 +10,7 @@ def _seen(host: str, name: str, *, unless: str = "", container: str = "") -> Eff
     return seen(host, _TESTS + name, unless=unless, container=container)
 
 
-EFFECTS: Table = {
+EFFECTS: dict[str, Effect] = {
     "compute.cpuCoreRequest": _seen("kept free on the node; the pod waits for it", "cpu_core_request"),
     "compute.cpuCoreLimit": _seen(
         "no more CPU time, by control group",

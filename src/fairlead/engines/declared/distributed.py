@@ -1,6 +1,6 @@
 """Members that only workloads of several roles, or those that serve, have."""
 
-from fairlead.engines.declared.effect import Table, idle, seen
+from fairlead.engines.declared.effect import Effect, idle, seen
 
 _TRAINING = "e2e/test_distributed.py::"
 _GROUPS = "e2e/test_distributed_inference.py::"
@@ -9,7 +9,7 @@ _UNSEEN = "no test has seen it yet"
 _LOAD = "the number of pods is fixed: nothing follows the load yet"
 _TIME = "nothing counts this time yet"
 
-EFFECTS: Table = {
+EFFECTS: dict[str, Effect] = {
     "distributedFramework": seen("which variables pods get", f"{_TRAINING}test_tensorflow_is_told_who_takes_part"),
     "numWorkers": seen("so many workers", f"{_TRAINING}test_ranks_meet_and_the_workload_completes_with_its_master"),
     "minReplicas": idle(_UNSEEN),

@@ -1,13 +1,13 @@
 """How often, how long and how a training ends: done by the loop, the same on every engine."""
 
-from fairlead.engines.declared.effect import Effect, Table, seen
+from fairlead.engines.declared.effect import Effect, seen
 
 
 def _seen(host: str, name: str, file: str = "e2e/test_lifecycle.py") -> Effect:
     return seen(host, f"{file}::test_{name}")
 
 
-EFFECTS: Table = {
+EFFECTS: dict[str, Effect] = {
     "completions": _seen("so many pods must end well", "a_sweep_runs_each_pod_on_its_own"),
     "parallelism": _seen("so many at once", "a_sweep_runs_each_pod_on_its_own"),
     "backoffLimit": _seen("so many failures are retried", "a_failed_pod_is_retried_until_the_limit"),

@@ -1,8 +1,6 @@
 """Probes, ports and URLs on the local engine."""
 
-from fairlead.engines.declared.effect import Effect, idle, seen
-
-_NAME = "tells items apart where lists are merged"
+from fairlead.engines.declared.effect import Effect, named, seen
 
 
 def _seen(host: str, name: str, *, unless: str = "") -> Effect:
@@ -36,7 +34,7 @@ EFFECTS: dict[str, Effect] = {
     f"{_GET}.port": _seen("where", "a_pod_is_ready_when_its_probe_passes_and_not_before"),
     f"{_GET}.host": _seen("the Host header", "path_and_host_are_what_is_asked"),
     f"{_GET}.scheme": _seen("HTTP or HTTPS", "https_is_asked_without_looking_at_the_certificate"),
-    "ports[].name": idle(_NAME),
+    "ports[].name": named(),
     "ports[].container": _seen("the port inside the pod", "two_pods_listen_on_the_same_port_at_once"),
     "ports[].serviceType": _url(
         "a listener of this machine that passes connections to ready pods; NodePort from 30000 to 32767",

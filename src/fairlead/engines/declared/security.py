@@ -1,6 +1,6 @@
 """Security fields on the local engine: honoured, or the workload fails before its start."""
 
-from fairlead.engines.declared.effect import Effect, Table, seen
+from fairlead.engines.declared.effect import Effect, seen
 
 _TESTS = "e2e/test_fields_security.py::test_"
 
@@ -11,7 +11,7 @@ def _seen(host: str, name: str, *, unless: str = "", container: str = "") -> Eff
 
 _IDS = "refused without root, and in shared mode for root's and the machine's own ids unless allowed"
 
-EFFECTS: Table = {
+EFFECTS: dict[str, Effect] = {
     "security.uidGidSource": _seen(
         "custom ids, or the user that the server gives to pods",
         "uid_gid_source",

@@ -35,10 +35,8 @@ def review(container: Container, rights: Rights, review_storage: ReviewStorage) 
     if in_container:
         refused = (*identity.refusals(security, rights), *containers_effects.refusals(runtime, container, rights))
         remarks = (*containers_effects.remarks(runtime, container, rights), *identity.remarks(security, rights))
-        return Review(
-            refused=(*refused, *storage_refused),
-            advisory=(*storage_advisory, *_shares(container), *_unfollowed(container), *remarks),
-        )
+        own = (*storage_advisory, *_shares(container), *_unfollowed(container), *_tolerations(container))
+        return Review(refused=(*refused, *storage_refused), advisory=(*own, *remarks))
     return Review(
         refused=(*unsupported(container, may_use_secrets), *identity.refusals(security, rights), *storage_refused),
         advisory=(
@@ -75,7 +73,7 @@ def advisory(container: Container) -> tuple[Note, ...]:
         notes.append(("image", "recorded, not used: the process runs on this machine's own file system"))
     pulling = (name for name in ("imagePullPolicy", "imagePullSecrets") if container.fields.get(name))
     notes += [(name, "no image is pulled on the host runtime") for name in pulling]
-    notes += _shares(container) + _unfollowed(container)
+    notes += _shares(container) + _unfollowed(container) + _tolerations(container)
     return tuple(notes)
 
 
@@ -86,6 +84,12 @@ def _unfollowed(container: Container) -> list[Note]:
     notes = [(f"autoscaling.{name}", "the number of pods is fixed: nothing follows the load") for name in load]
     times = container.fields.get("servingConfiguration") or {}
     return notes + [(f"servingConfiguration.{name}", "nothing counts this time") for name in times]
+
+
+def _tolerations(container: Container) -> list[Note]:
+    given = enumerate(container.fields.get("tolerations") or ())
+    timed = [each.get("name") or number for number, each in given if each.get("seconds") is not None]
+    return [(f"tolerations[{name}].seconds", "nodes here get no taints while pods run") for name in timed]
 
 
 def _shares(container: Container) -> list[Note]:

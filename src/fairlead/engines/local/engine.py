@@ -43,6 +43,7 @@ from fairlead.engines.local import (
 from fairlead.engines.local.attempts import Folders, Key
 from fairlead.engines.local.environment import LoadReferences, refuse_references
 from fairlead.engines.local.forking import Forking
+from fairlead.engines.local.holds import Holds
 from fairlead.engines.local.identity import observe_rights
 from fairlead.engines.local.link import Link
 from fairlead.engines.local.meeting import fill_in
@@ -109,6 +110,7 @@ class LocalEngine:
         self._forking = Forking(self._folders.root)
         self._storage = Storage(settings, self._folders, supplies)
         self._network = Network(self._folders.root, self._joins_networks)
+        self._holds = Holds()
         self._ports = Ports(settings.service_address, self._ready_pods, self.dial)
         self._attempts: dict[Key, Attempt] = {}
         self._changed: dict[Key, None] = {}
@@ -245,6 +247,8 @@ class LocalEngine:
 
     async def _hand_out_later(self, attempt: Attempt, pod: PodSpec) -> None:
         await asyncio.sleep(RETRY_SECONDS)
+        if attempt.stop is not None and not attempt.has_ended:
+            self._refuse(attempt, "it was stopped before it could start")
         if not attempt.has_ended:
             await self._hand_out(attempt, pod)
 
@@ -255,10 +259,15 @@ class LocalEngine:
             memory = self._device_memory(pod)
             resolve = await self._references(pod)
             volumes = await self._storage.plan(pod)
+            obstacle = self._holds.find_obstacle(pod.node, volumes.claims)
+            if obstacle:
+                self._mark(attempt, msgspec.structs.replace(attempt.report, message=obstacle))
+                raise Unavailable(obstacle)
             plan = self._network.plan(pod)
             rights = self._rights if plan is None else self._rights.located(plan["address"], plan["gateway"])
             order = render_order(pod, rights, self._folders, memory, resolve, volumes)
             order["network"] = plan
+            order["holds"] = self._holds.take(attempt.key, pod.node, volumes.claims)
             if is_serving(pod):
                 order["ports"] = await self._ports.open(pod, shares_machine=plan is None)
             ours, theirs = socket.socketpair()
@@ -281,6 +290,7 @@ class LocalEngine:
     def _leave(self, attempt: Attempt) -> None:
         """An attempt has ended: its address and, with the last of its workload, its ports are free again."""
         self._network.release(attempt.key[0])
+        self._holds.release(attempt.key)
         workload_id = attempt.report.workload_id
         others = (other.report for other in self._attempts.values() if other is not attempt)
         if not any(report.workload_id == workload_id and report.state not in ENDED for report in others):
@@ -382,6 +392,7 @@ class LocalEngine:
         attempt = self._attempts.setdefault(key, Attempt(key, report))
         self._mark(attempt, report)
         if report.state not in ENDED:
+            self._holds.restore(key, record.get("holds", ()))
             if record.get("network"):
                 self._network.take(key[0], record["network"])
             self._ports.restore(report.workload_id, record.get("owner", ""), report.ports, bool(record.get("network")))

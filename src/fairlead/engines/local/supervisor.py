@@ -79,9 +79,7 @@ def _claim_and_run(link: socket.socket) -> None:
         "start": procfs.start_time(os.getpid()),
         "state": "Starting",
         "started_at": _now(),
-        "network": order["network"],
-        "ports": order["ports"],
-        "owner": order["owner"],
+        **{name: order[name] for name in ("network", "ports", "holds", "owner")},
     }
     if order["probe"]:
         state["ready"] = False
