@@ -6,7 +6,7 @@ ready := .tools/ready-$(shell pwd | cksum | cut -d' ' -f1)
 python := .venv/bin/python
 ARGS ?=
 
-.PHONY: help run test test-kubernetes check bench serve soak format cluster-up cluster-status cluster-env cluster-down system-packages setup clean
+.PHONY: help run test test-kubernetes check bench serve soak format cluster-up cluster-status cluster-env cluster-down image system-packages setup clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-16s %s\n", $$1, $$2}' Makefile
@@ -36,7 +36,7 @@ soak: $(ready) ## broken YAML for 5 minutes, then the long kill -9 test (ARGS="-
 
 format: $(ready) ## rewrite formatting and generated files
 	@$(python) -m ruff format . && $(python) -m ruff check --fix .
-	@$(python) -m fairlead.cli.generate && $(python) scripts/generate_docs.py && $(python) scripts/generate_fields.py && $(python) scripts/generate_crds.py
+	@$(python) -m fairlead.cli.generate && $(python) scripts/generate_docs.py && $(python) scripts/generate_fields.py && $(python) scripts/generate_crds.py && $(python) scripts/generate_chart.py
 
 cluster-up: $(ready) ## a real Kubernetes with KAI on this machine, as root; built on the first call (docs/cluster.md)
 	@$(python) -m deploy.cluster up $(ARGS)
@@ -49,6 +49,9 @@ cluster-env: $(ready) ## how to reach it: eval "$$(make -s cluster-env)"
 
 cluster-down: $(ready) ## end it and remove all that it made
 	@$(python) -m deploy.cluster down $(ARGS)
+
+image: $(ready) ## the server's image as an OCI archive in dist/, without Docker
+	@$(python) -m deploy.image $(ARGS)
 
 system-packages: ## install the Debian packages that some tests use (as root)
 	@scripts/system-packages.sh

@@ -23,6 +23,7 @@ check "command line" $python -m fairlead.cli.generate --check
 check references $python scripts/generate_docs.py --check
 check "fields" $python scripts/generate_fields.py --check
 check "custom resources" $python scripts/generate_crds.py --check
+check "chart" $python scripts/generate_chart.py --check
 if [ ${#failed[@]} -gt 0 ]; then
   echo "failed: ${failed[*]}" >&2
   exit 1

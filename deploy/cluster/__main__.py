@@ -4,6 +4,7 @@ docs/cluster.md says what it is and how to use it.
 """
 
 import argparse
+import os
 import sys
 import time
 from pathlib import Path
@@ -13,6 +14,7 @@ from deploy.cluster.api import Api
 from deploy.cluster.layout import load_layout
 from deploy.cluster.nodes import Shape, add_nodes, observe_nodes, remove_nodes
 from deploy.cluster.parts import PARTS, up_to
+from deploy.cluster.sandbox import first_process
 
 FOLDER = Path(__file__).parents[2] / ".tools" / "cluster"
 
@@ -42,6 +44,9 @@ def parse() -> argparse.Namespace:
         breaking = verbs.add_parser(verb, help=f"{verb} one program" + (" -9; it is started again" * (verb == "kill")))
         breaking.add_argument("program")
         breaking.set_defaults(act=act)
+    entering = verbs.add_parser("enter", help="run a command inside, where containers and the network are")
+    entering.add_argument("command", nargs=argparse.REMAINDER)
+    entering.set_defaults(act=run_enter)
     nodes = verbs.add_parser("nodes", help="make so many nodes without a kubelet; 0 removes them")
     nodes.add_argument("count", type=int)
     nodes.add_argument("--gpus", type=int, default=8)
@@ -101,6 +106,14 @@ def run_stop(asked: argparse.Namespace) -> int:
 def run_start(asked: argparse.Namespace) -> int:
     control.start_again(asked.folder.absolute(), asked.program)
     return 0
+
+
+def run_enter(asked: argparse.Namespace) -> int:
+    pid = first_process(asked.folder.absolute())
+    if pid is None:
+        raise SystemExit(f"no cluster runs in {asked.folder}; make cluster-up starts one")
+    command = [word for word in asked.command if word != "--"] or ["bash"]
+    os.execvp("nsenter", ["nsenter", f"--target={pid}", "--all", *command])
 
 
 def run_nodes(asked: argparse.Namespace) -> int:

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from deploy.cluster import build, components, control, objects
+from deploy.cluster import build, components, control, node, objects
 from deploy.cluster.api import Api
 from deploy.cluster.certificates import write_certificates, write_users
 from deploy.cluster.components import Component
@@ -46,7 +46,7 @@ class Cluster:
 def up(folder: Path, last_part: str = "scheduling", pools: Sequence[str] = ()) -> Cluster:
     """What runs in that folder already is taken as it is; what is left of a dead one is removed first."""
     folder = folder.absolute()
-    require_tools(TOOLS)
+    require_tools(TOOLS | (node.TOOLS if "containers" in up_to(last_part) else {}))
     running = find(folder)
     if running is not None:
         return running
@@ -116,6 +116,8 @@ def start(layout: Layout, last_part: str, pools: Sequence[str]) -> None:
         wait_for(api.is_ready, f"kube-apiserver; see {layout.path('logs')}", PATIENCE)
         if "scheduling" in parts:
             start_scheduling(layout, programs, api, pools)
+        if "containers" in parts:
+            start_node(layout, programs, api)
 
 
 def start_scheduling(layout: Layout, programs: Path, api: Api, pools: Sequence[str]) -> None:
@@ -131,6 +133,21 @@ def start_scheduling(layout: Layout, programs: Path, api: Api, pools: Sequence[s
         api.apply(wanted)
     wait_for(lambda: has_service_account(api), "the controller manager", PATIENCE)
     wait_until_healthy(layout, started)
+
+
+def start_node(layout: Layout, programs: Path, api: Api) -> None:
+    node.write_settings(layout)
+    launch(layout, node.render_containerd(layout))
+    images = node.find_images()
+    wait_for(lambda: node.has_containerd(layout), "containerd", PATIENCE)
+    node.import_images(layout, images)
+    for wanted in objects.render_name_service(layout):
+        api.apply(wanted)
+    started = node.render_node(layout, programs)
+    for one in started:
+        launch(layout, one)
+    wait_until_healthy(layout, started)
+    wait_for(lambda: node.is_ready(api), f"the node; see {layout.path('logs', 'kubelet.log')}", PATIENCE)
 
 
 def has_definitions(api: Api) -> bool:

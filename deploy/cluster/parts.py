@@ -1,7 +1,8 @@
 """The parts a cluster can be started with, each standing on the ones before it."""
 
 #: api: etcd and kube-apiserver. scheduling: with controllers, KAI, LeaderWorkerSet and nodes that run nothing.
-PARTS = ("api", "scheduling")
+#: containers: with one real node (containerd, kubelet, kube-proxy, CoreDNS).
+PARTS = ("api", "scheduling", "containers")
 
 
 def up_to(last: str) -> tuple[str, ...]:

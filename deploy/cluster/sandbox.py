@@ -113,6 +113,15 @@ def is_open(folder: Path) -> bool:
     return bool(members(name_of(folder)))
 
 
+def first_process(folder: Path) -> int | None:
+    """The supervisor, by the number that this machine knows it by."""
+    for pid in members(name_of(folder)):
+        known = re.search(r"^NSpid:(.*)$", read_or_nothing(Path(f"/proc/{pid}/status")), re.MULTILINE)
+        if known and known[1].split() == [str(pid), "1"]:
+            return pid
+    return None
+
+
 def close_sandbox(folder: Path, keep_files: bool = False) -> None:
     name = name_of(folder)
     wait_for(lambda: not kill(members(name)), "the cluster's processes to end")

@@ -1,0 +1,48 @@
+"""`kubernetes manifests`: the objects by which Fairlead runs in a cluster, to be given to kubectl."""
+
+from fairlead import __version__
+from fairlead.cli.command import Command, Invocation
+from fairlead.cli.exit_codes import FAILED, OK
+from fairlead.cli.flags import Flag
+
+_FLAGS = (
+    Flag("image", "The server's image", placeholder="IMAGE", default="fairlead:VERSION"),
+    Flag("namespace", "Where it runs", placeholder="NAME", default="fairlead"),
+    Flag("database-secret", "Secret in that namespace whose key `url` is a PostgreSQL address", placeholder="NAME"),
+    Flag("storage", "Size of its volume, when there is no such secret", placeholder="SIZE", default="1Gi"),
+    Flag("argument", "A further word for `fairlead serve`", repeatable=True, placeholder="WORD"),
+    Flag("webhook", "Serve TLS, and have the cluster ask about workloads that are applied", "boolean"),
+    Flag("no-crds", "Leave the custom resource definitions out", "boolean"),
+    Flag("kubeconfig", "How the cluster is reached", placeholder="FILE", default="$KUBECONFIG"),
+    Flag("offline", "Do not look whether the cluster has such objects of somebody else", "boolean"),
+)
+_DETAILS = """fairlead kubernetes manifests | kubectl apply -f -      installs it
+fairlead kubernetes manifests | kubectl delete -f -     removes it; delete projects and workloads first
+
+Nothing is written where definitions or the namespace exist already and are not Fairlead's."""
+
+
+def commands(_noun: str) -> tuple[Command, ...]:
+    summary = "Print the objects by which Fairlead runs in a cluster"
+    return (Command("manifests", summary, _print_manifests, flags=_FLAGS, details=_DETAILS),)
+
+
+def _print_manifests(invocation: Invocation) -> int:
+    load = invocation.surroundings.load
+    installing, yaml = load("installing"), load("yaml")
+    wanted = installing.Installation(
+        image=invocation.get("image", f"fairlead:{__version__}"),
+        namespace=invocation.get("namespace", "fairlead"),
+        database_secret=invocation.get("database-secret", ""),
+        storage=invocation.get("storage", "1Gi"),
+        arguments=tuple(invocation.get("argument", ())),
+        has_definitions=not invocation.get("no-crds", False),
+    )
+    asked = (invocation.get("webhook", False), invocation.get("kubeconfig", ""), invocation.get("offline", False))
+    try:
+        objects = installing.render_installation(wanted, *asked)
+    except installing.Refused as error:
+        invocation.surroundings.stderr.write(f"fairlead: {error}.\n")
+        return FAILED
+    invocation.surroundings.stdout.write(yaml.safe_dump_all(objects, sort_keys=False))
+    return OK

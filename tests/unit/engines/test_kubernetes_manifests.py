@@ -1,0 +1,99 @@
+"""The objects by which Fairlead itself runs in a cluster: as little as it needs, and nothing of others."""
+
+import base64
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+import yaml
+from cryptography import x509
+
+from fairlead.engines.kubernetes.installing import make_certificate
+from fairlead.engines.kubernetes.manifests import Installation, render_manifests
+from fairlead.engines.kubernetes.permissions import PERMISSIONS
+
+PLAIN = Installation(image="fairlead:1")
+ON_POSTGRES = Installation(image="fairlead:1", database_secret="database", has_definitions=False)
+WITH_WEBHOOK = Installation(image="fairlead:1", namespace="tools", certificate=make_certificate("tools"))
+
+
+def find(objects: list[dict[str, Any]], kind: str) -> dict[str, Any]:
+    found = [one for one in objects if one["kind"] == kind]
+    assert len(found) == 1, [one["kind"] for one in objects]
+    return found[0]
+
+
+@pytest.mark.parametrize("wanted", [PLAIN, ON_POSTGRES, WITH_WEBHOOK], ids=["plain", "on-postgres", "with-webhook"])
+def test_the_server_s_pod_passes_the_restricted_level(wanted: Installation) -> None:
+    pod = find(render_manifests(wanted), "Deployment")["spec"]["template"]["spec"]
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    for container in pod["containers"]:
+        assert container["securityContext"]["allowPrivilegeEscalation"] is False
+        assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+    allowed = {"emptyDir", "persistentVolumeClaim", "secret"}
+    assert all(set(volume) - {"name"} <= allowed for volume in pod["volumes"])
+
+
+def test_the_role_is_the_table_of_permissions_and_nothing_more() -> None:
+    rules = find(render_manifests(PLAIN), "ClusterRole")["rules"]
+    granted = {
+        (group, kind, verb)
+        for rule in rules
+        for group in rule["apiGroups"]
+        for kind in rule["resources"]
+        for verb in rule["verbs"]
+    }
+    assert granted == {(one.group, one.resource, verb) for one in PERMISSIONS for verb in one.verbs}
+    assert not any(kind == "*" and group in ("", "*") for group, kind, _ in granted)
+    assert not any(verb == "*" for _, _, verb in granted)
+
+
+def test_a_database_takes_the_place_of_the_volume() -> None:
+    objects = render_manifests(ON_POSTGRES)
+    assert "PersistentVolumeClaim" not in {one["kind"] for one in objects}
+    container = find(objects, "Deployment")["spec"]["template"]["spec"]["containers"][0]
+    assert "--database=$(DATABASE)" in container["args"]
+    source = {"secretKeyRef": {"name": "database", "key": "url"}}
+    assert {"name": "DATABASE", "valueFrom": source} in container["env"]
+
+
+def test_the_webhook_asks_about_our_own_kinds_only_and_lets_pass_what_nobody_answers() -> None:
+    [hook] = find(render_manifests(WITH_WEBHOOK), "ValidatingWebhookConfiguration")["webhooks"]
+    assert hook["failurePolicy"] == "Ignore"
+    assert {group for rule in hook["rules"] for group in rule["apiGroups"]} == {"run.ai"}
+    assert all("*" not in rule["resources"] for rule in hook["rules"])
+
+
+def test_the_webhook_s_certificate_is_the_one_that_the_server_shows() -> None:
+    objects = render_manifests(WITH_WEBHOOK)
+    shown = base64.b64decode(find(objects, "Secret")["data"]["tls.crt"])
+    [hook] = find(objects, "ValidatingWebhookConfiguration")["webhooks"]
+    assert base64.b64decode(hook["clientConfig"]["caBundle"]) == shown
+    names = x509.load_pem_x509_certificate(shown).extensions.get_extension_for_class(x509.SubjectAlternativeName)
+    assert "fairlead.tools.svc" in names.value.get_values_for_type(x509.DNSName)
+
+
+def test_every_object_has_the_label_by_which_it_is_known_as_ours() -> None:
+    for one in render_manifests(WITH_WEBHOOK):
+        assert one["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "fairlead", one["kind"]
+
+
+def test_the_command_prints_what_kubectl_takes() -> None:
+    words = [
+        "kubernetes",
+        "manifests",
+        "--offline",
+        "--image",
+        "registry.local/fairlead:2",
+        "--argument=--domain=x.local",
+    ]
+    done = subprocess.run([sys.executable, "-m", "fairlead", *words], capture_output=True, text=True, check=True)
+    objects = list(yaml.safe_load_all(done.stdout))
+    container = find(objects, "Deployment")["spec"]["template"]["spec"]["containers"][0]
+    assert container["image"] == "registry.local/fairlead:2"
+    assert container["args"][-1] == "--domain=x.local"
+    kinds = [one["kind"] for one in objects]
+    assert kinds.index("Namespace") == 0
+    assert "CustomResourceDefinition" in kinds
