@@ -1,6 +1,7 @@
 """The pods that a cluster made, written into our records: each from the moment it has a node. Pure.
 
-Called by `follow.py`. What a pod's record says is what the report says of it, so a report that comes twice changes nothing.
+Called by `follow.py`. What a pod's record says is what the report says of it, so a report that comes twice changes
+nothing.
 """
 
 from collections.abc import Collection
