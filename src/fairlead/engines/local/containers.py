@@ -110,7 +110,9 @@ def render(
     entry = [f"--entrypoint={words.pop(0)}"] if pod.container.command else []
     uid, gid = decide_ids(name, granted, rights, pod.container.fields.get("security") or {})
     volumes, mounts = containers_storage.render(around.volumes.mounts, folder, staged=can_stage(name))
-    options = [f"--name={container}", f"--env-file={folder}/{_VARIABLES}", *mounts]
+    # Where there is a limit, the container stays until it was asked whether it went over it.
+    leaves = pod.container.memory_limit_bytes is None
+    options = [f"--name={container}", f"--env-file={folder}/{_VARIABLES}", *mounts, *(["--rm"] if leaves else [])]
     options += _render_options(name, pod, granted, rights)
     return {
         "argv": [*start, "run", *options, *entry, pod.container.image, *words],
@@ -129,6 +131,7 @@ def render(
             "gid": gid,
             "data": os.path.realpath(around.data),
             "memory_limit": pod.container.memory_limit_bytes,
+            "leaves": leaves,
             "inspect": [*start, "inspect", "--format={{.State.OOMKilled}}", container],
             "remove": [*start, "rm", "--force", container],
         },

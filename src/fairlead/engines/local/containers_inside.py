@@ -14,6 +14,8 @@ from fairlead.engines.local import sources, staging
 
 #: In the runtime's words: the machine's network (as `containers.py` writes it).
 NETWORK = "--network=host"
+#: Exit codes by which a runtime says that it could not run the image, and that of a container that was killed.
+_OF_RUNTIME, _KILLED = (125, 126, 127), 137
 #: A runtime that takes longer to answer is given up on.
 SECONDS = 30.0
 
@@ -38,12 +40,19 @@ def connect(order: dict[str, Any], namespace: int) -> None:
     order["argv"] = [*arguments[:place], *own, *arguments[place + 1 :]]
 
 
-def conclude(container: dict[str, Any], environment: dict[str, str]) -> bool:
-    """Remove the container and its files; whether the kernel ended it for its memory."""
+def conclude(container: dict[str, Any], environment: dict[str, str], status: int | None) -> bool:
+    """Remove what is left of the container; whether the kernel ended it for its memory.
+
+    Each question to a runtime costs as much as a start: none is asked of a container that it removed by itself.
+    """
     for name in container["files"]:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(f"{container['folder']}/{name}")
-    ran_out = ask(container["inspect"], environment).strip() == b"true"
+    code = -1 if status is None else os.waitstatus_to_exitcode(status)
+    if container["leaves"] and code >= 0 and code not in _OF_RUNTIME:
+        return False
+    killed = code in (_KILLED, -signal.SIGKILL) and container["memory_limit"] is not None
+    ran_out = killed and ask(container["inspect"], environment).strip() == b"true"
     ask(container["remove"], environment)
     return ran_out
 
@@ -60,10 +69,10 @@ def explain(container: dict[str, Any] | None, code: int) -> str:
     """What an exit code of the runtime's command may mean beyond itself."""
     if container is None:
         return ""
-    if code == 137 and container["memory_limit"]:
+    if code == _KILLED and container["memory_limit"]:
         # Not every runtime tells who did it.
         return f"; it was killed, perhaps for its memory limit of {container['memory_limit']} bytes"
-    return "; the runtime could not run the image, its words are in the log" if code in (125, 126, 127) else ""
+    return "; the runtime could not run the image, its words are in the log" if code in _OF_RUNTIME else ""
 
 
 def ask(arguments: list[str], environment: dict[str, str]) -> bytes:

@@ -433,7 +433,8 @@ class Supervisor:
         while self._source >= 0 and self._take_output():
             pass
         self._state["state"] = "Exited"
-        if self._order["container"] and containers_inside.conclude(self._order["container"], self._order["env"]):
+        container, environment = self._order["container"], self._order["env"]
+        if container and containers_inside.conclude(container, environment, self._status):
             self._cause, self._state["message"] = "OOMKilled", "used more memory than its limit"
         if self._status is not None and "exit_code" not in self._state:
             self._describe_end(os.waitstatus_to_exitcode(self._status))
