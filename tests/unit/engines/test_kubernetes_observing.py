@@ -9,6 +9,7 @@ from fairlead.engines.kubernetes.groups import GroupPlan, decide_group
 from fairlead.engines.kubernetes.nodes import render_node
 from fairlead.engines.kubernetes.objects import Node, Pod, PodGroup, Runner
 from fairlead.engines.kubernetes.observing import Held, render_pod, render_report
+from fairlead.engines.kubernetes.pools import decide_pool
 from fairlead.model.phase import Phase, PodPhase
 from fairlead.model.podset import RestartScope
 from tests import builders
@@ -259,3 +260,28 @@ def test_nodes() -> None:
     ]
     assert found.extended == {"x.io/y": 4}
     assert found.taints[0].key == "k"
+
+
+# Pools that are tried in turn
+
+
+@pytest.mark.parametrize(
+    ("label", "said", "moved", "node", "want"),
+    [
+        ("", [], "", "", None),
+        ("", [("default", "1")], "", "", ("h100", "1")),
+        ("h100", [("default", "1")], "1", "", None),
+        ("h100", [("default", "1"), ("h100", "2")], "1", "", ("default", "2")),
+        ("", [("default", "1"), ("h100", "2")], "2", "", None),
+        ("", [("default", "3"), ("h100", "2")], "2", "", ("h100", "3")),
+        ("", [("default", "1")], "", "n1", None),
+    ],
+    ids=["not tried", "no room", "the next is tried", "round", "again the first", "its second try", "placed"],
+)
+def test_pools_in_turn(label: str, said: list[tuple[str, str]], moved: str, node: str, want: Any) -> None:
+    labels = LABELS | ({"kai.scheduler/node-pool": label} if label else {})
+    conditions = [unschedulable("X", "y", pool=pool) | {"transitionID": number} for pool, number in said]
+    tried = group(*conditions, labels=labels, annotations={"fairlead/moved-after": moved})
+    waiting = pod(node=node, metadata={"annotations": {"pod-group-name": "pg"}})
+    assert decide_pool(tried, [waiting], ("default", "h100")) == want
+    assert decide_pool(tried, [waiting], ("default",)) is None

@@ -65,7 +65,7 @@ class Charge:
         self.trouble = ""
         self.is_bare = False
         self.is_removed = False
-        #: Whether its pods are ours to make.
+        #: Whether its pods are ours to make, or its pools ours to try.
         self.tends = False
 
 
@@ -246,16 +246,17 @@ class KubernetesEngine:
         charge.is_bare = charge.is_removed = False
         charge.refused = ""
         await self._hands.run(run)
-        charge.tends = is_group(run.podsets)
+        charge.tends = is_group(run.podsets) or len(run.node_pools) > 1
 
     async def _tend(self, workload_id: str, charge: Charge) -> None:
-        """See to the pods of a group of our own for as long as it is to run."""
+        """See to a group of our own, or to pools that are tried in turn, for as long as the workload is to run."""
         while charge.wish is None and charge.tends and isinstance(charge.done, WorkloadRun):
             held = self._holdings.held(workload_id)
             own = next((group for group in held.groups if is_own(group)), None)
             pods = [pod for pod in held.pods if run_of(pod.metadata) == charge.done.run]
             if own is not None:
                 await self._hands.tend(charge.done, own, pods)
+            await self._hands.try_pools(charge.done, held.groups, pods)
             await self._pause(charge, _LOOK_AGAIN * 12)
 
     async def _remove(self, charge: Charge, order: Remove) -> None:

@@ -28,6 +28,7 @@ from fairlead.engines.kubernetes.place import (
     Owner,
     Place,
 )
+from fairlead.engines.kubernetes.pools import decide_pool, render_move
 from fairlead.engines.kubernetes.render import Rendered, render_objects
 from fairlead.engines.kubernetes.render_copies import copies_of, render_copies
 from fairlead.engines.kubernetes.resources import (
@@ -176,6 +177,15 @@ class Hands:
             shapes = {shape.podset.role: shape for shape in render_objects(place, run.podsets).members}
             for role, index in plan.make:
                 await self._make(render_member(place, shapes[role], index, failures))
+
+    async def try_pools(self, run: WorkloadRun, groups: Collection[PodGroup], pods: Collection[Pod]) -> None:
+        """Move pod groups that found no room to the next of their workload's pools."""
+        for group in groups:
+            decided = decide_pool(group, pods, run.node_pools)
+            if decided is not None:
+                change = render_move(run.project, *decided)
+                path = POD_GROUP.path(run.namespace, group.metadata.name)
+                await self._api.ask("PATCH", path, change, query={"fieldManager": MANAGER}, content=MERGE)
 
     async def _make(self, pod: dict[str, Any]) -> None:
         """A pod of that name that is there, perhaps still ending, is left alone; the next look decides."""

@@ -1,0 +1,52 @@
+"""A workload that names several node pools tries them in turn: KAI says that one has no room, and never moves anything.
+
+Pure. `engine.py` asks whenever something of such a workload changes, and relabels its pod groups.
+"""
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from fairlead.engines.kubernetes.objects import Pod, PodGroup
+from fairlead.engines.kubernetes.observing import UNSCHEDULABLE
+from fairlead.engines.kubernetes.organizing import project_queue
+from fairlead.engines.kubernetes.place import DEFAULT_POOL, POOL_LABEL
+
+#: On a pod group that we moved: the number of the condition that was the reason, so that the next pool gets its try.
+MOVED = "fairlead/moved-after"
+
+
+def decide_pool(group: PodGroup, pods: Collection[Pod], pools: Sequence[str]) -> tuple[str, str] | None:
+    """The pool that is tried next, and why: the number of the condition. None while the present one is being tried."""
+    if len(pools) < 2 or any(pod.spec.node_name for pod in _of(group, pods)):
+        # A group that has a place is never moved.
+        return None
+    present = group.metadata.labels.get(POOL_LABEL, DEFAULT_POOL)
+    said = [
+        one
+        for one in group.status.scheduling_conditions
+        if one.type == UNSCHEDULABLE and one.status == "True" and (one.node_pool or DEFAULT_POOL) == present
+    ]
+    latest = max((one.transition_id for one in said), key=_number, default="")
+    if not latest or _number(latest) <= _number(group.metadata.annotations.get(MOVED, "")):
+        return None
+    at = pools.index(present) if present in pools else -1
+    return pools[(at + 1) % len(pools)], latest
+
+
+def render_move(project: str, pool: str, reason: str) -> dict[str, Any]:
+    """The change of a pod group that puts it into another pool's queue."""
+    return {
+        "metadata": {
+            "labels": {POOL_LABEL: None if pool == DEFAULT_POOL else pool},
+            "annotations": {MOVED: reason},
+        },
+        "spec": {"queue": project_queue(project, (pool,))},
+    }
+
+
+def _of(group: PodGroup, pods: Collection[Pod]) -> list[Pod]:
+    return [pod for pod in pods if pod.metadata.annotations.get("pod-group-name") == group.metadata.name]
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isdecimal() else -1

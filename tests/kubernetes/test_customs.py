@@ -1,0 +1,132 @@
+"""Workloads applied with a real kubectl: they run, say how they are, follow `active`, and go without a trace."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.e2e.server import until
+from tests.kubernetes.room import PATIENCE, SECONDS, Room
+
+pytestmark = [pytest.mark.kubernetes, pytest.mark.xdist_group("kubernetes")]
+
+
+def document(room: Room, name: str, kind: str = "TrainingWorkload", **spec: Any) -> dict[str, Any]:
+    fields = {"name": name, "image": "busybox", "command": "sleep 1000", "gpu": 1, **spec}
+    return {
+        "apiVersion": "run.ai/v2alpha1",
+        "kind": kind,
+        "metadata": {"name": name, "namespace": room.namespace},
+        "spec": {field: value if isinstance(value, dict) else {"value": value} for field, value in fields.items()},
+    }
+
+
+def apply(room: Room, body: dict[str, Any]) -> str:
+    """Apply it, and return the id that its workload has."""
+    made = room.kubectl("apply", "-f", "-", stdin=json.dumps(body))
+    assert made.returncode == 0, made.stderr
+    return str(read(room, body["metadata"]["name"])["metadata"]["uid"])
+
+
+def read(room: Room, name: str, kind: str = "trainingworkloads") -> dict[str, Any]:
+    found = room.kubectl("get", kind, name, "-n", room.namespace, "-o", "json")
+    assert found.returncode == 0, found.stderr
+    body: dict[str, Any] = json.loads(found.stdout)
+    return body
+
+
+def until_status(room: Room, name: str, phase: str) -> dict[str, Any]:
+    found: dict[str, Any] = until(
+        lambda: (body := read(room, name)).get("status", {}).get("phase") == phase and body,
+        f"{phase} of {name}",
+        PATIENCE,
+    )
+    return found
+
+
+def test_applied_workloads_run_and_say_how_they_are(room: Room) -> None:
+    workload = apply(room, document(room, "applied"))
+    body = until_status(room, "applied", "Running")
+    assert body["status"]["workloadId"] == workload
+    assert room.server.phase(workload) == "Running"
+    listed = room.kubectl("get", "trainingworkloads", "-n", room.namespace).stdout.splitlines()
+    assert listed[0].split() == ["NAME", "STATUS", "PROJECT", "GPU", "AGE", "MESSAGE"]
+    assert listed[1].split()[:4] == ["applied", "Running", room.project, "1"]
+    [job] = room.objects("jobs")
+    assert job["metadata"]["ownerReferences"][0]["uid"] == workload
+
+
+def test_active_works_both_ways(room: Room) -> None:
+    workload = apply(room, document(room, "switched"))
+    until_status(room, "switched", "Running")
+    off = json.dumps({"spec": {"active": {"value": False}}})
+    assert room.kubectl("patch", "twl", "switched", "-n", room.namespace, "--type=merge", "-p", off).returncode == 0
+    until_status(room, "switched", "Stopped")
+    assert room.names("jobs,pods") == []
+    room.act("resume", workload)
+    body = until_status(room, "switched", "Running")
+    assert body["spec"]["active"] == {"value": True}
+    room.act("suspend", workload)
+    body = until_status(room, "switched", "Stopped")
+    assert body["spec"]["active"] == {"value": False}
+
+
+def test_inactive_from_the_beginning(room: Room) -> None:
+    apply(room, document(room, "later", active=False))
+    until_status(room, "later", "Stopped")
+    assert room.names("jobs") == []
+
+
+def test_kubectl_delete_returns_when_nothing_is_left(room: Room) -> None:
+    workload = apply(room, document(room, "leaving"))
+    until_status(room, "leaving", "Running")
+    gone = room.kubectl("delete", "twl", "leaving", "-n", room.namespace, "--timeout=120s")
+    assert gone.returncode == 0, gone.stderr
+    assert room.names("jobs,pods,podgroups") == []
+    assert room.server.workload(workload)["deletedAt"]
+
+
+def test_deleting_over_rest_removes_the_object(room: Room) -> None:
+    workload = apply(room, document(room, "removed"))
+    until_status(room, "removed", "Running")
+    room.act("delete", workload)
+    until(lambda: room.objects("trainingworkloads") == [], "the object's end", PATIENCE)
+
+
+@pytest.mark.parametrize(
+    ("spec", "want"),
+    [
+        ({"nodePools": "no-such-pool"}, "no-such-pool"),
+        ({"priorityClass": "extreme"}, "extreme"),
+    ],
+    ids=["pool", "priority"],
+)
+def test_what_is_refused_says_why(room: Room, spec: dict[str, Any], want: str) -> None:
+    made = room.kubectl("apply", "-f", "-", stdin=json.dumps(document(room, "wrong", **spec)))
+    if made.returncode:
+        assert want in made.stderr
+        return
+    body = until_status(room, "wrong", "Failed")
+    assert want in body["status"]["message"]
+    assert room.names("jobs") == []
+    assert room.kubectl("delete", "twl", "wrong", "-n", room.namespace, "--timeout=60s").returncode == 0
+
+
+def test_objects_that_went_while_no_server_ran(room: Room) -> None:
+    """The finalizer keeps the object until a server is back; then both go."""
+    apply(room, document(room, "meanwhile"))
+    until_status(room, "meanwhile", "Running")
+    room.server.stop()
+    room.kubectl("delete", "twl", "meanwhile", "-n", room.namespace, "--wait=false")
+    assert read(room, "meanwhile")["metadata"]["deletionTimestamp"]
+    room.server.token = ""
+    room.server.start()
+    until(lambda: room.objects("trainingworkloads") == [], "the object's end", PATIENCE)
+    until(lambda: room.names("jobs,pods") == [], "an empty namespace", PATIENCE)
+
+
+def test_an_end_is_written_back(room: Room) -> None:
+    body = document(room, "short")
+    body["spec"]["annotations"] = {"items": {SECONDS: {"value": "1"}}}
+    apply(room, body)
+    until_status(room, "short", "Completed")
