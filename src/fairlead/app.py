@@ -16,6 +16,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from fairlead.api.cluster_admission import ADMISSION_OPERATIONS
 from fairlead.api.http_server import HttpServer
 from fairlead.api.journal import JsonFormatter
 from fairlead.api.listening import listen, url_of
+from fairlead.api.loop_metrics import loop_samples
 from fairlead.api.metrics import Sample
 from fairlead.api.proxy import Proxy
 from fairlead.api.proxy_access import Gate
@@ -49,10 +51,12 @@ from fairlead.control.resolve import Resolver
 from fairlead.control.secrets import agree_on_vault, load_vault
 from fairlead.control.sessions import Dialler
 from fairlead.control.supplies import Supplier
+from fairlead.control.telemetry import Telemetry
 from fairlead.control.traffic import Traffic
 from fairlead.engines.base import AppliedObjects, Forget, WholeEngine
 from fairlead.engines.local.configuration import make_engine, pick_runtime_variables
 from fairlead.engines.local.procfs import boot_id, start_time
+from fairlead.engines.local.usage import observe_usage
 from fairlead.model.clock import Millis, iso
 from fairlead.model.errors import FairleadError, Refused
 from fairlead.store.base import Listener, Store
@@ -383,6 +387,8 @@ class Machine:
         self._housekeeper = Housekeeper(context, self._compact, self._drop_logs)
         following = None if settings.engine == LOCAL else Following(context)
         self._reconciler = Reconciler(context, engine, engine.review, self._housekeeper.note, time.monotonic, following)
+        observe = partial(observe_usage, settings.data_dir) if settings.engine == LOCAL else tuple
+        self._telemetry = context.telemetry = Telemetry(context.store, now, context.exposure.traffic, observe)
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self, lost: Callable[[], None]) -> None:
@@ -395,6 +401,7 @@ class Machine:
             loop,
             asyncio.create_task(self._housekeeper.run(), name="housekeeping"),
             asyncio.create_task(self._lease.keep(lost), name="lease"),
+            asyncio.create_task(self._telemetry.run(), name="telemetry"),
         ]
         await asyncio.wait({waiting, loop}, return_when=asyncio.FIRST_COMPLETED)
         if loop.done():
@@ -422,20 +429,7 @@ class Machine:
 
     def samples(self) -> list[Sample]:
         """What the loop tells of itself at a scrape."""
-        figures = self._reconciler.figures
-        board = self._reconciler.board
-        pods = [Sample("fairlead_pods", n, {"phase": phase}) for phase, n in board.count_pods().items()]
-        return [
-            *pods,
-            Sample("fairlead_open_workloads", len(board.entries), help="Workloads neither finished nor gone"),
-            Sample("fairlead_loop_cycles_total", figures.cycles, help="Turns of the loop", type="counter"),
-            Sample(
-                "fairlead_loop_last_seconds", figures.last_cycle_milliseconds / 1000, help="Length of the last turn"
-            ),
-            Sample("fairlead_scheduling_cycles_total", figures.scheduling_cycles, type="counter"),
-            Sample("fairlead_scheduling_seconds_total", figures.scheduling_milliseconds / 1000, type="counter"),
-            Sample("fairlead_lost_races_total", figures.conflicts, help="Records written by others", type="counter"),
-        ]
+        return loop_samples(self._reconciler)
 
 
 def _give_up(server: uvicorn.Server) -> None:

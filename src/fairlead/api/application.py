@@ -41,6 +41,7 @@ from fairlead.api.proxy_access import Gate
 from fairlead.api.revisions import revision_operations
 from fairlead.api.routing import Router
 from fairlead.api.scheduling import SCHEDULING_OPERATIONS
+from fairlead.api.telemetry import telemetry_operations
 from fairlead.api.templates import TEMPLATE_OPERATIONS
 from fairlead.api.watch import watch_operations
 from fairlead.api.workloads import WORKLOAD_OPERATIONS
@@ -83,6 +84,7 @@ def make_application(
         *token_operations(accounts),
         *WORKLOAD_OPERATIONS,
         *revision_operations(),
+        *telemetry_operations(),
         *LOG_OPERATIONS,
         *SESSION_OPERATIONS,
         *url_operations(gate or Gate(accounts, context.exposure, context.clock)),

@@ -11,6 +11,7 @@ import msgspec
 
 from fairlead.control.directory import Directory
 from fairlead.control.exposure import Exposure
+from fairlead.control.telemetry import Telemetry
 from fairlead.control.vault import Vault, draw_vault
 from fairlead.engines.base import Sessions
 from fairlead.model.clock import DAY, SECOND, Clock, Millis
@@ -62,5 +63,7 @@ class Context:
     exposure: Exposure = field(default_factory=Exposure)
     #: Whether the engine's cluster may have objects that are named and not kept here: the cluster then judges names.
     are_names_elsewhere: bool = False
+    #: What was used over time; None on a server that runs no machine.
+    telemetry: Telemetry | None = None
     #: Set when the server is stopping: new work is refused, running work goes on.
     stopping: bool = False

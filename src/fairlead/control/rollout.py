@@ -171,7 +171,7 @@ def _fail(draft: Draft, revision: Revision, why: str) -> None:
         draft.fatal = draft.fatal or words
         return
     draft.tell("RevisionFailed", words, warning=True, source="control", revision=revision.id)
-    _set_condition(draft, f"{words}. Revision {serving.number} serves on")
+    _set_condition(draft, f"{words.rstrip('.')}. Revision {serving.number} serves on")
 
 
 def _set_condition(draft: Draft, message: str | None) -> None:

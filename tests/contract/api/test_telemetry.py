@@ -1,0 +1,218 @@
+"""Figures of workloads, pods, services and nodes, as the published contract has them."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+import pytest
+
+from fairlead.control.telemetry import Telemetry
+from fairlead.control.traffic import Traffic
+from fairlead.model.clock import iso
+from fairlead.model.org import GpuDevice, Node
+from fairlead.model.phase import Phase, PodPhase
+from fairlead.model.revision import Revision, Stage
+from fairlead.model.usage import Usage, node_key
+from fairlead.store.base import Change, Put
+from fairlead.store.collections import NODES, REVISIONS
+from tests import builders
+from tests.contract.api.agreement import find_disagreements, load_contract
+from tests.contract.api.room import START, Room
+
+SERVICE = "11111111-1111-4111-8111-111111111111"
+WAITING = "22222222-2222-4222-8222-222222222222"
+POD = "44444444-4444-4444-8444-444444444444"
+REVISION = "55555555-5555-4555-8555-555555555555"
+SECOND = 1000
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Room]:
+    """A service with one pod on a machine, seen at two moments ten seconds apart; and a training that waits."""
+    with Room(tmp_path_factory.mktemp("telemetry")) as room:
+        spec = msgspec.Raw(b'{"image":"model","servingPort":{"container":8000},"compute":{"cpuCoreLimit":2}}')
+        shared = {"cluster_id": room.cluster_id, "created_at": START, "phase_updated_at": START, "updated_at": START}
+        revision = Revision(
+            id=REVISION,
+            version=1,
+            workload_id=SERVICE,
+            project_id="1",
+            number=1,
+            name="model-00001",
+            spec=spec,
+            stage=Stage.SERVING,
+            replicas=1,
+            created_at=START,
+            phase=Phase.RUNNING,
+            phase_updated_at=START,
+        )
+        service = builders.workload(
+            "model",
+            id=SERVICE,
+            kind="inference-service",
+            phase=Phase.RUNNING,
+            spec=spec,
+            revisions=(revision,),
+            allocated_gpu=0.5,
+            category="Deploy",
+            **shared,
+        )
+        waiting = builders.workload("waiting", id=WAITING, phase=Phase.PENDING, category="Train", **shared)
+        pod = builders.pod(
+            "model-00001-0",
+            id=POD,
+            workload_id=SERVICE,
+            role="predictor@1",
+            revision_id=REVISION,
+            node="alpha",
+            node_pool="default",
+            cpu_milli=500,
+            memory_bytes=10**9,
+            gpu_devices=(1,),
+            gpu_thousandths=500,
+            created_at=START,
+            started_at=START + SECOND,
+            phase=PodPhase.RUNNING,
+        )
+        room.put(service, waiting, pod)
+        gpus = tuple(GpuDevice(index, "", "A100", 1024) for index in range(2))
+        node = Node(id="alpha", name="alpha", version=2, cpu_milli=4000, memory_bytes=10**10, gpus=gpus)
+        room.do(room.context.store.commit(Change(writes=(Put(NODES, node), Put(REVISIONS, revision)))))
+        room.do(room.context.directory.load())
+        room.do(_seen(room))
+        room.clock.now = START + 10 * SECOND
+        yield room
+
+
+async def _seen(room: Room) -> None:
+    """The service answered 20 requests in the ten seconds, each in a fifth of a second; the pod used 5 cpu seconds."""
+    moment = [0.0]
+    traffic = Traffic(room.clock, lambda: moment[0])
+    usages = [[Usage(POD, 1.0, 2_000_000), Usage(node_key("alpha"), 100.0, 10**9)]]
+    telemetry = Telemetry(room.context.store, room.clock, traffic, lambda: usages[-1])
+    room.context.telemetry = telemetry
+    await telemetry.look()
+    room.clock.now = START + 10 * SECOND
+    traffic.serve(SERVICE, msgspec.structs.replace(traffic.begin(SERVICE).serving, pods=(POD,)))
+    for _ in range(20):
+        visit = traffic.begin(SERVICE)
+        assert visit.find_pod() == POD
+        moment[0] += 0.2
+        visit.end()
+    usages.append([Usage(POD, 6.0, 3_000_000), Usage(node_key("alpha"), 120.0, 2 * 10**9)])
+    await telemetry.look()
+
+
+def over_time(types: str, start: int = START, end: int = START + 10 * SECOND, samples: int = 3) -> str:
+    return f"?metricType={types}&start={quote(iso(start))}&end={quote(iso(end))}&numberOfSamples={samples}"
+
+
+def values(answer: Any) -> dict[str, list[str]]:
+    return {each["type"]: [value["value"] for value in each["values"]] for each in answer["measurements"]}
+
+
+def test_what_a_workload_asked_for_held_and_used(filled: Room) -> None:
+    types = "POD_COUNT,RUNNING_POD_COUNT,GPU_ALLOCATION,CPU_REQUEST_CORES,CPU_LIMIT_CORES,CPU_USAGE_CORES"
+    found = values(filled.get(f"/api/v1/workloads/{SERVICE}/metrics{over_time(types)}"))
+    assert found == {
+        "POD_COUNT": ["1", "1", "1"],
+        "RUNNING_POD_COUNT": ["0", "1", "1"],
+        "GPU_ALLOCATION": ["0.5", "0.5", "0.5"],
+        "CPU_REQUEST_CORES": ["0.5", "0.5", "0.5"],
+        "CPU_LIMIT_CORES": ["2", "2", "2"],
+        "CPU_USAGE_CORES": ["0.5", "0.5", "0.5"],
+    }
+
+
+def test_what_a_service_answers(filled: Room) -> None:
+    path = f"/api/v1/workloads/inferences/{SERVICE}"
+    found = values(filled.get(f"{path}/metrics{over_time('THROUGHPUT,LATENCY')}"))
+    # One more than 20 has arrived, and is not answered.
+    assert found == {"THROUGHPUT": ["2.1"] * 3, "LATENCY": ["200"] * 3}
+    found = values(filled.get(f"{path}/pods/{POD}/metrics{over_time('THROUGHPUT,LATENCY')}"))
+    assert found == {"THROUGHPUT": ["2"] * 3, "LATENCY": ["200"] * 3}
+
+
+def test_what_nobody_measures_has_no_values_and_the_status_says_so(filled: Room) -> None:
+    answer = filled.call("GET", f"/api/v1/workloads/{SERVICE}/metrics{over_time('GPU_UTILIZATION,POD_COUNT')}")
+    assert answer.status == 207
+    assert values(answer.json) == {"GPU_UTILIZATION": [], "POD_COUNT": ["1", "1", "1"]}
+
+
+def test_nodes_show_the_machine_and_each_device(filled: Room) -> None:
+    [node] = filled.get("/api/v1/nodes")["nodes"]
+    types = "CPU_UTILIZATION,CPU_MEMORY_USAGE_BYTES,GPU_ALLOCATION_PER_GPU"
+    found = filled.get(f"/api/v1/nodes/{node['id']}/metrics{over_time(types, samples=2)}")["measurements"]
+    assert [(each["type"], each.get("labels"), each["values"][-1]["value"]) for each in found] == [
+        ("CPU_UTILIZATION", None, "50"),
+        ("CPU_MEMORY_USAGE_BYTES", None, "2000000000"),
+        ("GPU_ALLOCATION_PER_GPU", {"gpu": "0"}, "0"),
+        ("GPU_ALLOCATION_PER_GPU", {"gpu": "1"}, "0.5"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("question", "want"),
+    [
+        ("workloads/telemetry?telemetryType=WORKLOADS_COUNT", {(): "2"}),
+        (
+            "workloads/telemetry?telemetryType=WORKLOADS_COUNT&groupBy=Type,Phase",
+            {("Inference", "Running"): "1", ("Training", "Pending"): "1"},
+        ),
+        ("workloads/telemetry?telemetryType=WORKLOADS_COUNT&filterByPhases=Pending,Failed", {(): "1"}),
+        ("workloads/telemetry?telemetryType=GPU_ALLOCATION&groupBy=ProjectId", {("1",): "0.5"}),
+        ("workloads/telemetry?telemetryType=PENDING_TIME_DISTRIBUTION", {("0-60",): "1"}),
+        ("workloads/telemetry?telemetryType=WORKLOADS_COUNT&departmentId=9", {(): "0"}),
+        ("nodes/telemetry?telemetryType=TOTAL_GPUS&groupBy=Node", {("alpha",): "2"}),
+        ("nodes/telemetry?telemetryType=FREE_GPUS", {(): "1.5"}),
+        ("nodes/telemetry?telemetryType=USED_CPU_CORES", {(): "2"}),
+        ("nodes/telemetry?telemetryType=ALLOCATED_CPU_MEMORY_BYTES", {(): "1000000000"}),
+        ("nodes/telemetry?telemetryType=USED_GPU_MEMORY_BYTES", {}),
+        ("nodes/telemetry?telemetryType=TOTAL_GPUS&nodepoolName=other", {}),
+    ],
+    ids=lambda value: value.partition("?")[2] if isinstance(value, str) else "",
+)
+def test_figures_of_this_moment(filled: Room, question: str, want: dict[tuple[str, ...], str]) -> None:
+    answer = filled.get(f"/api/v1/{question}")
+    found = {tuple(group["value"] for group in each.get("groups", ())): each["value"] for each in answer["values"]}
+    assert found == want
+
+
+@pytest.mark.parametrize("path", load_contract("telemetry-2.24.contract.json")["paths"])
+def test_answers_agree_with_the_contract(filled: Room, path: str) -> None:
+    [node] = filled.get("/api/v1/nodes")["nodes"]
+    ids = {"workloadId": SERVICE, "podId": POD, "revisionId": REVISION, "nodeId": node["id"]}
+    query = ""
+    if path.endswith("/metrics"):
+        query = over_time("THROUGHPUT,LATENCY" if "inferences" in path else "CPU_USAGE_CORES")
+    elif path.endswith("/telemetry"):
+        query = "?telemetryType=" + ("TOTAL_GPUS" if "nodes" in path else "WORKLOADS_COUNT") + "&groupBy=ClusterId"
+    answer = filled.call("GET", re.sub(r"\{(\w+)\}", lambda match: ids[match[1]], path) + query)
+    assert answer.status == 200, answer
+    assert find_disagreements("get", path, 200, answer.json) == []
+
+
+@pytest.mark.parametrize(
+    ("query", "path"),
+    [
+        ("?start=2023-01-01&end=2023-01-02", "metricType"),
+        (over_time("POD_COUNT,NONSENSE"), "metricType"),
+        ("?metricType=POD_COUNT&end=2023-01-02", "start"),
+        ("?metricType=POD_COUNT&start=yesterday&end=2023-01-02", "start"),
+        (over_time("POD_COUNT", START + 1, START), "end"),
+        (over_time("POD_COUNT", samples=1001), "numberOfSamples"),
+    ],
+    ids=["no type", "unknown type", "no start", "no time", "backwards", "too many"],
+)
+def test_questions_that_cannot_be_answered(filled: Room, query: str, path: str) -> None:
+    answer = filled.call("GET", f"/api/v1/workloads/{SERVICE}/metrics{query}")
+    assert (answer.status, path in answer.json["details"]) == (400, True), answer
+
+
+def test_the_same_as_text(filled: Room) -> None:
+    url = f"/api/v1/workloads/{SERVICE}/metrics{over_time('POD_COUNT', samples=1)}"
+    answer = filled.call("GET", url, headers={"Accept": "text/csv"})
+    assert answer.headers["content-type"].startswith("text/csv")
+    assert answer.body.decode().splitlines() == ["type,labels,timestamp,value", f"POD_COUNT,,{iso(START)},1"]
