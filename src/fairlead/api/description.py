@@ -24,6 +24,7 @@ _WORDS = {
     201: "Made.",
     202: "Written down; it is being carried out.",
     204: "Done; there is nothing more to say.",
+    207: "Answered in part: what is not measured here has no values.",
     400: "The request breaks rules; every violation is named.",
     401: "No valid token.",
     403: "The caller may not do this.",
