@@ -179,8 +179,8 @@ class Proxy:
             except (OSError, asyncio.IncompleteReadError, Disconnected) as error:
                 upstream.close()
                 await _end(sending)
-                if not is_last and upstream.is_used and not has_body and request.method in _SAFE_TO_REPEAT:
-                    continue  # a kept connection that the pod had closed meanwhile
+                if not is_last and not has_body and request.method in _SAFE_TO_REPEAT:
+                    continue  # a kept connection that the pod had closed meanwhile, or a pod that ended: ask the next
                 raise Denied(502, f"A pod of {route.owner} closed the connection without an answer.") from error
             except (BadMessage, asyncio.LimitOverrunError) as error:
                 upstream.close()

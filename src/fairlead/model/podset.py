@@ -162,7 +162,8 @@ def longest_names(podsets: Iterable[PodSet], workload: str) -> list[tuple[str, s
             "ordinal": str(last + podset.offset),
         }
         found.setdefault(fill(podset.naming, values), f"a pod ({podset.role})")
-        found.setdefault(f"{workload}{podset.infix}", f"a service ({podset.role})")
+        if podset.container.fields.keys() & {"ports", "exposedUrls"}:
+            found.setdefault(f"{workload}{podset.infix}", f"a service ({podset.role})")
         for label, template in podset.labels.items():
             found.setdefault(fill(template, values), f"the value of label {label}")
     return [(what, name) for name, what in found.items()]

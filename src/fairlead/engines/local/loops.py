@@ -79,7 +79,7 @@ def mount_device(device: int, what: str, mode: int) -> int:
     `mode` is for a new one, known by the folder that its maker leaves in it; later it is its users' to change.
     """
     try:
-        mounted = mount_calls.make_mount("ext4", {"source": os.readlink(f"/proc/self/fd/{device}")}, 0, what)
+        mounted = mount_calls.make_mount("ext4", {"source": _path_of(device)}, 0, what)
     finally:
         os.close(device)
     with contextlib.suppress(OSError):
@@ -87,6 +87,12 @@ def mount_device(device: int, what: str, mode: int) -> int:
         os.chmod(".", mode, dir_fd=mounted)
         os.rmdir("lost+found", dir_fd=mounted)
     return mounted
+
+
+def _path_of(device: int) -> str:
+    """By its number: the mounts among which it was opened may be gone, and with them the path that it had there."""
+    number = os.fstat(device).st_rdev
+    return f"/dev/{os.path.basename(os.readlink(f'/sys/dev/block/{os.major(number)}:{os.minor(number)}'))}"
 
 
 def _make(path: str, size: int, durable: bool) -> None:
