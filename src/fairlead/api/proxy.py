@@ -29,6 +29,7 @@ from fairlead.api.proxy_upstream import Upstream, Upstreams
 from fairlead.control.exposure import Route
 from fairlead.control.traffic import Visit
 from fairlead.model.errors import FairleadError
+from fairlead.model.org import Caller
 
 logger = logging.getLogger("fairlead.proxy")
 
@@ -55,15 +56,28 @@ class Disconnected(Exception):
     """The other side closed its connection in the middle."""
 
 
-class Exchange(NamedTuple):
-    """A request that may pass, and the connection that it came by."""
+class Peer(NamedTuple):
+    """Who sends requests: the two ways of the connection, and the address at its other end."""
 
-    request: RequestHead
-    #: As they go to the pod.
-    headers: Headers
-    route: Route
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
+    address: str
+
+
+class Exchange(NamedTuple):
+    """A request, and what was made of it."""
+
+    head: bytes
+    request: RequestHead
+    route: Route | None
+    caller: Caller | None
+    #: The head as it goes to the pod.
+    outgoing: bytes
+    peer: Peer
+
+    def is_same(self, request: RequestHead, route: Route, caller: Caller | None) -> bool:
+        """Whether the same caller asks for the same, and nothing that decides on it has changed."""
+        return self.request is request and self.route is route and self.caller is caller
 
 
 class Proxy:
@@ -90,9 +104,14 @@ class Proxy:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._open.add(writer)
+        peer = (writer.get_extra_info("peername") or ("",))[0]
+        before: Exchange | None = None
         try:
-            while await self._serve_one(reader, writer):
-                pass
+            while True:
+                head = await _request_head(reader, writer)
+                before = await self._serve_one(head, before, Peer(reader, writer, peer)) if head else None
+                if before is None:
+                    break
         except (Disconnected, OSError, asyncio.IncompleteReadError, TimeoutError):
             pass  # one side left; there is nobody to tell
         except Exception:
@@ -101,49 +120,62 @@ class Proxy:
             self._open.discard(writer)
             writer.close()
 
-    async def _serve_one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        """One request and its answer; whether the connection can carry another."""
-        try:
-            async with asyncio.timeout(IDLE_SECONDS):
-                head = await reader.readuntil(b"\r\n\r\n")
-        except asyncio.LimitOverrunError:
-            return await _answer(writer, None, 431, "The request's headers are too long.")
-        try:
-            request = read_request(head)
-        except BadMessage as error:
-            return await _answer(writer, None, 400, f"This request cannot be read: {error}.")
+    async def _serve_one(self, head: bytes, before: "Exchange | None", peer: Peer) -> "Exchange | None":
+        """One request and its answer; what the next on this connection can take over, None when there can be none."""
+        if before is not None and before.head == head:
+            request = before.request  # many callers send the same head again and again
+        else:
+            try:
+                request = read_request(head)
+            except BadMessage as error:
+                await _answer(peer.writer, None, 400, f"This request cannot be read: {error}.")
+                return None
         try:
             route = self._gate.find(request)
             if self._gate.is_sign_in(request, route):
                 headers = self._gate.follow_link(request, route)
-                return await _answer(writer, request, 303, "", headers)
+                exchange = Exchange(head, request, route, None, b"", peer)
+                return exchange if await _answer(peer.writer, request, 303, "", headers) else None
             caller = self._gate.admit(request, route)
-            peer = (writer.get_extra_info("peername") or ("",))[0]
-            headers = self._gate.cleaned_request(request, route, caller, peer)
+            if before is not None and before.is_same(request, route, caller):
+                exchange = before
+            else:
+                outgoing = self._render(request, route, caller, peer.address)
+                exchange = Exchange(head, request, route, caller, outgoing, peer)
             visit = self._upstreams.begin(route.workload_id)
             is_timed = False
             try:
-                exchange = Exchange(request, headers, route, reader, writer)
-                keep = await self._forward(exchange, visit)
+                keep = await self._forward(exchange, route, visit)
                 is_timed = not request.upgrade
-                return keep
+                return exchange if keep else None
             finally:
                 visit.end(is_timed=is_timed)
         except Denied as denied:
-            return await _answer(writer, request, denied.status, denied.words)
+            exchange = Exchange(head, request, None, None, b"", peer)
+            return exchange if await _answer(peer.writer, request, denied.status, denied.words) else None
 
-    async def _forward(self, exchange: Exchange, visit: Visit) -> bool:
+    def _render(self, request: RequestHead, route: Route, caller: Caller | None, address: str) -> bytes:
+        """The request's head as it goes to a pod."""
+        headers = passed_on(self._gate.cleaned_request(request, route, caller, address))
+        if request.upgrade:
+            headers += [(b"connection", b"upgrade"), (b"upgrade", request.upgrade)]
+        return render_head(b"%s %s HTTP/1.1" % (request.method, request.target), headers)
+
+    async def _forward(self, exchange: Exchange, route: Route, visit: Visit) -> bool:
         """The request to a pod and its answer back; whether the connection can carry another."""
-        request, writer = exchange.request, exchange.writer
+        request, writer, limit = exchange.request, exchange.peer.writer, visit.serving.timeout
         try:
-            async with asyncio.timeout(None if visit.serving.timeout is None else visit.serving.timeout / 1000):
-                upstream, response, sending = await self._ask(exchange, visit)
+            if limit is None:
+                upstream, response, sending = await self._ask(exchange, route, visit)
+            else:
+                async with asyncio.timeout(limit / 1000):
+                    upstream, response, sending = await self._ask(exchange, route, visit)
         except TimeoutError as error:
-            seconds = (visit.serving.timeout or 0) // 1000
-            words = f"{exchange.route.owner} did not begin to answer within {seconds} s."
+            seconds = (limit or 0) // 1000
+            words = f"{route.owner} did not begin to answer within {seconds} s."
             raise Denied(504, words[:1].upper() + words[1:]) from error
         if response.status == 101:
-            return await _tunnel(response, upstream, exchange.reader, writer)
+            return await _tunnel(response, upstream, exchange.peer)
         try:
             keep = request.keep_alive and (response.body.chunked or response.body.length is not None)
             await _pass_response(response, upstream, writer, keep)
@@ -160,22 +192,20 @@ class Proxy:
             upstream.close()
         return keep
 
-    async def _ask(self, exchange: Exchange, visit: Visit) -> tuple[Upstream, ResponseHead, asyncio.Task[None] | None]:
+    async def _ask(
+        self, exchange: Exchange, route: Route, visit: Visit
+    ) -> tuple[Upstream, ResponseHead, asyncio.Task[None] | None]:
         """Send the request to a pod until one begins to answer; its body is still on its way then."""
-        request, route, writer = exchange.request, exchange.route, exchange.writer
-        outgoing = passed_on(exchange.headers)
-        if request.upgrade:
-            outgoing += [(b"connection", b"upgrade"), (b"upgrade", request.upgrade)]
-        head = render_head(b"%s %s HTTP/1.1" % (request.method, request.target), outgoing)
+        request, peer = exchange.request, exchange.peer
         has_body = request.body.chunked or bool(request.body.length)
         for is_last in (False, True):
             upstream = await self._reach(route, visit, fresh=is_last or has_body)
             sending: asyncio.Task[None] | None = None
             try:
-                upstream.writer.write(head)
+                upstream.writer.write(exchange.outgoing)
                 if has_body:
-                    sending = asyncio.create_task(copy_body(exchange.reader, upstream.writer, request.body))
-                return upstream, await _response_head(upstream, request, writer), sending
+                    sending = asyncio.create_task(copy_body(peer.reader, upstream.writer, request.body))
+                return upstream, await _response_head(upstream, request, peer.writer), sending
             except (OSError, asyncio.IncompleteReadError, Disconnected) as error:
                 upstream.close()
                 await _end(sending)
@@ -212,6 +242,16 @@ class Proxy:
                 passed_over = frozenset()
             else:
                 await visit.wait()
+
+
+async def _request_head(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+    """The head of the next request; nothing where it is too long, which is said."""
+    try:
+        async with asyncio.timeout(IDLE_SECONDS):
+            return await reader.readuntil(b"\r\n\r\n")
+    except asyncio.LimitOverrunError:
+        await _answer(writer, None, 431, "The request's headers are too long.")
+        return b""
 
 
 async def _response_head(upstream: Upstream, request: RequestHead, writer: asyncio.StreamWriter) -> ResponseHead:
@@ -278,16 +318,14 @@ async def _copy_chunks(reader: asyncio.StreamReader, writer: asyncio.StreamWrite
     writer.write(b"\r\n")
 
 
-async def _tunnel(
-    response: ResponseHead, upstream: Upstream, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-) -> bool:
+async def _tunnel(response: ResponseHead, upstream: Upstream, peer: Peer) -> bool:
     """The two have agreed on another protocol: from here on only bytes."""
     headers = cleaned_response(passed_on(response.headers))
     headers += [(b"connection", b"upgrade"), (b"upgrade", value_of(response.headers, b"upgrade"))]
-    writer.write(render_head(b"HTTP/1.1 101 Switching Protocols", headers))
+    peer.writer.write(render_head(b"HTTP/1.1 101 Switching Protocols", headers))
     ways = [
-        asyncio.create_task(copy_body(reader, upstream.writer, Body(False, None))),
-        asyncio.create_task(copy_body(upstream.reader, writer, Body(False, None))),
+        asyncio.create_task(copy_body(peer.reader, upstream.writer, Body(False, None))),
+        asyncio.create_task(copy_body(upstream.reader, peer.writer, Body(False, None))),
     ]
     try:
         await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)

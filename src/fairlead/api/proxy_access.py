@@ -25,6 +25,7 @@ SIGN_IN = "/.fairlead/sign-in"
 COOKIE_SECONDS = 12 * 3600
 LINK_LIFETIME: Millis = 120 * SECOND
 _MOST_LINKS = 10_000
+_MOST_TOKENS = 1_000
 _SAFE = frozenset({b"GET", b"HEAD", b"OPTIONS"})
 #: What only we say about a request.
 _OURS = frozenset(
@@ -58,6 +59,8 @@ class Gate:
         self._exposure = exposure
         self._clock = clock
         self._links: dict[str, Link] = {}
+        #: Whether tokens that were seen are ours: every request of a caller shows the same.
+        self._known: dict[bytes, bool] = {}
 
     @property
     def settings(self) -> UrlSettings:
@@ -168,14 +171,24 @@ class Gate:
 
     def _is_ours(self, token: bytes) -> bool:
         """Whether a token was made by this installation, valid or not; it is then none of the workload's business."""
-        parts = token.strip().split(b".")
-        if len(parts) != 3:
-            return False
-        try:
-            claims = json.loads(base64.urlsafe_b64decode(parts[1] + b"=" * (-len(parts[1]) % 4)))
-            return isinstance(claims, dict) and claims.get("iss") == self._accounts.issuer
-        except (ValueError, binascii.Error):
-            return False
+        known = self._known.get(token)
+        if known is None:
+            if len(self._known) >= _MOST_TOKENS:
+                self._known.clear()
+            known = self._known[token] = _issuer(token) == self._accounts.issuer
+        return known
+
+
+def _issuer(token: bytes) -> object:
+    """Who made a token, as it says itself; None for what is none."""
+    parts = token.strip().split(b".")
+    if len(parts) != 3:
+        return None
+    try:
+        claims = json.loads(base64.urlsafe_b64decode(parts[1] + b"=" * (-len(parts[1]) % 4)))
+    except (ValueError, binascii.Error):
+        return None
+    return claims.get("iss") if isinstance(claims, dict) else None
 
 
 def cleaned_response(headers: Headers) -> Headers:
