@@ -1,7 +1,8 @@
 """A job that tells on the scheduler: it takes a tenth of a GPU's locks for every tenth of the GPU that it was given.
 
-Called as `gpu_witness.py FOLDER TENTHS SECONDS LINGER`. The locks are the kernel's, so they go with the process however
-it ends. If the others hold too many of them, the GPU was given away twice, and that is written down.
+Called as `gpu_witness.py FOLDER TENTHS SECONDS LINGER`; the seconds count from when FOLDER/go is there. The locks are
+the kernel's, so they go with the process however it ends. If the others hold too many of them, the GPU was given away
+twice, and that is written down.
 """
 
 import fcntl
@@ -51,6 +52,9 @@ def main() -> int:
         if not take_tenths(folder, device, tenths):
             (folder / f"crime-{name}").write_text(f"{name} was given GPU {device}, which others hold")
     (folder / f"ran-{name}").touch()
+    # Until then everybody holds on to what they were given, however long the others take to come.
+    while not (folder / "go").exists():
+        time.sleep(0.01)
     time.sleep(seconds)
     return 0
 
