@@ -13,6 +13,7 @@ from fairlead.cli.flags import OUTPUT, PROJECT, Flag, UsageError
 from fairlead.cli.port_forward import verb as port_forward_verb
 from fairlead.cli.session import Session
 from fairlead.cli.spec_flags import as_flag, load_table
+from fairlead.cli.update import update_command
 from fairlead.cli.workload import (
     DESCRIBE_FLAGS,
     LIST_FLAGS,
@@ -98,6 +99,8 @@ def commands(kind: KindEntry) -> tuple[Command, ...]:
                 completes="workload",
             )
         )
+    elif kind.can_change:
+        made.append(update_command(kind))
     if kind.can_suspend:
         made += [_action(kind, "suspend", "Stop {}s; they can be resumed"), _action(kind, "resume", "Resume {}s")]
     return (*made, *verbs(), port_forward_verb(), _action(kind, "delete", "Delete {}s"))

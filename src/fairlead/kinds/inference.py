@@ -85,7 +85,10 @@ class InferenceSpec(PodFields, frozen=True, kw_only=True):
     serving_configuration: Annotated[Maybe[ServingConfiguration], About(text="How long things may take.")] = UNSET
     serving_port: Annotated[
         Maybe[InferenceServingPort],
-        About(text="Where requests are answered.", flags=(Flag(name="--serving-port", form="members"),)),
+        About(
+            text="Where requests are answered.",
+            flags=(Flag(name="--serving-port", form="object"), Flag(name="--serving-port", form="members")),
+        ),
     ] = UNSET
     username: Username = UNSET
     tty: ServiceTty = UNSET

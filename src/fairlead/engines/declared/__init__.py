@@ -11,6 +11,7 @@ from fairlead.engines.declared.lifecycle import EFFECTS as LIFECYCLE
 from fairlead.engines.declared.network import EFFECTS as NETWORK
 from fairlead.engines.declared.placement import EFFECTS as PLACEMENT
 from fairlead.engines.declared.security import EFFECTS as SECURITY
+from fairlead.engines.declared.serving import EFFECTS as SERVING
 from fairlead.engines.declared.storage import EFFECTS as STORAGE
 
 #: What the engines declare, by REST path; members `exclude` are one rule for all lists.
@@ -19,7 +20,7 @@ EFFECTS: Table = {
         path: replace(effect, contained=find_contained(path))
         for path, effect in (EXECUTION | COMPUTE | SECURITY | STORAGE | NETWORK).items()
     },
-    **{path: replace(effect, is_of_loop=True) for path, effect in (PLACEMENT | LIFECYCLE | DISTRIBUTED).items()},
+    **{path: replace(effect, is_of_loop=True) for path, effect in (PLACEMENT | LIFECYCLE | DISTRIBUTED | SERVING).items()},
 }
 EXCLUDE = replace(
     seen("true leaves the item out", "e2e/test_fields_compute.py::test_extended_resources"), is_of_loop=True

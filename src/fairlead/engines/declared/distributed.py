@@ -4,10 +4,7 @@ from fairlead.engines.declared.effect import Effect, idle, seen
 
 _TRAINING = "e2e/test_distributed.py::"
 _GROUPS = "e2e/test_distributed_inference.py::"
-_SERVICE = "e2e/test_inference.py::"
 _UNSEEN = "no test has seen it yet"
-_LOAD = "the number of pods is fixed: nothing follows the load yet"
-_TIME = "nothing counts this time yet"
 
 EFFECTS: dict[str, Effect] = {
     "distributedFramework": seen("which variables pods get", f"{_TRAINING}test_tensorflow_is_told_who_takes_part"),
@@ -23,25 +20,9 @@ EFFECTS: dict[str, Effect] = {
     "replicas": seen("so many groups", f"{_GROUPS}test_scaling_up_and_down"),
     "startupPolicy": seen("when workers start", f"{_GROUPS}test_workers_start_when_their_leader_is_ready"),
     "servingPort.port": seen("a URL", f"{_GROUPS}test_two_groups_bind_the_same_ports_and_their_workers_find_them"),
-    "servingPort.container": seen("a URL", f"{_SERVICE}test_a_service_answers_with_all_its_pods"),
-    "servingPort.protocol": idle("HTTP is passed on, whatever is written here"),
     "servingPort.authorizationType": seen("who may send requests", f"{_GROUPS}test_only_those_who_may_send_requests"),
     "servingPort.authorizedUsers[]": idle(_UNSEEN),
     "servingPort.authorizedGroups[]": idle(_UNSEEN),
     "servingPort.exposeExternally": idle(_UNSEEN),
     "servingPort.exposedUrl": idle(_UNSEEN),
-    "servingPort.clusterLocalAccessOnly": idle(_UNSEEN),
-    "autoscaling.minReplicas": idle(_UNSEEN),
-    "autoscaling.maxReplicas": idle(_LOAD),
-    "autoscaling.initialReplicas": idle(_UNSEEN),
-    "autoscaling.activationReplicas": idle(_LOAD),
-    "autoscaling.metric": idle(_LOAD),
-    "autoscaling.metricThreshold": idle(_LOAD),
-    "autoscaling.metricThresholdPercentage": idle(_LOAD),
-    "autoscaling.concurrencyHardLimit": idle(_LOAD),
-    "autoscaling.scaleToZeroRetentionSeconds": idle(_LOAD),
-    "autoscaling.scaleDownDelaySeconds": idle(_LOAD),
-    "autoscaling.initializationTimeoutSeconds": idle(_TIME),
-    "servingConfiguration.initializationTimeoutSeconds": idle(_TIME),
-    "servingConfiguration.requestTimeoutSeconds": idle(_TIME),
 }

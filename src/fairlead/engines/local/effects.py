@@ -35,7 +35,7 @@ def review(container: Container, rights: Rights, review_storage: ReviewStorage) 
     if in_container:
         refused = (*identity.refusals(security, rights), *containers_effects.refusals(runtime, container, rights))
         remarks = (*containers_effects.remarks(runtime, container, rights), *identity.remarks(security, rights))
-        own = (*storage_advisory, *_shares(container), *_unfollowed(container), *_tolerations(container))
+        own = (*storage_advisory, *_shares(container), *_tolerations(container))
         return Review(refused=(*refused, *storage_refused), advisory=(*own, *remarks))
     return Review(
         refused=(*unsupported(container, may_use_secrets), *identity.refusals(security, rights), *storage_refused),
@@ -73,17 +73,8 @@ def advisory(container: Container) -> tuple[Note, ...]:
         notes.append(("image", "recorded, not used: the process runs on this machine's own file system"))
     pulling = (name for name in ("imagePullPolicy", "imagePullSecrets") if container.fields.get(name))
     notes += [(name, "no image is pulled on the host runtime") for name in pulling]
-    notes += _shares(container) + _unfollowed(container) + _tolerations(container)
+    notes += _shares(container) + _tolerations(container)
     return tuple(notes)
-
-
-def _unfollowed(container: Container) -> list[Note]:
-    """Wishes of services that nothing here looks after."""
-    wished = container.fields.get("autoscaling") or {}
-    load = [name for name in wished if name not in ("minReplicas", "initialReplicas", "initializationTimeoutSeconds")]
-    notes = [(f"autoscaling.{name}", "the number of pods is fixed: nothing follows the load") for name in load]
-    times = container.fields.get("servingConfiguration") or {}
-    return notes + [(f"servingConfiguration.{name}", "nothing counts this time") for name in times]
 
 
 def _tolerations(container: Container) -> list[Note]:
