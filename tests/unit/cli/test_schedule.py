@@ -39,7 +39,7 @@ def test_decisions_are_json_and_the_same_each_time(tmp_path: Path) -> None:
 def test_some_actions_and_some_cycles(tmp_path: Path) -> None:
     path = save(tmp_path, snapshot())
     none = json.loads(call("schedule", "--snapshot", path, "--actions", "reclaim", home=tmp_path).out)
-    assert "binds" not in none
+    assert none["binds"] == []
     played = json.loads(call("schedule", "--snapshot", path, "--cycles", "2", home=tmp_path).out)
     assert [len(cycle.get("binds", ())) for cycle in played] == [2, 0]
 
@@ -75,11 +75,9 @@ def test_wrong_words(tmp_path: Path, words: tuple[str, ...], want: str) -> None:
 def test_shares_of_queues(tmp_path: Path) -> None:
     queues = [
         {
-            "queue": {
-                "name": name,
-                "resources": {**SHARES, "gpu": {"limit": -1, "quota": quota, "overQuotaWeight": weight}},
-            },
-            "gpu": 30,
+            "name": name,
+            "resources": {**SHARES, "gpu": {"limit": -1, "quota": quota, "overQuotaWeight": weight}},
+            "requested": {"gpu": 30},
         }
         for name, quota, weight in (("a", 6, 3), ("b", 0, 2), ("c", 0, 1))
     ]
@@ -87,7 +85,7 @@ def test_shares_of_queues(tmp_path: Path) -> None:
     called = call("fairshare", "--queues", path, home=tmp_path)
     assert called.code == OK
     # 20 spare GPUs by weights 3, 2 and 1, whole ones first.
-    assert {share["queue"]: share["fairShare"][0] for share in json.loads(called.out)} == {"a": 16, "b": 7, "c": 3}
+    assert {share["queue"]: share["fairShare"]["gpu"] for share in json.loads(called.out)} == {"a": 16, "b": 7, "c": 3}
 
 
 CASE = (
