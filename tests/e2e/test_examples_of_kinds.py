@@ -55,6 +55,12 @@ def test_model_server(server: Server, tmp_path: Path) -> None:
 
 
 @needs_networks
+def test_inference(server: Server, tmp_path: Path) -> None:
+    answers = [line for line in run(server, tmp_path, "inference/run.sh").splitlines() if " " not in line]
+    assert answers == ["glad", "neither", "sad"]
+
+
+@needs_networks
 def test_jupyter(server: Server, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Its page, its interface and a kernel's WebSocket pass through the URL, for whoever may open it."""
     variables = {"JUPYTER_ENVIRONMENT": str(tmp_path_factory.mktemp("jupyter") / "environment")}

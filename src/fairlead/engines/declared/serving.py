@@ -1,6 +1,6 @@
 """Members of workloads that answer requests: how many pods there are, and how long things may take."""
 
-from fairlead.engines.declared.effect import Table, seen
+from fairlead.engines.declared.effect import Effect, seen
 
 _SERVICE = "e2e/test_inference.py::"
 _LOAD = "e2e/test_inference_scaling.py::"
@@ -10,7 +10,7 @@ _CROWD = f"{_LOAD}test_pods_follow_the_requests_at_once_and_no_request_fails"
 _ASLEEP = f"{_LOAD}test_it_begins_asleep_and_wakes_with_as_many_as_it_should"
 _MEASURES = f"{_LOAD}test_pods_follow_other_measures"
 
-EFFECTS: Table = {
+EFFECTS: dict[str, Effect] = {
     "servingPort.container": seen("a URL", f"{_SERVICE}test_a_service_answers_with_all_its_pods"),
     "servingPort.protocol": seen(
         "HTTP is passed on",
