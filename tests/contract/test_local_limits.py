@@ -1,7 +1,9 @@
 """How limits hold on the local engine: by control groups where they can be made, else as well as can be."""
 
+import contextlib
 import os
-from collections.abc import Callable
+import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +38,15 @@ while time.monotonic() - begin < 1.5:
     pass
 print((time.process_time() - used) / (time.monotonic() - begin))
 """
+
+
+def _hands_on(root: str) -> bool:
+    """Whether a tree of the newer layout is there and lets us hand the controller on."""
+    with contextlib.suppress(OSError):
+        if "hugetlb" in Path(root, "cgroup.controllers").read_text().split():
+            Path(root, "cgroup.subtree_control").write_text("+hugetlb")
+            return True
+    return False
 
 
 class WithoutGroups(LocalEngine):
@@ -184,3 +195,55 @@ def test_what_this_machine_has() -> None:
     means = observe_means()
     assert means.cores
     assert means.threads > 0
+
+
+# The newer layout, by the kernel's own word. Machines with both layouts leave it this controller, if any.
+
+CONTROLLER = "hugetlb"
+NEWER = next((root for root in ("/sys/fs/cgroup", "/sys/fs/cgroup/unified") if _hands_on(root)), "")
+
+
+@pytest.fixture
+def service() -> Iterator[Path]:
+    """A service's group as a service manager makes it, in the machine's own tree of the newer layout."""
+    folder = Path(NEWER) / f"fairlead-test-{os.getpid()}.service"
+    folder.mkdir()
+    yield folder
+    aside = Path(NEWER) / "fairlead"
+    for each in (*aside.glob("fairlead-test*"), folder / "fairlead.server", folder, aside):
+        with contextlib.suppress(OSError):
+            each.rmdir()
+
+
+@pytest.mark.skipif(not NEWER, reason=f"no tree of the newer layout has the controller {CONTROLLER} to hand on")
+def test_a_service_starts_again_while_pods_with_limits_live(service: Path, tmp_path: Path) -> None:
+    """Groups of pods lie beside the service's: into one that hands controllers on, the kernel lets nobody."""
+    membership = tmp_path / "membership"
+    membership.write_text(f"0::/{service.name}\n")
+    server, pod_process = (subprocess.Popen(["sleep", "600"]) for _ in range(2))
+    try:
+        (service / "cgroup.procs").write_text(str(server.pid))
+        found = cgroups.observe(NEWER, str(membership), (CONTROLLER,))
+        assert found == cgroups.Groups(2, {CONTROLLER: f"{NEWER}/fairlead"})
+        own = Path(NEWER) / "fairlead" / f"fairlead-test-{os.getpid()}.1"
+        own.mkdir()
+        assert CONTROLLER in (own / "cgroup.controllers").read_text()
+        (own / "cgroup.procs").write_text(str(pod_process.pid))
+        server.kill()
+        server.wait()
+        # As the manager does at a restart.
+        server = subprocess.Popen(["sleep", "600"])
+        (service / "cgroup.procs").write_text(str(server.pid))
+        assert (service / "cgroup.procs").read_text().split() == [str(server.pid)]
+        # What would have been, had the pods' groups been below the service's.
+        (service / "leaf").mkdir()
+        (service / "leaf" / "cgroup.procs").write_text(str(server.pid))
+        (service / "cgroup.subtree_control").write_text(f"+{CONTROLLER}")
+        with pytest.raises(OSError, match="busy"):
+            (service / "cgroup.procs").write_text(str(server.pid))
+    finally:
+        for process in (server, pod_process):
+            process.kill()
+            process.wait()
+        with contextlib.suppress(OSError):
+            (service / "leaf").rmdir()

@@ -93,7 +93,7 @@ class EmptyDir(Spec, frozen=True, kw_only=True):
     exclude: ExcludeItem = UNSET
 
 
-class DataVolume(Spec, frozen=True, kw_only=True):
+class DataVolumeMount(Spec, frozen=True, kw_only=True):
     id: Annotated[Maybe[Uuid], About(text="The data volume's id.", mandatory=True, part="id")] = UNSET
     mount_path: Annotated[
         Maybe[UpTo4096], About(text="Where it appears inside the container.", mandatory=True, part="path")
@@ -325,7 +325,7 @@ class DataStorage(BasicStorage, frozen=True, kw_only=True):
     """What pods of one container each can mount beyond `BasicStorage`."""
 
     data_volume: Annotated[
-        Maybe[Annotated[tuple[DataVolume | None, ...], Meta(max_length=1000)]],
+        Maybe[Annotated[tuple[DataVolumeMount | None, ...], Meta(max_length=1000)]],
         About(
             text="Data volumes shared by other projects.",
             key="id",

@@ -84,6 +84,22 @@ def test_processes_of_others_are_not_moved(tmp_path: Path) -> None:
     assert not (own / "fairlead.server").exists()
 
 
+def test_groups_of_a_services_pods_lie_beside_the_service(tmp_path: Path) -> None:
+    """Beside all others where that can be written, otherwise beside the service in its slice."""
+    service = tmp_path / "ours" / "fairlead.service"
+    newer_tree(tmp_path, "")
+    service.mkdir()
+    (service / "cgroup.procs").write_text(f"{os.getpid()}\n")
+    (tmp_path / "membership").write_text("0::/ours/fairlead.service\n")
+    for aside, want in ((tmp_path / "ours" / "fairlead", ["memory"]), (tmp_path / "fairlead", ["memory", "pids"])):
+        aside.mkdir(exist_ok=True)
+        (aside / "cgroup.controllers").write_text(" ".join(want))
+        (aside / "cgroup.subtree_control").write_text("")
+        found = cgroups.observe(str(tmp_path), str(tmp_path / "membership"))
+        assert found == Groups(2, dict.fromkeys(want, str(aside)))
+    assert not (service / "fairlead.server").exists()
+
+
 def test_the_hybrid_layout_counts_as_the_older(tmp_path: Path) -> None:
     (tmp_path / "memory" / "mine").mkdir(parents=True)
     (tmp_path / "memory" / "mine" / "cgroup.procs").touch()

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 ROOT = "/sys/fs/cgroup"
 CONTROLLERS = ("cpu", "memory", "pids")
 PREFIX = "fairlead-"
-_LEAF = "fairlead.server"
+_LEAF, _ASIDE = "fairlead.server", "fairlead"
 _PERIOD = 100_000
 #: Between its making and its first process a group is empty; never for as long as this.
 _YOUNG_SECONDS = 60
@@ -37,7 +37,9 @@ class Limits(NamedTuple):
     pids: int | None = None
 
 
-def observe(root: str = ROOT, membership: str = "/proc/self/cgroup") -> Groups | None:
+def observe(
+    root: str = ROOT, membership: str = "/proc/self/cgroup", controllers: tuple[str, ...] = CONTROLLERS
+) -> Groups | None:
     """The groups that this process can make, or None. In the newer layout it may have to make room for them first."""
     try:
         with open(membership) as file:
@@ -48,32 +50,39 @@ def observe(root: str = ROOT, membership: str = "/proc/self/cgroup") -> Groups |
     for _, names, path in lines:
         for controller in names.split(","):
             folder = f"{root}/{names}{path}".rstrip("/")
-            if controller in CONTROLLERS and os.access(f"{folder}/cgroup.procs", os.W_OK):
+            if controller in controllers and os.access(f"{folder}/cgroup.procs", os.W_OK):
                 older[controller] = folder
     if older:
         return Groups(1, older)
     own = next((path for _, names, path in lines if not names), None)
-    return None if own is None else _observe_newer(root, f"{root}{own}".rstrip("/"))
+    return None if own is None else _observe_newer(root, f"{root}{own}".rstrip("/"), controllers)
 
 
-def _observe_newer(root: str, own: str) -> Groups | None:
-    for folder in (own, f"{root}/fairlead"):
+def _observe_newer(root: str, own: str, controllers: tuple[str, ...]) -> Groups | None:
+    """Beside the group of a service, otherwise in our own, otherwise beside all others.
+
+    A service manager puts the next process of a service into the service's own group. The kernel refuses that once the
+    group hands controllers on, which it does for as long as pods with limits live below it: no restart would succeed.
+    """
+    beside = [f"{root}/{_ASIDE}", f"{os.path.dirname(own)}/{_ASIDE}"]
+    is_service = own.endswith(".service")
+    for folder in dict.fromkeys((*beside, own) if is_service else (own, beside[0])):
         with contextlib.suppress(OSError):
             if folder != own:
-                _enable(root)
+                _enable(os.path.dirname(folder), controllers)
                 os.makedirs(folder, exist_ok=True)
             elif not _make_room(own):
                 continue
-            enabled = _enable(folder)
+            enabled = _enable(folder, controllers)
             if enabled:
                 return Groups(2, dict.fromkeys(enabled, folder))
     return None
 
 
-def _enable(folder: str) -> list[str]:
+def _enable(folder: str, controllers: tuple[str, ...]) -> list[str]:
     """Let the groups below `folder` have the controllers that it has; which those are."""
     with open(f"{folder}/cgroup.controllers") as file:
-        there = [name for name in file.read().split() if name in CONTROLLERS]
+        there = [name for name in file.read().split() if name in controllers]
     with open(f"{folder}/cgroup.subtree_control") as file:
         missing = [name for name in there if name not in file.read().split()]
     if missing:
