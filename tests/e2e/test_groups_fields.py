@@ -254,7 +254,7 @@ WAITS: dict[str, tuple[str, dict[str, Any]]] = {
 KEPT: dict[str, Any] = {
     "image": "registry.example.com/x:1",
     "imagePullPolicy": "Always",
-    "imagePullSecrets": [{"name": "token", "userCredential": False, "exclude": False}],
+    "imagePullSecrets": [{"name": "registry", "userCredential": False, "exclude": False}],
     "environmentVariables": [{"name": "A", "value": "x", "description": "for people"}],
     "tolerations": [{"name": "t", "operator": "Exists", "key": "k", "effect": "NoExecute", "seconds": 5}],
     "storage": {
@@ -335,6 +335,7 @@ def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     server = Server(tmp_path_factory.mktemp("groups") / "data", "--retry-delay", "20", *flags, *allowed).start()
     for path, body in (
         ("secrets", {"name": "token", "projectId": "1", "data": {"value": "of-secret"}}),
+        ("secrets", {"name": "registry", "projectId": "1", "data": {".dockerconfigjson": '{"auths": {}}'}}),
         ("config-maps", {"name": "settings", "projectId": "1", "data": {"mode": "of-map"}}),
         ("user-credentials", {"name": "mine", "data": {"password": "of-credential"}}),
         ("persistent-volume-claims", {"name": "shelf", "projectId": "1", "size": "10Mi"}),

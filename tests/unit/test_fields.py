@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.engines.declared import EFFECTS, EXCLUDE, Effect
+from fairlead.engines.declared import EFFECTS, EXCLUDE, ROLES, Effect
 from fairlead.engines.declared.contained import CONTAINED, find_contained
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import Kind
@@ -51,6 +51,12 @@ def test_every_declaration_of_a_container_is_of_a_field() -> None:
 def leaves_of(kind: Kind) -> list[tuple[str, Effect]]:
     rows = [(path, field) for path, field in generate_fields.properties(kind.spec) if field.struct is None]
     return [(path, generate_fields.effect_of(path, field)) for path, field in rows]
+
+
+@pytest.mark.parametrize("proof", sorted({proof for proofs in ROLES.values() for proof in proofs.values()}))
+def test_every_proof_of_a_role_is_a_test_that_exists(proof: str) -> None:
+    file, _, name = proof.partition("::")
+    assert name in functions_in(file)
 
 
 def test_every_claim_has_a_proof(capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,6 +5,7 @@ from msgspec.structs import replace
 from fairlead.engines.declared.compute import EFFECTS as COMPUTE
 from fairlead.engines.declared.contained import find_contained
 from fairlead.engines.declared.distributed import EFFECTS as DISTRIBUTED
+from fairlead.engines.declared.distributed import ROLES, role_proof
 from fairlead.engines.declared.effect import Effect, Table, idle, seen
 from fairlead.engines.declared.execution import EFFECTS as EXECUTION
 from fairlead.engines.declared.lifecycle import EFFECTS as LIFECYCLE
@@ -20,7 +21,10 @@ EFFECTS: Table = {
         path: replace(effect, contained=find_contained(path))
         for path, effect in (EXECUTION | COMPUTE | SECURITY | STORAGE | NETWORK).items()
     },
-    **{path: replace(effect, is_of_loop=True) for path, effect in (PLACEMENT | LIFECYCLE | DISTRIBUTED | SERVING).items()},
+    **{
+        path: replace(effect, is_of_loop=True)
+        for path, effect in (PLACEMENT | LIFECYCLE | DISTRIBUTED | SERVING).items()
+    },
 }
 EXCLUDE = replace(
     seen("true leaves the item out", "e2e/test_fields_compute.py::test_extended_resources"), is_of_loop=True
@@ -28,4 +32,4 @@ EXCLUDE = replace(
 #: Said of every field until there is such an engine.
 KUBERNETES = "not yet"
 
-__all__ = ["DISTRIBUTED", "EFFECTS", "EXCLUDE", "KUBERNETES", "Effect", "Table", "idle", "seen"]
+__all__ = ["DISTRIBUTED", "EFFECTS", "EXCLUDE", "KUBERNETES", "ROLES", "Effect", "Table", "idle", "role_proof", "seen"]
