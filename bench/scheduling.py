@@ -1,9 +1,10 @@
 """How long `decide` takes, row by row, with the goal and, where KAI's own figure is known, that beside it.
 
-    python -m bench.scheduling [--quick] [--openb FOLDER] [--growth]
+    python -m bench.scheduling [--quick] [--openb FOLDER]
 
-Times are of `decide` on a snapshot in memory; building it is not counted. KAI's numbers are quoted: its Go code, in
-process, on a machine of this size.
+Times are of `decide` on a snapshot in memory; building it is not counted. It is one thread that waits for nothing, so
+its CPU time is held against the goal, and the time on the clock stands beside it: that one also shows what else the
+machine does. KAI's numbers are quoted: its Go code, in process, on a machine of this size.
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
 
 from bench import scheduling_clusters as clusters
-from bench.scheduling_openb import bench_openb
+from bench.scheduling_openb import DEFAULT_FOLDER, SEEDS, bench_openb
 from fairlead.scheduling import Decisions, Snapshot, decide
 
 ROWS: tuple[tuple[str, Callable[[int], Snapshot], int, float, str], ...] = (
@@ -43,15 +46,21 @@ ROWS: tuple[tuple[str, Callable[[int], Snapshot], int, float, str], ...] = (
 GROWTH = (125, 250, 500, 1000, 2000)
 
 
-def measure(build: Callable[[int], Snapshot], count: int, repeats: int) -> tuple[float, Decisions]:
+class Took(NamedTuple):
+    cpu: float
+    clock: float
+    decisions: Decisions
+
+
+def measure(build: Callable[[int], Snapshot], count: int, repeats: int) -> Took:
     """Best of some runs: the machine does other things too."""
     snapshot = build(count)
-    best = float("inf")
+    cpu = clock = float("inf")
     for _ in range(repeats):
-        begin = time.perf_counter()
+        began, begun = time.process_time(), time.perf_counter()
         decisions = decide(snapshot)
-        best = min(best, time.perf_counter() - begin)
-    return best, decisions
+        cpu, clock = min(cpu, time.process_time() - began), min(clock, time.perf_counter() - begun)
+    return Took(cpu, clock, decisions)
 
 
 def write(*cells: object) -> None:
@@ -60,41 +69,41 @@ def write(*cells: object) -> None:
 
 
 def bench_rows(repeats: int) -> None:
-    write("what", "nodes", "goal", "took", "KAI (quoted)", "starts", "evicted", "kept")
-    write(*["---"] * 8)
+    write("what", "nodes", "goal", "CPU", "clock", "KAI (quoted)", "starts", "evicted", "kept")
+    write(*["---"] * 9)
     for name, build, count, goal, quoted in ROWS:
-        took, decisions = measure(build, count, repeats)
-        verdict = f"{took:.3f} s" + ("" if took <= goal else " (missed)")
-        counts = (len(decisions.binds), len(decisions.evictions), len(decisions.pipelined))
-        write(name, count, f"{goal} s", verdict, quoted or "-", *counts)
+        took = measure(build, count, repeats)
+        verdict = f"{took.cpu:.3f} s" + ("" if took.cpu <= goal else " (missed)")
+        made = took.decisions
+        counts = (len(made.binds), len(made.evictions), len(made.pipelined))
+        write(name, count, f"{goal} s", verdict, f"{took.clock:.3f} s", quoted or "-", *counts)
 
 
-def bench_growth() -> None:
-    """Time over nodes, jobs growing with them: what doubles should take about twice as long."""
-    write("what", *(f"{count} nodes" for count in GROWTH))
-    write(*["---"] * (len(GROWTH) + 1))
+def bench_growth(sizes: Sequence[int]) -> None:
+    """CPU time over nodes, jobs growing with them: what doubles should take about twice as long."""
+    write("growth: nodes x 2, jobs x 2", *(f"{count} nodes" for count in sizes))
+    write(*["---"] * (len(sizes) + 1))
     for name, build in (
         ("fill with one-GPU jobs", clusters.fill),
         ("nothing to do", clusters.idle),
         ("everything is reclaimed", clusters.reclaim_all),
         ("a gang reclaims half", clusters.reclaim_half),
     ):
-        write(name, *(f"{measure(build, count, 1)[0]:.2f} s" for count in GROWTH))
+        write(name, *(f"{measure(build, count, 1).cpu:.2f} s" for count in sizes))
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="each row once")
-    parser.add_argument("--growth", action="store_true", help="the table of growth too")
-    parser.add_argument("--openb", metavar="FOLDER", help="folder with the openb trace")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="each row once, growth up to 500 nodes, one stream")
+    parser.add_argument(
+        "--openb", metavar="FOLDER", type=Path, default=DEFAULT_FOLDER, help="folder with the openb trace"
+    )
     given = parser.parse_args()
     bench_rows(1 if given.quick else 3)
-    if given.growth:
-        sys.stdout.write("\n")
-        bench_growth()
-    if given.openb:
-        sys.stdout.write("\n")
-        bench_openb(given.openb)
+    sys.stdout.write("\n")
+    bench_growth(GROWTH[:3] if given.quick else GROWTH)
+    sys.stdout.write("\n")
+    bench_openb(given.openb, SEEDS[:1] if given.quick else SEEDS)
 
 
 if __name__ == "__main__":
