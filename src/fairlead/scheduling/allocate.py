@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from fairlead.scheduling import status as st
 from fairlead.scheduling.jobindex import Entry
-from fairlead.scheduling.live import LiveJob
+from fairlead.scheduling.live import UNKNOWN, Alike, LiveJob
 from fairlead.scheduling.order import JobOrder
 from fairlead.scheduling.placing import Attempt, must_wait
 from fairlead.scheduling.record import Record
-from fairlead.scheduling.session import Alike, Session
+from fairlead.scheduling.session import Session
 from fairlead.scheduling.subgroups import is_ready
 
 
@@ -19,7 +19,7 @@ def allocate(session: Session, record: Record) -> None:
     def settled(job: LiveJob) -> bool:
         """Refused as one like it was since the last change."""
         alike = alike_key(session, job)
-        known = session.refused.get(alike) if alike is not None else None
+        known = None if alike is None else session.refused.get(alike)
         if known is None or known[0] != session.commits:
             return False
         record.blocked(session, job, known[1])
@@ -33,20 +33,29 @@ def allocate(session: Session, record: Record) -> None:
 
 def alike_key(session: Session, job: LiveJob) -> Alike | None:
     """What jobs of one task must have in common to be refused alike while nothing changes; None: no telling."""
+    if job.alike is UNKNOWN:
+        job.alike = _alike(session, job)
+    return job.alike  # type: ignore[return-value]  # unknown no more
+
+
+def _alike(session: Session, job: LiveJob) -> Alike | None:
     if session.plain or len(job.tasks) != 1 or job.root.topology is not None or job.root.groups:
         return None
     task = job.tasks[0]
     if task.pod_set.topology is not None or session.affinities.concerns(task):
         return None
-    return (job.queue.name, job.preemptible, task.request_class)
+    return (job.queue.name, job.preemptible, task.request_class, job.priority)
 
 
 def ready_jobs(session: Session, preemptible_only: bool = False) -> list[list[Entry]]:
     """Jobs with pending tasks of which enough exist, sorted, by leaf."""
-    return [
-        [entry for entry in entries if is_ready(entry[1].root) and (entry[1].preemptible or not preemptible_only)]
-        for entries in session.pending_jobs().leaves.values()
-    ]
+    known = session.ready
+    if known is None or known[0] != session.commits:
+        leaves = session.pending_jobs().leaves.values()
+        known = session.ready = (session.commits, [[e for e in entries if is_ready(e[1].root)] for entries in leaves])
+    if preemptible_only:
+        return [[entry for entry in entries if entry[1].preemptible] for entries in known[1]]
+    return known[1]
 
 
 def try_job(session: Session, job: LiveJob, record: Record) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
+from operator import attrgetter
 
 from fairlead.scheduling.allocate import allocate
 from fairlead.scheduling.consolidate import consolidate
@@ -66,6 +67,8 @@ class Cycle:
         self.sessions: dict[str, Session] = {}
         #: Jobs without a place, by id, to the pools not tried yet.
         self.further: dict[str, list[str]] = {}
+        #: Why a pool cannot take jobs of a queue; None if it can.
+        self.problems: dict[tuple[str, str], Reason | None] = {}
 
     def run(self) -> Decisions:
         self._open()
@@ -94,7 +97,7 @@ class Cycle:
         """Every job in the pool where it holds something, or in the first that it names and that knows its queue."""
         node_pools = {node.name: node.node_pool for node in self.snapshot.nodes}
         arrivals: dict[str, list[Job]] = {pool: [] for pool in self.sessions}
-        for job in sorted(self.snapshot.jobs, key=lambda job: job.id):
+        for job in sorted(self.snapshot.jobs, key=attrgetter("id")):
             home = None
             for task in job.tasks:
                 if task.node is not None:
@@ -120,7 +123,10 @@ class Cycle:
         """Into the first of these pools that can take the job; the rest is kept for later."""
         while pools:
             pool = pools.pop(0)
-            problem = self._problem(job, pool)
+            key = (pool, job.queue)
+            if key not in self.problems:
+                self.problems[key] = self._problem(job, pool)
+            problem = self.problems[key]
             if problem is None:
                 arrivals.setdefault(pool, []).append(job)
                 if pools:

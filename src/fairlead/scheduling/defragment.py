@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
+from itertools import accumulate
 
 from fairlead.scheduling.live import LiveNode, LiveTask
 from fairlead.scheduling.requests import KIND_MEMORY, KIND_MIG, KIND_PORTION, RequestClass
@@ -44,22 +45,23 @@ class Fragmentation:
         self.enough_cpu: dict[int, list[int]] = {}
         self.cpu_per_gpu = cpu / gpu if gpu else 0
         self.known: dict[tuple[int, Gpus], float] = {}
-        #: By request class and state of a node.
-        self.ranks: dict[tuple[int, int, Gpus], int] = {}
-        #: Per node: stamp of its books, free CPU, free parts, and their cost.
-        self.nodes: dict[int, tuple[int, int, Gpus, float]] = {}
+        #: By state of a node, then by request class.
+        self.states: dict[tuple[int, Gpus], dict[int, int]] = {}
+        #: Per node: stamp of its books, free CPU, free parts, and the ranks that are known for them.
+        self.nodes: dict[int, tuple[int, int, Gpus, dict[int, int]]] = {}
 
     def rank(self, task: LiveTask, node: LiveNode) -> int:
         """Cost of putting the task on the node, in steps; less is better."""
         now = self.nodes.get(node.index)
         if now is None or now[0] != node.stamp:
             cpu, gpus = node.idle_cpu + node.releasing_cpu, free_parts(node)
-            now = self.nodes[node.index] = (node.stamp, cpu, gpus, self._cost(cpu, gpus))
-        key = (task.request_class.index, now[1], now[2])
-        rank = self.ranks.get(key)
+            ranks = self.states.setdefault((cpu, gpus), {})
+            now = self.nodes[node.index] = (node.stamp, cpu, gpus, ranks)
+        rank = now[3].get(task.request_class.index)
         if rank is None:
-            cost = self._cost(now[1] - task.cpu, place(task.request_class, now[2])) - now[3]
-            rank = self.ranks[key] = int(cost // STEP)
+            _, cpu, gpus, ranks = now
+            cost = self._cost(cpu - task.cpu, place(task.request_class, gpus)) - self._cost(cpu, gpus)
+            rank = ranks[task.request_class.index] = int(cost // STEP)
         return rank
 
     def _cost(self, cpu: int, gpus: Gpus) -> float:
@@ -80,12 +82,15 @@ class Fragmentation:
         total = sum(gpus)
         if not total:
             return 0
+        count = len(gpus)
+        # What the GPUs from each position on have together.
+        above = [total, *(total - passed for passed in accumulate(gpus))]
         useful = 0
         for (number, part, _), fitting in zip(self.kinds, self._fitting(cpu), strict=True):
-            if fitting:
+            if fitting and gpus[-1] >= part:
                 first = bisect_left(gpus, part)
-                if len(gpus) - first >= number:
-                    useful += fitting * (total - sum(gpus[:first]) if first else total)
+                if count - first >= number:
+                    useful += fitting * above[first]
         return total * self.with_gpu / self.count - useful / self.count
 
     def _fitting(self, cpu: int) -> list[int]:

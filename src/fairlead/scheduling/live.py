@@ -26,6 +26,10 @@ BOOK_USED = 0
 BOOK_RELEASING = 1
 BOOK_PIPELINED = 2
 
+#: Queue, preemptible or not, request, priority.
+Alike = tuple[str, bool, RequestClass, int]
+UNKNOWN = object()
+
 #: Nodes whose GPU memory is unknown count as this many MiB, so that portions of it still work.
 UNKNOWN_GPU_MEMORY = 100
 
@@ -370,6 +374,7 @@ class LiveGroup:
 
 class LiveJob:
     __slots__ = (
+        "alike",
         "cache",
         "created",
         "id",
@@ -417,6 +422,8 @@ class LiveJob:
         #: Raised by every change of a task; what is cached holds for one version.
         self.version = 0
         self.cache: dict[str, tuple[int, object]] = {}
+        #: What it has in common with jobs that are refused alike, None if nothing; UNKNOWN until asked for.
+        self.alike: Alike | object | None = UNKNOWN
 
     @property
     def active(self) -> int:

@@ -88,7 +88,12 @@ class NodeIndex:
         if len(self.heap) > 4 * len(self.nodes) + 64:
             self._build()
             return
+        cpu, memory, heap, nodes = self.task.cpu, self.task.memory, self.heap, self.nodes
         for index in changed:
-            rank = self._rank(self.nodes[index])
+            node = nodes[index]
+            # What most full nodes lack is asked here, without a call.
+            if cpu > node.idle_cpu + node.releasing_cpu or memory > node.idle_memory + node.releasing_memory:
+                continue
+            rank = self._rank(node)
             if rank is not None:
-                heappush(self.heap, rank)
+                heappush(heap, rank)

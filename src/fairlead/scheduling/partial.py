@@ -27,6 +27,7 @@ class PartialJob(LiveJob):
         self.version = 0
         self.pending = sum(task.status == st.PENDING for task in tasks)
         self.cache = {}
+        self.alike = None
         by_pod_set: dict[str, list[LiveTask]] = {}
         for task in tasks:
             by_pod_set.setdefault(task.pod_set.name, []).append(task)

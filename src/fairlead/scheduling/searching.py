@@ -8,11 +8,11 @@ from fairlead.scheduling.allocate import alike_key, ready_jobs
 from fairlead.scheduling.decisions import Reason
 from fairlead.scheduling.evictions import Usage, record_evictions, usage_now
 from fairlead.scheduling.filters import asked_gpus
-from fairlead.scheduling.live import LiveJob, LiveTask
+from fairlead.scheduling.live import Alike, LiveJob, LiveTask
 from fairlead.scheduling.order import JobOrder
 from fairlead.scheduling.record import Record
 from fairlead.scheduling.requests import KIND_MIG
-from fairlead.scheduling.session import Alike, Session
+from fairlead.scheduling.session import Session
 from fairlead.scheduling.signatures import Failures
 from fairlead.scheduling.snapshot import Action
 from fairlead.scheduling.solver import Solver
@@ -34,7 +34,7 @@ class Search:
         self.per_queue = per_queue
         self.failures: dict[str, Failures] = {}
         #: Jobs of one task that got nothing here, by what such jobs have in common, with the commit at which that was.
-        self.passed: dict[tuple[Alike, int], int] = {}
+        self.passed: dict[Alike, int] = {}
 
     def run(self, session: Session, record: Record) -> None:
         order = JobOrder(session.total, session.used_queues)
@@ -74,12 +74,11 @@ class Search:
         return True
 
 
-def _alike(session: Session, job: LiveJob) -> tuple[Alike, int] | None:
+def _alike(session: Session, job: LiveJob) -> Alike | None:
     """Equal jobs of one queue and priority fail alike while nothing changes; one with a delay has its own time."""
     if not session.settings.use_signatures or job.spec.preemption_delay:
         return None
-    key = alike_key(session, job)
-    return None if key is None else (key, job.priority)
+    return alike_key(session, job)
 
 
 def _is_delayed(session: Session, job: LiveJob, record: Record) -> bool:

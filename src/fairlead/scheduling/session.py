@@ -17,12 +17,14 @@ from fairlead.scheduling.decisions import Reason
 from fairlead.scheduling.defragment import Fragmentation
 from fairlead.scheduling.fairshare import set_fair_shares
 from fairlead.scheduling.free import FreeGpus
-from fairlead.scheduling.jobindex import JobIndex, has_pending, may_be_victim
+from fairlead.scheduling.jobindex import Entry, JobIndex, has_pending, may_be_victim
 from fairlead.scheduling.live import (
     BOOK_PIPELINED,
     BOOK_RELEASING,
     BOOK_USED,
+    UNKNOWN,
     UNKNOWN_GPU_MEMORY,
+    Alike,
     LiveGroup,
     LiveJob,
     LiveNode,
@@ -48,9 +50,6 @@ Undo = tuple[
     Amounts | None,
     tuple[Booking, ...],
 ]
-
-#: Queue, preemptible or not, request.
-Alike = tuple[str, bool, RequestClass]
 
 _NOTHING = plain.Share(limit=0)
 #: The queue of jobs that no queue here answers for.
@@ -96,6 +95,8 @@ class Session:
         self.next_change: float | None = None
         self._pending: JobIndex | None = None
         self._victims: JobIndex | None = None
+        #: Jobs that could start, by leaf, with the commit at which that was so.
+        self.ready: tuple[int, list[list[Entry]]] | None = None
         self._free: FreeGpus | None = None
         #: Placed tasks of jobs that are scheduled in another pool, or nowhere.
         self.strangers: list[LiveTask] = []
@@ -381,6 +382,10 @@ class Session:
         """Drop what was derived, after jobs came or went."""
         self._pending = None
         self._victims = None
+        self.ready = None
+        if self.affinities.avoided:
+            for job in self.jobs.values():
+                job.alike = UNKNOWN
 
     def close(self) -> None:
         """Cut the rings of references, so that the model goes at once and not when the collector looks for it."""
