@@ -76,65 +76,51 @@ def _set(invocation: Invocation, noun: str) -> int:
 
 def _columns(session: Session, noun: str) -> tuple[Column, ...]:
     now = time.time()
-    departments = {str(row["id"]): row["name"] for row in session.client.departments()} if noun == "project" else {}
     configured = session.settings.get(noun)
     name = Column("NAME", lambda row: row["name"] + (" *" if row["name"] == configured else ""), shrinks=True)
+    id = Column("ID", lambda row: _text(row.get("uuid" if noun == "cluster" else "id")), wide=True)
+    if noun == "workload-type":
+        return (name, *_COLUMNS[noun], id)
     made = Column("AGE", lambda row: age(row.get("createdAt"), now))
-    return {
-        "project": (
-            name,
-            Column("STATUS", lambda row: _text(_get(row, "status", "phase"))),
-            Column("DEPARTMENT", lambda row: departments.get(str(row.get("parentId")), "")),
-            Column("GPU QUOTA", lambda row: _quota(row, "gpu")),
-            Column("GPU USED", lambda row: _used(row, "allocated")),
-            Column("GPU REQUESTED", lambda row: _used(row, "requested")),
-            Column("CPU QUOTA", lambda row: _quota(row, "cpu")),
-            Column("NAMESPACE", lambda row: _text(_get(row, "status", "namespace")), wide=True),
-            Column("ID", lambda row: _text(row.get("id")), wide=True),
-            made,
-        ),
-        "department": (
-            name,
-            Column("GPU QUOTA", lambda row: _quota(row, "gpu")),
-            Column("GPU USED", lambda row: _used(row, "allocated")),
-            Column("GPU REQUESTED", lambda row: _used(row, "requested")),
-            Column("CPU QUOTA", lambda row: _quota(row, "cpu")),
-            Column("ID", lambda row: _text(row.get("id")), wide=True),
-            made,
-        ),
-        "cluster": (
-            name,
-            Column("STATUS", lambda row: _text(_get(row, "status", "state"))),
-            Column("VERSION", lambda row: _text(row.get("version"))),
-            Column("DOMAIN", lambda row: _text(row.get("domain")), wide=True),
-            Column("ID", lambda row: _text(row.get("uuid")), wide=True),
-            made,
-        ),
-        "node": (
-            name,
-            Column("STATUS", lambda row: _text(row.get("status"))),
-            Column("NODE POOL", lambda row: _text(row.get("nodePool"))),
-            Column("GPUS", lambda row: _text(_get(row, "gpuInfo", "gpuCount"))),
-            Column("GPU TYPE", lambda row: _text(_get(row, "gpuInfo", "gpuType"))),
-            Column("ID", lambda row: _text(row.get("id")), wide=True),
-            made,
-        ),
-        "nodepool": (
-            name,
-            Column("STATUS", lambda row: _text(_get(row, "status", "phase") or row.get("phase"))),
-            Column("NODES", lambda row: ",".join(_get(row, "status", "nodes") or row.get("nodes") or ())),
-            Column("LABEL", lambda row: "=".join(filter(None, (row.get("labelKey"), row.get("labelValue"))))),
-            Column("ID", lambda row: _text(row.get("id")), wide=True),
-            made,
-        ),
-        "workload-type": (
-            name,
-            Column("CATEGORY", lambda row: _text(row.get("categoryName"))),
-            Column("PRIORITY", lambda row: _text(row.get("priorityName"))),
-            Column("PREEMPTIBILITY", lambda row: _text(row.get("preemptibility"))),
-            Column("ID", lambda row: _text(row.get("id")), wide=True),
-        ),
-    }[noun]
+    if noun == "project":
+        departments = {str(row["id"]): row["name"] for row in session.client.departments()}
+        status = Column("STATUS", lambda row: _text(_get(row, "status", "phase")))
+        parent = Column("DEPARTMENT", lambda row: departments.get(str(row.get("parentId")), ""))
+        namespace = Column("NAMESPACE", lambda row: _text(_get(row, "status", "namespace")), wide=True)
+        return (name, status, parent, *_COLUMNS["department"], namespace, id, made)
+    return (name, *_COLUMNS[noun], id, made)
+
+
+#: What each sort of place has beside its name, id and age.
+_COLUMNS: dict[str, tuple[Column, ...]] = {
+    "department": (
+        Column("GPU QUOTA", lambda row: _quota(row, "gpu")),
+        Column("GPU USED", lambda row: _used(row, "allocated")),
+        Column("GPU REQUESTED", lambda row: _used(row, "requested")),
+        Column("CPU QUOTA", lambda row: _quota(row, "cpu")),
+    ),
+    "cluster": (
+        Column("STATUS", lambda row: _text(_get(row, "status", "state"))),
+        Column("VERSION", lambda row: _text(row.get("version"))),
+        Column("DOMAIN", lambda row: _text(row.get("domain")), wide=True),
+    ),
+    "node": (
+        Column("STATUS", lambda row: _text(row.get("status"))),
+        Column("NODE POOL", lambda row: _text(row.get("nodePool"))),
+        Column("GPUS", lambda row: _text(_get(row, "gpuInfo", "gpuCount"))),
+        Column("GPU TYPE", lambda row: _text(_get(row, "gpuInfo", "gpuType"))),
+    ),
+    "nodepool": (
+        Column("STATUS", lambda row: _text(_get(row, "status", "phase") or row.get("phase"))),
+        Column("NODES", lambda row: ",".join(_get(row, "status", "nodes") or row.get("nodes") or ())),
+        Column("LABEL", lambda row: "=".join(filter(None, (row.get("labelKey"), row.get("labelValue"))))),
+    ),
+    "workload-type": (
+        Column("CATEGORY", lambda row: _text(row.get("categoryName"))),
+        Column("PRIORITY", lambda row: _text(row.get("priorityName"))),
+        Column("PREEMPTIBILITY", lambda row: _text(row.get("preemptibility"))),
+    ),
+}
 
 
 def _text(value: Any) -> str:
