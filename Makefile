@@ -17,9 +17,8 @@ run: $(ready) ## your first training, from nothing to its output
 test: $(ready) ## all tests (ARGS="-k name" narrows)
 	@scripts/test.sh $(ARGS)
 
-test-kubernetes: $(ready) ## the tests on a real Kubernetes API; builds it once, some minutes (needs Go and kubectl)
-	@$(python) -m deploy.cluster build
-	@$(python) -m pytest -m kubernetes $(ARGS)
+test-kubernetes: $(ready) ## the tests on a real cluster, as root; builds it once, some minutes
+	@scripts/test-kubernetes.sh $(ARGS)
 
 check: $(ready) ## format, lint, types, import contracts, generated files
 	@scripts/check.sh

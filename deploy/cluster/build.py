@@ -1,9 +1,11 @@
 """Builds the programs of a cluster from their Go modules into the user's cache folder, once per set of versions.
 
-Versions and checksums stand in `go/*/go.mod` and `go.sum`. All but etcd are one module, so that what they share is
-compiled once. Called by `up`, and alone by `python -m deploy.cluster build`; it starts nothing.
+Versions and checksums stand in `go/*/go.mod` and `go.sum`. What can be is one module, so that what they share is
+compiled once; etcd and CoreDNS want libraries of other versions. Called by `up`, and alone by `python -m deploy.cluster
+build`; it starts nothing.
 """
 
+import fcntl
 import hashlib
 import os
 import shutil
@@ -40,7 +42,7 @@ PROGRAMS = {
     "lws": ("cluster", f"{LWS}/cmd"),
     "kubelet": ("cluster", f"{KUBERNETES}/cmd/kubelet"),
     "kube-proxy": ("cluster", f"{KUBERNETES}/cmd/kube-proxy"),
-    "coredns": ("cluster", "./coredns"),
+    "coredns": ("coredns", "."),
 }
 #: What is read from the modules beside their programs: name in our folder -> (module, path in it)
 FILES = {
@@ -88,18 +90,21 @@ def missing(parts: tuple[str, ...]) -> list[str]:
 
 def build(parts: tuple[str, ...] = PARTS) -> None:
     """Builds what is missing, in that order; a program appears in the folder only when it is whole."""
-    wanted = missing(parts)
-    if not wanted:
+    if not missing(parts):
         return
     folder().mkdir(parents=True, exist_ok=True)
-    go = find_go()
-    for name in wanted:
-        began = time.monotonic()
-        if name in FILES:
-            copy_files(go, name)
-        else:
-            build_program(go, name)
-        sys.stderr.write(f"built {name} in {time.monotonic() - began:.0f} s\n")
+    with open(folder().with_suffix(".lock"), "w") as lock:
+        # Who comes second finds everything built.
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        go = find_go() if missing(parts) else ""
+        for name in missing(parts):
+            began = time.monotonic()
+            if name in FILES:
+                copy_files(go, name)
+            else:
+                build_program(go, name)
+            sys.stderr.write(f"built {name} in {time.monotonic() - began:.0f} s\n")
+            sys.stderr.flush()
 
 
 def build_program(go: str, name: str) -> None:

@@ -14,7 +14,7 @@ from deploy.cluster.layout import DOMAIN, Layout
 class Component:
     name: str
     command: list[str]
-    #: Answers with 200 when the program is ready; the API server and containerd are asked in their own ways.
+    #: Answers when the program is ready; the API server and containerd are asked in their own ways.
     health: str = ""
     environment: dict[str, str] = field(default_factory=dict)
 

@@ -53,6 +53,14 @@ def kill(folder: Path, name: str, number: int = signal.SIGKILL) -> None:
     order(folder, do="kill", name=name, signal=int(number))
 
 
+def is_running(folder: Path) -> bool:
+    try:
+        order(folder, do="status")
+    except NotRunning:
+        return False
+    return True
+
+
 def observe(folder: Path) -> dict[str, dict[str, Any]]:
     programs: dict[str, dict[str, Any]] = order(folder, do="status")["programs"]
     return programs

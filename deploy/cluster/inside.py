@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 from deploy.cluster.layout import NODE, Layout
-from deploy.cluster.sandbox import UPLINK
+from deploy.cluster.sandbox import LEAF, UPLINK
 
 #: Programs write here by fixed names (pods' logs, sockets of shims, provisioned volumes). What is below stays readable.
 COVERED = ("/var", "/tmp")  # noqa: S108 - not a file in it: the folder itself is covered
@@ -53,14 +53,11 @@ def mount_groups(groups: list[tuple[str, str, str]]) -> None:
 
 
 def pass_controllers_on(root: Path) -> None:
-    """In the newer layout only groups without processes of their own hand controllers to groups below."""
+    """To the groups of containers; `sandbox.leave_tops` made room for that."""
     controllers = (root / "cgroup.controllers").read_text().split()
     if not controllers:
         return
-    leaf = root / "supervisor"
-    leaf.mkdir(exist_ok=True)
-    for pid in (root / "cgroup.procs").read_text().split():
-        (leaf / "cgroup.procs").write_text(pid)
+    (root / LEAF / "cgroup.procs").write_text("0")
     (root / "cgroup.subtree_control").write_text(" ".join(f"+{name}" for name in controllers))
 
 

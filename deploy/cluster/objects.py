@@ -19,7 +19,11 @@ QUEUES = {"default-parent-queue": "", "default-queue": "default-parent-queue"}
 
 
 def load_definitions(programs: Path, *names: str) -> list[Object]:
-    return [yaml.safe_load(path.read_text()) for name in names for path in sorted((programs / name).glob("*.yaml"))]
+    return [
+        yaml.load(path.read_text(), yaml.CSafeLoader)
+        for name in names
+        for path in sorted((programs / name).glob("*.yaml"))
+    ]
 
 
 def render_objects(layout: Layout) -> list[Object]:

@@ -18,7 +18,7 @@ from pathlib import Path
 from deploy.cluster.layout import Layout, name_of
 
 ROOT = Path(__file__).parents[2]
-UPLINK = "uplink"
+UPLINK, LEAF = "uplink", "supervisor"
 PATIENCE = 60.0
 
 
@@ -38,6 +38,7 @@ def open_sandbox(layout: Layout) -> None:
             preexec_fn=lambda: enter_groups(groups),
         )
     wait_for(lambda: has_own_network(process.pid), "the cluster's network namespace")
+    leave_tops(groups, process.pid)
     connect(layout, process.pid)
     if process.stdin:
         process.stdin.write(b"connected\n")
@@ -90,6 +91,14 @@ def make_groups(name: str) -> list[Path]:
 def enter_groups(groups: list[Path]) -> None:
     for group in groups:
         (group / "cgroup.procs").write_text("0")
+
+
+def leave_tops(groups: list[Path], pid: int) -> None:
+    """In the newer layout only a group without processes hands controllers on; the supervisor goes to the same leaf."""
+    for group in groups:
+        if (group / "cgroup.controllers").exists():
+            (group / LEAF).mkdir(exist_ok=True)
+            (group / LEAF / "cgroup.procs").write_text(str(pid))
 
 
 def members(name: str) -> set[int]:

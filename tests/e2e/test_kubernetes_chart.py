@@ -1,0 +1,179 @@
+"""Fairlead installed in a cluster, from its own image: restricted, with the permissions of its table and no others.
+
+Part of `make test-kubernetes`. `FAIRLEAD_CLUSTER` names the folder of a cluster that runs already.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from deploy.cluster import build, cluster, node
+from deploy.image import make_image
+from fairlead.client import Client, application
+from fairlead.engines.kubernetes.permissions import PERMISSIONS
+from tests.e2e.server import until
+
+pytestmark = pytest.mark.kubernetes
+ROOT = Path(__file__).parents[2]
+PATIENCE = 240.0
+IMAGE = "docker.io/library/fairlead:tested"
+ACCOUNT = "system:serviceaccount:fairlead:fairlead"
+CREDENTIALS = "import pathlib; print(pathlib.Path('/data/credentials.json').read_text())"
+Kubectl = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[cluster.Cluster]:
+    given = os.environ.get("FAIRLEAD_CLUSTER", "")
+    folder = Path(given) if given else tmp_path_factory.mktemp("cluster")
+    try:
+        started = cluster.up(folder, "containers")
+        archive = tmp_path_factory.mktemp("image") / "fairlead.tar"
+        make_image(archive, IMAGE)
+        node.import_images(started.layout, archive)
+        yield started
+    finally:
+        if not given:
+            cluster.down(folder)
+
+
+@pytest.fixture(scope="module")
+def kubectl(running: cluster.Cluster, tmp_path_factory: pytest.TempPathFactory) -> Kubectl:
+    cache = tmp_path_factory.mktemp("cache")
+
+    def run(*words: str, stdin: str = "", check: bool = True) -> subprocess.CompletedProcess[str]:
+        command = [build.kubectl(), f"--kubeconfig={running.kubeconfig}", f"--cache-dir={cache}", *words]
+        done = subprocess.run(command, input=stdin, capture_output=True, text=True)
+        assert not check or done.returncode == 0, done.stderr
+        return done
+
+    return run
+
+
+def manifests(running: cluster.Cluster, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "fairlead", "kubernetes", "manifests", "--kubeconfig", str(running.kubeconfig)]
+    return subprocess.run([*command, "--image", IMAGE, *words], capture_output=True, text=True)
+
+
+def wait_until_available(kubectl: Kubectl) -> None:
+    try:
+        kubectl("rollout", "status", "deployment/fairlead", "-n", "fairlead", f"--timeout={PATIENCE:.0f}s")
+    except AssertionError as error:
+        told = kubectl("describe", "pods", "-n", "fairlead").stdout[-3000:]
+        said = kubectl("logs", "deployment/fairlead", "-n", "fairlead", check=False).stdout[-3000:]
+        raise AssertionError(f"{error}\n{told}\n{said}") from error
+
+
+@pytest.fixture(scope="module")
+def installed(running: cluster.Cluster, kubectl: Kubectl) -> Iterator[str]:
+    """The objects, as applied."""
+    text = manifests(running).stdout
+    kubectl("apply", "-f", "-", stdin=text)
+    try:
+        wait_until_available(kubectl)
+        yield text
+    finally:
+        kubectl("delete", "-f", "-", "--ignore-not-found", f"--timeout={PATIENCE:.0f}s", stdin=text)
+
+
+@pytest.fixture
+def client(installed: str, kubectl: Kubectl) -> Iterator[Client]:
+    service = json.loads(kubectl("get", "service", "fairlead", "-n", "fairlead", "-o", "json").stdout)
+    words = ("exec", "deployment/fairlead", "-n", "fairlead", "--", "python3", "-c", CREDENTIALS)
+    found = json.loads(kubectl(*words).stdout)
+    url = f"http://{service['spec']['clusterIP']}:7420"
+    with Client(url, credentials=application(found["clientId"], found["clientSecret"])) as client:
+        yield client
+
+
+def test_it_runs_under_the_restricted_level(installed: str, kubectl: Kubectl) -> None:
+    found = json.loads(kubectl("get", "namespace", "fairlead", "-o", "json").stdout)
+    assert found["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
+    [pod] = json.loads(kubectl("get", "pods", "-n", "fairlead", "-o", "json").stdout)["items"]
+    assert pod["status"]["phase"] == "Running"
+    who = "import os; print(os.getuid(), open('/proc/self/status').read().split('CapEff:')[1].split()[0])"
+    said = kubectl("exec", "deployment/fairlead", "-n", "fairlead", "--", "python3", "-c", who).stdout.split()
+    assert said == ["65532", "0000000000000000"]
+
+
+def test_its_account_may_do_what_the_table_says_and_not_more(installed: str, kubectl: Kubectl) -> None:
+    listed = kubectl("auth", "can-i", "--list", f"--as={ACCOUNT}", "--no-headers").stdout
+    named = {line.split()[0].partition(".")[0] for line in listed.splitlines() if line and not line.startswith(" ")}
+    everybody = {"selfsubjectreviews", "selfsubjectaccessreviews", "selfsubjectrulesreviews"}
+    assert named - everybody == {one.resource for one in PERMISSIONS}
+    for verb, what in (("delete", "nodes"), ("list", "secrets"), ("create", "clusterroles"), ("delete", "namespaces")):
+        assert kubectl("auth", "can-i", verb, what, f"--as={ACCOUNT}", check=False).stdout.strip() == "no", what
+
+
+def test_a_training_runs_to_its_end(client: Client, kubectl: Kubectl) -> None:
+    project = client.projects()[0]
+    body = {
+        "name": "hello",
+        "projectId": str(project["id"]),
+        "clusterId": client.clusters()[0]["uuid"],
+        "spec": {"image": "busybox:1.35", "command": "echo", "args": "hello", "compute": {"cpuCoreRequest": 0.1}},
+    }
+    submitted = client.kind("training").submit(body)
+    ended = client.wait(submitted["workloadId"], ("Completed", "Failed"), timeout=PATIENCE)
+    assert ended["phase"] == "Completed", ended
+    client.kind("training").delete(submitted["workloadId"])
+    refused = [
+        line for line in kubectl("logs", "deployment/fairlead", "-n", "fairlead").stdout.splitlines() if "403" in line
+    ]
+    assert not refused
+
+
+def test_definitions_of_somebody_else_are_left_alone(
+    running: cluster.Cluster, installed: str, kubectl: Kubectl
+) -> None:
+    name = "crd/trainingworkloads.run.ai"
+    kubectl("label", name, "app.kubernetes.io/managed-by=runai", "--overwrite")
+    try:
+        refused = manifests(running)
+        assert refused.returncode == 1
+        assert "trainingworkloads.run.ai" in refused.stderr
+        assert refused.stdout == ""
+    finally:
+        kubectl("label", name, "app.kubernetes.io/managed-by=fairlead", "--overwrite")
+
+
+def test_the_webhook_refuses_with_the_words_of_a_submission(
+    running: cluster.Cluster, client: Client, kubectl: Kubectl
+) -> None:
+    """Last: from here on the server speaks TLS."""
+    namespace = client.projects()[0]["status"]["namespace"]
+    kubectl("apply", "-f", "-", stdin=manifests(running, "--webhook").stdout)
+    wait_until_available(kubectl)
+    wrong = {
+        "apiVersion": "run.ai/v2alpha1",
+        "kind": "TrainingWorkload",
+        "metadata": {"name": "Not A Name", "namespace": namespace},
+        "spec": {"image": {"value": "busybox:1.35"}, "gpu": {"value": "-3"}},
+    }
+    wrong["metadata"]["name"] = "wrong"  # type: ignore[index]
+
+    def refused() -> Any:
+        done = kubectl("create", "-f", "-", stdin=yaml.safe_dump(wrong), check=False)
+        if done.returncode == 0:
+            kubectl("delete", "-f", "-", "--wait=false", stdin=yaml.safe_dump(wrong))
+            return None
+        return done.stderr
+
+    said = until(refused, "the webhook to be asked", PATIENCE)
+    assert "denied the request" in said
+    kubectl("delete", "validatingwebhookconfiguration", "fairlead")
+
+
+def test_the_kustomize_base_is_what_the_command_prints(running: cluster.Cluster, kubectl: Kubectl) -> None:
+    printed = list(yaml.safe_load_all(kubectl("kustomize", str(ROOT / "deploy" / "chart")).stdout))
+    command = [sys.executable, "-m", "fairlead", "kubernetes", "manifests", "--offline"]
+    shown = list(yaml.safe_load_all(subprocess.run(command, capture_output=True, text=True, check=True).stdout))
+    by_name = {(one["kind"], one["metadata"]["name"]): one for one in shown}
+    assert {(one["kind"], one["metadata"]["name"]): one for one in printed} == by_name
