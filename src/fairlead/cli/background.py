@@ -20,7 +20,7 @@ _PAUSE = 0.01
 _LAST_LINES = 20
 
 
-def is_healthy(url: str, timeout: float = 2.0) -> bool:
+def is_healthy(url: str, timeout: float = 10.0) -> bool:
     """Whether a server answers there."""
     connection = Connection(read_address(url), timeout)
     try:
