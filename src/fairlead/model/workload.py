@@ -107,6 +107,8 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     priority: int = 0
     preemptible: bool = True
     category: str = ""
+    #: By which framework its pods find each other; empty where that is not said by its kind.
+    framework: str = ""
     node_pools: tuple[str, ...] = ()
     #: How long it may run in all, as its project said when it was submitted; None for ever.
     time_limit: Millis | None = None
