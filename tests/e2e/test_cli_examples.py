@@ -54,6 +54,15 @@ def test_retry_json(fairlead: Caller) -> None:
     assert fairlead.ok("logs", name) == "try 3\n"
 
 
+def test_workload_yaml(fairlead: Caller) -> None:
+    file = str(EXAMPLES / "workload.yaml")
+    assert fairlead.ok("apply", "-f", file) == "python-small: template created\nhello-yaml: submitted\n"
+    assert fairlead("wait", "hello-yaml", "--timeout", "60s").code == 0
+    assert fairlead.ok("logs", "hello-yaml") == "hello from workload YAML\n"
+    assert fairlead.ok("apply", "-f", file) == "python-small: template unchanged\nhello-yaml: unchanged\n"
+    assert fairlead.ok("convert", file, "--to", "flags").startswith("fairlead training submit hello-yaml -p default")
+
+
 @pytest.mark.parametrize(
     ("script", "want"),
     [

@@ -6,13 +6,15 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from msgspec import UNSET
+from msgspec.structs import replace
 
 from fairlead.cli.flags import parse
 from fairlead.cli.kinds import commands
-from fairlead.cli.spec_flags import apply_flags, load_table
-from fairlead.cli.submission import apply_words
+from fairlead.cli.submission import fill_spec
 from fairlead.client.kinds import load_kinds
 from fairlead.formats.command_line import render_command
+from fairlead.formats.convert import from_stored, render
 from fairlead.formats.convert_losses import carried
 from fairlead.formats.workload_yaml import read_manifests, read_spec
 from fairlead.formats.yaml_write import render_document, render_yaml
@@ -49,13 +51,19 @@ def from_yaml(text: str) -> dict[str, Any]:
     return reading.plain
 
 
-def from_flags(kind: Kind, flags: list[str], words: list[str]) -> dict[str, Any]:
-    parsed = parse([*flags, *(["--", *words] if words else [])], commands(load_kinds()[kind.key])[0].flags)
+def from_line(line: list[str]) -> dict[str, Any]:
+    """What a whole command line says: the program, the kind's words, submit, a name and flags."""
+    place = line.index("submit")
+    every = [one for entry in load_kinds().values() for one in (entry, *entry.subtypes)]
+    entry = next(one for one in every if list(one.command) == line[1:place])
+    parsed = parse(line[place + 2 :], commands(entry)[0].flags)
     spec: dict[str, Any] = {}
-    given_flags = {name: value for name, value in parsed.values.items() if name != "command"}
-    apply_flags(load_table(kind.key), given_flags, spec)
-    apply_words(parsed.trailing, bool(parsed.values.get("command")), spec)
+    fill_spec(spec, entry, parsed)
     return spec
+
+
+def from_flags(kind: Kind, flags: list[str], words: list[str]) -> dict[str, Any]:
+    return from_line(["fairlead", *kind.command, "submit", "name", *flags, *(["--", *words] if words else [])])
 
 
 @pytest.mark.parametrize("kind", WITH_YAML, ids=lambda kind: kind.key)
@@ -75,3 +83,28 @@ def test_rest_to_flags_to_rest(kind: Kind, data: st.DataObject) -> None:
     spec = data.draw(specs(kind))
     flags, words, losses = render_command(kind, spec)
     assert in_order(from_flags(kind, flags, words)) == in_order(carried(spec, losses))
+
+
+@pytest.mark.parametrize("kind", WITH_YAML, ids=lambda kind: kind.key)
+@given(st.data())
+@QUICK
+def test_what_was_written_is_written_the_same_again(kind: Kind, data: st.DataObject) -> None:
+    """There is one canonical form: a document that was read is written as it stands, and loses nothing more."""
+    first, _ = render_document(kind, data.draw(specs(kind)), "name")
+    second, losses = render_document(kind, from_yaml(render_yaml(first)), "name")
+    assert second == first
+    assert [loss for loss in losses if loss.now is UNSET] == []
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.key)
+@given(st.data())
+@QUICK
+def test_convert_reports_what_did_not_arrive(kind: Kind, data: st.DataObject) -> None:
+    """The list that people are shown is the difference between what was sent and what is read back."""
+    spec = data.draw(specs(kind))
+    workload = from_stored(kind, "name", "", spec, is_active=True)
+    for target in ("yaml", "flags") if kind.letter else ("flags",):
+        rendered = render(workload, target)
+        told = [replace(loss, path=loss.path.removeprefix("spec.")) for loss in rendered.losses]
+        got = from_yaml(rendered.text) if target == "yaml" else from_line(rendered.plain)
+        assert in_order(got) == in_order(carried(spec, told))

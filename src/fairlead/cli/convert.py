@@ -1,6 +1,7 @@
 """`convert FILE --to DIALECT`: a workload from one dialect into another, and the list of what could not be carried."""
 
 import json
+import os
 import shlex
 from typing import Any
 
@@ -9,8 +10,7 @@ from fairlead.cli.exit_codes import FAILED, OK
 from fairlead.cli.flags import Flag, UsageError, parse
 from fairlead.cli.kinds import commands as kind_commands
 from fairlead.cli.session import Session
-from fairlead.cli.spec_flags import apply_flags, load_table
-from fairlead.cli.submission import apply_words
+from fairlead.cli.submission import fill_spec
 from fairlead.client.kinds import KindEntry, load_kinds
 
 Json = dict[str, Any]
@@ -22,6 +22,7 @@ _PROGRAMS = ("runai", "fairlead")
 _STANDARD = "standard"
 _FLAGS = (
     Flag("to", "Dialect to write", choices=_TARGETS, default="yaml"),
+    Flag("filename", "The file, if it is not given as a word; - reads standard input", short="f", placeholder="FILE"),
     Flag("from", "Dialect to read, where it cannot be told", choices=_SOURCES),
     Flag("workload", "A workload of the server instead of a file", short="w", placeholder="NAME"),
     Flag("kind", "Kind of workload, where the dialect names none", placeholder="KIND"),
@@ -113,9 +114,9 @@ def _read(converter: Any, invocation: Invocation) -> list[Any]:
         return [_read_live(converter, invocation, invocation.get("workload"))]
     if words is not None:
         return [_read_command(converter, words)]
-    if not invocation.names:
+    path = invocation.names[0] if invocation.names else invocation.get("filename")
+    if not path:
         raise UsageError("Convert what? Name a file or a --workload, or put a command line after --.")
-    path = invocation.names[0]
     text = read_text(invocation, path)
     dialect = invocation.get("from")
     if dialect in (_COMMAND, "flags") or (dialect is None and text.split()[:1] and text.split()[0] in _PROGRAMS):
@@ -123,7 +124,7 @@ def _read(converter: Any, invocation: Invocation) -> list[Any]:
             return [_read_command(converter, shlex.split(text, comments=True))]
         except ValueError as error:
             raise UsageError(f"{path} is no command line: {error}.") from None
-    kind = converter.find_kind(invocation.get("kind"))
+    kind = converter.find_kind(invocation.get("kind")) if invocation.get("kind") else None
     found: list[Any] = converter.read_any(text, dialect or converter.detect(text), kind, path)
     return found
 
@@ -135,9 +136,11 @@ def _read_live(converter: Any, invocation: Invocation, name: str) -> Any:
     key = next((key for key, entry in load_kinds().items() if entry.title == row["type"]), None)
     if key is None:
         raise UsageError(f"This version of the command does not know workloads of type {row['type']}.")
-    content = session.client.kind(key).get(row["id"])
+    client = session.client.kind(key)
+    content = client.get(row["id"])
     session.close()
     body = {"name": content["name"], "spec": content.get("spec") or {}}
+    body |= {name: content[name] for name in client.entry.beside if name in content}
     found = converter.from_request(key, body, row["projectName"])
     return converter.altered(found, {"is_active": content["desiredPhase"] != "Stopped"})
 
@@ -147,7 +150,7 @@ def read_text(invocation: Invocation, path: str) -> str:
     try:
         if path == "-":
             return invocation.surroundings.stdin.read()
-        with open(path, encoding="utf-8") as file:
+        with open(os.path.join(invocation.surroundings.folder, path), encoding="utf-8") as file:
             return file.read()
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}.") from None
@@ -163,18 +166,18 @@ def _read_command(converter: Any, words: list[str]) -> Any:
         raise UsageError(f"Only `{' '.join(kind.command)} submit` describes a workload.")
     parsed = parse(rest[1:], kind_commands(kind)[0].flags)
     spec: Json = {}
-    given = {name: value for name, value in parsed.values.items() if name != "command"}
-    apply_flags(load_table(kind.key), given, spec)
-    apply_words(parsed.trailing, bool(parsed.values.get("command")), spec)
+    fill_spec(spec, kind, parsed)
     prefix = parsed.values.get("name-prefix")
     name = parsed.names[0] if parsed.names else parsed.values.get("name") or prefix or "-".join(kind.command)
     is_prefix = not (parsed.names or parsed.values.get("name"))
-    body = {"name": name, "useGivenNameAsPrefix": is_prefix, "spec": spec}
+    beside = {name: spec.pop(name) for name in kind.beside if name in spec}
+    body = {"name": name, "useGivenNameAsPrefix": is_prefix, "spec": spec, **beside}
     return converter.from_request(kind.key, body, parsed.values.get("project", ""))
 
 
 def _find_kind(words: list[str]) -> tuple[KindEntry, list[str]]:
-    entries = [entry for entry in load_kinds().values() if tuple(words[: len(entry.command)]) == entry.command]
+    every = [one for entry in load_kinds().values() for one in (entry, *entry.subtypes)]
+    entries = [entry for entry in every if tuple(words[: len(entry.command)]) == entry.command]
     if not entries:
         known = ", ".join(" ".join(entry.command) for entry in load_kinds().values())
         raise UsageError(f"'{' '.join(words[:2])}' is no kind of workload; there are {known}.")

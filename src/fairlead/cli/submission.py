@@ -1,14 +1,14 @@
 """`submit`: makes the creation request from a file, flags and the words after `--`, and sends it."""
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from fairlead.cli import follow
 from fairlead.cli.asset import apply_assets
 from fairlead.cli.command import Invocation
 from fairlead.cli.exit_codes import OK
-from fairlead.cli.flags import UsageError
+from fairlead.cli.flags import Parsed, UsageError
 from fairlead.cli.json_file import read_json_file
 from fairlead.cli.output import chosen_format, render
 from fairlead.cli.session import Session
@@ -49,28 +49,34 @@ def make_request(session: Session, kind: KindEntry) -> Json:
     spec = body.setdefault("spec", {})
     if not isinstance(spec, dict):
         raise UsageError("The file's spec is no object.")
-    if kind.sets is not None:
-        spec.setdefault(*kind.sets)
     spec.update({name: body.pop(name) for name in kind.beside if name in body})
-    known = frozenset(spec)
-    given = {name: value for name, value in invocation.parsed.values.items() if name != "command"}
-    table = load_table(kind.key)
-    apply_flags(table, given, spec)
-    if invocation.parsed.trailing is not None:
-        place = spec.setdefault(kind.words_in, {}) if kind.words_in else spec
-        apply_words(invocation.parsed.trailing, bool(invocation.get("command")), place)
-    pod = spec.setdefault(kind.words_in, {}) if kind.words_in else spec
-    apply_assets(session, pod)
-    apply_excluded(invocation.get("exclude-node", ()), pod)
-    for name, like in kind.alike:
-        if name not in known and invocation.get(as_other(name, like)) is not False:
-            _make_alike(spec, name, like, table)
+    fill_spec(spec, kind, invocation.parsed, lambda pod: apply_assets(session, pod))
     body.update({name: spec.pop(name) for name in kind.beside if name in spec})
     if invocation.get("template"):
         body["templateId"] = find_template(session, invocation.get("template"))["meta"]["id"]
     _apply_name(session, kind, body)
     _apply_project(session, body)
     return body
+
+
+def fill_spec(spec: Json, kind: KindEntry, parsed: Parsed, add_assets: Callable[[Json], None] | None = None) -> None:
+    """Put what a command line says into a spec, which may hold something already. `convert` reads commands with it."""
+    values = parsed.values
+    if kind.sets is not None:
+        spec.setdefault(*kind.sets)
+    known = frozenset(spec)
+    table = load_table(kind.key)
+    apply_flags(table, {name: value for name, value in values.items() if name != "command"}, spec)
+    if parsed.trailing is not None:
+        place = spec.setdefault(kind.words_in, {}) if kind.words_in else spec
+        apply_words(parsed.trailing, bool(values.get("command")), place)
+    if add_assets is not None:
+        add_assets(spec.setdefault(kind.words_in, {}) if kind.words_in else spec)
+    if values.get("exclude-node"):
+        apply_excluded(values["exclude-node"], spec.setdefault(kind.words_in, {}) if kind.words_in else spec)
+    for name, like in kind.alike:
+        if name not in known and values.get(as_other(name, like)) is not False:
+            _make_alike(spec, name, like, table)
 
 
 def as_other(name: str, like: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import UNSET
 
-from fairlead.formats.convert_losses import Loss, Source
+from fairlead.formats.convert_losses import Loss, Source, carried, leaves
 from fairlead.formats.flags import Entry, flag_table
 from fairlead.kinds.kind import Kind
 from fairlead.model.words import split_words
@@ -43,7 +43,33 @@ def render_command(kind: Kind, spec: dict[str, Any]) -> tuple[list[str], list[st
             flags += _item(entries, source, f"{path}[{number}]", item)
     words = _words(source, flags)
     losses = source.losses + [_left_over(path, value) for path, value in source.left.items()]
+    arriving = carried(spec, losses)
+    for name, like in kind.alike:
+        if like:
+            flags += _apart(arriving, name, like)
+        else:
+            losses += _filled_in(kind, arriving, name)
     return flags, words, losses
+
+
+def _apart(arriving: dict[str, Any], name: str, like: str) -> list[str]:
+    """The flag that keeps a role from being filled in like another, where that would add something to it."""
+    more = set(arriving.get(like) or ()) - set(arriving.get(name) or ())
+    return [f"--{name}-as-{like}=false"] if more else []
+
+
+def _filled_in(kind: Kind, arriving: dict[str, Any], name: str) -> list[Loss]:
+    """What a role has in common with the whole on a command line, because no flag says otherwise."""
+    if not arriving.get(name):
+        return []
+    members = {entry["path"].split(".")[1] for entry in flag_table(kind) if entry["path"].startswith(f"{name}.")}
+    missing = [member for member in arriving if member in members and member not in arriving[name]]
+    reason = "is as in the whole where no flag says it"
+    return [
+        Loss(path=f"{name}.{path}", reason=reason, now=value)
+        for member in missing
+        for path, value in leaves({member: arriving[member]}).items()
+    ]
 
 
 def _left_over(path: str, value: Any) -> Loss:

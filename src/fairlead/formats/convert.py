@@ -26,11 +26,23 @@ from fairlead.formats.yaml_write import declared, render_document, render_yaml
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import Kind
 from fairlead.model.errors import Invalid
+from fairlead.model.fields import fields_of
 
 REST, YAML, FLAGS = "rest", "yaml", "flags"
 SBATCH, JOB, DSTACK, SKYPILOT = "sbatch", "kubernetes", "dstack", "skypilot"
 DIALECTS = (REST, YAML, SBATCH, JOB, DSTACK, SKYPILOT)
 _REQUEST = ("name", "useGivenNameAsPrefix", "projectId", "clusterId", "templateId", "spec")
+#: What the interface shows of a workload beside what was sent.
+_SHOWN = (
+    "workloadId",
+    "requestedName",
+    "departmentId",
+    "createdBy",
+    "createdAt",
+    "deletedAt",
+    "desiredPhase",
+    "actualPhase",
+)
 _STATE = "tells how far a workload has come, not what it is"
 _SUSPEND = "what is submitted runs; suspend the workload afterwards"
 #: Stands in for ids that only a server knows, while a request is checked.
@@ -76,6 +88,9 @@ def detect(text: str) -> str:
     """The dialect of a text, by its first signs."""
     if "#SBATCH" in text[:100_000]:
         return SBATCH
+    request = _json(text)
+    if request is not None and "apiVersion" not in request and ("spec" in request or "projectId" in request):
+        return REST
     documents, issues = read_tree(text)
     if not documents:
         raise Unconvertible([str(issue) for issue in issues] or ["The text is empty."])
@@ -98,11 +113,14 @@ def detect(text: str) -> str:
 
 def read_any(text: str, dialect: str, kind: Kind | None = None, file: str = "") -> list[Converted]:
     """The workloads of a text. `kind` is what dialects that name none are taken for."""
-    kind = kind or next(iter(KINDS.values()))
     if dialect == YAML:
         return _read_yaml(text, file)
+    request = _json(text) if dialect == REST else None
+    if request is not None:
+        return [_read_rest(kind or _kind_of(request), request)]
+    first = next(iter(KINDS.values()))
     if dialect == SBATCH:
-        return [_found(kind, read_sbatch(text))]
+        return [_found(kind or first, read_sbatch(text))]
     documents, issues = read_tree(text, file)
     if issues:
         raise Unconvertible([str(issue) for issue in issues])
@@ -110,9 +128,9 @@ def read_any(text: str, dialect: str, kind: Kind | None = None, file: str = "") 
     if not all(isinstance(plain, dict) for plain in plains):
         raise Unconvertible(["The text holds something that is no object."])
     if dialect == REST:
-        return [_read_rest(kind, _decoded(text, plain) if len(plains) == 1 else plain) for plain in plains]
+        return [_read_rest(kind or _kind_of(plain), plain) for plain in plains]
     readers = {JOB: read_job, DSTACK: neighbours.read_dstack, SKYPILOT: neighbours.read_skypilot}
-    return [_found(kind, _read_foreign(readers[dialect], plain, dialect)) for plain in plains]
+    return [_found(kind or first, _read_foreign(readers[dialect], plain, dialect)) for plain in plains]
 
 
 def _read_foreign(reader: Callable[[dict[str, Any]], Found], plain: dict[str, Any], dialect: str) -> Found:
@@ -123,13 +141,23 @@ def _read_foreign(reader: Callable[[dict[str, Any]], Found], plain: dict[str, An
         raise Unconvertible([f"The text is no description of {dialect} that can be read: {error}."]) from error
 
 
-def _decoded(text: str, plain: dict[str, Any]) -> dict[str, Any]:
-    """JSON is read as JSON, so that texts stay texts; only where it is YAML, as that."""
+def _json(text: str) -> dict[str, Any] | None:
+    """The object that a text of JSON holds: read as JSON, texts stay texts. None for any other text."""
+    if text.lstrip()[:1] != "{":
+        return None
     try:
         found = msgspec.json.decode(text)
-    except msgspec.DecodeError:
-        return plain
-    return found if isinstance(found, dict) else plain
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _kind_of(request: dict[str, Any]) -> Kind:
+    """The first kind that knows every member of a request; REST names it in the path alone."""
+    spec = request.get("spec")
+    given = {*(spec if isinstance(spec, dict) else ()), *(name for name in request if name not in (*_REQUEST, *_SHOWN))}
+    fitting = [kind for kind in KINDS.values() if given <= {field.rest for field in fields_of(kind.spec)}]
+    return next(iter(fitting or KINDS.values()))
 
 
 def _read_yaml(text: str, file: str) -> list[Converted]:
@@ -307,9 +335,10 @@ def _render_rest(workload: Converted) -> Rendered:
 
 
 def _render_flags(workload: Converted, program: str) -> Rendered:
-    flags, words, losses = render_command(workload.kind, workload.spec)
+    command, spec = _command(workload)
+    flags, words, losses = render_command(workload.kind, spec)
     losses = workload.losses + _below(losses)
-    line = [program, *workload.kind.command, "submit"]
+    line = [program, *command, "submit"]
     if workload.is_prefix:
         line += ["--name-prefix", workload.name]
         reason = "a number is added to a prefix on the command line, not random characters"
@@ -324,6 +353,14 @@ def _render_flags(workload: Converted, program: str) -> Rendered:
         )
     whole = [*line, *flags, *(["--", *words] if words else [])]
     return Rendered(text=render_line(line, flags, words), plain=whole, losses=losses)
+
+
+def _command(workload: Converted) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """The words of the command, and what they leave to the flags: a sub-type's command says a member by itself."""
+    for words, (member, value) in workload.kind.subtypes:
+        if workload.spec.get(member) == value:
+            return words, {name: inner for name, inner in workload.spec.items() if name != member}
+    return workload.kind.command, workload.spec
 
 
 def rendered_objects(workload: Converted, objects: list[dict[str, Any]], losses: list[Loss]) -> Rendered:

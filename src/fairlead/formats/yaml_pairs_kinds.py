@@ -287,10 +287,12 @@ def _write_scaling(source: Source, put: Put) -> None:
         put("metricName", metric)
     elif least < most and (least, most) != (0, 1):
         measured = "concurrency"
+        put("metric", measured)
         source.lose(_METRIC, "is concurrency where none is given", measured)
     if target is not UNSET:
         put("target", target)
     elif measured in _TARGETS:
+        put("target", _TARGETS[measured])
         source.lose(_TARGET, f"is {_TARGETS[measured]} where none is given", _TARGETS[measured])
 
 

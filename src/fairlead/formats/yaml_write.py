@@ -136,7 +136,7 @@ def _items(field: YamlField, source: Source) -> dict[str, Any]:
         if isinstance(key, str) and key not in items and not key.isdecimal():
             source.take(f"{here}.{field.key}")
         elif members:
-            key = str(number + 1)
+            key = str(len(items) + 1)
         else:
             continue
         if field.path == "ports" and "serviceType" not in members:
