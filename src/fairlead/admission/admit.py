@@ -46,6 +46,7 @@ def admit(
         "preemptible": is_preemptible(priority, value_or(spec.preemptibility, None)),
         "category": value_or(spec.category, kind.category),
         "node_pools": tuple(value_or(spec.node_pools, ())),
+        "framework": kind.framework(spec),
     }
 
 

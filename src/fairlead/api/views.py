@@ -91,6 +91,7 @@ class WorkloadView(Shape):
     deleted_at: Instant | None
     category: str
     submitted_by: str
+    distributed_framework: str | UnsetType = UNSET
     phase_message: str = ""
     phase_reason: Literal["NonPreemptibleOverQuota", "OverLimit"] | None = None
     preemptible: bool | UnsetType = UNSET
@@ -291,6 +292,7 @@ def _members(workload: Workload, pods: Sequence[Pod], around: Surroundings) -> d
         "deleted_at": instant(workload.deleted_at),
         "category": workload.category,
         "submitted_by": workload.created_by,
+        "distributed_framework": workload.framework or UNSET,
         "phase_message": workload.phase_message,
         "phase_reason": workload.phase_reason,
         "preemptible": workload.preemptible,

@@ -64,7 +64,13 @@ def commands(kind: KindEntry) -> tuple[Command, ...]:
             most=1,
             trailing="[COMMAND] ARGUMENT...",
         ),
-        Command("list", f"List {title}s", lambda call: list_workloads(call, kind.title), LIST_FLAGS, aliases=("ls",)),
+        Command(
+            "list",
+            f"List {title}s",
+            lambda call: list_workloads(call, kind.title, kind.sets),
+            LIST_FLAGS,
+            aliases=("ls",),
+        ),
         Command(
             "describe",
             f"Show one {title}",

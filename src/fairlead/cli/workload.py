@@ -137,10 +137,14 @@ def _list_any(invocation: Invocation) -> int:
     return list_workloads(invocation, next((name for name in known if name.lower() == str(title).lower()), title))
 
 
-def list_workloads(invocation: Invocation, title: str | None = None) -> int:
-    """One page of workloads; what does not fit on it is mentioned, never dropped in silence."""
+def list_workloads(invocation: Invocation, title: str | None = None, sets: tuple[str, Any] | None = None) -> int:
+    """One page of workloads; what does not fit on it is mentioned, never dropped in silence.
+
+    `sets` is what a command for a part of a kind means by itself: (member, value).
+    """
     session = Session(invocation)
     filters = [f"type=={title}"] if title else []
+    filters += ["==".join(map(str, sets))] if sets else []
     if not invocation.get("all"):
         filters.append(f"projectId=={session.project()['id']}")
     if invocation.get("status"):

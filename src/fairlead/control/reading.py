@@ -42,7 +42,7 @@ WORKLOAD_FIELDS: dict[str, Field] = {
     "phase": Field(column="phase"),
     "completedAt": Field("time", "completed_at"),
     "nodepool": Field(column="nodepool"),
-    "distributedFramework": Field(constant=""),
+    "distributedFramework": Field(column="distributed_framework"),
     "allocatedGPU": Field("number", "allocated_gpu"),
     "idleGpus": Field("number"),
     "idleAllocatedGpus": Field("number"),

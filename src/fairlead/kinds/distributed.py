@@ -144,7 +144,7 @@ def podsets(spec: WholeSpec) -> tuple[PodSet, ...]:
     worker = replace(worker, count=workers, completions=workers, minimum=least if least < workers else None)
     if not members.leader:
         return (worker,)
-    own = spec.master_spec if isinstance(spec.master_spec, RunFields) else None
+    own = value_or(spec.master_spec, None)
     leader = replace(_podset(own or spec, spec, framework, members, members.leader), leads=True)
     if framework.is_launched:
         worker = replace(worker, container=_idle(worker, own is not None), offset=0)
@@ -181,10 +181,8 @@ def _podset(pod: RunFields, spec: WholeSpec, framework: Framework, members: Memb
 
 def _idle(worker: PodSet, has_own_command: bool) -> Container:
     """The container of a worker that the launcher starts processes on: it waits, unless it was told to do something."""
-    container = worker.container
-    if has_own_command and (container.command or container.args):
-        return container
-    return replace(container, command=("sleep", "infinity"), args=())
+    has_words = has_own_command and bool(worker.container.command or worker.container.args)
+    return worker.container if has_words else replace(worker.container, command=("sleep", "infinity"), args=())
 
 
 def _violations(spec: WholeSpec, path: str, limits: Limits) -> list[Violation]:
@@ -232,7 +230,8 @@ DISTRIBUTED = Kind(
     subtypes=tuple(
         (words, ("distributedFramework", framework.name))
         for framework in FRAMEWORKS.values()
-        for words in (("training", framework.command), (framework.command,))
+        for word in framework.commands
+        for words in (("training", word), (word,))
     ),
     alike=(("masterSpec", ""),),
     meant_for="distributed",
@@ -240,6 +239,7 @@ DISTRIBUTED = Kind(
     priority="low",
     can_suspend=True,
     spec=WholeSpec,
+    framework=lambda spec: _framework(spec).name,
     sent=DistributedSpec,
     beside=("master_spec_same_as_worker", "master_spec"),
     podsets=podsets,

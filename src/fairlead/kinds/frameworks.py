@@ -42,8 +42,8 @@ def _no_files(members: Members, role: str) -> dict[str, str]:
 
 class Framework(msgspec.Struct, frozen=True, kw_only=True):
     name: str
-    #: Its word on the command line.
-    command: str
+    #: Its words on the command line.
+    commands: tuple[str, ...]
     #: The role beside the workers; empty where there is none.
     leader: str
     worker: str = WORKER
@@ -160,18 +160,18 @@ def _mpi_files(members: Members, role: str) -> dict[str, str]:
 FRAMEWORKS: dict[str, Framework] = {
     framework.name: framework
     for framework in (
-        Framework(name="PyTorch", command="pytorch", leader=MASTER, is_elastic=True, variables=_pytorch),
+        Framework(name="PyTorch", commands=("pytorch",), leader=MASTER, is_elastic=True, variables=_pytorch),
         Framework(
             name="MPI",
-            command="mpi",
+            commands=("mpi",),
             leader=LAUNCHER,
             always_leads=True,
             is_launched=True,
             variables=_mpi,
             files=_mpi_files,
         ),
-        Framework(name="TF", command="tensorflow", leader=MASTER, variables=_tensorflow),
-        Framework(name="XGBoost", command="xgboost", leader=MASTER, variables=_xgboost),
-        Framework(name="JAX", command="jax", leader="", variables=_jax),
+        Framework(name="TF", commands=("tensorflow", "tf"), leader=MASTER, variables=_tensorflow),
+        Framework(name="XGBoost", commands=("xgboost",), leader=MASTER, variables=_xgboost),
+        Framework(name="JAX", commands=("jax",), leader="", variables=_jax),
     )
 }

@@ -63,6 +63,10 @@ class Turn(msgspec.Struct, frozen=True):
     sets: tuple[str, Any]
 
 
+def _no_framework(spec: Any) -> str:
+    return ""
+
+
 class Kind(msgspec.Struct, frozen=True, kw_only=True):
     #: The name by which records refer to it; never shown.
     key: str
@@ -106,6 +110,8 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     revises: bool = False
     #: Whether a refused submission lists its violations as entries; otherwise they stand in the text alone.
     lists_issues: bool = True
+    #: From its spec to the framework by which its pods find each other; empty where none is.
+    framework: Callable[[Any], str] = _no_framework
     #: From its spec (defaults not yet applied) to the pods it means.
     podsets: Callable[[Any], tuple[PodSet, ...]]
     #: From the state of its pod sets to the phase they amount to; None while they wait for a place.

@@ -63,6 +63,7 @@ WORKLOADS = Collection(
         _text("live_name", lambda workload: workload.name if workload.deleted_at is None else None),
         # What it waits for although its project does not have it.
         _text("waits_for", lambda workload: ",".join(workload.waits_for) or None, indexed=True),
+        _text("distributed_framework", attrgetter("framework")),
     ),
     unique=(("project_id", "live_name"),),
 )

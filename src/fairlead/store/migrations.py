@@ -143,6 +143,7 @@ MIGRATIONS: tuple[Migration, ...] = (
             ),
         ),
     ),
+    Migration(4, (AddColumns(table="workloads", columns="distributed_framework:text"),)),
 )
 
 #: Numbers that live beside the records: the layout's version, the newest revision, the newest audit line.
