@@ -12,8 +12,7 @@ from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import OUTPUT, PROJECT, Flag, UsageError
 from fairlead.cli.json_file import read_json_file
 from fairlead.cli.output import Listing, chosen_format, render
-from fairlead.cli.session import NotFound, Session
-from fairlead.cli.suggest import suggest
+from fairlead.cli.session import NotFound, Session, find_named
 from fairlead.cli.tables import Column
 from fairlead.cli.times import age
 from fairlead.client.client import quote
@@ -83,12 +82,7 @@ def _rows(session: Session, noun: str) -> list[Json]:
 
 def find_asset(session: Session, noun: str, name: str) -> Json:
     """The asset of that name or id."""
-    rows = _rows(session, noun)
-    for row in rows:
-        if name in (row["meta"]["name"], row["meta"]["id"]):
-            return row
-    known = [str(row["meta"]["name"]) for row in rows]
-    raise NotFound(f"There is no {_WORDS[noun]} '{name}'.{suggest(name, known)}")
+    return find_named(_rows(session, noun), name, _WORDS[noun])
 
 
 def _path(noun: str, kind: str) -> str:

@@ -13,8 +13,7 @@ from fairlead.cli.exit_codes import FAILED, OK
 from fairlead.cli.flags import OUTPUT, Flag
 from fairlead.cli.organization_page import node_facts, pool_facts, show_facts, show_owner
 from fairlead.cli.organization_quota import QUOTA_FLAGS, RULE_FLAGS, apply_quotas, read_quotas, read_settings
-from fairlead.cli.session import NotFound, Session
-from fairlead.cli.suggest import suggest
+from fairlead.cli.session import Session, find_named
 from fairlead.cli.tables import Column, render_table
 from fairlead.client.client import quote
 
@@ -63,11 +62,7 @@ def _command(
 
 def _find(session: Session, noun: str, name: str) -> Json:
     """The record of that name or id."""
-    rows = places.LOADERS[noun](session.client)
-    for row in rows:
-        if name in (row["name"], str(row["id"])):
-            return row
-    raise NotFound(f"There is no {_WORDS[noun]} '{name}'.{suggest(name, [str(row['name']) for row in rows])}")
+    return find_named(places.LOADERS[noun](session.client), name, _WORDS[noun])
 
 
 def _describe(invocation: Invocation, noun: str) -> int:

@@ -12,8 +12,7 @@ from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import OUTPUT, PROJECT, Flag, UsageError
 from fairlead.cli.output import Listing, chosen_format
-from fairlead.cli.session import NotFound, Session
-from fairlead.cli.suggest import suggest
+from fairlead.cli.session import Session, find_named
 from fairlead.cli.tables import Column
 from fairlead.cli.times import age
 from fairlead.client.client import quote
@@ -80,11 +79,7 @@ def _rows(session: Session, noun: str) -> list[Json]:
 
 
 def _find(session: Session, noun: str, name: str) -> Json:
-    rows = _rows(session, noun)
-    for row in rows:
-        if name in (row["name"], row["id"]):
-            return row
-    raise NotFound(f"There is no {_WORDS[noun]} '{name}'.{suggest(name, [str(row['name']) for row in rows])}")
+    return find_named(_rows(session, noun), name, _WORDS[noun])
 
 
 def _list(invocation: Invocation, noun: str) -> int:

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from fairlead import __version__
@@ -29,6 +29,17 @@ _PAUSE = 0.1
 
 class NotFound(ClientError):
     """There is nothing of that name."""
+
+
+def find_named(rows: Sequence[Json], name: str, what: str, member: str = "name") -> Json:
+    """The row of that name or id; `what` says in words what is looked for. Both may stand in the rows' `meta`."""
+    known = {}
+    for row in rows:
+        facts = row.get("meta", row)
+        if name in (facts[member], str(facts["id"])):
+            return row
+        known[str(facts[member])] = row
+    raise NotFound(f"There is no {what} '{name}'.{suggest(name, known)}")
 
 
 class Session:

@@ -8,8 +8,7 @@ from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import OUTPUT, PROJECT, Flag, UsageError
 from fairlead.cli.json_file import read_json_file
 from fairlead.cli.output import Listing, chosen_format, render
-from fairlead.cli.session import NotFound, Session
-from fairlead.cli.suggest import suggest
+from fairlead.cli.session import Session, find_named
 from fairlead.cli.tables import Column
 from fairlead.cli.times import age
 from fairlead.client.client import quote
@@ -55,12 +54,7 @@ def load_templates(session: Session) -> list[Json]:
 
 def find_template(session: Session, name: str) -> Json:
     """The template of that name or id."""
-    rows = load_templates(session)
-    for row in rows:
-        if name in (row["meta"]["name"], row["meta"]["id"]):
-            return row
-    known = [str(row["meta"]["name"]) for row in rows]
-    raise NotFound(f"There is no template '{name}'.{suggest(name, known)}")
+    return find_named(load_templates(session), name, "template")
 
 
 def _kind_of(row: Json) -> KindEntry:

@@ -8,9 +8,8 @@ from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import OUTPUT, Flag, UsageError
 from fairlead.cli.output import Listing, chosen_format, render
-from fairlead.cli.session import NotFound, Session
+from fairlead.cli.session import NotFound, Session, find_named
 from fairlead.cli.settings import next_command
-from fairlead.cli.suggest import suggest
 from fairlead.cli.tables import Column
 from fairlead.cli.times import age
 from fairlead.client.client import quote
@@ -54,12 +53,7 @@ def _rows(session: Session, noun: str) -> list[Json]:
 
 
 def _find(session: Session, noun: str, name: str) -> Json:
-    rows = _rows(session, noun)
-    for row in rows:
-        if name in (row[_NAMES[noun]], row["id"]):
-            return row
-    known = [str(row[_NAMES[noun]]) for row in rows]
-    raise NotFound(f"There is no {_WORDS[noun]} '{name}'.{suggest(name, known)}")
+    return find_named(_rows(session, noun), name, _WORDS[noun], _NAMES[noun])
 
 
 def _list(invocation: Invocation, noun: str) -> int:
@@ -154,12 +148,9 @@ def _scope(session: Session) -> tuple[str, str, str]:
         cluster = session.client.clusters()[0]
         return "cluster", str(cluster["uuid"]), str(cluster["name"])
     rows = session.client.projects() if project else session.client.departments()
-    name = project or department
-    for row in rows:
-        if row["name"] == name:
-            return "project" if project else "department", str(row["id"]), str(name)
     word = "project" if project else "department"
-    raise NotFound(f"There is no {word} '{name}'.{suggest(str(name), [str(row['name']) for row in rows])}")
+    found = find_named(rows, str(project or department), word)
+    return word, str(found["id"]), str(found["name"])
 
 
 def _grant(invocation: Invocation, noun: str) -> int:
