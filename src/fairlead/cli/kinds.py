@@ -47,23 +47,8 @@ SUBMIT_FLAGS = (
 def commands(kind: KindEntry) -> tuple[Command, ...]:
     """The verbs of one kind."""
     title = kind.noun
-    spec_flags = tuple(as_flag(entry) for entry in load_table(kind.key))
-    known = {flag.name for flag in SUBMIT_FLAGS}
-    roles = tuple(
-        Flag(submission.as_other(name, like), f"What no flag says of the {name} is as in the {like} (true)", "boolean")
-        for name, like in kind.alike
-        if like
-    )
     made = [
-        Command(
-            "submit",
-            f"Submit a {title}",
-            lambda call: submission.submit(call, kind),
-            (*SUBMIT_FLAGS, *roles, *(flag for flag in spec_flags if flag.name not in known)),
-            "[NAME]",
-            most=1,
-            trailing="[COMMAND] ARGUMENT...",
-        ),
+        _submit(kind),
         Command(
             "list",
             f"List {title}s",
@@ -110,6 +95,25 @@ def commands(kind: KindEntry) -> tuple[Command, ...]:
     if kind.can_suspend:
         made += [_action(kind, "suspend", "Stop {}s; they can be resumed"), _action(kind, "resume", "Resume {}s")]
     return (*made, *verbs(), port_forward_verb(), _action(kind, "delete", "Delete {}s"))
+
+
+def _submit(kind: KindEntry) -> Command:
+    spec_flags = tuple(as_flag(entry) for entry in load_table(kind.key))
+    known = {flag.name for flag in SUBMIT_FLAGS}
+    roles = tuple(
+        Flag(submission.as_other(name, like), f"What no flag says of the {name} is as in the {like} (true)", "boolean")
+        for name, like in kind.alike
+        if like
+    )
+    return Command(
+        "submit",
+        f"Submit a {kind.noun}",
+        lambda call: submission.submit(call, kind),
+        (*SUBMIT_FLAGS, *roles, *(flag for flag in spec_flags if flag.name not in known)),
+        "[NAME]",
+        most=1,
+        trailing="[COMMAND] ARGUMENT...",
+    )
 
 
 def _scale(invocation: Invocation, kind: KindEntry) -> int:
