@@ -157,7 +157,7 @@ def test_the_webhook_refuses_with_the_words_of_a_submission(
         "metadata": {"name": "Not A Name", "namespace": namespace},
         "spec": {"image": {"value": "busybox:1.35"}, "gpu": {"value": "-3"}},
     }
-    wrong["metadata"]["name"] = "wrong"  # type: ignore[index]
+    wrong["metadata"]["name"] = "wrong"  # type: ignore[index]  # it has one
 
     def refused() -> Any:
         done = kubectl("create", "-f", "-", stdin=yaml.safe_dump(wrong), check=False)
