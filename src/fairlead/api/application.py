@@ -30,6 +30,7 @@ from fairlead.api.health import health_operations
 from fairlead.api.infrastructure import INFRASTRUCTURE_OPERATIONS
 from fairlead.api.kind_routes import kind_operations
 from fairlead.api.metrics import Metrics, Samples
+from fairlead.api.network_topologies import NETWORK_TOPOLOGY_OPERATIONS
 from fairlead.api.operation import Call, Operation
 from fairlead.api.organization import ORGANIZATION_OPERATIONS
 from fairlead.api.organization_changes import ORGANIZATION_CHANGES
@@ -92,6 +93,7 @@ def make_application(
         *ORGANIZATION_OPERATIONS,
         *ORGANIZATION_CHANGES,
         *INFRASTRUCTURE_OPERATIONS,
+        *NETWORK_TOPOLOGY_OPERATIONS,
         *SCHEDULING_OPERATIONS,
         *CATALOG_OPERATIONS,
         *OBJECT_OPERATIONS,

@@ -152,7 +152,8 @@ def _label_issues(context: Context, wish: NodePoolWish, id: str) -> list[Issue]:
     key = wish.label_key if wish.label_key is not msgspec.UNSET else own.label_key if own else ""
     value = wish.label_value if wish.label_value is not msgspec.UNSET else own.label_value if own else ""
     issues = []
-    if wish.network_topology_id:
+    topologies = context.directory.cluster.network_topologies
+    if wish.network_topology_id and all(known.id != wish.network_topology_id for known in topologies):
         issues.append(Issue("networkTopologyId", f"there is no network topology {wish.network_topology_id}"))
     issues += [
         Issue("labelValue", f"{key}={value} is the label of node pool {pool.name}")

@@ -16,7 +16,7 @@ from fairlead.control.decide import Rules, demand
 from fairlead.control.draft import Draft, Entry, podset_of
 from fairlead.control.notices import name_pods, note_eviction
 from fairlead.control.placing import evict, explain, place
-from fairlead.control.snapshot import HELD, render_jobs, render_node, render_queues
+from fairlead.control.snapshot import HELD, constrain, preferred_levels, render_jobs, render_node, render_queues
 from fairlead.control.waiting import Waiting
 from fairlead.model.clock import Millis
 from fairlead.model.org import NodePool
@@ -24,7 +24,7 @@ from fairlead.model.phase import PodPhase
 from fairlead.model.workload import Workload
 from fairlead.scheduling import decide
 from fairlead.scheduling.decisions import Decisions, Pending
-from fairlead.scheduling.snapshot import Job, Placement, PoolSettings, Settings, Snapshot, Strategy
+from fairlead.scheduling.snapshot import Job, Placement, PoolSettings, Settings, Snapshot, Strategy, Topology
 
 log = logging.getLogger(__name__)
 
@@ -81,11 +81,16 @@ class Scheduler:
             jobs += self._board.jobs(entry, lambda entry: self._render(entry, now))
         if self._stale:
             jobs = [self._marked(job) for job in jobs]
+        topologies = directory.cluster.network_topologies
+        if topologies:
+            near = preferred_levels(pools, topologies)
+            jobs = [constrain(job, near) for job in jobs]
         return Snapshot(
             now=now / 1000,
             nodes=tuple(render_node(node, pools) for node in directory.nodes.values()),
             queues=tuple(render_queues(owners, pools)),
             jobs=tuple(jobs),
+            topologies=tuple(Topology(name=known.name, levels=known.levels) for known in topologies),
             settings=_settings(pools),
         )
 

@@ -12,7 +12,17 @@ import msgspec
 from fairlead.control.decide import Part, demand
 from fairlead.control.draft import Entry
 from fairlead.model.clock import Millis
-from fairlead.model.org import DEFAULT_NODE_POOL, RANKS, Department, Node, NodePool, PoolQuota, Project, Quota
+from fairlead.model.org import (
+    DEFAULT_NODE_POOL,
+    RANKS,
+    Department,
+    NetworkTopology,
+    Node,
+    NodePool,
+    PoolQuota,
+    Project,
+    Quota,
+)
 from fairlead.model.phase import PodPhase
 from fairlead.model.podset import PodSet
 from fairlead.model.workload import Pod, Workload
@@ -24,6 +34,7 @@ _STATUS: dict[PodPhase, facts.TaskStatus] = {
     PodPhase.STOPPING: "Releasing",
 }
 _MIG = "nvidia.com/mig-"
+_TOPOLOGY = "kai.scheduler/topology"
 
 
 def pool_of(node: Node, pools: Iterable[NodePool]) -> str:
@@ -151,7 +162,8 @@ def _gang_job(
     tasks = tuple(task for _, found, _ in members for task in found)
     job = _job(entry, placed, id, tasks, namespace)
     sets = tuple(facts.PodSet(name=podset.role, min_available=least) for podset, found, least in members if found)
-    return msgspec.structs.replace(job, pod_sets=sets)
+    asked = next((found for podset, _, _ in members if (found := _asked_topology(podset.container.fields))), None)
+    return msgspec.structs.replace(job, pod_sets=sets, topology=asked)
 
 
 def _job(entry: Entry, placed: Iterable[Pod], id: str, tasks: tuple[facts.Task, ...], namespace: str) -> facts.Job:
@@ -170,6 +182,39 @@ def _job(entry: Entry, placed: Iterable[Pod], id: str, tasks: tuple[facts.Task, 
         node_pools=workload.node_pools or (DEFAULT_NODE_POOL,),
         deleting=workload.deleted_at is not None,
     )
+
+
+def preferred_levels(
+    pools: Iterable[NodePool], topologies: Iterable[NetworkTopology]
+) -> dict[str, facts.TopologyConstraint]:
+    """What gangs in a node pool with a network topology prefer: to be together at its lowest level."""
+    known = {topology.id: topology for topology in topologies}
+    return {
+        pool.name: facts.TopologyConstraint(
+            topology=known[pool.network_topology_id].name, preferred=known[pool.network_topology_id].levels[-1]
+        )
+        for pool in pools
+        if pool.network_topology_id in known
+    }
+
+
+def constrain(job: facts.Job, near: Mapping[str, facts.TopologyConstraint]) -> facts.Job:
+    """A gang with what the first of its node pools that has a topology prefers; what was asked for itself wins."""
+    if job.topology is not None or len(job.tasks) < 2:
+        return job
+    found = next((near[pool] for pool in job.node_pools if pool in near), None)
+    constrained: facts.Job = msgspec.structs.replace(job, topology=found)
+    return constrained
+
+
+def _asked_topology(fields: Mapping[str, Any]) -> facts.TopologyConstraint | None:
+    """The constraint that a workload's annotations name, as KAI reads them."""
+    given = {item["name"]: item.get("value") or "" for item in fields.get("annotations") or ()}
+    topology = given.get(_TOPOLOGY)
+    required, preferred = given.get(f"{_TOPOLOGY}-required-placement"), given.get(f"{_TOPOLOGY}-preferred-placement")
+    if not topology or not (required or preferred):
+        return None
+    return facts.TopologyConstraint(topology=topology, required=required or None, preferred=preferred or None)
 
 
 def task_id(workload: Workload, podset: PodSet, group: int, place: str) -> str:

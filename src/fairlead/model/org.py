@@ -26,6 +26,16 @@ def project_in(namespace: str) -> str:
 RANKS = {"VeryLow": 50, "Low": 75, "MediumLow": 100, "Medium": 125, "MediumHigh": 150, "High": 175, "VeryHigh": 200}
 
 
+class NetworkTopology(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How the nodes of node pools are connected: labels of nodes, the widest domain first."""
+
+    id: str
+    name: str
+    levels: tuple[str, ...]
+    created_at: Millis
+    created_by: str = ""
+
+
 class Cluster(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     id: str
     version: int
@@ -39,6 +49,7 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     vault_fingerprint: str = ""
     #: The last number given as an id, by collection; a deleted project's number is never given again.
     numbers: dict[str, int] = {}
+    network_topologies: tuple[NetworkTopology, ...] = ()
 
 
 class Quota(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
