@@ -68,7 +68,7 @@ def test_flags_of_the_master_lie_over_the_workers_spec(fairlead: Caller) -> None
     assert fairlead("wait", name, "--for", "Completed", "--timeout", "120s").code == 0
     for role in ("master", "worker"):
         assert fairlead.ok("pytorch", "logs", name, "--pod", f"{name}-{role}-0", "--follow") == f"{role}\n"
-    created = json.loads(fairlead.ok("pytorch", "submit", "shown", *HOST, *words, "--dry-run", "--json"))
+    created = json.loads(fairlead.ok("pytorch", "submit", "shown", "--dry-run", "--json", *HOST, *words))
     assert created["masterSpec"]["image"] == "fairlead.local/host"
     assert created["masterSpec"]["args"] == "-c 'echo master'"
 
