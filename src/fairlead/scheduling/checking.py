@@ -97,6 +97,8 @@ def _bad_node(node: Node) -> list[str]:
 def _bad_job(job: Job, nodes: dict[str, Node]) -> list[str]:
     sets = list(_pod_sets(job.groups, job.pod_sets)) or [PodSet(name=DEFAULT_POD_SET, min_available=job.min_available)]
     names = Counter(pod_set.name for pod_set in sets)
+    if job.groups and not any(True for _ in _pod_sets(job.groups, job.pod_sets)):
+        return [f"Job {job.id} has groups and no pod set in any of them."]
     found = [f"Job {job.id} has {count} pod sets named {name}." for name, count in names.items() if count > 1]
     found += [f"Pod set {s.name} of job {job.id} needs {s.min_available} tasks." for s in sets if s.min_available < 0]
     for task in job.tasks:
@@ -130,6 +132,8 @@ def _bad_place(task: Task, nodes: dict[str, Node]) -> list[str]:
     if task.node is None:
         return [f"Task {task.id} is {task.status} without a node."] if used else []
     if task.node not in nodes:
+        if task.status in ("Succeeded", "Failed", "Deleted"):
+            return []
         return [f"Task {task.id} is on node {task.node}, which does not exist."]
     found = []
     shares = task.gpu_portion > 0 or task.gpu_memory_mib > 0

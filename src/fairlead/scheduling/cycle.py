@@ -11,7 +11,7 @@ from operator import attrgetter
 
 from fairlead.scheduling.allocate import allocate
 from fairlead.scheduling.consolidate import consolidate
-from fairlead.scheduling.decisions import Decisions, Notice, Reason
+from fairlead.scheduling.decisions import Decisions, Failure, Notice, Reason
 from fairlead.scheduling.live import LiveJob
 from fairlead.scheduling.outcome import write_down
 from fairlead.scheduling.preempt import preempt
@@ -20,6 +20,9 @@ from fairlead.scheduling.record import Record
 from fairlead.scheduling.session import Session, build_queues
 from fairlead.scheduling.snapshot import ALL_ACTIONS, DEFAULT_POOL, Action, Job, Settings, Snapshot
 from fairlead.scheduling.stale import evict_stale
+
+#: A task in these states has left its node.
+_ENDED = frozenset({"Succeeded", "Failed", "Deleted"})
 
 ACTIONS: dict[Action, Callable[[Session, Record], None]] = {
     "allocate": allocate,
@@ -100,7 +103,7 @@ class Cycle:
         for job in sorted(self.snapshot.jobs, key=attrgetter("id")):
             home = None
             for task in job.tasks:
-                if task.node is not None:
+                if task.node is not None and task.status not in _ENDED:
                     home = node_pools.get(task.node)
                     break
             pools = [home] if home is not None else list(job.node_pools or (DEFAULT_POOL,))
@@ -151,10 +154,19 @@ class Cycle:
         """All actions in one pool, on what earlier rounds left there."""
         session = self.sessions[pool]
         for spec in arrivals:
-            session.add_job(spec)
+            self._admit(session, spec)
         session.share_out()
         for action in actions_of(session.settings):
             self.run_action(session, action)
+
+    def _admit(self, session: Session, spec: Job) -> None:
+        """Bring a job in; one that makes no sense is reported and stays out."""
+        try:
+            session.add_job(spec)
+        except (LookupError, TypeError, ValueError) as error:
+            told = f"{type(error).__name__}: {error}"
+            self.record.failures.append(Failure(job=spec.id, action="admission", error=told))
+            self.record.reasons.setdefault(spec.id, {})[session.pool] = Reason(code="Failed", detail=told)
 
     def run_action(self, session: Session, action: Action) -> None:
         ACTIONS[action](session, self.record)

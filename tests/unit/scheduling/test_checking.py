@@ -13,6 +13,7 @@ from fairlead.scheduling import (
     Share,
     Snapshot,
     SnapshotError,
+    SubGroup,
     Task,
     check,
     read_snapshot,
@@ -84,6 +85,16 @@ def test_all_contradictions_are_told_at_once() -> None:
     with pytest.raises(SnapshotError) as caught:
         check(snapshot(Task(id="t", status="Running", node="n9"), Task(id="u", gpu_portion=2), nodes=(NODE, NODE)))
     assert len(caught.value.problems) == 3
+
+
+def test_ended_tasks_may_name_nodes_that_are_gone() -> None:
+    check(snapshot(Task(id="t", status="Succeeded", node="gone"), Task(id="u", status="Failed", node="gone")))
+
+
+def test_groups_without_pod_sets() -> None:
+    job = Job(id="j", queue="q", tasks=(), groups=(SubGroup(name="g"),))
+    with pytest.raises(SnapshotError, match="groups and no pod set"):
+        check(snapshot(jobs=(job,)))
 
 
 def test_orphaned_queues_and_missing_queues_are_no_contradiction() -> None:

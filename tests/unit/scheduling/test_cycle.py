@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from fairlead.scheduling import Decisions, advance, decide, play, say
@@ -137,6 +138,26 @@ def test_a_job_that_breaks_the_cycle_is_reported_and_the_others_are_scheduled() 
         cycle.run_action(session, action)
     assert {failure.job for failure in cycle.record.failures} == {"bad"}
     assert session.jobs["good"].tasks[0].home.name == "n1"
+
+
+def test_a_job_that_makes_no_sense_stays_out_and_the_others_are_scheduled() -> None:
+    snapshot = build({**ONE_NODE, "jobs": {"a": {"gpu": 1}, "b": {"gpu": 1, "podSets": {"x": {"tasks": 1}, "y": {}}}}})
+    broken = msgspec.structs.replace(snapshot.jobs[1], pod_sets=snapshot.jobs[1].pod_sets[1:] * 2)
+    decisions = decide(msgspec.structs.replace(snapshot, jobs=(snapshot.jobs[0], broken)))
+    assert [bind.job for bind in decisions.binds] == ["a"]
+    assert [(failure.job, failure.action) for failure in decisions.failures] == [("b", "admission")]
+    assert next(pending.reason.code for pending in decisions.pending if pending.job == "b") == "Failed"
+
+
+def test_what_has_ended_does_not_tie_a_job_to_its_pool() -> None:
+    snapshot = build(
+        {
+            "nodes": {"n1": {"gpu": 1}, "n2": {"gpu": 1, "nodePool": "fast"}},
+            "queues": {"q": 1, "q@fast": 1},
+            "jobs": {"a": {"gpu": 1, "min": 1, "tasks": 2, "at": ["n1"], "states": ["Failed"], "pools": ["fast"]}},
+        }
+    )
+    assert [bind.node for bind in decide(snapshot).binds] == ["n2"]
 
 
 def test_last_start_is_told_once() -> None:
