@@ -40,7 +40,7 @@ from fairlead.control.applied import AppliedWorkloads
 from fairlead.control.bootstrap import ensure_defaults
 from fairlead.control.cluster_supplies import ClusterSupplier
 from fairlead.control.context import Context, ControlSettings
-from fairlead.control.directory import Directory
+from fairlead.control.directory import Directory, Refresher
 from fairlead.control.exposure import Exposure, UrlSettings
 from fairlead.control.following import Following
 from fairlead.control.housekeeping import Housekeeper
@@ -59,7 +59,7 @@ from fairlead.engines.local.procfs import boot_id, start_time
 from fairlead.engines.local.usage import observe_usage
 from fairlead.model.clock import Millis, iso
 from fairlead.model.errors import FairleadError, Refused
-from fairlead.store.base import Listener, Store
+from fairlead.store.base import Store
 from fairlead.store.compaction import compact
 from fairlead.store.sqlite import open_sqlite
 
@@ -308,7 +308,7 @@ async def _serve_on(settings: Settings, sock: socket.socket, proxied: socket.soc
     more = ADMISSION_OPERATIONS if settings.engine != LOCAL else ()
     application = make_application(context, accounts, limits, samples, gate, more)
     server = HttpServer(_http(settings, application), context)
-    refresher = store.subscribe(_refresher(context)) if machine is None else None
+    refresher = store.subscribe(Refresher(context.directory).hear) if machine is None else None
     server.hear_signals()
     try:
         if machine:
@@ -354,18 +354,6 @@ def _http(settings: Settings, application: Any) -> uvicorn.Config:
         ssl_keyfile=settings.tls_key or None,
         timeout_graceful_shutdown=5,
     )
-
-
-def _refresher(context: Context) -> Listener:
-    """Keeps the directory of a server without a loop up to date; with one, the loop does it."""
-    running: set[asyncio.Task[None]] = set()
-
-    def hear(revision: int, subjects: Sequence[tuple[str, str]]) -> None:
-        task = asyncio.create_task(context.directory.refresh(subjects))
-        running.add(task)
-        task.add_done_callback(running.discard)
-
-    return hear
 
 
 class Machine:

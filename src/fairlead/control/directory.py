@@ -3,9 +3,11 @@
 Filled at start and refreshed when the store says that one of them changed; reads never touch the database.
 """
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+from fairlead.model.errors import Unavailable
 from fairlead.model.org import Cluster, Department, Node, NodePool, Project, User
 from fairlead.model.people import AccessRule
 from fairlead.store.base import Collection, Query, Store
@@ -27,7 +29,7 @@ class Directory:
         for collection in _KEPT:
             await self._reload(collection)
 
-    async def refresh(self, subjects: Sequence[tuple[str, str]]) -> None:
+    async def refresh(self, subjects: Iterable[tuple[str, str]]) -> None:
         """Read again those of ours that changed."""
         names = {name for name, _ in subjects}
         for collection in _KEPT:
@@ -78,3 +80,31 @@ class Directory:
     @property
     def access_rules(self) -> dict[str, AccessRule]:
         return self._records[ACCESS_RULES.name]
+
+
+class Refresher:
+    """Keeps a directory up to date on a server without a loop; with one, the loop does it.
+
+    What changed while the store could not be read is read as soon as it can be.
+    """
+
+    def __init__(self, directory: Directory, pause: float = 1.0) -> None:
+        self._directory = directory
+        self._pause = pause
+        self._changed: set[tuple[str, str]] = set()
+        self._task: asyncio.Task[None] | None = None
+
+    def hear(self, revision: int, subjects: Sequence[tuple[str, str]]) -> None:
+        """What the store calls after every commit."""
+        self._changed.update(subjects)
+        if self._changed and (self._task is None or self._task.done()):
+            self._task = asyncio.create_task(self._run())
+
+    async def _run(self) -> None:
+        while self._changed:
+            taken, self._changed = self._changed, set()
+            try:
+                await self._directory.refresh(taken)
+            except Unavailable:
+                self._changed |= taken
+                await asyncio.sleep(self._pause)
