@@ -10,18 +10,66 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import UNSET
 
 from deploy.cluster import build, cluster
 from fairlead.formats.crd import render_crd
 from fairlead.formats.yaml_fields import yaml_fields
 from fairlead.formats.yaml_write import render_document, render_yaml
 from fairlead.kinds import KINDS
+from fairlead.kinds.kind import Kind
 
 ROOT = Path(__file__).parents[2]
 KIND = KINDS["training"]
 EVERY = json.loads((ROOT / "tests/golden/training/every-field.request.json").read_text())["spec"]
 SNIPPETS = sorted((ROOT / "tests/golden/yaml/reference").glob("*.yaml"))
-FIELDS = [name for name, field in yaml_fields(KIND).items() if KIND.letter in field.kinds]
+WITH_YAML = [kind for kind in KINDS.values() if kind.letter]
+FIELDS = [(kind, name) for kind in WITH_YAML for name, field in yaml_fields(kind).items() if kind.letter in field.kinds]
+#: One of every kind's own fields, as `fairlead convert` writes it.
+OWN: dict[str, dict[str, Any]] = {
+    "distributed-training": {
+        "image": "i",
+        "distributedFramework": "MPI",
+        "numWorkers": 2,
+        "slotsPerWorker": 4,
+        "cleanPodPolicy": "All",
+        "sshAuthMountPath": "/keys",
+        "masterSpecSameAsWorker": False,
+        "preemptibility": "non-preemptible",
+    },
+    "inference-service": {
+        "image": "i",
+        "servingPort": {"container": 8000, "protocol": "grpc", "clusterLocalAccessOnly": True},
+        "autoscaling": {"minReplicas": 1, "maxReplicas": 3, "metric": "throughput", "metricThreshold": 5},
+        "tty": True,
+        "stdin": True,
+    },
+    "workspace": {"image": "i", "exposedUrls": [{"name": "u", "container": 8888, "toolType": "jupyter-notebook"}]},
+}
+#: The rest of those fields, as people write them.
+BY_HAND = {
+    "InteractiveWorkload": {
+        "jupyter": {"value": True},
+        "notebookToken": {"value": "t"},
+        "tensorboard": {"value": True},
+        "tensorboardLogdir": {"value": "/l"},
+        "preemptible": {"value": True},
+    },
+    "DistributedWorkload": {
+        "image": {"value": "i"},
+        "jobType": {"value": "PyTorchJob"},
+        "pyTorchJob": {"value": {"elasticPolicy": {"minReplicas": 1}}},
+        "runPolicy": {"value": {"backoffLimit": 2}},
+        "nonPreemptible": {"value": False},
+    },
+    "InferenceWorkload": {
+        "image": {"value": "i"},
+        "metric": {"value": "custom"},
+        "metricName": {"value": "m"},
+        "class": {"value": "kpa"},
+    },
+    "TrainingWorkload": {"image": {"value": "i"}, "mpi": {"value": True}, "processes": {"value": 4}},
+}
 Kubectl = Callable[..., subprocess.CompletedProcess[str]]
 HEAD = {"apiVersion": "run.ai/v2alpha1", "kind": KIND.resource}
 
@@ -49,8 +97,9 @@ def kubectl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubectl]:
         cluster.down(folder)
 
 
-def test_definitions_have_no_trouble(kubectl: Kubectl) -> None:
-    found = json.loads(kubectl("get", "crd", render_crd(KIND)["metadata"]["name"], "-o", "json").stdout)
+@pytest.mark.parametrize("kind", WITH_YAML, ids=lambda kind: kind.resource)
+def test_definitions_have_no_trouble(kubectl: Kubectl, kind: Kind) -> None:
+    found = json.loads(kubectl("get", "crd", render_crd(kind)["metadata"]["name"], "-o", "json").stdout)
     conditions = {one["type"]: one["status"] for one in found["status"]["conditions"]}
     assert conditions["Established"] == "True"
     assert conditions["NamesAccepted"] == "True"
@@ -59,9 +108,42 @@ def test_definitions_have_no_trouble(kubectl: Kubectl) -> None:
 
 @pytest.mark.parametrize("path", SNIPPETS, ids=lambda path: path.stem)
 def test_snippets_apply(kubectl: Kubectl, path: Path) -> None:
-    text = path.read_text().replace("kind: InteractiveWorkload", f"kind: {KIND.resource}")
-    made = kubectl("apply", "--validate=strict", "-f", "-", stdin=text)
+    made = kubectl("apply", "--validate=strict", "-f", str(path))
     assert made.returncode == 0, made.stderr
+
+
+@pytest.mark.parametrize("key", OWN)
+def test_what_convert_writes_of_other_kinds_applies(kubectl: Kubectl, key: str) -> None:
+    document, losses = render_document(KINDS[key], OWN[key], key, project="team-a")
+    assert not [loss for loss in losses if loss.now is UNSET]
+    made = kubectl("apply", "--validate=strict", "-f", "-", stdin=render_yaml(document))
+    assert made.returncode == 0, made.stderr
+
+
+@pytest.mark.parametrize("resource", BY_HAND)
+def test_what_people_write_of_a_kinds_own_applies(kubectl: Kubectl, resource: str) -> None:
+    metadata = {"name": f"by-hand-{resource.lower()}", "namespace": "runai-team-a"}
+    spec = {"name": {"value": "by-hand"}, **BY_HAND[resource]}
+    body = {"apiVersion": HEAD["apiVersion"], "kind": resource, "metadata": metadata, "spec": spec}
+    made = kubectl("apply", "--validate=strict", "-f", "-", stdin=json.dumps(body))
+    assert made.returncode == 0, made.stderr
+
+
+@pytest.mark.parametrize(
+    ("spec", "want_words"),
+    [
+        pytest.param({"minScale": {"value": 3}, "maxScale": {"value": 2}}, "minScale is above maxScale", id="bounds"),
+        pytest.param({"metricName": {"value": "m"}}, "only with the metric custom", id="a name alone"),
+        pytest.param({"jupyter": {"value": True}}, "unknown field", id="another kind's field"),
+    ],
+)
+def test_refusals_of_inference(kubectl: Kubectl, spec: dict[str, Any], want_words: str) -> None:
+    metadata = {"name": "refused", "namespace": "runai-team-a"}
+    whole = {"name": {"value": "a"}, "image": {"value": "i"}, **spec}
+    body = {**HEAD, "kind": KINDS["inference-service"].resource, "metadata": metadata, "spec": whole}
+    made = kubectl("create", "--validate=strict", "-f", "-", stdin=json.dumps(body))
+    assert made.returncode != 0
+    assert want_words in made.stderr
 
 
 def test_every_field_in_canonical_form_applies(kubectl: Kubectl) -> None:
@@ -120,13 +202,14 @@ def test_templates_need_neither_name_nor_image(kubectl: Kubectl) -> None:
     assert made.returncode == 0, made.stderr
 
 
-def test_explain_lists_every_field(kubectl: Kubectl) -> None:
-    text = kubectl("explain", f"{KIND.resource.lower()}.spec").stdout
+@pytest.mark.parametrize("kind", WITH_YAML, ids=lambda kind: kind.resource)
+def test_explain_lists_every_field(kubectl: Kubectl, kind: Kind) -> None:
+    text = kubectl("explain", f"{kind.resource.lower()}.spec").stdout
     listed = {line.split("\t")[0].strip() for line in text.splitlines() if "\t" in line}
-    assert set(FIELDS) <= listed
+    assert {name for one, name in FIELDS if one is kind} <= listed
 
 
-@pytest.mark.parametrize("name", FIELDS)
-def test_explain_of_one_field(kubectl: Kubectl, name: str) -> None:
-    text = " ".join(kubectl("explain", f"{KIND.resource.lower()}.spec.{name}").stdout.split())
-    assert yaml_fields(KIND)[name].about.text in text
+@pytest.mark.parametrize(("kind", "name"), FIELDS, ids=[f"{kind.resource} {name}" for kind, name in FIELDS])
+def test_explain_of_one_field(kubectl: Kubectl, kind: Kind, name: str) -> None:
+    text = " ".join(kubectl("explain", f"{kind.resource.lower()}.spec.{name}").stdout.split())
+    assert yaml_fields(kind)[name].about.text in text

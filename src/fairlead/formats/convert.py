@@ -26,7 +26,7 @@ from fairlead.formats.yaml_write import declared, render_document, render_yaml
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import Kind
 from fairlead.model.errors import Invalid
-from fairlead.model.fields import fields_of
+from fairlead.model.fields import struct_members
 
 REST, YAML, FLAGS = "rest", "yaml", "flags"
 SBATCH, JOB, DSTACK, SKYPILOT = "sbatch", "kubernetes", "dstack", "skypilot"
@@ -156,7 +156,7 @@ def _kind_of(request: dict[str, Any]) -> Kind:
     """The first kind that knows every member of a request; REST names it in the path alone."""
     spec = request.get("spec")
     given = {*(spec if isinstance(spec, dict) else ()), *(name for name in request if name not in (*_REQUEST, *_SHOWN))}
-    fitting = [kind for kind in KINDS.values() if given <= {field.rest for field in fields_of(kind.spec)}]
+    fitting = [kind for kind in KINDS.values() if given <= set(struct_members(kind.spec))]
     return next(iter(fitting or KINDS.values()))
 
 

@@ -66,6 +66,16 @@ _RULES: tuple[tuple[tuple[str, ...], str, str], ...] = (
         )
         for name in ("podAffinitySchedulingRule", "podAffinityTopology")
     ),
+    (
+        ("minScale", "maxScale"),
+        "!has(self.minScale) || !has(self.maxScale) || self.minScale.value <= self.maxScale.value",
+        "minScale is above maxScale",
+    ),
+    (
+        ("metricName", "metric"),
+        f"{_OWN} || !has(self.metricName) || (has(self.metric) && self.metric.value == 'custom')",
+        "metricName counts only with the metric custom",
+    ),
     (("tty", "stdin"), f"{_OWN} || !has(self.tty) || !self.tty.value || has(self.stdin)", "tty needs stdin"),
 )
 

@@ -167,13 +167,40 @@ def _about_of(hint: Any) -> About:
     return About(text="")
 
 
+#: What msgspec says of structs. It says it of everything inside them too, which would be asked for again and again.
+_KNOWN: dict[Any, msgspec.inspect.StructType] = {}
+
+
+def _info(struct: type) -> msgspec.inspect.StructType:
+    if struct not in _KNOWN:
+        info = msgspec.inspect.type_info(struct)
+        if not isinstance(info, msgspec.inspect.StructType):
+            raise TypeError(f"{struct} is no spec struct")
+        _remember(info)
+        _KNOWN[struct] = info
+    return _KNOWN[struct]
+
+
+def _remember(kind: msgspec.inspect.Type) -> None:
+    if isinstance(kind, msgspec.inspect.StructType):
+        if kind.cls not in _KNOWN:
+            _KNOWN[kind.cls] = kind
+            for field in kind.fields:
+                _remember(field.type)
+    elif isinstance(kind, msgspec.inspect.Metadata):
+        _remember(kind.type)
+    elif isinstance(kind, msgspec.inspect.UnionType):
+        for member in kind.types:
+            _remember(member)
+    elif isinstance(kind, msgspec.inspect.VarTupleType):
+        _remember(kind.item_type)
+
+
 @cache
 def fields_of(struct: type) -> tuple[Field, ...]:
     """The declared members of a spec struct, in their order."""
     hints = get_type_hints(get_origin(struct) or struct, include_extras=True)
-    info = msgspec.inspect.type_info(struct)
-    if not isinstance(info, msgspec.inspect.StructType):
-        raise TypeError(f"{struct} is no spec struct")
+    info = _info(struct)
     return tuple(_field(member, _about_of(hints[member.name])) for member in info.fields)
 
 
@@ -199,6 +226,12 @@ def _field(member: msgspec.inspect.Field, about: About) -> Field:
         item=item,
         item_nullable=item_nullable,
     )
+
+
+def struct_members(struct: Any) -> tuple[str, ...]:
+    """The REST names of a spec struct's members, where nothing else of them is asked for."""
+    names: tuple[str, ...] = struct.__struct_encode_fields__
+    return names
 
 
 def is_given(value: Any) -> bool:
