@@ -29,7 +29,7 @@ def test_what_changed_while_the_store_was_away_is_read_later() -> None:
         shelf = Shelf()
         directory = Directory(shelf)  # type: ignore[arg-type]  # all that a directory asks of a store
         refresher = Refresher(directory, pause=0)
-        shelf.nodes = [Node(id="7", name="alpha", created_at=0)]
+        shelf.nodes = [Node(id="7", name="alpha", cpu_milli=1000, memory_bytes=1, created_at=0)]
         shelf.failures = 2
         refresher.hear(1, [(NODES.name, "1")])
         refresher.hear(2, [("workloads", "x")])
