@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -46,6 +47,8 @@ def test_environment_variables(box: Box) -> None:
     words = box.look("variables", "env", environmentVariables=variables)
     assert "MINE=a b = c" in words.splitlines()
     assert "RUNAI_JOB_NAME=variables" in words.splitlines()
+    told: dict[str, Any] = {"args": "$(MINE) ${RUNAI_JOB_NAME}", "environmentVariables": variables}
+    assert box.look("expanded", **told) == "the entry point a b = c expanded"
 
 
 def test_security(box: Box) -> None:

@@ -19,6 +19,7 @@ from starlette.types import Receive, Scope, Send
 
 from fairlead import __version__
 from fairlead.api.assets import ASSET_OPERATIONS
+from fairlead.api.assets_history import HISTORY_OPERATIONS
 from fairlead.api.assets_volumes import VOLUME_OPERATIONS
 from fairlead.api.auth import authenticate, token_operations
 from fairlead.api.catalog import CATALOG_OPERATIONS
@@ -35,6 +36,7 @@ from fairlead.api.operation import Call, Operation
 from fairlead.api.organization import ORGANIZATION_OPERATIONS
 from fairlead.api.organization_changes import ORGANIZATION_CHANGES
 from fairlead.api.people import PEOPLE_OPERATIONS
+from fairlead.api.people_batches import BATCH_OPERATIONS
 from fairlead.api.people_rules import RULE_OPERATIONS
 from fairlead.api.pod_output import LOG_OPERATIONS
 from fairlead.api.pod_sessions import SESSION_OPERATIONS, url_operations
@@ -98,10 +100,12 @@ def make_application(
         *CATALOG_OPERATIONS,
         *OBJECT_OPERATIONS,
         *ASSET_OPERATIONS,
+        *HISTORY_OPERATIONS,
         *VOLUME_OPERATIONS,
         *TEMPLATE_OPERATIONS,
         *PEOPLE_OPERATIONS,
         *RULE_OPERATIONS,
+        *BATCH_OPERATIONS,
         *health_operations(metrics),
         *more,
     ]

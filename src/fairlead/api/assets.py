@@ -18,7 +18,9 @@ from fairlead.api.views import Instant, Shape, Uuid
 from fairlead.control import access, assets
 from fairlead.control.assets import AssetFilter, AssetWish
 from fairlead.control.assets_kinds import ASSET_KINDS, BY_KIND, AssetKind
+from fairlead.control.assets_usage import Usage, find_usage
 from fairlead.control.reading import normal_id
+from fairlead.kinds import KINDS
 from fairlead.model.assets import SCOPES, STORAGE_CLASSES, Asset, Scope
 from fairlead.model.clock import iso
 from fairlead.model.fields import About, Given, Int32, Maybe, Spec, Text, Text253, fields_of, value_or
@@ -91,11 +93,38 @@ class AssetStatus(Shape):
     status: str
 
 
+class WorkloadUsing(Shape):
+    id: Uuid
+    name: str
+    status: str
+
+
+class AssetUsing(Shape):
+    id: Uuid
+    name: str
+    kind: str
+
+
+class AssetsUsing(Shape):
+    datasources: list[AssetUsing]
+
+
+class AssetUsage(Shape):
+    """Who uses an asset: workloads that have not ended, and assets that name it."""
+
+    trainings: list[WorkloadUsing]
+    workspaces: list[WorkloadUsing]
+    distributed: list[WorkloadUsing]
+    inferences: list[WorkloadUsing]
+    assets: AssetsUsing
+
+
 class AssetView(Shape):
     meta: AssetMetaView
     spec: dict[str, Any]
     cluster_info: ClusterInfo | UnsetType = UNSET
     status: AssetStatus | UnsetType = UNSET
+    used_by: AssetUsage | UnsetType = UNSET
 
 
 class AssetList(Shape):
@@ -189,7 +218,19 @@ async def render_asset(call: Call, asset: Asset, *, as_member: bool = False) -> 
     view.status = AssetStatus(status="No issues found")
     if name and (kind.is_credential or kind.kind == "pvc"):
         view.cluster_info = ClusterInfo(resources=(ClusterResource(name=name),))
+    if query_boolean(call, "usageInfo"):
+        view.used_by = render_usage(await find_usage(context, call.caller, asset))
     return view
+
+
+def render_usage(usage: Usage) -> AssetUsage:
+    def of(rest: str) -> list[WorkloadUsing]:
+        own = (each for each in usage.workloads if KINDS[each.kind].rest == rest)
+        return [WorkloadUsing(id=each.id, name=each.name, status=each.phase) for each in own]
+
+    named = [AssetUsing(id=other.id, name=other.name, kind=other.kind) for other in usage.assets]
+    members = {name: of(name) for name in AssetUsage.__struct_fields__ if name != "assets"}
+    return AssetUsage(**members, assets=AssetsUsing(datasources=named))
 
 
 def _meta(call: Call, asset: Asset) -> AssetMetaView:

@@ -21,7 +21,8 @@ from fairlead.kinds import KINDS
 from fairlead.model.assets import Scope
 from fairlead.model.clock import iso
 from fairlead.model.fields import Given, Int32, Spec
-from fairlead.model.people import ADMINISTRATOR_ROLE, AccessRule, Role
+from fairlead.model.org import Caller
+from fairlead.model.people import ADMINISTRATOR_ROLE, RESEARCHER_ROLE, AccessRule, Role
 
 ScopeType = Literal["system", "tenant", "cluster", "department", "project"]
 SubjectType = Literal["user", "app", "service-account", "group"]
@@ -29,7 +30,7 @@ Action = Literal["create", "read", "update", "delete", "sync"]
 
 _OWN_TYPES = tuple(f"{word}s" for word in MEANT_FOR)
 #: What the two roles may do, in the contract's words: (resource type, group, name, whether a researcher may change it).
-_RESOURCES = (
+RESOURCES = (
     ("department", "organization", "Departments", "read"),
     ("project", "organization", "Projects", "read"),
     ("cluster", "physical-resource", "Clusters", "read"),
@@ -150,7 +151,7 @@ def _permissions(role: Role) -> tuple[PermissionView, ...]:
             display_name=name,
             actions=_ALL if is_whole or what == "all" else ("read",),
         )
-        for type, group, name, what in _RESOURCES
+        for type, group, name, what in RESOURCES
         if is_whole or what
     )
 
@@ -246,10 +247,14 @@ async def get_role(call: Call) -> Response:
     return as_json(render_role(call, people_rules.load_role(call.context, call.caller, call.path["roleIdPath"])))
 
 
+def permissions_of(caller: Caller) -> tuple[PermissionView, ...]:
+    """What somebody may do where their rules let them."""
+    return _permissions(ADMINISTRATOR_ROLE if caller.is_administrator else RESEARCHER_ROLE)
+
+
 async def get_permissions(call: Call) -> Response:
-    roles = people_rules.load_roles(call.context, call.caller)
-    mine = roles[0] if call.caller.is_administrator else roles[1]
-    return as_json(_permissions(mine))
+    people_rules.load_roles(call.context, call.caller)
+    return as_json(permissions_of(call.caller))
 
 
 _FAILURES = {401: Error, 403: Error, 500: Error, 503: Error}

@@ -92,6 +92,13 @@ def load_own_rules(context: Context, caller: Caller, request: ListRequest) -> Pa
     return page_of(own, request, {}, lambda rule: f"{rule.subject_id} {role_name(rule.role_id)}")
 
 
+def load_own_scopes(context: Context, caller: Caller) -> list[Scope]:
+    """Where the caller has a role."""
+    user = context.directory.users.get(caller.id)
+    rules = context.directory.access_rules.values()
+    return [] if user is None else [rule.scope for rule in rules if is_subject(rule, user)]
+
+
 def load_rule(context: Context, caller: Caller, id: str, verb: str = "read") -> AccessRule:
     access.check(caller, f"access-rules:{verb}")
     rule = context.directory.access_rules.get(id)
@@ -154,10 +161,16 @@ def _settle(context: Context, wish: RuleWish) -> Scope:
     return scope
 
 
-async def delete_rule(context: Context, caller: Caller, id: str, request_id: str = "") -> None:
+def check_deletion(context: Context, caller: Caller, id: str) -> AccessRule:
+    """A rule that could be deleted now; raises what deleting it would."""
     rule = load_rule(context, caller, id, "delete")
     left = [other for other in context.directory.access_rules.values() if other.id != id]
     refuse_without_administrator(context, context.directory.users.values(), left)
+    return rule
+
+
+async def delete_rule(context: Context, caller: Caller, id: str, request_id: str = "") -> None:
+    rule = check_deletion(context, caller, id)
     message = f"{rule.subject_id} is no longer {role_name(rule.role_id)} there, by {caller.name}"
     step = Step(ACCESS_RULES, id, None, "Deleted", message)
     await record_steps(context, Request(caller, "delete", request_id), [step], None)

@@ -206,3 +206,35 @@ def test_lists_of_several_kinds_name_the_kind(make_room: Callable[..., Room]) ->
     listed = room.get("/api/v1/asset/datasource")
     assert find_disagreements("get", "/api/v1/asset/datasource", 200, listed) == []
     assert {name for one in listed["entries"] for name in one["spec"]} == {"nfs", "s3"}
+
+
+def test_who_uses_an_asset(make_room: Callable[..., Room]) -> None:
+    """Where it is asked for: workloads that name what it made, and assets that name it."""
+    room = make_room()
+    password = kind_of("credentials/password")
+    made = room.call("POST", "/api/v1/asset/credentials/password", body(password)).json
+    one = f"/api/v1/asset/credentials/password/{made['meta']['id']}"
+    assert "usedBy" not in room.get(one)
+    git = body(kind_of("datasource/git"), "code")
+    git["spec"] = git["spec"] | {"passwordAssetId": made["meta"]["id"]}
+    source = room.call("POST", "/api/v1/asset/datasource/git", git)
+    assert source.status == 202, source
+    variables = [{"name": "P", "secret": {"name": "password-one", "key": "Password"}}]
+    workload = room.submit("user", spec={"image": "python:3", "environmentVariables": variables})
+    seen = room.get(f"{one}?usageInfo=true")
+    assert find_disagreements("get", "/api/v1/asset/credentials/password/{AssetId}", 200, seen) == []
+    assert [(each["id"], each["name"]) for each in seen["usedBy"]["trainings"]] == [(workload, "user")]
+    assert [each["name"] for each in seen["usedBy"]["assets"]["datasources"]] == ["code"]
+    listed = room.get("/api/v1/asset/credentials?usageInfo=true")["entries"]
+    assert listed[0]["usedBy"]["trainings"]
+
+
+def test_the_history_of_a_claims_data_source(make_room: Callable[..., Room]) -> None:
+    room = make_room()
+    kind = kind_of("datasource/pvc")
+    made = room.call("POST", "/api/v1/asset/datasource/pvc", body(kind)).json
+    path = f"/api/v1/asset/datasource/pvc/{made['meta']['id']}/history"
+    told = room.get(path)
+    assert find_disagreements("get", "/api/v1/asset/datasource/pvc/{AssetId}/history", 200, told) == []
+    assert ["was created" in each["spec"]["event"]["message"] for each in told["records"]] == [True]
+    assert room.call("GET", path.replace(made["meta"]["id"][:8], "00000000")).status == 404

@@ -1,5 +1,6 @@
 """Users, service accounts, access keys and access rules: who gets in, who may do what where, and when no longer."""
 
+import uuid
 from collections.abc import Callable
 from typing import Any
 
@@ -279,3 +280,51 @@ def test_secrets_are_their_projects_and_credentials_their_users(room: Room) -> N
     refused = bob.call("POST", TRAININGS, room.training("tries", spec=spec))
     assert refused.status == 400, refused
     assert "there is no user credential 'mine'" in refused.json["details"]
+
+
+BATCH = "/api/v1/authorization/access-rules/batch"
+
+
+def test_rules_are_given_and_taken_many_at_a_time(room: Room) -> None:
+    ada, grace = Person(room, "ada-many@example.com"), Person(room, "grace-many@example.com")
+    payload = {
+        "subjects": [{"subjectId": name, "subjectType": "user"} for name in (ada.name, grace.name, "nobody")],
+        "roleId": RESEARCHER,
+        "scopes": [{"scopeId": "1", "scopeType": "project"}],
+    }
+    made = room.call("POST", f"{BATCH}-create", {"payload": payload})
+    assert made.status == 200, made
+    assert find_disagreements("post", f"{BATCH}-create", 200, made.json) == []
+    assert [rule["subjectId"] for rule in made.json["succeeded"]] == [ada.name, grace.name]
+    (failed,) = made.json["failed"]
+    assert (failed["code"], failed["payload"]["subjectId"]) == (400, "nobody")
+    assert "there is no user 'nobody'" in failed["message"]
+    again = room.call("POST", f"{BATCH}-create", {"payload": payload}).json
+    assert [each["code"] for each in again["failed"]] == [409, 409, 400]
+
+    first, second = (rule["id"] for rule in made.json["succeeded"])
+    ids = [str(first), str(uuid.UUID(int=second)), str(uuid.UUID(int=987_654))]
+    looked = room.call("POST", BATCH, {"action": "validate_delete", "ids": ids})
+    assert find_disagreements("post", BATCH, 200, looked.json | {"succeeded": [ids[1]]}) == []
+    assert looked.json["succeeded"] == ids[:2]
+    assert ada.submit("still-may", "1").status == 202
+    gone = room.call("POST", BATCH, {"action": "delete", "ids": ids}).json
+    assert gone["succeeded"] == ids[:2]
+    assert [(each["id"], each["code"]) for each in gone["failed"]] == [(ids[2], 404)]
+    assert ada.submit("no-longer", "1").status in (400, 403, 404)
+    assert grace.call("POST", BATCH, {"action": "delete", "ids": ["1"]}).status == 403
+    assert grace.call("POST", f"{BATCH}-create", {"payload": payload}).status == 403
+
+
+def test_where_somebody_may_do_what(room: Room) -> None:
+    ada = Person(room, "ada-where@example.com")
+    ada.may(RESEARCHER, "project", "1")
+    path = "/api/v1/authorization/permitted-scopes"
+    own = ada.call("POST", path, {"resourceType": "trainings"})
+    assert find_disagreements("post", path, 200, own.json) == []
+    assert own.json["create"]["projects"] == ["1"]
+    assert ada.call("POST", path, {"resourceType": "users"}).json["create"]["projects"] == []
+    only = ada.call("POST", path, {"resourceType": "projects", "action": "read"}).json
+    assert only["delete"]["projects"] == []
+    everywhere = room.call("POST", path, {"resourceType": "users"}).json
+    assert everywhere["delete"]["tenants"] or everywhere["delete"]["clusters"]

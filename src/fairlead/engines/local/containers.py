@@ -14,7 +14,7 @@ import msgspec
 
 from fairlead.engines.local import containers_storage, procfs
 from fairlead.engines.local.containers_inside import NETWORK
-from fairlead.engines.local.environment import PATH
+from fairlead.engines.local.environment import PATH, expand
 from fairlead.engines.local.identity import PodRights, Rights
 from fairlead.engines.local.limits import decide_pids
 from fairlead.engines.local.settings import LocalSettings
@@ -106,7 +106,7 @@ def render(
     if around.volumes.registries:
         files[_REGISTRIES] = containers_storage.merge_registries(around.volumes.registries)
         surroundings |= {"REGISTRY_AUTH_FILE": f"{folder}/{_REGISTRIES}", "DOCKER_CONFIG": folder}
-    words = [*pod.container.command, *pod.container.args]
+    words = expand(pod.container.command + pod.container.args, environment)
     entry = [f"--entrypoint={words.pop(0)}"] if pod.container.command else []
     uid, gid = decide_ids(name, granted, rights, pod.container.fields.get("security") or {})
     volumes, mounts = containers_storage.render(around.volumes.mounts, folder, staged=can_stage(name))

@@ -12,6 +12,7 @@ from fairlead.engines.local.environment import Resolve, expand, render_environme
 from fairlead.engines.local.identity import PodRights, Rights, decide_rights, refusals
 from fairlead.engines.local.limits import decide_pids, render_limits
 from fairlead.engines.local.ports import owner_of
+from fairlead.engines.local.settings import LocalSettings
 from fairlead.engines.local.volumes import PERSONAL_HOME, SHARED_MEMORY, SHARED_MEMORY_BYTES, TEMPORARY, Volumes
 from fairlead.model.errors import Refused
 from fairlead.model.podset import PodSpec
@@ -44,12 +45,7 @@ def render_order(
     isolation = _view(granted, rights, folders, key, [*files, *volumes.mounts])
     working_dir = pod.container.working_dir or user.home
     order = {
-        "workload": pod.workload_id,
-        "pod": pod.pod_id,
-        "attempt": pod.attempt,
-        "journal": folders.journal(key),
-        "control": folders.control(key),
-        "logs": folders.logs(key),
+        **_render_places(pod, folders, key, settings),
         "argv": arguments,
         "env": environment,
         "cwd": working_dir,
@@ -57,8 +53,6 @@ def render_order(
         "tty": pod.container.tty,
         "stdin": pod.container.stdin,
         "grace": pod.container.termination_grace_seconds,
-        "segment_bytes": settings.log_segment_bytes,
-        "segments": settings.log_segments,
         "isolation": isolation,
         "fetches": list(volumes.fetches),
         "gauges": list(volumes.gauges),
@@ -78,13 +72,24 @@ def render_order(
     if runtime == containers.HOST:
         return order
     around = containers.Around(private=folders.private(key), data=folders.data, volumes=volumes)
-    rendered = containers.render(runtime, pod, granted, rights, environment, around)
+    order |= containers.render(runtime, pod, granted, rights, environment, around)
     if volumes.fetches:
-        uid, gid = rendered["container"]["uid"], rendered["container"]["gid"]
-        user = msgspec.structs.replace(user, uid=uid, gid=gid, groups=())
-        fetcher = msgspec.structs.replace(granted, user=user, read_only_root=False)
-        rendered["fetching"] = _render_fetching(fetcher, rights, folders, key, volumes)
-    return order | rendered
+        order["fetching"] = _render_fetching(order["container"], granted, rights, folders, key, volumes)
+    return order
+
+
+def _render_places(pod: PodSpec, folders: Folders, key: Key, settings: LocalSettings) -> dict[str, Any]:
+    """Which attempt it is, and where its journal, its socket and its output lie."""
+    return {
+        "workload": pod.workload_id,
+        "pod": pod.pod_id,
+        "attempt": pod.attempt,
+        "journal": folders.journal(key),
+        "control": folders.control(key),
+        "logs": folders.logs(key),
+        "segment_bytes": settings.log_segment_bytes,
+        "segments": settings.log_segments,
+    }
 
 
 def _render_network(pod: PodSpec) -> dict[str, Any]:
@@ -146,9 +151,11 @@ def _view(
 
 
 def _render_fetching(
-    granted: PodRights, rights: Rights, folders: Folders, key: Key, volumes: Volumes
+    container: dict[str, Any], granted: PodRights, rights: Rights, folders: Folders, key: Key, volumes: Volumes
 ) -> dict[str, Any]:
     """Who fills a container's volumes from elsewhere: a process of this machine in a view of its own, as its user."""
+    user = msgspec.structs.replace(granted.user, uid=container["uid"], gid=container["gid"], groups=())
+    granted = msgspec.structs.replace(granted, user=user, read_only_root=False)
     wanted = {fetch["at"] for fetch in volumes.fetches}
     memory = {"kind": "memory", "at": SHARED_MEMORY, "field": "storage", "size": SHARED_MEMORY_BYTES, "mode": 0o1777}
     mounts = [*(volume for volume in volumes.mounts if volume["at"] in wanted), memory]
