@@ -19,6 +19,13 @@ PATHS = {
     "inference": "inferences",
     "groups": "distributed-inferences",
 }
+TYPES = {
+    "Training": "trainings",
+    "Workspace": "workspaces",
+    "Distributed": "distributed",
+    "Inference": "inferences",
+    "DistributedInference": "distributed-inferences",
+}
 
 
 class Room:
@@ -124,10 +131,9 @@ class Room:
     def delete_all(self) -> None:
         """Delete every workload, and wait until the server says that nothing is left."""
         listed = self.server.call("GET", "/api/v1/workloads?limit=500").json["workloads"]
-        ids = [one["id"] for one in listed if one["phase"] != "Deleting"]
-        if ids:
-            answer = self.server.call("POST", "/api/v1/workloads/batch", {"ids": ids, "action": "delete"})
-            assert answer.status in (200, 202), answer
+        for one in listed:
+            answer = self.server.call("DELETE", f"/api/v1/workloads/{TYPES[one['type']]}/{one['id']}")
+            assert answer.status in (202, 404), answer
         until(lambda: not self._open(), "the end of all workloads", PATIENCE)
 
     def _open(self) -> list[str]:

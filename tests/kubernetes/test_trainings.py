@@ -66,7 +66,10 @@ def test_deleting_leaves_nothing(room: Room) -> None:
 def test_what_does_not_fit_says_why(room: Room) -> None:
     workload = room.train("huge", gpus=9)
     waiting = until(
-        lambda: (seen := room.server.workload(workload))["phaseMessage"] not in ("", "Waits to be scheduled") and seen,
+        lambda: (
+            (seen := room.server.workload(workload)).get("phaseMessage", "") not in ("", "Waits to be scheduled")
+            and seen
+        ),
         "a reason",
         PATIENCE,
     )
@@ -114,13 +117,16 @@ def test_a_job_that_somebody_removed_is_made_again(room: Room) -> None:
 
 
 def test_preemption_never_counts_as_failure(room: Room) -> None:
-    """Ten times somebody with more priority takes its place, and it may fail once."""
+    """Three times somebody with more priority takes its place, and it may fail once only.
+
+    Not more often: Kubernetes waits longer with every pod of a Job that is made again, 10 s, 20 s, 40 s and so on.
+    """
     project = room.make_project(f"{room.project}-small", gpus=16)
     low = room.submit("training", "low", room.spec(gpus=8, backoffLimit=1, priorityClass="very-low"), project=project)
     fill = room.submit("training", "fill", room.spec(gpus=8, priorityClass="medium"), project=project)
     room.until_phase(low, "Running")
     room.until_phase(fill, "Running")
-    for number in range(10):
+    for number in range(3):
         high = room.submit(
             "training", f"high-{number}", room.spec(gpus=8, seconds=1, priorityClass="medium-high"), project=project
         )

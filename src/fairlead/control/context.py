@@ -65,5 +65,7 @@ class Context:
     are_names_elsewhere: bool = False
     #: What was used over time; None on a server that runs no machine.
     telemetry: Telemetry | None = None
+    #: Whether the engine's cluster may have objects that are named and not kept here: the cluster then judges names.
+    are_names_elsewhere: bool = False
     #: Set when the server is stopping: new work is refused, running work goes on.
     stopping: bool = False

@@ -23,7 +23,7 @@ from fairlead.control.follow_pods import fold_pods, last_failure
 from fairlead.engines.base import Remove, Run, Wait, WorkloadReport, WorkloadRun
 from fairlead.kinds.kind import Outcome
 from fairlead.model.clock import Millis
-from fairlead.model.phase import TERMINAL, DesiredPhase, Phase
+from fairlead.model.phase import TERMINAL, DesiredPhase, Phase, PodPhase
 from fairlead.model.workload import PendingMessage, Workload
 
 #: The two reasons for which the contract has a word of its own.
@@ -132,7 +132,7 @@ def _follow_states(draft: Draft, report: WorkloadReport, rules: Rules) -> None:
         return
     outcome = rules.outcome(set_states(draft, last_failure(report)))
     if outcome is None:
-        if draft.workload.phase in (Phase.INITIALIZING, Phase.RUNNING):
+        if draft.workload.phase in (Phase.INITIALIZING, Phase.RUNNING) and not _is_uncounted(report):
             draft.move(Phase.DEGRADED, "No pod runs; the next one waits for a place")
     elif outcome.phase not in TERMINAL:
         words = _starting_words(report)
@@ -140,6 +140,12 @@ def _follow_states(draft: Draft, report: WorkloadReport, rules: Rules) -> None:
             outcome = Outcome(outcome.phase, words)
         follow_outcome(draft, outcome)
     _explain(draft, report)
+
+
+def _is_uncounted(report: WorkloadReport) -> bool:
+    """Whether a pod has ended of which its job has not taken note yet: what follows from that is the job's to say."""
+    ended = [pod for pod in report.pods if pod.phase in (PodPhase.SUCCEEDED, PodPhase.FAILED) and not pod.eviction]
+    return len(ended) > sum(report.succeeded.values()) + sum(report.failed.values())
 
 
 def _starting_words(report: WorkloadReport) -> str:

@@ -78,6 +78,7 @@ STEPS = {
     "pods done, the job not yet": Step(
         Phase.RUNNING, said(succeeded={"main": 1}, pods=(seen(PodPhase.SUCCEEDED),)), Phase.RUNNING
     ),
+    "a pod done, not counted yet": Step(Phase.RUNNING, said(pods=(seen(PodPhase.SUCCEEDED),)), Phase.RUNNING),
     "complete": Step(
         Phase.RUNNING, said(succeeded={"main": 1}, ended=Phase.COMPLETED), Phase.COMPLETED, "1 of 1 pod ended well"
     ),
