@@ -173,9 +173,7 @@ def _tasks(name: str, part: str, words: Words) -> list[Task]:
     states = words.get("states", [])
     shared = words.get("sharedOn", [])
     fields = {field: words[word] for word, field in _TASK_FIELDS.items() if word in words}
-    raw = {
-        word: words[word] for word in ("tolerations", "nodeAffinity", "podAffinity", "podAntiAffinity") if word in words
-    }
+    raw = {word: words[word] for word in _POD_FIELDS if word in words}
     pods = msgspec.convert({"id": "x", **raw}, Task)
     made = []
     for index in range(count):

@@ -6,7 +6,7 @@ Whoever builds one must not leave out a limit: -1 says unlimited, and 0 really m
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
 
@@ -33,7 +33,8 @@ TaskStatus = Literal[
 ]
 Operator = Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
 
-ALL_ACTIONS: tuple[Action, ...] = ("allocate", "consolidation", "reclaim", "preempt", "stalegangeviction")
+#: In KAI's order.
+ALL_ACTIONS: tuple[Action, ...] = get_args(Action)
 
 
 class Plain(

@@ -2,35 +2,27 @@
 
 from __future__ import annotations
 
-PENDING = 0
-GATED = 1
-ALLOCATED = 2
-PIPELINED = 3
-BINDING = 4
-BOUND = 5
-RUNNING = 6
-RELEASING = 7
-STUCK = 8
-SUCCEEDED = 9
-FAILED = 10
-UNKNOWN = 11
-DELETED = 12
+from typing import get_args
 
-NAMES = (
-    "Pending",
-    "Gated",
-    "Allocated",
-    "Pipelined",
-    "Binding",
-    "Bound",
-    "Running",
-    "Releasing",
-    "StuckInReleasing",
-    "Succeeded",
-    "Failed",
-    "Unknown",
-    "Deleted",
-)
+from fairlead.scheduling.snapshot import TaskStatus
+
+#: As a snapshot writes them, in this order.
+NAMES: tuple[str, ...] = get_args(TaskStatus)
+(
+    PENDING,
+    GATED,
+    ALLOCATED,
+    PIPELINED,
+    BINDING,
+    BOUND,
+    RUNNING,
+    RELEASING,
+    STUCK,
+    SUCCEEDED,
+    FAILED,
+    UNKNOWN,
+    DELETED,
+) = range(len(NAMES))
 BY_NAME = {name: number for number, name in enumerate(NAMES)}
 
 
