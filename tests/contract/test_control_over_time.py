@@ -17,9 +17,10 @@ from fairlead.model.clock import DAY
 from fairlead.model.errors import Invalid, TooMuch
 from fairlead.model.org import Caller
 from fairlead.model.phase import DesiredPhase, Phase
+from fairlead.model.revision import Revision
 from fairlead.model.submission import Submission
 from fairlead.store.base import Change, Put
-from fairlead.store.collections import PODS, WORKLOADS
+from fairlead.store.collections import PODS, REVISIONS, WORKLOADS
 from fairlead.store.sqlite import open_sqlite
 from tests import builders
 
@@ -66,10 +67,15 @@ def test_a_deleted_record_is_purged_after_its_time_with_its_pods_and_logs(tmp_pa
         old = builders.workload("old", deleted_at=NOW - 14 * DAY, **deleted)
         fresh = builders.workload("fresh", deleted_at=NOW - 13 * DAY, **deleted)
         pod = builders.pod("old-0-0", workload_id=old.id)
-        await context.store.commit(Change(writes=(Put(WORKLOADS, old), Put(WORKLOADS, fresh), Put(PODS, pod))))
+        revision = Revision(
+            id="revision", version=1, workload_id=old.id, project_id="1", number=1, name="old-00001", spec=old.spec
+        )
+        writes = (Put(WORKLOADS, old), Put(WORKLOADS, fresh), Put(PODS, pod), Put(REVISIONS, revision))
+        await context.store.commit(Change(writes=writes))
         await Housekeeper(context, _nothing, drop_logs).purge(NOW)
         assert await context.store.get(WORKLOADS, old.id) is None
         assert await context.store.get(PODS, pod.id) is None
+        assert await context.store.get(REVISIONS, revision.id) is None
         assert await context.store.get(WORKLOADS, fresh.id) == fresh
         assert dropped == [pod.id]
 

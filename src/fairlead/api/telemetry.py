@@ -32,8 +32,6 @@ from fairlead.model.clock import from_iso, iso
 from fairlead.model.errors import Invalid, Issue, NotFound
 from fairlead.model.org import Node
 from fairlead.model.phase import Phase
-from fairlead.model.workload import Pod, Workload
-from fairlead.store.collections import PODS
 
 
 class Value(Shape):
@@ -131,13 +129,6 @@ def _csv(lines: Sequence[str]) -> Response:
     return Response("\r\n".join(lines) + "\r\n", media_type="text/csv")
 
 
-async def _load_pod(call: Call, workload: Workload) -> Pod:
-    pod: Pod | None = await call.context.store.get(PODS, reading.normal_id(call.path["podId"], "pod"))
-    if pod is None or pod.workload_id != workload.id:
-        raise NotFound(f"Workload {workload.name} has no pod with the id {call.path['podId']}")
-    return pod
-
-
 async def get_workload_metrics(call: Call) -> Response:
     workload = await reading.load_workload(call.context, call.caller, call.path["workloadId"])
     types, span = _names(call, "metricType", WORKLOAD_METRICS, is_needed=True), _span(call)
@@ -150,7 +141,7 @@ async def get_workload_metrics(call: Call) -> Response:
 async def get_pod_metrics(call: Call) -> Response:
     workload = await reading.load_workload(call.context, call.caller, call.path["workloadId"])
     types, span = _names(call, "metricType", POD_METRICS, is_needed=True), _span(call)
-    return await _used(call, (await _load_pod(call, workload)).id, types, span)
+    return await _used(call, (await measures.load_pod(call.context, workload, call.path["podId"])).id, types, span)
 
 
 async def _used(call: Call, id: str, types: tuple[str, ...], span: Span) -> Response:
@@ -162,7 +153,7 @@ def _service_metrics(kind: Kind, *, of_pod: bool) -> Handler:
     async def get(call: Call) -> Response:
         workload = await reading.load_workload(call.context, call.caller, call.path["workloadId"], kind.key)
         types, span = _names(call, "metricType", SERVICE_METRICS, is_needed=True), _span(call)
-        id = (await _load_pod(call, workload)).id if of_pod else workload.id
+        id = (await measures.load_pod(call.context, workload, call.path["podId"])).id if of_pod else workload.id
         return await _used(call, id, types, span)
 
     return get

@@ -225,8 +225,16 @@ def follow_outcome(draft: Draft, outcome: Outcome) -> None:
 def _wait(draft: Draft) -> None:
     """No pod runs or starts. One that never ran is Pending, one that did is Degraded until its next pod has a place."""
     workload = draft.workload
-    if workload.phase in (Phase.INITIALIZING, Phase.RUNNING, Phase.UPDATING):
+    if workload.phase in (Phase.RUNNING, Phase.UPDATING) and _wakes(draft):
+        draft.move(workload.phase, "A request woke it; its pods are on their way")
+    elif workload.phase in (Phase.INITIALIZING, Phase.RUNNING, Phase.UPDATING):
         draft.move(Phase.DEGRADED, _retry_message(draft) or "No pod runs; the next one waits for a place")
+
+
+def _wakes(draft: Draft) -> bool:
+    """Whether it had no pods because nobody asked, and nothing is known to stand in the way of the next."""
+    is_scaled = any(podset.scaling is not None for podset in draft.entry.podsets)
+    return is_scaled and not draft.active_pods() and draft.workload.blocked_by is None
 
 
 def _retry_message(draft: Draft) -> str:

@@ -10,10 +10,11 @@ import msgspec
 
 from fairlead.control.context import Context
 from fairlead.control.meaning import base_role, meaning_of
+from fairlead.control.reading import normal_id
 from fairlead.control.sessions import elsewhere
 from fairlead.control.telemetry import Series, Telemetry
 from fairlead.model.clock import Millis
-from fairlead.model.errors import Invalid, Issue
+from fairlead.model.errors import Invalid, Issue, NotFound
 from fairlead.model.org import Node
 from fairlead.model.podset import PodSet
 from fairlead.model.usage import node_key
@@ -60,6 +61,14 @@ async def telemetry_of(context: Context) -> Telemetry:
         raise await elsewhere(context)
     await context.telemetry.look()
     return context.telemetry
+
+
+async def load_pod(context: Context, workload: Workload, pod_id: str) -> Pod:
+    """One of its pods, whether or not it has ended; the caller may see the workload."""
+    pod: Pod | None = await context.store.get(PODS, normal_id(pod_id, "pod"))
+    if pod is None or pod.workload_id != workload.id:
+        raise NotFound(f"Workload {workload.name} has no pod with the id {pod_id}")
+    return pod
 
 
 async def load_pods_within(context: Context, workload: Workload, span: Span) -> list[Pod]:

@@ -66,7 +66,7 @@ class Waiting:
         saturated = {share.queue for share in decisions.fair_shares if not (has_victims and _is_satisfied(share))}
         for pending in decisions.pending:
             entry = entries.get(pending.tasks[0].split("/")[0])
-            if entry is not None and saturated >= _queues(entry.workload):
+            if entry is not None and saturated >= _queues(entry.workload) and not _serves(entry):
                 self._reasons[likeness(entry.workload)] = pending
 
     def reason(self, entry: Entry, now: Millis) -> Pending | None:
@@ -75,6 +75,11 @@ class Waiting:
             return None
         known = self._reasons.get(likeness(entry.workload))
         return None if known is None else _named(known, entry.workload)
+
+
+def _serves(entry: Entry) -> bool:
+    """Whether it has URLs, which each workload is given at its own first decision."""
+    return any(podset.container.fields.get("exposedUrls") for podset in entry.podsets)
 
 
 def _named(pending: Pending, workload: Workload) -> Pending:

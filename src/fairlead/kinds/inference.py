@@ -152,12 +152,11 @@ def outcome(states: Sequence[SetState]) -> Outcome | None:
         return Outcome(Phase.RUNNING, f"{words}.")
     if serving.lapsed or (serving.ready and serving.blocked):
         return Outcome(Phase.DEGRADED, f"{words}.")
-    return _starting(serving, is_awake=not serving.blocked)
+    return _starting(serving)
 
 
-def _starting(state: SetState, *, is_awake: bool = False) -> Outcome | None:
-    """On its way when a pod has begun, or, of what was ready before, when nothing is known to stand in the way."""
-    if state.ready or state.running or state.starting or is_awake:
+def _starting(state: SetState) -> Outcome | None:
+    if state.ready or state.running or state.starting:
         words = f"{state.ready} of {pods(state.podset.count)} ready, the others are on their way."
         return Outcome(Phase.INITIALIZING, words)
     return None
