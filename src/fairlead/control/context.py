@@ -61,8 +61,6 @@ class Context:
     twins: dict[Any, tuple[Workload, Any]] = field(default_factory=dict)
     #: The URLs of workloads; filled by the loop's holder.
     exposure: Exposure = field(default_factory=Exposure)
-    #: Whether the engine's cluster may have objects that are named and not kept here: the cluster then judges names.
-    are_names_elsewhere: bool = False
     #: What was used over time; None on a server that runs no machine.
     telemetry: Telemetry | None = None
     #: Whether the engine's cluster may have objects that are named and not kept here: the cluster then judges names.
