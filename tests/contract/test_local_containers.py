@@ -1,6 +1,9 @@
 """Sessions into a container: a command beside the pod's own runs in the container, never on the machine itself."""
 
+import contextlib
+import os
 import shutil
+import signal
 import subprocess
 import tarfile
 import tempfile
@@ -10,7 +13,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from fairlead.engines.base import ExecRequest
+from fairlead.engines.base import ExecRequest, PodState
 from fairlead.engines.local.configuration import load_identity
 from fairlead.engines.local.engine import LocalEngine
 from fairlead.engines.local.settings import LocalSettings
@@ -19,6 +22,7 @@ from tests.contract.network_room import whole_output
 
 pytestmark = [pytest.mark.debian("podman"), pytest.mark.debian("runc"), pytest.mark.debian("busybox-static")]
 IMAGE = "localhost/fairlead-box:1"
+STORAGE = {"emptyDirVolume": [{"path": "/scratch"}]}
 
 
 @pytest.fixture
@@ -75,3 +79,38 @@ async def test_a_command_beside_the_pod_runs_in_its_container(
         assert (errors.strip(), code) == (b"wrong", b"7")
         await room.stop(spec)
     assert names(podman) == b""
+
+
+def find_process(program: str, container: str) -> int:
+    """The process of a program that looks after a container; 0 for none."""
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                words = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
+                if os.path.basename(words[0]) == program and any(container in word for word in words[1:]):
+                    return int(entry.name)
+    return 0
+
+
+@pytest.mark.parametrize("program", ["podman", "conmon", "the command"])
+@scenario
+async def test_a_runtime_killed_in_the_middle_leaves_a_clear_end_and_no_container(
+    make: Callable[[], LocalEngine], podman: list[str], program: str
+) -> None:
+    async with opened(make) as room:
+        spec = pod("/bin/sleep", "600.5")
+        container = msgspec.structs.replace(spec.container, image=IMAGE, fields={"storage": STORAGE})
+        spec = msgspec.structs.replace(spec, container=container)
+        await room.start(spec)
+        name = f"fairlead-{spec.pod_id}.1"
+        running = [*podman, "ps", "--format={{.Names}}"]
+        await eventually(lambda: name in subprocess.run(running, capture_output=True, text=True).stdout, "it runs")
+        found = find_process("sleep", "600.5") if program == "the command" else find_process(program, name)
+        assert found
+        os.kill(found, signal.SIGKILL)
+        report = await room.until(spec, PodState.EXITED)
+        assert report.exit_code not in (None, 0)
+        assert report.message
+        await eventually(lambda: names(podman) == b"", "no container is left")
+        assert find_process("sleep", "600.5") == 0
+        assert find_process("conmon", name) == 0

@@ -457,6 +457,16 @@ class TestLogs:
             assert await room.output(spec, since=0) == b"early\nlate\n"
 
     @scenario
+    async def test_many_thousands_of_lines_a_second(self, make: Make) -> None:
+        """They neither stop the pod nor another beside it; what is kept ends with the last line."""
+        async with opened(make) as room:
+            chatty = shell("seq 1 2000000; echo done")
+            await room.engine.apply([Start(chatty)])
+            assert (await room.run(shell("exit 3"))).exit_code == 3
+            assert (await room.until(chatty, PodState.EXITED)).exit_code == 0
+            assert (await room.output(chatty, tail=2)).split() == [b"2000000", b"done"]
+
+    @scenario
     async def test_binary_output_and_very_long_lines_come_back_as_they_are(self, data: Path) -> None:
         settings = LocalSettings(data_dir=str(data), owner=load_identity(myself()))
         async with opened(lambda: LocalEngine(settings, clock)) as room:

@@ -95,6 +95,15 @@ class TestBothModes:
             words = await say(room, script, storage={"configMapVolume": volumes})
             assert words == "a.conf 440\nb.conf 440\nx=1y=2y=2Read-only\n"
 
+    @pytest.mark.parametrize("entry", ["/etc/passwd", "../../etc/passwd", "a.conf/../../x", "..data", "none"])
+    @scenario
+    async def test_a_sub_path_names_an_entry_and_nothing_else(
+        self, data: Path, mode: dict[str, Any], entry: str
+    ) -> None:
+        item = {"configMap": "settings", "mountPath": "/only", "subPath": entry}
+        async with opened(engine_maker(data, Supplies(config_maps=MAPS), **mode)) as room:
+            assert f"has no entry '{entry}'" in await fail(room, storage={"configMapVolume": [item]})
+
     @scenario
     async def test_config_map_and_secret_volumes_follow_changes(self, data: Path, mode: dict[str, Any]) -> None:
         """All at once, without a restart, whichever server gives the word; files that went are gone."""
