@@ -70,34 +70,36 @@ class TelemetryView(Shape):
     values: list[TelemetryValue]
 
 
-def _names(call: Call, name: str, allowed: Sequence[str], *, most: int = 0, is_needed: bool = False) -> tuple[str, ...]:
+def read_names(
+    call: Call, name: str, allowed: Sequence[str], *, most: int = 0, is_needed: bool = False
+) -> tuple[str, ...]:
     """A list of words of the contract; raises Invalid with those that it does not have."""
     given = tuple(dict.fromkeys(word for word in query_text(call, name).split(",") if word))
     unknown = [word for word in given if word not in allowed]
     if unknown:
-        raise _wrong(name, f"has no {', '.join(unknown)[:200]}; there are {', '.join(allowed)}")
+        raise wrong_parameter(name, f"has no {', '.join(unknown)[:200]}; there are {', '.join(allowed)}")
     if is_needed and not given:
-        raise _wrong(name, f"is missing; give one or more of {', '.join(allowed)}")
+        raise wrong_parameter(name, f"is missing; give one or more of {', '.join(allowed)}")
     if most and len(given) > most:
-        raise _wrong(name, f"takes at most {most}")
+        raise wrong_parameter(name, f"takes at most {most}")
     return given
 
 
-def _wrong(name: str, details: str) -> Invalid:
+def wrong_parameter(name: str, details: str) -> Invalid:
     return Invalid(f"The query parameter {name} {details}", (Issue(name, details),))
 
 
-def _span(call: Call) -> Span:
+def read_span(call: Call) -> Span:
     moments = []
     for name in ("start", "end"):
         text = query_text(call, name)
         if not text:
-            raise _wrong(name, "is missing; give an ISO-8601 date and time")
+            raise wrong_parameter(name, "is missing; give an ISO-8601 date and time")
         try:
             # A plus sign that was not escaped arrives as a blank.
             moments.append(from_iso(text.replace(" ", "+")))
         except ValueError:
-            raise _wrong(name, "must be an ISO-8601 date and time") from None
+            raise wrong_parameter(name, "must be an ISO-8601 date and time") from None
     samples = query_integer(call, "numberOfSamples", 20, 0, 1000)
     return measures.check_span(Span(moments[0], moments[1], samples))
 
@@ -106,7 +108,7 @@ def _number(value: float) -> str:
     return f"{value:.6f}".rstrip("0").rstrip(".")
 
 
-def _metrics(call: Call, found: Sequence[Measurement]) -> Response:
+def render_metrics(call: Call, found: Sequence[Measurement]) -> Response:
     status = 200 if all(each.is_known for each in found) else 207
     if status == 200 and "text/csv" in call.request.headers.get("accept", ""):
         lines = ["type,labels,timestamp,value"]
@@ -131,28 +133,28 @@ def _csv(lines: Sequence[str]) -> Response:
 
 async def get_workload_metrics(call: Call) -> Response:
     workload = await reading.load_workload(call.context, call.caller, call.path["workloadId"])
-    types, span = _names(call, "metricType", WORKLOAD_METRICS, is_needed=True), _span(call)
+    types, span = read_names(call, "metricType", WORKLOAD_METRICS, is_needed=True), read_span(call)
     telemetry = await measures.telemetry_of(call.context)
     pods = await measures.load_pods_within(call.context, workload, span)
     times = span.times(call.context.clock())
-    return _metrics(call, measures.measure_workload(workload, pods, types, times, telemetry))
+    return render_metrics(call, measures.measure_workload(workload, pods, types, times, telemetry))
 
 
 async def get_pod_metrics(call: Call) -> Response:
     workload = await reading.load_workload(call.context, call.caller, call.path["workloadId"])
-    types, span = _names(call, "metricType", POD_METRICS, is_needed=True), _span(call)
+    types, span = read_names(call, "metricType", POD_METRICS, is_needed=True), read_span(call)
     return await _used(call, (await measures.load_pod(call.context, workload, call.path["podId"])).id, types, span)
 
 
 async def _used(call: Call, id: str, types: tuple[str, ...], span: Span) -> Response:
     telemetry = await measures.telemetry_of(call.context)
-    return _metrics(call, measures.measure_used(id, types, span.times(call.context.clock()), telemetry))
+    return render_metrics(call, measures.measure_used(id, types, span.times(call.context.clock()), telemetry))
 
 
 def _service_metrics(kind: Kind, *, of_pod: bool) -> Handler:
     async def get(call: Call) -> Response:
         workload = await reading.load_workload(call.context, call.caller, call.path["workloadId"], kind.key)
-        types, span = _names(call, "metricType", SERVICE_METRICS, is_needed=True), _span(call)
+        types, span = read_names(call, "metricType", SERVICE_METRICS, is_needed=True), read_span(call)
         id = (await measures.load_pod(call.context, workload, call.path["podId"])).id if of_pod else workload.id
         return await _used(call, id, types, span)
 
@@ -170,13 +172,13 @@ def _node(call: Call) -> Node:
 
 async def get_node_metrics(call: Call) -> Response:
     node = _node(call)
-    types, span = _names(call, "metricType", NODE_METRICS, is_needed=True), _span(call)
+    types, span = read_names(call, "metricType", NODE_METRICS, is_needed=True), read_span(call)
     telemetry = await measures.telemetry_of(call.context)
     pods = await measures.load_node_pods(call.context, node, span)
-    return _metrics(call, measures.measure_node(node, pods, types, span.times(call.context.clock()), telemetry))
+    return render_metrics(call, measures.measure_node(node, pods, types, span.times(call.context.clock()), telemetry))
 
 
-def _telemetry(call: Call, type: str, sums: census.Sums) -> Response:
+def render_telemetry(call: Call, type: str, sums: census.Sums) -> Response:
     if "text/csv" in call.request.headers.get("accept", ""):
         rows = (";".join(f"{key}={value}" for key, value, _ in groups) for groups in sums)
         return _csv(
@@ -193,35 +195,35 @@ def _telemetry(call: Call, type: str, sums: census.Sums) -> Response:
 
 async def get_workloads_telemetry(call: Call) -> Response:
     question = census.WorkloadQuestion(
-        type=_needed(call, WORKLOAD_TELEMETRY),
-        group_by=_names(call, "groupBy", WORKLOAD_GROUPS, most=2),
+        type=read_telemetry_type(call, WORKLOAD_TELEMETRY),
+        group_by=read_names(call, "groupBy", WORKLOAD_GROUPS, most=2),
         cluster_id=query_text(call, "clusterId").lower(),
         node_pool=query_text(call, "nodepoolName"),
         department_id=query_text(call, "departmentId"),
-        phases=_names(call, "filterByPhases", [phase.value for phase in Phase]),
+        phases=read_names(call, "filterByPhases", [phase.value for phase in Phase]),
     )
-    return _telemetry(call, question.type, await census.count_workloads(call.context, call.caller, question))
+    return render_telemetry(call, question.type, await census.count_workloads(call.context, call.caller, question))
 
 
-def _needed(call: Call, options: tuple[str, ...]) -> str:
+def read_telemetry_type(call: Call, options: tuple[str, ...]) -> str:
     chosen = query_choice(call, "telemetryType", options)
     if not chosen:
-        raise _wrong("telemetryType", f"is missing; give one of {', '.join(options)}")
+        raise wrong_parameter("telemetryType", f"is missing; give one of {', '.join(options)}")
     return chosen
 
 
 async def get_nodes_telemetry(call: Call) -> Response:
-    type = _needed(call, NODE_TELEMETRY)
-    groups = _names(call, "groupBy", NODE_GROUPS, most=2)
+    type = read_telemetry_type(call, NODE_TELEMETRY)
+    groups = read_names(call, "groupBy", NODE_GROUPS, most=2)
     cluster = query_text(call, "clusterId").lower()
     if cluster and cluster != call.context.directory.cluster.id:
-        return _telemetry(call, type, {})
+        return render_telemetry(call, type, {})
     pool = query_text(call, "nodepoolName")
-    return _telemetry(call, type, await census.count_nodes(call.context, call.caller, type, groups, pool))
+    return render_telemetry(call, type, await census.count_nodes(call.context, call.caller, type, groups, pool))
 
 
-_ONE = {400: Error, 401: Error, 403: Error, 404: Error, 500: Error, 503: Error}
-_MEASURED: dict[int, Any] = {200: MetricsView, 207: MetricsView, **_ONE}
+ONE = {400: Error, 401: Error, 403: Error, 404: Error, 500: Error, 503: Error}
+MEASURED: dict[int, Any] = {200: MetricsView, 207: MetricsView, **ONE}
 _POD_ID = Parameter(name="podId", place="path", schema={"type": "string", "format": "uuid"})
 _NODE_ID = Parameter(name="nodeId", place="path", schema={"type": "string", "format": "uuid"})
 _CLUSTER = Parameter(name="clusterId", schema={"type": "string", "format": "uuid"})
@@ -229,15 +231,15 @@ _POOL = Parameter(name="nodepoolName", schema={"type": "string"})
 _DEPARTMENT = Parameter(name="departmentId", schema={"type": "string"})
 
 
-def _words(name: str, options: Sequence[str], description: str = "") -> Parameter:
+def list_of(name: str, options: Sequence[str], description: str = "") -> Parameter:
     items = {"type": "string", "enum": list(options)}
     return Parameter(name=name, schema={"type": "array", "items": items}, description=description)
 
 
-def _over_time(options: Sequence[str]) -> tuple[Parameter, ...]:
+def over_time(options: Sequence[str]) -> tuple[Parameter, ...]:
     moment = {"type": "string", "format": "date-time"}
     return (
-        _words("metricType", options, "Which figures; must be given."),
+        list_of("metricType", options, "Which figures; must be given."),
         Parameter(name="start", schema=moment, description="From when; must be given."),
         Parameter(name="end", schema=moment, description="To when; must be given."),
         Parameter(
@@ -253,7 +255,7 @@ def telemetry_operations() -> tuple[Operation, ...]:
     operations: list[Operation] = []
 
     def read(path: str, id: str, summary: str, run: Handler, parameters: tuple[Parameter, ...]) -> None:
-        shown: dict[int, Any] = {200: TelemetryView, **_ONE} if path.endswith("telemetry") else _MEASURED
+        shown: dict[int, Any] = {200: TelemetryView, **ONE} if path.endswith("telemetry") else MEASURED
         operations.append(
             Operation(
                 method="GET",
@@ -268,25 +270,25 @@ def telemetry_operations() -> tuple[Operation, ...]:
         )
 
     one, pod = f"{workloads}/{{workloadId}}", f"{workloads}/{{workloadId}}/pods/{{podId}}"
-    of_workload, of_pod = (WORKLOAD_ID, *_over_time(WORKLOAD_METRICS)), (WORKLOAD_ID, _POD_ID, *_over_time(POD_METRICS))
+    of_workload, of_pod = (WORKLOAD_ID, *over_time(WORKLOAD_METRICS)), (WORKLOAD_ID, _POD_ID, *over_time(POD_METRICS))
     read(f"{one}/metrics", "get_workload_metrics", "A workload's figures over time", get_workload_metrics, of_workload)
     read(f"{pod}/metrics", "get_workload_pod_metrics", "A pod's figures over time", get_pod_metrics, of_pod)
-    grouped = (_words("groupBy", WORKLOAD_GROUPS, "At most two."), _words("filterByPhases", [p.value for p in Phase]))
+    grouped = (list_of("groupBy", WORKLOAD_GROUPS, "At most two."), list_of("filterByPhases", [p.value for p in Phase]))
     asked = Parameter(name="telemetryType", schema={"type": "string", "enum": list(WORKLOAD_TELEMETRY)})
     counted = (_CLUSTER, _POOL, _DEPARTMENT, *grouped, asked)
     summary = "How many workloads there are now, what they hold, how long they wait"
     read(f"{workloads}/telemetry", "get_workloads_telemetry", summary, get_workloads_telemetry, counted)
     asked = Parameter(name="telemetryType", schema={"type": "string", "enum": list(NODE_TELEMETRY)})
-    of_nodes = (_CLUSTER, _POOL, _words("groupBy", NODE_GROUPS, "At most two."), asked)
+    of_nodes = (_CLUSTER, _POOL, list_of("groupBy", NODE_GROUPS, "At most two."), asked)
     read(f"{nodes}/telemetry", "get_node_telemetry", "What nodes have and hold now", get_nodes_telemetry, of_nodes)
-    of_node = (_NODE_ID, *_over_time(NODE_METRICS))
+    of_node = (_NODE_ID, *over_time(NODE_METRICS))
     read(f"{nodes}/{{nodeId}}/metrics", "get_node_metrics", "A node's figures over time", get_node_metrics, of_node)
     for kind in KINDS.values():
         if not kind.revises:
             continue
         word, noun = kind.rest.replace("-", "_").removesuffix("s"), noun_of(kind)
         base = f"{workloads}/{kind.rest}/{{workloadId}}"
-        served = _over_time(SERVICE_METRICS)
+        served = over_time(SERVICE_METRICS)
         summary, run = f"How many requests a {noun} gets and how long they take", _service_metrics(kind, of_pod=False)
         read(f"{base}/metrics", f"get_{word}_workload_metrics", summary, run, (WORKLOAD_ID, *served))
         run = _service_metrics(kind, of_pod=True)

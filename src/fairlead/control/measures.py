@@ -112,7 +112,7 @@ def measure_workload(
             found.append(Measurement(type, tuple((at, float(sum(_runs(pod, at) for pod in pods))) for at in times)))
         elif held := _HELD.get(type):
             sums = (
-                (at, sum(held(pod, sets.get(base_role(pod.role))) for pod in pods if _exists(pod, at))) for at in times
+                (at, sum(held(pod, sets.get(base_role(pod.role))) for pod in pods if pod.exists_at(at))) for at in times
             )
             found.append(Measurement(type, tuple(sums)))
         elif used := _USED.get(type):
@@ -133,12 +133,8 @@ def measure_used(id: str, types: Iterable[str], times: Sequence[Millis], telemet
     ]
 
 
-def _exists(pod: Pod, at: Millis) -> bool:
-    return pod.created_at <= at and (pod.completed_at is None or at < pod.completed_at)
-
-
 def _runs(pod: Pod, at: Millis) -> bool:
-    return pod.started_at is not None and pod.started_at <= at and _exists(pod, at)
+    return pod.started_at is not None and pod.started_at <= at and pod.exists_at(at)
 
 
 def _added(
@@ -182,13 +178,9 @@ def _per_device(node: Node, pods: Sequence[Pod], type: str, times: Sequence[Mill
     found = []
     for device in node.gpus:
         whole = 1.0 if type == "GPU_ALLOCATION_PER_GPU" else float(device.memory_mib * _MEBIBYTE)
-        values = tuple(
-            (
-                at,
-                whole * sum(p.gpu_thousandths for p in pods if device.index in p.gpu_devices and _exists(p, at)) / 1000,
-            )
-            for at in times
-        )
+        holders = [pod for pod in pods if device.index in pod.gpu_devices]
+        shares = ((at, sum(pod.gpu_thousandths for pod in holders if pod.exists_at(at))) for at in times)
+        values = tuple((at, whole * share / 1000) for at, share in shares)
         found.append(Measurement(type, values, {"gpu": str(device.index)}))
     return found
 

@@ -238,3 +238,7 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def has_ended(self) -> bool:
         return self.phase in ENDED
+
+    def exists_at(self, at: Millis) -> bool:
+        """Whether it held its place at a time."""
+        return self.created_at <= at and (self.completed_at is None or at < self.completed_at)

@@ -180,15 +180,43 @@ def test_figures_of_this_moment(filled: Room, question: str, want: dict[tuple[st
     assert found == want
 
 
+def test_figures_of_owners(filled: Room) -> None:
+    def figure(what: str, type: str, more: str = "") -> list[Any]:
+        found: list[Any] = filled.get(f"/api/v1/org-unit/{what}/telemetry?telemetryType={type}{more}")["values"]
+        return found
+
+    assert figure("projects", "GPU_ALLOCATION") == [{"value": "0.5"}]
+    assert figure("departments", "CPU_ALLOCATION") == [{"value": "500"}]
+    assert figure("projects", "MEMORY_ALLOCATION_NON_PREEMPTIBLE", "&groupBy=ParentId") == [
+        {"value": "0", "groups": [{"key": "ParentId", "value": "1", "name": "default"}]}
+    ]
+    assert figure("projects", "GPU_ALLOCATION", "&departmentId=9") == []
+    for what in ("projects", "departments"):
+        types = "GPU_ALLOCATION,CPU_ALLOCATION_MILLICORES,CPU_MEMORY_ALLOCATION_MB"
+        found = values(filled.get(f"/api/v1/org-unit/{what}/1/metrics{over_time(types, samples=2)}"))
+        assert found == {
+            "GPU_ALLOCATION": ["0.5", "0.5"],
+            "CPU_ALLOCATION_MILLICORES": ["500", "500"],
+            "CPU_MEMORY_ALLOCATION_MB": ["1000", "1000"],
+        }
+    assert filled.call("GET", f"/api/v1/org-unit/projects/9/metrics{over_time('GPU_QUOTA')}").status == 404
+    unknown = filled.call("GET", f"/api/v1/org-unit/projects/1/metrics{over_time('GPU_MEMORY_UTILIZATION')}")
+    assert unknown.status == 207
+
+
 @pytest.mark.parametrize("path", load_contract("telemetry-2.24.contract.json")["paths"])
 def test_answers_agree_with_the_contract(filled: Room, path: str) -> None:
     [node] = filled.get("/api/v1/nodes")["nodes"]
     ids = {"workloadId": SERVICE, "podId": POD, "revisionId": REVISION, "nodeId": node["id"]}
+    ids |= {"projectId": "1", "departmentId": "1"}
+    of_owner = "org-unit" in path
     query = ""
     if path.endswith("/metrics"):
-        query = over_time("THROUGHPUT,LATENCY" if "inferences" in path else "CPU_USAGE_CORES")
+        other = "GPU_QUOTA" if of_owner else "CPU_USAGE_CORES"
+        query = over_time("THROUGHPUT,LATENCY" if "inferences" in path else other)
     elif path.endswith("/telemetry"):
-        query = "?telemetryType=" + ("TOTAL_GPUS" if "nodes" in path else "WORKLOADS_COUNT") + "&groupBy=ClusterId"
+        type = "GPU_QUOTA" if of_owner else "TOTAL_GPUS" if "nodes" in path else "WORKLOADS_COUNT"
+        query = f"?telemetryType={type}&groupBy=" + ("CLUSTER_ID" if "departments" in path else "ClusterId")
     answer = filled.call("GET", re.sub(r"\{(\w+)\}", lambda match: ids[match[1]], path) + query)
     assert answer.status == 200, answer
     assert find_disagreements("get", path, 200, answer.json) == []
