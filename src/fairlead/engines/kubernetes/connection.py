@@ -25,6 +25,7 @@ class Answer:
         self.headers: dict[str, str] = {}
         self._has_head = False
         self.is_complete = False
+        self._keeps_alive = False
         #: What followed the head of an upgrade, already read.
         self.rest = b""
 
@@ -40,6 +41,8 @@ class Answer:
 
     def on_message_complete(self) -> None:
         self.is_complete = True
+        # Asked here: afterwards the parser has forgotten what the headers said.
+        self._keeps_alive = self._parser.should_keep_alive()
 
     async def read_head(self) -> None:
         while not self._has_head:
@@ -71,7 +74,7 @@ class Answer:
 
     @property
     def may_be_kept(self) -> bool:
-        return self.is_complete and self._parser.should_keep_alive()
+        return self.is_complete and self._keeps_alive
 
 
 class Connection:

@@ -43,6 +43,10 @@ class _Line(msgspec.Struct):
     object: msgspec.Raw
 
 
+class _Bookmark(msgspec.Struct):
+    metadata: Metadata
+
+
 class _ErrorObject(msgspec.Struct):
     code: int = 0
     message: str = ""
@@ -149,10 +153,12 @@ class Watch(Generic[Item]):
             if error.code == 410:
                 raise Gone
             raise ApiError(error.code, "", error.message)
+        if line.type == "BOOKMARK":
+            # An object with nothing in it but the version, and null where lists would be.
+            self._version = msgspec.json.decode(line.object, type=_Bookmark).metadata.resource_version
+            return
         item: Item = self._item.decode(line.object)
         self._version = item.metadata.resource_version
-        if line.type == "BOOKMARK":
-            return
         key = _key(item)
         before = self.objects.get(key)
         if line.type == "DELETED":

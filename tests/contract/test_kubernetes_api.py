@@ -1,0 +1,244 @@
+"""Requests and watches against an API server that misbehaves on purpose: full, cut off, too old, gone for a while."""
+
+import asyncio
+import functools
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+import pytest
+
+from fairlead.engines.kubernetes.access import Access
+from fairlead.engines.kubernetes.api import Api, ApiError
+from fairlead.engines.kubernetes.objects import Pod
+from fairlead.engines.kubernetes.watching import Watch
+
+DEADLINE = 30.0
+Answer = Callable[[asyncio.StreamWriter], Awaitable[None]]
+
+
+class Scripted:
+    """Answers one request after the other as the script says; keeps what was asked."""
+
+    def __init__(self, *script: Answer) -> None:
+        self.script = list(script)
+        self.asked: list[str] = []
+        self._server: asyncio.Server | None = None
+
+    async def __aenter__(self) -> Api:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        port = self._server.sockets[0].getsockname()[1]
+        self.api = Api(Access(host="127.0.0.1", port=port, tls=None, token=lambda: "t"))
+        return self.api
+
+    async def __aexit__(self, *_: object) -> None:
+        assert self._server is not None
+        self.api.close()
+        self._server.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while True:
+                head = (await reader.readuntil(b"\r\n\r\n")).decode()
+                self.asked.append(head.split("\r\n", 1)[0])
+                length = next((int(line.split(":")[1]) for line in head.split("\r\n") if "ontent-Length" in line), 0)
+                await reader.readexactly(length)
+                await self.script.pop(0)(writer) if self.script else await hang(writer)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            return
+        finally:
+            writer.close()
+
+
+def answer(status: int, body: Any, *, headers: str = "") -> Answer:
+    async def send(writer: asyncio.StreamWriter) -> None:
+        data = json.dumps(body).encode()
+        head = f"HTTP/1.1 {status} X\r\nContent-Type: application/json\r\nContent-Length: {len(data)}\r\n{headers}\r\n"
+        writer.write(head.encode() + data)
+        await writer.drain()
+
+    return send
+
+
+def stream(*lines: dict[str, Any], stays: bool = False) -> Answer:
+    """A watch that says these lines, then ends as a server ends it, or stays open."""
+
+    async def send(writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        for line in lines:
+            data = json.dumps(line).encode() + b"\n"
+            # In two pieces, as networks cut where they like.
+            for piece in (data[:7], data[7:]):
+                writer.write(b"%x\r\n%s\r\n" % (len(piece), piece))
+                await writer.drain()
+        if stays:
+            await hang(writer)
+        writer.write(b"0\r\n\r\n")
+        await writer.drain()
+
+    return send
+
+
+async def hang_up(writer: asyncio.StreamWriter) -> None:
+    writer.close()
+    raise ConnectionResetError
+
+
+async def hang(writer: asyncio.StreamWriter) -> None:
+    await asyncio.sleep(DEADLINE)
+
+
+def scenario(test: Callable[[], Awaitable[None]]) -> Callable[[], None]:
+    @functools.wraps(test)
+    def run() -> None:
+        async def within() -> None:
+            async with asyncio.timeout(DEADLINE):
+                await test()
+
+        asyncio.run(within())
+
+    # The functions take no fixtures, whatever the wrapped one's signature says.
+    del run.__wrapped__
+    return run
+
+
+def pod(name: str, version: str, phase: str = "Running") -> dict[str, Any]:
+    return {
+        "metadata": {"name": name, "namespace": "n", "uid": name, "resourceVersion": version},
+        "status": {"phase": phase},
+    }
+
+
+def listed(version: str, *pods: dict[str, Any]) -> Answer:
+    return answer(200, {"metadata": {"resourceVersion": version}, "items": list(pods)})
+
+
+@scenario
+async def test_a_full_and_a_restarting_server_are_asked_again() -> None:
+    refusal = {"kind": "Status", "message": "too many"}
+    server = Scripted(
+        answer(429, refusal, headers="Retry-After: 0\r\n"), answer(503, refusal), hang_up, answer(200, {})
+    )
+    async with server as api:
+        assert await api.ask("PATCH", "/x", {"a": 1}) == b"{}"
+    assert len(server.asked) == 4
+
+
+@scenario
+async def test_a_refusal_is_told_in_the_servers_words() -> None:
+    said = {"kind": "Status", "reason": "Invalid", "message": "spec.x: unknown"}
+    async with Scripted(answer(422, said)) as api:
+        with pytest.raises(ApiError, match="unknown") as refused:
+            await api.ask("POST", "/x", {})
+        assert (refused.value.status, refused.value.reason) == (422, "Invalid")
+
+
+@scenario
+async def test_patience_ends() -> None:
+    async with Scripted(*[answer(503, {"message": "later"})] * 50) as api:
+        with pytest.raises(ApiError, match="later"):
+            await api.ask("GET", "/x", patience=0.3)
+
+
+@scenario
+async def test_nobody_answers() -> None:
+    api = Api(Access(host="127.0.0.1", port=1, tls=None, token=lambda: ""))
+    with pytest.raises(OSError, match=r"111|refused|connect"):
+        await api.ask("GET", "/x", patience=0.2)
+
+
+@scenario
+async def test_connections_are_kept() -> None:
+    server = Scripted(*[answer(200, {})] * 5)
+    async with server as api:
+        for _ in range(5):
+            await api.ask("GET", "/x")
+        assert len(api._idle) == 1
+
+
+class Seen:
+    """What a watch told, as (before's version, after's version)."""
+
+    def __init__(self, api: Api) -> None:
+        self.told: list[tuple[str | None, str | None]] = []
+        self._more = asyncio.Event()
+        self.watch = Watch(api, "/api/v1/pods", Pod, self._hear, "app=x")
+
+    def _hear(self, before: Pod | None, after: Pod | None) -> None:
+        versions = [one.metadata.resource_version if one else None for one in (before, after)]
+        self.told.append((versions[0], versions[1]))
+        self._more.set()
+
+    async def until(self, number: int) -> Sequence[tuple[str | None, str | None]]:
+        task = asyncio.create_task(self.watch.run())
+        try:
+            while len(self.told) < number:
+                self._more.clear()
+                await self._more.wait()
+            return self.told
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+
+@scenario
+async def test_a_watch_that_ends_goes_on_from_where_it_was() -> None:
+    server = Scripted(
+        listed("10", pod("a", "3")),
+        stream({"type": "MODIFIED", "object": pod("a", "11")}),
+        stream({"type": "DELETED", "object": pod("a", "12")}, stays=True),
+    )
+    async with server as api:
+        assert await Seen(api).until(3) == [(None, "3"), ("3", "11"), ("11", None)]
+    assert "resourceVersion=10" in server.asked[1]
+    assert "resourceVersion=11" in server.asked[2]
+    assert "labelSelector=app%3Dx" in server.asked[0]
+
+
+@scenario
+async def test_a_watch_that_is_cut_goes_on_too() -> None:
+    server = Scripted(
+        listed("10"),
+        hang_up,
+        stream({"type": "ADDED", "object": pod("a", "11")}, stays=True),
+    )
+    async with server as api:
+        assert await Seen(api).until(1) == [(None, "11")]
+    assert "resourceVersion=10" in server.asked[2]
+
+
+@scenario
+async def test_bookmarks_move_the_point_and_say_nothing() -> None:
+    empty = {"kind": "Pod", "metadata": {"resourceVersion": "99"}, "spec": {"containers": None}}
+    server = Scripted(
+        listed("10"),
+        stream({"type": "BOOKMARK", "object": empty}),
+        stream({"type": "ADDED", "object": pod("a", "100")}, stays=True),
+    )
+    async with server as api:
+        assert await Seen(api).until(1) == [(None, "100")]
+    assert "resourceVersion=99" in server.asked[2]
+
+
+@scenario
+async def test_a_point_that_is_too_old_lists_anew() -> None:
+    gone = {"type": "ERROR", "object": {"kind": "Status", "code": 410, "message": "too old"}}
+    server = Scripted(
+        listed("10", pod("a", "1"), pod("b", "2"), pod("c", "3")),
+        stream(gone),
+        listed("50", pod("a", "1"), pod("b", "20"), pod("d", "40")),
+        stream(stays=True),
+    )
+    async with server as api:
+        told = await Seen(api).until(6)
+    assert told[:3] == [(None, "1"), (None, "2"), (None, "3")]
+    assert sorted(told[3:], key=str) == sorted([("3", None), ("2", "20"), (None, "40")], key=str)
+
+
+@scenario
+async def test_lists_come_in_pages() -> None:
+    first = {"metadata": {"resourceVersion": "10", "continue": "more"}, "items": [pod("a", "1")]}
+    server = Scripted(answer(200, first), listed("10", pod("b", "2")), stream(stays=True))
+    async with server as api:
+        assert await Seen(api).until(2) == [(None, "1"), (None, "2")]
+    assert "continue=more" in server.asked[1]
