@@ -24,6 +24,7 @@ from tests.e2e.serving import (
     url_of,
     version,
 )
+from tests.e2e.several import kill_pod
 from tests.e2e.web import fetch
 
 pytestmark = pytest.mark.skipif(
@@ -201,6 +202,41 @@ def test_an_update_goes_on_after_the_server_was_killed(
     until_version(url, "2")
     assert until_pods(server, workload_id, 1) == ["survivor-00002-0"]
     assert [each["phase"] for each in revisions(server, workload_id)] == ["Stopped", "Running"]
+    delete(server, workload_id)
+
+
+def test_scaling_goes_on_after_the_server_was_killed(make_server: Callable[..., Server], tmp_path: Path) -> None:
+    server = make_server(*ARGUMENTS)
+    workload_id, _ = serve(server, tmp_path / "service", "scaled")
+    assert change(server, workload_id, autoscaling={"minReplicas": 3}).status == 202
+    server.kill()
+    server.start()
+    server.log_in()
+    until_pods(server, workload_id, 3)
+    server.until_phase(workload_id, "Running")
+    assert change(server, workload_id, autoscaling={"minReplicas": 1}).status == 202
+    server.kill()
+    server.start()
+    server.log_in()
+    assert until_pods(server, workload_id, 1) == ["scaled-00001-0"]
+    assert ask(url_of(server, workload_id))["pod"] == "scaled-00001-0"
+    delete(server, workload_id)
+
+
+def test_a_pod_that_dies_is_passed_over_and_comes_back(server: Server, tmp_path: Path) -> None:
+    workload_id, url = serve(server, tmp_path, "mortal", autoscaling={"minReplicas": 2})
+    found = server.call("GET", f"/api/v1/workloads/{workload_id}/pods").json["pods"]
+    victim = next(pod for pod in found if pod["name"] == "mortal-00001-1")
+    kill_pod(victim["id"])
+
+    def starts() -> int:
+        assert ask(url)["version"] == "1", "the other pod was well"
+        told = events(server, workload_id, "Started")
+        return sum(event["involvedObject"]["name"] == victim["name"] for event in told)
+
+    until(lambda: starts() == 2, "its return")
+    until(lambda: {ask(url)["pod"] for _ in range(4)} == {"mortal-00001-0", "mortal-00001-1"}, "both of them")
+    assert server.until_phase(workload_id, "Running")["runningPods"] == 2
     delete(server, workload_id)
 
 
