@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -14,6 +15,8 @@ from fairlead.client import Client
 from tests.e2e.server import IDLE_PROCESSES, Server, until
 from tests.e2e.web import exposed, fetch, start_web
 from tests.postgres import PostgresServer
+
+CREDENTIALS = "credentials.json"
 
 
 def start_and_fail(*arguments: str) -> str:
@@ -66,6 +69,23 @@ def call(server: Server, *words: str, input: bytes = b"") -> subprocess.Complete
     environment = {**os.environ, "FAIRLEAD_DATA_DIR": str(server.data_dir)}
     command = [sys.executable, "-m", "fairlead", *words]
     return subprocess.run(command, input=input, capture_output=True, env=environment, timeout=120)
+
+
+def test_servers_that_start_together_on_an_empty_database_agree(
+    make_server: Callable[..., Server], postgres_server: PostgresServer, tmp_path: Path
+) -> None:
+    database = postgres_server.new_database()
+    first = make_server("--personal")
+    first.stop()
+    flags = {"one": "--personal", "two": "--api-only", "three": "--api-only"}
+    for name in flags:
+        shutil.copytree(first.data_dir / "keys", tmp_path / name / "keys")
+    with ThreadPoolExecutor() as pool:
+        servers = pool.map(
+            lambda name: make_server(flags[name], "--database", database, "--proxy-port", "0", name=name), flags
+        )
+        clusters = {server.credentials["clusterId"] for server in servers if (server.data_dir / CREDENTIALS).exists()}
+    assert len(clusters) == 1
 
 
 def test_a_server_without_pods_passes_logs_on(pair: tuple[Server, Server]) -> None:

@@ -20,15 +20,16 @@ from typing import Any
 import jwt
 import msgspec
 
+from fairlead.control.bootstrap import agree
 from fairlead.control.callers import settle_caller
 from fairlead.control.context import Context
 from fairlead.model.assets import Scope
 from fairlead.model.clock import SECOND, Clock, Millis
-from fairlead.model.errors import Conflict, Invalid, Refused, Unauthenticated
+from fairlead.model.errors import Conflict, Invalid, Unauthenticated
 from fairlead.model.org import Caller, User
 from fairlead.model.people import ADMINISTRATOR_ROLE, AccessRule
 from fairlead.store.base import Change, Comparison, Put, Query, Store, Where
-from fairlead.store.collections import ACCESS_RULES, CLUSTERS, USERS
+from fairlead.store.collections import ACCESS_RULES, USERS
 
 ADMINISTRATOR = "admin@fairlead.local"
 APPLICATION = "fairlead"
@@ -417,14 +418,9 @@ async def _ensure_rules(context: Context) -> None:
 
 
 async def agree_on_key(context: Context, fingerprint: str) -> None:
-    """All servers on one database sign with one key: the first writes down which, others must have been given it."""
-    cluster = context.directory.cluster
-    if not cluster.key_fingerprint:
-        signed = msgspec.structs.replace(cluster, version=cluster.version + 1, key_fingerprint=fingerprint)
-        await context.store.commit(Change(writes=(Put(CLUSTERS, signed),)))
-        await context.directory.load()
-    elif cluster.key_fingerprint != fingerprint:
-        raise Refused(
-            "This database belongs to an installation with another signing key: copy the folder `keys` from the data "
-            "folder of its first server into this one's, so that the tokens of one are good at the other"
-        )
+    """All servers on one database sign with one key."""
+    refusal = (
+        "This database belongs to an installation with another signing key: copy the folder `keys` from the data "
+        "folder of its first server into this one's, so that the tokens of one are good at the other"
+    )
+    await agree(context, "key_fingerprint", fingerprint, refusal)

@@ -7,9 +7,11 @@ import zlib
 from contextlib import suppress
 from typing import Any
 
+import msgspec
+
 from fairlead.control.context import Context
 from fairlead.model.clock import Millis
-from fairlead.model.errors import Conflict
+from fairlead.model.errors import Conflict, Refused
 from fairlead.model.event import Event
 from fairlead.model.org import DEFAULT_NODE_POOL, Cluster, Department, NodePool, PoolQuota, Project, Quota
 from fairlead.store.base import Change, Put
@@ -30,6 +32,21 @@ async def ensure_defaults(context: Context) -> None:
     with suppress(Conflict):
         await context.store.commit(_first_records(context.new_id(), context.clock()))
     await context.directory.load()
+
+
+async def agree(context: Context, member: str, fingerprint: str, refusal: str) -> None:
+    """All servers on one database have the same of something: the first writes it down, others must have been given it.
+
+    Several may start at the same moment, so whoever lost that race looks at what the other wrote.
+    """
+    while not getattr(context.directory.cluster, member):
+        cluster = context.directory.cluster
+        members: dict[str, Any] = {"version": cluster.version + 1, member: fingerprint}
+        with suppress(Conflict):
+            await context.store.commit(Change(writes=(Put(CLUSTERS, msgspec.structs.replace(cluster, **members)),)))
+        await context.directory.load()
+    if getattr(context.directory.cluster, member) != fingerprint:
+        raise Refused(refusal)
 
 
 def _first_records(cluster_id: str, now: Millis) -> Change:

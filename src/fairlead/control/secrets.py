@@ -14,6 +14,7 @@ import msgspec
 
 from fairlead.control import access, places
 from fairlead.control.accounts import write_private
+from fairlead.control.bootstrap import agree
 from fairlead.control.context import Context
 from fairlead.control.naming import release
 from fairlead.control.organization_records import Request, Step, record_steps, retried
@@ -23,8 +24,8 @@ from fairlead.control.vault import KEY_BYTES, Vault
 from fairlead.model.assets import ConfigMap, Kept, Secret, project_place, user_place
 from fairlead.model.errors import MALFORMED, Conflict, Invalid, Issue, NotFound, Refused
 from fairlead.model.org import Caller
-from fairlead.store.base import Change, Collection, Comparison, Put, Where
-from fairlead.store.collections import CLUSTERS, CONFIG_MAPS, SECRETS
+from fairlead.store.base import Collection, Comparison, Where
+from fairlead.store.collections import CONFIG_MAPS, SECRETS
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?\Z")
 _KEY = re.compile(r"[-._a-zA-Z0-9]+\Z")
@@ -46,17 +47,12 @@ def load_vault(folder: Path) -> Vault:
 
 
 async def agree_on_vault(context: Context) -> None:
-    """All servers on one database seal with one key: the first writes down which, others must have been given it."""
-    cluster, fingerprint = context.directory.cluster, context.vault.fingerprint
-    if not cluster.vault_fingerprint:
-        marked = msgspec.structs.replace(cluster, version=cluster.version + 1, vault_fingerprint=fingerprint)
-        await context.store.commit(Change(writes=(Put(CLUSTERS, marked),)))
-        await context.directory.load()
-    elif cluster.vault_fingerprint != fingerprint:
-        raise Refused(
-            "This database holds secrets that were encrypted with another key: copy the folder `keys` from the data "
-            "folder of its first server, or from a backup, into this one's"
-        )
+    """All servers on one database seal with one key."""
+    refusal = (
+        "This database holds secrets that were encrypted with another key: copy the folder `keys` from the data "
+        "folder of its first server, or from a backup, into this one's"
+    )
+    await agree(context, "vault_fingerprint", context.vault.fingerprint, refusal)
 
 
 class ObjectWish(msgspec.Struct, frozen=True, kw_only=True):
