@@ -47,7 +47,7 @@ OWN: dict[str, dict[str, Any]] = {
     "workspace": {"image": "i", "exposedUrls": [{"name": "u", "container": 8888, "toolType": "jupyter-notebook"}]},
 }
 #: The rest of those fields, as people write them.
-BY_HAND = {
+BY_HAND: dict[str, dict[str, Any]] = {
     "InteractiveWorkload": {
         "jupyter": {"value": True},
         "notebookToken": {"value": "t"},

@@ -100,6 +100,17 @@ command: {value: python3 -m http.server 8000}
     assert shown["servingPort"] == {"container": 8000}
     assert shown["autoscaling"]["metricThreshold"] == 80
     assert server.call("GET", f"/api/v1/workloads/{row['id']}").json["urls"]
+    more = text.replace("maxScale: {value: 2}", "maxScale: {value: 3}").replace(
+        "target: {value: 80}", "target: {value: 9}"
+    )
+    told = "yaml-serves: changed (autoscaling.maxReplicas, autoscaling.metricThreshold)\n"
+    assert fairlead("apply", "-f", "-", stdin=more).out == told
+    shown = server.call("GET", f"/api/v1/workloads/inferences/{row['id']}").json["spec"]
+    assert (shown["autoscaling"]["maxReplicas"], shown["autoscaling"]["metricThreshold"]) == (3, 9)
+    assert fairlead("apply", "-f", "-", stdin=more).out == "yaml-serves: unchanged\n"
+    moved = fairlead("apply", "-f", "-", stdin=more.replace("container: 8000", "container: 8001"))
+    assert moved.code == 1
+    assert "keeps most of its spec; these members differ: servingPort.container" in moved.err
     assert fairlead("delete", "-f", "-", stdin=text).code == 0
 
 

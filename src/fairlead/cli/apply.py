@@ -199,14 +199,42 @@ def _apply_one(session: Session, workload: Any) -> int:
         _submit(session, workload, project)
         return OK
     changes = _changes(session, live.content, workload)
-    if changes:
+    allowed = session.client.kind(workload.kind.key).entry.can_change
+    fixed = [path for path in changes if path.split(".")[0].split("[")[0] not in allowed]
+    if fixed:
+        keeps = "keeps its spec" if not allowed else "keeps most of its spec"
         session.console.complain(
-            f"fairlead: {workload.name}: a submitted workload keeps its spec; these members differ: "
-            f"{', '.join(changes)}.\nDelete it first, or give it another name."
+            f"fairlead: {workload.name}: a submitted workload {keeps}; these members differ: "
+            f"{', '.join(fixed)}.\nDelete it first, or give it another name."
         )
         return FAILED
-    _set_active(session, workload, live)
+    if changes:
+        _change(session, workload, live, changes)
+    else:
+        _set_active(session, workload, live)
     return OK
+
+
+def _change(session: Session, workload: Any, live: Live, changes: list[str]) -> None:
+    """What may change while it runs."""
+    told = ", ".join(changes)
+    if session.invocation.get("dry-run"):
+        session.console.data(f"{live.row['name']}: would be changed ({told})")
+        return
+    before = _whole_spec(session, live.content, workload)
+    wanted = _wanted_spec(session, live.content, workload)
+    members = {path.split(".")[0].split("[")[0] for path in changes}
+    patch = {name: _difference(before.get(name), wanted.get(name)) for name in members}
+    session.client.kind(workload.kind.key).update(live.row["id"], patch)
+    session.console.data(f"{live.row['name']}: changed ({told})")
+
+
+def _difference(before: Any, wanted: Any) -> Any:
+    """What to send: objects are changed member by member, and null takes one away."""
+    if not isinstance(before, dict) or not isinstance(wanted, dict):
+        return wanted
+    gone: Json = {name: None for name in before if name not in wanted}
+    return gone | {name: _difference(before.get(name), value) for name, value in wanted.items()}
 
 
 def _submit(session: Session, workload: Any, project: Json) -> None:
