@@ -114,9 +114,13 @@ def test_the_command_line_submits_updates_and_deletes(server: Server) -> None:
 
 def test_templates_of_services_can_be_made_and_used(server: Server) -> None:
     path = "/api/v1/workload-templates/inferences"
-    spec = {"image": "python:3", "command": "python3 -c", "args": shlex.quote(ANSWERS.replace("PORT", "8024"))}
+    spec: dict[str, Any] = {
+        "image": "python:3",
+        "command": "python3 -c",
+        "args": shlex.quote(ANSWERS.replace("PORT", "8024")),
+    }
     spec |= {"servingPort": {"container": 8024}, "autoscaling": {"minReplicas": 0}}
-    body = {"meta": {"name": "answers", "scopeType": "project", "scopeId": "1"}, "spec": spec}
+    body: dict[str, Any] = {"meta": {"name": "answers", "scopeType": "project", "scopeId": "1"}, "spec": spec}
     template = server.call("POST", path, body)
     assert template.status == 202, template
     identity = template.json["meta"]["id"]

@@ -20,7 +20,8 @@ class Time:
 
 def traffic(time: Time | None = None, **serving: Any) -> Traffic:
     made = Traffic(lambda: 0, time or Time())
-    made.serve("w", Serving(**({"pods": ("a", "b"), "holds": True} | serving)))
+    members: dict[str, Any] = {"pods": ("a", "b"), "holds": True} | serving
+    made.serve("w", Serving(**members))
     return made
 
 

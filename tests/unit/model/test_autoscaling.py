@@ -46,7 +46,8 @@ def test_with_how_many_it_begins_and_between_how_many_it_goes_on(
 )
 def test_what_one_pod_is_to_bear(members: dict[str, Any], want: tuple[Measure, float]) -> None:
     _, scaling = made(**members)
-    assert (scaling.measure, scaling.target) == (want[0], pytest.approx(want[1]))
+    assert scaling.measure is want[0]
+    assert scaling.target == pytest.approx(want[1])
 
 
 def test_times_are_read_from_both_places_and_the_newer_wins() -> None:
