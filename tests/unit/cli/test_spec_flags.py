@@ -33,6 +33,16 @@ TABLE: list[dict[str, Any]] = [
         "separator": ",key=",
     },
     {
+        "flag": "--serving",
+        "form": "object",
+        "path": "serving",
+        "parts": [
+            {"name": "container", "path": "port", "type": "integer"},
+            {"name": "users", "path": "access.users", "type": "string", "list": True},
+            {"name": "open", "path": "open", "type": "boolean"},
+        ],
+    },
+    {
         "flag": "--affinity",
         "form": "item",
         "path": "terms",
@@ -80,6 +90,13 @@ def spec_of(*words: str) -> dict[str, Any]:
         pytest.param(["--pools", "a,b", "--pools", "c"], {"nodePools": ["a", "b", "c"]}, id="list"),
         pytest.param(["--groups", "1,2"], {"security": {"groups": [1, 2]}}, id="list of numbers"),
         pytest.param(["--env", "A=b=c"], {"variables": [{"name": "A", "value": "b=c"}]}, id="pair"),
+        pytest.param(["--serving", "8000"], {"serving": {"port": 8000}}, id="object by its first part"),
+        pytest.param(
+            ["--serving", "8000,users=a:b,open"],
+            {"serving": {"port": 8000, "access": {"users": ["a", "b"]}, "open": True}},
+            id="object",
+        ),
+        pytest.param(["--serving", "open"], {"serving": {"open": True}}, id="object by a switch"),
         pytest.param(["--grace", "0s"], {}, id="no duration is not sent"),
         pytest.param(
             ["--secret", "A=b,key=c"],
@@ -136,6 +153,9 @@ def test_apply_flags(words: list[str], want: dict[str, Any]) -> None:
         ),
         pytest.param(["--claim", "size"], "--claim size needs a value: size=…", id="part without value"),
         pytest.param(["--claim", "port=x"], "--claim port takes a whole number, not 'x'.", id="part of another type"),
+        pytest.param(
+            ["--serving", "http"], "--serving container takes a whole number, not 'http'.", id="no such first part"
+        ),
         pytest.param(["--grace", "x"], "--grace takes a time such as 90s, 5m or 1h30m, not 'x'.", id="no time"),
     ],
 )
