@@ -20,6 +20,7 @@ from fairlead.control.decide import (
 )
 from fairlead.control.draft import Draft, Entry
 from fairlead.control.follow_pods import fold_pods, last_failure
+from fairlead.control.rollout import revise
 from fairlead.engines.base import Remove, Run, Wait, WorkloadReport, WorkloadRun
 from fairlead.kinds.kind import Outcome
 from fairlead.model.clock import Millis
@@ -51,6 +52,8 @@ def follow(entry: Entry, seen: Seen, now: Millis, rules: Rules, render_run: Rend
         fold_pods(draft, report, seen.ended)
     elif entry.pods and report.run == 0:
         fold_pods(draft, WorkloadReport(workload_id=entry.workload.id), seen.ended)
+    if entry.revises:
+        revise(draft, rules.load(entry.workload.id), rules.review)
     _by_desire(draft, report, rules, render_run)
     watch_time(draft)
     count_running(draft)

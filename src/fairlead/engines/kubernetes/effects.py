@@ -22,6 +22,4 @@ def review(podset: PodSet) -> Review:
     if (fields.get("security") or {}).get("uidGidSource") == "fromIdpToken":
         refused.append(("security.uidGidSource", "the token's user and group are not passed on to a cluster yet"))
     advisory = [(f"compute.{name}", why) for name, why in _ADVISORY.items() if compute.get(name)]
-    if podset.scaling is not None:
-        advisory.append(("autoscaling", "the number of pods stays as it begins: nothing follows the load on a cluster"))
     return Review(refused=tuple(refused), advisory=tuple(advisory))

@@ -15,6 +15,7 @@ from fairlead.engines.kubernetes.place import (
     ID_LABEL,
     Place,
     metadata_of,
+    role_of,
 )
 from fairlead.engines.kubernetes.render_runners import Shape
 from fairlead.engines.kubernetes.resources import POD, POD_GROUP, SERVICE
@@ -100,7 +101,7 @@ def _leaving(pods: Iterable[Pod]) -> tuple[str, ...]:
 
 
 def _role(pod: Pod) -> str:
-    return pod.metadata.labels.get("fairlead/role", "")
+    return role_of(pod.metadata.labels)
 
 
 def _index(pod: Pod) -> int:

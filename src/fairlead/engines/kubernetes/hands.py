@@ -34,6 +34,7 @@ from fairlead.engines.kubernetes.render_copies import copies_of, render_copies
 from fairlead.engines.kubernetes.resources import (
     CLAIM,
     CONFIG_MAP,
+    DEPLOYMENT,
     NODE,
     POD,
     POD_GROUP,
@@ -118,6 +119,16 @@ class Hands:
             if first is not None:
                 service["metadata"]["ownerReferences"] = [_reference(rendered.runners[0], first.metadata.uid)]
             await self.apply_ours(service, run)
+        if any(podset.revision for podset in run.podsets):
+            await self._prune(run, {runner["metadata"]["name"] for runner in rendered.runners})
+
+    async def _prune(self, run: WorkloadRun, wanted: Collection[str]) -> None:
+        """Remove what made the pods of revisions that are no more."""
+        label = f"{ID_LABEL}={run.workload_id}"
+        found = await self._api.get(DEPLOYMENT.path(run.namespace), labelSelector=label)
+        for item in msgspec.json.decode(found, type=_Listed).items:
+            if item.metadata.name not in wanted:
+                await self.delete(DEPLOYMENT.path(run.namespace, item.metadata.name))
 
     def _check(self, rendered: Rendered) -> None:
         installed = {(runner.api, runner.kind) for runner in self.runners}

@@ -22,7 +22,7 @@ from fairlead.engines.kubernetes.objects import (
     condition,
     millis,
 )
-from fairlead.engines.kubernetes.place import DEFAULT_POOL, POOL_LABEL, ROLE_LABEL, RUN_LABEL
+from fairlead.engines.kubernetes.place import DEFAULT_POOL, POOL_LABEL, RUN_LABEL, role_of
 from fairlead.model.phase import ENDED, Phase, PodPhase
 from fairlead.model.podset import PodSet
 
@@ -72,7 +72,7 @@ def _report_group(
 ) -> WorkloadReport:
     failures = failures_of(own)
     end = group_end(podsets, pods, failures) if podsets else None
-    succeeded = Counter(pod.metadata.labels.get(ROLE_LABEL, "") for pod in pods if pod.status.phase == "Succeeded")
+    succeeded = Counter(role_of(pod.metadata.labels) for pod in pods if pod.status.phase == "Succeeded")
     return WorkloadReport(
         workload_id=workload_id,
         run=run_of(own.metadata),
@@ -91,7 +91,7 @@ def run_of(metadata: Metadata) -> int:
 
 
 def _role(runner: Runner) -> str:
-    return runner.metadata.labels.get(ROLE_LABEL, "")
+    return role_of(runner.metadata.labels)
 
 
 def _age(pod: Pod) -> tuple[int, str]:
@@ -126,7 +126,7 @@ def render_pod(pod: Pod) -> ClusterPod:
     return ClusterPod(
         id=pod.metadata.uid,
         name=pod.metadata.name,
-        role=labels.get(ROLE_LABEL, ""),
+        role=role_of(labels),
         group=group,
         index=index,
         phase=phase,

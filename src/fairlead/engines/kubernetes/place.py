@@ -70,11 +70,21 @@ def labels_of(place: Place) -> dict[str, str]:
     }
 
 
+def role_label(role: str) -> str:
+    """A role as the value of a label, which knows fewer characters."""
+    return role.replace("@", ".at.")
+
+
+def role_of(labels: dict[str, str]) -> str:
+    """The role that such a label stands for."""
+    return labels.get(ROLE_LABEL, "").replace(".at.", "@")
+
+
 def selector_of(place: Place, podset: PodSet) -> dict[str, str]:
     """The labels by which the pods of a set are found."""
     if ID_LABEL not in place.marks:
         return {WORKLOAD_LABEL: place.name}
-    return {ID_LABEL: place.marks[ID_LABEL], ROLE_LABEL: podset.role}
+    return {ID_LABEL: place.marks[ID_LABEL], ROLE_LABEL: role_label(podset.role)}
 
 
 def metadata_of(place: Place, name: str, more: dict[str, str] | None = None) -> dict[str, Any]:

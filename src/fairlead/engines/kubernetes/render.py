@@ -20,6 +20,7 @@ from fairlead.model.fields import value_or
 from fairlead.model.org import namespace_of
 from fairlead.model.podset import PodSet
 from fairlead.model.priority import PRIORITIES, is_preemptible
+from fairlead.model.revision import Stage
 
 _NO_OBJECT = "no Kubernetes object says it by itself"
 #: Members of a spec that concern the workload rather than its pods, and have no member of an object.
@@ -67,7 +68,8 @@ def render_objects(place: Place, podsets: tuple[PodSet, ...]) -> Rendered:
     for podset in podsets:
         source = Source(podset.container.fields)
         claims += render_claims(place, source)
-        services += render_services(place, podset, source)
+        offered = render_services(place, podset, source)
+        services += offered if _is_asked(podset, podsets) else []
         shapes.append(Shape(podset, render_template(place, podset, source)))
         for path in [path for path in source.left if path.startswith("compute.")]:
             if path.split(".")[1].split("[")[0] in (*_COUNTED, "extendedResources"):
@@ -80,6 +82,12 @@ def render_objects(place: Place, podsets: tuple[PodSet, ...]) -> Rendered:
     if is_group(podsets):
         return Rendered(_once(claims), render_group(place, podsets), services, losses, shapes)
     return Rendered(_once(claims), render_runners(place, shapes), services, losses)
+
+
+def _is_asked(podset: PodSet, podsets: tuple[PodSet, ...]) -> bool:
+    """Whether requests go to it: of several revisions to the one that serves, or to the first that will."""
+    serving = [each for each in podsets if each.stage is Stage.SERVING]
+    return podset.stage is None or podset is (serving or podsets)[0]
 
 
 def _once(claims: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -22,6 +22,7 @@ from fairlead.engines.kubernetes.place import (
     Place,
     labels_of,
     name_of,
+    role_label,
 )
 from fairlead.engines.kubernetes.render_git import render_git
 from fairlead.engines.kubernetes.render_volumes import HOME, render_volumes
@@ -36,7 +37,7 @@ def render_template(place: Place, podset: PodSet, source: Source) -> dict[str, A
     container, request = podset.container, podset.request
     labels = {**_taken_pairs(source, "labels"), **labels_of(place)}
     if place.marks:
-        labels[ROLE_LABEL] = podset.role
+        labels[ROLE_LABEL] = role_label(podset.role)
     annotations = {**_taken_pairs(source, "annotations"), **_gpu_annotations(request)}
     limit = source.take("compute.gpuPortionLimit")
     if limit is not UNSET:
@@ -179,12 +180,16 @@ def _probe(source: Source) -> dict[str, Any]:
         del source.left[path]
     if not probe:
         return {}
-    get = dict(probe.get("handler", {}).get("httpGet", {}))
+    handler = probe.get("handler", {})
+    members = {name: value for name, value in probe.items() if name != "handler"}
+    if "tcpSocket" in handler:
+        return {**members, "tcpSocket": dict(handler["tcpSocket"])}
+    get = dict(handler.get("httpGet", {}))
     host = get.pop("host", None)
     if host:
         # The question goes to the pod itself; only its Host header is the one that was given.
         get["httpHeaders"] = [{"name": "Host", "value": host}]
-    return {**{name: value for name, value in probe.items() if name != "handler"}, "httpGet": get}
+    return {**members, "httpGet": get}
 
 
 def _container_security(source: Source) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from fairlead.engines.kubernetes.place import ROLE_LABEL, Place, metadata_of, selector_of
+from fairlead.engines.kubernetes.place import ROLE_LABEL, Place, metadata_of, role_label, selector_of
 from fairlead.engines.kubernetes.resources import LEADER_WORKER_SET
 from fairlead.model.podset import PodSet, RestartPolicy, RestartScope
 
@@ -43,8 +43,9 @@ def _runner(place: Place, shape: Shape) -> dict[str, Any]:
 
 
 def _metadata(place: Place, shape: Shape) -> dict[str, Any]:
-    role = {ROLE_LABEL: shape.podset.role} if place.marks else {}
-    metadata = metadata_of(place, f"{place.name}{shape.podset.infix}", role)
+    role = {ROLE_LABEL: role_label(shape.podset.role)} if place.marks else {}
+    revision = f"-{shape.podset.revision}" if shape.podset.revision else ""
+    metadata = metadata_of(place, f"{place.name}{shape.podset.infix}{revision}", role)
     annotations = shape.template["metadata"].get("annotations", {})
     read = {name: value for name, value in annotations.items() if name.startswith(_OF_OWNERS)}
     if read:
