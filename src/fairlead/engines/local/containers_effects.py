@@ -10,7 +10,7 @@ from fairlead.model.podset import Container
 #: (path of the field, why)
 Note = tuple[str, str]
 #: Runtimes of which no test has seen that they do what they are told here.
-UNTRIED = frozenset({"docker", "containerd"})
+UNTRIED = frozenset({"containerd"})
 
 
 def refusals(name: str, container: Container, rights: Rights) -> Iterator[Note]:

@@ -10,7 +10,7 @@ import signal
 import time
 from typing import Any
 
-from fairlead.engines.local import sources, staging
+from fairlead.engines.local import programs, sources, staging
 
 #: In the runtime's words: the machine's network (as `containers.py` writes it).
 NETWORK = "--network=host"
@@ -77,11 +77,14 @@ def explain(container: dict[str, Any] | None, code: int) -> str:
 
 def ask(arguments: list[str], environment: dict[str, str]) -> bytes:
     """What a command of the runtime answers; nothing when it fails, is not there or does not come to an end."""
+    program = programs.find(arguments[0])
+    if program is None:
+        return b""
     ours, theirs = os.pipe2(os.O_CLOEXEC)
     nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     actions = [(os.POSIX_SPAWN_DUP2, nothing, 0), (os.POSIX_SPAWN_DUP2, theirs, 1), (os.POSIX_SPAWN_DUP2, nothing, 2)]
     try:
-        pid = os.posix_spawnp(arguments[0], arguments, environment, file_actions=actions)
+        pid = os.posix_spawn(program, arguments, environment, file_actions=actions)
     except OSError:
         os.close(ours)
         return b""
