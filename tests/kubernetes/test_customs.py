@@ -93,22 +93,14 @@ def test_deleting_over_rest_removes_the_object(room: Room) -> None:
     until(lambda: room.objects("trainingworkloads") == [], "the object's end", PATIENCE)
 
 
-@pytest.mark.parametrize(
-    ("spec", "want"),
-    [
-        ({"nodePools": "no-such-pool"}, "no-such-pool"),
-        ({"priorityClass": "extreme"}, "extreme"),
-    ],
-    ids=["pool", "priority"],
-)
-def test_what_is_refused_says_why(room: Room, spec: dict[str, Any], want: str) -> None:
-    made = room.kubectl("apply", "-f", "-", stdin=json.dumps(document(room, "wrong", **spec)))
-    if made.returncode:
-        assert want in made.stderr
-        return
-    body = until_status(room, "wrong", "Failed")
-    assert want in body["status"]["message"]
-    assert room.names("jobs") == []
+def test_what_a_submission_refuses_is_refused_here_in_the_same_words(room: Room) -> None:
+    room.train("taken-name")
+    body = document(room, "wrong")
+    body["spec"]["name"] = {"value": "taken-name"}
+    apply(room, body)
+    refused = until_status(room, "wrong", "Failed")
+    assert "has a workload named taken-name" in refused["status"]["message"]
+    assert room.names("jobs") == ["Job/taken-name"]
     assert room.kubectl("delete", "twl", "wrong", "-n", room.namespace, "--timeout=60s").returncode == 0
 
 

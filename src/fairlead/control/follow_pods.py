@@ -106,6 +106,7 @@ def _new(draft: Draft, seen: ClusterPod) -> Pod:
         group=seen.group,
         index=tally.made if seen.index is None else seen.index,
         run=draft.workload.run,
+        revision_id=next((one.id for one in draft.workload.revisions if one.number == podset.revision), ""),
         node=seen.node,
         node_pool=seen.node_pool or DEFAULT_NODE_POOL,
         gpu_devices=_devices(podset),
