@@ -84,8 +84,11 @@ def _fill(group: GpuGroup) -> tuple[int, int, str]:
 
 
 def is_ready(node: LiveNode, group: GpuGroup, task: LiveTask) -> bool:
-    """Whether the task can start on the group now: a settled task opened it, and there is room without what leaves."""
-    return group.steady > 0 and node.gpu_memory - group.allocated - node.shared_memory(task) >= 0
+    """Whether the task can start on the group now: a settled task opened it, and there is room without what leaves.
+
+    As in KAI it stays opened for the cycle, even if that task was made to wait for the rest of its gang.
+    """
+    return group.opened and node.gpu_memory - group.allocated - node.shared_memory(task) >= 0
 
 
 def free_gpus(node: LiveNode) -> float:

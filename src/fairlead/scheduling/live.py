@@ -37,7 +37,7 @@ UNKNOWN_GPU_MEMORY = 100
 class GpuGroup:
     """One shared GPU: memory of the tasks booked on it, in MiB."""
 
-    __slots__ = ("allocated", "device", "id", "pipelined", "releasing", "steady")
+    __slots__ = ("allocated", "device", "id", "opened", "pipelined", "releasing", "steady")
 
     def __init__(self, group_id: str, device: int | None) -> None:
         self.id = group_id
@@ -48,6 +48,8 @@ class GpuGroup:
         self.releasing = 0
         #: Number of bookings that are not pipelined.
         self.steady = 0
+        #: Whether there ever was such a booking, even if it has become a promise since.
+        self.opened = False
 
     def idle_cost(self) -> int:
         return 1 if self.allocated > 0 else 0
@@ -188,6 +190,7 @@ class LiveNode:
             else:
                 group.allocated += memory
                 group.steady += sign
+                group.opened = True
                 if how == BOOK_RELEASING:
                     group.releasing += memory
             self.idle_gpu -= group.idle_cost() - idle_before

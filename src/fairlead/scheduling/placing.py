@@ -171,8 +171,9 @@ def _put_shared(session: Session, task: LiveTask, node: LiveNode, pipeline_only:
     picks = gpus.pick(node, task, session.settings.placement.gpu == "spread")
     now = not pipeline_only and fits_now(task, node)
     if now:
-        # KAI would bind on more whole GPUs than are idle when it spreads over several devices; two may not hold one.
-        now = picks.count(None) <= node.idle_gpu
+        # KAI would bind on more GPUs than are idle when it spreads over several devices, or joins one that is only
+        # promised; two may not hold one.
+        now = sum(group is None or group.allocated == 0 for group in picks) <= node.idle_gpu
         now = now and all(group is None or gpus.is_ready(node, group, task) for group in picks)
     groups = tuple(
         session.new_group(node, task, position) if group is None else group.id for position, group in enumerate(picks)

@@ -226,7 +226,8 @@ class Session:
     def postpone(self, task: LiveTask) -> None:
         """Turn a fresh allocation into a promise on the same place."""
         node = task.home
-        self._remember(task, ((node, task.groups, BOOK_USED, -1), (node, task.groups, BOOK_PIPELINED, 1)))
+        # The promise first, so that a shared GPU that only this task is on stays the same one.
+        self._remember(task, ((node, task.groups, BOOK_PIPELINED, 1), (node, task.groups, BOOK_USED, -1)))
         self._set_status(task, st.PIPELINED)
 
     def evict(self, task: LiveTask) -> None:
