@@ -29,6 +29,8 @@ class WebSocket:
         headers = {
             "Connection": "Upgrade",
             "Upgrade": "websocket",
+            # Port forwarding is answered by the container runtime, which has nothing as JSON.
+            "Accept": "*/*",
             "Sec-WebSocket-Version": "13",
             "Sec-WebSocket-Key": base64.b64encode(os.urandom(16)).decode(),
             "Sec-WebSocket-Protocol": ", ".join(protocols),
