@@ -25,6 +25,8 @@ class Board:
         #: Which workload a pod belongs to, for pods that have not ended.
         self.pods: dict[str, str] = {}
         self._wakes: list[tuple[Millis, str]] = []
+        #: The next of them for each workload.
+        self._next_wakes: dict[str, Millis] = {}
         self._open = open_workloads
         self._jobs: dict[str, tuple[Entry, list[Job]]] = {}
 
@@ -61,7 +63,11 @@ class Board:
         self._open[entry.workload.project_id] -= 1
 
     def wake(self, at: Millis, workload_id: str) -> None:
-        heapq.heappush(self._wakes, (at, workload_id))
+        """Look at it at that time. One that is looked at before says then when it wants to be next."""
+        known = self._next_wakes.get(workload_id)
+        if known is None or at < known:
+            self._next_wakes[workload_id] = at
+            heapq.heappush(self._wakes, (at, workload_id))
 
     def next_wake(self) -> Millis | None:
         return self._wakes[0][0] if self._wakes else None
@@ -70,7 +76,10 @@ class Board:
         """The workloads whose time has come."""
         due: set[str] = set()
         while self._wakes and self._wakes[0][0] <= now:
-            due.add(heapq.heappop(self._wakes)[1])
+            at, workload_id = heapq.heappop(self._wakes)
+            if self._next_wakes.get(workload_id) == at:
+                del self._next_wakes[workload_id]
+            due.add(workload_id)
         return due
 
     def jobs(self, entry: Entry, render: Callable[[Entry], list[Job]]) -> list[Job]:

@@ -6,6 +6,7 @@ of each hour are kept of it, so that its history stays small. After a restart of
 
 import asyncio
 import logging
+from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 
@@ -21,31 +22,33 @@ PERIOD = 10.0
 #: Looks that somebody asks for are at least so far apart, or there would be nothing between them to measure.
 _APART: Millis = 1000
 #: Moments that are kept of one thing; when they are as many, every other one goes.
-_KEPT_MOMENTS = 720
+_KEPT_MOMENTS = 360
 #: Things of which history is kept; the one that was seen last the longest ago goes first.
-_KEPT_THINGS = 5000
+_KEPT_THINGS = 2000
 #: A moment: cpu seconds, bytes of memory, requests, answers, seconds that those took.
 Moment = tuple[float, float, float, float, float]
 _CPU, _MEMORY, _REQUESTS, _ANSWERS, _LATENCY = range(5)
 
 
 class Series:
-    """Moments of one thing in their order."""
+    """Moments of one thing in their order, a column each for their times and figures."""
 
-    __slots__ = ("_moments", "_times")
+    __slots__ = ("_figures", "_times")
 
     def __init__(self) -> None:
-        self._times: list[Millis] = []
-        self._moments: list[Moment] = []
+        self._times = array("q")
+        self._figures = tuple(array("d") for _ in range(5))
 
     def add(self, at: Millis, moment: Moment) -> None:
         if self._times and at <= self._times[-1]:
             return
         self._times.append(at)
-        self._moments.append(moment)
+        for column, figure in zip(self._figures, moment, strict=True):
+            column.append(figure)
         if len(self._times) > _KEPT_MOMENTS:
             # The newest stays, and with it every second one before.
-            self._times, self._moments = self._times[-1::-2][::-1], self._moments[-1::-2][::-1]
+            self._times = self._times[-1::-2][::-1]
+            self._figures = tuple(column[-1::-2][::-1] for column in self._figures)
 
     def _around(self, at: Millis) -> tuple[float, Moment, Moment] | None:
         """The two moments between which a time lies, and the seconds between them."""
@@ -55,7 +58,11 @@ class Series:
         if not 0 < after < len(self._times):
             return None
         seconds = (self._times[after] - self._times[after - 1]) / 1000
-        return seconds, self._moments[after - 1], self._moments[after]
+        return seconds, self._moment(after - 1), self._moment(after)
+
+    def _moment(self, number: int) -> Moment:
+        cpu, memory, requests, answers, latency = (column[number] for column in self._figures)
+        return cpu, memory, requests, answers, latency
 
     def cores(self, at: Millis) -> float | None:
         found = self._around(at)
