@@ -11,6 +11,7 @@ import pytest
 
 from deploy.cluster import cluster as clusters
 from deploy.cluster.nodes import Shape, add_nodes, observe_nodes
+from deploy.cluster.parts import PARTS
 from tests.kubernetes.room import Room
 
 NODES = ("node-1", "node-2")
@@ -19,11 +20,11 @@ CRDS = Path(__file__).parents[2] / "deploy" / "crds"
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[clusters.Cluster]:
-    """The API server, its controllers, KAI and LeaderWorkerSet, with two nodes of eight GPUs that nobody runs."""
+    """All of it, with one real node, and two nodes of eight GPUs that nobody runs."""
     given = os.environ.get("FAIRLEAD_CLUSTER", "")
     folder = Path(given) if given else tmp_path_factory.mktemp("cluster")
     try:
-        running = clusters.up(folder, "scheduling")
+        running = clusters.up(folder, PARTS[-1])
         known = observe_nodes(running.api())
         add_nodes(running.api(), [name for name in NODES if name not in known], Shape(gpus=8))
         yield running

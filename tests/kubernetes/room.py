@@ -6,12 +6,15 @@ from pathlib import Path
 from typing import Any
 
 from deploy.cluster import cluster as clusters
+from deploy.cluster.nodes import MARK
 from tests.e2e.server import Server, until
 
 #: A cluster on two busy cores takes its time.
 PATIENCE = 180.0
 #: How long pods run and how they end on nodes without a kubelet (docs/cluster.md).
 SECONDS, CODE = "cluster.fairlead/run-seconds", "cluster.fairlead/exit-code"
+#: Images that every node of the cluster has.
+IMAGE, PYTHON = "busybox:1.35", "python:3.11"
 PATHS = {
     "training": "trainings",
     "workspace": "workspaces",
@@ -26,6 +29,11 @@ TYPES = {
     "Inference": "inferences",
     "DistributedInference": "distributed-inferences",
 }
+
+
+def _nodes(operator: str) -> dict[str, Any]:
+    """The nodes without a kubelet, or those with one."""
+    return {"nodeSelectorTerms": [{"matchExpressions": [{"key": MARK, "operator": operator}]}]}
 
 
 class Room:
@@ -109,12 +117,22 @@ class Room:
         told = [] if seconds is None else [{"name": SECONDS, "value": f"{seconds:g}"}]
         if code:
             told.append({"name": CODE, "value": str(code)})
-        found: dict[str, Any] = {"image": "busybox", "command": "sleep 1000", **spec}
+        found: dict[str, Any] = {
+            "image": IMAGE,
+            "command": "sleep 1000",
+            "nodeAffinityRequired": _nodes("Exists"),
+            **spec,
+        }
         if gpus:
             found["compute"] = {"gpuDevicesRequest": gpus}
         if told:
             found["annotations"] = told
         return found
+
+    def real(self, script: str) -> dict[str, Any]:
+        """What runs a script in a real container, on the node that has a kubelet."""
+        given = {"command": "sh -c", "args": json.dumps(script)} if script else {}
+        return {"image": IMAGE if script else PYTHON, "nodeAffinityRequired": _nodes("DoesNotExist"), **given}
 
     def until_phase(self, workload: str, *phases: str) -> dict[str, Any]:
         return self.server.until_phase(workload, *phases, patience=PATIENCE)

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from tests.e2e.server import until
-from tests.kubernetes.room import PATIENCE, SECONDS, Room
+from tests.kubernetes.room import IMAGE, PATIENCE, SECONDS, Room
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.xdist_group("kubernetes")]
 
 
 def document(room: Room, name: str, kind: str = "TrainingWorkload", **spec: Any) -> dict[str, Any]:
-    fields = {"name": name, "image": "busybox", "command": "sleep 1000", "gpu": 1, **spec}
+    fields = {"name": name, "image": IMAGE, "command": "sleep 1000", "gpu": 1, **spec}
     return {
         "apiVersion": "run.ai/v2alpha1",
         "kind": kind,
@@ -118,7 +118,7 @@ def test_objects_that_went_while_no_server_ran(room: Room) -> None:
 
 
 def test_an_end_is_written_back(room: Room) -> None:
-    body = document(room, "short")
+    body = document(room, "short", command="sleep 1")
     body["spec"]["annotations"] = {"items": {SECONDS: {"value": "1"}}}
     apply(room, body)
     until_status(room, "short", "Completed")

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.server import Server
-from tests.kubernetes.room import CODE, PATIENCE, SECONDS, Room
+from tests.kubernetes.room import CODE, IMAGE, PATIENCE, SECONDS, Room
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.xdist_group("kubernetes")]
 
@@ -26,7 +26,7 @@ def spec(seconds: float, code: int = 0, **members: Any) -> dict[str, Any]:
     """Says twice what its pods do: to a shell, and to the stand-in for a kubelet."""
     told = [{"name": SECONDS, "value": f"{seconds:g}"}, {"name": CODE, "value": str(code)}]
     return {
-        "image": "busybox",
+        "image": IMAGE,
         "command": "sh -c",
         "args": f"'sleep {seconds:g}; exit {code}'",
         "annotations": told,

@@ -78,22 +78,23 @@ class _ExitStatus(msgspec.Struct):
 class CommandSession:
     """A command beside a pod's own, or the pod's own input and output; see `engines.base.Session`."""
 
-    def __init__(self, link: WebSocket) -> None:
+    def __init__(self, link: WebSocket, *, is_terminal: bool) -> None:
         self._link = link
+        self._is_terminal = is_terminal
         self._pending: set[asyncio.Task[None]] = set()
 
     @classmethod
     async def run(cls, api: Api, pod: Pod, request: ExecRequest) -> "CommandSession":
         query = [("command", word) for word in request.command]
         query += _streams(stdin=request.stdin or request.tty, tty=request.tty)
-        session = cls(await _open(api, pod, "exec", query))
+        session = cls(await _open(api, pod, "exec", query), is_terminal=request.tty)
         if request.tty:
             session.resize(request.columns, request.rows)
         return session
 
     @classmethod
     async def attach(cls, api: Api, pod: Pod, *, stdin: bool, tty: bool) -> "CommandSession":
-        return cls(await _open(api, pod, "attach", _streams(stdin=stdin, tty=tty)))
+        return cls(await _open(api, pod, "attach", _streams(stdin=stdin, tty=tty)), is_terminal=tty)
 
     async def read(self) -> tuple[str, bytes]:
         while True:
@@ -113,11 +114,15 @@ class CommandSession:
             await self._link.send(bytes([_INPUT]) + data)
 
     def close_input(self) -> None:
-        if self._link.protocol == _COMMANDS[0]:
+        """The end of the input: end of file for a pipe, the key for it on a terminal."""
+        if self._is_terminal:
+            self._later(bytes([_INPUT]) + b"\x04")
+        elif self._link.protocol == _COMMANDS[0]:
             self._later(bytes([_CLOSE, _INPUT]))
 
     def resize(self, columns: int, rows: int) -> None:
-        self._later(bytes([_SIZE]) + json.dumps({"Width": columns, "Height": rows}).encode())
+        if self._is_terminal:
+            self._later(bytes([_SIZE]) + json.dumps({"Width": columns, "Height": rows}).encode())
 
     def _later(self, message: bytes) -> None:
         task = asyncio.get_running_loop().create_task(self._send(message))
