@@ -22,6 +22,7 @@ _LIFE = datetime.timedelta(days=3650)
 USERS = {
     "admin": ("admin", ("system:masters",)),
     "controller-manager": ("system:kube-controller-manager", ()),
+    "scheduler": ("system:kube-scheduler", ()),
     "kubelet": (f"system:node:{NODE}", ("system:nodes",)),
     "proxy": ("system:kube-proxy", ()),
     "coredns": ("system:coredns", ()),

@@ -79,15 +79,26 @@ def render_controller_manager(layout: Layout, programs: Path) -> Component:
         f"--cluster-signing-cert-file={certificates / 'ca.crt'}",
         f"--cluster-signing-key-file={certificates / 'ca.key'}",
         "--leader-elect=false",
-        # Claims of the class `standard` become folders of the real node.
-        "--enable-hostpath-provisioner",
     ]
     return Component("kube-controller-manager", [str(programs / "kube-controller-manager"), *flags])
+
+
+def render_own_scheduler(layout: Layout, programs: Path) -> Component:
+    """Kubernetes' own, for every pod that does not ask for KAI."""
+    config = layout.kubeconfig("scheduler")
+    flags = [
+        f"--kubeconfig={config}",
+        f"--authentication-kubeconfig={config}",
+        f"--authorization-kubeconfig={config}",
+        "--leader-elect=false",
+    ]
+    return Component("kube-scheduler", [str(programs / "kube-scheduler"), *flags])
 
 
 def render_scheduling(layout: Layout, programs: Path) -> list[Component]:
     """KAI without its operator, LeaderWorkerSet, and the stand-in for kubelets."""
     return [
+        render_own_scheduler(layout, programs),
         render_scheduler(layout, programs, pool=""),
         *render_kai_controllers(layout, programs),
         Component(

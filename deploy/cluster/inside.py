@@ -81,6 +81,8 @@ def connect(layout: Layout) -> None:
     run("ip", "link", "set", "lo", "up")
     run("ip", "address", "add", f"{layout.address}/24", "dev", UPLINK)
     run("ip", "link", "set", UPLINK, "up")
+    # Without a way there, a program here could not even begin to ask a service, which kube-proxy then leads to a pod.
+    run("ip", "route", "add", str(layout.services), "dev", UPLINK, "src", layout.address)
     Path("/proc/sys/net/ipv4/ip_forward").write_text("1")
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 
 from deploy.cluster.layout import DOMAIN, Layout
+from deploy.cluster.volumes import CLASS, PROVISIONER
 
 Object = dict[str, Any]
 KAI_SPACE, RESERVATIONS = "kai-scheduler", "kai-resource-reservation"
@@ -47,7 +48,7 @@ def render(version: str, kind: str, name: str, space: str = "", **fields: Any) -
 
 
 def render_storage_class() -> Object:
-    made = render("storage.k8s.io/v1", "StorageClass", "standard", provisioner="kubernetes.io/host-path")
+    made = render("storage.k8s.io/v1", "StorageClass", CLASS, provisioner=PROVISIONER)
     made["metadata"]["annotations"] = {"storageclass.kubernetes.io/is-default-class": "true"}
     return made
 

@@ -3,6 +3,7 @@
 - Nodes marked `cluster.fairlead/no-kubelet` are kept ready; their pods start at once, and end as their annotations say.
 - Nodes that are labelled with a number of GPUs offer that many.
 - KAI's reservation pods get the index that NVIDIA's library would tell them.
+- Claims get volumes (`volumes.py`).
 Run in the cluster by `up`; state is only what the API server has, so that it can be killed at any time.
 """
 
@@ -13,6 +14,7 @@ import queue
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from deploy.cluster.api import MERGE, STRATEGIC, Api, ApiError, Object
 from deploy.cluster.nodes import GPUS, MARK
 from deploy.cluster.objects import RESERVATIONS
 from deploy.cluster.pod_life import ends_after, fake_address, render_ended, render_running, render_stopped, timestamp
+from deploy.cluster.volumes import Volumes
 
 GPU = "nvidia.com/gpu"
 INDEX = "run.ai/reserve_for_gpu_index"
@@ -28,8 +31,9 @@ Event = tuple[str, str, Object]
 
 
 class StandIn:
-    def __init__(self, api: Api) -> None:
+    def __init__(self, api: Api, volumes: Volumes) -> None:
         self._api = api
+        self._volumes = volumes
         self._nodes: dict[str, Object] = {}
         self._pods: dict[str, Object] = {}
         #: What is due when: pods that end by themselves, and the nodes' sign of life.
@@ -44,10 +48,15 @@ class StandIn:
 
     def note(self, event: Event) -> None:
         what, kind, found = event
-        if what == "nodes":
-            self._note_node(kind, found)
-        else:
-            self._note_pod(kind, found)
+        match what:
+            case "nodes":
+                self._note_node(kind, found)
+            case "pods":
+                self._note_pod(kind, found)
+            case "claims":
+                self._attempt(self._volumes.note_claim, kind, found)
+            case "volumes":
+                self._attempt(self._volumes.note_volume, kind, found)
 
     def act_on_time(self) -> None:
         now = time.monotonic()
@@ -83,10 +92,10 @@ class StandIn:
         self._pods[uid] = pod
         self._attempt(self._live, pod)
 
-    def _attempt(self, act: Any, subject: Any) -> None:
+    def _attempt(self, act: Callable[..., None], *subject: Any) -> None:
         """What fails here is seen again with the next change of the object, or was overtaken by one."""
         try:
-            act(subject)
+            act(*subject)
         except ApiError as error:
             if error.status not in (404, 409):
                 sys.stderr.write(f"{act.__name__.strip('_')}: {error}\n")
@@ -215,10 +224,16 @@ def follow_once(
 def main() -> int:
     kubeconfig = Path(sys.argv[1]) / "kubeconfig"
     events: queue.Queue[Event] = queue.Queue()
-    watched = {"nodes": "/api/v1/nodes", "pods": "/api/v1/pods?fieldSelector=spec.nodeName!="}
+    watched = {
+        "nodes": "/api/v1/nodes",
+        "pods": "/api/v1/pods?fieldSelector=spec.nodeName!=",
+        "claims": "/api/v1/persistentvolumeclaims",
+        "volumes": "/api/v1/persistentvolumes",
+    }
     for what, path in watched.items():
         threading.Thread(target=follow, args=(kubeconfig, what, path, events), daemon=True).start()
-    stand_in = StandIn(Api(kubeconfig))
+    api = Api(kubeconfig)
+    stand_in = StandIn(api, Volumes(api, kubeconfig.parent / "volumes"))
     while True:
         try:
             stand_in.act_on_time()

@@ -179,7 +179,8 @@ def _arguments(wanted: Installation) -> Sequence[str]:
         transport = ["--insecure"]
     # Kubernetes puts the variable's value in the place of its name.
     database = ["--database=$(DATABASE)"] if wanted.database_secret else []
-    listening = ["--host=0.0.0.0", f"--port={PORT}", f"--proxy-port={PROXY_PORT}", "--data-dir=/data"]
+    # Below the volume, because its own top belongs to somebody else.
+    listening = ["--host=0.0.0.0", f"--port={PORT}", f"--proxy-port={PROXY_PORT}", "--data-dir=/data/fairlead"]
     return ["serve", "--engine=kubernetes", *listening, *transport, *database, *wanted.arguments]
 
 
