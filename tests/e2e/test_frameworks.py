@@ -238,16 +238,18 @@ def test_clean_pod_policy(server: Server, policy: str, runs_on: bool) -> None:
     delete(server, workload_id, DISTRIBUTED)
 
 
-def test_an_elastic_training_starts_with_what_fits(server: Server) -> None:
-    """Two of four workers have room: with a minimum of one it runs, and the others wait."""
-    node = server.call("GET", f"/api/v1/clusters/{server.credentials['clusterId']}/nodes").json["nodes"][0]
-    share = node["status"]["allocatable"]["cpu"] if "allocatable" in node.get("status", {}) else None
-    cores = float(share) if share else 2.0
-    spec = program(SLEEP, numWorkers=4, minReplicas=1, compute={"cpuCoreRequest": cores / 3.5})
+def test_an_elastic_training_starts_with_what_fits(make_server: Any) -> None:
+    """Two of four workers have room beside the master: with a minimum of one it runs, and the others wait."""
+    server = make_server("--personal", "--retry-delay", "20", "--node", "small:cpu=3,memory=4Gi,gpus=0")
+    spec = program(SLEEP, numWorkers=4, minReplicas=1, compute={"cpuCoreRequest": 1})
     workload_id = train(server, "partly", spec)
     server.until_phase(workload_id, "Running")
     until(lambda: server.workload(workload_id)["runningPods"] == 3, "as many as fit")
+    whole = train(server, "wholly", program(SLEEP, numWorkers=4, compute={"cpuCoreRequest": 1}))
     delete(server, workload_id, DISTRIBUTED)
+    until(lambda: events(server, whole, "Unschedulable"), "a reason to wait")
+    assert server.workload(whole)["runningPods"] == 0
+    delete(server, whole, DISTRIBUTED)
 
 
 def test_a_launcher_always_is(server: Server) -> None:

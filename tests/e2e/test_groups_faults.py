@@ -2,6 +2,7 @@
 
 import os
 import signal
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -71,7 +72,7 @@ def test_a_pod_that_dies_at_any_step_of_the_start(
 ) -> None:
     """The group starts again as a whole, in its order, and comes to run."""
     leads, works = tmp_path / "leads", tmp_path / "works"
-    name = f"dies-{abs(hash((step, victim, kill.__name__))) % 100_000}"
+    name = f"dies-{zlib.crc32(f'{step}{victim}{kill.__name__}'.encode()) % 100_000}"
     spec = {"leader": gated(leads, 8101), "worker": gated(works, 8102), "workers": 2, "startupPolicy": "LeaderReady"}
     if not HAS_NETWORKS:
         spec |= {"workers": 1}
