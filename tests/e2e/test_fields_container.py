@@ -97,6 +97,22 @@ def test_files_of_config_maps_and_secrets(box: Box) -> None:
     assert found == []
 
 
+def test_files_follow_changes(shared: Box) -> None:
+    """In a container that runs, and as its own user, without a restart."""
+    id = keep(shared, "secrets", "followed", {"token": "first"})
+    storage = {"secretVolume": [{"secret": "followed", "mountPath": "/followed", "defaultMode": "0400"}]}
+    script = (
+        "cat /followed/token; echo; until test -e /followed/more; do sleep 0.1; done; ls /followed; cat /followed/more"
+    )
+    workload = shared.submit("following", script, storage=storage)
+    shared.server.until_phase(workload, "Running")
+    until(lambda: "first" in shared.server.logs(workload), "what it is at first")
+    answer = shared.server.call("PUT", f"/api/v1/secrets/{id}", {"data": {"more": "second"}})
+    assert answer.status == 200, answer
+    shared.server.until_phase(workload, "Completed")
+    assert shared.server.logs(workload).split() == ["first", "more", "second"]
+
+
 def test_empty_dirs(box: Box) -> None:
     storage = {
         "emptyDirVolume": [

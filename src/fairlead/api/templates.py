@@ -25,6 +25,7 @@ from fairlead.model.assets import SCOPES, Scope
 from fairlead.model.clock import iso
 from fairlead.model.errors import Conflict
 from fairlead.model.fields import About, Maybe, Spec, Text253, UpTo253, value_or
+from fairlead.model.fields import Uuid as UuidText
 from fairlead.model.templates import Template
 
 ScopeType = Literal["system", "tenant", "cluster", "department", "project"]
@@ -44,6 +45,21 @@ class TemplateMetaPatch(Spec, frozen=True, kw_only=True):
 class TemplateMeta(TemplateMetaUpdate, frozen=True, kw_only=True):
     scope_type: Annotated[ScopeType, About(text="How far it reaches.")]
     scope_id: Annotated[Maybe[UpTo253], About(text="Of which project, department or cluster.")] = UNSET
+
+
+class DataSourceRef(Spec, frozen=True, kw_only=True):
+    id: Annotated[UuidText, About(text="The data source's id.")]
+    kind: Annotated[Maybe[Text253], About(text="Its kind.")] = UNSET
+
+
+class TemplateAssets(Spec, frozen=True, kw_only=True):
+    """Assets by id, whose members workloads get where neither request nor template says otherwise."""
+
+    environment: Annotated[Maybe[UuidText], About(text="An environment.")] = UNSET
+    compute: Annotated[Maybe[UuidText], About(text="A compute resource.")] = UNSET
+    datasources: Annotated[
+        Maybe[Annotated[tuple[DataSourceRef, ...], Meta(max_length=1000)]], About(text="Data sources.")
+    ] = UNSET
 
 
 class TemplateMetaView(Shape):
@@ -71,6 +87,8 @@ class TemplateView(Shape):
     meta: TemplateMetaView
     spec: dict[str, Any]
     runnable: Runnable
+    assets: dict[str, Any] | UnsetType = UNSET
+    combined_spec: dict[str, Any] | UnsetType = UNSET
 
 
 class Pagination(Shape):
@@ -90,13 +108,14 @@ def _body(kind: Kind, meta: type) -> Any:
     # A type that is made at run time, which no type checker knows.
     given: Any = kind.spec | UnsetType | None
     spec = Annotated[given, About(text="What the workloads are to be.")]
+    named = Annotated[TemplateAssets | UnsetType | None, About(text="Assets by id.")]
     about = About(text="Its name and scope.")
     head: Any = ("meta", Annotated[meta, about])
     if meta is TemplateMetaPatch:
         head = ("meta", Annotated[meta | UnsetType, about], UNSET)
     return msgspec.defstruct(
         f"{kind.title}{meta.__name__}",
-        [head, ("spec", spec, UNSET)],
+        [head, ("spec", spec, UNSET), ("assets", named, UNSET)],
         bases=(Spec,),
         frozen=True,
         kw_only=True,
@@ -116,11 +135,12 @@ async def _wish(call: Call, kind: Kind, meta: type) -> TemplateWish:
         description=value_or(head.description, None),
         scope=scope,
         spec=value_or(body.spec, None),
+        assets=None if body.assets is UNSET else msgspec.to_builtins(body.assets) or {},
         is_merge=meta is TemplateMetaPatch,
     )
 
 
-def render_template(call: Call, template: Template) -> TemplateView:
+async def render_template(call: Call, template: Template) -> TemplateView:
     scope = template.scope
     spec: dict[str, Any] = msgspec.json.decode(bytes(template.spec))
     meta = TemplateMetaView(
@@ -138,9 +158,12 @@ def render_template(call: Call, template: Template) -> TemplateView:
         department_id=scope.id if scope.type == "department" else UNSET,
         project_id=int(scope.id) if scope.type == "project" else UNSET,
     )
-    is_whole = bool(spec.get("image"))
+    combined = await templates.load_combined(call.context, template)
+    is_whole = bool(combined.get("image"))
     runnable = Runnable(is_runnable=is_whole, issue=UNSET if is_whole else "image must be given at submission")
-    return TemplateView(meta=meta, spec=spec, runnable=runnable)
+    if not template.assets:
+        return TemplateView(meta=meta, spec=spec, runnable=runnable)
+    return TemplateView(meta=meta, spec=spec, runnable=runnable, assets=template.assets, combined_spec=combined)
 
 
 def _lister(kind: Kind | None) -> Handler:
@@ -157,7 +180,7 @@ def _lister(kind: Kind | None) -> Handler:
         )
         return as_json(
             TemplateList(
-                entries=[render_template(call, template) for template in page.items],
+                entries=[await render_template(call, template) for template in page.items],
                 pagination=Pagination(
                     limit=request.limit,
                     offset=request.offset,
@@ -183,7 +206,7 @@ async def check_name(call: Call) -> Response:
 
 async def get_template(call: Call) -> Response:
     id = normal_id(call.path["templateId"], "template")
-    return as_json(render_template(call, await templates.load_template(call.context, call.caller, id)))
+    return as_json(await render_template(call, await templates.load_template(call.context, call.caller, id)))
 
 
 #: The kinds of workload that the contract asks templates for.
@@ -213,13 +236,13 @@ def _kind_operations(kind: Kind) -> tuple[Operation, ...]:
     async def create(call: Call) -> Response:
         wish = await _wish(call, kind, TemplateMeta)
         made = await templates.create_template(call.context, call.caller, kind, wish, call.request_id)
-        return as_json(render_template(call, made), 202)
+        return as_json(await render_template(call, made), 202)
 
     async def change(call: Call, meta: type) -> Response:
         wish = await _wish(call, kind, meta)
         id = normal_id(call.path["templateId"], "template")
         changed = await templates.update_template(call.context, call.caller, kind, id, wish, call.request_id)
-        return as_json(render_template(call, changed))
+        return as_json(await render_template(call, changed))
 
     async def put(call: Call) -> Response:
         return await change(call, TemplateMetaUpdate)
@@ -229,7 +252,7 @@ def _kind_operations(kind: Kind) -> tuple[Operation, ...]:
 
     async def get(call: Call) -> Response:
         id = normal_id(call.path["templateId"], "template")
-        return as_json(render_template(call, await templates.load_template(call.context, call.caller, id, kind)))
+        return as_json(await render_template(call, await templates.load_template(call.context, call.caller, id, kind)))
 
     async def delete(call: Call) -> Response:
         id = normal_id(call.path["templateId"], "template")

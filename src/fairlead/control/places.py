@@ -22,6 +22,14 @@ def places_of_project(context: Context, project_id: str) -> tuple[str, ...]:
     return (project_place(project_id), *department, f"cluster/{context.directory.cluster.id}", WHOLE)
 
 
+def places_around(context: Context, scope: Scope) -> tuple[str, ...]:
+    """What everybody in a scope can use: its own things, and those of all that is wider."""
+    if scope.type == "project":
+        return places_of_project(context, scope.id)
+    cluster = f"cluster/{context.directory.cluster.id}"
+    return (f"department/{scope.id}", cluster, WHOLE) if scope.type == "department" else (cluster, WHOLE)
+
+
 def nearest(places: tuple[str, ...], found: Iterable[K]) -> dict[str, K]:
     """By name; of records with equal names the one whose place comes first."""
     order = {place: number for number, place in enumerate(places)}

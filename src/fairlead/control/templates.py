@@ -11,6 +11,7 @@ from fairlead.control.filtering import Field
 from fairlead.control.manifests import resolve_spec
 from fairlead.control.organization_records import Request, Step, record_steps, retried
 from fairlead.control.reading import ListRequest, Page, count_page, load_page
+from fairlead.control.templates_assets import load_members
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import Kind
 from fairlead.model.assets import Scope
@@ -44,6 +45,8 @@ class TemplateWish(msgspec.Struct, frozen=True, kw_only=True):
     scope: Scope = Scope("project")
     #: An instance of the kind's spec.
     spec: Any = None
+    #: Ids of assets; None where none are given.
+    assets: dict[str, Any] | None = None
     #: Of a change: what it does not give stays.
     is_merge: bool = False
 
@@ -53,6 +56,7 @@ async def create_template(
 ) -> Template:
     places.check_write(context, caller, "templates:create", wish.scope)
     scope = places.settle_scope(context, wish.scope, "meta")
+    await _check_assets(context, scope, wish.assets or {})
     now = context.clock()
     template = Template(
         id=context.new_id(),
@@ -63,6 +67,7 @@ async def create_template(
         kind=kind.key,
         scope=scope,
         spec=_raw(wish.spec),
+        assets=wish.assets or {},
         created_at=now,
         created_by=caller.name,
         updated_at=now,
@@ -76,6 +81,23 @@ async def create_template(
         # The contract has no 409 here: a taken name is the request's mistake.
         raise _taken(template.name) if error.columns else error from None
     return template
+
+
+async def _check_assets(context: Context, scope: Scope, assets: dict[str, Any]) -> None:
+    """Assets of a template must be there for all that can use it: those of its own scope and of wider ones."""
+    await load_members(context, assets, places.places_around(context, scope))
+
+
+async def load_combined(context: Context, template: Template) -> dict[str, Any]:
+    """A template's own spec over what its assets give; without them where one of them is gone."""
+    own: dict[str, Any] = msgspec.json.decode(bytes(template.spec))
+    if not template.assets:
+        return own
+    try:
+        members = await load_members(context, template.assets, places.places_around(context, template.scope))
+    except Invalid:
+        return own
+    return apply_template(KINDS[template.kind].spec, own, members)
 
 
 def _taken(name: str) -> Invalid:
@@ -94,6 +116,8 @@ async def update_template(
     async def attempt() -> Template:
         before = await load_template(context, caller, id, kind, "update")
         spec = _raw(wish.spec)
+        assets = before.assets if wish.is_merge and wish.assets is None else wish.assets or {}
+        await _check_assets(context, before.scope, assets)
         if wish.is_merge:
             # What a document inherits becomes its own, since the changed one is no document any more.
             project_id = before.scope.id if before.scope.type == "project" else ""
@@ -106,6 +130,7 @@ async def update_template(
             description=before.description if wish.is_merge and wish.description is None else wish.description or "",
             spec=spec,
             manifest="",
+            assets=assets,
             updated_at=context.clock(),
             updated_by=caller.name,
         )
@@ -178,5 +203,8 @@ async def settle_template(context: Context, kind: Kind, submission: Submission) 
         raise Invalid(MALFORMED, (Issue("templateId", details),))
     sent = msgspec.to_builtins(submission.spec)
     stored = await resolve_spec(context, template, submission.project_id)
+    if template.assets:
+        members = await load_members(context, template.assets, usable)
+        stored = apply_template(kind.spec, stored, members)
     combined = msgspec.json.encode(apply_template(kind.spec, sent, stored))
     return msgspec.structs.replace(submission, spec=msgspec.json.decode(combined, type=kind.spec))

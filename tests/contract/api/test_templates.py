@@ -1,5 +1,6 @@
 """Templates as the contract has them, and submissions that name one."""
 
+from collections.abc import Callable
 from typing import Any
 
 from tests.contract.api.agreement import find_disagreements
@@ -102,3 +103,77 @@ def test_unknown_and_foreign_templates_are_refused(room: Room) -> None:
     assert "foreign" not in {entry["meta"]["name"] for entry in ada.get(BASE)["entries"]}
     wide = {"meta": {"name": "wide", "scopeType": "tenant"}, "spec": SPEC}
     assert ada.call("POST", BASE, wide).status == 403
+
+
+def make_asset(room: Room, path: str, name: str, spec: dict[str, Any], **meta: Any) -> str:
+    head = {"name": name, "scope": "project", "projectId": 1} | meta
+    made = room.call("POST", f"/api/v1/asset/{path}", {"meta": head, "spec": spec})
+    assert made.status == 202, made
+    return str(made.json["meta"]["id"])
+
+
+def test_a_template_names_assets_whose_members_its_workloads_get(make_room: Callable[..., Room]) -> None:
+    """Request over template over assets; credentials become the secrets that they made, tools become URLs."""
+    room = make_room()
+    password = make_asset(room, "credentials/password", "git", {"user": "ada", "password": "hush"})
+    tool = {"toolType": "jupyter-notebook", "connectionType": "ExternalUrl", "containerPort": 8888}
+    environment = {
+        "image": "python:3",
+        "command": "python",
+        "runAsNonRoot": False,
+        "environmentVariables": [
+            {"name": "A", "value": "asset"},
+            {"name": "P", "credential": {"assetId": password, "key": "Password"}},
+        ],
+        "connections": [{"name": "notebook", "internalToolInfo": tool}],
+    }
+    sources = [
+        make_asset(
+            room,
+            "datasource/git",
+            "code",
+            {"repository": "https://example.com/a.git", "path": "/code", "passwordAssetId": password},
+        ),
+        make_asset(room, "datasource/pvc", "shelf", {"path": "/data", "claimInfo": {"size": "1G"}}),
+    ]
+    assets = {
+        "environment": make_asset(room, "environment", "python", environment),
+        "compute": make_asset(room, "compute", "small", {"cpuCoreRequest": 0.5, "cpuMemoryRequest": "20M"}),
+        "datasources": [{"id": id} for id in sources],
+    }
+    body: dict[str, Any] = {
+        "meta": {"name": "whole", "scopeType": "project", "scopeId": "1"},
+        "spec": {"compute": {"cpuCoreRequest": 1}, "environmentVariables": [{"name": "B", "value": "template"}]},
+        "assets": assets,
+    }
+    path = "/api/v1/workload-templates/trainings"
+    made = room.call("POST", path, body)
+    assert made.status == 202, made
+    assert find_disagreements("post", path, 202, made.json) == []
+    assert made.json["assets"] == assets
+    assert made.json["runnable"]["isRunnable"]
+    assert made.json["combinedSpec"]["compute"] == {"cpuCoreRequest": 1, "cpuMemoryRequest": "20M"}
+
+    sent = {
+        "templateId": made.json["meta"]["id"],
+        "spec": {"environmentVariables": [{"name": "A", "value": "request"}]},
+    }
+    workload = room.submit("made", **sent)
+    spec = room.get(f"/api/v1/workloads/trainings/{workload}")["spec"]
+    assert (spec["image"], spec["command"]) == ("python:3", "python")
+    assert spec["compute"]["cpuCoreRequest"] == 1
+    variables = {each["name"]: each for each in spec["environmentVariables"]}
+    assert variables["A"]["value"] == "request"
+    assert variables["B"]["value"] == "template"
+    assert variables["P"]["secret"] == {"name": "password-git", "key": "Password"}
+    assert spec["storage"]["git"][0]["passwordSecret"] == "password-git"
+    assert spec["storage"]["pvc"][0]["existingPvc"] is True
+    assert spec["exposedUrls"][0]["container"] == 8888
+    assert spec["security"]["runAsNonRoot"] is False
+
+    changed = room.call("PATCH", f"{path}/{made.json['meta']['id']}", {"meta": {"description": "other"}})
+    assert changed.json["assets"] == assets
+    missing = {**body, "meta": {**body["meta"], "name": "other"}, "assets": {"compute": assets["environment"]}}
+    refused = room.call("POST", path, missing)
+    assert refused.status == 400
+    assert "assets.compute" in str(refused.json)

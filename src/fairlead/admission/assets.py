@@ -1,0 +1,120 @@
+"""What assets hold, as members of a workload's spec. Pure; `control` loads the assets that a template names.
+
+An environment gives the process, its variables, rights and tools; a compute resource the compute; data sources volumes.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+Plain = dict[str, Any]
+
+#: From the kind of a data source to the list of volumes that it goes into.
+_VOLUMES = {
+    "git": "git",
+    "hostPath": "hostPath",
+    "nfs": "nfs",
+    "pvc": "pvc",
+    "s3": "s3",
+    "config-map": "configMapVolume",
+    "secret-volume": "secretVolume",
+}
+DATA_SOURCES = tuple(_VOLUMES)
+#: Members that name a credential, and the workload's that names the credential's secret instead.
+_CREDENTIALS = {
+    "passwordAssetId": "passwordSecret",
+    "credentialId": "passwordSecret",
+    "accessKeyAssetId": "accessKeySecret",
+    "credentialAssetId": "secret",
+}
+#: What an environment says of the process stands in a workload at the top; the rest is its security.
+_OF_PROCESS = frozenset(
+    ("image", "imagePullPolicy", "command", "args", "workingDir", "createHomeDir", "probes", "tty", "stdin")
+)
+
+
+class Held(msgspec.Struct, frozen=True, kw_only=True):
+    """An asset, and what was made of it."""
+
+    kind: str
+    name: str
+    spec: Plain
+    #: The claim that it made or names; empty for other kinds.
+    claim_name: str = ""
+
+
+def render_assets(held: Iterable[Held], secrets: Mapping[str, str]) -> Plain:
+    """The members that these assets give; `secrets` leads from a credential's id to the name of its secret."""
+    spec: Plain = {}
+    for asset in held:
+        given = {name: value for name, value in asset.spec.items() if value is not None}
+        if asset.kind == "environment":
+            _add_environment(spec, given, secrets)
+        elif asset.kind == "compute":
+            spec["compute"] = given
+        else:
+            volumes = spec.setdefault("storage", {}).setdefault(_VOLUMES[asset.kind], [])
+            volumes.append(_render_volume(asset, given, secrets))
+    return spec
+
+
+def credentials_of(held: Iterable[Held]) -> set[str]:
+    """The ids of the credentials that assets name."""
+    found = set()
+    for asset in held:
+        found |= {str(asset.spec[member]) for member in _CREDENTIALS if asset.spec.get(member)}
+        variables = asset.spec.get("environmentVariables") or ()
+        found |= {str(each["credential"]["assetId"]) for each in variables if each and each.get("credential")}
+    return found
+
+
+def _add_environment(spec: Plain, given: Plain, secrets: Mapping[str, str]) -> None:
+    given.pop("overrideUidGidInWorkspace", None)
+    connections = given.pop("connections", ())
+    variables = [_render_variable(each, secrets) for each in given.pop("environmentVariables", ()) if each]
+    if variables:
+        spec["environmentVariables"] = variables
+    for name, value in given.items():
+        place = spec if name in _OF_PROCESS else spec.setdefault("security", {})
+        place[name] = value
+    for connection in connections:
+        _add_connection(spec, connection)
+
+
+def _render_variable(held: Plain, secrets: Mapping[str, str]) -> Plain:
+    variable = {name: value for name, value in held.items() if value is not None}
+    credential = variable.pop("credential", None)
+    if credential:
+        variable["secret"] = {"name": secrets.get(credential["assetId"], ""), "key": credential["key"]}
+    return variable
+
+
+def _add_connection(spec: Plain, connection: Plain) -> None:
+    """A tool in the container becomes a port or a URL, one elsewhere a link."""
+    outside, inside = connection.get("externalToolInfo"), connection.get("internalToolInfo")
+    if outside:
+        spec.setdefault("relatedUrls", []).append(
+            {"name": connection["name"], "url": outside["externalUrl"], "type": outside["toolType"]}
+        )
+    elif inside:
+        shown = {"container": inside["containerPort"], "toolType": inside["toolType"], "toolName": connection["name"]}
+        if inside["connectionType"] == "ExternalUrl":
+            chosen = (inside.get("externalUrlInfo") or {}).get("externalUrl")
+            spec.setdefault("exposedUrls", []).append(
+                {"name": connection["name"], **shown, **({"url": chosen} if chosen else {})}
+            )
+        elif inside["connectionType"] in ("NodePort", "LoadBalancer"):
+            port = {"name": connection["name"], "serviceType": inside["connectionType"], **shown}
+            spec.setdefault("ports", []).append(port)
+
+
+def _render_volume(asset: Held, given: Plain, secrets: Mapping[str, str]) -> Plain:
+    item = {"name": asset.name, **given}
+    for member, instead in _CREDENTIALS.items():
+        if member in item:
+            item[instead] = secrets.get(item.pop(member), "")
+    if asset.kind == "pvc":
+        item = {name: value for name, value in item.items() if name in ("name", "path", "readOnly", "dataSharing")}
+        item |= {"existingPvc": True, "claimName": asset.claim_name}
+    return item
