@@ -22,4 +22,7 @@ def review(podset: PodSet) -> Review:
     if (fields.get("security") or {}).get("uidGidSource") == "fromIdpToken":
         refused.append(("security.uidGidSource", "the token's user and group are not passed on to a cluster yet"))
     advisory = [(f"compute.{name}", why) for name, why in _ADVISORY.items() if compute.get(name)]
+    if podset.commands:
+        words = f"nothing starts programs in its {podset.commands}s on a cluster yet; the image must bring its own way"
+        advisory.append(("distributedFramework", words))
     return Review(refused=tuple(refused), advisory=tuple(advisory))
