@@ -38,8 +38,9 @@ says the same as this page, `fairlead convert` turns them into requests, command
   `kai.scheduler/preemptibility` its priority and preemptibility.
 - A field is written `name: {value: X}`; a list `name: {items: {KEY: {value: {…}}}}`, where KEY is the item's name (a
   key of digits alone is none); a map `name: {items: {KEY: {value: X}}}`. `usage` and `baseWorkload` are plain texts.
-- `usage: Template` keeps the document on the server: in a project's namespace as its template, in `runai` as everybody's.
-  `baseWorkload` names one, looked for in that order; what a document gives itself wins, items one by one by key.
+- `usage: Template` keeps the document on the server: in a project's namespace as its template, in `runai` as all the
+  projects'. `baseWorkload` names one, looked for in that order; what a document gives itself wins, items one by one by
+  key.
 - Names are read without regard to upper and lower case; numbers and booleans may be written as text.
 - An environment variable from a secret is written `SECRET:name,key`.
 - `fairlead describe NAME -o yaml` writes a workload in this form.

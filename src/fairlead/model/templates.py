@@ -15,4 +15,4 @@ class Template(Kept, frozen=True, kw_only=True, omit_defaults=True):
     #: The workload YAML that it was written as; `spec` is what that says by itself, without what it inherits.
     manifest: str = ""
     #: Assets whose members its workloads get, below its own: `environment`, `compute` and `datasources`, by id.
-    assets: dict[str, Any] = {}
+    assets: dict[str, Any] = msgspec.field(default_factory=dict)

@@ -140,7 +140,8 @@ def _render_pod(wanted: Installation) -> Object:
 
 
 def _render_container(wanted: Installation) -> Object:
-    mounts = [{"name": "data", "mountPath": "/data"}, {"name": "scratch", "mountPath": "/tmp"}]  # noqa: S108 - in a pod
+    scratch = {"name": "scratch", "mountPath": "/tmp"}  # noqa: S108 - in a pod
+    mounts: list[Object] = [{"name": "data", "mountPath": "/data"}, scratch]
     environment: list[Object] = [{"name": "HOME", "value": "/data"}]
     if wanted.certificate:
         mounts.append({"name": "certificate", "mountPath": "/certificate", "readOnly": True})
