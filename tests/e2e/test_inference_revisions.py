@@ -107,8 +107,9 @@ def test_revisions_can_be_read(server: Server, tmp_path: Path) -> None:
 
 
 def test_an_update_that_fails_leaves_the_one_before_for_good(server: Server, tmp_path: Path) -> None:
-    workload_id, url = serve(server, tmp_path, "careful", servingConfiguration={"initializationTimeoutSeconds": 1})
-    change(server, workload_id, environmentVariables=version("2", FAIL="1"))
+    workload_id, url = serve(server, tmp_path, "careful")
+    hurry = {"initializationTimeoutSeconds": 1}
+    change(server, workload_id, environmentVariables=version("2", FAIL="1"), servingConfiguration=hurry)
     [failure] = until(lambda: events(server, workload_id, "RevisionFailed"), "the failure")
     assert failure["message"].startswith("Revision 2 failed: 0 of 1 pod were ready after 1 s.")
     assert [each["phase"] for each in revisions(server, workload_id)] == ["Running", "Failed"]
@@ -117,7 +118,8 @@ def test_an_update_that_fails_leaves_the_one_before_for_good(server: Server, tmp
     assert ask(url)["version"] == "1"
     [condition] = [each for each in server.workload(workload_id)["conditions"] if each["type"] == "RevisionFailed"]
     assert condition["message"].endswith("Revision 1 serves on")
-    change(server, workload_id, environmentVariables=version("3"))
+    patience = {"initializationTimeoutSeconds": 600}
+    change(server, workload_id, environmentVariables=version("3"), servingConfiguration=patience)
     until_version(url, "3")
     assert not [each for each in server.workload(workload_id)["conditions"] if each["type"] == "RevisionFailed"]
     delete(server, workload_id)
