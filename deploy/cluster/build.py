@@ -91,7 +91,7 @@ def missing(parts: tuple[str, ...]) -> list[str]:
 
 
 def build(parts: tuple[str, ...] = PARTS) -> None:
-    """Builds what is missing, in that order; a program appears in the folder only when it is whole."""
+    """Builds what is missing, part by part; a program appears in the folder only when it is whole."""
     if not missing(parts):
         return
     folder().mkdir(parents=True, exist_ok=True)
@@ -99,34 +99,37 @@ def build(parts: tuple[str, ...] = PARTS) -> None:
         # Who comes second finds everything built.
         fcntl.flock(lock, fcntl.LOCK_EX)
         go = find_go() if missing(parts) else ""
-        for name in missing(parts):
-            began = time.monotonic()
-            if name in FILES:
+        for part in parts:
+            wanted = missing((part,))
+            for name in [name for name in wanted if name in FILES]:
                 copy_files(go, name)
-            else:
-                build_program(go, name)
-            sys.stderr.write(f"built {name} in {time.monotonic() - began:.0f} s\n")
-            sys.stderr.flush()
+            for module in sorted({PROGRAMS[name][0] for name in wanted if name in PROGRAMS}):
+                began = time.monotonic()
+                names = [name for name in wanted if name in PROGRAMS and PROGRAMS[name][0] == module]
+                build_programs(go, module, names)
+                sys.stderr.write(f"built {', '.join(names)} in {time.monotonic() - began:.0f} s\n")
 
 
-def build_program(go: str, name: str) -> None:
-    module, package = PROGRAMS[name]
+def build_programs(go: str, module: str, names: list[str]) -> None:
+    """In one call, so that one is linked while the next is compiled."""
+    packages = {PROGRAMS[name][1]: name for name in names}
     with tempfile.TemporaryDirectory(dir=folder()) as work:
-        target = Path(work) / name
-        words = ("build", "-trimpath", "-ldflags", link_flags(package), "-o", str(target), package)
+        words = ("build", "-trimpath", "-ldflags", link_flags(), "-o", f"{work}/", *packages)
         run_go(go, *words, at=MODULES / module)
-        target.rename(folder() / name)
+        for package, name in packages.items():
+            # Go names a program after the last part of its path, here that of the module.
+            made = Path(work) / (module if package == "." else package.rpartition("/")[2])
+            made.rename(folder() / name)
 
 
-def link_flags(package: str) -> str:
-    """Without these Kubernetes says that it is v0.0.0, and clients refuse it."""
-    flags = ["-s", "-w"]
-    if package.startswith(KUBERNETES):
-        version = version_of(KUBERNETES)
-        major, minor, _ = version.split(".")
-        named = {"gitVersion": f"v{version}", "gitMajor": major, "gitMinor": minor}
-        flags += [f"-X k8s.io/component-base/version.{field}={value}" for field, value in named.items()]
-    return " ".join(flags)
+def link_flags() -> str:
+    """Without these Kubernetes says that it is v0.0.0, and clients refuse it; others do not look at them."""
+    version = version_of(KUBERNETES)
+    major, minor, _ = version.split(".")
+    named = {"gitVersion": f"v{version}", "gitMajor": major, "gitMinor": minor}
+    return " ".join(
+        ["-s", "-w", *(f"-X k8s.io/component-base/version.{name}={value}" for name, value in named.items())]
+    )
 
 
 def version_of(module: str) -> str:
