@@ -47,7 +47,7 @@ def test_who_it_is_and_where(room: Room) -> None:
 
 @pytest.mark.parametrize(
     ("script", "want"),
-    [("exit 3", "exit code 3"), ("kill -9 $$", "exit code 137")],
+    [("exit 3", "exit code 3"), ("sh -c 'kill -9 $$'; exit $?", "exit code 137")],
     ids=["code", "signal"],
 )
 def test_how_it_ended_is_told(room: Room, script: str, want: str) -> None:

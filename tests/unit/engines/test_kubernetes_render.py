@@ -63,8 +63,10 @@ def test_what_came_from_an_object_goes_with_it() -> None:
         ("$(RUNAI_JOB_NAME)", "$(RUNAI_JOB_NAME)"),
         ("${HOME}", "${HOME}"),
         ("${RUNAI_JOB_NAME:-y}", "${RUNAI_JOB_NAME:-y}"),
+        ("kill -9 $$", "kill -9 $$$$"),
+        ("$$(date)", "$$(date)"),
     ],
-    ids=["braces", "round", "not ours to fill in", "the shell's"],
+    ids=["braces", "round", "not ours to fill in", "the shell's", "two dollars", "escaped"],
 )
 def test_variables_in_words(word: str, want: str) -> None:
     podset = builders.podset()

@@ -30,6 +30,7 @@ from fairlead.formats.convert_losses import Source
 from fairlead.model.podset import Container, EnvironmentVariable, PodSet, Request
 
 _MEBIBYTE = 1024 * 1024
+_DOLLARS = re.compile(r"\$\$(?![({])")
 _BRACED = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
@@ -128,13 +129,16 @@ def _with_identity(container: Container, place: Place) -> Container:
 
 
 def _words(words: tuple[str, ...], container: Container) -> list[str]:
-    """Kubernetes fills in `$(NAME)` alone; `${NAME}` means the same, where the container has such a variable."""
+    """Kubernetes fills in `$(NAME)` alone; `${NAME}` means the same, where the container has such a variable.
+
+    It also makes one dollar of two wherever they stand; here only those before a bracket are an escape.
+    """
     names = {variable.name for variable in container.environment}
 
     def rewrite(found: re.Match[str]) -> str:
         return f"$({found[1]})" if found[1] in names else found[0]
 
-    return [_BRACED.sub(rewrite, word) for word in words]
+    return [_BRACED.sub(rewrite, _DOLLARS.sub("$$$$", word)) for word in words]
 
 
 def _variable(place: Place, variable: EnvironmentVariable) -> dict[str, Any]:
