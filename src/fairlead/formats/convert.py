@@ -44,7 +44,6 @@ _SHOWN = (
     "actualPhase",
 )
 _STATE = "tells how far a workload has come, not what it is"
-_SUSPEND = "what is submitted runs; suspend the workload afterwards"
 #: Stands in for ids that only a server knows, while a request is checked.
 _NOWHERE = "00000000-0000-0000-0000-000000000000"
 
