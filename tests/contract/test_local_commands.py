@@ -152,6 +152,20 @@ async def test_commands_end_with_the_pod_that_asked_for_them(make: Make, tmp_pat
 
 
 @scenario
+async def test_commands_need_no_server(make: Make, tmp_path: Path) -> None:
+    go, out = tmp_path / "go", tmp_path / "out"
+    script = f"while [ ! -e {go} ]; do sleep 0.02; done; {AGENT} job-worker-0 'echo $MARK' >{out}; sleep 600"
+    async with opened(make) as room:
+        await room.start(worker(variables={"MARK": "worker"}))
+        await room.start(spec := launcher(script))
+        await room.engine.close()
+        go.touch()
+        await eventually(lambda: out.exists() and out.read_text() == "worker\n", "the command's words")
+        await room.reopen()
+        await room.stop(spec)
+
+
+@scenario
 async def test_names_are_gone_with_their_pods(make: Make, data: Path) -> None:
     async with opened(make) as room:
         await room.start(spec := worker())
