@@ -88,6 +88,7 @@ LAZY = {
     "traceback": "traceback",
     "sqlite": "fairlead.store.sqlite",
     "convert": "fairlead.formats.convert",
+    "convert_inputs": "fairlead.cli.convert_inputs",
     "kubernetes": "fairlead.engines.kubernetes.render",
     "doctor": "fairlead.engines.kubernetes.doctor",
     "installing": "fairlead.engines.kubernetes.installing",

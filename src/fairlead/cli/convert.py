@@ -8,19 +8,12 @@ from typing import Any
 
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import FAILED, OK
-from fairlead.cli.flags import Flag, UsageError, parse
-from fairlead.cli.kinds import commands as kind_commands
-from fairlead.cli.session import Session
-from fairlead.cli.submission import fill_spec
-from fairlead.client.kinds import KindEntry, load_kinds
-
-Json = dict[str, Any]
+from fairlead.cli.flags import Flag, UsageError
 
 _COMMAND = "command"
 _TARGETS = ("rest", "yaml", "flags", "kubernetes")
 _SOURCES = ("rest", "yaml", "flags", _COMMAND, "sbatch", "kubernetes", "dstack", "skypilot")
-_PROGRAMS = ("runai", "fairlead")
-_STANDARD = "standard"
+PROGRAMS = ("runai", "fairlead")
 _FLAGS = (
     Flag("to", "Dialect to write", choices=_TARGETS, default="yaml"),
     Flag("filename", "The file, if it is not given as a word; - reads standard input", short="f", placeholder="FILE"),
@@ -28,7 +21,7 @@ _FLAGS = (
     Flag("workload", "A workload of the server instead of a file", short="w", placeholder="NAME"),
     Flag("kind", "Kind of workload, where the dialect names none", placeholder="KIND"),
     Flag("project", "Name of the project, where the dialect names none", short="p", placeholder="NAME"),
-    Flag("program", "Program of a command line that is written", choices=_PROGRAMS, default="fairlead"),
+    Flag("program", "Program of a command line that is written", choices=PROGRAMS, default="fairlead"),
     Flag("output", "json: the result and what was lost, as one object", short="o", choices=("text", "json")),
 )
 _DETAILS = """FILE is a creation request, a workload, workload YAML, an sbatch script, a Kubernetes Job, a dstack or
@@ -123,17 +116,17 @@ def _render(converter: Any, invocation: Invocation, found: Any, target: str) -> 
 def _read(converter: Any, invocation: Invocation) -> list[Any]:
     words = invocation.parsed.trailing
     if invocation.get("workload"):
-        return [_read_live(converter, invocation, invocation.get("workload"))]
+        return [_inputs(invocation).read_live(converter, invocation, invocation.get("workload"))]
     if words is not None:
-        return [_read_command(converter, words)]
+        return [_inputs(invocation).read_command(converter, words)]
     path = invocation.names[0] if invocation.names else invocation.get("filename")
     if not path:
         raise UsageError("Convert what? Name a file or a --workload, or put a command line after --.")
     text = read_text(invocation, path)
     dialect = invocation.get("from")
-    if dialect in (_COMMAND, "flags") or (dialect is None and text.split()[:1] and text.split()[0] in _PROGRAMS):
+    if dialect in (_COMMAND, "flags") or (dialect is None and text.split()[:1] and text.split()[0] in PROGRAMS):
         try:
-            return [_read_command(converter, shlex.split(text, comments=True))]
+            return [_inputs(invocation).read_command(converter, shlex.split(text, comments=True))]
         except ValueError as error:
             raise UsageError(f"{path} is no command line: {error}.") from None
     kind = converter.find_kind(invocation.get("kind")) if invocation.get("kind") else None
@@ -141,20 +134,9 @@ def _read(converter: Any, invocation: Invocation) -> list[Any]:
     return found
 
 
-def _read_live(converter: Any, invocation: Invocation, name: str) -> Any:
-    """A workload as the server has it."""
-    session = Session(invocation)
-    row = session.workload(name)
-    key = next((key for key, entry in load_kinds().items() if entry.title == row["type"]), None)
-    if key is None:
-        raise UsageError(f"This version of the command does not know workloads of type {row['type']}.")
-    client = session.client.kind(key)
-    content = client.get(row["id"])
-    session.close()
-    body = {"name": content["name"], "spec": content.get("spec") or {}}
-    body |= {name: content[name] for name in client.entry.beside if name in content}
-    found = converter.from_request(key, body, row["projectName"])
-    return converter.altered(found, {"is_active": content["desiredPhase"] != "Stopped"})
+def _inputs(invocation: Invocation) -> Any:
+    """What reads command lines and workloads of the server; with it comes most of this program, which files need not."""
+    return invocation.surroundings.load("convert_inputs")
 
 
 def read_text(invocation: Invocation, path: str) -> str:
@@ -168,31 +150,3 @@ def read_text(invocation: Invocation, path: str) -> str:
         raise UsageError(f"{path} cannot be read: {error.strerror}.") from None
     except UnicodeDecodeError:
         raise UsageError(f"{path} is no UTF-8 text.") from None
-
-
-def _read_command(converter: Any, words: list[str]) -> Any:
-    """A `submit` command line, read by the flags of its kind."""
-    rest = words[1:] if words[:1] and words[0] in _PROGRAMS else list(words)
-    kind, rest = _find_kind(rest)
-    if rest[:1] != ["submit"]:
-        raise UsageError(f"Only `{' '.join(kind.command)} submit` describes a workload.")
-    parsed = parse(rest[1:], kind_commands(kind)[0].flags)
-    spec: Json = {}
-    fill_spec(spec, kind, parsed)
-    prefix = parsed.values.get("name-prefix")
-    name = parsed.names[0] if parsed.names else parsed.values.get("name") or prefix or "-".join(kind.command)
-    is_prefix = not (parsed.names or parsed.values.get("name"))
-    beside = {name: spec.pop(name) for name in kind.beside if name in spec}
-    body = {"name": name, "useGivenNameAsPrefix": is_prefix, "spec": spec, **beside}
-    return converter.from_request(kind.key, body, parsed.values.get("project", ""))
-
-
-def _find_kind(words: list[str]) -> tuple[KindEntry, list[str]]:
-    every = [one for entry in load_kinds().values() for one in (entry, *entry.subtypes)]
-    entries = [entry for entry in every if tuple(words[: len(entry.command)]) == entry.command]
-    if not entries:
-        known = ", ".join(" ".join(entry.command) for entry in load_kinds().values())
-        raise UsageError(f"'{' '.join(words[:2])}' is no kind of workload; there are {known}.")
-    kind = max(entries, key=lambda entry: len(entry.command))
-    rest = words[len(kind.command) :]
-    return kind, rest[1:] if rest[:1] == [_STANDARD] else rest
