@@ -135,7 +135,7 @@ def _read(converter: Any, invocation: Invocation) -> list[Any]:
 
 
 def _inputs(invocation: Invocation) -> Any:
-    """What reads command lines and workloads of the server; with it comes most of this program, which files need not."""
+    """Reads command lines and workloads of the server. It brings most of this program with it, which files need not."""
     return invocation.surroundings.load("convert_inputs")
 
 
