@@ -79,6 +79,7 @@ class Docker:
             self.ask("rm", "--force", name)
         self.engine.terminate()
         self.engine.wait(60)
+        subprocess.run(["umount", f"{self.running}/netns/default"], check=False, capture_output=True)
         shutil.rmtree(self.running, ignore_errors=True)
 
 
