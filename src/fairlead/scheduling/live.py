@@ -221,7 +221,6 @@ class LiveTask:
         "ext",
         "first_status",
         "gpu",
-        "gpu_memory",
         "groups",
         "id",
         "job",
@@ -229,9 +228,7 @@ class LiveTask:
         "leaving",
         "memory",
         "node",
-        "optimistic",
         "pod_set",
-        "portion",
         "request",
         "request_class",
         "spec",
@@ -257,22 +254,32 @@ class LiveTask:
         self.leaving: tuple[LiveNode, tuple[str, ...]] | None = None
         self.charge: Amounts | None = None
         self.request_class = request_class
+        # What is looked at most often stands here too.
         self.cpu = request_class.cpu
         self.memory = request_class.memory
         self.gpu = request_class.gpu
-        self.portion = request_class.portion
-        self.gpu_memory = request_class.gpu_memory
         self.devices = request_class.devices
         self.kind = request_class.kind
         self.ext = request_class.ext
         self.request = request_class.request
-        self.optimistic = request_class.optimistic
 
     @property
     def order(self) -> tuple[bool, bool, int, float, str]:
         """Leader; has a priority, the larger the earlier; older; id."""
         spec = self.spec
         return (not spec.leader, spec.priority is None, -(spec.priority or 0), spec.created, spec.id)
+
+    @property
+    def portion(self) -> float:
+        return self.request_class.portion
+
+    @property
+    def gpu_memory(self) -> int:
+        return self.request_class.gpu_memory
+
+    @property
+    def optimistic(self) -> Amounts:
+        return self.request_class.optimistic
 
     @property
     def home(self) -> LiveNode:
@@ -377,6 +384,7 @@ class LiveGroup:
 
 class LiveJob:
     __slots__ = (
+        "_root",
         "alike",
         "cache",
         "created",
@@ -387,7 +395,6 @@ class LiveJob:
         "preemptible",
         "priority",
         "queue",
-        "root",
         "spec",
         "stale_since",
         "tasks",
@@ -403,8 +410,13 @@ class LiveJob:
         self.created = spec.created
         self.last_start = spec.last_start
         self.stale_since = spec.stale_since
-        self.root = _tree(spec)
-        self.pod_sets = self.root.all_pod_sets()
+        #: Made when asked for, if it has but one pod set: most running jobs are never asked.
+        self._root: LiveGroup | None = None
+        if spec.groups or spec.pod_sets:
+            self._root = _tree(spec)
+            self.pod_sets = self._root.all_pod_sets()
+        else:
+            self.pod_sets = [LivePodSet(plain.DEFAULT_POD_SET, spec.min_available, None)]
         self.tasks: list[LiveTask] = []
         #: Number of pending tasks.
         self.pending = 0
@@ -429,6 +441,23 @@ class LiveJob:
         self.alike: Alike | object | None = UNKNOWN
 
     @property
+    def root(self) -> LiveGroup:
+        """The tree of its subgroups."""
+        if self._root is None:
+            self._root = LiveGroup("", self.spec.min_sub_group, self.spec.topology)
+            self._root.pod_sets = self.pod_sets
+            self.pod_sets[0].parent = self._root
+        return self._root
+
+    def cut(self) -> None:
+        """Let go of its tasks and its tree, which point back at it."""
+        self.tasks.clear()
+        for pod_set in self.pod_sets:
+            pod_set.tasks.clear()
+            pod_set.parent = None
+        self._root = None
+
+    @property
     def active(self) -> int:
         return sum(pod_set.active for pod_set in self.pod_sets)
 
@@ -449,11 +478,6 @@ def _task_order(task: LiveTask) -> tuple[bool, bool, int, float, str]:
 
 def _tree(spec: plain.Job) -> LiveGroup:
     root = LiveGroup("", spec.min_sub_group, spec.topology)
-    if not spec.groups and not spec.pod_sets:
-        only = LivePodSet(plain.DEFAULT_POD_SET, spec.min_available, None)
-        only.parent = root
-        root.pod_sets.append(only)
-        return root
     _grow(root, spec.groups, spec.pod_sets)
     return root
 

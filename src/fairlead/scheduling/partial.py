@@ -31,8 +31,8 @@ class PartialJob(LiveJob):
         by_pod_set: dict[str, list[LiveTask]] = {}
         for task in tasks:
             by_pod_set.setdefault(task.pod_set.name, []).append(task)
-        self.root = _copy(job.root, by_pod_set, shrink)
-        self.pod_sets = self.root.all_pod_sets()
+        self._root = _copy(job.root, by_pod_set, shrink)
+        self.pod_sets = self._root.all_pod_sets()
 
 
 def _copy(group: LiveGroup, tasks: dict[str, list[LiveTask]], shrink: bool) -> LiveGroup:

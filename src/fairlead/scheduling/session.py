@@ -25,7 +25,6 @@ from fairlead.scheduling.live import (
     UNKNOWN,
     UNKNOWN_GPU_MEMORY,
     Alike,
-    LiveGroup,
     LiveJob,
     LiveNode,
     LiveTask,
@@ -159,8 +158,13 @@ class Session:
                 self._settle(task, self.node_by_name[task.spec.node])
             if st.HELD[status]:
                 charge = task.charge = task.charge or task.request
-                _add(arrived, 0, charge)
-                _add(arrived, 3, charge)
+                cpu, memory, gpu = charge
+                arrived[0] += cpu
+                arrived[1] += memory
+                arrived[2] += gpu
+                arrived[3] += cpu
+                arrived[4] += memory
+                arrived[5] += gpu
                 if not job.preemptible:
                     _add(arrived, 6, charge)
         return job
@@ -393,8 +397,7 @@ class Session:
         for node in self.nodes:
             node.tasks.clear()
         for job in (*self.jobs.values(), *(task.job for task in self.strangers)):
-            job.tasks.clear()
-            _cut(job.root)
+            job.cut()
         self.jobs.clear()
         self.strangers.clear()
 
@@ -404,16 +407,6 @@ class Session:
         while f"{node.name}/new-{number}/{task.id}" in node.groups:
             number += task.devices
         return f"{node.name}/new-{number}/{task.id}"
-
-
-def _cut(group: LiveGroup) -> None:
-    for inner in group.groups:
-        _cut(inner)
-    for pod_set in group.pod_sets:
-        pod_set.tasks.clear()
-        pod_set.parent = None
-    group.groups.clear()
-    group.pod_sets.clear()
 
 
 def pool_settings(settings: plain.Settings, pool: str) -> plain.Settings:

@@ -16,7 +16,8 @@ def signature(job: LiveJob) -> object:
     cached = job.cache.get("signature")
     if cached is not None and cached[0] == job.version:
         return cached[1]
-    if len(job.tasks) == 1 and job.root.topology is None and job.root.pod_sets[0].topology is None:
+    root = job.root
+    if len(job.tasks) == 1 and root.topology is None and job.pod_sets[0].topology is None:
         found: object = (job.priority, job.tasks[0].request_class.constraints)
     else:
         found = (job.priority, tuple(sorted(_pod_set_signature(pod_set) for pod_set in job.pod_sets)))
