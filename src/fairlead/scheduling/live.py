@@ -90,6 +90,7 @@ class LiveNode:
         "spec",
         "stamp",
         "tasks",
+        "unsettled",
     )
 
     def __init__(self, spec: plain.Node, index: int) -> None:
@@ -131,10 +132,14 @@ class LiveNode:
         #: How many more than one of those that move from GPU to GPU of this node.
         self.further: dict[str, int] = {}
         self.stamp = 0
+        #: Bookings that are leaving or promised. Without any, what fits later fits now.
+        self.unsettled = 0
 
     def book(self, task: LiveTask, groups: tuple[str, ...], how: int, sign: int) -> None:
         """Add (sign 1) or take back (sign -1) a booking. Pipelined tasks use up what is being released."""
         cpu, memory, gpu = sign * task.cpu, sign * task.memory, sign * task.gpu
+        if how != BOOK_USED:
+            self.unsettled += sign
         if how == BOOK_PIPELINED:
             self.releasing_cpu -= cpu
             self.releasing_memory -= memory

@@ -22,13 +22,13 @@ DENSEST = 9
 
 
 def base_score(task: LiveTask, node: LiveNode, placement: Placement) -> int:
-    """Everything but topology, pod affinity and packing."""
+    """Everything but topology, pod affinity and packing, of a node that has room now or later."""
     score = 0
     if task.spec.nominated_node == node.name:
         score += NOMINATED
     if node.groups and placement.gpu != "spread" and gpus.has_candidate(node, task):
         score += GPU_SHARING
-    if fits_now(task, node):
+    if not node.unsettled or fits_now(task, node):
         score += AVAILABLE
     if task.kind == KIND_CPU and node.gpu_count == 0 and not node.spec.mig:
         score += CPU_NODE
@@ -36,8 +36,9 @@ def base_score(task: LiveTask, node: LiveNode, placement: Placement) -> int:
 
 
 def urgent_score(task: LiveTask, node: LiveNode) -> int:
-    """What goes before any packing: the nominated node, and one where the task can start now."""
-    return NOMINATED * (task.spec.nominated_node == node.name) + AVAILABLE * fits_now(task, node)
+    """What goes before any packing: the nominated node, and one where the task can start now; it has room in time."""
+    score = AVAILABLE if not node.unsettled or fits_now(task, node) else 0
+    return score + NOMINATED if task.spec.nominated_node == node.name else score
 
 
 def free(task: LiveTask, node: LiveNode) -> int:
