@@ -75,8 +75,12 @@ async def get_written(call: Call) -> Response:
         rendered = render(found, _DIALECTS[dialect])
     except Unconvertible as unconvertible:
         raise Invalid(" ".join(unconvertible.lines)) from None
-    lost = [] if dialect == "rest" else [f"# not carried: {loss}\n" for loss in rendered.losses]
-    return Response("".join(lost) + rendered.text, media_type=f"{_TYPES[dialect]}; charset=utf-8")
+    told = [] if dialect == "rest" else [f"# not carried: {loss}\n" for loss in rendered.losses]
+    if dialect == "yaml":
+        # What the system fills in is refused from users, so that it stands beside the document, which applies as it is.
+        owned = {"userId": workload.created_by, "ingressUrl": next(iter(workload.urls), "")}
+        told += [f"# set by the system: spec.{name}: {value}\n" for name, value in owned.items() if value]
+    return Response("".join(told) + rendered.text, media_type=f"{_TYPES[dialect]}; charset=utf-8")
 
 
 MANIFEST_OPERATIONS: tuple[Operation, ...] = (

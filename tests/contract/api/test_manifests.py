@@ -129,6 +129,7 @@ def test_a_workload_in_every_dialect(room: Room) -> None:
     as_yaml = room.call("GET", f"{path}yaml").body.decode()
     assert "kind: TrainingWorkload" in as_yaml
     assert "# not carried: spec.category:" in as_yaml
+    assert "# set by the system: spec.userId: " in as_yaml
     command = room.call("GET", f"{path}command").body.decode()
     assert command.startswith("fairlead training submit written -p default")
     assert json.loads(room.call("GET", f"{path}rest").body)["spec"] == spec
