@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 
-from fairlead.scheduling.live import GpuGroup, LiveNode, LiveTask
+from fairlead.scheduling.live import LiveNode, LiveTask
 from fairlead.scheduling.requests import KIND_CPU, KIND_MEMORY, KIND_MIG, KIND_PORTION, mig_resource, mig_weight
+from fairlead.scheduling.sharedgpu import GpuGroup
 
 #: Stands for a GPU that nobody shares yet.
 WHOLE = ""
