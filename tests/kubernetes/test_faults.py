@@ -102,3 +102,12 @@ def test_reaction_is_prompt(room: Room) -> None:
     began = time.monotonic()
     until(lambda: room.server.phase(workload) != "Running" or len(room.pods(workload)) > 1, "the change", PATIENCE)
     assert time.monotonic() - began < 30
+
+
+def test_what_ended_before_a_restart_can_be_deleted_after_it(room: Room) -> None:
+    workload = room.train("old", gpus=0, seconds=1)
+    room.until_phase(workload, "Completed")
+    kill_server(room)
+    assert room.server.phase(workload) == "Completed"
+    room.act("delete", workload)
+    until(lambda: room.names("jobs,pods,podgroups") == [], "an empty namespace", PATIENCE)

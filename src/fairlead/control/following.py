@@ -29,7 +29,7 @@ class Following:
         self._ended: dict[str, set[str]] = {}
 
     async def load(self, workload_ids: Collection[str]) -> None:
-        """After a start: which pods of these workloads have their end on record."""
+        """Which pods of these workloads have their end on record."""
         ids = sorted(workload_ids)
         for start in range(0, len(ids), _BATCH):
             of_them = Where("workload_id", Comparison.ONE_OF, tuple(ids[start : start + _BATCH]))

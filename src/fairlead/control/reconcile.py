@@ -314,6 +314,9 @@ class Reconciler:
             await self.context.store.commit(Change(writes=tuple(writes), events=tuple(events)))
         except Conflict:
             self.figures.conflicts += 1
+            if self.following:
+                # Perhaps a pod was recorded before that we did not know of.
+                await self.following.load([workload.id])
             self._dirty.add(workload.id)
             self._wakeup.set()
             return None
@@ -345,16 +348,17 @@ class Reconciler:
             self.board.put(workload, pods.get(id, ()))
         await self._record_nodes()
         if self.following:
-            await self._take_up(self.following, workloads)
+            await self._take_up(self.following)
             return
         running = (id for id, workload in workloads.items() if workload.phase is not Phase.STOPPED)
         await self.engine.apply([await load_retained(self.context, running)])
         await self._catch_up()
 
-    async def _take_up(self, following: Following, workloads: Collection[str]) -> None:
+    async def _take_up(self, following: Following) -> None:
         """After a start with an engine of whole workloads: tell it what there is, and follow what it has."""
-        await following.load(workloads)
-        await self.engine.apply([following.organize(), await following.retain()])
+        retained = await following.retain()
+        await following.load(retained.workload_ids)
+        await self.engine.apply([following.organize(), retained])
         await self._observe()
         drafts = self._decide_each(list(self.board.entries), {}, self.context.clock())
         await self._record(drafts)
