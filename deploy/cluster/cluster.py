@@ -5,6 +5,7 @@ their own. Needs root: namespaces, mounts and network devices are the kernel's.
 """
 
 import contextlib
+import fcntl
 import http.client
 import json
 import os
@@ -52,7 +53,11 @@ def up(folder: Path, last_part: str = "scheduling", pools: Sequence[str] = ()) -
         return running
     down(folder)
     build.build(up_to(last_part))
-    layout = prepare(folder)
+    with open(build.CACHE / "ranges.lock", "w") as lock:
+        # Two that start at once must not choose the same range of addresses; a route holds it from then on.
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        layout = prepare(folder)
+        open_sandbox(layout)
     try:
         start(layout, last_part, pools)
     except BaseException:
@@ -107,7 +112,6 @@ def prepare(folder: Path) -> Layout:
 
 def start(layout: Layout, last_part: str, pools: Sequence[str]) -> None:
     programs = build.folder()
-    open_sandbox(layout)
     wait_for(lambda: control.is_running(layout.folder), f"the supervisor; see {layout.path('logs')}")
     launch(layout, components.render_etcd(layout, programs))
     launch(layout, components.render_apiserver(layout, programs))
