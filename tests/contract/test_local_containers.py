@@ -97,20 +97,22 @@ def find_process(program: str, container: str) -> int:
 async def test_a_runtime_killed_in_the_middle_leaves_a_clear_end_and_no_container(
     make: Callable[[], LocalEngine], podman: list[str], program: str
 ) -> None:
+    # Found by the length of its sleep, which no container of a test beside this one shares.
+    seconds = f"600.{os.getpid()}"
     async with opened(make) as room:
-        spec = pod("/bin/sleep", "600.5")
+        spec = pod("/bin/sleep", seconds)
         container = msgspec.structs.replace(spec.container, image=IMAGE, fields={"storage": STORAGE})
         spec = msgspec.structs.replace(spec, container=container)
         await room.start(spec)
         name = f"fairlead-{spec.pod_id}.1"
         running = [*podman, "ps", "--format={{.Names}}"]
         await eventually(lambda: name in subprocess.run(running, capture_output=True, text=True).stdout, "it runs")
-        found = find_process("sleep", "600.5") if program == "the command" else find_process(program, name)
+        found = find_process("sleep", seconds) if program == "the command" else find_process(program, name)
         assert found
         os.kill(found, signal.SIGKILL)
         report = await room.until(spec, PodState.EXITED)
         assert report.exit_code not in (None, 0)
         assert report.message
         await eventually(lambda: names(podman) == b"", "no container is left")
-        assert find_process("sleep", "600.5") == 0
+        assert find_process("sleep", seconds) == 0
         assert find_process("conmon", name) == 0

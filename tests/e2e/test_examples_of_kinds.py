@@ -73,8 +73,9 @@ def test_jupyter(server: Server, tmp_path: Path, tmp_path_factory: pytest.TempPa
     url = exposed(server, found["id"])
     assert fetch(url, "/lab").status == 401
     signed_in = bearer(server.token)
+    # The pod runs before its program listens.
+    until(lambda: fetch(url, "/lab", **signed_in).status == 200, "it answers")
     page = fetch(url, "/lab", **signed_in)
-    assert page.status == 200
     assert b"JupyterLab" in page.body
     kernel = talk(url, "/api/kernels", {"name": "python3"}, **signed_in)
     status, connected = open_socket(url, f"/api/kernels/{kernel['id']}/channels", **signed_in)

@@ -22,7 +22,6 @@ from fairlead.model.phase import DesiredPhase
 _TEMPLATES = "/api/v1/workload-templates"
 #: The words of the path, and the dialects of `formats.convert`.
 _DIALECTS = {"yaml": YAML, "rest": REST, "command": FLAGS}
-_TYPES = {"yaml": "application/yaml", "rest": "application/json", "command": "text/plain"}
 _FAILURES = {400: Error, 401: Error, 403: Error, 404: Error, 500: Error, 503: Error}
 _ID = {"type": "string", "format": "uuid"}
 
@@ -80,7 +79,7 @@ async def get_written(call: Call) -> Response:
         # What the system fills in is refused from users, so that it stands beside the document, which applies as it is.
         owned = {"userId": workload.created_by, "ingressUrl": next(iter(workload.urls), "")}
         told += [f"# set by the system: spec.{name}: {value}\n" for name, value in owned.items() if value]
-    return Response("".join(told) + rendered.text, media_type=f"{_TYPES[dialect]}; charset=utf-8")
+    return Response("".join(told) + rendered.text, media_type="text/plain; charset=utf-8")
 
 
 MANIFEST_OPERATIONS: tuple[Operation, ...] = (

@@ -18,7 +18,8 @@ DAY: Millis = 86_400 * SECOND
 def iso(instant: Millis) -> str:
     """The instant as REST writes it: `2022-01-01T03:49:52.531Z`."""
     moment = datetime.fromtimestamp(instant / 1000, UTC)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{instant % 1000:03d}Z"
+    # `%Y` does not fill early years up to four digits.
+    return f"{moment.year:04d}-{moment:%m-%dT%H:%M:%S}.{instant % 1000:03d}Z"
 
 
 def from_iso(text: str) -> Millis:
