@@ -10,6 +10,7 @@ import ssl
 from collections.abc import AsyncIterator
 from urllib.parse import urlsplit
 
+from starlette.responses import Response
 from starlette.types import Send
 
 from fairlead.api.duplex import Duplex, Ways
@@ -27,7 +28,7 @@ _THERE = ("authorization", "content-type")
 _BACK = ("content-type", "cache-control", "retry-after", "www-authenticate", "x-accel-buffering")
 
 
-async def forward(call: Call, address: str) -> Duplex:
+async def forward(call: Call, address: str) -> Response:
     """The other server's answer: its status, and its body while the request's flows there."""
     if call.request.headers.get(PASSED_ON):
         raise Unavailable("The server that ran this machine no longer does; send the request again in a moment")
@@ -41,8 +42,22 @@ async def forward(call: Call, address: str) -> Duplex:
     except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ValueError) as error:
         raise Unavailable(f"The server at {address}, which runs this machine, does not answer: {error}") from error
     body = _chunks(reader) if headers.get("transfer-encoding") == "chunked" else _rest(reader)
+    kept = {name: headers[name] for name in _BACK if name in headers}
+    if status >= 400:
+        return Response(await _whole(body, writer), status, kept)
     ways = _ways(body, writer, has_body=call.operation.body is not None)
-    return Duplex(ways, call.context, status, {name: headers[name] for name in _BACK if name in headers})
+    return Duplex(ways, call.context, status, kept)
+
+
+async def _whole(body: AsyncIterator[bytes], writer: asyncio.StreamWriter) -> bytes:
+    """An error is no stream: the caller gets it with its length, in one piece."""
+    try:
+        async with asyncio.timeout(_PATIENCE_SECONDS):
+            return b"".join([piece async for piece in body])
+    except (OSError, asyncio.IncompleteReadError, ValueError) as error:
+        raise Unavailable(f"The server that runs this machine broke off its answer: {error}") from error
+    finally:
+        writer.close()
 
 
 def _head(call: Call, host: str) -> bytes:
