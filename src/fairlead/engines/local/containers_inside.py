@@ -40,16 +40,19 @@ def connect(order: dict[str, Any], namespace: int) -> None:
     order["argv"] = [*arguments[:place], *own, *arguments[place + 1 :]]
 
 
-def conclude(container: dict[str, Any], environment: dict[str, str], status: int | None) -> bool:
+def conclude(
+    container: dict[str, Any], environment: dict[str, str], status: int | None, stopped_at: float | None
+) -> bool:
     """Remove what is left of the container; whether the kernel ended it for its memory.
 
-    Each question to a runtime costs as much as a start: none is asked of a container that it removed by itself.
+    Each question to a runtime costs as much as a start: none is asked of a container that it removed by itself. One
+    that was told to stop while it still made the container leaves that behind.
     """
     for name in container["files"]:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(f"{container['folder']}/{name}")
     code = -1 if status is None else os.waitstatus_to_exitcode(status)
-    if container["leaves"] and code >= 0 and code not in _OF_RUNTIME:
+    if container["leaves"] and stopped_at is None and code >= 0 and code not in _OF_RUNTIME:
         return False
     killed = code in (_KILLED, -signal.SIGKILL) and container["memory_limit"] is not None
     ran_out = killed and ask(container["inspect"], environment).strip() == b"true"

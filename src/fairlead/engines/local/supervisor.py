@@ -434,7 +434,7 @@ class Supervisor:
             pass
         self._state["state"] = "Exited"
         container, environment = self._order["container"], self._order["env"]
-        if container and containers_inside.conclude(container, environment, self._status):
+        if container and containers_inside.conclude(container, environment, self._status, self._kill_at):
             self._cause, self._state["message"] = "OOMKilled", "used more memory than its limit"
         if self._status is not None and "exit_code" not in self._state:
             self._describe_end(os.waitstatus_to_exitcode(self._status))
