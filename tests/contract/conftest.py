@@ -1,9 +1,15 @@
-"""The PostgreSQL server that all contract tests of one process share: started for the first that asks."""
+"""What contract tests share: a PostgreSQL server, started for the first that asks, and a plain local engine."""
 
-from collections.abc import Iterator
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
+from fairlead.engines.local.configuration import load_identity
+from fairlead.engines.local.engine import LocalEngine
+from fairlead.engines.local.settings import LocalSettings
+from tests.contract.engine_room import clock, myself
 from tests.postgres import PostgresServer
 
 
@@ -15,3 +21,26 @@ def postgres_server() -> Iterator[PostgresServer]:
         yield server
     finally:
         server.remove()
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def settings(data: Path) -> LocalSettings:
+    return LocalSettings(data_dir=str(data), owner=load_identity(myself()))
+
+
+@pytest.fixture
+def make(settings: LocalSettings) -> Callable[[], LocalEngine]:
+    return lambda: LocalEngine(settings, clock)
+
+
+@pytest.fixture
+def port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        number: int = free.getsockname()[1]
+        return number

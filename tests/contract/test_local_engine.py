@@ -41,21 +41,6 @@ time.sleep(float(sys.argv[2]))
 """
 
 
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    return tmp_path / "data"
-
-
-@pytest.fixture
-def settings(data: Path) -> LocalSettings:
-    return LocalSettings(data_dir=str(data), owner=load_identity(myself()))
-
-
-@pytest.fixture
-def make(settings: LocalSettings) -> Make:
-    return lambda: LocalEngine(settings, clock)
-
-
 def state_of(data: Path, spec: PodSpec) -> dict[str, int]:
     return dict(json.loads(journal_of(data, spec).read_text().splitlines()[-1]))
 

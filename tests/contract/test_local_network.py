@@ -14,7 +14,6 @@ import msgspec
 import pytest
 
 from fairlead.engines.base import PodState
-from fairlead.engines.local.configuration import load_identity
 from fairlead.engines.local.engine import LocalEngine
 from fairlead.engines.local.network import Network
 from fairlead.engines.local.network_bridge import has_ports
@@ -25,7 +24,6 @@ from tests.contract.engine_room import (
     clock,
     eventually,
     is_running,
-    myself,
     opened,
     pod,
     scenario,
@@ -42,29 +40,6 @@ from tests.contract.network_room import (
 )
 
 Make = Callable[[], LocalEngine]
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    return tmp_path / "data"
-
-
-@pytest.fixture
-def settings(data: Path) -> LocalSettings:
-    return LocalSettings(data_dir=str(data), owner=load_identity(myself()))
-
-
-@pytest.fixture
-def make(settings: LocalSettings) -> Make:
-    return lambda: LocalEngine(settings, clock)
-
-
-@pytest.fixture
-def port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        number: int = free.getsockname()[1]
-        return number
 
 
 @pytest.fixture

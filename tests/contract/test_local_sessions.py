@@ -9,10 +9,8 @@ from pathlib import Path
 import pytest
 
 from fairlead.engines.base import ExecRequest
-from fairlead.engines.local.configuration import load_identity
 from fairlead.engines.local.engine import LocalEngine
-from fairlead.engines.local.settings import LocalSettings
-from tests.contract.engine_room import clock, eventually, myself, opened, scenario, shell
+from tests.contract.engine_room import eventually, opened, scenario, shell
 from tests.contract.network_room import (
     exchange,
     needs_namespaces,
@@ -25,29 +23,6 @@ from tests.contract.network_room import (
 )
 
 Make = Callable[[], LocalEngine]
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    return tmp_path / "data"
-
-
-@pytest.fixture
-def settings(data: Path) -> LocalSettings:
-    return LocalSettings(data_dir=str(data), owner=load_identity(myself()))
-
-
-@pytest.fixture
-def make(settings: LocalSettings) -> Make:
-    return lambda: LocalEngine(settings, clock)
-
-
-@pytest.fixture
-def port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        number: int = free.getsockname()[1]
-        return number
 
 
 class TestSessions:

@@ -248,6 +248,12 @@ def _retry_message(draft: Draft) -> str:
 
 
 def _finish(draft: Draft, outcome: Outcome) -> None:
+    finish(draft, outcome)
+    _stop_leftovers(draft)
+
+
+def finish(draft: Draft, outcome: Outcome) -> None:
+    """The workload is at its end; what is left of its pods is the caller's business."""
     if draft.workload.phase is Phase.PENDING and outcome.phase is Phase.COMPLETED:
         draft.move(Phase.INITIALIZING)
     draft.move(outcome.phase, outcome.message)
@@ -258,7 +264,6 @@ def _finish(draft: Draft, outcome: Outcome) -> None:
         pending_messages=(),
         delete_at=None if lifetime is None else draft.now + lifetime,
     )
-    _stop_leftovers(draft)
 
 
 def _finish_eviction(draft: Draft, rules: Rules) -> bool:

@@ -12,6 +12,7 @@ from fairlead.control.decide import (
     Rules,
     count_running,
     decide_review,
+    finish,
     follow_outcome,
     is_out_of_time,
     is_to_be_reviewed,
@@ -90,7 +91,7 @@ def _follow_stop(draft: Draft, report: WorkloadReport, rules: Rules, render_run:
     if draft.workload.phase is Phase.STOPPED:
         return
     if report.run == draft.workload.run and report.ended is Phase.COMPLETED and draft.workload.phase in _FINISHING:
-        _finish(draft, _final(draft, report, rules))
+        finish(draft, _final(draft, report, rules))
         return
     draft.move(Phase.STOPPING, "Its pods are ending" if draft.active_pods() else "")
     if not report.is_bare:
@@ -111,7 +112,7 @@ def _follow_run(draft: Draft, report: WorkloadReport, rules: Rules, render_run: 
         draft.set(run=draft.workload.run + 1, tallies={}, groups={})
     if draft.fatal or report.refused:
         draft.move(Phase.PENDING)
-        _finish(draft, Outcome(Phase.FAILED, draft.fatal or report.refused))
+        finish(draft, Outcome(Phase.FAILED, draft.fatal or report.refused))
         return
     if draft.workload.waits_for:
         draft.move(Phase.PENDING, f"Waits until its project has: {', '.join(draft.workload.waits_for)}")
@@ -131,7 +132,7 @@ def _follow_run(draft: Draft, report: WorkloadReport, rules: Rules, render_run: 
 def _follow_states(draft: Draft, report: WorkloadReport, rules: Rules) -> None:
     """The phase that pods and objects amount to. Only the cluster says that it is over."""
     if report.ended is not None:
-        _finish(draft, _final(draft, report, rules))
+        finish(draft, _final(draft, report, rules))
         return
     outcome = rules.outcome(set_states(draft, last_failure(report)))
     if outcome is None:
@@ -197,19 +198,6 @@ def _final(draft: Draft, report: WorkloadReport, rules: Rules) -> Outcome:
     return Outcome(ended, "; ".join(text for text in (report.message, words) if text))
 
 
-def _finish(draft: Draft, outcome: Outcome) -> None:
-    if draft.workload.phase is Phase.PENDING and outcome.phase is Phase.COMPLETED:
-        draft.move(Phase.INITIALIZING)
-    draft.move(outcome.phase, outcome.message)
-    lifetime = draft.entry.lifetime_after_end
-    draft.set(
-        completed_at=draft.now,
-        blocked_by=None,
-        pending_messages=(),
-        delete_at=None if lifetime is None else draft.now + lifetime,
-    )
-
-
 def _end_rest(draft: Draft, report: WorkloadReport, render_run: RenderRun) -> None:
     """What we ended and the cluster did not: its objects would go on. What ended by itself stays, with its output."""
     if report.run == draft.workload.run and report.ended is None and not report.is_bare:
@@ -224,7 +212,7 @@ def _finish_eviction(draft: Draft, report: WorkloadReport) -> bool:
     if borne is not None and suffered > borne and report.ended is not Phase.COMPLETED:
         times = "once" if suffered == 1 else f"{suffered} times"
         words = f"It was preempted {times}; terminateAfterPreemption or preemptionLimit asks for its end after {borne}"
-        _finish(draft, Outcome(Phase.FAILED, words))
+        finish(draft, Outcome(Phase.FAILED, words))
         return False
     draft.move(Phase.PENDING, "Preempted; waits to be scheduled again")
     return True
