@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta
 from msgspec.structs import replace
 
-from fairlead.kinds.frameworks import FRAMEWORKS, Framework, Members
+from fairlead.kinds.frameworks import FRAMEWORKS, Framework, Members, operated_by
 from fairlead.kinds.kind import Kind
 from fairlead.kinds.pods import request_of
 from fairlead.kinds.runs import (
@@ -20,7 +20,7 @@ from fairlead.kinds.runs import (
     running_container,
 )
 from fairlead.model.fields import About, Flag, Maybe, is_given, value_or
-from fairlead.model.podset import Container, PodSet, RestartPolicy, RestartScope
+from fairlead.model.podset import PodSet, RestartPolicy, RestartScope
 from fairlead.model.rules import Limits, Violation
 from fairlead.model.run_fields import RunFields, run_violations
 
@@ -134,12 +134,9 @@ def podsets(spec: WholeSpec) -> tuple[PodSet, ...]:
     fixed = value_or(spec.num_workers, 1)
     workers = value_or(spec.max_replicas, fixed)
     least = value_or(spec.min_replicas, fixed)
-    members = Members(
-        leader=framework.leader if _has_master(spec) else "",
-        workers=workers,
-        least=least,
-        slots=value_or(spec.slots_per_worker, 1),
-    )
+    slots = value_or(spec.slots_per_worker, 1)
+    leader_role = framework.leader if _has_master(spec) else ""
+    members = Members(leader=leader_role, workers=workers, least=least, slots=slots)
     worker = _podset(spec, spec, framework, members, framework.worker)
     worker = replace(worker, count=workers, completions=workers, minimum=least if least < workers else None)
     if not members.leader:
@@ -147,7 +144,7 @@ def podsets(spec: WholeSpec) -> tuple[PodSet, ...]:
     own = value_or(spec.master_spec, None)
     leader = replace(_podset(own or spec, spec, framework, members, members.leader), leads=True)
     if framework.is_launched:
-        worker = replace(worker, container=_idle(worker, own is not None), offset=0)
+        worker = replace(_idle(worker, own is not None), offset=0)
         if own is None and spec.master_spec_same_as_worker is not True:
             leader = replace(leader, request=replace(leader.request, gpu_devices=0))
         if spec.mpi_launcher_creation_policy == "WaitForWorkersReady":
@@ -170,6 +167,7 @@ def _podset(pod: RunFields, spec: WholeSpec, framework: Framework, members: Memb
         slots=True,
         offset=1 if members.leader and role != members.leader else 0,
         outlives=cleans == "None" and role != members.leader,
+        operated=operated_by(framework, members, cleans, value_or(spec.ssh_auth_mount_path, "/root/.ssh")),
         naming="{workload}-{role}-{index}",
         addressed=True,
         commands=framework.worker if framework.is_launched and role == members.leader else "",
@@ -179,10 +177,12 @@ def _podset(pod: RunFields, spec: WholeSpec, framework: Framework, members: Memb
     )
 
 
-def _idle(worker: PodSet, has_own_command: bool) -> Container:
-    """The container of a worker that the launcher starts processes on: it waits, unless it was told to do something."""
-    has_words = has_own_command and bool(worker.container.command or worker.container.args)
-    return worker.container if has_words else replace(worker.container, command=("sleep", "infinity"), args=())
+def _idle(worker: PodSet, has_own_command: bool) -> PodSet:
+    """Workers that the launcher starts processes on: they wait, unless they were told to do something."""
+    if has_own_command and (worker.container.command or worker.container.args):
+        return worker
+    container = replace(worker.container, command=("sleep", "infinity"), args=())
+    return replace(worker, container=container, is_idle=True)
 
 
 def _violations(spec: WholeSpec, path: str, limits: Limits) -> list[Violation]:

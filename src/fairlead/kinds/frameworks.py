@@ -8,6 +8,8 @@ from collections.abc import Callable
 
 import msgspec
 
+from fairlead.model.podset import Operated
+
 MASTER, WORKER, LAUNCHER = "master", "worker", "launcher"
 #: Where MPI's launcher finds its workers, as the MPI operator puts it there.
 HOST_FILE = "/etc/mpi/hostfile"
@@ -155,6 +157,13 @@ def _mpi(members: Members, role: str) -> dict[str, str]:
 def _mpi_files(members: Members, role: str) -> dict[str, str]:
     lines = (f"{_pod(WORKER, number)} slots={members.slots}\n" for number in range(members.workers))
     return {HOST_FILE: "".join(lines)} if role == LAUNCHER else {}
+
+
+def operated_by(framework: Framework, members: Members, cleans: str, keys_path: str) -> Operated:
+    """What a cluster's operator of the framework is told of the whole."""
+    if not framework.is_launched:
+        return Operated(framework=framework.name, cleans=cleans)
+    return Operated(framework=framework.name, cleans=cleans, slots=members.slots, keys_path=keys_path)
 
 
 FRAMEWORKS: dict[str, Framework] = {

@@ -75,6 +75,18 @@ class Container(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     fields: dict[str, Any] = {}
 
 
+class Operated(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What an operator in a cluster wants to be told beside the pods, where one is installed that knows the framework."""
+
+    #: PyTorch, MPI, TF, XGBoost or JAX.
+    framework: str
+    #: Which pods go when the workload has ended: None, Running or All.
+    cleans: str = "None"
+    #: Processes that MPI starts on each worker, and where its images expect their keys.
+    slots: int = 1
+    keys_path: str = ""
+
+
 class PodSet(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A number of equal pods, in each of a number of equal groups. `docs/designs/0003-pod-sets.md` explains the words.
 
@@ -118,6 +130,8 @@ class PodSet(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     addressed: bool = False
     #: The set of the same group in whose pods its programs may run commands; empty: in none.
     commands: str = ""
+    #: Whether its pods only wait for processes that others start in them.
+    is_idle: bool = False
     #: Templates of small files, by the absolute path at which its pods find them.
     files: dict[str, str] = {}
     #: Templates of variables (a variable of the spec with the same name wins), of labels and of annotations.
@@ -126,6 +140,8 @@ class PodSet(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     annotations: dict[str, str] = {}
     #: What stands behind the workload's name in the names of its Kubernetes objects.
     infix: str = ""
+    #: What an operator of its framework is told, where a cluster has one.
+    operated: Operated | None = None
     #: How its count follows the load; None: the count is fixed.
     scaling: Scaling | None = None
     #: The revision that it belongs to, filled in by `control`: kinds say nothing of it. 0 and None: there are none.
