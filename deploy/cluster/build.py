@@ -7,6 +7,7 @@ build`; it starts nothing.
 
 import fcntl
 import hashlib
+import json
 import os
 import shutil
 import subprocess
@@ -143,7 +144,9 @@ def version_of(module: str) -> str:
 
 def copy_files(go: str, name: str) -> None:
     module, path = FILES[name]
-    source = run_go(go, "list", "-m", "-f", "{{.Dir}}", module, at=MODULES / "cluster").strip()
+    # With empty caches nobody has fetched it yet, and Go would not say where it is.
+    fetched = json.loads(run_go(go, "mod", "download", "-json", module, at=MODULES / "cluster"))
+    source = fetched["Dir"]
     with tempfile.TemporaryDirectory(dir=folder()) as work:
         # The module cache is read-only, and copies would be too.
         target = Path(shutil.copytree(Path(source) / path, Path(work) / name, copy_function=shutil.copyfile))
