@@ -12,7 +12,9 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fairlead.formats.convert import Unconvertible, detect, read_any, render
+from fairlead.cli.__main__ import load_lazily as load
+from fairlead.formats.convert import detect, read_any, render
+from fairlead.formats.converted import Unconvertible
 from fairlead.formats.workload_yaml import read_manifests, read_workload
 from fairlead.formats.yaml_fields import yaml_fields
 from fairlead.kinds import KINDS
@@ -149,14 +151,14 @@ def read_all(text: str) -> None:
         if found is not None and not issues:
             found.kind.podsets(found.spec)
     try:
-        workloads = read_any(text, detect(text))
+        workloads = read_any(load, text, detect(load, text))
     except Unconvertible as refused:
         if not refused.lines:
             raise AssertionError("a refusal without words") from None
         return
     for workload in workloads:
         for target in ("rest", "yaml", "flags"):
-            render(workload, target)
+            render(load, workload, target)
 
 
 def _cut(text: str, chance: random.Random) -> str:

@@ -5,7 +5,9 @@ import time
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from fairlead.formats.convert import DIALECTS, Unconvertible, detect, read_any, render
+from fairlead.cli.__main__ import load_lazily as load
+from fairlead.formats.convert import detect, read_any, render
+from fairlead.formats.converted import DIALECTS, Unconvertible
 from fairlead.formats.workload_yaml import read_manifests, read_workload
 from fairlead.formats.yaml_fields import yaml_fields
 from fairlead.kinds import KINDS
@@ -72,9 +74,9 @@ def test_any_text(text: str) -> None:
 def test_conversion_refuses_in_words(dialect: str, text: str) -> None:
     for chosen in (None, dialect):
         try:
-            found = read_any(text, chosen or detect(text))
+            found = read_any(load, text, chosen or detect(load, text))
         except Unconvertible:
             continue
         for workload in found:
             for target in ("rest", "yaml", "flags"):
-                assert render(workload, target).text
+                assert render(load, workload, target).text

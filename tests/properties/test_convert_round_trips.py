@@ -9,13 +9,15 @@ from hypothesis import strategies as st
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from fairlead.cli.__main__ import load_lazily as load
 from fairlead.cli.flags import parse
 from fairlead.cli.kinds import commands
 from fairlead.cli.submission import fill_spec
 from fairlead.client.kinds import load_kinds
 from fairlead.formats.command_line import render_command
-from fairlead.formats.convert import from_stored, render
+from fairlead.formats.convert import render
 from fairlead.formats.convert_losses import carried
+from fairlead.formats.converted import from_stored
 from fairlead.formats.workload_yaml import read_manifests, read_spec
 from fairlead.formats.yaml_write import render_document, render_yaml
 from fairlead.kinds import KINDS
@@ -107,7 +109,7 @@ def test_convert_reports_what_did_not_arrive(kind: Kind, data: st.DataObject) ->
     spec = data.draw(specs(kind))
     workload = from_stored(kind, "name", "", spec, is_active=True)
     for target in ("yaml", "flags") if kind.letter else ("flags",):
-        rendered = render(workload, target)
+        rendered = render(load, workload, target)
         told = [replace(loss, path=loss.path.removeprefix("spec.")) for loss in rendered.losses]
         got = from_yaml(rendered.text) if target == "yaml" else from_line(rendered.plain)
         assert in_order(got) == in_order(carried(spec, told))

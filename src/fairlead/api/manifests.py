@@ -13,15 +13,16 @@ from fairlead.api.operation import Body, Call, Operation, Parameter, as_json
 from fairlead.api.organization_bodies import read_json
 from fairlead.api.views import Shape, Uuid
 from fairlead.control import manifests, reading, templates
-from fairlead.formats.convert import FLAGS, REST, YAML, Unconvertible, from_stored, render
+from fairlead.formats import convert_to_flags, convert_to_rest, convert_to_yaml
+from fairlead.formats.converted import Unconvertible, from_stored
 from fairlead.kinds import KINDS
 from fairlead.model.errors import Invalid
 from fairlead.model.fields import About, Spec
 from fairlead.model.phase import DesiredPhase
 
 _TEMPLATES = "/api/v1/workload-templates"
-#: The words of the path, and the dialects of `formats.convert`.
-_DIALECTS = {"yaml": YAML, "rest": REST, "command": FLAGS}
+#: The words of the path, and who writes those dialects.
+_DIALECTS = {"yaml": convert_to_yaml.render, "rest": convert_to_rest.render, "command": convert_to_flags.render}
 _FAILURES = {400: Error, 401: Error, 403: Error, 404: Error, 500: Error, 503: Error}
 _ID = {"type": "string", "format": "uuid"}
 
@@ -71,7 +72,7 @@ async def get_written(call: Call) -> Response:
         workload.desired_phase is not DesiredPhase.STOPPED,
     )
     try:
-        rendered = render(found, _DIALECTS[dialect])
+        rendered = _DIALECTS[dialect](found)
     except Unconvertible as unconvertible:
         raise Invalid(" ".join(unconvertible.lines)) from None
     told = [] if dialect == "rest" else [f"# not carried: {loss}\n" for loss in rendered.losses]

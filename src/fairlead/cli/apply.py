@@ -68,7 +68,7 @@ def _delete(invocation: Invocation) -> int:
 def _each(invocation: Invocation, act: Any, act_on_template: Any) -> int:
     """Act on every document of the files; the first failure's exit code counts."""
     session = Session(invocation)
-    templates = Templates(session, invocation.surroundings.load("convert"))
+    templates = Templates(session)
     read = _read(session, templates)
     if read is None:
         session.close()
@@ -96,15 +96,15 @@ def _each(invocation: Invocation, act: Any, act_on_template: Any) -> int:
 def _read(session: Session, templates: Templates) -> tuple[list[Any], list[Any]] | None:
     """The workloads and the templates of all files; None where something is wrong with them, which has been told."""
     invocation = session.invocation
-    converter = invocation.surroundings.load("convert")
+    load = invocation.surroundings.load
     files = [(path, read_text(invocation, path)) for path in _paths(invocation)]
 
     def namespace() -> str:
         return f"runai-{session.project()['name']}"
 
     try:
-        workloads, documents = converter.read_files(files, templates.fetch, namespace)
-    except converter.Unconvertible as unconvertible:
+        workloads, documents = load("convert_from_yaml").read_files(files, templates.fetch, namespace)
+    except load("converted").Unconvertible as unconvertible:
         for line in unconvertible.lines:
             session.console.complain(line)
         return None
@@ -162,8 +162,8 @@ def _find(session: Session, workload: Any, project: Json) -> Live | None:
 
 def _changes(session: Session, content: Json, workload: Any) -> list[str]:
     """Paths at which what runs differs from what is described."""
-    converter = session.invocation.surroundings.load("convert")
-    found: list[str] = converter.differences(
+    writer = session.invocation.surroundings.load("convert_to_yaml")
+    found: list[str] = writer.differences(
         workload.kind, _whole_spec(session, content, workload), _wanted_spec(session, content, workload)
     )
     return found
@@ -186,8 +186,7 @@ def _wanted_spec(session: Session, content: Json, workload: Any) -> Json:
 
 
 def _request(session: Session, workload: Any, place: Json) -> Json:
-    converter = session.invocation.surroundings.load("convert")
-    body: Json = converter.request_body(workload)
+    body: Json = session.invocation.surroundings.load("convert_to_rest").request_body(workload)
     body |= {"projectId": str(place.get("projectId") or place["id"]), "clusterId": place["clusterId"]}
     return body | ({"templateId": workload.template_id} if workload.template_id else {})
 
@@ -266,16 +265,17 @@ def _set_active(session: Session, workload: Any, live: Live) -> None:
 def _diff_one(session: Session, workload: Any) -> int:
     """The difference as YAML; exit code 1 where there is one."""
     project = _project(session, workload)
-    converter = session.invocation.surroundings.load("convert")
+    load = session.invocation.surroundings.load
+    render, altered = load("convert_to_yaml").render, load("converted").altered
     live = _find(session, workload, project)
     before = ""
     wanted = workload
     if live is not None:
         spec = _whole_spec(session, live.content, workload)
         as_it_is = {"spec": spec, "is_active": live.content["desiredPhase"] != _STOPPED}
-        before = converter.render(converter.altered(workload, as_it_is), "yaml").text
-        wanted = converter.altered(workload, {"spec": _wanted_spec(session, live.content, workload)})
-    after = converter.render(wanted, "yaml").text
+        before = render(altered(workload, as_it_is)).text
+        wanted = altered(workload, {"spec": _wanted_spec(session, live.content, workload)})
+    after = render(wanted).text
     lines = difflib.unified_diff(
         before.splitlines(), after.splitlines(), f"server/{workload.name}", f"file/{workload.name}", lineterm=""
     )

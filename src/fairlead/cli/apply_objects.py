@@ -20,9 +20,8 @@ _TAKEN = 409
 class Templates:
     """The server's templates, each asked for once."""
 
-    def __init__(self, session: Session, converter: Any) -> None:
+    def __init__(self, session: Session) -> None:
         self._session = session
-        self._converter = converter
         self._rows: dict[str, list[Json]] = {}
 
     def fetch(self, namespace: str, name: str) -> Any:
@@ -30,7 +29,8 @@ class Templates:
         row = self.find(namespace, name)
         if row is None:
             return None
-        return self._converter.kept_template(row["meta"]["id"], row["meta"]["workloadType"], self.manifest(row))
+        reader = self._session.invocation.surroundings.load("convert_from_yaml")
+        return reader.kept_template(row["meta"]["id"], row["meta"]["workloadType"], self.manifest(row))
 
     def find(self, namespace: str, name: str) -> Json | None:
         """A project's own template; for everybody's namespace, one of whatever is wider."""

@@ -64,12 +64,11 @@ def _run(invocation: Invocation) -> int:
 
 def _convert(invocation: Invocation) -> int:
     around = invocation.surroundings
-    converter = around.load("convert")
     target = invocation.get("to", "yaml")
     try:
-        found = [_placed(converter, invocation, one) for one in _read(converter, invocation)]
-        rendered = [_render(converter, invocation, one, target) for one in found]
-    except converter.Unconvertible as unconvertible:
+        found = [_placed(invocation, one) for one in _read(invocation)]
+        rendered = [_render(invocation, one, target) for one in found]
+    except around.load("converted").Unconvertible as unconvertible:
         around.stderr.write("\n".join(f"fairlead: {line}" for line in unconvertible.lines) + "\n")
         return FAILED
     remarks = [remark for one in found for remark in one.remarks]
@@ -100,25 +99,27 @@ def _is_said(value: Any) -> bool:
     return isinstance(value, str | int | float | bool | list | dict | None)
 
 
-def _placed(converter: Any, invocation: Invocation, found: Any) -> Any:
+def _placed(invocation: Invocation, found: Any) -> Any:
     project = invocation.get("project")
-    return found if not project else converter.in_project(found, project)
+    return found if not project else invocation.surroundings.load("converted").in_project(found, project)
 
 
-def _render(converter: Any, invocation: Invocation, found: Any, target: str) -> Any:
+def _render(invocation: Invocation, found: Any, target: str) -> Any:
+    load = invocation.surroundings.load
     if target != "kubernetes":
-        return converter.render(found, target, invocation.get("program", "fairlead"))
-    renderer = invocation.surroundings.load("kubernetes")
+        return load("convert").render(load, found, target, invocation.get("program", "fairlead"))
+    renderer = load("kubernetes")
     objects, losses = renderer.render_spec(found.kind, found.name, found.project or "default", found.spec)
-    return converter.rendered_objects(found, objects, losses)
+    return load("convert_to_yaml").rendered_objects(found, objects, losses)
 
 
-def _read(converter: Any, invocation: Invocation) -> list[Any]:
+def _read(invocation: Invocation) -> list[Any]:
+    load = invocation.surroundings.load
     words = invocation.parsed.trailing
     if invocation.get("workload"):
-        return [_inputs(invocation).read_live(converter, invocation, invocation.get("workload"))]
+        return [_inputs(invocation).read_live(invocation, invocation.get("workload"))]
     if words is not None:
-        return [_inputs(invocation).read_command(converter, words)]
+        return [_inputs(invocation).read_command(load, words)]
     path = invocation.names[0] if invocation.names else invocation.get("filename")
     if not path:
         raise UsageError("Convert what? Name a file or a --workload, or put a command line after --.")
@@ -126,11 +127,12 @@ def _read(converter: Any, invocation: Invocation) -> list[Any]:
     dialect = invocation.get("from")
     if dialect in (_COMMAND, "flags") or (dialect is None and text.split()[:1] and text.split()[0] in PROGRAMS):
         try:
-            return [_inputs(invocation).read_command(converter, shlex.split(text, comments=True))]
+            return [_inputs(invocation).read_command(load, shlex.split(text, comments=True))]
         except ValueError as error:
             raise UsageError(f"{path} is no command line: {error}.") from None
-    kind = converter.find_kind(invocation.get("kind")) if invocation.get("kind") else None
-    found: list[Any] = converter.read_any(text, dialect or converter.detect(text), kind, path)
+    converter = load("convert")
+    kind = load("converted").find_kind(invocation.get("kind")) if invocation.get("kind") else None
+    found: list[Any] = converter.read_any(load, text, dialect or converter.detect(load, text), kind, path)
     return found
 
 

@@ -3,6 +3,7 @@
 Loaded when it is asked for, since it brings most of the command line with it.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from fairlead.cli.command import Invocation
@@ -14,10 +15,11 @@ from fairlead.cli.submission import fill_spec
 from fairlead.client.kinds import KindEntry, load_kinds
 
 Json = dict[str, Any]
+Load = Callable[[str], Any]
 _STANDARD = "standard"
 
 
-def read_live(converter: Any, invocation: Invocation, name: str) -> Any:
+def read_live(invocation: Invocation, name: str) -> Any:
     """A workload as the server has it."""
     session = Session(invocation)
     row = session.workload(name)
@@ -29,11 +31,12 @@ def read_live(converter: Any, invocation: Invocation, name: str) -> Any:
     session.close()
     body = {"name": content["name"], "spec": content.get("spec") or {}}
     body |= {name: content[name] for name in client.entry.beside if name in content}
-    found = converter.from_request(key, body, row["projectName"])
-    return converter.altered(found, {"is_active": content["desiredPhase"] != "Stopped"})
+    load = invocation.surroundings.load
+    found = load("convert_from_rest").from_request(key, body, row["projectName"])
+    return load("converted").altered(found, {"is_active": content["desiredPhase"] != "Stopped"})
 
 
-def read_command(converter: Any, words: list[str]) -> Any:
+def read_command(load: Load, words: list[str]) -> Any:
     """A `submit` command line, read by the flags of its kind."""
     rest = words[1:] if words[:1] and words[0] in PROGRAMS else list(words)
     kind, rest = _find_kind(rest)
@@ -47,7 +50,7 @@ def read_command(converter: Any, words: list[str]) -> Any:
     is_prefix = not (parsed.names or parsed.values.get("name"))
     beside = {name: spec.pop(name) for name in kind.beside if name in spec}
     body = {"name": name, "useGivenNameAsPrefix": is_prefix, "spec": spec, **beside}
-    return converter.from_request(kind.key, body, parsed.values.get("project", ""))
+    return load("convert_from_rest").from_request(kind.key, body, parsed.values.get("project", ""))
 
 
 def _find_kind(words: list[str]) -> tuple[KindEntry, list[str]]:

@@ -115,7 +115,9 @@ def _whole(kind: Kind, request: CreationRequest[Any]) -> Any:
 
 def beside_names(kind: Kind) -> tuple[str, ...]:
     """The REST names of what stands beside the spec."""
-    return tuple(field.rest for field in fields_of(kind.spec) if field.attribute in kind.beside)
+    spec: Any = kind.spec
+    named = dict(zip(spec.__struct_fields__, spec.__struct_encode_fields__, strict=True))
+    return tuple(named[name] for name in kind.beside)
 
 
 def read_submission(kind: Kind, body: bytes) -> Submission:

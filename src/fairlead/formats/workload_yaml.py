@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from fairlead.formats.check import find_flaws
+from fairlead.formats.converted import PlainSecret
 from fairlead.formats.yaml_fields import YamlField, kinds_with, resources, spellings, told_kinds, yaml_fields
 from fairlead.formats.yaml_names import (
     API_VERSION,
@@ -19,7 +20,7 @@ from fairlead.formats.yaml_names import (
     TEMPLATE,
     near,
 )
-from fairlead.formats.yaml_spec import PlainSecret, SpecReading
+from fairlead.formats.yaml_spec import SpecReading
 from fairlead.formats.yaml_tree import MAPPING, MOST_ISSUES, SCALAR, Limits, Node, YamlIssue, issue_at, read_tree
 from fairlead.formats.yaml_values import Wrong, read_value, told
 from fairlead.kinds import KINDS

@@ -7,8 +7,7 @@ here turn such a path back into the line and the words of the document.
 import re
 from typing import Any
 
-import msgspec
-
+from fairlead.formats.converted import PlainSecret
 from fairlead.formats.yaml_fields import ITEMS, MAP, YamlField, yaml_fields
 from fairlead.formats.yaml_names import near
 from fairlead.formats.yaml_pairs import READERS, read_variable
@@ -24,21 +23,6 @@ _PROPAGATION = {"true": "HostToContainer", "false": "None"}
 _NO_NAME = re.compile(r"[^a-z0-9-]+")
 _NAME_LENGTH = 63
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9.]*")
-
-
-class PlainSecret(msgspec.Struct, kw_only=True):
-    """Credentials that stand in a document in plain text, and the item that is to name a secret instead."""
-
-    #: The item's key in the document.
-    key: str
-    #: The document's path of each of them.
-    paths: list[str]
-    values: dict[str, str]
-    item: dict[str, Any] = {}
-    #: Where the item names its secret.
-    member: str = ""
-    #: The secret's name, once it is known.
-    name: str = ""
 
 
 class SpecReading:

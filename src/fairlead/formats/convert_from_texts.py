@@ -1,0 +1,75 @@
+"""Texts that are read as plain YAML or as a script: tasks and jobs of neighbouring systems, and requests that somebody
+wrote as YAML. Called by `convert`, for which it also tells the dialects of such texts apart.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from fairlead.formats.convert_from_rest import read_request
+from fairlead.formats.converted import DSTACK, JOB, REST, SBATCH, SKYPILOT, YAML, Converted, Unconvertible
+from fairlead.formats.kubernetes_objects import read_job
+from fairlead.formats.neighbours import Found, read_dstack, read_skypilot
+from fairlead.formats.neighbours_slurm import read_sbatch
+from fairlead.formats.yaml_tree import read_tree
+from fairlead.formats.yaml_values import read_plain
+from fairlead.kinds import KINDS
+from fairlead.kinds.kind import Kind
+
+_READERS = {JOB: read_job, DSTACK: read_dstack, SKYPILOT: read_skypilot}
+_NO_DIALECT = "The text is no workload in a dialect that is known; name it with --from."
+
+
+def detect(text: str) -> str:
+    """The dialect of a text of YAML, by its first document."""
+    documents, issues = read_tree(text)
+    if not documents:
+        raise Unconvertible([str(issue) for issue in issues] or ["The text is empty."])
+    content = documents[0].content
+    if not isinstance(content, dict):
+        raise Unconvertible([_NO_DIALECT])
+    version = content["apiVersion"].content if "apiVersion" in content else ""
+    if version:
+        return JOB if version == "batch/v1" else YAML
+    if "type" in content and "spec" not in content:
+        return DSTACK
+    if "spec" in content or "projectId" in content:
+        return REST
+    if {"run", "setup", "resources"} & set(content):
+        return SKYPILOT
+    raise Unconvertible([_NO_DIALECT])
+
+
+def read(text: str, dialect: str, kind: Kind | None = None, file: str = "") -> list[Converted]:
+    """The workloads of a text. `kind` is what dialects that name none are taken for."""
+    first = kind or next(iter(KINDS.values()))
+    if dialect == SBATCH:
+        return [_found(first, read_sbatch(text))]
+    documents, issues = read_tree(text, file)
+    if issues:
+        raise Unconvertible([str(issue) for issue in issues])
+    plains = [read_plain(document) for document in documents]
+    if not all(isinstance(plain, dict) for plain in plains):
+        raise Unconvertible(["The text holds something that is no object."])
+    if dialect == REST:
+        return [read_request(plain, kind) for plain in plains]
+    return [_found(first, _read_foreign(_READERS[dialect], plain, dialect)) for plain in plains]
+
+
+def _read_foreign(reader: Callable[[dict[str, Any]], Found], plain: dict[str, Any], dialect: str) -> Found:
+    """What another system's description says. Its shape is its own system's affair, so any of it may be wrong."""
+    try:
+        return reader(plain)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise Unconvertible([f"The text is no description of {dialect} that can be read: {error}."]) from error
+
+
+def _found(kind: Kind, found: Found) -> Converted:
+    return Converted(
+        kind=kind, name=_label(found.name), project=found.project, spec=found.spec, losses=list(found.losses)
+    )
+
+
+def _label(name: str) -> str:
+    """A foreign name as a workload may be called."""
+    label = "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in name.lower()).strip("-")
+    return (label if label[:1].isalpha() else f"w-{label}".rstrip("-"))[:63] or "workload"
