@@ -76,7 +76,7 @@ class Container(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Operated(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What an operator in a cluster wants to be told beside the pods, where one is installed that knows the framework."""
+    """What an operator in a cluster that knows the framework wants to be told beside the pods."""
 
     #: PyTorch, MPI, TF, XGBoost or JAX.
     framework: str
