@@ -358,7 +358,8 @@ class Reconciler:
         """After a start with an engine of whole workloads: tell it what there is, and follow what it has."""
         retained = await following.retain()
         await following.load(retained.workload_ids)
-        await self.engine.apply([following.organize(), retained])
+        claims = await load_retained(self.context, retained.workload_ids)
+        await self.engine.apply([following.organize(), retained, claims])
         await self._observe()
         drafts = self._decide_each(list(self.board.entries), {}, self.context.clock())
         await self._record(drafts)

@@ -50,6 +50,20 @@ async def no_supplies(pod: PodSpec) -> Supplies:
     return Supplies()
 
 
+class KeptClaim(msgspec.Struct, frozen=True, kw_only=True):
+    """A claim that the server keeps and no workload brought, as its cluster is to make it."""
+
+    id: str
+    name: str
+    #: As written.
+    size: str
+    #: Empty for the cluster's own choice.
+    storage_class: str = ""
+    access_modes: tuple[str, ...] = ("ReadWriteOnce",)
+    volume_mode: str = "Filesystem"
+    attributes: Mapping[str, str] = {}
+
+
 class KeptObjects(msgspec.Struct, frozen=True, kw_only=True):
     """What a whole workload names and the server keeps, by name; what it does not keep is its cluster's."""
 
@@ -57,6 +71,9 @@ class KeptObjects(msgspec.Struct, frozen=True, kw_only=True):
     config_maps: Mapping[str, Mapping[str, str]] = {}
     #: The creator's own credentials.
     credentials: Mapping[str, Mapping[str, str]] = {}
+    claims: Mapping[str, KeptClaim] = {}
+    #: From a data volume's id to the name of its claim.
+    data_volumes: Mapping[str, str] = {}
 
 
 #: From a workload's id and its pod sets to what of that is to be given to its cluster.

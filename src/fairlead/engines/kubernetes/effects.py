@@ -8,10 +8,10 @@ from fairlead.model.podset import PodSet
 
 _REFUSED = {
     "s3": "buckets cannot be mounted into pods of a cluster yet; fetch them in the command, or use a claim",
-    "dataVolume": "data volumes are not known to the cluster; name the claim itself in storage.pvc",
 }
 _ADVISORY = {
     "gpuMemoryLimit": "KAI keeps no limit above the requested GPU memory",
+    "gpuPortionLimit": "KAI keeps no limit above the requested portion; pods carry the annotation runai-gpu-limit",
 }
 
 

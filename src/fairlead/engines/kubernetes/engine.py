@@ -6,19 +6,21 @@ here objects are written (`hands.py`), watched (`holdings.py`) and put into word
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Sequence
 from contextlib import suppress
 
 import msgspec
 
 from fairlead.engines.base import (
     CapacityChanged,
+    DropClaims,
     ExecRequest,
     LogRequest,
     Order,
     Organize,
     Remove,
     Report,
+    RetainClaims,
     RetainWorkloads,
     Review,
     Run,
@@ -160,6 +162,10 @@ class KubernetesEngine:
                     self._spawn(self._organize(order))
                 case RetainWorkloads():
                     self._spawn(self._retain(order))
+                case DropClaims(claim_ids=gone) if gone:
+                    self._spawn(self._drop_claims(gone, are_gone=True))
+                case RetainClaims(claim_ids=kept):
+                    self._spawn(self._drop_claims(kept, are_gone=False))
 
     async def close(self) -> None:
         tasks = [*self._tasks, *(charge.task for charge in self._charges.values() if charge.task)]
@@ -299,6 +305,13 @@ class KubernetesEngine:
                     self._wish(id, Remove(id, namespace))
         except (ApiError, OSError) as error:
             log.warning("what earlier workloads left in the cluster could not be looked for: %s", error)
+
+    async def _drop_claims(self, claim_ids: Collection[str], *, are_gone: bool) -> None:
+        """Remove these claims that the server kept, or all others."""
+        try:
+            await self._hands.drop_claims(lambda id: (id in claim_ids) is are_gone)
+        except (ApiError, OSError) as error:
+            log.warning("claims that are no more are still in the cluster, until the next start: %s", error)
 
     # News
 

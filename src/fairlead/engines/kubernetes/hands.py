@@ -20,6 +20,7 @@ from fairlead.engines.kubernetes.organizing import (
     render_queues,
 )
 from fairlead.engines.kubernetes.place import (
+    CLAIM_LABEL,
     CLUSTER_LABEL,
     EPHEMERAL_LABEL,
     ID_LABEL,
@@ -31,6 +32,7 @@ from fairlead.engines.kubernetes.place import (
 from fairlead.engines.kubernetes.pools import decide_pool, render_move
 from fairlead.engines.kubernetes.render import Rendered, render_objects
 from fairlead.engines.kubernetes.render_copies import copies_of, render_copies
+from fairlead.engines.kubernetes.render_volumes import render_kept_claim
 from fairlead.engines.kubernetes.resources import (
     CLAIM,
     CONFIG_MAP,
@@ -45,7 +47,7 @@ from fairlead.engines.kubernetes.resources import (
     path_of,
 )
 from fairlead.model.errors import Refused
-from fairlead.model.supplies import LoadKept, nothing_kept
+from fairlead.model.supplies import KeptObjects, LoadKept, nothing_kept
 
 MANAGER = "fairlead"
 _APPLY_QUERY = {"fieldManager": MANAGER, "force": "true"}
@@ -100,15 +102,20 @@ class Hands:
             owner=self._owner(run.workload_id),
         )
 
+    def _supplied(self, run: WorkloadRun, kept: KeptObjects) -> Place:
+        """Where it goes, and what of the server's it finds there."""
+        copies, volumes = copies_of(run.name, kept), dict(kept.data_volumes)
+        return msgspec.structs.replace(self.place(run), copies=copies, data_volumes=volumes)
+
     async def run(self, run: WorkloadRun) -> None:
         """Make or change everything of a workload; raises Refused when the cluster does not take it."""
         kept = await self._load_kept(run.workload_id, run.podsets)
-        place = msgspec.structs.replace(self.place(run), copies=copies_of(run.name, kept))
+        place = self._supplied(run, kept)
         rendered = render_objects(place, run.podsets)
         self._check(rendered)
         for copy in render_copies(place, kept):
             await self.apply_ours(copy, run)
-        for claim in rendered.claims:
+        for claim in (*(render_kept_claim(one, place) for one in kept.claims.values()), *rendered.claims):
             if not await self._api.exists(path_of(claim)):
                 await self._apply(claim)
         first: _Seen | None = None
@@ -184,7 +191,7 @@ class Hands:
             await self.delete(POD.path(run.namespace, name))
         if plan.make:
             kept = await self._load_kept(run.workload_id, run.podsets)
-            place = msgspec.structs.replace(self.place(run), copies=copies_of(run.name, kept))
+            place = self._supplied(run, kept)
             shapes = {shape.podset.role: shape for shape in render_objects(place, run.podsets).members}
             for role, index in plan.make:
                 await self._make(render_member(place, shapes[role], index, failures))
@@ -250,6 +257,14 @@ class Hands:
                 if id := item.metadata.labels.get(ID_LABEL):
                     found.add((id, item.metadata.namespace))
         return found
+
+    async def drop_claims(self, is_gone: Callable[[str], bool]) -> None:
+        """Remove claims that the server kept, by the ids of their records; pods that mount one keep it to their end."""
+        label = f"{CLUSTER_LABEL}={self._cluster},{CLAIM_LABEL}"
+        listed = msgspec.json.decode(await self._api.get(CLAIM.path(), labelSelector=label), type=_Listed)
+        for item in listed.items:
+            if is_gone(item.metadata.labels[CLAIM_LABEL]):
+                await self.delete(CLAIM.path(item.metadata.namespace, item.metadata.name))
 
     # Departments, projects, pools
 

@@ -25,6 +25,8 @@ CLUSTER_LABEL, ID_LABEL, RUN_LABEL, ROLE_LABEL = (
     "fairlead/role",
 )
 EPHEMERAL_LABEL = "fairlead/ephemeral"
+#: On claims that the server keeps for their own sake: which of them it is.
+CLAIM_LABEL = "fairlead/claim-id"
 GPU = "nvidia.com/gpu"
 DEFAULT_POOL = "default"
 
@@ -58,6 +60,8 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     owner: Owner | None = None
     #: Objects that the server keeps and this workload gets a copy of: (secret, config or credential; name) → its name.
     copies: dict[tuple[str, str], str] = {}
+    #: From a data volume's id to the claim that it is.
+    data_volumes: dict[str, str] = {}
 
 
 def labels_of(place: Place) -> dict[str, str]:

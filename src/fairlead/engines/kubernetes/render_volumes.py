@@ -1,14 +1,24 @@
 """What pods mount, as volumes, mounts and claims of Kubernetes. Pure; `render.py` calls it.
 
-Repositories, buckets and data volumes need a program or an asset beside the pod and are left over.
+Repositories and buckets are fetched by containers of their own (`render_git.py`, `render_s3.py`); a data volume is the
+claim that the server says it is.
 """
 
 from typing import Any
 
 from msgspec import UNSET
 
-from fairlead.engines.kubernetes.place import EPHEMERAL_LABEL, Place, metadata_of, name_of
+from fairlead.engines.kubernetes.place import (
+    CLAIM_LABEL,
+    CLUSTER_LABEL,
+    EPHEMERAL_LABEL,
+    PROJECT_LABEL,
+    Place,
+    metadata_of,
+    name_of,
+)
 from fairlead.formats.convert_losses import Source
+from fairlead.model.supplies import KeptClaim
 
 #: Where a home of the pod's own is, as the variable HOME says too.
 HOME = "/home/runai-home"
@@ -51,6 +61,22 @@ def render_claims(place: Place, source: Source) -> list[dict[str, Any]]:
     return found
 
 
+def render_kept_claim(claim: KeptClaim, place: Place) -> dict[str, Any]:
+    """A claim that is nobody's but the server's: it stays when the workload goes that wanted it first."""
+    labels = {CLAIM_LABEL: claim.id, CLUSTER_LABEL: place.marks[CLUSTER_LABEL], PROJECT_LABEL: place.project}
+    spec: dict[str, Any] = {
+        "accessModes": list(claim.access_modes),
+        "resources": {"requests": {"storage": claim.size}},
+        "volumeMode": claim.volume_mode,
+    }
+    if claim.storage_class:
+        spec["storageClassName"] = claim.storage_class
+    metadata: dict[str, Any] = {"name": claim.name, "namespace": place.namespace, "labels": labels}
+    if claim.attributes:
+        metadata["annotations"] = dict(claim.attributes)
+    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec}
+
+
 def render_volumes(place: Place, source: Source) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Volumes of the pod and mounts of its container."""
     volumes: list[dict[str, Any]] = []
@@ -70,6 +96,9 @@ def render_volumes(place: Place, source: Source) -> tuple[list[dict[str, Any]], 
     for number, item in source.items("storage.pvc"):
         claim = {"claimName": _claim_name(place.name, number, item)}
         mount("pvc", number, item, {"persistentVolumeClaim": claim}, readOnly=item.get("readOnly"))
+    for number, item in source.items("storage.dataVolume"):
+        if claim_name := place.data_volumes.get(item["id"].lower()):
+            mount("data", number, item, {"persistentVolumeClaim": {"claimName": claim_name}})
     for number, item in source.items("storage.configMapVolume"):
         what = {"name": name_of(place, "config", item["configMap"]), **_mode(item)}
         mount("config", number, item, {"configMap": what}, subPath=item.get("subPath"))
@@ -86,12 +115,12 @@ def render_volumes(place: Place, source: Source) -> tuple[list[dict[str, Any]], 
             number,
             item,
             {"hostPath": {"path": item["path"]}},
-            readOnly=item.get("readOnly"),
+            readOnly=item.get("readOnly") is not False,
             mountPropagation=propagation if propagation != "None" else None,
         )
     for number, item in source.items("storage.nfs"):
         what = {"server": item["server"], "path": item["path"], "readOnly": item.get("readOnly", True)}
-        mount("nfs", number, item, {"nfs": what}, readOnly=item.get("readOnly"))
+        mount("nfs", number, item, {"nfs": what}, readOnly=what["readOnly"])
     if source.take("createHomeDir") is True:
         volumes.append({"name": "home", "emptyDir": {}})
         mounts.append({"name": "home", "mountPath": HOME})
@@ -103,6 +132,7 @@ def render_volumes(place: Place, source: Source) -> tuple[list[dict[str, Any]], 
 
 _ROOTS = {
     "pvc": "storage.pvc",
+    "data": "storage.dataVolume",
     "config": "storage.configMapVolume",
     "secret": "storage.secretVolume",
     "scratch": "storage.emptyDirVolume",
