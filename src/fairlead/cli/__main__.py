@@ -96,6 +96,7 @@ LAZY = {
     "convert_to_rest": "fairlead.formats.convert_to_rest",
     "convert_to_yaml": "fairlead.formats.convert_to_yaml",
     "convert_inputs": "fairlead.cli.convert_inputs",
+    "spec_flags": "fairlead.cli.spec_flags",
     "kubernetes": "fairlead.engines.kubernetes.render",
     "doctor": "fairlead.engines.kubernetes.doctor",
     "installing": "fairlead.engines.kubernetes.installing",

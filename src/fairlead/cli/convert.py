@@ -106,11 +106,14 @@ def _placed(invocation: Invocation, found: Any) -> Any:
 
 def _render(invocation: Invocation, found: Any, target: str) -> Any:
     load = invocation.surroundings.load
-    if target != "kubernetes":
-        return load("convert").render(load, found, target, invocation.get("program", "fairlead"))
-    renderer = load("kubernetes")
-    objects, losses = renderer.render_spec(found.kind, found.name, found.project or "default", found.spec)
-    return load("convert_to_yaml").rendered_objects(found, objects, losses)
+    if target == "flags":
+        # The table is there as data, and working it out from the declarations takes its time.
+        table = load("spec_flags").load_table(found.kind.key)
+        return load("convert_to_flags").render(found, invocation.get("program", "fairlead"), table)
+    if target == "kubernetes":
+        objects, losses = load("kubernetes").render_spec(found.kind, found.name, found.project or "default", found.spec)
+        return load("convert_to_yaml").rendered_objects(found, objects, losses)
+    return load("convert").render(load, found, target)
 
 
 def _read(invocation: Invocation) -> list[Any]:

@@ -22,15 +22,18 @@ class _Unsayable(Exception):
     """A text that the grammar of flags would read differently."""
 
 
-def render_command(kind: Kind, spec: dict[str, Any]) -> tuple[list[str], list[str], list[Loss]]:
+def render_command(
+    kind: Kind, spec: dict[str, Any], table: list[Entry] | None = None
+) -> tuple[list[str], list[str], list[Loss]]:
     """Flags, the words after `--`, and what they do not say (paths below the spec).
 
     With `--command` among the flags the words replace the image's entry point, otherwise they are its arguments.
     """
     source = Source(spec)
+    table = flag_table(kind) if table is None else table
     flags: list[str] = []
     lists: dict[str, list[Entry]] = {}
-    for entry in flag_table(kind):
+    for entry in table:
         form = entry["form"]
         if form in ("pair", "item"):
             lists.setdefault(entry["path"], []).append(entry)
@@ -48,7 +51,7 @@ def render_command(kind: Kind, spec: dict[str, Any]) -> tuple[list[str], list[st
         if like:
             flags += _apart(arriving, name, like)
         else:
-            losses += _filled_in(kind, arriving, name)
+            losses += _filled_in(table, arriving, name)
     return flags, words, losses
 
 
@@ -58,11 +61,11 @@ def _apart(arriving: dict[str, Any], name: str, like: str) -> list[str]:
     return [f"--{name}-as-{like}=false"] if more else []
 
 
-def _filled_in(kind: Kind, arriving: dict[str, Any], name: str) -> list[Loss]:
+def _filled_in(table: list[Entry], arriving: dict[str, Any], name: str) -> list[Loss]:
     """What a role has in common with the whole on a command line, because no flag says otherwise."""
     if not arriving.get(name):
         return []
-    members = {entry["path"].split(".")[1] for entry in flag_table(kind) if entry["path"].startswith(f"{name}.")}
+    members = {entry["path"].split(".")[1] for entry in table if entry["path"].startswith(f"{name}.")}
     missing = [member for member in arriving if member in members and member not in arriving[name]]
     reason = "is as in the whole where no flag says it"
     return [

@@ -53,7 +53,7 @@ def _read_object(text: str) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def render(load: Load, workload: Converted, dialect: str, program: str = "fairlead") -> Rendered:
+def render(load: Load, workload: Converted, dialect: str) -> Rendered:
     """The workload in another dialect; losses of the way in come first."""
-    rendered: Rendered = load(_WRITERS[dialect]).render(workload, program)
+    rendered: Rendered = load(_WRITERS[dialect]).render(workload)
     return rendered

@@ -5,11 +5,13 @@ from typing import Any
 from fairlead.formats.command_line import render_command, render_line
 from fairlead.formats.convert_losses import Loss
 from fairlead.formats.converted import Converted, Rendered, below_spec
+from fairlead.formats.flags import Entry
 
 
-def render(workload: Converted, program: str = "fairlead") -> Rendered:
+def render(workload: Converted, program: str = "fairlead", table: list[Entry] | None = None) -> Rendered:
+    """The command; `table` is what `flag_table` gives for the kind, where somebody has it at hand."""
     command, spec = _command(workload)
-    flags, words, losses = render_command(workload.kind, spec)
+    flags, words, losses = render_command(workload.kind, spec, table)
     losses = workload.losses + below_spec(losses)
     line = [program, *command, "submit"]
     if workload.is_prefix:

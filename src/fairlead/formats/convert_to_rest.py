@@ -17,7 +17,7 @@ def request_body(workload: Converted) -> dict[str, Any]:
     return body | {name: workload.spec[name] for name in beside if name in workload.spec}
 
 
-def render(workload: Converted, _program: str = "") -> Rendered:
+def render(workload: Converted) -> Rendered:
     body = request_body(workload)
     losses = list(workload.losses)
     if workload.project:

@@ -11,7 +11,7 @@ from fairlead.formats.yaml_write import declared, render_document, render_yaml
 from fairlead.kinds.kind import Kind
 
 
-def render(workload: Converted, _program: str = "") -> Rendered:
+def render(workload: Converted) -> Rendered:
     """The document; losses of the way in come first."""
     if not workload.kind.letter:
         raise Unconvertible([f"Workload YAML has no {workload.kind.title}; REST and the command line have."])
