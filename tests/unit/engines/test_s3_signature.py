@@ -2,7 +2,7 @@
 
 import hashlib
 
-from fairlead.engines.local.s3_client import canonical_request, sign
+from fairlead.engines.buckets.client import canonical_request, sign
 
 
 def test_the_documented_example() -> None:

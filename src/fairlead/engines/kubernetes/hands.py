@@ -3,6 +3,7 @@
 `engine.py` calls it with orders. Objects that are not ours are never touched; every act may be done twice.
 """
 
+import importlib.resources
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import Any
 
@@ -32,6 +33,7 @@ from fairlead.engines.kubernetes.place import (
 from fairlead.engines.kubernetes.pools import decide_pool, render_move
 from fairlead.engines.kubernetes.render import Rendered, render_objects
 from fairlead.engines.kubernetes.render_copies import copies_of, render_copies
+from fairlead.engines.kubernetes.render_s3 import FILES, PACKAGE, render_program
 from fairlead.engines.kubernetes.render_volumes import render_kept_claim
 from fairlead.engines.kubernetes.resources import (
     CLAIM,
@@ -47,6 +49,7 @@ from fairlead.engines.kubernetes.resources import (
     path_of,
 )
 from fairlead.model.errors import Refused
+from fairlead.model.podset import PodSet
 from fairlead.model.supplies import KeptObjects, LoadKept, nothing_kept
 
 MANAGER = "fairlead"
@@ -113,7 +116,7 @@ class Hands:
         place = self._supplied(run, kept)
         rendered = render_objects(place, run.podsets)
         self._check(rendered)
-        for copy in render_copies(place, kept):
+        for copy in (*render_copies(place, kept), *_programs(place, run.podsets)):
             await self.apply_ours(copy, run)
         for claim in (*(render_kept_claim(one, place) for one in kept.claims.values()), *rendered.claims):
             if not await self._api.exists(path_of(claim)):
@@ -308,6 +311,14 @@ class Hands:
             change = {"metadata": {"labels": {POOL_LABEL: wanted or None}}}
             path = NODE.path(name=node.metadata.name)
             await self._api.ask("PATCH", path, change, query={"fieldManager": MANAGER}, content=MERGE)
+
+
+def _programs(place: Place, podsets: Iterable[PodSet]) -> list[dict[str, Any]]:
+    """What containers beside its own run, where a workload has such containers."""
+    if not any((podset.container.fields.get("storage") or {}).get("s3") for podset in podsets):
+        return []
+    folder = importlib.resources.files(PACKAGE)
+    return [render_program(place, {name: folder.joinpath(name).read_text() for name in FILES})]
 
 
 def _reference(body: dict[str, Any], uid: str) -> dict[str, Any]:

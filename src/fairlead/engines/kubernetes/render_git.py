@@ -40,6 +40,8 @@ def render_git(place: Place, source: Source) -> tuple[list[dict[str, Any]], list
                 "command": ["sh", "-c", _CLONE],
                 "env": _environment(place, item),
                 "volumeMounts": [{"name": name, "mountPath": "/copy"}],
+                # What went wrong is then said in the pod's status.
+                "terminationMessagePolicy": "FallbackToLogsOnError",
             }
         )
         for leaf in [leaf for leaf in source.left if leaf.startswith(f"storage.git[{number}].")]:

@@ -25,6 +25,7 @@ from fairlead.engines.kubernetes.place import (
     role_label,
 )
 from fairlead.engines.kubernetes.render_git import render_git
+from fairlead.engines.kubernetes.render_s3 import render_s3
 from fairlead.engines.kubernetes.render_volumes import HOME, render_volumes
 from fairlead.formats.convert_losses import Source
 from fairlead.model.podset import Container, EnvironmentVariable, PodSet, Request
@@ -53,8 +54,10 @@ def render_template(place: Place, podset: PodSet, source: Source) -> dict[str, A
         home = EnvironmentVariable(name="HOME", value=HOME)
         container = replace(container, environment=(*container.environment, home))
     volumes, mounts = render_volumes(place, source)
-    copies, copied, cloning = render_git(place, source)
-    volumes, mounts = volumes + copies, mounts + copied
+    preparing: list[dict[str, Any]] = []
+    for render_fetched in (render_git, render_s3):
+        folders, places, containers = render_fetched(place, source)
+        volumes, mounts, preparing = volumes + folders, mounts + places, preparing + containers
     pod = {
         "schedulerName": SCHEDULER,
         "priorityClassName": place.priority_class,
@@ -64,8 +67,8 @@ def render_template(place: Place, podset: PodSet, source: Source) -> dict[str, A
         **_pod_security(source),
         "containers": [_container(place, _with_identity(container, place), request, source, mounts)],
     }
-    if cloning:
-        pod["initContainers"] = cloning
+    if preparing:
+        pod["initContainers"] = preparing
     if volumes:
         pod["volumes"] = volumes
     metadata: dict[str, Any] = {"labels": labels}

@@ -13,7 +13,7 @@ from fairlead.engines.local import git
 
 Fetch = dict[str, Any]
 
-_S3 = "fairlead.engines.local.s3"
+_S3 = "fairlead.engines.buckets.copying"
 
 
 class FetchFailed(Exception):
@@ -21,7 +21,7 @@ class FetchFailed(Exception):
 
 
 class Store(Protocol):
-    """What `s3.py` does for a volume."""
+    """What `buckets/copying.py` does for a volume."""
 
     def copy_in(self, fetch: Fetch, folder: int, manifest: int) -> None: ...
     def bring_back(self, fetch: Fetch, folder: int, manifest: int) -> str: ...

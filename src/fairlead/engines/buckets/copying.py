@@ -1,4 +1,5 @@
-"""Copies a bucket's objects into a volume and changed files back. Called by `fetching.py` in the pod's process.
+"""Copies a bucket's objects into a volume and changed files back. Called in the pod's process (`local/fetching.py`)
+or in a container beside it (`beside.py`).
 
 Only the standard library, and loaded only by pods that mount a bucket. Objects are files by their keys; a key that is
 no path below the volume is refused. After the end, new and changed files are written, and objects whose files are gone
@@ -12,7 +13,7 @@ import os
 import stat
 from typing import Any
 
-from fairlead.engines.local.s3_client import Bucket, Thing
+from fairlead.engines.buckets.client import Bucket, Thing
 
 Fetch = dict[str, Any]
 #: What was fetched: per key its size and the time of its file's last change.

@@ -1,7 +1,7 @@
 """A small client of the S3 interface: list, read, write, remove, signed with version 4 of Amazon's signatures.
 
-Used by `s3.py` alone. It speaks HTTP over one connection that is made again when it breaks; buckets are addressed by
-path, which every service understands.
+Used by `copying.py` alone. It speaks HTTP over one connection that is made again when it breaks; buckets are addressed
+by path, which every service understands.
 """
 
 import encodings.idna  # noqa: F401 - loaded by name when a host is looked up, which may be too late then
