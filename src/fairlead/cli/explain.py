@@ -70,7 +70,8 @@ def explain(asked: str) -> Found:
     path = words[1:] if words[:1] == ["spec"] and len(words) > 1 else words
     entry = _find(entries, path)
     if entry is None:
-        raise Unknown(f"There is no field '{'.'.join(path)}' in {table['kind']}.{_near(table, path)}")
+        near = _elsewhere(path) or _near(table, path)
+        raise Unknown(f"There is no field '{'.'.join(path)}' in {table['kind']}.{near}")
     below = ".".join(path)
     field = below if path in ([], ["spec"]) else f"spec.{below}"
     return Found(table["kind"], str(entry.get("version") or table["version"]), field, entry)
@@ -92,19 +93,34 @@ def _near(table: Json, path: list[str]) -> str:
     return suggest(path[-1], [name.rpartition(".")[2] for name in known])
 
 
+def _elsewhere(path: list[str]) -> str:
+    """The kinds that have such a field, as a sentence; nothing where none has."""
+    kinds = []
+    for file in _table_files():
+        with open(os.path.join(FOLDER, file), encoding="utf-8") as opened:
+            table = json.load(opened)
+        entries = {known.lower(): entry for known, entry in table["entries"].items()}
+        if _find(entries, path) is not None:
+            kinds.append(table["kind"])
+    return f" It belongs to {', '.join(kinds)}." if kinds else ""
+
+
+def _table_files() -> list[str]:
+    return sorted(file for file in os.listdir(FOLDER) if file.startswith(PREFIX))
+
+
 def _load_table(name: str) -> Json:
     wanted = name.lower().replace("-", "")
     known: dict[str, str] = {}
-    for file in sorted(os.listdir(FOLDER)):
-        if file.startswith(PREFIX):
-            with open(os.path.join(FOLDER, file), encoding="utf-8") as opened:
-                # The first line has the names alone, so that tables of other kinds are not read.
-                names = json.loads(opened.readline().rstrip().rstrip(",") + "}")["names"]
-                if wanted in names:
-                    opened.seek(0)
-                    table: Json = json.load(opened)
-                    return table
-            known.update(dict.fromkeys(names, names[0]))
+    for file in _table_files():
+        with open(os.path.join(FOLDER, file), encoding="utf-8") as opened:
+            # The first line has the names alone, so that tables of other kinds are not read.
+            names = json.loads(opened.readline().rstrip().rstrip(",") + "}")["names"]
+            if wanted in names:
+                opened.seek(0)
+                table: Json = json.load(opened)
+                return table
+        known.update(dict.fromkeys(names, names[0]))
     raise Unknown(
         f"There is no kind '{name}'.{suggest(wanted, known)} There are {', '.join(sorted(set(known.values())))}."
     )

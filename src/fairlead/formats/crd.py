@@ -227,14 +227,10 @@ def _item(field: YamlField) -> Schema:
     for member in field.members:
         for name in (member.name, *member.also):
             properties[name] = {**_value(member, is_member=True), "description": _described(member)}
-    required = [member.name for member in field.members if member.about.mandatory and not _is_filled(field, member)]
+    # Another spelling may stand for the member.
+    required = [member.name for member in field.members if member.about.mandatory and not member.also]
     found: Schema = {"type": "object", "properties": properties}
     return {**found, "required": required} if required else found
-
-
-def _is_filled(field: YamlField, member: YamlField) -> bool:
-    """Whether something else may stand for the member: another spelling, or a default of the whole list."""
-    return bool(member.also) or (field.path == "ports" and member.path == "serviceType")
 
 
 def _value(field: YamlField, is_member: bool = False) -> Schema:

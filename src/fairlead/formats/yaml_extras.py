@@ -283,6 +283,8 @@ DEFAULTS = {
 }
 #: Choices and members of items that REST has not, by the item's YAML name.
 MEMBER_CHOICES = {("ports", "serviceType"): (EXTERNAL_URL, SERVING_PORT)}
+#: What holds without a member that REST wants to be given.
+MEMBER_DEFAULTS = {("ports", "serviceType"): "as serviceType of the spec says, otherwise ClusterIP"}
 MORE_MEMBERS = {
     "ports": (
         YamlField(

@@ -18,6 +18,7 @@ from fairlead.formats.yaml_extras import (
     ITEMS,
     MAP,
     MEMBER_CHOICES,
+    MEMBER_DEFAULTS,
     MORE_MEMBERS,
     PAIRED,
     PLAIN,
@@ -148,8 +149,11 @@ def _members(name: str, struct: Any) -> tuple[YamlField, ...]:
     """What the items of a list may hold; beside what REST has, what only YAML has."""
     found = []
     for member in _walk(struct, ""):
-        more = MEMBER_CHOICES.get((name, member.name), ())
-        found.append(msgspec.structs.replace(member, choices=member.choices + more) if more else member)
+        choices = member.choices + MEMBER_CHOICES.get((name, member.name), ())
+        about, default = member.about, MEMBER_DEFAULTS.get((name, member.name))
+        if default:
+            about = msgspec.structs.replace(about, mandatory=False, default_text=default)
+        found.append(msgspec.structs.replace(member, choices=choices, about=about))
     return (*found, *MORE_MEMBERS.get(name, ())) if found else ()
 
 

@@ -145,6 +145,7 @@ class Security(BasicSecurity, frozen=True, kw_only=True):
         Maybe[bool],
         About(
             text="Whether a process may gain rights that its parent lacks, as setuid programs do.",
+            default_text="true; on a shared server of the local engine false",
             yaml="allowPrivilegeEscalation",
             yaml_kinds="WTDJ",
             flags=(Flag(name="--allow-privilege-escalation"),),
