@@ -1,12 +1,37 @@
 """What the Kubernetes engine says of pods before their start."""
 
-from fairlead.engines.kubernetes.effects import review
+from typing import Any
+
+import pytest
+
+from fairlead.engines.kubernetes.effects import refusal_of, review
 from fairlead.kinds import KINDS
 from fairlead.model.fields import build
+from fairlead.model.podset import PodSet
 
 
-def test_a_launcher_is_told_that_nothing_starts_its_processes() -> None:
+def podsets(**spec: Any) -> tuple[PodSet, ...]:
     kind = KINDS["distributed-training"]
-    launcher, worker = kind.podsets(build(kind.spec, {"image": "x", "distributedFramework": "MPI"}))
-    assert [field for field, _ in review(launcher).advisory] == ["distributedFramework"]
-    assert review(worker).advisory == ()
+    found: tuple[PodSet, ...] = kind.podsets(build(kind.spec, {"image": "x", **spec}))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("spec", "kinds", "want"),
+    [
+        ({"distributedFramework": "MPI"}, (), "install the MPI operator"),
+        ({"distributedFramework": "MPI"}, ("MPIJob",), ""),
+        ({"distributedFramework": "MPI", "restartPolicy": "Always"}, ("MPIJob",), "Never and OnFailure only"),
+        ({"distributedFramework": "PyTorch"}, (), ""),
+    ],
+    ids=["no operator", "operator", "restarts for ever", "nothing is launched"],
+)
+def test_launchers_need_an_operator(spec: dict[str, Any], kinds: tuple[str, ...], want: str) -> None:
+    words = refusal_of(podsets(**spec), kinds)
+    assert bool(words) == bool(want)
+    assert want in words
+
+
+def test_a_launcher_alone_is_not_refused() -> None:
+    launcher, _ = podsets(distributedFramework="MPI")
+    assert review(launcher).refused == ()

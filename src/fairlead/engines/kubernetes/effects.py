@@ -3,8 +3,11 @@
 Storage and security that cannot be had fail the workload; what only has less effect is a remark.
 """
 
+from collections.abc import Collection
+
 from fairlead.engines.base import Review
-from fairlead.model.podset import PodSet
+from fairlead.engines.kubernetes.resources import MPI
+from fairlead.model.podset import PodSet, RestartPolicy
 
 _ADVISORY = {
     "gpuMemoryLimit": "KAI keeps no limit above the requested GPU memory",
@@ -22,7 +25,19 @@ def review(podset: PodSet) -> Review:
     advisory = [(f"compute.{name}", why) for name, why in _ADVISORY.items() if compute.get(name)]
     shared = [item for item in (fields.get("storage") or {}).get("pvc") or () if item.get("dataSharing")]
     advisory += [(f"storage.pvc[{item.get('name') or item['path']}].dataSharing", _OWN_CLAIM) for item in shared]
-    if podset.commands:
-        words = f"nothing starts programs in its {podset.commands}s on a cluster yet; the image must bring its own way"
-        advisory.append(("distributedFramework", words))
     return Review(refused=tuple(refused), advisory=tuple(advisory))
+
+
+def refusal_of(podsets: Collection[PodSet], kinds: Collection[str]) -> str:
+    """Why these pods cannot be run together by a cluster that has these kinds of objects; empty if they can."""
+    launcher = next((podset for podset in podsets if podset.commands), None)
+    if launcher is None:
+        return ""
+    if MPI.kind not in kinds:
+        return (
+            f"Its launcher cannot start processes in its {launcher.commands}s on this cluster: install the MPI "
+            f"operator (github.com/kubeflow/mpi-operator, {MPI.kind} {MPI.api}) and submit the workload again"
+        )
+    if launcher.restart is RestartPolicy.ALWAYS:
+        return "restartPolicy is Always, but the MPI operator knows Never and OnFailure only; choose one of them"
+    return ""

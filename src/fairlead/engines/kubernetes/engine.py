@@ -35,8 +35,11 @@ from fairlead.engines.kubernetes.hands import Hands, Taken
 from fairlead.engines.kubernetes.holdings import Holdings
 from fairlead.engines.kubernetes.nodes import render_node
 from fairlead.engines.kubernetes.objects import Container, Pod
-from fairlead.engines.kubernetes.observing import render_report, run_of
-from fairlead.engines.kubernetes.place import CLUSTER_LABEL
+from fairlead.engines.kubernetes.observing import Held, render_report, run_of
+from fairlead.engines.kubernetes.place import CLUSTER_LABEL, NOTHING_BEGUN, Begun
+from fairlead.engines.kubernetes.remaking import begun_of, decide_remake, is_operated
+from fairlead.engines.kubernetes.render import kinds_for
+from fairlead.engines.kubernetes.render_kubeflow import operator_of
 from fairlead.engines.kubernetes.render_runners import is_group
 from fairlead.engines.kubernetes.resources import ALWAYS_THERE, POD_GROUP, RUNNERS, Resource
 from fairlead.engines.kubernetes.sessions import CommandSession, dial, stream_logs
@@ -56,7 +59,7 @@ _LOOK_AGAIN = 5.0
 class Charge:
     """One workload in our care: what is wished of it, what was done, and what came of it."""
 
-    __slots__ = ("done", "is_bare", "is_removed", "news", "refused", "task", "tends", "trouble", "wish")
+    __slots__ = ("begun", "done", "is_bare", "is_removed", "news", "refused", "task", "tends", "trouble", "wish")
 
     def __init__(self) -> None:
         self.wish: WorkloadRun | Remove | None = None
@@ -67,6 +70,7 @@ class Charge:
         self.trouble = ""
         self.is_bare = False
         self.is_removed = False
+        self.begun = NOTHING_BEGUN
         #: Whether its pods are ours to make, or its pools ours to try.
         self.tends = False
 
@@ -251,8 +255,28 @@ class KubernetesEngine:
     async def _run(self, charge: Charge, run: WorkloadRun) -> None:
         charge.is_bare = charge.is_removed = False
         charge.refused = ""
-        await self._hands.run(run)
+        charge.begun = await self._begin(charge, run)
+        await self._hands.run(run, charge.begun)
         charge.tends = is_group(run.podsets) or len(run.node_pools) > 1
+
+    async def _begin(self, charge: Charge, run: WorkloadRun) -> Begun:
+        """What is there goes on as it was begun; what is not there begins with what the cluster has now."""
+        held = self._holdings.held(run.workload_id)
+        found = [one.metadata for one in held.runners] + [one.metadata for one in held.groups if is_own(one)]
+        there = [metadata for metadata in found if run_of(metadata) == run.run]
+        if there:
+            return msgspec.structs.replace(begun_of(there[0]), kinds=held.kinds)
+        kinds = [resource.kind for resource in kinds_for(run.podsets) if await self._find(resource)]
+        return msgspec.structs.replace(charge.begun, kinds=frozenset(kinds))
+
+    async def _find(self, resource: Resource) -> bool:
+        """Whether the cluster has this kind now; one that was installed meanwhile is watched from now on."""
+        if not await self._has(resource):
+            return False
+        if resource not in self._hands.runners:
+            await self._holdings.add(resource)
+            self._hands.runners = (*self._hands.runners, resource)
+        return True
 
     async def _tend(self, workload_id: str, charge: Charge) -> None:
         """See to a group of our own, or to pools that are tried in turn, for as long as the workload is to run."""
@@ -262,15 +286,29 @@ class KubernetesEngine:
             pods = [pod for pod in held.pods if run_of(pod.metadata) == charge.done.run]
             if own is not None:
                 await self._hands.tend(charge.done, own, pods)
+            await self._remake(charge, charge.done, held)
             await self._hands.try_pools(charge.done, held.groups, pods)
             await self._pause(charge, _LOOK_AGAIN * 12)
+
+    async def _remake(self, charge: Charge, run: WorkloadRun, held: Held) -> None:
+        """A job of an operator that failed and is to begin again goes; as something that was lost it is made anew."""
+        operator = operator_of(run.podsets)
+        job = next((one for one in held.runners if is_operated(one) and run_of(one.metadata) == run.run), None)
+        if operator is None or job is None:
+            return
+        again = decide_remake(run.podsets, job, charge.begun.attempt in held.disrupted)
+        if again is not None:
+            charge.begun = msgspec.structs.replace(again, kinds=charge.begun.kinds)
+            await self._hands.remake(run, operator.resource)
 
     async def _remove(self, charge: Charge, order: Remove) -> None:
         async def wait() -> None:
             await self._pause(charge, _LOOK_AGAIN)
 
         charge.tends = False
+        charge.begun = NOTHING_BEGUN
         await self._hands.remove(order, wait)
+        self._holdings.forget(order.workload_id)
         charge.is_bare = True
         charge.is_removed = not order.keeps_claims
 

@@ -11,6 +11,7 @@ import msgspec
 
 from fairlead.engines.base import Organize, Remove, WorkloadRun
 from fairlead.engines.kubernetes.api import APPLY, MERGE, Api, ApiError
+from fairlead.engines.kubernetes.effects import refusal_of
 from fairlead.engines.kubernetes.groups import FAILURES, decide_group, failures_of, render_member
 from fairlead.engines.kubernetes.objects import Metadata, Node, Pod, PodGroup
 from fairlead.engines.kubernetes.organizing import (
@@ -25,8 +26,10 @@ from fairlead.engines.kubernetes.place import (
     CLUSTER_LABEL,
     EPHEMERAL_LABEL,
     ID_LABEL,
+    NOTHING_BEGUN,
     POOL_LABEL,
     RUN_LABEL,
+    Begun,
     Owner,
     Place,
 )
@@ -91,7 +94,7 @@ class Hands:
         self.runners = runners
         self.groups: tuple[Resource, ...] = ()
 
-    def place(self, run: WorkloadRun) -> Place:
+    def place(self, run: WorkloadRun, begun: Begun = NOTHING_BEGUN) -> Place:
         return Place(
             name=run.name,
             namespace=run.namespace,
@@ -103,17 +106,20 @@ class Hands:
             marks={CLUSTER_LABEL: self._cluster, ID_LABEL: run.workload_id, RUN_LABEL: str(run.run)},
             identity=run.identity,
             owner=self._owner(run.workload_id),
+            begun=begun,
         )
 
-    def _supplied(self, run: WorkloadRun, kept: KeptObjects) -> Place:
+    def _supplied(self, run: WorkloadRun, kept: KeptObjects, begun: Begun = NOTHING_BEGUN) -> Place:
         """Where it goes, and what of the server's it finds there."""
         copies, volumes = copies_of(run.name, kept), dict(kept.data_volumes)
-        return msgspec.structs.replace(self.place(run), copies=copies, data_volumes=volumes)
+        return msgspec.structs.replace(self.place(run, begun), copies=copies, data_volumes=volumes)
 
-    async def run(self, run: WorkloadRun) -> None:
+    async def run(self, run: WorkloadRun, begun: Begun = NOTHING_BEGUN) -> None:
         """Make or change everything of a workload; raises Refused when the cluster does not take it."""
+        if words := refusal_of(run.podsets, begun.kinds):
+            raise Refused(words)
         kept = await self._load_kept(run.workload_id, run.podsets)
-        place = self._supplied(run, kept)
+        place = self._supplied(run, kept, begun)
         rendered = render_objects(place, run.podsets)
         self._check(rendered)
         for copy in (*render_copies(place, kept), *_programs(place, run.podsets)):
@@ -219,6 +225,15 @@ class Hands:
             if error.status != 409:
                 raise
 
+    async def remake(self, run: WorkloadRun, resource: Resource) -> None:
+        """Remove a job that is to begin again; its object goes after its pods, so that their names are free then."""
+        path = resource.path(run.namespace, run.name)
+        try:
+            await self._api.ask("DELETE", path, {**_IN_BACKGROUND, "propagationPolicy": "Foreground"})
+        except ApiError as error:
+            if error.status != 404:
+                raise
+
     # Removal
 
     async def remove(self, order: Remove, wait: Callable[[], Awaitable[None]]) -> None:
@@ -240,8 +255,16 @@ class Hands:
         found = msgspec.json.decode(await self._api.get(path, labelSelector=label), type=_Listed)
         for item in found.items:
             if item.metadata.deletion_timestamp is None:
-                await self.delete(resource.path(namespace, item.metadata.name))
+                await self._delete_this(resource.path(namespace, item.metadata.name), item.metadata.uid)
         return len(found.items)
+
+    async def _delete_this(self, path: str, uid: str) -> None:
+        """This object, and no later one of its name, should the request be carried out only then."""
+        try:
+            await self._api.ask("DELETE", path, {**_IN_BACKGROUND, "preconditions": {"uid": uid}})
+        except ApiError as error:
+            if error.status not in (404, 409):
+                raise
 
     async def delete(self, path: str) -> None:
         try:

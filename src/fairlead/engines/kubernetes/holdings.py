@@ -11,9 +11,10 @@ import msgspec
 
 from fairlead.engines.kubernetes.api import Api
 from fairlead.engines.kubernetes.groups import OWN_LABEL
-from fairlead.engines.kubernetes.objects import Node, Pod, PodGroup, Runner
+from fairlead.engines.kubernetes.objects import Node, Pod, PodGroup, Runner, condition
 from fairlead.engines.kubernetes.observing import Held
 from fairlead.engines.kubernetes.place import ID_LABEL
+from fairlead.engines.kubernetes.remaking import begun_of
 from fairlead.engines.kubernetes.resources import NODE, POD, POD_GROUP, Resource
 from fairlead.engines.kubernetes.watching import HasMetadata, Watch
 
@@ -34,22 +35,35 @@ class Holdings:
         self._moved = moved
         self._shelves: dict[type, _Shelf] = {Pod: {}, Runner: {}, PodGroup: {}}
         self._uids: dict[str, Pod] = {}
+        self._disrupted: dict[str, set[int]] = {}
+        self._label = ""
         self._watches: list[Watch[Any]] = []
         self._nodes: Watch[Node] | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self, label: str, runners: Iterable[Resource], *, has_groups: bool) -> None:
         """Returns when everything that is there has been read once; watches from then on."""
+        self._label = label
         self._nodes = Watch(self._api, NODE.path(), Node, self._note_node)
         self._watches = [
             self._nodes,
             Watch(self._api, POD.path(), Pod, self._keeper(Pod), label),
-            *(Watch(self._api, runner.path(), Runner, self._keeper(Runner, runner.kind), label) for runner in runners),
+            *(self._watch(runner) for runner in runners),
         ]
         if has_groups:
             self._watches.append(Watch(self._api, POD_GROUP.path(), PodGroup, self._keeper(PodGroup), ID_LABEL))
         await asyncio.gather(*(watch.list() for watch in self._watches))
         self._tasks = [_spawn(watch.run()) for watch in self._watches]
+
+    def _watch(self, runner: Resource) -> Watch[Runner]:
+        return Watch(self._api, runner.path(), Runner, self._keeper(Runner, runner.kind), self._label)
+
+    async def add(self, runner: Resource) -> None:
+        """Watch a kind that was installed later than we were started."""
+        watch = self._watch(runner)
+        await watch.list()
+        self._watches.append(watch)
+        self._tasks.append(_spawn(watch.run()))
 
     async def close(self) -> None:
         for task in self._tasks:
@@ -87,8 +101,13 @@ class Holdings:
     def _note_pod(self, before: Any, after: Any) -> None:
         if before is not None:
             self._uids.pop(before.metadata.uid, None)
-        if after is not None:
-            self._uids[after.metadata.uid] = after
+        if after is None:
+            return
+        self._uids[after.metadata.uid] = after
+        if condition(after.status.conditions, "DisruptionTarget") is not None:
+            # It may be gone before anybody looks, and what it leads to is still to be told from a failure.
+            id = after.metadata.labels.get(ID_LABEL, "")
+            self._disrupted.setdefault(id, set()).add(begun_of(after.metadata).attempt)
 
     def _note_node(self, before: Node | None, after: Node | None) -> None:
         """Nodes report every few seconds that they are well; only what concerns us is a change."""
@@ -97,7 +116,17 @@ class Holdings:
 
     def held(self, workload_id: str) -> Held:
         pods, runners, groups = (self._shelves[kind].get(workload_id, {}) for kind in (Pod, Runner, PodGroup))
-        return Held(runners=tuple(runners.values()), pods=tuple(pods.values()), groups=tuple(groups.values()))
+        return Held(
+            runners=tuple(runners.values()),
+            pods=tuple(pods.values()),
+            groups=tuple(groups.values()),
+            kinds=frozenset(key.partition("/")[0] for key in runners),
+            disrupted=frozenset(self._disrupted.get(workload_id, ())),
+        )
+
+    def forget(self, workload_id: str) -> None:
+        """It begins anew, or nothing is left of it."""
+        self._disrupted.pop(workload_id, None)
 
     def workload_ids(self) -> set[str]:
         return {id for shelf in self._shelves.values() for id in shelf} - {""}

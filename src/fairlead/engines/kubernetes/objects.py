@@ -77,6 +77,7 @@ class ContainerStatus(_Object, frozen=True):
 
 
 class Container(_Object, frozen=True):
+    name: str = ""
     stdin: bool = False
     tty: bool = False
 

@@ -23,13 +23,16 @@ from fairlead.engines.kubernetes.objects import (
     millis,
 )
 from fairlead.engines.kubernetes.place import DEFAULT_POOL, POOL_LABEL, RUN_LABEL, role_of
+from fairlead.engines.kubernetes.remaking import begun_of, decide_remake, is_operated
+from fairlead.engines.kubernetes.render_kubeflow import ROLES
 from fairlead.model.phase import ENDED, Phase, PodPhase
-from fairlead.model.podset import PodSet
+from fairlead.model.podset import PodSet, RestartScope
 
 _LWS = "leaderworkerset.sigs.k8s.io"
 _COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
+_REPLICA_INDEX = "training.kubeflow.org/replica-index"
 UNSCHEDULABLE = "UnschedulableOnNodePool"
-#: The container that runs the workload; others are helpers beside it.
+#: The container that runs the workload, unless an operator wants another name: then the first is it.
 MAIN = "main"
 
 
@@ -39,6 +42,9 @@ class Held(msgspec.Struct, frozen=True, kw_only=True):
     runners: Collection[Runner] = ()
     pods: Collection[Pod] = ()
     groups: Collection[PodGroup] = ()
+    #: Kinds of the objects that make pods, and the attempts from which the scheduler took pods away.
+    kinds: frozenset[str] = frozenset()
+    disrupted: frozenset[int] = frozenset()
 
 
 def render_report(workload_id: str, held: Held, podsets: Sequence[PodSet] = ()) -> WorkloadReport:
@@ -54,6 +60,9 @@ def render_report(workload_id: str, held: Held, podsets: Sequence[PodSet] = ()) 
     ended, message = _end_of(current)
     if own is not None:
         return _report_group(workload_id, own, held, pods, podsets)
+    job = next((runner for runner in current if is_operated(runner)), None)
+    if job is not None:
+        return _report_job(workload_id, job, held, pods, podsets)
     seen = tuple(render_pod(pod) for pod in sorted(pods, key=_age))
     return WorkloadReport(
         workload_id=workload_id,
@@ -83,6 +92,39 @@ def _report_group(
         message=end[1] if end else "",
         waits=() if end else tuple(_waits(held.groups, pods)),
     )
+
+
+def _report_job(
+    workload_id: str, job: Runner, held: Held, pods: Sequence[Pod], podsets: Sequence[PodSet]
+) -> WorkloadReport:
+    """Of a job that an operator runs. Its failure is the end only when it is not to begin again."""
+    ended, message = _end_of((job,))
+    begun = begun_of(job.metadata)
+    succeeded, failed = (_counts(job, member) for member in ("succeeded", "failed"))
+    if ended is Phase.FAILED and (not podsets or decide_remake(podsets, job, begun.attempt in held.disrupted)):
+        ended, message = None, ""
+    if podsets and podsets[0].restart_scope is RestartScope.GROUP:
+        failures = begun.failures + (ended is Phase.FAILED)
+        failed = {podsets[0].role: failures} if failures else {}
+    current = [pod for pod in pods if begun_of(pod.metadata).attempt == begun.attempt]
+    return WorkloadReport(
+        workload_id=workload_id,
+        run=run_of(job.metadata),
+        pods=tuple(render_pod(pod) for pod in sorted(current, key=_age)),
+        succeeded=succeeded,
+        failed=failed,
+        ended=ended,
+        message=message,
+        waits=() if ended else tuple(_waits(held.groups, pods)),
+    )
+
+
+def _counts(job: Runner, member: str) -> dict[str, int]:
+    """By our roles what the operator counts by its types."""
+    found = {
+        ROLES.get(type.lower(), type): numbers.get(member) for type, numbers in job.status.replica_statuses.items()
+    }
+    return {role: number for role, number in found.items() if number}
 
 
 def run_of(metadata: Metadata) -> int:
@@ -145,9 +187,15 @@ def render_pod(pod: Pod) -> ClusterPod:
     )
 
 
+def main_of(pod: Pod) -> str:
+    """The name of the container that runs the workload."""
+    names = [container.name for container in pod.spec.containers]
+    return MAIN if MAIN in names or not names else names[0]
+
+
 def _main(pod: Pod) -> ContainerStatus | None:
-    statuses = pod.status.container_statuses
-    return next((status for status in statuses if status.name == MAIN), statuses[0] if statuses else None)
+    main, statuses = main_of(pod), pod.status.container_statuses
+    return next((status for status in statuses if status.name == main), statuses[0] if statuses else None)
 
 
 def _ended_container(main: ContainerStatus | None) -> Terminated | None:
@@ -201,7 +249,7 @@ def _place(labels: dict[str, str]) -> tuple[int, int | None]:
     if worker.isdecimal():
         # The leader is number 0 of its group, and the only one of its own set.
         return int(group or 0), max(0, int(worker) - 1)
-    index = labels.get(_COMPLETION_INDEX) or labels.get(INDEX_LABEL, "")
+    index = labels.get(_COMPLETION_INDEX) or labels.get(_REPLICA_INDEX) or labels.get(INDEX_LABEL, "")
     return int(group or 0), int(index) if index.isdecimal() else None
 
 

@@ -40,6 +40,19 @@ class Owner(msgspec.Struct, frozen=True):
     uid: str
 
 
+class Begun(msgspec.Struct, frozen=True):
+    """With what a workload's objects were begun; they stay so for as long as they are there."""
+
+    #: Kinds of objects beyond Kubernetes' own that the cluster has and that could run it.
+    kinds: frozenset[str] = frozenset()
+    #: How often all of it was made again, and how often because it had failed by itself.
+    attempt: int = 0
+    failures: int = 0
+
+
+NOTHING_BEGUN = Begun()
+
+
 class Place(msgspec.Struct, frozen=True, kw_only=True):
     """Where a workload goes, and as what."""
 
@@ -58,6 +71,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     #: Variables that are set after the user's own.
     identity: dict[str, str] = {}
     owner: Owner | None = None
+    begun: Begun = NOTHING_BEGUN
     #: Objects that the server keeps and this workload gets a copy of: (secret, config or credential; name) → its name.
     copies: dict[tuple[str, str], str] = {}
     #: From a data volume's id to the claim that it is.

@@ -10,10 +10,12 @@ import msgspec
 
 from fairlead.engines.kubernetes.groups import render_group, render_member
 from fairlead.engines.kubernetes.place import Place
+from fairlead.engines.kubernetes.render_kubeflow import operator_of, render_job
 from fairlead.engines.kubernetes.render_pod import render_template
 from fairlead.engines.kubernetes.render_runners import Shape, is_group, render_runners
 from fairlead.engines.kubernetes.render_services import render_services
 from fairlead.engines.kubernetes.render_volumes import render_claims
+from fairlead.engines.kubernetes.resources import LEADER_WORKER_SET, Resource
 from fairlead.formats.convert_losses import Loss, Source
 from fairlead.kinds.kind import Kind
 from fairlead.model.fields import value_or
@@ -79,9 +81,20 @@ def render_objects(place: Place, podsets: tuple[PodSet, ...]) -> Rendered:
             for path, value in source.left.items()
             if value not in (None, False, {}, [])
         ]
+    operator = operator_of(podsets)
+    if operator is not None and operator.resource.kind in place.begun.kinds:
+        return Rendered(_once(claims), [render_job(place, shapes, operator)], services, losses)
     if is_group(podsets):
         return Rendered(_once(claims), render_group(place, podsets), services, losses, shapes)
     return Rendered(_once(claims), render_runners(place, shapes), services, losses)
+
+
+def kinds_for(podsets: tuple[PodSet, ...]) -> tuple[Resource, ...]:
+    """Kinds of objects beyond Kubernetes' own that would run these pods, where the cluster has them."""
+    operator = operator_of(podsets)
+    if operator is not None:
+        return (operator.resource,)
+    return (LEADER_WORKER_SET,) if any(podset.gang and podset.completions is None for podset in podsets) else ()
 
 
 def _is_asked(podset: PodSet, podsets: tuple[PodSet, ...]) -> bool:

@@ -4,7 +4,7 @@
 other are the operator's business then.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -54,14 +54,9 @@ def operator_of(podsets: Sequence[PodSet]) -> Operator | None:
     return operator
 
 
-def is_operated(podsets: Sequence[PodSet], kinds: Collection[str]) -> bool:
-    """Whether a cluster that has these kinds of objects runs the pods by an operator."""
-    operator = operator_of(podsets)
-    return operator is not None and operator.resource.kind in kinds
-
-
-def render_job(place: Place, shapes: Sequence[Shape], operator: Operator, told: Operated) -> dict[str, Any]:
+def render_job(place: Place, shapes: Sequence[Shape], operator: Operator) -> dict[str, Any]:
     podsets = [shape.podset for shape in shapes]
+    told = podsets[0].operated or Operated(framework="")
     spec: dict[str, Any] = {
         "runPolicy": _run_policy(place, podsets, told),
         operator.member: {operator.types[shape.podset.role]: _replicas(place, shape, operator) for shape in shapes},
@@ -77,8 +72,8 @@ def render_job(place: Place, shapes: Sequence[Shape], operator: Operator, told: 
     metadata = metadata_of_runner(place, shapes[0])
     metadata["name"] = place.name
     metadata["labels"] = {**metadata["labels"], **_attempt(place)}
-    if place.failures:
-        metadata["annotations"] = {**metadata.get("annotations", {}), FAILURES: str(place.failures)}
+    if place.begun.failures:
+        metadata["annotations"] = {**metadata.get("annotations", {}), FAILURES: str(place.begun.failures)}
     return {
         "apiVersion": operator.resource.api,
         "kind": operator.resource.kind,
@@ -88,14 +83,14 @@ def render_job(place: Place, shapes: Sequence[Shape], operator: Operator, told: 
 
 
 def _attempt(place: Place) -> dict[str, str]:
-    return {ATTEMPT_LABEL: str(place.attempt)} if place.marks else {}
+    return {ATTEMPT_LABEL: str(place.begun.attempt)} if place.marks else {}
 
 
 def _run_policy(place: Place, podsets: Sequence[PodSet], told: Operated) -> dict[str, Any]:
     policy: dict[str, Any] = {"cleanPodPolicy": told.cleans}
     if podsets[0].restart_scope is not RestartScope.GROUP:
         policy["backoffLimit"] = podsets[0].backoff_limit
-    elif told.framework == "MPI":
+    elif podsets[0].commands:
         # All of it begins again when it has failed, not its launcher alone.
         policy["backoffLimit"] = 0
     if place.lifetime is not None:

@@ -12,7 +12,7 @@ from fairlead.engines.kubernetes.place import ROLE_LABEL, Place, metadata_of, ro
 from fairlead.engines.kubernetes.resources import LEADER_WORKER_SET
 from fairlead.model.podset import PodSet, RestartPolicy, RestartScope
 
-_LONGEST_LIFETIME = 2**31 - 1
+LONGEST_LIFETIME = 2**31 - 1
 #: Annotations of the user's that the scheduler reads on what owns the pods.
 _OF_OWNERS = ("kai.scheduler/",)
 
@@ -42,7 +42,7 @@ def _runner(place: Place, shape: Shape) -> dict[str, Any]:
     return _job(place, shape)
 
 
-def _metadata(place: Place, shape: Shape) -> dict[str, Any]:
+def metadata_of_runner(place: Place, shape: Shape) -> dict[str, Any]:
     role = {ROLE_LABEL: role_label(shape.podset.role)} if place.marks else {}
     revision = f"-{shape.podset.revision}" if shape.podset.revision else ""
     metadata = metadata_of(place, f"{place.name}{shape.podset.infix}{revision}", role)
@@ -62,12 +62,12 @@ def _job(place: Place, shape: Shape) -> dict[str, Any]:
         "template": shape.template,
     }
     if place.lifetime is not None:
-        spec["ttlSecondsAfterFinished"] = min(place.lifetime, _LONGEST_LIFETIME)
+        spec["ttlSecondsAfterFinished"] = min(place.lifetime, LONGEST_LIFETIME)
     if podset.restart is RestartPolicy.NEVER:
         # Preemption is no failure: it must not count against the backoff limit.
         disruption = {"type": "DisruptionTarget", "status": "True"}
         spec["podFailurePolicy"] = {"rules": [{"action": "Ignore", "onPodConditions": [disruption]}]}
-    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": _metadata(place, shape), "spec": spec}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata_of_runner(place, shape), "spec": spec}
 
 
 def _deployment(place: Place, shape: Shape) -> dict[str, Any]:
@@ -75,7 +75,7 @@ def _deployment(place: Place, shape: Shape) -> dict[str, Any]:
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
-        "metadata": _metadata(place, shape),
+        "metadata": metadata_of_runner(place, shape),
         "spec": {
             "replicas": shape.podset.count,
             "selector": {"matchLabels": selector_of(place, shape.podset)},
@@ -94,7 +94,7 @@ def _leader_worker_set(place: Place, shapes: Sequence[Shape]) -> dict[str, Any]:
     return {
         "apiVersion": LEADER_WORKER_SET.api,
         "kind": LEADER_WORKER_SET.kind,
-        "metadata": _metadata(place, leader),
+        "metadata": metadata_of_runner(place, leader),
         "spec": {
             "replicas": leader.podset.groups,
             "startupPolicy": "LeaderReady" if worker.podset.starts_after else "LeaderCreated",

@@ -15,7 +15,7 @@ import msgspec
 from fairlead.engines.base import ExecRequest, LogRequest
 from fairlead.engines.kubernetes.api import Api, ApiError
 from fairlead.engines.kubernetes.objects import Pod
-from fairlead.engines.kubernetes.observing import MAIN
+from fairlead.engines.kubernetes.observing import main_of
 from fairlead.engines.kubernetes.resources import POD
 from fairlead.engines.kubernetes.websocket import WebSocket, pump
 from fairlead.model.errors import NotFound, Refused, Unavailable
@@ -28,7 +28,7 @@ _NAMES = {_OUTPUT: "output", _ERROR: "error"}
 
 async def stream_logs(api: Api, pod: Pod, request: LogRequest) -> AsyncIterator[bytes]:
     """The output of a pod's main container; of the start before the last one when an earlier attempt is asked for."""
-    query = {"container": MAIN, "follow": "true" if request.follow else "false"}
+    query = {"container": main_of(pod), "follow": "true" if request.follow else "false"}
     if request.timestamps:
         query["timestamps"] = "true"
     if request.tail is not None:
@@ -51,7 +51,8 @@ async def stream_logs(api: Api, pod: Pod, request: LogRequest) -> AsyncIterator[
 
 
 def _restarts(pod: Pod) -> int:
-    return max((status.restart_count for status in pod.status.container_statuses if status.name == MAIN), default=0)
+    main = main_of(pod)
+    return max((status.restart_count for status in pod.status.container_statuses if status.name == main), default=0)
 
 
 def _translated(error: ApiError, pod: Pod) -> NotFound | Refused:
@@ -86,7 +87,7 @@ class CommandSession:
     @classmethod
     async def run(cls, api: Api, pod: Pod, request: ExecRequest) -> "CommandSession":
         query = [("command", word) for word in request.command]
-        query += _streams(stdin=request.stdin or request.tty, tty=request.tty)
+        query += _streams(pod, stdin=request.stdin or request.tty, tty=request.tty)
         session = cls(await _open(api, pod, "exec", query), is_terminal=request.tty)
         if request.tty:
             session.resize(request.columns, request.rows)
@@ -94,7 +95,7 @@ class CommandSession:
 
     @classmethod
     async def attach(cls, api: Api, pod: Pod, *, stdin: bool, tty: bool) -> "CommandSession":
-        return cls(await _open(api, pod, "attach", _streams(stdin=stdin, tty=tty)), is_terminal=tty)
+        return cls(await _open(api, pod, "attach", _streams(pod, stdin=stdin, tty=tty)), is_terminal=tty)
 
     async def read(self) -> tuple[str, bytes]:
         while True:
@@ -139,8 +140,8 @@ class CommandSession:
         self._link.close()
 
 
-def _streams(*, stdin: bool, tty: bool) -> list[tuple[str, str]]:
-    asked = {"container": MAIN, "stdin": stdin, "stdout": True, "stderr": not tty, "tty": tty}
+def _streams(pod: Pod, *, stdin: bool, tty: bool) -> list[tuple[str, str]]:
+    asked = {"container": main_of(pod), "stdin": stdin, "stdout": True, "stderr": not tty, "tty": tty}
     return [(name, value if isinstance(value, str) else str(value).lower()) for name, value in asked.items()]
 
 

@@ -1,0 +1,161 @@
+"""Distributed trainings as jobs of Kubeflow's operators: the objects, and what is read from them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from fairlead.engines.kubernetes.objects import Condition, Metadata, Pod, PodSpec, Runner, RunnerStatus
+from fairlead.engines.kubernetes.observing import Held, render_report
+from fairlead.engines.kubernetes.place import Begun, Place
+from fairlead.engines.kubernetes.remaking import decide_remake
+from fairlead.engines.kubernetes.render import kinds_for, render_objects
+from fairlead.engines.kubernetes.render_kubeflow import OPERATORS
+from fairlead.formats.rest import read_submission
+from fairlead.kinds import KINDS
+from fairlead.model.fields import build
+from fairlead.model.phase import Phase
+from fairlead.model.podset import PodSet
+
+FOLDER = Path(__file__).parents[2] / "golden" / "distributed-training"
+REQUESTS = sorted(FOLDER.glob("*.request.json"))
+KIND = KINDS["distributed-training"]
+ALL = frozenset(operator.resource.kind for operator in OPERATORS.values())
+PLACE = Place(
+    name="golden",
+    namespace="runai-team-a",
+    project="team-a",
+    queue="team-a",
+    priority_class="low",
+    is_preemptible=True,
+    marks={"fairlead/cluster": "c", "fairlead/workload-id": "w", "fairlead/run": "1"},
+    identity={"RUNAI_JOB_NAME": "golden"},
+    begun=Begun(ALL),
+)
+
+
+def podsets(**spec: Any) -> tuple[PodSet, ...]:
+    found: tuple[PodSet, ...] = KIND.podsets(build(KIND.spec, {"image": "x", "command": "run", **spec}))
+    return found
+
+
+def job_of(sets: tuple[PodSet, ...], place: Place = PLACE) -> dict[str, Any]:
+    [job] = render_objects(place, sets).runners
+    return job
+
+
+@pytest.mark.parametrize("path", REQUESTS, ids=lambda path: path.name.split(".")[0])
+def test_request_becomes_this_job(path: Path) -> None:
+    sets = KIND.podsets(read_submission(KIND, path.read_bytes()).spec)
+    found = render_objects(PLACE, sets)
+    want = path.with_name(path.name.replace(".request.", ".kubeflow."))
+    assert json.loads(msgspec.json.encode(found.objects)) == json.loads(want.read_bytes())
+    assert found.members == []
+
+
+def test_every_framework_has_a_golden_job() -> None:
+    made = {json.loads(path.read_bytes())[-1]["kind"] for path in FOLDER.glob("*.kubeflow.json")}
+    assert made == ALL
+
+
+@pytest.mark.parametrize("framework", sorted(OPERATORS))
+def test_variables_are_the_operators_business(framework: str) -> None:
+    job = job_of(podsets(distributedFramework=framework))
+    for replicas in job["spec"][OPERATORS[framework].member].values():
+        names = {one["name"] for one in replicas["template"]["spec"]["containers"][0]["env"]}
+        assert {name for name in names if not name.startswith("RUNAI_")} == {"NODE_NAME"}
+
+
+@pytest.mark.parametrize(
+    ("spec", "member", "want"),
+    [
+        ({"distributedFramework": "TF", "masterSpecSameAsWorker": False}, "successPolicy", "AllWorkers"),
+        ({"distributedFramework": "TF"}, "successPolicy", None),
+        ({"distributedFramework": "MPI", "slotsPerWorker": 4}, "slotsPerWorker", 4),
+        ({"distributedFramework": "MPI", "sshAuthMountPath": "/keys"}, "sshAuthMountPath", "/keys"),
+        (
+            {"distributedFramework": "MPI", "mpiLauncherCreationPolicy": "WaitForWorkersReady"},
+            "launcherCreationPolicy",
+            "WaitForWorkersReady",
+        ),
+        ({"cleanPodPolicy": "All"}, "runPolicy", {"cleanPodPolicy": "All"}),
+        (
+            {"restartPolicy": "OnFailure", "backoffLimit": 2},
+            "runPolicy",
+            {"cleanPodPolicy": "None", "backoffLimit": 2},
+        ),
+    ],
+    ids=["no chief", "chief", "slots", "keys", "launcher waits", "clean", "restarts in place"],
+)
+def test_members_of_the_job(spec: dict[str, Any], member: str, want: Any) -> None:
+    assert job_of(podsets(**spec))["spec"].get(member) == want
+
+
+def test_idle_workers_leave_their_command_to_the_operator() -> None:
+    workers = job_of(podsets(distributedFramework="MPI"))["spec"]["mpiReplicaSpecs"]["Worker"]
+    assert "command" not in workers["template"]["spec"]["containers"][0]
+
+
+def test_without_its_operator_it_is_a_group_of_our_own() -> None:
+    sets = podsets(distributedFramework="PyTorch")
+    found = render_objects(msgspec.structs.replace(PLACE, begun=Begun()), sets)
+    assert [body["kind"] for body in found.runners] == ["PodGroup", "Service"]
+    assert [one.kind for one in kinds_for(sets)] == ["PyTorchJob"]
+
+
+def test_xgboost_without_a_master_is_a_group_of_our_own() -> None:
+    sets = podsets(distributedFramework="XGBoost", masterSpecSameAsWorker=False)
+    assert kinds_for(sets) == ()
+    assert render_objects(PLACE, sets).members
+
+
+def runner(*conditions: str, attempt: int = 0, failures: int = 0, counts: dict[str, Any] | None = None) -> Runner:
+    labels = {"fairlead/run": "1", "fairlead/attempt": str(attempt), "fairlead/role": "master"}
+    return Runner(
+        metadata=Metadata(name="j", labels=labels, annotations={"fairlead/failures": str(failures)}),
+        status=RunnerStatus(
+            conditions=tuple(Condition(type=type, status="True", message="words") for type in conditions),
+            replica_statuses=counts or {},
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("job", "spec", "is_disrupted", "want"),
+    [
+        (runner("Running"), {}, False, None),
+        (runner("Failed"), {"backoffLimit": 1}, False, (1, 1)),
+        (runner("Failed", attempt=1, failures=1), {"backoffLimit": 1}, False, None),
+        (runner("Failed", attempt=1, failures=1), {"backoffLimit": 1}, True, (2, 1)),
+        (runner("Failed"), {"backoffLimit": 0}, False, None),
+        (runner("Failed"), {"backoffLimit": 0}, True, (1, 0)),
+        (runner("Failed"), {"restartPolicy": "OnFailure"}, False, None),
+    ],
+    ids=["runs", "first", "last", "preempted", "no retry", "preempted, no retry", "its operator's affair"],
+)
+def test_a_failed_job_begins_again_as_a_whole(
+    job: Runner, spec: dict[str, Any], is_disrupted: bool, want: tuple[int, int] | None
+) -> None:
+    again = decide_remake(podsets(**spec), job, is_disrupted)
+    assert (again and (again.attempt, again.failures)) == want
+
+
+def test_a_failure_is_the_end_only_when_it_does_not_begin_again() -> None:
+    sets = podsets(backoffLimit=1)
+    first = render_report("w", Held(runners=(runner("Failed"),)), sets)
+    assert (first.ended, first.failed) == (None, {})
+    last = render_report("w", Held(runners=(runner("Failed", attempt=1, failures=1),)), sets)
+    assert (last.ended, last.failed, last.message) == (Phase.FAILED, {"master": 2}, "words")
+    unknown = render_report("w", Held(runners=(runner("Failed"),)))
+    assert unknown.ended is None
+
+
+def test_counts_by_role() -> None:
+    counts = {"Chief": {"succeeded": 1}, "Worker": {"active": 1, "failed": 2}}
+    job = runner("Succeeded", counts=counts)
+    pod = Pod(metadata=Metadata(name="p", labels={"fairlead/run": "1"}), spec=PodSpec(node_name="n"))
+    report = render_report("w", Held(runners=(job,), pods=(pod,)), podsets(restartPolicy="OnFailure"))
+    assert (report.ended, report.succeeded, report.failed) == (Phase.COMPLETED, {"master": 1}, {"worker": 2})
+    assert report.run == 1
