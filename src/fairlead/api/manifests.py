@@ -14,6 +14,7 @@ from fairlead.api.organization_bodies import read_json
 from fairlead.api.views import Shape, Uuid
 from fairlead.control import manifests, reading, templates
 from fairlead.formats import convert_to_flags, convert_to_rest, convert_to_yaml
+from fairlead.formats.convert_losses import Loss
 from fairlead.formats.converted import Unconvertible, from_stored
 from fairlead.kinds import KINDS
 from fairlead.model.errors import Invalid
@@ -75,12 +76,16 @@ async def get_written(call: Call) -> Response:
         rendered = _DIALECTS[dialect](found)
     except Unconvertible as unconvertible:
         raise Invalid(" ".join(unconvertible.lines)) from None
-    told = [] if dialect == "rest" else [f"# not carried: {loss}\n" for loss in rendered.losses]
+    told = [] if dialect == "rest" else [f"# {_carried(loss)}: {loss}\n" for loss in rendered.losses]
     if dialect == "yaml":
         # What the system fills in is refused from users, so that it stands beside the document, which applies as it is.
         owned = {"userId": workload.created_by, "ingressUrl": next(iter(workload.urls), "")}
         told += [f"# set by the system: spec.{name}: {value}\n" for name, value in owned.items() if value]
     return Response("".join(told) + rendered.text, media_type="text/plain; charset=utf-8")
+
+
+def _carried(loss: Loss) -> str:
+    return "not carried" if loss.is_gone else "carried otherwise"
 
 
 MANIFEST_OPERATIONS: tuple[Operation, ...] = (

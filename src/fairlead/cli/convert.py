@@ -80,9 +80,11 @@ def _convert(invocation: Invocation) -> int:
     around.stdout.write(separator.join(one.text for one in rendered))
     for path, what in remarks:
         around.stderr.write(f"{path}: {what}\n")
-    if losses:
-        around.stderr.write(f"Not carried ({len(losses)}):\n")
-        around.stderr.writelines(f"  {loss}\n" for loss in losses)
+    for title, is_gone in (("Not carried", True), ("Carried otherwise", False)):
+        told = [f"  {loss}\n" for loss in losses if loss.is_gone is is_gone]
+        if told:
+            around.stderr.write(f"{title} ({len(told)}):\n")
+            around.stderr.writelines(told)
     return OK
 
 

@@ -18,6 +18,11 @@ class Loss(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     value: Any = UNSET
     now: Any = UNSET
 
+    @property
+    def is_gone(self) -> bool:
+        """Whether nothing of it arrives."""
+        return self.now is UNSET
+
     def __str__(self) -> str:
         return f"{self.path}: {self.reason}"
 

@@ -15,6 +15,7 @@ from fairlead.kinds import KINDS
 
 #: A template by namespace and object name, or None.
 Find = Callable[[str, str], Manifest | None]
+_BASE = "baseWorkload"
 #: What an object is called says nothing about those that inherit from it.
 _OWN = frozenset({"name", "namePrefix"})
 
@@ -139,4 +140,5 @@ def _where(manifest: Manifest) -> str:
 
 def _issue(manifest: Manifest, details: str, chain: list[str]) -> YamlIssue:
     shown = f" ({' → '.join(chain)})" if len(chain) > 1 else ""
-    return issue_at(manifest.node, "spec.baseWorkload", f"{details}{shown}")
+    named = (node for name, node in manifest.node.content.items() if name.lower() == _BASE.lower())
+    return issue_at(next(named, manifest.node), f"spec.{_BASE}", f"{details}{shown}")

@@ -76,6 +76,7 @@ def test_refusals_show_the_chain(documents: tuple[str, ...], want_words: str) ->
     _, issues = read(*documents, document("x", "{baseWorkload: base, name: {value: x}}"))
     assert want_words in issues[0].details
     assert issues[0].path == "spec.baseWorkload"
+    assert (issues[0].line, issues[0].column) == (5 + 6 * len(documents), 4), "where the base is named"
 
 
 def test_a_workload_that_is_no_template_is_no_base() -> None:
