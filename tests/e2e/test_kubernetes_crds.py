@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from msgspec import UNSET
 
 from deploy.cluster import build, cluster
@@ -18,6 +19,8 @@ from fairlead.formats.yaml_fields import yaml_fields
 from fairlead.formats.yaml_write import render_document, render_yaml
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import Kind
+from tests.unit.formats.yaml_rows import ROWS, spec_of, written
+from tests.unit.formats.yaml_texts import document
 
 ROOT = Path(__file__).parents[2]
 KIND = KINDS["training"]
@@ -70,6 +73,50 @@ BY_HAND: dict[str, dict[str, Any]] = {
     },
     "TrainingWorkload": {"image": {"value": "i"}, "mpi": {"value": True}, "processes": {"value": 4}},
 }
+#: By the words of a rule: objects that break it.
+BROKEN: dict[str, list[dict[str, Any]]] = {
+    "exactly one of name and namePrefix must be given": [
+        {"image": {"value": "i"}},
+        {"name": {"value": "a"}, "namePrefix": {"value": "b"}, "image": {"value": "i"}},
+    ],
+    "image must be given, here or in the baseWorkload": [{"name": {"value": "a"}}],
+    "cpuLimit is below cpu": [{"cpu": {"value": "2"}, "cpuLimit": {"value": 1}}],
+    "memoryLimit is below memory": [{"memory": {"value": "2G"}, "memoryLimit": {"value": "1G"}}],
+    "gpuMemoryLimit is below gpuMemory": [{"gpuMemory": {"value": "2G"}, "gpuMemoryLimit": {"value": "1M"}}],
+    "gpuLimit is below gpu": [{"gpu": {"value": "0.5"}, "gpuLimit": {"value": "0.2"}}],
+    "parallelism is above completions": [
+        {"parallelism": {"value": 2}},
+        {"parallelism": {"value": 3}, "completions": {"value": 2}},
+    ],
+    "gpu and gpuMemory are two ways to ask for a share of a device; give one of them": [
+        {"gpu": {"value": "0.5"}, "gpuMemory": {"value": "1G"}}
+    ],
+    "podAffinitySchedulingRule counts only with podAffinity": [{"podAffinitySchedulingRule": {"value": "hard"}}],
+    "podAffinityTopology counts only with podAffinity": [
+        {"podAffinityTopology": {"value": "z"}},
+        {"podAffinityTopology": {"value": "z"}, "podAffinity": {"value": False}},
+    ],
+    "minScale is above maxScale": [{"minScale": {"value": 3}, "maxScale": {"value": 2}}],
+    "metricName counts only with the metric custom": [{"metricName": {"value": "m"}}],
+    "tty needs stdin": [{"tty": {"value": True}}],
+}
+RULES = [
+    (kind, rule["message"])
+    for kind in WITH_YAML
+    for rule in render_crd(kind)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"][
+        "x-kubernetes-validations"
+    ]
+]
+#: What is near to breaking a rule, and keeps it.
+KEPT: list[tuple[Kind, dict[str, Any]]] = [
+    (KINDS["workspace"], {"jupyter": {"value": True}}),
+    (KIND, {"cpu": {"value": "500m"}, "cpuLimit": {"value": "0.5"}}),
+    (KIND, {"gpu": {"value": "0.5"}, "gpuLimit": {"value": "20M"}}),
+    (KIND, {"gpu": {"value": "0.5"}, "gpuLimit": {"value": 1}}),
+    (KIND, {"parallelism": {"value": 2}, "completions": {"value": 2}}),
+    (KIND, {"parallelism": {"value": 2}, "baseWorkload": "base"}),
+]
+NAMED = {"name": {"value": "a"}, "image": {"value": "i"}}
 Kubectl = Callable[..., subprocess.CompletedProcess[str]]
 HEAD = {"apiVersion": "run.ai/v2alpha1", "kind": KIND.resource}
 
@@ -129,21 +176,63 @@ def test_what_people_write_of_a_kinds_own_applies(kubectl: Kubectl, resource: st
     assert made.returncode == 0, made.stderr
 
 
-@pytest.mark.parametrize(
-    ("spec", "want_words"),
-    [
-        pytest.param({"minScale": {"value": 3}, "maxScale": {"value": 2}}, "minScale is above maxScale", id="bounds"),
-        pytest.param({"metricName": {"value": "m"}}, "only with the metric custom", id="a name alone"),
-        pytest.param({"jupyter": {"value": True}}, "unknown field", id="another kind's field"),
-    ],
-)
-def test_refusals_of_inference(kubectl: Kubectl, spec: dict[str, Any], want_words: str) -> None:
-    metadata = {"name": "refused", "namespace": "runai-team-a"}
-    whole = {"name": {"value": "a"}, "image": {"value": "i"}, **spec}
-    body = {**HEAD, "kind": KINDS["inference-service"].resource, "metadata": metadata, "spec": whole}
-    made = kubectl("create", "--validate=strict", "-f", "-", stdin=json.dumps(body))
+def given(kind: Kind, spec: dict[str, Any], name: str = "refused") -> str:
+    metadata = {"name": name, "namespace": "runai-team-a"}
+    return json.dumps({**HEAD, "kind": kind.resource, "metadata": metadata, "spec": spec})
+
+
+@pytest.mark.parametrize(("kind", "message"), RULES, ids=[f"{kind.resource} {message}" for kind, message in RULES])
+def test_every_rule_refuses_something(kubectl: Kubectl, kind: Kind, message: str) -> None:
+    for broken in BROKEN[message]:
+        named = {} if {"name", "image"} & set(broken) else NAMED
+        made = kubectl("create", "--validate=strict", "-f", "-", stdin=given(kind, {**named, **broken}))
+        assert made.returncode != 0, broken
+        assert message in made.stderr, made.stderr
+
+
+@pytest.mark.parametrize(("kind", "spec"), KEPT, ids=[f"{kind.resource} {' '.join(spec)}" for kind, spec in KEPT])
+def test_rules_let_pass_what_keeps_them(kubectl: Kubectl, kind: Kind, spec: dict[str, Any]) -> None:
+    named = {"name": {"value": "a"}} if "jupyter" in spec else NAMED
+    words = ("create", "--validate=strict", "--dry-run=server", "-f", "-")
+    made = kubectl(*words, stdin=given(kind, {**named, **spec}, "kept"))
+    assert made.returncode == 0, made.stderr
+
+
+def test_another_kinds_field_is_refused(kubectl: Kubectl) -> None:
+    spec = {**NAMED, "jupyter": {"value": True}}
+    made = kubectl("create", "--validate=strict", "-f", "-", stdin=given(KINDS["inference-service"], spec))
     assert made.returncode != 0
-    assert want_words in made.stderr
+    assert "unknown field" in made.stderr
+
+
+def samples(kind: Kind) -> list[tuple[str, dict[str, Any]]]:
+    """A document for each field that the kind has, as the tests of the reader write it."""
+    found = []
+    for row in ROWS:
+        if kind.letter in row.kinds + row.also:
+            text = document(spec_of(row, written(row)), kind.resource)
+            plain = yaml.safe_load(text)
+            plain["metadata"]["name"] = row.name.lower()
+            found.append((row.name, quoted(plain)))
+    return found
+
+
+def quoted(plain: Any) -> Any:
+    """Numbers with a fraction as text, as Kubernetes takes quantities."""
+    if isinstance(plain, dict):
+        return {name: quoted(value) for name, value in plain.items()}
+    if isinstance(plain, list):
+        return [quoted(value) for value in plain]
+    return str(plain) if isinstance(plain, float) else plain
+
+
+@pytest.mark.parametrize("kind", WITH_YAML, ids=lambda kind: kind.resource)
+def test_every_field_of_the_documents_applies(kubectl: Kubectl, kind: Kind) -> None:
+    bodies = [body for _, body in samples(kind)]
+    words = ("create", "--validate=strict", "--dry-run=server", "-f", "-")
+    made = kubectl(*words, stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": bodies}))
+    assert made.returncode == 0, made.stderr
+    assert len(made.stdout.splitlines()) == len(bodies)
 
 
 def test_every_field_in_canonical_form_applies(kubectl: Kubectl) -> None:
@@ -159,38 +248,15 @@ def test_every_field_in_canonical_form_applies(kubectl: Kubectl) -> None:
 @pytest.mark.parametrize(
     ("spec", "want_words"),
     [
-        pytest.param({"image": {"value": "i"}}, "exactly one of name and namePrefix", id="no name"),
-        pytest.param(
-            {"name": {"value": "a"}, "namePrefix": {"value": "b"}, "image": {"value": "i"}},
-            "exactly one of name and namePrefix",
-            id="two names",
-        ),
-        pytest.param({"name": {"value": "a"}}, "image must be given", id="no image"),
-        pytest.param({"cpu": {"value": "2"}, "cpuLimit": {"value": 1}}, "cpuLimit is below cpu", id="CPU limit"),
-        pytest.param({"memory": {"value": "2G"}, "memoryLimit": {"value": "1G"}}, "memoryLimit is below", id="memory"),
-        pytest.param(
-            {"gpuMemory": {"value": "2G"}, "gpuMemoryLimit": {"value": "1M"}},
-            "gpuMemoryLimit is below",
-            id="GPU memory",
-        ),
-        pytest.param({"parallelism": {"value": 2}}, "parallelism is above completions", id="parallelism"),
-        pytest.param(
-            {"parallelism": {"value": 3}, "completions": {"value": 2}}, "parallelism is above completions", id="both"
-        ),
-        pytest.param({"gpu": {"value": "0.5"}, "gpuMemory": {"value": "1G"}}, "give one of them", id="two shares"),
-        pytest.param({"podAffinitySchedulingRule": {"value": "hard"}}, "only with podAffinity", id="rule alone"),
-        pytest.param({"podAffinityTopology": {"value": "z"}}, "only with podAffinity", id="topology alone"),
-        pytest.param({"tty": {"value": True}}, "tty needs stdin", id="tty"),
         pytest.param({"imagePullPolicy": {"value": "Sometimes"}}, "Unsupported value", id="enum"),
         pytest.param({"cpu": {"value": "many"}}, "cpu.value", id="pattern"),
         pytest.param({"cpu": {"vlaue": 1}}, "vlaue", id="wrapper misspelt"),
+        pytest.param({"cpu": 1}, "cpu", id="wrapper forgotten"),
         pytest.param({"comand": {"value": "x"}}, "unknown field", id="field misspelt"),
     ],
 )
-def test_refusals(kubectl: Kubectl, spec: dict[str, Any], want_words: str) -> None:
-    named = {} if {"name", "image"} & set(spec) else {"name": {"value": "a"}, "image": {"value": "i"}}
-    body = {**HEAD, "metadata": {"name": "refused", "namespace": "runai-team-a"}, "spec": {**named, **spec}}
-    made = kubectl("create", "--validate=strict", "-f", "-", stdin=json.dumps(body))
+def test_refusals_of_the_schema(kubectl: Kubectl, spec: dict[str, Any], want_words: str) -> None:
+    made = kubectl("create", "--validate=strict", "-f", "-", stdin=given(KIND, {**NAMED, **spec}))
     assert made.returncode != 0
     assert want_words in made.stderr
 

@@ -24,9 +24,10 @@ _NO_IMAGE = "image must be given, here or in the baseWorkload"
 _TEMPLATE = "(has(self.usage) && self.usage == 'Template')"
 
 
-def _at_least(limit: str, request: str) -> tuple[tuple[str, ...], str, str]:
+def _at_least(limit: str, request: str, unless: str = "") -> tuple[tuple[str, ...], str, str]:
     compared = f"quantity(string(self.{limit}.value)).compareTo(quantity(string(self.{request}.value))) >= 0"
-    return (limit, request), f"!has(self.{limit}) || !has(self.{request}) || {compared}", f"{limit} is below {request}"
+    rule = f"!has(self.{limit}) || !has(self.{request}) || {unless}{compared}"
+    return (limit, request), rule, f"{limit} is below {request}"
 
 
 #: Rules that no schema can say: the fields they speak of, the rule, what is wrong where it does not hold. Of several
@@ -47,6 +48,8 @@ _RULES: tuple[tuple[tuple[str, ...], str, str], ...] = (
     _at_least("cpuLimit", "cpu"),
     _at_least("memoryLimit", "memory"),
     _at_least("gpuMemoryLimit", "gpuMemory"),
+    # A limit with a unit is one of memory, whatever part of a device is asked for.
+    _at_least("gpuLimit", "gpu", "!string(self.gpuLimit.value).matches('^[0-9.]+$') || "),
     (
         ("parallelism", "completions"),
         f"{_OWN} || !has(self.parallelism) || "

@@ -2,7 +2,6 @@
 listed with and in no other; on every other kind it is refused; its mandatory members are, and its default is told.
 """
 
-import json
 from typing import Any
 
 import pytest
@@ -11,35 +10,29 @@ from fairlead.cli.explain import explain
 from fairlead.formats.workload_yaml import read_manifests, read_workload
 from fairlead.formats.yaml_merge import find_among, merge
 from fairlead.formats.yaml_tree import YamlIssue
-from tests.unit.formats.yaml_rows import ALL, EVERY, ITEMS, MAP, PLAIN, RESOURCES, ROWS, SYSTEM, VALUE, Row
+from tests.unit.formats.yaml_rows import (
+    ALL,
+    EVERY,
+    ITEMS,
+    MAP,
+    PLAIN,
+    RESOURCES,
+    ROWS,
+    SYSTEM,
+    VALUE,
+    Row,
+    spec_of,
+    written,
+)
 from tests.unit.formats.yaml_texts import HEAD, document, issues_of
 
 BASE = HEAD.format(kind="{kind}").replace("name: x,", "name: base,") + "  usage: Template\n"
 CASES = [(row, letter) for row in ROWS for letter in row.kinds + row.also]
 FOREIGN = [(row, letter) for row in EVERY for letter in ALL if letter not in row.kinds + row.also]
-#: Rows whose fields decide what the others mean; each stands alone.
-NAMED = {"name", "namePrefix"}
 
 
 def ids(cases: list[tuple[Row, str]]) -> list[str]:
     return [f"{letter} {row.name}" for row, letter in cases]
-
-
-def written(row: Row, form: str = "", sample: Any = None) -> str:
-    """The field as it is written; in another form where one is given."""
-    given = row.sample if sample is None else sample
-    text = given if isinstance(given, str) else json.dumps(given)
-    shapes = {VALUE: f"{{value: {text}}}", PLAIN: text}
-    return f"{row.name}: {shapes.get(form or row.form, f'{{items: {{k: {{value: {text}}}}}}}')}"
-
-
-def spec_of(row: Row, field: str) -> str:
-    lines = [field]
-    if row.name not in NAMED:
-        lines.append("name: {value: x}")
-    if row.name != "image":
-        lines.append("image: {value: i}")
-    return "\n".join([*lines, *([row.beside] if row.beside else [])])
 
 
 def refusals(row: Row, letter: str, field: str) -> list[YamlIssue]:

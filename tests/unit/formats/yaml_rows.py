@@ -2,6 +2,7 @@
 that is in REST. Data for tests; kinds are letters: W interactive, T training, D distributed, I inference, J legacy Job.
 """
 
+import json
 from typing import Any, NamedTuple
 
 ALL = "WTDIJ"
@@ -294,3 +295,21 @@ ROWS = (
 #: What the system alone writes; the explain page lists it.
 SYSTEM = (Row("ingressUrl", "T", VALUE, "u", None), Row("userId", "T", VALUE, "u", None))
 EVERY = tuple(sorted((*ROWS, *SYSTEM)))
+
+
+def written(row: Row, form: str = "", sample: Any = None) -> str:
+    """The field as it is written; in another form where one is given."""
+    given = row.sample if sample is None else sample
+    text = given if isinstance(given, str) else json.dumps(given)
+    shapes = {VALUE: f"{{value: {text}}}", PLAIN: text}
+    return f"{row.name}: {shapes.get(form or row.form, f'{{items: {{k: {{value: {text}}}}}}}')}"
+
+
+def spec_of(row: Row, field: str) -> str:
+    """A whole spec around the field, with what it needs beside it."""
+    lines = [field]
+    if row.name not in ("name", "namePrefix"):
+        lines.append("name: {value: x}")
+    if row.name != "image":
+        lines.append("image: {value: i}")
+    return "\n".join([*lines, *([row.beside] if row.beside else [])])
