@@ -4,6 +4,7 @@
 """
 
 import asyncio
+import socket
 import ssl
 from collections import deque
 from collections.abc import AsyncIterator
@@ -11,6 +12,9 @@ from collections.abc import AsyncIterator
 import httptools
 
 _PIECE = 65_536
+#: When a silent peer is asked whether it is still there, how often again, and how many times: a machine that vanished
+#: is noticed after half a minute.
+_ALIVE = {"TCP_KEEPIDLE": 15, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
 
 
 class Answer:
@@ -103,7 +107,16 @@ async def connect(host: str, port: int, tls: ssl.SSLContext | None, seconds: flo
         reader, writer = await asyncio.open_connection(
             host, port, ssl=tls, server_hostname=host if tls else None, limit=1 << 20
         )
+    _keep_alive(writer.get_extra_info("socket"))
     return Connection(reader, writer)
+
+
+def _keep_alive(link: socket.socket) -> None:
+    link.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _ALIVE.items():
+        # Not every system has them.
+        if (option := getattr(socket, name, None)) is not None:
+            link.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
 def render_head(method: str, path: str, headers: dict[str, str], length: int) -> bytes:

@@ -6,8 +6,9 @@ here objects are written (`hands.py`), watched (`holdings.py`) and put into word
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Sequence
 from contextlib import suppress
+from typing import TypeVar
 
 import msgspec
 
@@ -51,9 +52,12 @@ from fairlead.model.supplies import LoadKept, nothing_kept
 
 log = logging.getLogger(__name__)
 
+_Result = TypeVar("_Result")
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 10.0
 #: How long a removal waits for news before it asks again.
 _LOOK_AGAIN = 5.0
+#: Removed workloads that are remembered, in case something of them turns up again.
+_REMEMBERED = 1000
 
 
 class Charge:
@@ -91,9 +95,11 @@ class KubernetesEngine:
         self._custom_resources = customs
         #: Workloads that were applied to the cluster as objects.
         self.customs = Customs(api)
-        self._holdings = Holdings(api, self._note, self._note_loss, self._note_nodes)
+        self._holdings = Holdings(api, self._note, self._note_find, self._note_loss, self._note_nodes)
         self._hands = Hands(api, "", ALWAYS_THERE)
         self._charges: dict[str, Charge] = {}
+        #: The last workloads that were removed, and how.
+        self._removed: dict[str, Remove] = {}
         self._changed: dict[str, None] = {}
         self._nodes_changed = False
         self._told: Organize | None = None
@@ -253,6 +259,7 @@ class KubernetesEngine:
         self._note(workload_id)
 
     async def _run(self, charge: Charge, run: WorkloadRun) -> None:
+        self._removed.pop(run.workload_id, None)
         charge.is_bare = charge.is_removed = False
         charge.refused = ""
         charge.begun = await self._begin(charge, run)
@@ -311,6 +318,9 @@ class KubernetesEngine:
         self._holdings.forget(order.workload_id)
         charge.is_bare = True
         charge.is_removed = not order.keeps_claims
+        self._removed[order.workload_id] = order
+        if len(self._removed) > _REMEMBERED:
+            del self._removed[next(iter(self._removed))]
 
     async def _pause(self, charge: Charge, seconds: float) -> None:
         """Until something of the workload has changed or is wished, or the time is over."""
@@ -336,13 +346,12 @@ class KubernetesEngine:
 
     async def _retain(self, order: RetainWorkloads) -> None:
         """Remove what workloads left behind that no record knows any more."""
-        try:
-            for id, namespace in sorted(await self._hands.find_workloads()):
-                if id not in order.workload_ids:
-                    log.warning("removing what is left of workload %s, which no record knows", id)
-                    self._wish(id, Remove(id, namespace))
-        except (ApiError, OSError) as error:
-            log.warning("what earlier workloads left in the cluster could not be looked for: %s", error)
+        found = await _insist(self._hands.find_workloads, "what earlier workloads left in the cluster is not known yet")
+        for id, namespace in sorted(found):
+            # One that was submitted since has been given into our care.
+            if id not in order.workload_ids and id not in self._charges:
+                log.warning("removing what is left of workload %s, which no record knows", id)
+                self._wish(id, Remove(id, namespace))
 
     async def _drop_claims(self, claim_ids: Collection[str], *, are_gone: bool) -> None:
         """Remove these claims that the server kept, or all others."""
@@ -360,6 +369,16 @@ class KubernetesEngine:
         self._changed[workload_id] = None
         self._notify()
 
+    def _note_find(self, workload_id: str) -> None:
+        """What turns up of a workload that was removed is removed too: a request that nobody answered was carried out
+        late."""
+        charge = self._charges.get(workload_id)
+        order = self._removed.get(workload_id)
+        if order is not None and (charge is None or (charge.task is None and charge.done == order)):
+            if charge is not None:
+                charge.done = None
+            self._wish(workload_id, order)
+
     def _note_loss(self, workload_id: str) -> None:
         """An object that makes pods is gone; unless we removed it, the next wish makes it again."""
         charge = self._charges.get(workload_id)
@@ -369,14 +388,12 @@ class KubernetesEngine:
     def _note_nodes(self) -> None:
         self._nodes_changed = True
         if self._told is not None:
-            self._spawn(self._label(self._told))
+            self._spawn(_insist(self._label, "nodes are not labelled for their pools yet"))
         self._notify()
 
-    async def _label(self, told: Organize) -> None:
-        try:
-            await self._hands.label_nodes(self._holdings.nodes(), told)
-        except (ApiError, OSError) as error:
-            log.warning("nodes are not labelled for their pools yet: %s", error)
+    async def _label(self) -> None:
+        if self._told is not None:
+            await self._hands.label_nodes(self._holdings.nodes(), self._told)
 
     def _spawn(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -395,6 +412,18 @@ class _ApiResource(msgspec.Struct):
 
 class _Listed(msgspec.Struct):
     resources: list[_ApiResource] = []
+
+
+async def _insist(act: Callable[[], Awaitable[_Result]], trouble: str) -> _Result:
+    """Again and again, until the cluster lets it be done."""
+    pause = _FIRST_PAUSE
+    while True:
+        try:
+            return await act()
+        except (ApiError, OSError) as error:
+            log.warning("%s: %s", trouble, error)
+        await asyncio.sleep(pause)
+        pause = min(_LONGEST_PAUSE, pause * 2)
 
 
 def _nothing() -> None:

@@ -23,14 +23,20 @@ _Shelf = dict[str, dict[str, Any]]
 
 
 class Holdings:
-    """Calls `changed` with the id of a workload of which something changed, `lost` when what makes its pods is gone,
-    and `moved` when nodes are others."""
+    """Calls `changed` with the id of a workload of which something changed, `found` when something of it is new, `lost`
+    when what makes its pods is gone, and `moved` when nodes are others."""
 
     def __init__(
-        self, api: Api, changed: Callable[[str], None], lost: Callable[[str], None], moved: Callable[[], None]
+        self,
+        api: Api,
+        changed: Callable[[str], None],
+        found: Callable[[str], None],
+        lost: Callable[[str], None],
+        moved: Callable[[], None],
     ) -> None:
         self._api = api
         self._changed = changed
+        self._found = found
         self._lost = lost
         self._moved = moved
         self._shelves: dict[type, _Shelf] = {Pod: {}, Runner: {}, PodGroup: {}}
@@ -90,6 +96,8 @@ class Holdings:
                     del shelf[id][key]
                     if not shelf[id]:
                         del shelf[id]
+                if before is None:
+                    self._found(id)
                 if after is None and (kind is Runner or OWN_LABEL in item.metadata.labels):
                     self._lost(id)
                 self._changed(id)

@@ -6,6 +6,7 @@ no longer has that version (410), it lists again and works out what is new and w
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Iterator
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -18,10 +19,13 @@ log = logging.getLogger(__name__)
 
 #: Objects per page of a list.
 _PAGE = "500"
-#: The server ends a watch after so many seconds; silence for longer than that is a broken connection.
+#: The server ends a watch after so many seconds. It says every minute how far it is, so that longer silence is a broken
+#: connection.
 _WATCH_SECONDS = 300
-_SILENCE = _WATCH_SECONDS + 30.0
+_SILENCE = 150.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
+#: A watch that stood for so long was a good one: the next is tried at once.
+_LONG_ENOUGH = 10.0
 
 
 class HasMetadata(Protocol):
@@ -88,21 +92,22 @@ class Watch(Generic[Item]):
         """Until cancelled."""
         pause = _FIRST_PAUSE
         while True:
+            began = time.monotonic()
             try:
                 if not self._version:
                     await self.list()
                 await self._watch()
-                pause = _FIRST_PAUSE
             except Gone:
                 self._version = ""
-                continue
             except (OSError, ApiError, TimeoutError, msgspec.DecodeError) as error:
                 self.is_live.clear()
                 log.info("the watch on %s is taken up again: %s", self._path, error)
                 if isinstance(error, ApiError | msgspec.DecodeError):
                     self._version = ""
-                await asyncio.sleep(pause)
-                pause = min(_LONGEST_PAUSE, pause * 2)
+            if time.monotonic() - began > _LONG_ENOUGH:
+                pause = _FIRST_PAUSE
+            await asyncio.sleep(pause)
+            pause = min(_LONGEST_PAUSE, pause * 2)
 
     async def list(self) -> None:
         """Read everything, and tell what differs from before."""
