@@ -13,6 +13,7 @@ from deploy.cluster import build, cluster, control
 from deploy.cluster.api import Api
 from deploy.cluster.layout import load_layout
 from deploy.cluster.nodes import Shape, add_nodes, observe_nodes, remove_nodes
+from deploy.cluster.options import OPTIONS, add, drop
 from deploy.cluster.parts import PARTS, up_to
 from deploy.cluster.sandbox import first_process
 
@@ -32,6 +33,7 @@ def parse() -> argparse.Namespace:
     starting = verbs.add_parser("up", help="build what is missing, start, wait until it is ready")
     starting.add_argument("--parts", choices=PARTS, default=PARTS[-1], help="how much of it (default: all)")
     starting.add_argument("--pools", default="", help="node pools that get a scheduler of their own: a,b")
+    starting.add_argument("--with", dest="options", default="", help=f"also: {', '.join(OPTIONS)}")
     starting.add_argument("--nodes", type=int, default=0, help="so many nodes without a kubelet, 8 GPUs each")
     starting.set_defaults(act=run_up)
     verbs.add_parser("down", help="end it and remove all it made").set_defaults(act=run_down)
@@ -40,6 +42,10 @@ def parse() -> argparse.Namespace:
     building = verbs.add_parser("build", help="build what is missing")
     building.add_argument("--parts", choices=PARTS, default=PARTS[-1])
     building.set_defaults(act=run_build)
+    for verb, act in (("add", run_add), ("drop", run_drop)):
+        changing = verbs.add_parser(verb, help=f"{verb} a part that not every cluster has")
+        changing.add_argument("option", choices=sorted(OPTIONS))
+        changing.set_defaults(act=act)
     for verb, act in (("kill", run_kill), ("stop", run_stop), ("start", run_start)):
         breaking = verbs.add_parser(verb, help=f"{verb} one program" + (" -9; it is started again" * (verb == "kill")))
         breaking.add_argument("program")
@@ -61,6 +67,8 @@ def run_up(asked: argparse.Namespace) -> int:
     began = time.monotonic()
     pools = [name for name in asked.pools.split(",") if name]
     running = cluster.up(asked.folder, asked.parts, pools)
+    for name in [name for name in asked.options.split(",") if name]:
+        add(running, name)
     if asked.nodes:
         set_nodes(running.api(), asked.nodes, Shape())
     sys.stderr.write(f"ready after {time.monotonic() - began:.1f} s\n")
@@ -80,10 +88,7 @@ def run_status(asked: argparse.Namespace) -> int:
 
 
 def run_env(asked: argparse.Namespace) -> int:
-    running = cluster.find(asked.folder.absolute())
-    if running is None:
-        raise SystemExit(f"no cluster runs in {asked.folder}; make cluster-up starts one")
-    sys.stdout.write(f"export KUBECONFIG={running.kubeconfig}\n")
+    sys.stdout.write(f"export KUBECONFIG={running_in(asked.folder).kubeconfig}\n")
     return 0
 
 
@@ -91,6 +96,23 @@ def run_build(asked: argparse.Namespace) -> int:
     build.build(up_to(asked.parts))
     sys.stdout.write(f"{build.folder()}\n")
     return 0
+
+
+def run_add(asked: argparse.Namespace) -> int:
+    add(running_in(asked.folder), asked.option)
+    return 0
+
+
+def run_drop(asked: argparse.Namespace) -> int:
+    drop(running_in(asked.folder), asked.option)
+    return 0
+
+
+def running_in(folder: Path) -> cluster.Cluster:
+    found = cluster.find(folder.absolute())
+    if found is None:
+        raise SystemExit(f"no cluster runs in {folder}; make cluster-up starts one")
+    return found
 
 
 def run_kill(asked: argparse.Namespace) -> int:

@@ -27,6 +27,9 @@ GO_NEEDED = (1, 24)
 KUBERNETES = "k8s.io/kubernetes"
 KAI = "github.com/NVIDIA/KAI-scheduler"
 LWS = "sigs.k8s.io/lws"
+TRAINING, MPI = "github.com/kubeflow/training-operator", "github.com/kubeflow/mpi-operator"
+#: Modules of which not every cluster has something; each has a folder of its own, so that no other is built anew.
+APART = ("kubeflow", "knative")
 
 #: program -> (module's folder, package)
 PROGRAMS = {
@@ -45,11 +48,16 @@ PROGRAMS = {
     "kubelet": ("cluster", f"{KUBERNETES}/cmd/kubelet"),
     "kube-proxy": ("cluster", f"{KUBERNETES}/cmd/kube-proxy"),
     "coredns": ("coredns", "."),
+    "training-operator": ("kubeflow", "."),
+    "mpi-operator": ("kubeflow", f"{MPI}/cmd/mpi-operator"),
 }
-#: What is read from the modules beside their programs: name in our folder -> (module, path in it)
+#: What is read from the modules beside their programs: name in our folder -> (our module, theirs, path in it)
 FILES = {
-    "kai-crds": (KAI, "deployments/kai-scheduler/crds"),
-    "lws-crds": (LWS, "config/crd/bases"),
+    "kai-crds": ("cluster", KAI, "deployments/kai-scheduler/crds"),
+    "lws-crds": ("cluster", LWS, "config/crd/bases"),
+    "training-crds": ("kubeflow", TRAINING, "manifests/base/crds"),
+    "mpi-crds": ("kubeflow", MPI, "manifests/base"),
+    "knative-crds": ("knative", "knative.dev/serving", "config/core/300-resources"),
 }
 #: Which programs and files each part needs, in the order in which parts stand on each other.
 NEEDED: dict[str, tuple[str, ...]] = {
@@ -64,19 +72,30 @@ NEEDED: dict[str, tuple[str, ...]] = {
         "kai-admission",
         "lws",
         "kube-scheduler",
-        *FILES,
+        "kai-crds",
+        "lws-crds",
     ),
     "containers": ("kubelet", "kube-proxy", "coredns"),
+    "kubeflow": ("training-operator", "mpi-operator", "training-crds", "mpi-crds"),
+    "kubeflow-crds": ("training-crds", "mpi-crds"),
+    "knative-crds": ("knative-crds",),
 }
 
 
-def folder() -> Path:
-    """Named after everything that decides what is built."""
+def folder(module: str = "") -> Path:
+    """Named after everything that decides what is built: the modules of every cluster, or one that stands apart."""
     digest = hashlib.sha256()
     for path in sorted(MODULES.rglob("*")):
-        if path.is_file():
+        of = path.relative_to(MODULES).parts[0]
+        if path.is_file() and (of == module if module else of not in APART):
             digest.update(str(path.relative_to(MODULES)).encode() + b"\0" + path.read_bytes())
     return CACHE / "bin" / digest.hexdigest()[:12]
+
+
+def place_of(name: str) -> Path:
+    """Where a program or files are, once they are built."""
+    module = PROGRAMS[name][0] if name in PROGRAMS else FILES[name][0]
+    return folder(module if module in APART else "") / name
 
 
 def kubectl() -> str:
@@ -88,14 +107,15 @@ def missing(parts: tuple[str, ...]) -> list[str]:
     wanted = [name for part in parts for name in NEEDED[part]]
     if shutil.which("kubectl") is None:
         wanted.insert(2, "kubectl")
-    return [name for name in wanted if not (folder() / name).exists()]
+    return [name for name in wanted if not place_of(name).exists()]
 
 
 def build(parts: tuple[str, ...] = PARTS) -> None:
     """Builds what is missing, part by part; a program appears in the folder only when it is whole."""
     if not missing(parts):
         return
-    folder().mkdir(parents=True, exist_ok=True)
+    for module in ("", *APART):
+        folder(module).mkdir(parents=True, exist_ok=True)
     with open(folder().with_suffix(".lock"), "w") as lock:
         # Who comes second finds everything built.
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -114,13 +134,13 @@ def build(parts: tuple[str, ...] = PARTS) -> None:
 def build_programs(go: str, module: str, names: list[str]) -> None:
     """In one call, so that one is linked while the next is compiled."""
     packages = {PROGRAMS[name][1]: name for name in names}
-    with tempfile.TemporaryDirectory(dir=folder()) as work:
+    with tempfile.TemporaryDirectory(dir=place_of(names[0]).parent) as work:
         words = ("build", "-trimpath", "-ldflags", link_flags(), "-o", f"{work}/", *packages)
         run_go(go, *words, at=MODULES / module)
         for package, name in packages.items():
             # Go names a program after the last part of its path, here that of the module.
             made = Path(work) / (module if package == "." else package.rpartition("/")[2])
-            made.rename(folder() / name)
+            made.rename(place_of(name))
 
 
 def link_flags() -> str:
@@ -143,15 +163,14 @@ def version_of(module: str) -> str:
 
 
 def copy_files(go: str, name: str) -> None:
-    module, path = FILES[name]
-    # With empty caches nobody has fetched it yet, and Go would not say where it is.
-    fetched = json.loads(run_go(go, "mod", "download", "-json", module, at=MODULES / "cluster"))
-    source = fetched["Dir"]
-    with tempfile.TemporaryDirectory(dir=folder()) as work:
+    ours, module, path = FILES[name]
+    fetched = run_go(go, "mod", "download", "-json", module, at=MODULES / ours)
+    with tempfile.TemporaryDirectory(dir=place_of(name).parent) as work:
         # The module cache is read-only, and copies would be too.
-        target = Path(shutil.copytree(Path(source) / path, Path(work) / name, copy_function=shutil.copyfile))
+        source = Path(json.loads(fetched)["Dir"]) / path
+        target = Path(shutil.copytree(source, Path(work) / name, copy_function=shutil.copyfile))
         target.chmod(0o755)
-        target.rename(folder() / name)
+        target.rename(place_of(name))
 
 
 def run_go(go: str, *words: str, at: Path) -> str:

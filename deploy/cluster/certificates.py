@@ -45,7 +45,7 @@ def write_certificates(layout: Layout) -> None:
     sign(folder, authority, "apiserver", [layout.address, str(layout.services[1]), *loopback, *service])
     sign(folder, authority, "kubelet", [layout.address, NODE])
     sign(folder, authority, "apiserver-kubelet-client", [], organization="system:masters")
-    for name in ("kai-admission", "lws"):
+    for name in ("kai-admission", "lws", "training-operator"):
         own = folder / name
         own.mkdir()
         sign(own, authority, "tls", loopback)

@@ -126,7 +126,7 @@ def start(layout: Layout, last_part: str, pools: Sequence[str]) -> None:
 
 def start_scheduling(layout: Layout, programs: Path, api: Api, pools: Sequence[str]) -> None:
     launch(layout, components.render_controller_manager(layout, programs))
-    for definition in objects.load_definitions(programs, *build.FILES):
+    for definition in objects.load_definitions(programs, "kai-crds", "lws-crds"):
         api.apply(definition)
     shards = [components.render_scheduler(layout, programs, pool, 8120 + 10 * at) for at, pool in enumerate(pools)]
     started = [*components.render_scheduling(layout, programs), *shards]

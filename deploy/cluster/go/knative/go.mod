@@ -1,0 +1,5 @@
+module fairlead/knative
+
+go 1.24.4
+
+require knative.dev/serving v0.46.0

@@ -1,0 +1,116 @@
+"""What can be added to a running cluster: Kubeflow's operators, or Knative's definitions alone. And taken away again.
+
+Called by `up --with`, `add`, `drop` and by tests. Nothing of it is built or installed unless somebody asks.
+"""
+
+import base64
+from collections.abc import Sequence
+
+from deploy.cluster import build, control, objects
+from deploy.cluster.api import Api, path_of
+from deploy.cluster.cluster import Cluster, has_definitions, launch, wait_until_healthy
+from deploy.cluster.components import Component, as_admin, render_scheduler
+from deploy.cluster.layout import Layout
+from deploy.cluster.objects import Object, render, render_webhook
+from deploy.cluster.sandbox import wait_for
+
+PATIENCE = 180.0
+#: Whose definitions each brings; with the first, programs run for them too.
+OPTIONS: dict[str, tuple[str, ...]] = {
+    "kubeflow": ("training-crds", "mpi-crds"),
+    "kubeflow-crds": ("training-crds", "mpi-crds"),
+    "knative-crds": ("knative-crds",),
+}
+_RUNNING = "kubeflow"
+_KINDS = ("pytorchjob", "tfjob", "xgboostjob", "jaxjob")
+
+
+def add(cluster: Cluster, name: str) -> None:
+    """Build what is missing, install the definitions, start the programs, wait until they are ready."""
+    layout, api = cluster.layout, cluster.api()
+    build.build((name,))
+    for definition in load_definitions(name):
+        api.apply(definition)
+    wait_for(lambda: has_definitions(api), f"the definitions of {name}", PATIENCE)
+    if name == _RUNNING:
+        started = render_programs(layout)
+        api.apply(render("v1", "Namespace", "mpi-operator"))
+        for one in started:
+            launch(layout, one)
+        wait_until_healthy(layout, list(started))
+        api.apply(render_webhooks(layout))
+
+
+def drop(cluster: Cluster, name: str) -> None:
+    """The programs end, and the definitions go with all objects of theirs."""
+    layout, api = cluster.layout, cluster.api()
+    if name == _RUNNING:
+        api.call("DELETE", path_of(render_webhooks(layout)))
+        for one in render_programs(layout):
+            control.stop(layout.folder, one.name)
+    definitions = load_definitions(name)
+    for definition in definitions:
+        api.call("DELETE", path_of(definition))
+    wait_for(lambda: not any(is_there(api, one) for one in definitions), f"the end of {name}", PATIENCE)
+
+
+def add_pool(cluster: Cluster, pool: str) -> None:
+    """A scheduler for a node pool, where none runs yet."""
+    layout, programs = cluster.layout, build.folder()
+    running = control.observe(layout.folder)
+    port = 8120 + 10 * sum(name.startswith("kai-scheduler-") for name in running)
+    shard = render_scheduler(layout, programs, pool, port)
+    if shard.name not in running:
+        launch(layout, shard)
+        wait_until_healthy(layout, [shard])
+
+
+def is_there(api: Api, body: Object) -> bool:
+    return api.call("GET", path_of(body)) is not None
+
+
+def load_definitions(name: str) -> list[Object]:
+    """Of the MPI operator's job the version of its own operator, not the older one of the training operator."""
+    found: dict[str, Object] = {}
+    for files in OPTIONS[name]:
+        place = build.place_of(files)
+        for body in objects.load_definitions(place.parent, place.name):
+            if body.get("kind") == "CustomResourceDefinition":
+                found[body["metadata"]["name"]] = body
+    return list(found.values())
+
+
+def render_programs(layout: Layout) -> Sequence[Component]:
+    certificates = layout.path("certificates", "training-operator")
+    host = f"http://{layout.address}"
+    return (
+        Component(
+            "training-operator",
+            [
+                str(build.place_of("training-operator")),
+                f"--certificates={certificates}",
+                "--webhook-port=9643",
+                "--health-probe-bind-address=:8114",
+            ],
+            f"{host}:8114/readyz",
+            as_admin(layout),
+        ),
+        # Its port for checks is fixed.
+        Component("mpi-operator", [str(build.place_of("mpi-operator"))], f"{host}:8080/healthz", as_admin(layout)),
+    )
+
+
+def render_webhooks(layout: Layout) -> Object:
+    bundle = base64.b64encode(layout.path("certificates", "ca.crt").read_bytes()).decode()
+    hooks = [
+        render_webhook(
+            f"validator.{kind}.training-operator.kubeflow.org",
+            f"https://127.0.0.1:9643/validate-kubeflow-org-v1-{kind}",
+            bundle,
+            ["CREATE", "UPDATE"],
+            of=("kubeflow.org", f"{kind}s"),
+        )
+        for kind in _KINDS
+    ]
+    version = "admissionregistration.k8s.io/v1"
+    return render(version, "ValidatingWebhookConfiguration", "training-operator", webhooks=hooks)
