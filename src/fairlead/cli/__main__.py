@@ -3,6 +3,7 @@
 Every command starts here, so this imports nothing that a command may not need.
 """
 
+import gc
 import importlib
 import os
 import sys
@@ -89,6 +90,7 @@ LAZY = {
     "sqlite": "fairlead.store.sqlite",
     "convert": "fairlead.formats.convert",
     "converted": "fairlead.formats.converted",
+    "convert_detect": "fairlead.formats.convert_detect",
     "convert_from_rest": "fairlead.formats.convert_from_rest",
     "convert_from_texts": "fairlead.formats.convert_from_texts",
     "convert_from_yaml": "fairlead.formats.convert_from_yaml",
@@ -156,6 +158,9 @@ def main(argv: Sequence[str] | None = None, surroundings: Surroundings | None = 
     try:
         code = _dispatch(words, around)
         around.stdout.flush()
+        if surroundings is None:
+            # The process ends here; to look for garbage in all that it has loaded would be a tenth of a short command.
+            gc.freeze()
         return code
     except KeyboardInterrupt:
         around.stderr.write("\n")

@@ -11,11 +11,11 @@ from typing import Any
 import msgspec
 
 from fairlead.formats.converted import FLAGS, REST, SBATCH, YAML, Converted, Rendered
+from fairlead.formats.yaml_names import API_VERSION
 from fairlead.kinds.kind import Kind
 
 #: Gives a module of this folder by its name.
 Load = Callable[[str], Any]
-_TEXTS = "convert_from_texts"
 _WRITERS = {REST: "convert_to_rest", YAML: "convert_to_yaml", FLAGS: "convert_to_flags"}
 
 
@@ -23,11 +23,21 @@ def detect(load: Load, text: str) -> str:
     """The dialect of a text, by its first signs."""
     if "#SBATCH" in text[:100_000]:
         return SBATCH
+    if _is_ours(text):
+        return YAML
     request = _read_object(text)
     if request is not None and "apiVersion" not in request and ("spec" in request or "projectId" in request):
         return REST
-    found: str = load(_TEXTS).detect(text)
+    found: str = load("convert_detect").detect(text)
     return found
+
+
+def _is_ours(text: str) -> bool:
+    """Whether its first line of content is the version of workload YAML; then the text is read once only."""
+    for line in text[:10_000].splitlines():
+        if line.strip() not in ("", "---") and not line.startswith("#"):
+            return line.startswith(f"apiVersion: {API_VERSION}")
+    return False
 
 
 def read_any(load: Load, text: str, dialect: str, kind: Kind | None = None, file: str = "") -> list[Converted]:
@@ -38,7 +48,7 @@ def read_any(load: Load, text: str, dialect: str, kind: Kind | None = None, file
     request = _read_object(text) if dialect == REST else None
     if request is not None:
         return [load("convert_from_rest").read_request(request, kind)]
-    found: list[Converted] = load(_TEXTS).read(text, dialect, kind, file)
+    found: list[Converted] = load("convert_from_texts").read(text, dialect, kind, file)
     return found
 
 

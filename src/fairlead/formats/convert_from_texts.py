@@ -1,12 +1,12 @@
 """Texts that are read as plain YAML or as a script: tasks and jobs of neighbouring systems, and requests that somebody
-wrote as YAML. Called by `convert`, for which it also tells the dialects of such texts apart.
+wrote as YAML. Called by `convert`.
 """
 
 from collections.abc import Callable
 from typing import Any
 
 from fairlead.formats.convert_from_rest import read_request
-from fairlead.formats.converted import DSTACK, JOB, REST, SBATCH, SKYPILOT, YAML, Converted, Unconvertible
+from fairlead.formats.converted import DSTACK, JOB, REST, SBATCH, SKYPILOT, Converted, Unconvertible
 from fairlead.formats.kubernetes_objects import read_job
 from fairlead.formats.neighbours import Found, read_dstack, read_skypilot
 from fairlead.formats.neighbours_slurm import read_sbatch
@@ -16,27 +16,6 @@ from fairlead.kinds import KINDS
 from fairlead.kinds.kind import Kind
 
 _READERS = {JOB: read_job, DSTACK: read_dstack, SKYPILOT: read_skypilot}
-_NO_DIALECT = "The text is no workload in a dialect that is known; name it with --from."
-
-
-def detect(text: str) -> str:
-    """The dialect of a text of YAML, by its first document."""
-    documents, issues = read_tree(text)
-    if not documents:
-        raise Unconvertible([str(issue) for issue in issues] or ["The text is empty."])
-    content = documents[0].content
-    if not isinstance(content, dict):
-        raise Unconvertible([_NO_DIALECT])
-    version = content["apiVersion"].content if "apiVersion" in content else ""
-    if version:
-        return JOB if version == "batch/v1" else YAML
-    if "type" in content and "spec" not in content:
-        return DSTACK
-    if "spec" in content or "projectId" in content:
-        return REST
-    if {"run", "setup", "resources"} & set(content):
-        return SKYPILOT
-    raise Unconvertible([_NO_DIALECT])
 
 
 def read(text: str, dialect: str, kind: Kind | None = None, file: str = "") -> list[Converted]:

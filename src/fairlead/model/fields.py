@@ -4,8 +4,11 @@ The spec structs of `model/` and `kinds/` are written with this; `formats/` and 
 gives and know no field by name. It reads declarations only, never a request's bytes.
 """
 
+from collections.abc import Callable
 from functools import cache
-from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from inspect import get_annotations
+from types import NoneType, UnionType
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -143,80 +146,110 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
     item_nullable: bool = False
 
 
-def _bare(kind: msgspec.inspect.Type) -> tuple[msgspec.inspect.Type, bool, dict[str, Any], bool]:
+def _bare(hint: Any) -> tuple[msgspec.inspect.Type, bool, dict[str, Any], bool]:
     """The type without null and metadata: (type, nullable, schema words, is a quantity)."""
-    if isinstance(kind, msgspec.inspect.Metadata):
-        inner, nullable, words, quantity = _bare(kind.type)
-        extra = dict(kind.extra_json_schema or {})
-        return inner, nullable, {**words, **extra}, quantity or bool((kind.extra or {}).get("quantity"))
-    if isinstance(kind, msgspec.inspect.UnionType):
-        members = [_bare(member) for member in kind.types if not isinstance(member, msgspec.inspect.NoneType)]
-        nullable = len(members) < len(kind.types)
+    origin = get_origin(hint)
+    if origin is Annotated:
+        shape, nullable, words, quantity = _bare(hint.__origin__)
+        for meta in hint.__metadata__:
+            if isinstance(meta, Meta):
+                shape = _bounded(shape, meta)
+                words = {**words, **(meta.extra_json_schema or {})}
+                quantity = quantity or bool((meta.extra or {}).get("quantity"))
+        return shape, nullable, words, quantity
+    if origin is Union or origin is UnionType:
+        given = [member for member in get_args(hint) if member not in (NoneType, UnsetType)]
+        members = [_bare(member) for member in given]
         # The only union of the declarations is that of whole and broken numbers.
         chosen = next((m for m in members if isinstance(m[0], msgspec.inspect.FloatType)), members[0])
         words = {key: value for member in members for key, value in member[2].items()}
-        return chosen[0], nullable, words, any(member[3] for member in members)
-    return kind, False, {}, False
+        return chosen[0], NoneType in get_args(hint), words, any(member[3] for member in members)
+    return _shape(hint, origin), False, {}, False
+
+
+_SIMPLE: dict[Any, Callable[[], msgspec.inspect.Type]] = {
+    bool: msgspec.inspect.BoolType,
+    int: msgspec.inspect.IntType,
+    float: msgspec.inspect.FloatType,
+    str: msgspec.inspect.StrType,
+    Any: msgspec.inspect.AnyType,
+}
+
+
+def _shape(hint: Any, origin: Any) -> msgspec.inspect.Type:
+    if hint in _SIMPLE:
+        return _SIMPLE[hint]()
+    if origin is tuple and get_args(hint)[1:] == (...,):
+        # What the items are is worked out where it is asked for.
+        return msgspec.inspect.VarTupleType(msgspec.inspect.AnyType())
+    if isinstance(origin or hint, type) and issubclass(origin or hint, msgspec.Struct):
+        return msgspec.inspect.StructType(hint, ())
+    return msgspec.inspect.type_info(hint)
+
+
+_BOUNDS = ("ge", "gt", "le", "lt", "pattern", "min_length", "max_length")
+
+
+def _bounded(shape: msgspec.inspect.Type, meta: Meta) -> msgspec.inspect.Type:
+    bounds = {name: bound for name in _BOUNDS if (bound := getattr(meta, name)) is not None}
+    return msgspec.structs.replace(shape, **bounds) if bounds else shape
 
 
 def _about_of(hint: Any) -> About:
     if get_origin(hint) is Annotated:
-        for part in get_args(hint)[1:]:
+        for part in hint.__metadata__:
             if isinstance(part, About):
                 return part
     return About(text="")
 
 
-#: What msgspec says of structs. It says it of everything inside them too, which would be asked for again and again.
-_KNOWN: dict[Any, msgspec.inspect.StructType] = {}
+def _hints(struct: Any) -> dict[str, Any]:
+    """What the members are declared as. The annotations themselves, which are no texts here: to have them evaluated,
+    and all below them with each, was half of what a short command took."""
+    plain = get_origin(struct) or struct
+    found: dict[str, Any] = {}
+    for parent in reversed(plain.__mro__):
+        found.update(get_annotations(parent))
+    known: dict[Any, Any] = {}
+    for generic in (struct, *getattr(plain, "__orig_bases__", ())):
+        known.update(zip(getattr(get_origin(generic), "__parameters__", ()), get_args(generic), strict=False))
+    return {name: _filled(hint, known) for name, hint in found.items()} if known else found
 
 
-def _info(struct: type) -> msgspec.inspect.StructType:
-    if struct not in _KNOWN:
-        info = msgspec.inspect.type_info(struct)
-        if not isinstance(info, msgspec.inspect.StructType):
-            raise TypeError(f"{struct} is no spec struct")
-        _remember(info)
-        _KNOWN[struct] = info
-    return _KNOWN[struct]
-
-
-def _remember(kind: msgspec.inspect.Type) -> None:
-    if isinstance(kind, msgspec.inspect.StructType):
-        if kind.cls not in _KNOWN:
-            _KNOWN[kind.cls] = kind
-            for field in kind.fields:
-                _remember(field.type)
-    elif isinstance(kind, msgspec.inspect.Metadata):
-        _remember(kind.type)
-    elif isinstance(kind, msgspec.inspect.UnionType):
-        for member in kind.types:
-            _remember(member)
-    elif isinstance(kind, msgspec.inspect.VarTupleType):
-        _remember(kind.item_type)
+def _filled(hint: Any, known: dict[Any, Any]) -> Any:
+    """The hint with the types that a generic struct was made for."""
+    if isinstance(hint, TypeVar):
+        return known.get(hint, hint)
+    open_ones = getattr(hint, "__parameters__", ())
+    return hint[tuple(known.get(one, one) for one in open_ones)] if open_ones else hint
 
 
 @cache
-def fields_of(struct: type) -> tuple[Field, ...]:
+def fields_of(struct: Any) -> tuple[Field, ...]:
     """The declared members of a spec struct, in their order."""
-    hints = get_type_hints(get_origin(struct) or struct, include_extras=True)
-    info = _info(struct)
-    return tuple(_field(member, _about_of(hints[member.name])) for member in info.fields)
+    plain = get_origin(struct) or struct
+    hints = _hints(struct)
+    names, defaults = plain.__struct_fields__, plain.__struct_defaults__
+    given = (msgspec.NODEFAULT,) * (len(names) - len(defaults)) + defaults
+    return tuple(
+        _field(name, rest, hints[name], default is msgspec.NODEFAULT)
+        for name, rest, default in zip(names, plain.__struct_encode_fields__, given, strict=True)
+    )
 
 
-def _field(member: msgspec.inspect.Field, about: About) -> Field:
-    kind, nullable, words, quantity = _bare(member.type)
+def _field(name: str, rest: str, hint: Any, required: bool) -> Field:
+    kind, nullable, words, quantity = _bare(hint)
     item: msgspec.inspect.Type | None = None
     item_nullable = False
     if isinstance(kind, msgspec.inspect.VarTupleType):
-        item, item_nullable, item_words, _ = _bare(kind.item_type)
+        item, item_nullable, item_words, _ = _bare(_item_of(hint))
         words = {**words, "items": item_words} if item_words else words
     inner = item or kind
     return Field(
-        attribute=member.name,
-        rest=member.encode_name,
-        about=about,
-        required=member.required,
+        attribute=name,
+        rest=rest,
+        about=_about_of(hint),
+        required=required,
         nullable=nullable,
         shape=kind,
         schema=words,
@@ -226,6 +259,13 @@ def _field(member: msgspec.inspect.Field, about: About) -> Field:
         item=item,
         item_nullable=item_nullable,
     )
+
+
+def _item_of(hint: Any) -> Any:
+    """What a list holds: the first argument of the tuple inside the hint."""
+    while get_origin(hint) is not tuple:
+        hint = hint.__origin__ if get_origin(hint) is Annotated else get_args(hint)[0]
+    return get_args(hint)[0]
 
 
 def struct_members(struct: Any) -> tuple[str, ...]:
