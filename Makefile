@@ -6,7 +6,7 @@ ready := .tools/ready-$(shell pwd | cksum | cut -d' ' -f1)
 python := .venv/bin/python
 ARGS ?=
 
-.PHONY: help run test test-kubernetes test-docker check bench serve soak format cluster-up cluster-status cluster-env cluster-down image system-packages setup clean
+.PHONY: help run test test-kubernetes test-docker test-containerd check bench serve soak format cluster-up cluster-status cluster-env cluster-down image system-packages setup clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-16s %s\n", $$1, $$2}' Makefile
@@ -23,6 +23,9 @@ test-kubernetes: $(ready) ## the tests on a real cluster, as root; builds it onc
 test-docker: $(ready) ## the tests of containers by Docker, as root on Debian; fetches its engine once
 	@scripts/test-docker.sh $(ARGS)
 
+test-containerd: $(ready) ## the tests of containers by containerd, as root; builds nerdctl once, some minutes
+	@scripts/test-containerd.sh $(ARGS)
+
 check: $(ready) ## format, lint, types, import contracts, generated files
 	@scripts/check.sh
 
@@ -32,9 +35,10 @@ bench: $(ready) ## measure, beside the goals (ARGS="--peers" adds dstack and Slu
 serve: $(ready) ## a server in the foreground (ARGS="--port 8080 …")
 	@.venv/bin/fairlead serve $(ARGS)
 
-soak: $(ready) ## broken YAML for 5 minutes, then the long kill -9 test (ARGS="--seed 7 --minutes 30")
+soak: $(ready) ## broken YAML for 5 minutes, then kill -9 for 10, then as root faults of a cluster for 10 (ARGS="--seed 7 --minutes 30")
 	@$(python) -m tests.properties.fuzz_yaml $(ARGS)
 	@$(python) -m tests.e2e.crash $(ARGS)
+	@$(python) -m tests.kubernetes.soak $(ARGS)
 
 format: $(ready) ## rewrite formatting and generated files
 	@$(python) -m ruff format . && $(python) -m ruff check --fix .

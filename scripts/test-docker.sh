@@ -20,4 +20,4 @@ if [ ! -x "$place/usr/sbin/dockerd" ]; then
   for package in "$folder"/*.deb; do dpkg --extract "$package" "$place"; done
 fi
 export PATH=$place/usr/bin:$place/usr/sbin:$PATH
-exec .venv/bin/pytest -m docker tests/e2e/test_docker.py "$@"
+exec .venv/bin/pytest -m docker tests/e2e/test_container_engines.py "$@"

@@ -218,9 +218,9 @@ def _parser() -> argparse.ArgumentParser:
         "--runtime",
         action="append",
         default=[],
-        metavar="NAME",
-        help="how pods are run: host (default), podman, docker, containerd; the first given is the default, "
-        "others can be chosen by the annotation fairlead/runtime",
+        metavar="NAME[=PROGRAM]",
+        help="how pods are run: host (default), podman, docker, containerd (by nerdctl); the first given is the "
+        "default, others can be chosen by the annotation fairlead/runtime",
     )
     add(
         "--runtime-option",

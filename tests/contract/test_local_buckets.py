@@ -1,9 +1,6 @@
 """Buckets in a pod's volumes, against a real S3 service (moto's server): objects in, changes back."""
 
-import http.client
 import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,58 +13,17 @@ from tests.contract.engine_room import opened, scenario, shell
 from tests.contract.storage_room import engine_maker, fail, files_with, nothing_left, personal, say
 from tests.contract.test_local_engine import said, stop_of
 from tests.contract.test_local_volumes import data
+from tests.s3_service import Service, serving
 
 __all__ = ["data"]
 MODES = [pytest.param({}, id="shared"), pytest.param(personal(), id="personal")]
 KEYS = Supplies(secrets={"keys": {"AccessKeyId": "AKIDEXAMPLE", "SecretKey": "very-secret-key", "id": "A", "sk": "B"}})
 
 
-#: The service wants to see a signature and does not check it.
-SOMEBODY = {
-    "Authorization": "AWS4-HMAC-SHA256 Credential=A/20260101/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=0"
-}
-
-
-class Service:
-    """A running S3 service."""
-
-    def __init__(self, port: int) -> None:
-        self.port = port
-        self.url = f"http://127.0.0.1:{port}"
-
-    def call(self, method: str, path: str, body: bytes = b"") -> tuple[int, bytes]:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
-        try:
-            connection.request(method, path, body, SOMEBODY)
-            answer = connection.getresponse()
-            return answer.status, answer.read()
-        finally:
-            connection.close()
-
-    def make(self, bucket: str, **objects: str) -> None:
-        assert self.call("PUT", f"/{bucket}")[0] == 200
-        for key, text in objects.items():
-            assert self.call("PUT", f"/{bucket}/{key.replace('__', '/')}", text.encode())[0] == 200
-
-    def get(self, bucket: str, key: str) -> str | None:
-        status, body = self.call("GET", f"/{bucket}/{key}")
-        return body.decode() if status == 200 else None
-
-
 @pytest.fixture(scope="module")
 def service() -> Iterator[Service]:
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        port = found.getsockname()[1]
-    command = [sys.executable, "-W", "ignore", "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    assert process.stderr is not None
-    for line in process.stderr:
-        if b"Running on" in line:
-            break
-    yield Service(port)
-    process.terminate()
-    process.wait()
-    process.stderr.close()
+    with serving() as service:
+        yield service
 
 
 def bucket(service: Service, name: str, **members: Any) -> dict[str, Any]:

@@ -37,11 +37,11 @@ class Box:
         assert ended.returncode == 0, (words, ended.stderr)
         return ended.stdout
 
-    def submit(self, name: str, script: str = "", **spec: Any) -> str:
+    def submit(self, name: str, script: str = "", project: str = "1", **spec: Any) -> str:
         words = {"command": "/bin/sh", "args": "-c " + json.dumps(script)} if script else {}
         body = {
             "name": name,
-            "projectId": "1",
+            "projectId": project,
             "clusterId": self.server.credentials["clusterId"],
             "spec": {"image": IMAGE, **words, **spec},
         }

@@ -18,6 +18,10 @@ class Registry:
         self._allowed = "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self.address = f"127.0.0.1:{self._server.server_port}"
+        #: While it is not set, whoever asks for a layer waits; and whether somebody has.
+        self.gives = threading.Event()
+        self.gives.set()
+        self.is_asked = threading.Event()
         self.configuration = folder / "registries.conf"
         self.configuration.write_text(f'[[registry]]\nlocation = "{self.address}"\ninsecure = true\n')
 
@@ -26,11 +30,17 @@ class Registry:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.gives.set()
         self._server.shutdown()
         self._server.server_close()
 
-    def fill(self, box: Box) -> None:
-        box.podman("save", "--format=oci-dir", "--output", str(self.layout), IMAGE)
+    def hold(self) -> None:
+        """Give no layer until `gives` is set."""
+        self.gives.clear()
+        self.is_asked.clear()
+
+    def fill(self, box: Box, image: str = IMAGE) -> None:
+        box.podman("save", "--format=oci-dir", "--output", str(self.layout), image)
 
     def _find(self, path: str) -> tuple[str, bytes]:
         """The type and content of what is asked for; raises OSError or KeyError where there is none."""
@@ -55,6 +65,9 @@ class Registry:
                     self.send_header("WWW-Authenticate", 'Basic realm="images"')
                     self.end_headers()
                     return
+                if "/blobs/" in self.path:
+                    registry.is_asked.set()
+                    registry.gives.wait()
                 try:
                     kind, content = registry._find(self.path)
                 except (OSError, KeyError, ValueError):

@@ -5,6 +5,7 @@ import http.client
 import json
 import os
 import signal
+import ssl
 import subprocess
 import sys
 import time
@@ -81,6 +82,8 @@ class Server:
         self.arguments = arguments
         self.process: subprocess.Popen[bytes] | None = None
         self.token = ""
+        #: Whom a server that speaks TLS is known by.
+        self.authority: Path | None = None
 
     def start(self) -> "Server":
         self.data_dir.mkdir(parents=True, exist_ok=True)
@@ -171,6 +174,9 @@ class Server:
             self.log_in()
         where = urlsplit(self.url)
         connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=patience)
+        if where.scheme == "https":
+            tls = ssl.create_default_context(cafile=self.authority)
+            connection = http.client.HTTPSConnection(where.hostname or "", where.port, timeout=patience, context=tls)
         headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
         payload = None
         if body is not None:

@@ -209,12 +209,6 @@ def test_pods_that_find_no_room_leave_the_others_serving(server: Server, tmp_pat
     delete(server, workload_id)
 
 
-def test_what_the_proxy_cannot_pass_on_is_refused_before_the_start(server: Server, tmp_path: Path) -> None:
-    spec = spec_of(tmp_path, 8111, servingPort={"container": 8111, "protocol": "grpc"})
-    failed = server.until_phase(start(server, "grpc", spec), "Failed")
-    assert "servingPort.protocol" in failed["phaseMessage"]
-
-
 @pytest.mark.parametrize(
     ("autoscaling", "path"),
     [

@@ -46,6 +46,7 @@ from fairlead.api.routing import Router
 from fairlead.api.scheduling import SCHEDULING_OPERATIONS
 from fairlead.api.telemetry import telemetry_operations
 from fairlead.api.telemetry_owners import OWNER_OPERATIONS
+from fairlead.api.telemetry_places import PLACE_OPERATIONS
 from fairlead.api.templates import TEMPLATE_OPERATIONS
 from fairlead.api.watch import watch_operations
 from fairlead.api.workloads import WORKLOAD_OPERATIONS
@@ -89,6 +90,7 @@ def make_application(
         *WORKLOAD_OPERATIONS,
         *revision_operations(),
         *telemetry_operations(),
+        *PLACE_OPERATIONS,
         *OWNER_OPERATIONS,
         *LOG_OPERATIONS,
         *SESSION_OPERATIONS,

@@ -5,14 +5,16 @@ other protocols (WebSockets) tunnelled. It decides nothing: `proxy_access.Gate` 
 """
 
 import asyncio
-import contextlib
 import logging
 import socket
 import ssl
+from functools import partial
 from html import escape
 from typing import NamedTuple
 
+from fairlead.api.http2_side import PREFACE
 from fairlead.api.proxy_access import Denied, Gate, cleaned_response
+from fairlead.api.proxy_http2 import Http2Conversation
 from fairlead.api.proxy_messages import (
     BadMessage,
     Body,
@@ -25,10 +27,9 @@ from fairlead.api.proxy_messages import (
     render_head,
     value_of,
 )
-from fairlead.api.proxy_upstream import Upstream, Upstreams
-from fairlead.control.exposure import Route
+from fairlead.api.proxy_upstream import Upstream, Upstreams, reach
+from fairlead.control.exposure import GRPC, Route
 from fairlead.control.traffic import Visit
-from fairlead.model.errors import FairleadError
 from fairlead.model.org import Caller
 
 logger = logging.getLogger("fairlead.proxy")
@@ -37,8 +38,6 @@ _HEAD_BYTES = 64 * 1024
 _PIECE = 64 * 1024
 #: How long a connection may be silent between two requests, or take to send a head.
 IDLE_SECONDS = 75.0
-#: Between two tries to reach pods that are said to be ready and take no connection.
-_AGAIN_SECONDS = 0.025
 _SAFE_TO_REPEAT = frozenset({b"GET", b"HEAD", b"OPTIONS"})
 _WORDS = {
     400: "Bad Request",
@@ -91,9 +90,17 @@ class Proxy:
         """Serve on a listening socket; by TLS where there is a certificate (PEM files)."""
         tls: ssl.SSLContext | None = None
         if certificate:
-            tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            tls.load_cert_chain(certificate, key or None)
+            tls, both = (ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER) for _ in range(2))
+            for each in (tls, both):
+                each.load_cert_chain(certificate, key or None)
+            both.set_alpn_protocols(["h2", "http/1.1"])
+            tls.sni_callback = lambda talk, name, _: self._offer(talk, name, both)
         self._server = await asyncio.start_server(self._serve, sock=sock, limit=_HEAD_BYTES, ssl=tls)
+
+    def _offer(self, talk: ssl.SSLObject | ssl.SSLSocket, name: str | None, both: ssl.SSLContext) -> None:
+        """HTTP/2 only to callers of a workload that speaks it: browsers would take it wherever they can."""
+        if name and self._gate.protocol_of(name) == GRPC:
+            talk.context = both
 
     async def stop(self) -> None:
         if self._server is not None:
@@ -109,6 +116,9 @@ class Proxy:
         try:
             while True:
                 head = await _request_head(reader, writer)
+                if head == PREFACE and before is None:
+                    await Http2Conversation(self._gate, self._upstreams, peer, IDLE_SECONDS).serve(reader, writer)
+                    break
                 before = await self._serve_one(head, before, Peer(reader, writer, peer)) if head else None
                 if before is None:
                     break
@@ -199,7 +209,8 @@ class Proxy:
         request, peer = exchange.request, exchange.peer
         has_body = request.body.chunked or bool(request.body.length)
         for is_last in (False, True):
-            upstream = await self._reach(route, visit, fresh=is_last or has_body)
+            connect = partial(self._upstreams.get, port=route.port, fresh=is_last or has_body)
+            upstream = await reach(route, visit, connect)
             sending: asyncio.Task[None] | None = None
             try:
                 upstream.writer.write(exchange.outgoing)
@@ -221,27 +232,6 @@ class Proxy:
                 await _end(sending)
                 raise
         raise AssertionError("the last try answers or raises")
-
-    async def _reach(self, route: Route, visit: Visit, *, fresh: bool) -> Upstream:
-        """A connection to the next pod that takes the request; those that cannot be reached are passed over.
-
-        Where the workload holds its requests, this waits for a pod.
-        """
-        passed_over: frozenset[str] = frozenset()
-        while True:
-            while pod := visit.find_pod(passed_over):
-                with contextlib.suppress(OSError, FairleadError):
-                    return await self._upstreams.get(pod, route.port, fresh=fresh)
-                passed_over |= {pod}
-            if not visit.serving.holds:
-                if passed_over:
-                    raise Denied(502, f"No pod of {route.owner} takes connections on port {route.port}.")
-                raise Denied(503, f"No pod of {route.owner} is ready; try again in a moment.")
-            if passed_over:
-                await asyncio.sleep(_AGAIN_SECONDS)
-                passed_over = frozenset()
-            else:
-                await visit.wait()
 
 
 async def _request_head(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:

@@ -73,6 +73,11 @@ class Gate:
             raise Denied(404, f"No workload has a URL at {request.host[:200]}; `fairlead describe NAME` shows those.")
         return route
 
+    def protocol_of(self, host: str) -> str:
+        """What is spoken at a host's root; empty where nobody has it."""
+        route = self._exposure.find(host.lower(), "")
+        return "" if route is None else route.protocol
+
     def admit(self, request: RequestHead, route: Route) -> Caller | None:
         """Who sent a request that may pass; None on a public URL without a caller. Raises Denied."""
         caller, by_cookie = self._caller(request, route)

@@ -1,11 +1,21 @@
 """Connections of the reverse proxy to pods: opened through the engine, kept for the next request, dropped in time."""
 
 import asyncio
+import contextlib
 import socket
 import time
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
+from fairlead.api.proxy_access import Denied
+from fairlead.control.exposure import Route
 from fairlead.control.sessions import Dialler
 from fairlead.control.traffic import Visit
+from fairlead.model.errors import FairleadError
+
+Connection = TypeVar("Connection")
+#: Between two tries to reach pods that are said to be ready and take no connection.
+_AGAIN_SECONDS = 0.025
 
 _KEPT_PER_PORT = 64
 _KEPT_SECONDS = 30.0
@@ -78,3 +88,25 @@ class Upstreams:
             for upstream in kept:
                 upstream.close()
         self._kept.clear()
+
+
+async def reach(route: Route, visit: Visit, connect: Callable[[str], Awaitable[Connection]]) -> Connection:
+    """A connection to the next pod that takes the request; those that cannot be reached are passed over.
+
+    Where the workload holds its requests, this waits for a pod.
+    """
+    passed_over: frozenset[str] = frozenset()
+    while True:
+        while pod := visit.find_pod(passed_over):
+            with contextlib.suppress(OSError, FairleadError):
+                return await connect(pod)
+            passed_over |= {pod}
+        if not visit.serving.holds:
+            if passed_over:
+                raise Denied(502, f"No pod of {route.owner} takes connections on port {route.port}.")
+            raise Denied(503, f"No pod of {route.owner} is ready; try again in a moment.")
+        if passed_over:
+            await asyncio.sleep(_AGAIN_SECONDS)
+            passed_over = frozenset()
+        else:
+            await visit.wait()

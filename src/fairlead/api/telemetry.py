@@ -6,6 +6,7 @@ What nobody measures on this machine has no values, and the answer's status is t
 from collections.abc import Sequence
 from typing import Any
 
+from msgspec import UNSET, UnsetType
 from starlette.responses import Response
 
 from fairlead.api.body import query_choice, query_integer, query_text
@@ -39,10 +40,16 @@ class Value(Shape):
     timestamp: Instant | None
 
 
+class PartView(Shape):
+    key: str
+    value: str
+
+
 class MeasurementView(Shape):
     type: str
     values: list[Value]
     labels: dict[str, str] | None = None
+    groups: tuple[PartView, ...] | UnsetType = UNSET
 
 
 class MetricsView(Shape):
@@ -113,13 +120,15 @@ def render_metrics(call: Call, found: Sequence[Measurement]) -> Response:
     if status == 200 and "text/csv" in call.request.headers.get("accept", ""):
         lines = ["type,labels,timestamp,value"]
         for each in found:
-            labels = ";".join(f"{name}={value}" for name, value in (each.labels or {}).items())
+            parts = [*(each.labels or {}).items(), *([each.group] if each.group else [])]
+            labels = ";".join(f"{name}={value}" for name, value in parts)
             lines += [f"{each.type},{labels},{iso(at)},{_number(value)}" for at, value in each.values]
         return _csv(lines)
     views = [
         MeasurementView(
             type=each.type,
             labels=each.labels,
+            groups=UNSET if each.group is None else (PartView(key=each.group[0], value=each.group[1]),),
             values=[Value(value=_number(value), timestamp=iso(at)) for at, value in each.values],
         )
         for each in found

@@ -23,6 +23,7 @@ from fairlead.model.workload import Workload
 _LONGEST_LABEL = 63
 #: Marks a URL that the user chose among those that only say what is added to the workload's own name.
 _CHOSEN = "//"
+HTTP, GRPC = "http", "grpc"
 
 
 class UrlSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,6 +57,8 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     owner: str
     place: Place
     port: int
+    #: What is spoken there.
+    protocol: str = HTTP
     #: `public`, `authenticatedUsers`, `authorizedUsers` or `authorizedGroups`.
     authorization: str = "authenticatedUsers"
     users: frozenset[str] = frozenset()
@@ -123,15 +126,15 @@ class Exposure:
         refused: list[tuple[str, str]] = []
         own: set[Place] = set()
         for number, url in enumerate(exposed_urls(entry.podsets)):
-            if protocol := url.get("protocol"):
-                why = f"is {protocol}; the proxy before workloads passes on HTTP/1.1 and what upgrades from it"
-                refused.append(("servingPort.protocol", why))
             chosen = url.get("url") or ""
             name = read_choice(chosen) if chosen else self._free_name(entry, own)
             place = place_of(entry.workload, name, self.settings) if name or not chosen else None
             if place is None:
                 refused.append((f"exposedUrls[{number}].url", f"'{chosen[:200]}' is no URL of a host and a path"))
                 continue
+            if url.get("protocol") == GRPC and place.prefix:
+                why = f"is {GRPC}, whose methods are paths of a host of its own; URLs are told apart by paths here"
+                refused.append(("servingPort.protocol", why))
             holder = self._holder(place, entry.workload.id) or ("another URL of its own" if place in own else "")
             if holder:
                 refused.append((f"exposedUrls[{number}].url", f"{place.host}{place.prefix} is taken by {holder}"))
@@ -176,6 +179,7 @@ class Exposure:
                 owner=f"workload {workload.name} of project {workload.project_name}",
                 place=place,
                 port=url["container"],
+                protocol=url.get("protocol", HTTP),
                 authorization=url.get("authorizationType", "authenticatedUsers"),
                 users=frozenset(url.get("authorizedUsers") or ()),
                 groups=frozenset(url.get("authorizedGroups") or ()),

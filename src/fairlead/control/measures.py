@@ -47,6 +47,11 @@ class Measurement(msgspec.Struct, frozen=True):
     labels: dict[str, str] | None = None
     #: False where nobody measures it here.
     is_known: bool = True
+    #: (key, value) of the part that it is about, where a whole was asked for by parts.
+    group: tuple[str, str] | None = None
+
+    def within(self, group: tuple[str, str]) -> "Measurement":
+        return Measurement(self.type, self.values, self.labels, self.is_known, group)
 
 
 def check_span(span: Span) -> Span:

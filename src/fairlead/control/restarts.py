@@ -3,6 +3,8 @@
 Called by `decide.py` for every report of an engine. Pure.
 """
 
+from typing import Any
+
 from fairlead.control.draft import Draft, podset_of
 from fairlead.control.ending import break_group, retry_delay
 from fairlead.engines.base import PodReport, PodState
@@ -20,7 +22,9 @@ def fold_report(draft: Draft, report: PodReport, first: Millis, most: Millis) ->
     pod = draft.pods.get(report.pod_id)
     if pod is None or pod.has_ended or report.attempt != pod.attempt or pod.restart_at is not None:
         return
-    if report.state is PodState.RUNNING:
+    if report.state is PodState.STARTING:
+        _fold_starting(draft, pod, report)
+    elif report.state is PodState.RUNNING:
         _fold_running(draft, pod, report)
     elif report.state is PodState.LOST:
         _fold_lost(draft, pod, report, first, most)
@@ -28,12 +32,21 @@ def fold_report(draft: Draft, report: PodReport, first: Millis, most: Millis) ->
         _fold_exit(draft, pod, report, first, most)
 
 
+def _fold_starting(draft: Draft, pod: Pod, report: PodReport) -> None:
+    """What it waits for before its program runs; how it ended the last time says more, where it did."""
+    is_news = report.message and (report.reason, report.message) != (pod.reason, pod.message)
+    if is_news and pod.phase is PodPhase.STARTING and pod.exit_code is None:
+        draft.set_pod(pod, reason=report.reason, message=report.message)
+
+
 def _fold_running(draft: Draft, pod: Pod, report: PodReport) -> None:
     ready_at = pod.ready_at or (draft.now if report.ready else None)
     if pod.phase is PodPhase.STARTING:
         draft.tell("Started", f"Pod {pod.name} runs on node {pod.node}", pod=pod)
         started_at = report.started_at or draft.now
-        said = {"ready": report.ready, "ready_at": ready_at, "ports": report.ports}
+        said: dict[str, Any] = {"ready": report.ready, "ready_at": ready_at, "ports": report.ports}
+        if pod.exit_code is None:
+            said |= {"reason": "", "message": ""}
         draft.set_pod(pod, phase=PodPhase.RUNNING, started_at=started_at, **said)
     elif report.ready != pod.ready:
         draft.set_pod(pod, ready=report.ready, ready_at=ready_at)

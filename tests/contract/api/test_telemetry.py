@@ -208,11 +208,11 @@ def test_figures_of_owners(filled: Room) -> None:
 def test_answers_agree_with_the_contract(filled: Room, path: str) -> None:
     [node] = filled.get("/api/v1/nodes")["nodes"]
     ids = {"workloadId": SERVICE, "podId": POD, "revisionId": REVISION, "nodeId": node["id"]}
-    ids |= {"projectId": "1", "departmentId": "1"}
+    ids |= {"projectId": "1", "departmentId": "1", "clusterUuid": filled.cluster_id, "nodepoolName": "default"}
     of_owner = "org-unit" in path
     query = ""
     if path.endswith("/metrics"):
-        other = "GPU_QUOTA" if of_owner else "CPU_USAGE_CORES"
+        other = "GPU_QUOTA" if of_owner or "clusters" in path else "CPU_USAGE_CORES"
         query = over_time("THROUGHPUT,LATENCY" if "inferences" in path else other)
     elif path.endswith("/telemetry"):
         type = "GPU_QUOTA" if of_owner else "TOTAL_GPUS" if "nodes" in path else "WORKLOADS_COUNT"
@@ -244,3 +244,55 @@ def test_the_same_as_text(filled: Room) -> None:
     answer = filled.call("GET", url, headers={"Accept": "text/csv"})
     assert answer.headers["content-type"].startswith("text/csv")
     assert answer.body.decode().splitlines() == ["type,labels,timestamp,value", f"POD_COUNT,,{iso(START)},1"]
+
+
+PLACES = "TOTAL_GPU,TOTAL_GPU_NODES,ALLOCATED_GPU,UNALLOCATED_GPU,CPU_UTILIZATION,WORKLOADS_COUNT,GPU_QUOTA"
+
+
+@pytest.mark.parametrize("place", ["", "/nodepools/default"], ids=["cluster", "node-pool"])
+def test_the_cluster_and_its_pools_show_what_is_held_and_used(filled: Room, place: str) -> None:
+    path = f"/api/v1/clusters/{filled.cluster_id}{place}/metrics"
+    answer = filled.call("GET", f"{path}{over_time(PLACES)}")
+    assert answer.status == 200, answer
+    found = values(answer.json)
+    assert found == {
+        "TOTAL_GPU": ["2"] * 3,
+        # Without a bound it is no number.
+        "GPU_QUOTA": ["0"] * 3,
+        "TOTAL_GPU_NODES": ["1"] * 3,
+        "ALLOCATED_GPU": ["0.5"] * 3,
+        "UNALLOCATED_GPU": ["1.5"] * 3,
+        "CPU_UTILIZATION": ["50"] * 3,
+        "WORKLOADS_COUNT": ["2" if not place else "1"] * 3,
+    }
+
+
+@pytest.mark.parametrize(
+    ("group_by", "want"),
+    [
+        ("Nodepool", {"default": (["0.5"], ["2"])}),
+        ("Project", {"default": (["0.5"], [])}),
+        ("Department", {"default": (["0.5"], [])}),
+        ("Category", {"Deploy": (["0.5"], []), "Train": (["0"], [])}),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_cluster_by_groups(filled: Room, group_by: str, want: dict[str, tuple[list[str], list[str]]]) -> None:
+    """What parts have none of has no values."""
+    query = over_time("ALLOCATED_GPU,TOTAL_GPU", samples=1) + f"&groupBy={group_by}"
+    answer = filled.call("GET", f"/api/v1/clusters/{filled.cluster_id}/metrics{query}")
+    assert answer.status == (200 if group_by == "Nodepool" else 207)
+    found: dict[str, dict[str, list[str]]] = {}
+    for each in answer.json["measurements"]:
+        [group] = each["groups"]
+        assert group["key"] == group_by
+        found.setdefault(group["value"], {})[each["type"]] = [value["value"] for value in each["values"]]
+    assert {name: (part["ALLOCATED_GPU"], part["TOTAL_GPU"]) for name, part in found.items()} == want
+    assert find_disagreements("get", "/api/v1/clusters/{clusterUuid}/metrics", answer.status, answer.json) == []
+
+
+def test_clusters_and_pools_that_are_not_there(filled: Room) -> None:
+    query = over_time("TOTAL_GPU")
+    other = "99999999-9999-4999-8999-999999999999"
+    for path in (f"{other}/metrics", f"{filled.cluster_id}/nodepools/none/metrics"):
+        assert filled.call("GET", f"/api/v1/clusters/{path}{query}").status == 404

@@ -13,9 +13,9 @@ _MEASURES = f"{_LOAD}test_pods_follow_other_measures"
 EFFECTS: dict[str, Effect] = {
     "servingPort.container": seen("a URL", f"{_SERVICE}test_a_service_answers_with_all_its_pods"),
     "servingPort.protocol": seen(
-        "HTTP is passed on",
-        f"{_LOAD}test_what_the_proxy_cannot_pass_on_is_refused_before_the_start",
-        unless="grpc is refused: the proxy speaks HTTP/1.1",
+        "HTTP/1.1, or with grpc HTTP/2 without a change of protocol, is passed on",
+        "e2e/test_inference_grpc.py::test_all_four_ways_of_calling",
+        unless="grpc is refused where URLs are told apart by their paths",
     ),
     "servingPort.clusterLocalAccessOnly": seen(
         "no URL, a port of this machine instead",

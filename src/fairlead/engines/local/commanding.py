@@ -72,7 +72,11 @@ def check_places(wanted: list[dict[str, Any]], taken: list[dict[str, Any]]) -> N
 
 def refusals(podset: PodSet, settings: LocalSettings) -> tuple[tuple[str, str], ...]:
     """Why pods of a set that needs such files or commands cannot be run as asked, as (field, why)."""
-    if not (podset.files or podset.commands) or containers.choose(podset.container, settings) == containers.HOST:
+    runtime = containers.choose(podset.container, settings)
+    if not (podset.files or podset.commands) or containers.can_stage(runtime):
         return ()
-    words = "pods that start programs in others of their workload run on the host runtime only"
-    return ((f"annotations[{containers.ANNOTATION}]", words),)
+    why = (
+        "pods that start programs in others of their workload find a socket and files in a place of their own, which "
+        f"{runtime} cannot be given here; use the host runtime, or podman with a server of root"
+    )
+    return ((f"annotations[{containers.ANNOTATION}]", why),)

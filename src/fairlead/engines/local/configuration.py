@@ -55,13 +55,15 @@ def load_settings(written: Written, clock: Clock) -> LocalSettings:
     other = (
         NOBODY if os.geteuid() == 0 else Identity(uid=myself.uid, gid=myself.gid, login=NOBODY.login, home=NOBODY.home)
     )
+    runtimes = parse_runtimes(written.runtimes)
     return LocalSettings(
         data_dir=str(written.data_dir),
         owner=myself if written.personal else None,
         run_as=other,
         nodes=_declared(written, observe_machine(clock())),
         allowed=parse_allowed(written.allow),
-        runtimes=parse_runtimes(written.runtimes),
+        runtimes=tuple(runtimes),
+        runtime_programs=tuple(runtimes.items()),
         runtime_options=written.runtime_options,
         runtime_environment=written.runtime_environment,
         pids_limit=written.pids_limit,
@@ -113,17 +115,23 @@ def pick_runtime_variables(environment: Mapping[str, str]) -> tuple[tuple[str, s
     return tuple(sorted((name, value) for name, value in environment.items() if _RUNTIME_VARIABLES.fullmatch(name)))
 
 
-def parse_runtimes(names: Sequence[str]) -> tuple[str, ...]:
-    """How pods may be run here; raises Invalid for a runtime that is not known or not installed."""
-    for name in names:
-        if name == HOST:
+def parse_runtimes(written: Sequence[str]) -> dict[str, str]:
+    """From the runtimes that may be chosen here (NAME or NAME=PROGRAM) to programs; raises Invalid for unknown ones."""
+    found: dict[str, str] = {}
+    for text in written:
+        name, _, given = text.partition("=")
+        if name == HOST and not given:
+            found[name] = ""
             continue
         if name not in RUNTIMES:
             raise Invalid(f"'{name}' is no runtime; known are {', '.join([HOST, *RUNTIMES])}")
-        program = RUNTIMES[name].program
+        if given and not given.startswith("/"):
+            raise Invalid(f"the program of runtime '{name}' is '{given}'; give its absolute path")
+        program = given or RUNTIMES[name].program
         if shutil.which(program, path=PATH) is None:
             raise Invalid(f"runtime '{name}' needs the program {program}, which is not installed here")
-    return tuple(dict.fromkeys(names)) or (HOST,)
+        found[name] = program
+    return found or {HOST: ""}
 
 
 #: What can be allowed one by one, and what stands behind each.

@@ -31,6 +31,15 @@ ARCHIVE = re.compile(r"(docker-archive|oci-archive|oci|dir):(?P<path>[^:]+)")
 _VARIABLES, _REGISTRIES = "variables", "config.json"
 #: What the host runtime gives every process and an image gives itself.
 _IMAGE_OWN = frozenset({"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TERM"})
+#: Variables that a runtime, its helpers or the system's loader go by, in a process that may be root.
+_HEEDED = re.compile(
+    "PATH|HOME|USER|SHELL|TERM|LANG|LANGUAGE|LC_.*|TZ.*|TMP|TEMP|TMPDIR|IFS|ENV|BASH_.*|NLSPATH|LOCPATH|HOSTALIASES"
+    "|LD_.*|GLIBC_.*|MALLOC_.*|GCONV_PATH|RES_OPTIONS|LOCALDOMAIN|GETCONF_DIR|PYTHON.*|GO.*|SSL_.*|.*_PROXY|XDG_.*"
+    "|DBUS_.*|_?CONTAINERS?_.*|_?CONTAINERD_.*|PODMAN_.*|DOCKER_.*|BUILDAH_.*|BUILDKIT_.*|NERDCTL_.*|STORAGE_.*"
+    "|REGISTR.*|CNI_.*|NETAVARK_.*|NETNS.*|AARDVARK_.*|_?RUNC_.*|_?LIBCONTAINER_.*|_?OCI_.*|CONMON_.*|CRIU_.*|RUST_.*"
+    "|NOTIFY_SOCKET|LISTEN_.*|WATCHDOG_.*|INVOCATION_ID|JOURNAL_STREAM|CGROUP.*|GPG.*|GNUPGHOME|AWS_.*|FAIRLEAD_.*",
+    re.IGNORECASE,
+)
 
 
 class Runtime(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,11 +50,18 @@ class Runtime(msgspec.Struct, frozen=True, kw_only=True):
     options: tuple[str, ...] = ()
     #: Whether its command runs containers itself; others ask an engine, which sees the machine as it is.
     is_direct: bool = False
+    #: The option that names the file to which it writes as soon as the container is made.
+    sign: str = "--cidfile"
 
 
 RUNTIMES = {
     # Debian's default runtime does not start on machines with the older control groups; runc does.
-    "podman": Runtime(program="podman", options=("--runtime=runc", "--cgroup-manager=cgroupfs"), is_direct=True),
+    "podman": Runtime(
+        program="podman",
+        options=("--runtime=runc", "--cgroup-manager=cgroupfs"),
+        is_direct=True,
+        sign="--pidfile",
+    ),
     "docker": Runtime(program="docker"),
     "containerd": Runtime(program="nerdctl"),
 }
@@ -99,9 +115,12 @@ def render(
     """What differs in the order of a pod that runs in a container of the runtime `name`."""
     runtime = RUNTIMES[name]
     container = f"fairlead-{pod.pod_id}.{pod.attempt}"
-    start = [runtime.program, *runtime.options, *rights.settings.runtime_options]
+    program = dict(rights.settings.runtime_programs).get(name, runtime.program)
+    start = [program, *runtime.options, *rights.settings.runtime_options]
     folder = f"{around.private}/container"
-    files = {_VARIABLES: _render_variables(name, pod, environment)}
+    variables = _choose_variables(pod, environment)
+    lines = {key: value for key, value in variables.items() if "\n" in value}
+    files = {_VARIABLES: "".join(f"{key}={value}\n" for key, value in variables.items() if key not in lines)}
     surroundings = render_surroundings(rights)
     if around.volumes.registries:
         files[_REGISTRIES] = containers_storage.merge_registries(around.volumes.registries)
@@ -112,11 +131,13 @@ def render(
     volumes, mounts = containers_storage.render(around.volumes.mounts, folder, staged=can_stage(name))
     # Where there is a limit, the container stays until it was asked whether it went over it.
     leaves = pod.container.memory_limit_bytes is None
-    options = [f"--name={container}", f"--env-file={folder}/{_VARIABLES}", *mounts, *(["--rm"] if leaves else [])]
+    sign = f"{around.private}/sign"
+    options = [f"--name={container}", f"{runtime.sign}={sign}/made", f"--env-file={folder}/{_VARIABLES}"]
+    options += [*_name_lines(name, lines), *mounts, *(["--rm"] if leaves else [])]
     options += _render_options(name, pod, granted, rights)
     return {
         "argv": [*start, "run", *options, *entry, pod.container.image, *words],
-        "env": surroundings | {procfs.MARKER: environment[procfs.MARKER]},
+        "env": surroundings | lines | {procfs.MARKER: environment[procfs.MARKER]},
         "cwd": "/",
         "makes_cwd": False,
         "isolation": None,
@@ -124,6 +145,9 @@ def render(
             "name": container,
             "exec": [*start, "exec", "--interactive"],
             "folder": folder,
+            "image": pod.container.image,
+            "sign": sign,
+            "making": f"{name} fetches the image {pod.container.image} where it is not there, and makes the container",
             "files": files,
             "staged": can_stage(name),
             "volumes": volumes,
@@ -132,6 +156,7 @@ def render(
             "data": os.path.realpath(around.data),
             "memory_limit": pod.container.memory_limit_bytes,
             "leaves": leaves,
+            "load": None if runtime.is_direct else _render_load(start, pod.container.image),
             "inspect": [*start, "inspect", "--format={{.State.OOMKilled}}", container],
             "remove": [*start, "rm", "--force", container],
         },
@@ -139,16 +164,30 @@ def render(
     }
 
 
-def _render_variables(name: str, pod: PodSpec, environment: Mapping[str, str]) -> str:
-    """The variables as the runtime reads them from a file: a line each."""
+def _render_load(start: list[str], image: str) -> list[str] | None:
+    """How an engine is given an image that lies in a file; None where it is told a name."""
+    archive = ARCHIVE.match(image)
+    return [*start, "load", f"--input={archive['path']}"] if archive else None
+
+
+def _choose_variables(pod: PodSpec, environment: Mapping[str, str]) -> dict[str, str]:
+    """The variables that the container gets beside those of its image."""
     given = {variable.name for variable in pod.container.environment}
     variables = {key: value for key, value in environment.items() if key not in _IMAGE_OWN or key in given}
     if pod.container.fields.get("createHomeDir"):
         variables.setdefault("HOME", PERSONAL_HOME)
-    broken = [key for key, value in variables.items() if "\n" in value]
-    if broken:
-        raise Refused(f"environment variable {broken[0]} has several lines, which {name} does not take")
-    return "".join(f"{key}={value}\n" for key, value in variables.items())
+    return variables
+
+
+def _name_lines(name: str, lines: Mapping[str, str]) -> list[str]:
+    """Variables of several lines, which no file of variables can hold: the runtime takes them from its own environment.
+
+    There they must not change what the runtime itself does.
+    """
+    for key in lines:
+        if _HEEDED.fullmatch(key):
+            raise Refused(f"environment variable {key} has several lines, and {name} itself would heed it")
+    return [f"--env={key}" for key in lines]
 
 
 #: The runtime does all this; its own command runs as the server does.
@@ -179,9 +218,12 @@ def _render_options(name: str, pod: PodSpec, granted: PodRights, rights: Rights)
     bounds = (("nofile", means.files), ("nproc", means.processes))
     options = [f"--ulimit={kind}={most}:{most}" for kind, most in bounds]
     options += [NETWORK, f"--pull={_pull(container)}", *_render_security(name, security, granted, rights)]
+    if name != "docker":
+        # What it says while it pulls is no output of the pod; older Docker knows no such word.
+        options.append("--quiet")
     if name == "podman":
-        # What it says while it pulls is no output of the pod; by which proxy it pulls is no matter of the pod's.
-        options += ["--quiet", "--http-proxy=false"]
+        # By which proxy it pulls is no matter of the pod's.
+        options.append("--http-proxy=false")
     if container.tty:
         options.append("--tty")
     if container.stdin:

@@ -9,8 +9,6 @@ from fairlead.model.podset import Container
 
 #: (path of the field, why)
 Note = tuple[str, str]
-#: Runtimes of which no test has seen that they do what they are told here.
-UNTRIED = frozenset({"containerd"})
 
 
 def refusals(name: str, container: Container, rights: Rights) -> Iterator[Note]:
@@ -33,16 +31,14 @@ def _refuse_image(name: str, container: Container, rights: Rights) -> Iterator[N
     archive = ARCHIVE.match(container.image)
     if not container.image:
         yield "image", "a container needs one"
-    elif archive and not RUNTIMES[name].is_direct:
-        yield "image", f"{name} does not run archives; load it into {name} first"
+    elif archive and not RUNTIMES[name].is_direct and not archive[1].endswith("-archive"):
+        yield "image", f"{name} loads archives only: docker-archive:/path or oci-archive:/path"
     elif archive and rights.is_shared and not _is_allowed(archive["path"], rights.settings.allowed.host_paths):
         yield "image", "the archive lies outside the folders that --allow host-path names"
 
 
 def remarks(name: str, container: Container, rights: Rights) -> Iterator[Note]:
     """Fields that have less effect in a container here."""
-    if name in UNTRIED:
-        yield "image", f"it is run by {name} as podman would be told to; no test of this version has seen {name} do it"
     compute = container.fields.get("compute") or {}
     if compute.get("gpuDevicesRequest"):
         why = "the devices are named to the runtime, which must be set up to hand them in"

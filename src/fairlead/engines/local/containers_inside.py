@@ -4,26 +4,41 @@ Also called by the engine for what a lost supervisor left. Loaded by the fork se
 """
 
 import contextlib
+import errno
 import os
 import select
 import signal
 import time
 from typing import Any
 
-from fairlead.engines.local import programs, sources, staging
+from fairlead.engines.local import programs, sources, staging, syscalls
 
 #: In the runtime's words: the machine's network (as `containers.py` writes it).
 NETWORK = "--network=host"
+#: Why a pod whose container is not there yet does not run, in the word of Kubernetes.
+MAKING = "ContainerCreating"
 #: Exit codes by which a runtime says that it could not run the image, and that of a container that was killed.
 _OF_RUNTIME, _KILLED = (125, 126, 127), 137
 #: A runtime that takes longer to answer is given up on.
 SECONDS = 30.0
+#: Archives of images can be large.
+LOAD_SECONDS = 1800.0
 
 
-def prepare(container: dict[str, Any]) -> None:
-    """Where the runtime sees the machine as it is: its files and the folders that it binds. Raises OSError."""
-    if container["staged"]:
-        return
+def prepare(container: dict[str, Any]) -> int:
+    """Make what the runtime needs; an open file that can be read when it has made the container. Raises OSError."""
+    os.makedirs(container["sign"], mode=0o700, exist_ok=True)
+    if not container["staged"]:
+        _prepare_unstaged(container)
+    return syscalls.watch_folder(container["sign"])
+
+
+def has_sign(watch: int) -> bool:
+    return bool(select.select([watch], [], [], 0)[0])
+
+
+def _prepare_unstaged(container: dict[str, Any]) -> None:
+    """Where the runtime sees the machine as it is: its files and the folders that it binds."""
     os.makedirs(container["folder"], mode=0o700, exist_ok=True)
     staging.write_files(container)
     for volume in container["volumes"]:
@@ -78,14 +93,29 @@ def explain(container: dict[str, Any] | None, code: int) -> str:
     return "; the runtime could not run the image, its words are in the log" if code in _OF_RUNTIME else ""
 
 
-def ask(arguments: list[str], environment: dict[str, str]) -> bytes:
+def load(order: dict[str, Any]) -> None:
+    """Give an engine the image that lies in a file, and run it by the name that it has there. Raises OSError.
+
+    What goes wrong is said in the pod's output, which this process writes to.
+    """
+    container, arguments = order["container"], order["argv"]
+    answer = ask(container["load"], order["env"], seconds=LOAD_SECONDS, is_quiet=False)
+    names = [line.partition(b": ")[2].strip() for line in answer.splitlines() if line.startswith(b"Loaded image")]
+    if not names:
+        raise OSError(errno.EINVAL, "its words are in the log", container["load"][-1].partition("=")[2])
+    arguments[arguments.index(container["image"])] = names[-1].decode()
+
+
+def ask(arguments: list[str], environment: dict[str, str], seconds: float = SECONDS, *, is_quiet: bool = True) -> bytes:
     """What a command of the runtime answers; nothing when it fails, is not there or does not come to an end."""
     program = programs.find(arguments[0])
     if program is None:
         return b""
     ours, theirs = os.pipe2(os.O_CLOEXEC)
     nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
-    actions = [(os.POSIX_SPAWN_DUP2, nothing, 0), (os.POSIX_SPAWN_DUP2, theirs, 1), (os.POSIX_SPAWN_DUP2, nothing, 2)]
+    actions = [(os.POSIX_SPAWN_DUP2, nothing, 0), (os.POSIX_SPAWN_DUP2, theirs, 1)]
+    if is_quiet:
+        actions.append((os.POSIX_SPAWN_DUP2, nothing, 2))
     try:
         pid = os.posix_spawn(program, arguments, environment, file_actions=actions)
     except OSError:
@@ -94,7 +124,7 @@ def ask(arguments: list[str], environment: dict[str, str]) -> bytes:
     finally:
         os.close(theirs)
         os.close(nothing)
-    answer = _read(ours, time.monotonic() + SECONDS)
+    answer = _read(ours, time.monotonic() + seconds)
     if answer is None:
         os.kill(pid, signal.SIGKILL)
     with contextlib.suppress(ChildProcessError):

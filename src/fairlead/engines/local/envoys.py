@@ -55,7 +55,8 @@ class _Line:
 class Envoy:
     def __init__(self, plan: dict[str, Any], uid: int | None, poll: select.poll) -> None:
         self._members: str = plan["members"]
-        self._uid = os.geteuid() if uid is None else uid
+        #: As whom the pod's programs run; None in a container, which may have users of its own.
+        self._uid = uid
         self._poll = poll
         self._lines: dict[int, _Line] = {}
         os.makedirs(os.path.dirname(plan["folder"]), mode=0o700, exist_ok=True)
@@ -99,10 +100,10 @@ class Envoy:
             self._poll.register(asker.fileno(), select.POLLIN)
 
     def _is_of_pod(self, asker: socket.socket) -> bool:
-        """Whether the process at the other end runs as the pod's user and below this supervisor."""
+        """Whether the process at the other end runs below this supervisor and, where that is one, as the pod's user."""
         said = asker.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
         pid, uid, _ = _CREDENTIALS.unpack(said)
-        return uid == self._uid and procfs.is_below(pid, os.getpid())
+        return self._uid in (None, uid) and procfs.is_below(pid, os.getpid())
 
     def _ask(self, line: _Line) -> bool:
         """Pass a request on; False when the asker has left."""

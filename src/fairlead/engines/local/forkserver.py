@@ -16,7 +16,7 @@ import sys
 import time
 from typing import NoReturn
 
-from fairlead.engines.local import procfs, supervisor, syscalls, wire
+from fairlead.engines.local import claiming, procfs, syscalls, wire
 
 START, VERSION, RETIRE = b"S", b"V", b"X"
 SOCKET_NAME = "forkserver.sock"
@@ -125,13 +125,13 @@ class ForkServer:
             self._listener.close()
         for server in self._servers.values():
             server.close()
-        supervisor.prepare()
+        claiming.prepare()
         _, links, _, _ = socket.recv_fds(handover, 16, 1)
         if not links:
             os._exit(0)  # the fork server is gone, and nobody asked for us
         os.set_inheritable(links[0], False)
         handover.close()
-        supervisor.main(socket.socket(fileno=links[0]))
+        claiming.main(socket.socket(fileno=links[0]))
 
     def _reap(self) -> None:
         with contextlib.suppress(BlockingIOError):

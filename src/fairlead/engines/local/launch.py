@@ -13,7 +13,17 @@ import termios
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from fairlead.engines.local import capabilities, cgroups, isolation, network_inside, pid_one, seccomp, staging, syscalls
+from fairlead.engines.local import (
+    capabilities,
+    cgroups,
+    containers_inside,
+    isolation,
+    network_inside,
+    pid_one,
+    seccomp,
+    staging,
+    syscalls,
+)
 from fairlead.engines.local.fetching import FetchFailed, Fetching
 from fairlead.engines.local.mounts import MountFailed
 from fairlead.engines.local.wire import HEADER, encode
@@ -71,6 +81,8 @@ def become_command(
                 _fetch_first(order["fetching"], report, namespace)
             if order["container"]["staged"]:
                 staging.enter(order["container"])
+            if order["container"]["load"]:
+                _load_image(order)
             return parent
         if order["network"]:
             network_inside.enter(order["network"], namespace)
@@ -215,6 +227,15 @@ def _execute(order: LaunchOrder) -> NoReturn:
     raise StepFailed("command", command, refused) from refused
 
 
+def _load_image(order: LaunchOrder) -> None:
+    # Told to end meanwhile, this process just ends.
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    try:
+        containers_inside.load(order)
+    except OSError as error:
+        raise StepFailed("image", str(error.filename or ""), error) from error
+
+
 def _fetch_first(order: LaunchOrder, report: int, namespace: int) -> None:
     """Fill a container's volumes in a process of its own; where that fails it has said why, and this one ends."""
     child = os.fork()
@@ -280,6 +301,8 @@ def describe_failure(failure: dict[str, Any], order: LaunchOrder) -> tuple[int, 
         return code, f"cannot run '{subject}': {reason}"
     if failure["step"] == "fetch":
         return 1, subject
+    if failure["step"] == "image":
+        return 125, f"the runtime could not load the image in '{subject}', its words are in the log"
     if failure["step"] == "volume":
         return 126, f"cannot provide {subject}"
     if failure["step"] == "directory":

@@ -71,7 +71,8 @@ def render_order(
     }
     if runtime == containers.HOST:
         return order
-    around = containers.Around(private=folders.private(key), data=folders.data, volumes=volumes)
+    whole = msgspec.structs.replace(volumes, mounts=(*files, *volumes.mounts))
+    around = containers.Around(private=folders.private(key), data=folders.data, volumes=whole)
     order |= containers.render(runtime, pod, granted, rights, environment, around)
     if volumes.fetches:
         order["fetching"] = _render_fetching(order["container"], granted, rights, folders, key, volumes)

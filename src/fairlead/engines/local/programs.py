@@ -24,6 +24,9 @@ class Ended(NamedTuple):
 
 
 def find(name: str) -> str | None:
+    """Where a program lies; one that is given by its path lies there."""
+    if name.startswith("/"):
+        return name if os.access(name, os.X_OK) else None
     for folder in PATH.split(":"):
         path = f"{folder}/{name}"
         if os.access(path, os.X_OK):

@@ -51,6 +51,8 @@ class LocalSettings(msgspec.Struct, frozen=True, kw_only=True):
     log_segments: int = 5
     #: How pods are run: `host`, or names of container runtimes; the first where a workload does not choose.
     runtimes: tuple[str, ...] = ("host",)
+    #: The program of each, where it is another than usual.
+    runtime_programs: tuple[tuple[str, str], ...] = ()
     #: What the runtime's command is given before its verb.
     runtime_options: tuple[str, ...] = ()
     #: Variables of the server's own that the runtime's command is given: where its engine is, its registries, proxies.

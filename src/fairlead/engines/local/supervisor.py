@@ -11,9 +11,7 @@ import os
 import select
 import signal
 import socket
-import sys
 import time
-from typing import NoReturn
 
 from fairlead.engines.local import (
     cgroups,
@@ -24,7 +22,6 @@ from fairlead.engines.local import (
     procfs,
     reaping,
     refreshing,
-    syscalls,
     wire,
 )
 from fairlead.engines.local.envoys import Envoy
@@ -35,65 +32,8 @@ from fairlead.engines.local.peers import Peers
 from fairlead.engines.local.probes import Prober
 from fairlead.engines.local.sessions_inside import Commands
 
-#: How long a fork waits for its order before it gives up; the server sends it at once.
-ORDER_SECONDS = 30.0
 #: How often memory is looked at where a limit is set.
 MEMORY_PERIOD = 0.25
-
-
-def main(link: socket.socket) -> NoReturn:
-    """Supervise the attempt whose order comes over `link`, to its end."""
-    code = 1
-    try:
-        _claim_and_run(link)
-        code = 0
-    except BaseException:  # the end of this process: say why where the operator looks, and leave
-        sys.excepthook(*sys.exc_info())
-    finally:
-        os._exit(code)
-
-
-def prepare() -> None:
-    """What can be done before there is an order."""
-    os.setsid()
-    syscalls.prctl(syscalls.PR_SET_CHILD_SUBREAPER, 1)
-
-
-def _claim_and_run(link: socket.socket) -> None:
-    inbox = wire.Inbox()
-    orders: list[wire.Message] = []
-    link.settimeout(ORDER_SECONDS)
-    while not orders:
-        data = link.recv(65_536)
-        if not data:
-            return
-        orders = list(inbox.feed(data))
-    link.setblocking(False)
-    order = orders[0]
-    state = {
-        "workload": order["workload"],
-        "pod": order["pod"],
-        "attempt": order["attempt"],
-        "boot": procfs.boot_id(),
-        "pid": os.getpid(),
-        "start": procfs.start_time(os.getpid()),
-        "state": "Starting",
-        "started_at": _now(),
-        **{name: order[name] for name in ("network", "ports", "holds", "owner")},
-    }
-    if order["probe"]:
-        state["ready"] = False
-    try:
-        claimed = journal.claim(order["journal"], state)
-    except FileExistsError:
-        link.send(wire.encode({"exists": True}))
-        return
-    supervisor = Supervisor(order, state, claimed)
-    supervisor.peers.adopt(link, inbox)
-    supervisor.peers.watchers.add(link.fileno())
-    for request in orders[1:]:
-        supervisor.obey(link.fileno(), request)
-    supervisor.run()
 
 
 class Supervisor:
@@ -121,10 +61,12 @@ class Supervisor:
         self._poll = select.poll()
         self.peers = Peers(self._poll, self.obey, self._farewell)
         self._commands = Commands(order, self.peers)
-        self._envoy = Envoy(order["commands"], order["uid"], self._poll) if order["commands"] else None
+        self._envoy = Envoy(order["commands"], _user_of(order), self._poll) if order["commands"] else None
         self._network: PodNetwork | None = None
         self._prober: Prober | None = None
         self._gauge = Gauge(order["gauges"], order["gauge_seconds"]) if order["gauges"] else None
+        #: What tells that the container was made, while it is awaited.
+        self._sign: int | None = None
         self._wake, waker = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
         for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -154,7 +96,7 @@ class Supervisor:
         first = None
         if self._order["own_processes"]:
             self._first, first = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._state["started_at"] = _now()
+        self._state["started_at"] = now_millis()
         pid = os.fork()
         if pid == 0:
             signal.set_wakeup_fd(-1)
@@ -180,6 +122,19 @@ class Supervisor:
         if self._status is not None:
             return False  # told to end while its volumes were filled
         self._find_command()
+        if self._sign is None:
+            self._note_running()
+        else:
+            # The runtime may take long to fetch the image; the pod runs when its container does.
+            self._poll.register(self._sign, select.POLLIN)
+            self._state.update(reason=containers_inside.MAKING, message=self._order["container"]["making"])
+            self._record()
+        if self._kill_at is not None and self._kill_at > time.monotonic():
+            self._terminate()
+        return True
+
+    def _note_running(self) -> None:
+        """The pod's program runs from now on."""
         self._state.update(state="Running", main=self._command, main_start=procfs.start_time(self._command))
         if self._order["isolation"]:
             self._state["message"] = self._order["isolation"]["words"]
@@ -187,9 +142,18 @@ class Supervisor:
         self._refresh_files()
         if self._order["probe"]:
             self._prober = Prober(self._order["probe"], self._poll, self._socket, time.monotonic())
-        if self._kill_at is not None and self._kill_at > time.monotonic():
-            self._terminate()
-        return True
+
+    def _note_sign(self) -> None:
+        """The runtime has made the container."""
+        if self._sign is None:
+            return
+        self._poll.unregister(self._sign)
+        os.close(self._sign)
+        self._sign = None
+        for word in ("reason", "message"):
+            self._state.pop(word, None)
+        self._state["started_at"] = now_millis()
+        self._note_running()
 
     def _make_groups(self) -> bool:
         """Make the groups that hold the pod to its limits; False when that failed, with the reason in the state."""
@@ -198,7 +162,7 @@ class Supervisor:
                 cgroups.make(self._order["groups"])
             if self._order["container"]:
                 self._state["container"] = self._order["container"]["remove"]
-                containers_inside.prepare(self._order["container"])
+                self._sign = containers_inside.prepare(self._order["container"])
         except OSError as error:
             return self._fail(f"cannot make the pod's control group ({error.filename}): {error.strerror}")
         return True
@@ -229,8 +193,9 @@ class Supervisor:
         return self._network.open_socket(), [self._network.address, "127.0.0.1"]
 
     def _hear_start(self, failure: int) -> bytes:
-        """What went wrong on the way to the command, or nothing; peers are heard while volumes are filled."""
-        if not self._order["fetches"]:
+        """What went wrong on the way to the command, or nothing; peers are heard while volumes or images are."""
+        container = self._order["container"]
+        if not self._order["fetches"] and not (container and container["load"]):
             with os.fdopen(failure, "rb") as pipe:
                 return pipe.read()
         self._find_command()
@@ -273,6 +238,8 @@ class Supervisor:
                 self._take_output()
             elif descriptor == self._wake:
                 self._reap()
+            elif descriptor == self._sign:
+                self._note_sign()
             elif self.peers.has(descriptor):
                 self.peers.hear(descriptor)
             elif self._envoy is not None and self._envoy.has(descriptor):
@@ -425,13 +392,15 @@ class Supervisor:
             self._status = self._status_of(status)
 
     def _end(self) -> None:
-        self._state["ended_at"] = _now()
+        self._state["ended_at"] = now_millis()
         if reaping.has_children():
             self._kill_all()
             if reaping.has_children():
                 self._state["message"] = "some of its processes could not be killed"
         while self._source >= 0 and self._take_output():
             pass
+        if self._sign is not None and containers_inside.has_sign(self._sign):
+            self._note_sign()
         self._state["state"] = "Exited"
         container, environment = self._order["container"], self._order["env"]
         if container and containers_inside.conclude(container, environment, self._status, self._kill_at):
@@ -484,7 +453,8 @@ class Supervisor:
         if self._cause:
             self._state["reason"] = self._cause
         elif code == 0:
-            self._state.pop("message", None)
+            for word in ("reason", "message"):
+                self._state.pop(word, None)
         else:
             more = containers_inside.explain(self._order["container"], code)
             self._state.update(reason="Error", message=f"ended with {launch.describe_code(code)}{more}")
@@ -495,5 +465,12 @@ class Supervisor:
         self.peers.tell_watchers({"state": self._state})
 
 
-def _now() -> int:
+def _user_of(order: launch.LaunchOrder) -> int | None:
+    """As whom the pod's programs run; None where only its container knows."""
+    if order["container"]:
+        return None
+    return os.geteuid() if order["uid"] is None else int(order["uid"])
+
+
+def now_millis() -> int:
     return time.time_ns() // 1_000_000

@@ -15,6 +15,8 @@ PR_SET_DUMPABLE = 4
 _PR_SET_SECCOMP = 22
 _SECCOMP_MODE_FILTER = 2
 
+_IN_MODIFY, _IN_MOVED_TO = 0x2, 0x80
+
 CLONE_NEWNS = 0x00020000
 CLONE_NEWUTS = 0x04000000
 CLONE_NEWUSER = 0x10000000
@@ -61,3 +63,10 @@ def unshare(flags: int) -> None:
 def setns(namespace: int, kind: int) -> None:
     """Enter a namespace; 0 as its kind takes it as it is."""
     checked(_libc.setns(namespace, kind), "setns")
+
+
+def watch_folder(path: str) -> int:
+    """An open file that can be read as soon as something is written to a file in a folder, or moved there."""
+    watch = checked(_libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC), "inotify")
+    checked(_libc.inotify_add_watch(watch, os.fsencode(path), ctypes.c_uint32(_IN_MODIFY | _IN_MOVED_TO)), path)
+    return watch
