@@ -5,6 +5,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from deploy.cluster import build
 from deploy.cluster import cluster as clusters
 from deploy.cluster.nodes import MARK
 from tests.e2e.server import Server, until
@@ -31,16 +32,29 @@ TYPES = {
 }
 
 
+#: Where kinds are found in the API.
+GROUPS = {
+    **dict.fromkeys(("pods", "services", "secrets", "configmaps", "persistentvolumeclaims"), "/api/v1"),
+    "jobs": "/apis/batch/v1",
+    "deployments": "/apis/apps/v1",
+    "leaderworkersets": "/apis/leaderworkerset.x-k8s.io/v1",
+    "podgroups": "/apis/scheduling.run.ai/v2alpha2",
+}
+
+
 def _nodes(operator: str) -> dict[str, Any]:
     """The nodes without a kubelet, or those with one."""
     return {"nodeSelectorTerms": [{"matchExpressions": [{"key": MARK, "operator": operator}]}]}
 
 
 class Room:
-    def __init__(self, cluster: clusters.Cluster, folder: Path) -> None:
+    def __init__(self, cluster: clusters.Cluster, folder: Path, kubeconfig: Path | None = None) -> None:
+        """The server reaches the cluster by a kubeconfig of its own where one is given."""
         self.cluster = cluster
         self.folder = folder
-        self.server = Server(folder / "data", "--engine", "kubernetes", "--kubeconfig", str(cluster.kubeconfig))
+        self.api = cluster.api()
+        reached = kubeconfig or cluster.kubeconfig
+        self.server = Server(folder / "data", "--engine", "kubernetes", "--kubeconfig", str(reached))
         self.project = f"p{abs(hash(str(folder))) % 100_000}"
         self.project_id = ""
 
@@ -59,6 +73,7 @@ class Room:
         finally:
             self.server.close()
             self.kubectl("delete", "namespace", self.namespace, "--wait=false")
+            self.api.close()
 
     @property
     def namespace(self) -> str:
@@ -67,12 +82,24 @@ class Room:
     # The cluster
 
     def kubectl(self, *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-        command = ["kubectl", f"--kubeconfig={self.cluster.kubeconfig}", f"--cache-dir={self.folder / 'cache'}", *words]
+        command = [
+            build.kubectl(),
+            f"--kubeconfig={self.cluster.kubeconfig}",
+            f"--cache-dir={self.folder / 'cache'}",
+            *words,
+        ]
         return subprocess.run(command, input=stdin, capture_output=True, text=True)
 
     def objects(self, kinds: str, *, namespace: str = "") -> list[dict[str, Any]]:
         """What the cluster has of these kinds in the project's namespace."""
-        listed = self.kubectl("get", kinds, "-n", namespace or self.namespace, "-o", "json")
+        return [one for plural in kinds.split(",") for one in self._list(plural, namespace or self.namespace)]
+
+    def _list(self, plural: str, namespace: str) -> list[dict[str, Any]]:
+        """Asked directly where we know how: kubectl takes a fifth of a second of processor time for each look."""
+        if plural in GROUPS:
+            answer = self.api.call("GET", f"{GROUPS[plural]}/namespaces/{namespace}/{plural}")
+            return [{"kind": answer["kind"].removesuffix("List"), **one} for one in answer["items"]]
+        listed = self.kubectl("get", plural, "-n", namespace, "-o", "json")
         assert listed.returncode == 0, listed.stderr
         found: list[dict[str, Any]] = json.loads(listed.stdout)["items"]
         return found
@@ -156,18 +183,15 @@ class Room:
 
     def _open(self) -> list[str]:
         listed = self.server.call("GET", "/api/v1/workloads?limit=500").json["workloads"]
+        if listed:
+            return [one["name"] for one in listed]
         leaving = self.server.call("GET", "/api/v1/workloads?limit=500&deleted=true").json["workloads"]
-        ours = [one for one in leaving if one["phase"] == "Deleting" and self._is_there(one["id"])]
-        return [one["name"] for one in (*listed, *ours)]
+        names = {one["id"]: one["name"] for one in leaving if one["phase"] == "Deleting"}
+        return [names[id] for id in names.keys() & self._there()] if names else []
 
-    def _is_there(self, workload: str) -> bool:
-        listed = self.kubectl(
-            "get",
-            "pods,jobs,deployments,services,podgroups",
-            "-A",
-            "-l",
-            f"fairlead/workload-id={workload}",
-            "-o",
-            "name",
-        )
-        return bool(listed.stdout.strip())
+    def _there(self) -> set[str]:
+        """The workloads of which the cluster has something, in whatever namespace."""
+        kinds = ("pods", "jobs", "deployments", "services", "podgroups")
+        label = "fairlead/workload-id"
+        listed = [self.api.call("GET", f"{GROUPS[plural]}/{plural}?labelSelector={label}") for plural in kinds]
+        return {one["metadata"]["labels"][label] for found in listed for one in found["items"]}

@@ -14,7 +14,8 @@ from tests.kubernetes.room import PATIENCE, Room
 pytestmark = [pytest.mark.kubernetes, pytest.mark.xdist_group("kubernetes")]
 
 SERVE = (
-    "import http.server; "
+    # The first process of a container is not ended by a signal that it does not know.
+    "import http.server, signal, sys; signal.signal(signal.SIGTERM, lambda *_: sys.exit()); "
     "Handler = type('Handler', (http.server.BaseHTTPRequestHandler,), dict(do_GET=lambda self: ("
     "self.send_response(200), self.send_header('Content-Length', '2'), self.end_headers(), self.wfile.write(b'ok')))); "
     "print('up', flush=True); "
@@ -70,7 +71,7 @@ def test_an_image_that_cannot_be_had(room: Room) -> None:
 
 
 def test_a_command_beside_it(room: Room) -> None:
-    workload = run(room, "beside", "sleep 600")
+    workload = run(room, "beside", "sleep 600", terminationGracePeriodSeconds=1)
     room.until_phase(workload, "Running")
     script = "echo in; echo out >&2; cat; exit 7"
     words = ["exec", "beside", "-p", room.project, "--stdin", "--", "sh", "-c", script]

@@ -8,6 +8,17 @@ import pytest
 
 from deploy.cluster import control
 from tests.e2e.server import until
+from tests.kubernetes.crowd import (
+    Start,
+    end_all,
+    leftovers,
+    start_groups,
+    start_real,
+    start_trainings,
+    until_none,
+    until_settled,
+    until_some_run,
+)
 from tests.kubernetes.room import PATIENCE, Room
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.xdist_group("kubernetes")]
@@ -15,46 +26,10 @@ pytestmark = [pytest.mark.kubernetes, pytest.mark.xdist_group("kubernetes")]
 MANY = 20
 
 
-def start_many(room: Room) -> list[str]:
-    """Some that end well, some that fail, some that run on."""
-    made = []
-    for number in range(MANY):
-        seconds = None if number % 4 == 3 else 2 + number % 3
-        code = 5 if number % 4 == 2 else 0
-        made.append(room.train(f"many-{number}", gpus=0, seconds=seconds, code=code, backoffLimit=0))
-    return made
-
-
-def wanted_phase(number: int) -> str:
-    return {2: "Failed", 3: "Running"}.get(number % 4, "Completed")
-
-
-def check_agreement(room: Room, workloads: list[str]) -> None:
-    """Every workload is where it should be, and the cluster has exactly the objects that this takes."""
-    for number, workload in enumerate(workloads):
-        found = (
-            room.until_phase(workload, "Completed", "Failed")
-            if number % 4 != 3
-            else room.until_phase(workload, "Running")
-        )
-        assert found["phase"] == wanted_phase(number), (number, found["phase"], found["phaseMessage"])
-    jobs = {job["metadata"]["labels"]["fairlead/workload-id"]: job for job in room.objects("jobs")}
-    assert set(jobs) == set(workloads)
-    for workload in workloads:
-        ours = {pod["id"]: pod for pod in room.pods(workload)}
-        theirs = {
-            pod["metadata"]["uid"]: pod
-            for pod in room.objects("pods")
-            if pod["metadata"]["labels"]["fairlead/workload-id"] == workload
-        }
-        assert set(theirs) <= set(ours), workload
-        running = [pod for pod in theirs.values() if pod["status"]["phase"] == "Running"]
-        assert room.server.workload(workload)["runningPods"] == len(running)
-
-
-def kill_program(name: str) -> Callable[[Room], Any]:
+def kill_program(*names: str) -> Callable[[Room], Any]:
     def kill(room: Room) -> None:
-        control.kill(room.cluster.layout.folder, name)
+        for name in names:
+            control.kill(room.cluster.layout.folder, name)
 
     return kill
 
@@ -65,33 +40,49 @@ def kill_server(room: Room) -> None:
     room.server.start()
 
 
-FAULTS: dict[str, Callable[[Room], Any]] = {
-    "kube-apiserver": kill_program("kube-apiserver"),
-    "etcd": kill_program("etcd"),
-    "kube-controller-manager": kill_program("kube-controller-manager"),
-    "kai-scheduler": kill_program("kai-scheduler"),
-    "kai-binder": kill_program("kai-binder"),
-    "our server": kill_server,
+FAULTS: dict[str, tuple[Callable[[Room], Any], Start]] = {
+    "kube-apiserver": (kill_program("kube-apiserver"), start_trainings),
+    "etcd": (kill_program("etcd"), start_trainings),
+    "kube-controller-manager": (kill_program("kube-controller-manager"), start_trainings),
+    "kai-scheduler": (kill_program("kai-scheduler"), start_trainings),
+    "kai-binder": (kill_program("kai-binder"), start_trainings),
+    "kai's controllers": (
+        kill_program("kai-podgrouper", "kai-podgroupcontroller", "kai-queuecontroller", "kai-admission"),
+        start_trainings,
+    ),
+    "lws": (kill_program("lws"), start_groups),
+    "kubelet": (kill_program("kubelet"), start_real),
+    "our server": (kill_server, start_trainings),
+    "our server, with groups": (kill_server, start_groups),
+    "our server, with containers": (kill_server, start_real),
 }
 
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_kill_during_twenty_workloads(room: Room, name: str) -> None:
-    workloads = start_many(room)
-    until(lambda: any(room.server.phase(one) == "Running" for one in workloads[:3]), "a first pod", PATIENCE)
-    FAULTS[name](room)
-    check_agreement(room, workloads)
-    room.delete_all()
-    assert room.names("jobs,pods,podgroups") == []
+    fault, start = FAULTS[name]
+    members = start(room, MANY)
+    until_some_run(room, members)
+    fault(room)
+    until_settled(room, members)
+    end_all(room)
 
 
 def test_workloads_deleted_while_no_server_runs_leave_nothing(room: Room) -> None:
     """A server that died between its record and its act finishes the act when it is back."""
-    workloads = start_many(room)
-    for workload in workloads:
-        room.act("delete", workload)
+    for member in start_trainings(room, MANY):
+        room.act("delete", member.id)
     kill_server(room)
-    until(lambda: room.names("jobs,pods,podgroups") == [], "an empty namespace", PATIENCE)
+    until_none(lambda: leftovers(room), "an empty namespace")
+
+
+def test_a_kill_while_everything_is_deleted_leaves_nothing(room: Room) -> None:
+    members = start_trainings(room, MANY)
+    until_some_run(room, members)
+    for member in members:
+        room.act("delete", member.id)
+    control.kill(room.cluster.layout.folder, "kube-apiserver")
+    until_none(lambda: leftovers(room), "an empty namespace")
 
 
 def test_reaction_is_prompt(room: Room) -> None:
@@ -110,4 +101,4 @@ def test_what_ended_before_a_restart_can_be_deleted_after_it(room: Room) -> None
     kill_server(room)
     assert room.server.phase(workload) == "Completed"
     room.act("delete", workload)
-    until(lambda: room.names("jobs,pods,podgroups") == [], "an empty namespace", PATIENCE)
+    until_none(lambda: leftovers(room), "an empty namespace")

@@ -43,6 +43,17 @@ class Following:
         self._seen.update((report.workload_id, report) for report in said)
         return {report.workload_id for report in said}
 
+    def find_unrecorded(self, ids: Collection[str]) -> list[str]:
+        """Those of which the engine saw a pod that no record has: a watch on pods may be behind one on jobs."""
+        return [
+            id for id in ids if any(pod.node and pod.id not in self._ended.get(id, ()) for pod in self._seen[id].pods)
+        ]
+
+    def forget(self, ids: Collection[str]) -> None:
+        """What was seen of workloads that the loop no longer holds."""
+        for id in ids:
+            self._seen.pop(id, None)
+
     def decide(self, entry: Entry, now: Millis, rules: Rules) -> Draft:
         id = entry.workload.id
         report = self._seen.get(id) or WorkloadReport(workload_id=id)

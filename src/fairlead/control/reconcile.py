@@ -184,8 +184,19 @@ class Reconciler:
         self._unrecorded += [report for report in said if isinstance(report, PodReport)]
         if any(isinstance(report, CapacityChanged) for report in said):
             await self._record_nodes()
-        told = self.following.absorb(said) if self.following else set()
+        if not self.following:
+            return set()
+        told = self.following.absorb(said)
+        await self._take_back(self.following.find_unrecorded(told - self.board.entries.keys()))
+        self.following.forget(told - self.board.entries.keys())
         return told & self.board.entries.keys()
+
+    async def _take_back(self, ids: Collection[str]) -> None:
+        """Hold ended workloads once more of which pods came to light after their end."""
+        for id in ids:
+            workload = await self.context.store.get(WORKLOADS, id)
+            if workload is not None and not workload.gone:
+                self.board.put(workload, ())
 
     async def _refresh_directory(self) -> None:
         """Read again the projects, nodes, quotas and claims that others changed."""

@@ -74,8 +74,10 @@ class Api:
                     found = await self._read(answer)
                 if answer.status < 400:
                     return found
-                failure: Exception = _read_error(answer.status, found)
-                if answer.status not in _AGAIN:
+                refusal = _read_error(answer.status, found)
+                failure: Exception = refusal
+                # What is applied depends on no version: a conflict says only that somebody was quicker.
+                if answer.status not in _AGAIN and (content != APPLY or refusal.reason != "Conflict"):
                     raise failure
                 wait = max(pause, _retry_after(answer))
             except TimeoutError:

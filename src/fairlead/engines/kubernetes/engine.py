@@ -6,6 +6,7 @@ here objects are written (`hands.py`), watched (`holdings.py`) and put into word
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Sequence
 from contextlib import suppress
 from typing import TypeVar
@@ -310,7 +311,12 @@ class KubernetesEngine:
 
     async def _remove(self, charge: Charge, order: Remove) -> None:
         async def wait() -> None:
-            await self._pause(charge, _LOOK_AGAIN)
+            """The API server is asked again when the watches show nothing any more, or after a while."""
+            again = time.monotonic() + _LOOK_AGAIN
+            while self._holdings.has(order.workload_id) and (left := again - time.monotonic()) > 0:
+                await self._pause(charge, left)
+            # Not all kinds are watched.
+            await asyncio.sleep(_FIRST_PAUSE / 2)
 
         charge.tends = False
         charge.begun = NOTHING_BEGUN

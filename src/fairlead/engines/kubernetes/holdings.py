@@ -136,6 +136,10 @@ class Holdings:
         """It begins anew, or nothing is left of it."""
         self._disrupted.pop(workload_id, None)
 
+    def has(self, workload_id: str) -> bool:
+        """Whether anything of a workload is there."""
+        return any(workload_id in shelf for shelf in self._shelves.values())
+
     def workload_ids(self) -> set[str]:
         return {id for shelf in self._shelves.values() for id in shelf} - {""}
 

@@ -1,0 +1,87 @@
+"""A proxy between our server and the API server refuses, loses and withholds; afterwards both agree on every object."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from deploy.cluster import cluster as clusters
+from tests.e2e.server import until
+from tests.kubernetes.conftest import CRDS
+from tests.kubernetes.crowd import end_all, start_groups, start_trainings, until_settled, until_some_run
+from tests.kubernetes.meddler import Meddler, Trouble
+from tests.kubernetes.room import PATIENCE, Room
+
+pytestmark = [pytest.mark.kubernetes, pytest.mark.xdist_group("kubernetes")]
+
+MANY = 20
+EVERYTHING = ("changes", "reads", "watches")
+
+
+@pytest.fixture(scope="module")
+def meddler(cluster: clusters.Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Meddler]:
+    meddler = Meddler(cluster.layout, tmp_path_factory.mktemp("meddler")).start()
+    try:
+        yield meddler
+    finally:
+        meddler.close()
+
+
+@pytest.fixture(scope="module")
+def room(cluster: clusters.Cluster, meddler: Meddler, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Room]:
+    """As elsewhere, with a server that goes through the proxy."""
+    room = Room(cluster, tmp_path_factory.mktemp("server"), meddler.kubeconfig)
+    try:
+        room.open(CRDS)
+        yield room
+    finally:
+        meddler.trouble()
+        room.close()
+
+
+@pytest.fixture(autouse=True)
+def peace(room: Room, meddler: Meddler) -> Iterator[None]:
+    """After a test nothing is in the way of what cleans up; asked for after the room's own, so done before."""
+    yield
+    meddler.trouble()
+
+
+TROUBLES: dict[str, tuple[Trouble, ...]] = {
+    "409": (Trouble(409, 0.4),),
+    "429": (Trouble(429, 0.3, ("changes", "reads")),),
+    "500": (Trouble(500, 0.3, EVERYTHING),),
+    "503": (Trouble(503, 0.3, EVERYTHING),),
+    "answers are lost": (Trouble("lost", 0.3, ("changes", "reads")),),
+    # Few: each takes as long as a request may at most.
+    "no answers": (Trouble("silent", 0.5, ("changes", "reads"), most=4),),
+    "done late": (Trouble("late", 0.5, most=4),),
+    "streams are torn": (Trouble("torn", 0.5, ("watches",)),),
+    "versions are forgotten": (Trouble("gone", 0.5, ("watches",)), Trouble("torn", 0.5, ("watches",))),
+}
+
+
+@pytest.mark.parametrize("name", TROUBLES)
+def test_trouble_during_twenty_workloads(room: Room, meddler: Meddler, name: str) -> None:
+    """From the first submission until some run, and again while everything is deleted."""
+    meddler.trouble(*TROUBLES[name])
+    meddler.cut_watches()
+    members = start_trainings(room, MANY - 4) + start_groups(room, 4)
+    until_some_run(room, members)
+    assert meddler.counts, "nothing was meddled with"
+    meddler.trouble()
+    until_settled(room, members)
+    meddler.trouble(*TROUBLES[name])
+    end_all(room)
+
+
+def test_watches_that_are_cut_again_and_again(room: Room, meddler: Meddler) -> None:
+    members = start_trainings(room, MANY)
+    cuts = 0
+
+    def is_enough() -> bool:
+        nonlocal cuts
+        cuts += meddler.cut_watches()
+        return cuts > 30 and room.server.phase(members[0].id) == "Completed"
+
+    until(is_enough, "thirty cuts", PATIENCE)
+    until_settled(room, members)
+    end_all(room)
