@@ -13,6 +13,8 @@ _ADVISORY = {
     "gpuMemoryLimit": "KAI keeps no limit above the requested GPU memory",
     "gpuPortionLimit": "KAI keeps no limit above the requested portion; pods carry the annotation runai-gpu-limit",
 }
+#: What `fairlead run` sends.
+_HOST_IMAGE = "fairlead.local/host"
 _OWN_CLAIM = "a claim is its project's; pods of a cluster mount claims of their own namespace only"
 
 
@@ -20,6 +22,8 @@ def review(podset: PodSet) -> Review:
     fields = podset.container.fields
     compute = fields.get("compute") or {}
     refused: list[tuple[str, str]] = []
+    if podset.container.image == _HOST_IMAGE:
+        refused.append(("image", f"{_HOST_IMAGE} stands for the file system of one machine; name an image to pull"))
     if (fields.get("security") or {}).get("uidGidSource") == "fromIdpToken":
         refused.append(("security.uidGidSource", "the token's user and group are not passed on to a cluster yet"))
     advisory = [(f"compute.{name}", why) for name, why in _ADVISORY.items() if compute.get(name)]

@@ -1,0 +1,303 @@
+"""Volumes of pods on a cluster: claims and how long they last, data volumes, repositories, buckets, exports."""
+
+import os
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from functools import partial
+from http.server import ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deploy.cluster.images import Image, Layer, write_archive
+from deploy.cluster.node import import_images, make_busybox_layer, run_ctr
+from fairlead.engines.kubernetes.installing import make_certificate
+from fairlead.engines.kubernetes.render_git import IMAGE as GIT_IMAGE
+from fairlead.engines.kubernetes.render_s3 import IMAGE as S3_IMAGE
+from tests.contract.storage_room import call
+from tests.contract.test_local_fetches import PASSWORD, Guarded, repository
+from tests.e2e.server import until
+from tests.kubernetes.field_cases import STAYS
+from tests.kubernetes.room import PATIENCE, Room
+
+__all__ = ["repository"]
+pytestmark = [pytest.mark.kubernetes, pytest.mark.xdist_group("kubernetes"), pytest.mark.debian("git")]
+
+
+def claims(room: Room) -> dict[str, dict[str, Any]]:
+    return {one["metadata"]["name"]: one for one in room.objects("persistentvolumeclaims")}
+
+
+def look(room: Room, name: str, script: str, **storage: Any) -> str:
+    """What a script in a real container with these volumes said."""
+    workload = room.submit("training", name, room.real(script) | {"storage": storage, "backoffLimit": 0})
+    ended = room.until_phase(workload, "Completed", "Failed")
+    assert ended["phase"] == "Completed", ended.get("phaseMessage")
+    return room.server.logs(workload)
+
+
+# Claims
+
+
+def test_claims_are_made_as_described(room: Room) -> None:
+    """`claimInfo` with `storageClass`, `accessModes`, `volumeMode` and `addedAttrValues`, as the cluster has them."""
+    modes = {"readWriteOnce": True, "readOnlyMany": True, "readWriteMany": True}
+    info = {
+        "size": "20Mi",
+        "storageClass": "standard",
+        "accessModes": modes,
+        "volumeMode": "Filesystem",
+        "addedAttrValues": [{"key": "team", "value": "blue"}],
+    }
+    raw = {"size": "1Mi", "storageClass": "standard", "volumeMode": "Block"}
+    items = [{"name": "full", "path": "/c", "claimInfo": info}, {"name": "raw", "path": "/dev/raw", "claimInfo": raw}]
+    workload = room.train("brings", storage={"pvc": items})
+    made = until(lambda: len(found := claims(room)) == 2 and found, "the claims", PATIENCE)
+    full = made["brings-full"]
+    assert full["spec"]["accessModes"] == ["ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany"]
+    assert full["spec"]["resources"]["requests"]["storage"] == "20Mi"
+    assert (full["spec"]["storageClassName"], full["spec"]["volumeMode"]) == ("standard", "Filesystem")
+    assert full["metadata"]["annotations"]["team"] == "blue"
+    assert made["brings-raw"]["spec"]["volumeMode"] == "Block"
+    until(lambda: claims(room)["brings-full"]["status"]["phase"] == "Bound", "its volume", PATIENCE)
+    room.act("delete", workload)
+    until(lambda: claims(room) == {}, "the end of the claims", PATIENCE)
+
+
+def test_what_lasts_beyond_a_suspension(room: Room) -> None:
+    """A claim keeps its data over a suspension; an `ephemeral` one goes with it, and is there anew."""
+    info = {"claimInfo": {"size": "1Mi"}}
+    items = [{"name": "kept", "path": "/kept", **info}, {"name": "gone", "path": "/gone", "ephemeral": True, **info}]
+    script = f"ls /kept /gone; touch /kept/before /gone/before; {STAYS}"
+    workload = room.submit("training", "pauses", room.real(script) | {"storage": {"pvc": items}})
+    until(lambda: "/gone" in words(room, workload), "its first words", PATIENCE)
+    room.act("suspend", workload)
+    room.until_phase(workload, "Stopped")
+    assert list(claims(room)) == ["pauses-kept"]
+    room.act("resume", workload)
+    room.until_phase(workload, "Running")
+    until(lambda: "/gone" in words(room, workload), "its second words", PATIENCE)
+    assert words(room, workload).split() == ["/gone:", "/kept:", "before"]
+
+
+def words(room: Room, workload: str) -> str:
+    return room.server.call("GET", f"/api/v1/workloads/{workload}/logs").body.decode()
+
+
+def test_claims_of_the_server_outlive_workloads_and_go_with_their_record(room: Room) -> None:
+    """`fairlead pvc create`, and a data volume of it: `dataVolume` by its `id`, at its `mountPath`."""
+    body = {"name": "drawer", "projectId": room.project_id, "size": "10Mi"}
+    made = room.server.call("POST", "/api/v1/persistent-volume-claims", body)
+    assert made.status == 201, made
+    item = {"path": "/drawer", "existingPvc": True, "claimName": "drawer"}
+    assert look(room, "fills", "echo word > /drawer/word; cat /drawer/word", pvc=[item]) == "word\n"
+    room.delete_all()
+    assert "drawer" in claims(room)
+    volume = {"name": "shown", "projectId": room.project_id, "originPvcName": "drawer"}
+    shared = room.server.call("POST", "/api/v1/datavolumes", volume)
+    assert shared.status in (200, 201), shared
+    mount = {"id": shared.json["id"], "mountPath": "/shown"}
+    assert look(room, "reads", "cat /shown/word", dataVolume=[mount]) == "word\n"
+    room.delete_all()
+    for path in (f"datavolumes/{shared.json['id']}", f"persistent-volume-claims/{made.json['id']}"):
+        until(lambda path=path: room.server.call("DELETE", f"/api/v1/{path}").status < 300, f"{path} to be unused")
+    until(lambda: "drawer" not in claims(room), "the claim's end", PATIENCE)
+
+
+def test_an_export_that_cannot_be_mounted_says_so(room: Room) -> None:
+    """`nfs` with its `server`, `path`, `mountPath` and `readOnly`: handed to the node, which has no client here."""
+    item = {"server": "100.64.0.1", "path": "/export", "mountPath": "/nfs", "readOnly": True}
+    workload = room.submit("training", "exported", room.real("true") | {"storage": {"nfs": [item]}})
+    [job] = until(lambda: room.objects("jobs"), "its job", PATIENCE)
+    [volume] = job["spec"]["template"]["spec"]["volumes"]
+    assert volume["nfs"] == {"server": "100.64.0.1", "path": "/export", "readOnly": True}
+    room.until_phase(workload, "Initializing")
+    seen = until(lambda: mount_failures(room), "the node's words", PATIENCE)
+    assert "nfs" in seen
+
+
+def mount_failures(room: Room) -> str:
+    found = room.objects("events")
+    return " ".join(event["message"] for event in found if event["reason"] == "FailedMount")
+
+
+# Repositories
+
+
+@pytest.fixture(scope="module")
+def git_image(room: Room, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """git and ssh of this machine under the name of the image that clones; it trusts whoever it talks to."""
+    folder = tmp_path_factory.mktemp("git")
+    layer = Layer()
+    layer.add_program(Path("/usr/bin/git"))
+    for name in ("git", "git-remote-http", "git-remote-https"):
+        layer.add_program(Path("/usr/lib/git-core") / name, f"/usr/lib/git-core/{name}")
+    layer.add_program(Path("/usr/bin/ssh"))
+    layer.add_tree(Path("/usr/share/git-core/templates"), "/usr/share/git-core/templates")
+    layer.texts["/etc/gitconfig"] = "[http]\n\tsslVerify = false\n"
+    for name in ("libnss_files.so.2", "libnss_dns.so.2", "libresolv.so.2"):
+        for found in Path("/lib/x86_64-linux-gnu").glob(name):
+            layer.files[str(found)] = found.resolve()
+    settings = {"Env": ["PATH=/usr/bin:/bin"], "Cmd": ["sh"]}
+    archive = folder / "git.tar"
+    write_archive(archive, [Image((GIT_IMAGE,), (make_busybox_layer(), layer), settings)])
+    import_images(room.cluster.layout, archive)
+
+
+@pytest.fixture(scope="module")
+def host(room: Room) -> str:
+    """This machine, as pods see it."""
+    return room.cluster.layout.machine
+
+
+@pytest.fixture(scope="module")
+def repositories(repository: Path, host: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The repository over HTTPS, for who knows the password."""
+    folder = tmp_path_factory.mktemp("https")
+    made = make_certificate("repositories")
+    (folder / "key").write_text(made.key)
+    (folder / "certificate").write_text(made.chain)
+    server = ThreadingHTTPServer((host, 0), partial(Guarded, directory=str(repository.parent)))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(folder / "certificate", folder / "key")
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"https://{host}:{server.server_address[1]}/{repository.name}"
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def test_repositories_are_cloned_before_the_start(room: Room, git_image: None, repositories: str) -> None:
+    """`git` with `branch`, `revision`, `passwordSecret` or `secretRef`, and the names of the keys in the secret."""
+    values = {"User": "ada", "Password": PASSWORD, "who": "ada", "what": PASSWORD}
+    body = {"name": "login", "projectId": room.project_id, "data": values}
+    assert room.server.call("POST", "/api/v1/secrets", body).status == 201
+    own = {"secretKeyOfUser": "who", "secretKeyOfPassword": "what"}
+    items = [
+        {"name": "a", "path": "/a", "passwordSecret": "login"},
+        {"name": "b", "path": "/b", "branch": "side", "passwordSecret": "login", **own},
+        {"name": "c", "path": "/c", "revision": "first", "secretRef": {"name": "login", **own}},
+        {"name": "d", "path": "/d", "secretRef": {"name": "login", "authenticationMethod": "password"}},
+    ]
+    cloned = [{**item, "repository": repositories} for item in items]
+    said = look(room, "cloned", "cat /a/file /b/file /c/file /d/file; touch /a/new && ls /a", git=cloned)
+    assert said == "twoasideonetwofile\nnew\n"
+
+
+def test_a_repository_that_lets_nobody_in_is_said(room: Room, git_image: None, repositories: str) -> None:
+    item = {"repository": repositories, "path": "/a"}
+    given = room.real("true") | {"storage": {"git": [item]}, "backoffLimit": 0}
+    workload = room.submit("training", "refused", given)
+    failed = room.until_phase(workload, "Failed")
+    assert "git-0" in failed["phaseMessage"]
+
+
+@pytest.fixture
+def ssh_host(host: str, tmp_path: Path, repository: Path) -> Iterator[tuple[str, str]]:
+    """A real SSH server that lets in one key; (address of the repository, the key)."""
+    Path("/run/sshd").mkdir(exist_ok=True)
+    for name in ("host", "user"):
+        call("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", tmp_path / name)
+    for folder in (tmp_path, tmp_path.parent):
+        folder.chmod(0o755)
+    with socket.create_server((host, 0)) as found:
+        port = found.getsockname()[1]
+    lines = {
+        "Port": port,
+        "ListenAddress": host,
+        "HostKey": tmp_path / "host",
+        "AuthorizedKeysFile": tmp_path / "user.pub",
+        "StrictModes": "no",
+        "UsePAM": "no",
+        "PasswordAuthentication": "no",
+        "PermitRootLogin": "yes",
+        "PidFile": tmp_path / "pid",
+    }
+    (tmp_path / "config").write_text("".join(f"{key} {value}\n" for key, value in lines.items()))
+    call("/usr/sbin/sshd", "-f", tmp_path / "config")
+    yield f"ssh://root@{host}:{port}{repository}", (tmp_path / "user").read_text()
+    os.kill(int((tmp_path / "pid").read_text()), signal.SIGTERM)
+
+
+@pytest.mark.debian("openssh-server")
+def test_a_repository_over_ssh(room: Room, git_image: None, ssh_host: tuple[str, str]) -> None:
+    """`secretRef` with the `authenticationMethod` ssh-key."""
+    address, key = ssh_host
+    body = {"name": "deploy", "projectId": room.project_id, "data": {"ssh-privatekey": key}}
+    assert room.server.call("POST", "/api/v1/secrets", body).status == 201
+    reference = {"name": "deploy", "authenticationMethod": "ssh-key"}
+    item = {"repository": address, "path": "/code", "secretRef": reference}
+    assert look(room, "keyed", "cat /code/file", git=[item]) == "two"
+
+
+# Buckets
+
+
+def ask(service: str, method: str, path: str, body: bytes = b"") -> str | None:
+    """What an S3 service answers; it wants to see a signature and does not check it."""
+    scope = "Credential=A/20260101/us-east-1/s3/aws4_request"
+    signed = f"AWS4-HMAC-SHA256 {scope}, SignedHeaders=host, Signature=0"
+    headers = {"Authorization": signed, "Content-Type": "application/octet-stream"}
+    request = urllib.request.Request(service + path, data=body or None, method=method, headers=headers)
+    try:
+        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+            return str(answer.read().decode())
+    except urllib.error.HTTPError as error:
+        error.close()
+        return None
+
+
+@pytest.fixture(scope="module")
+def service(room: Room, host: str) -> Iterator[str]:
+    """A real S3 service (moto's server) on this machine, and an image with Python under the name that is asked for."""
+    run_ctr(room.cluster.layout, "images", "tag", "--force", "docker.io/library/python:3.11", S3_IMAGE)
+    command = [sys.executable, "-W", "ignore", "-m", "moto.server", "-H", host, "-p", "0"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    line = next(line for line in process.stderr if "Running on" in line)
+    yield "http://" + line.split("http://")[1].split()[0]
+    process.terminate()
+    process.wait()
+    process.stderr.close()
+
+
+def test_buckets_are_copied_in_and_changes_go_back(room: Room, service: str) -> None:
+    """`s3` with its `bucket`, `url` and `path`, and the names of both keys in the `accessKeySecret`."""
+    for path, text in (("/models", b""), ("/models/a/old", b"old"), ("/models/gone", b"x"), ("/models/kept", b"kept")):
+        assert ask(service, "PUT", path, text) is not None
+    body = {"name": "keys", "projectId": room.project_id, "data": {"AccessKeyId": "A", "SecretKey": "B", "i": "A"}}
+    assert room.server.call("POST", "/api/v1/secrets", body).status == 201
+    items = [
+        {"bucket": "models", "path": "/models", "url": service, "accessKeySecret": "keys"},
+        {
+            "bucket": "models",
+            "path": "/again",
+            "url": service,
+            "accessKeySecret": "keys",
+            "secretKeyOfAccessKeyId": "i",
+            "secretKeyOfSecretKey": "SecretKey",
+        },
+    ]
+    script = "cat /models/a/old /again/kept; echo new > /models/a/new; rm /models/gone"
+    assert look(room, "bucketed", script, s3=items) == "oldkept"
+    until(lambda: ask(service, "GET", "/models/a/new"), "what the pod wrote", PATIENCE)
+    assert ask(service, "GET", "/models/a/new") == "new\n"
+    assert ask(service, "GET", "/models/gone") is None
+    assert ask(service, "GET", "/models/kept") == "kept"
+
+
+def test_a_bucket_that_is_not_there_fails_the_pod_with_the_services_words(room: Room, service: str) -> None:
+    item = {"bucket": "nowhere", "path": "/b", "url": service}
+    given = room.real("true") | {"storage": {"s3": [item]}, "backoffLimit": 0}
+    failed = room.until_phase(room.submit("training", "bucketless", given), "Failed")
+    assert "NoSuchBucket" in failed["phaseMessage"]
