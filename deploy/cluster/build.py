@@ -29,7 +29,7 @@ KAI = "github.com/NVIDIA/KAI-scheduler"
 LWS = "sigs.k8s.io/lws"
 TRAINING, MPI = "github.com/kubeflow/training-operator", "github.com/kubeflow/mpi-operator"
 #: Modules of which not every cluster has something; each has a folder of its own, so that no other is built anew.
-APART = ("kubeflow", "knative")
+APART = ("kubeflow", "mpi", "knative")
 
 #: program -> (module's folder, package)
 PROGRAMS = {
@@ -49,14 +49,14 @@ PROGRAMS = {
     "kube-proxy": ("cluster", f"{KUBERNETES}/cmd/kube-proxy"),
     "coredns": ("coredns", "."),
     "training-operator": ("kubeflow", "."),
-    "mpi-operator": ("kubeflow", f"{MPI}/cmd/mpi-operator"),
+    "mpi-operator": ("mpi", f"{MPI}/cmd/mpi-operator"),
 }
 #: What is read from the modules beside their programs: name in our folder -> (our module, theirs, path in it)
 FILES = {
     "kai-crds": ("cluster", KAI, "deployments/kai-scheduler/crds"),
     "lws-crds": ("cluster", LWS, "config/crd/bases"),
     "training-crds": ("kubeflow", TRAINING, "manifests/base/crds"),
-    "mpi-crds": ("kubeflow", MPI, "manifests/base"),
+    "mpi-crds": ("mpi", MPI, "manifests/base"),
     "knative-crds": ("knative", "knative.dev/serving", "config/core/300-resources"),
 }
 #: Which programs and files each part needs, in the order in which parts stand on each other.
@@ -76,7 +76,8 @@ NEEDED: dict[str, tuple[str, ...]] = {
         "lws-crds",
     ),
     "containers": ("kubelet", "kube-proxy", "coredns"),
-    "kubeflow": ("training-operator", "mpi-operator", "training-crds", "mpi-crds"),
+    "kubeflow": ("training-operator", "training-crds"),
+    "mpi": ("mpi-operator", "mpi-crds"),
     "kubeflow-crds": ("training-crds", "mpi-crds"),
     "knative-crds": ("knative-crds",),
 }

@@ -4,7 +4,6 @@ Called by `up --with`, `add`, `drop` and by tests. Nothing of it is built or ins
 """
 
 import base64
-from collections.abc import Sequence
 
 from deploy.cluster import build, control, objects
 from deploy.cluster.api import Api, path_of
@@ -15,13 +14,14 @@ from deploy.cluster.objects import Object, render, render_webhook
 from deploy.cluster.sandbox import wait_for
 
 PATIENCE = 180.0
-#: Whose definitions each brings; with the first, programs run for them too.
+#: Whose definitions each brings; those that are called after a program run it too.
 OPTIONS: dict[str, tuple[str, ...]] = {
-    "kubeflow": ("training-crds", "mpi-crds"),
+    "kubeflow": ("training-crds",),
+    "mpi": ("mpi-crds",),
     "kubeflow-crds": ("training-crds", "mpi-crds"),
     "knative-crds": ("knative-crds",),
 }
-_RUNNING = "kubeflow"
+_OLDER = "mpijobs.kubeflow.org"
 _KINDS = ("pytorchjob", "tfjob", "xgboostjob", "jaxjob")
 
 
@@ -32,22 +32,23 @@ def add(cluster: Cluster, name: str) -> None:
     for definition in load_definitions(name):
         api.apply(definition)
     wait_for(lambda: has_definitions(api), f"the definitions of {name}", PATIENCE)
-    if name == _RUNNING:
-        started = render_programs(layout)
+    started = render_programs(layout, name)
+    if started:
         api.apply(render("v1", "Namespace", "mpi-operator"))
-        for one in started:
-            launch(layout, one)
-        wait_until_healthy(layout, list(started))
-        api.apply(render_webhooks(layout))
+    for one in started:
+        launch(layout, one)
+    wait_until_healthy(layout, started)
+    for hooks in render_webhooks(layout, name):
+        api.apply(hooks)
 
 
 def drop(cluster: Cluster, name: str) -> None:
     """The programs end, and the definitions go with all objects of theirs."""
     layout, api = cluster.layout, cluster.api()
-    if name == _RUNNING:
-        api.call("DELETE", path_of(render_webhooks(layout)))
-        for one in render_programs(layout):
-            control.stop(layout.folder, one.name)
+    for hooks in render_webhooks(layout, name):
+        api.call("DELETE", path_of(hooks))
+    for one in render_programs(layout, name):
+        control.stop(layout.folder, one.name)
     definitions = load_definitions(name)
     for definition in definitions:
         api.call("DELETE", path_of(definition))
@@ -70,37 +71,38 @@ def is_there(api: Api, body: Object) -> bool:
 
 
 def load_definitions(name: str) -> list[Object]:
-    """Of the MPI operator's job the version of its own operator, not the older one of the training operator."""
-    found: dict[str, Object] = {}
+    """Of MPI's job the version of its own operator, not the older one of the training operator."""
+    found: list[Object] = []
     for files in OPTIONS[name]:
         place = build.place_of(files)
         for body in objects.load_definitions(place.parent, place.name):
-            if body.get("kind") == "CustomResourceDefinition":
-                found[body["metadata"]["name"]] = body
-    return list(found.values())
+            if body.get("kind") != "CustomResourceDefinition":
+                continue
+            if files != "training-crds" or body["metadata"]["name"] != _OLDER:
+                found.append(body)
+    return found
 
 
-def render_programs(layout: Layout) -> Sequence[Component]:
-    certificates = layout.path("certificates", "training-operator")
+def render_programs(layout: Layout, name: str) -> list[Component]:
     host = f"http://{layout.address}"
-    return (
-        Component(
-            "training-operator",
-            [
-                str(build.place_of("training-operator")),
-                f"--certificates={certificates}",
-                "--webhook-port=9643",
-                "--health-probe-bind-address=:8114",
-            ],
-            f"{host}:8114/readyz",
-            as_admin(layout),
-        ),
+    if name == "mpi":
         # Its port for checks is fixed.
-        Component("mpi-operator", [str(build.place_of("mpi-operator"))], f"{host}:8080/healthz", as_admin(layout)),
-    )
+        program = str(build.place_of("mpi-operator"))
+        return [Component("mpi-operator", [program], f"{host}:8080/healthz", as_admin(layout))]
+    if name != "kubeflow":
+        return []
+    flags = [
+        f"--certificates={layout.path('certificates', 'training-operator')}",
+        "--webhook-port=9643",
+        "--health-probe-bind-address=:8114",
+    ]
+    command = [str(build.place_of("training-operator")), *flags]
+    return [Component("training-operator", command, f"{host}:8114/readyz", as_admin(layout))]
 
 
-def render_webhooks(layout: Layout) -> Object:
+def render_webhooks(layout: Layout, name: str) -> list[Object]:
+    if name != "kubeflow":
+        return []
     bundle = base64.b64encode(layout.path("certificates", "ca.crt").read_bytes()).decode()
     hooks = [
         render_webhook(
@@ -113,4 +115,4 @@ def render_webhooks(layout: Layout) -> Object:
         for kind in _KINDS
     ]
     version = "admissionregistration.k8s.io/v1"
-    return render(version, "ValidatingWebhookConfiguration", "training-operator", webhooks=hooks)
+    return [render(version, "ValidatingWebhookConfiguration", "training-operator", webhooks=hooks)]

@@ -38,7 +38,7 @@ from fairlead.engines.kubernetes.holdings import Holdings
 from fairlead.engines.kubernetes.nodes import render_node
 from fairlead.engines.kubernetes.objects import Container, Pod
 from fairlead.engines.kubernetes.observing import Held, render_report, run_of
-from fairlead.engines.kubernetes.place import CLUSTER_LABEL, NOTHING_BEGUN, Begun
+from fairlead.engines.kubernetes.place import CLUSTER_LABEL, DEFAULT_POOL, NOTHING_BEGUN, POOL_LABEL, Begun
 from fairlead.engines.kubernetes.remaking import begun_of, decide_remake, is_operated
 from fairlead.engines.kubernetes.render import kinds_for
 from fairlead.engines.kubernetes.render_kubeflow import operator_of
@@ -273,7 +273,9 @@ class KubernetesEngine:
         found = [one.metadata for one in held.runners] + [one.metadata for one in held.groups if is_own(one)]
         there = [metadata for metadata in found if run_of(metadata) == run.run]
         if there:
-            return msgspec.structs.replace(begun_of(there[0]), kinds=held.kinds)
+            own = next((one for one in held.groups if is_own(one)), None)
+            pool = own.metadata.labels.get(POOL_LABEL, DEFAULT_POOL) if own is not None else ""
+            return msgspec.structs.replace(begun_of(there[0]), kinds=held.kinds, pool=pool)
         kinds = [resource.kind for resource in kinds_for(run.podsets) if await self._find(resource)]
         return msgspec.structs.replace(charge.begun, kinds=frozenset(kinds))
 

@@ -11,12 +11,8 @@ from typing import Any
 import msgspec
 
 from fairlead.engines.kubernetes.objects import Pod, PodGroup, condition
-from fairlead.engines.kubernetes.place import (
-    ID_LABEL,
-    Place,
-    metadata_of,
-    role_of,
-)
+from fairlead.engines.kubernetes.organizing import project_queue
+from fairlead.engines.kubernetes.place import DEFAULT_POOL, ID_LABEL, POOL_LABEL, Place, metadata_of, role_of
 from fairlead.engines.kubernetes.render_runners import Shape
 from fairlead.engines.kubernetes.resources import POD, POD_GROUP, SERVICE
 from fairlead.model.phase import Phase
@@ -118,13 +114,15 @@ def _attempt(pod: Pod) -> int:
 def render_group(place: Place, podsets: Sequence[PodSet]) -> list[dict[str, Any]]:
     """The pod group, and the service by which its pods find each other."""
     least = sum(podset.count if podset.minimum is None else podset.minimum for podset in podsets)
+    pool = place.begun.pool or next(iter(place.pools), DEFAULT_POOL)
+    labels = {OWN_LABEL: "true"} | ({} if pool == DEFAULT_POOL else {POOL_LABEL: pool})
     group = {
         "apiVersion": POD_GROUP.api,
         "kind": POD_GROUP.kind,
-        "metadata": metadata_of(place, place.name, {OWN_LABEL: "true"}),
+        "metadata": metadata_of(place, place.name, labels),
         "spec": {
             "minMember": least,
-            "queue": place.queue,
+            "queue": project_queue(place.project, (pool,)),
             "priorityClassName": place.priority_class,
             "preemptibility": "preemptible" if place.is_preemptible else "non-preemptible",
         },

@@ -31,6 +31,7 @@ from fairlead.model.podset import PodSet, RestartScope
 _LWS = "leaderworkerset.sigs.k8s.io"
 _COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 _REPLICA_INDEX = "training.kubeflow.org/replica-index"
+_GROUP = "pod-group-name"
 UNSCHEDULABLE = "UnschedulableOnNodePool"
 #: The container that runs the workload, unless an operator wants another name: then the first is it.
 MAIN = "main"
@@ -63,7 +64,7 @@ def render_report(workload_id: str, held: Held, podsets: Sequence[PodSet] = ()) 
     job = next((runner for runner in current if is_operated(runner)), None)
     if job is not None:
         return _report_job(workload_id, job, held, pods, podsets)
-    seen = tuple(render_pod(pod) for pod in sorted(pods, key=_age))
+    seen = _render_pods(pods, held.groups)
     return WorkloadReport(
         workload_id=workload_id,
         run=run,
@@ -85,7 +86,7 @@ def _report_group(
     return WorkloadReport(
         workload_id=workload_id,
         run=run_of(own.metadata),
-        pods=tuple(render_pod(pod) for pod in sorted(pods, key=_age)),
+        pods=_render_pods(pods, held.groups),
         succeeded=dict(succeeded),
         failed={podsets[0].role: failures} if podsets and failures else {},
         ended=end[0] if end else None,
@@ -110,7 +111,7 @@ def _report_job(
     return WorkloadReport(
         workload_id=workload_id,
         run=run_of(job.metadata),
-        pods=tuple(render_pod(pod) for pod in sorted(current, key=_age)),
+        pods=_render_pods(current, held.groups),
         succeeded=succeeded,
         failed=failed,
         ended=ended,
@@ -152,6 +153,16 @@ def _end_of(runners: Iterable[Runner]) -> tuple[Phase | None, str]:
             return Phase.FAILED, ": ".join(text for text in (failed.reason, failed.message) if text)
         is_complete = is_complete and bool(condition(conditions, "Complete") or condition(conditions, "Succeeded"))
     return (Phase.COMPLETED, "") if found and is_complete else (None, "")
+
+
+def _render_pods(pods: Iterable[Pod], groups: Iterable[PodGroup]) -> tuple[ClusterPod, ...]:
+    """The oldest first, each in the node pool in which its group is."""
+    pools = {group.metadata.name: group.metadata.labels.get(POOL_LABEL, DEFAULT_POOL) for group in groups}
+    return tuple(
+        msgspec.structs.replace(seen, node_pool=pools.get(pod.metadata.annotations.get(_GROUP, ""), seen.node_pool))
+        for pod in sorted(pods, key=_age)
+        if (seen := render_pod(pod))
+    )
 
 
 def render_pod(pod: Pod) -> ClusterPod:
@@ -255,7 +266,7 @@ def _place(labels: dict[str, str]) -> tuple[int, int | None]:
 
 def _waits(groups: Iterable[PodGroup], pods: Collection[Pod]) -> Iterable[Wait]:
     """Why pods without a node have none: per node pool, what the scheduler said last."""
-    named = {pod.metadata.annotations.get("pod-group-name", "") for pod in pods if _is_waiting(pod)}
+    named = {pod.metadata.annotations.get(_GROUP, "") for pod in pods if _is_waiting(pod)}
     latest: dict[str, SchedulingCondition] = {}
     for group in groups:
         if group.metadata.name not in named:

@@ -48,6 +48,8 @@ class Begun(msgspec.Struct, frozen=True):
     #: How often all of it was made again, and how often because it had failed by itself.
     attempt: int = 0
     failures: int = 0
+    #: The node pool in which a pod group of our own is tried; empty: the first that it names.
+    pool: str = ""
 
 
 NOTHING_BEGUN = Begun()
