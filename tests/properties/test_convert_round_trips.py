@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from fairlead.cli.__main__ import load_lazily as load
 from fairlead.cli.flags import parse
 from fairlead.cli.kinds import commands
-from fairlead.cli.submission import fill_spec
+from fairlead.cli.submit_flags import fill_spec
 from fairlead.client.kinds import load_kinds
 from fairlead.formats.command_line import render_command
 from fairlead.formats.convert import render

@@ -43,11 +43,6 @@ _OF_PROCESS = frozenset(
     ("image", "imagePullPolicy", "command", "args", "workingDir", "createHomeDir", "probes", "tty", "stdin")
 )
 _NOT_TAKEN = frozenset({"connections", "overrideUidGidInWorkspace"})
-SUBMIT_FLAGS = (
-    Flag("environment", "Environment to start from", placeholder="NAME"),
-    Flag("compute", "Compute resource to start from", placeholder="NAME"),
-    Flag("datasource", "Data source to mount", repeatable=True, placeholder="NAME"),
-)
 
 
 def commands(noun: str) -> tuple[Command, ...]:

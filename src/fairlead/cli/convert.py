@@ -3,7 +3,6 @@
 import gc
 import json
 import os
-import shlex
 from typing import Any
 
 from fairlead.cli.command import Command, Invocation
@@ -122,28 +121,21 @@ def _read(invocation: Invocation) -> list[Any]:
     load = invocation.surroundings.load
     words = invocation.parsed.trailing
     if invocation.get("workload"):
-        return [_inputs(invocation).read_live(invocation, invocation.get("workload"))]
+        return [load("convert_live").read_live(invocation, invocation.get("workload"))]
     if words is not None:
-        return [_inputs(invocation).read_command(load, words)]
+        return [load("convert_command").read_command(load, words)]
     path = invocation.names[0] if invocation.names else invocation.get("filename")
     if not path:
         raise UsageError("Convert what? Name a file or a --workload, or put a command line after --.")
     text = read_text(invocation, path)
     dialect = invocation.get("from")
     if dialect in (_COMMAND, "flags") or (dialect is None and text.split()[:1] and text.split()[0] in PROGRAMS):
-        try:
-            return [_inputs(invocation).read_command(load, shlex.split(text, comments=True))]
-        except ValueError as error:
-            raise UsageError(f"{path} is no command line: {error}.") from None
+        reader = load("convert_command")
+        return [reader.read_command(load, reader.split_line(text, path))]
     converter = load("convert")
     kind = load("converted").find_kind(invocation.get("kind")) if invocation.get("kind") else None
     found: list[Any] = converter.read_any(load, text, dialect or converter.detect(load, text), kind, path)
     return found
-
-
-def _inputs(invocation: Invocation) -> Any:
-    """Reads command lines and workloads of the server. It brings most of this program with it, which files need not."""
-    return invocation.surroundings.load("convert_inputs")
 
 
 def read_text(invocation: Invocation, path: str) -> str:

@@ -6,13 +6,12 @@ The kinds and the flags of their specs come from generated tables; no kind is kn
 from typing import Any
 
 from fairlead.cli import submission
-from fairlead.cli.asset import SUBMIT_FLAGS as ASSET_FLAGS
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exec import verbs
-from fairlead.cli.flags import OUTPUT, PROJECT, Flag, UsageError
+from fairlead.cli.flags import PROJECT, Flag, UsageError
 from fairlead.cli.port_forward import verb as port_forward_verb
 from fairlead.cli.session import Session
-from fairlead.cli.spec_flags import as_flag, load_table
+from fairlead.cli.submit_flags import submit_flags
 from fairlead.cli.update import update_command
 from fairlead.cli.workload import (
     DESCRIBE_FLAGS,
@@ -24,24 +23,6 @@ from fairlead.cli.workload import (
     show_logs,
 )
 from fairlead.client.kinds import KindEntry
-
-SUBMIT_FLAGS = (
-    PROJECT,
-    Flag("file", "Creation request as JSON; flags go over it; - reads standard input", short="f", placeholder="FILE"),
-    Flag("name", "Name, if it is not given as a word", placeholder="NAME"),
-    Flag("name-prefix", "Begin of the name; an increasing number is added", placeholder="TEXT"),
-    Flag(
-        "command", "The words after -- replace the image's entry point, instead of being its arguments", "boolean", "c"
-    ),
-    Flag("template", "Name or id of the template to start from", placeholder="NAME"),
-    *ASSET_FLAGS,
-    Flag("exclude-node", "Node that it must not run on", repeatable=True, placeholder="NAME"),
-    Flag("attach", "Show the output until the workload ends", "boolean"),
-    Flag("pod-running-timeout", "With --attach: wait at most so long for a pod to start", "duration"),
-    Flag("wait-for-submit", "How long the submission may take", "duration", default="1m"),
-    Flag("dry-run", "Print what would be submitted, the template applied, and submit nothing", "boolean"),
-    *OUTPUT,
-)
 
 
 def commands(kind: KindEntry) -> tuple[Command, ...]:
@@ -98,18 +79,11 @@ def commands(kind: KindEntry) -> tuple[Command, ...]:
 
 
 def _submit(kind: KindEntry) -> Command:
-    spec_flags = tuple(as_flag(entry) for entry in load_table(kind.key))
-    known = {flag.name for flag in SUBMIT_FLAGS}
-    roles = tuple(
-        Flag(submission.as_other(name, like), f"What no flag says of the {name} is as in the {like} (true)", "boolean")
-        for name, like in kind.alike
-        if like
-    )
     return Command(
         "submit",
         f"Submit a {kind.noun}",
         lambda call: submission.submit(call, kind),
-        (*SUBMIT_FLAGS, *roles, *(flag for flag in spec_flags if flag.name not in known)),
+        submit_flags(kind),
         "[NAME]",
         most=1,
         trailing="[COMMAND] ARGUMENT...",

@@ -1,19 +1,17 @@
 """`submit`: makes the creation request from a file, flags and the words after `--`, and sends it."""
 
-import shlex
-from collections.abc import Callable, Sequence
 from typing import Any
 
 from fairlead.cli import follow
 from fairlead.cli.asset import apply_assets
 from fairlead.cli.command import Invocation
 from fairlead.cli.exit_codes import OK
-from fairlead.cli.flags import Parsed, UsageError
+from fairlead.cli.flags import UsageError
 from fairlead.cli.json_file import read_json_file
 from fairlead.cli.output import chosen_format, render
 from fairlead.cli.session import Session
 from fairlead.cli.settings import next_command
-from fairlead.cli.spec_flags import Entry, apply_flags, load_table
+from fairlead.cli.submit_flags import fill_spec
 from fairlead.cli.template import find_template
 from fairlead.client import ServerError
 from fairlead.client.kinds import KindEntry
@@ -57,68 +55,6 @@ def make_request(session: Session, kind: KindEntry) -> Json:
     _apply_name(session, kind, body)
     _apply_project(session, body)
     return body
-
-
-def fill_spec(spec: Json, kind: KindEntry, parsed: Parsed, add_assets: Callable[[Json], None] | None = None) -> None:
-    """Put what a command line says into a spec, which may hold something already. `convert` reads commands with it."""
-    values = parsed.values
-    if kind.sets is not None:
-        spec.setdefault(*kind.sets)
-    known = frozenset(spec)
-    table = load_table(kind.key)
-    apply_flags(table, {name: value for name, value in values.items() if name != "command"}, spec)
-    if parsed.trailing is not None:
-        place = spec.setdefault(kind.words_in, {}) if kind.words_in else spec
-        apply_words(parsed.trailing, bool(values.get("command")), place)
-    if add_assets is not None:
-        add_assets(spec.setdefault(kind.words_in, {}) if kind.words_in else spec)
-    if values.get("exclude-node"):
-        apply_excluded(values["exclude-node"], spec.setdefault(kind.words_in, {}) if kind.words_in else spec)
-    for name, like in kind.alike:
-        if name not in known and values.get(as_other(name, like)) is not False:
-            _make_alike(spec, name, like, table)
-
-
-def as_other(name: str, like: str) -> str:
-    """The flag that says whether one role is as another: `worker-as-leader`."""
-    return f"{name}-as-{like}" if like else ""
-
-
-def _make_alike(spec: Json, name: str, like: str, table: Sequence[Entry]) -> None:
-    """What flags do not say of a role is as in the other one; a role like the whole is there only if they say some."""
-    if like:
-        if like in spec:
-            spec[name] = {**spec[like], **spec.get(name, {})}
-    elif name in spec:
-        members = {entry["path"].split(".")[1] for entry in table if entry["path"].startswith(f"{name}.")}
-        spec[name] = {**{member: value for member, value in spec.items() if member in members}, **spec[name]}
-
-
-def apply_excluded(nodes: Sequence[str], spec: Json) -> None:
-    """None of these nodes: a further expression of every term, since a term that matches is enough."""
-    if nodes:
-        names = [name for text in nodes for name in text.split(",")]
-        terms = spec.setdefault("nodeAffinityRequired", {}).setdefault("nodeSelectorTerms", [])
-        if not terms:
-            terms.append({})
-        for term in terms:
-            excluded = {"key": "kubernetes.io/hostname", "operator": "NotIn", "values": names}
-            term.setdefault("matchExpressions", []).append(excluded)
-
-
-def apply_words(words: list[str] | None, is_command: bool, spec: Json) -> None:
-    """The words after `--` are the image's arguments, or with --command the whole command. REST takes one text each."""
-    if words is None:
-        return
-    if not words:
-        raise UsageError("There is nothing after --.")
-    if not is_command:
-        spec["args"] = shlex.join(words)
-        return
-    spec["command"] = shlex.join(words[:1])
-    spec.pop("args", None)
-    if words[1:]:
-        spec["args"] = shlex.join(words[1:])
 
 
 def _read_file(invocation: Invocation) -> Json:

@@ -9,7 +9,7 @@ from fairlead.cli.command import Command, Invocation
 from fairlead.cli.flags import PROJECT, Flag, UsageError
 from fairlead.cli.session import Session
 from fairlead.cli.spec_flags import Entry, apply_flags, as_flag, load_table
-from fairlead.cli.submission import apply_words
+from fairlead.cli.submit_flags import apply_words
 from fairlead.cli.workload import act_on_each
 from fairlead.client.kinds import KindEntry
 

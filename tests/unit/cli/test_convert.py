@@ -1,6 +1,7 @@
 """`convert` and `explain` on the command line: results on one stream, what was lost on the other."""
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,34 @@ def test_command_line_in_and_out(tmp_path: Path, program: str) -> None:
     assert json.loads(again.out) == answer["results"][0]
 
 
+def test_a_command_over_several_lines(tmp_path: Path) -> None:
+    text = "# a comment\nrunai training submit hello\\\n -i 'py\\\nthon' -e \"A=it's \\\nhere\" \\\n-e 'B=it\"s' -- a\\'b\n"
+    made = call("convert", "-", "--from", "command", "--to", "rest", home=tmp_path, stdin=text)
+    spec = json.loads(made.out)["spec"]
+    assert spec["image"] == "py\\\nthon"
+    assert [one["value"] for one in spec["environmentVariables"]] == ["it's here", 'it"s']
+    assert shlex.split(spec["args"]) == ["a'b"]
+
+
+def test_flags_that_say_nothing_of_the_workload_are_listed(tmp_path: Path) -> None:
+    line = ["runai", "training", "submit", "--name-prefix", "x", "-i", "a", "--template", "t", "--datasource", "d"]
+    made = call("convert", "--to", "rest", "-o", "json", "--", *line, "--attach", "--debug", home=tmp_path)
+    answer = json.loads(made.out)
+    assert (answer["results"][0]["name"], answer["results"][0]["useGivenNameAsPrefix"]) == ("x", True)
+    gone = {loss["path"] for loss in answer["losses"] if "now" not in loss}
+    assert gone == {"--template", "--datasource", "--attach", "--debug"}
+    told = call("convert", "--to", "rest", "--", *line, home=tmp_path).err
+    assert "Not carried (2):\n  --template: only its server" in told
+    assert "Carried otherwise (1):\n  --name-prefix: random characters" in told
+
+
+def test_what_is_no_member_of_a_request_is_listed_as_that(tmp_path: Path) -> None:
+    body = {"name": "x", "spce": {}, "actualPhase": "Running", "spec": {"image": "i"}}
+    told = call("convert", "-", "--to", "rest", home=tmp_path, stdin=json.dumps(body)).err
+    assert "spce: is no member of a creation request" in told
+    assert "actualPhase: tells how far" in told
+
+
 def test_losses_as_json(tmp_path: Path) -> None:
     body = {"name": "x", "spec": {"image": "i", "category": "Train", "backoffLimit": None}}
     made = call("convert", "-", "--to", "yaml", "-o", "json", home=tmp_path, stdin=json.dumps(body))
@@ -63,6 +92,12 @@ def test_kubernetes_objects(tmp_path: Path) -> None:
         pytest.param(["convert", "/nowhere/x"], "", 2, "cannot be read", id="no file"),
         pytest.param(["convert", "-"], "what is this", 1, "--from", id="no dialect"),
         pytest.param(["convert", "--", "runai", "training", "list"], "", 2, "submit", id="another command"),
+        pytest.param(
+            ["convert", "--", "runai", "training", "submit", "a", "b"], "", 2, "what to do with 'b'", id="two names"
+        ),
+        pytest.param(
+            ["convert", "--", "runai", "training", "submit", "a", "--name-prefix", "b"], "", 2, "not both", id="prefix"
+        ),
         pytest.param(["convert", "-", "--to", "xml"], "", 2, "one of rest, yaml", id="no target"),
         pytest.param(["explain", "trainingworkload.spec.imag"], "", 3, "Did you mean image?", id="no field"),
     ],
