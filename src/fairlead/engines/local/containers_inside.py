@@ -17,7 +17,7 @@ from fairlead.engines.local import programs, sources, staging, syscalls
 NETWORK = "--network=host"
 #: Why a pod whose container is not there yet does not run, in the word of Kubernetes.
 MAKING = "ContainerCreating"
-#: Exit codes by which a runtime says that it could not run the image, and that of a container that was killed.
+#: Exit codes by which a runtime may say that it could not run the image, and that of a container that was killed.
 _OF_RUNTIME, _KILLED = (125, 126, 127), 137
 #: A runtime that takes longer to answer is given up on.
 SECONDS = 30.0
@@ -55,19 +55,18 @@ def connect(order: dict[str, Any], namespace: int) -> None:
     order["argv"] = [*arguments[:place], *own, *arguments[place + 1 :]]
 
 
-def conclude(
-    container: dict[str, Any], environment: dict[str, str], status: int | None, stopped_at: float | None
-) -> bool:
+def conclude(order: dict[str, Any], status: int | None, *, is_made: bool, is_stopped: bool) -> bool:
     """Remove what is left of the container; whether the kernel ended it for its memory.
 
     Each question to a runtime costs as much as a start: none is asked of a container that it removed by itself. One
     that was told to stop while it still made the container leaves that behind.
     """
+    container, environment = order["container"], order["env"]
     for name in container["files"]:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(f"{container['folder']}/{name}")
     code = -1 if status is None else os.waitstatus_to_exitcode(status)
-    if container["leaves"] and stopped_at is None and code >= 0 and code not in _OF_RUNTIME:
+    if container["leaves"] and is_made and not is_stopped and code >= 0 and code not in _OF_RUNTIME:
         return False
     killed = code in (_KILLED, -signal.SIGKILL) and container["memory_limit"] is not None
     ran_out = killed and ask(container["inspect"], environment).strip() == b"true"
@@ -83,14 +82,16 @@ def beside(container: dict[str, Any] | None, request: dict[str, Any]) -> dict[st
     return {**request, "argv": [*container["exec"], *terminal, container["name"], *request["argv"]]}
 
 
-def explain(container: dict[str, Any] | None, code: int) -> str:
+def explain(container: dict[str, Any] | None, code: int, *, is_made: bool) -> str:
     """What an exit code of the runtime's command may mean beyond itself."""
     if container is None:
         return ""
+    if not is_made:
+        return "; the runtime could not run the image, its words are in the log"
     if code == _KILLED and container["memory_limit"]:
         # Not every runtime tells who did it.
         return f"; it was killed, perhaps for its memory limit of {container['memory_limit']} bytes"
-    return "; the runtime could not run the image, its words are in the log" if code in _OF_RUNTIME else ""
+    return ""
 
 
 def load(order: dict[str, Any]) -> None:

@@ -402,8 +402,9 @@ class Supervisor:
         if self._sign is not None and containers_inside.has_sign(self._sign):
             self._note_sign()
         self._state["state"] = "Exited"
-        container, environment = self._order["container"], self._order["env"]
-        if container and containers_inside.conclude(container, environment, self._status, self._kill_at):
+        if self._order["container"] and containers_inside.conclude(
+            self._order, self._status, is_made="main" in self._state, is_stopped=self._kill_at is not None
+        ):
             self._cause, self._state["message"] = "OOMKilled", "used more memory than its limit"
         if self._status is not None and "exit_code" not in self._state:
             self._describe_end(os.waitstatus_to_exitcode(self._status))
@@ -456,7 +457,7 @@ class Supervisor:
             for word in ("reason", "message"):
                 self._state.pop(word, None)
         else:
-            more = containers_inside.explain(self._order["container"], code)
+            more = containers_inside.explain(self._order["container"], code, is_made="main" in self._state)
             self._state.update(reason="Error", message=f"ended with {launch.describe_code(code)}{more}")
 
     def _record(self, durable: bool = False) -> None:
