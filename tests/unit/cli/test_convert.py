@@ -44,7 +44,15 @@ def test_command_line_in_and_out(tmp_path: Path, program: str) -> None:
 
 
 def test_a_command_over_several_lines(tmp_path: Path) -> None:
-    text = "# a comment\nrunai training submit hello\\\n -i 'py\\\nthon' -e \"A=it's \\\nhere\" \\\n-e 'B=it\"s' -- a\\'b\n"
+    lines = (
+        "# a comment",
+        "runai training submit hello\\",
+        " -i 'py\\",
+        "thon' -e \"A=it's \\",
+        'here" \\',
+        "-e 'B=it\"s' -- a\\'b",
+    )
+    text = "\n".join(lines)
     made = call("convert", "-", "--from", "command", "--to", "rest", home=tmp_path, stdin=text)
     spec = json.loads(made.out)["spec"]
     assert spec["image"] == "py\\\nthon"
