@@ -1,7 +1,9 @@
 """Several servers: on one data folder, on one database, for one machine."""
 
+import contextlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -201,3 +203,27 @@ def test_nothing_is_left_when_server_and_pods_are_gone(make_server: Callable[...
     until(lambda: len(server.leftovers()) <= IDLE_PROCESSES, "the end of its processes")
     server.stop()
     until(lambda: server.leftovers() == [], "the end of the fork server")
+
+
+def test_a_lost_pod_leaves_a_node_that_is_no_longer_declared(tmp_path: Path) -> None:
+    """Its place is gone: it waits until the scheduler has another, and starts there."""
+    server = Server(tmp_path / "data", "--personal", "--retry-delay", "20", "--node", "first:cpu=2,memory=2Gi").start()
+    try:
+        workload = server.run("moves", "/bin/sleep", "600", compute={"cpuCoreRequest": 1})
+        server.until_phase(workload, "Running")
+        server.kill()
+        for pid in server.leftovers():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        for node, phase in (("small:cpu=0.5,memory=1Gi", "Pending"), ("second:cpu=2,memory=2Gi", "Running")):
+            server.arguments = ("--personal", "--retry-delay", "20", "--node", node)
+            server.token = ""
+            server.start()
+            server.until_phase(workload, phase)
+            server.kill()
+        server.start()
+        server.until_phase(workload, "Running")
+        pods = server.call("GET", f"/api/v1/workloads/{workload}/pods").json["pods"]
+        assert [pod["nodeName"] for pod in pods if pod["k8sPhase"] == "Running"] == ["second"]
+    finally:
+        server.close()

@@ -39,6 +39,8 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     review: Callable[[PodSet], Review]
     retry_delay: Millis
     retry_delay_most: Millis
+    #: Whether there is still a node of that name on which something may start.
+    has_node: Callable[[str], bool] = lambda node: True
     #: What the requests to a workload amount to.
     load: Callable[[str], Load] = lambda workload_id: NO_LOAD
     #: Claims the URLs that a new workload exposes: what they are called, and which cannot be had.
@@ -175,6 +177,7 @@ def _decide_running(draft: Draft, rules: Rules, load: Load) -> None:
         draft.move(Phase.PENDING, "Waits to be scheduled")
     if draft.workload.phase is Phase.TERMINATING and not _finish_eviction(draft, rules):
         return
+    _leave_gone_nodes(draft, rules)
     _stop_surplus(draft, load)
     outcome = Outcome(Phase.FAILED, draft.fatal) if draft.fatal else rules.outcome(set_states(draft))
     if outcome is None:
@@ -188,6 +191,18 @@ def _decide_running(draft: Draft, rules: Rules, load: Load) -> None:
     for time in draft.workload.retries:
         if time > draft.now:
             draft.wake(time)
+
+
+def _leave_gone_nodes(draft: Draft, rules: Rules) -> None:
+    """Pods that were to restart in place where there is no place any more: the scheduler finds them another."""
+    gone = [pod for pod in draft.active_pods() if pod.restart_at is not None and not rules.has_node(pod.node)]
+    for pod in gone:
+        words = f"Pod {pod.name} cannot start again on node {pod.node}, which is no longer declared"
+        draft.tell("NodeGone", words, pod=pod, warning=True)
+        stop_pod(draft, pod, "evict")
+    if gone and not draft.active_pods() and draft.workload.phase in (*_FINISHING, Phase.UPDATING):
+        draft.move(Phase.TERMINATING, "Its node is no longer declared")
+        draft.move(Phase.PENDING, "Its node is no longer declared; waits to be scheduled again")
 
 
 def _stop_surplus(draft: Draft, load: Load) -> None:
@@ -421,9 +436,11 @@ def is_ready(entry: Entry, role: str, group: int) -> bool:
     return len(pods) >= podset_of(entry.podsets, role).count and all(pod.ready for pod in pods)
 
 
-def is_lost(pod: Pod, known: Iterable[str]) -> bool:
-    """After a start: whether the engine knows nothing of a pod that had surely been started."""
-    return pod.id not in known and pod.phase in (PodPhase.RUNNING, PodPhase.STOPPING)
+def is_lost(pod: Pod, known: Iterable[str], has_node: Callable[[str], bool]) -> bool:
+    """After a start: whether the engine knows nothing of a pod that had surely been started, or cannot be any more."""
+    if pod.id in known or pod.restart_at is not None:
+        return False
+    return pod.phase in (PodPhase.RUNNING, PodPhase.STOPPING) or not has_node(pod.node)
 
 
 def report_lost(pod: Pod) -> PodReport:

@@ -249,9 +249,13 @@ class Reconciler:
             review=self.review,
             retry_delay=self.context.settings.retry_delay,
             retry_delay_most=self.context.settings.retry_delay_most,
+            has_node=self._has_node,
             load=self.context.exposure.traffic.load,
             expose=self.context.exposure.claim,
         )
+
+    def _has_node(self, name: str) -> bool:
+        return any(node.name == name and node.ready for node in self.context.directory.nodes.values())
 
     def _pod_spec(self, workload: Workload, pod: Pod, podset: PodSet) -> PodSpec:
         return render_pod(workload, pod, podset, self.context.directory.projects.get(workload.project_id))
@@ -389,7 +393,8 @@ class Reconciler:
         orders: list[Order] = []
         for id, entry in self.board.entries.items():
             known = {report.pod_id for report in reports.get(id, ())}
-            reports.setdefault(id, []).extend(report_lost(pod) for pod in entry.pods if is_lost(pod, known))
+            lost = [pod for pod in entry.pods if is_lost(pod, known, self._has_node)]
+            reports.setdefault(id, []).extend(map(report_lost, lost))
             orders += self._unfinished(entry, known)
         drafts = self._decide_each(list(self.board.entries), reports, now)
         self.scheduler.needed = True
@@ -403,7 +408,8 @@ class Reconciler:
         orders: list[Order] = []
         for pod in entry.pods:
             podset = next(podset for podset in entry.podsets if podset.role == pod.role)
-            if pod.phase is PodPhase.STARTING and pod.restart_at is None and pod.id not in known:
+            is_unknown = pod.id not in known and self._has_node(pod.node)
+            if pod.phase is PodPhase.STARTING and pod.restart_at is None and is_unknown:
                 orders.append(Start(self._pod_spec(entry.workload, pod, podset)))
             elif pod.phase is PodPhase.STOPPING:
                 orders.append(Stop(pod.id, pod.attempt, podset.container.termination_grace_seconds))

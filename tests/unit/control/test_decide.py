@@ -264,3 +264,20 @@ def test_what_the_engine_cannot_provide_fails_the_workload_before_its_start() ->
         ("NotEnforced", "image"),
         ("NotProvided", "storage.nfs"),
     ]
+
+
+@pytest.mark.parametrize("phase", [Phase.RUNNING, Phase.INITIALIZING, Phase.DEGRADED])
+def test_a_lost_pod_whose_node_is_gone_waits_for_another_place(phase: Phase) -> None:
+    pod = builders.pod(node="gone")
+    entry = Entry(workload=builders.workload(phase=phase), pods=(pod,), podsets=(builders.podset(),))
+    rules = msgspec.structs.replace(RULES, has_node=lambda node: node != "gone")
+    draft = decide(entry, [report(pod, PodState.LOST, reason="SupervisorLost", message="lost")], NOW, rules)
+    assert draft.workload.phase is Phase.PENDING
+    assert "no longer declared" in draft.workload.phase_message
+    assert draft.pods[pod.id].phase is PodPhase.STOPPED
+    assert not any(isinstance(order, Start) for order in draft.orders)
+    after = Entry(workload=draft.workload, pods=(), podsets=entry.podsets)
+    assert sum(demand(after, NOW).values()) == 1
+    there = msgspec.structs.replace(RULES, has_node=lambda node: True)
+    again = decide(entry, [report(pod, PodState.LOST, reason="SupervisorLost", message="lost")], NOW, there)
+    assert [order.pod.node for order in again.orders if isinstance(order, Start)] == ["gone"]
