@@ -4,6 +4,7 @@ Called by `up --with`, `add`, `drop` and by tests. Nothing of it is built or ins
 """
 
 import base64
+import json
 
 from deploy.cluster import build, control, objects
 from deploy.cluster.api import Api, path_of
@@ -22,6 +23,15 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "knative-crds": ("knative-crds",),
 }
 _OLDER = "mpijobs.kubeflow.org"
+#: What PyTorch's workers do until their master has an address; the operator's own image is in a registry.
+_WAITING = [
+    "python3",
+    "-c",
+    "import socket, time\n"
+    "while True:\n"
+    "    try: raise SystemExit(print(socket.gethostbyname('{{.MasterAddr}}')))\n"
+    "    except OSError: time.sleep(0.3)\n",
+]
 _KINDS = ("pytorchjob", "tfjob", "xgboostjob", "jaxjob")
 
 
@@ -32,6 +42,8 @@ def add(cluster: Cluster, name: str) -> None:
     for definition in load_definitions(name):
         api.apply(definition)
     wait_for(lambda: has_definitions(api), f"the definitions of {name}", PATIENCE)
+    waiting = {"name": "init-pytorch", "image": "python:3.11", "command": _WAITING}
+    layout.path("pytorch-waiting.yaml").write_text(json.dumps([waiting]))
     started = render_programs(layout, name)
     if started:
         api.apply(render("v1", "Namespace", "mpi-operator"))
@@ -92,6 +104,7 @@ def render_programs(layout: Layout, name: str) -> list[Component]:
     if name != "kubeflow":
         return []
     flags = [
+        f"--pytorch-init-container-template-file={layout.path('pytorch-waiting.yaml')}",
         f"--certificates={layout.path('certificates', 'training-operator')}",
         "--webhook-port=9643",
         "--health-probe-bind-address=:8114",

@@ -6,6 +6,7 @@ import (
 	"flag"
 
 	kubeflow "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
+	"github.com/kubeflow/training-operator/pkg/config"
 	controllers "github.com/kubeflow/training-operator/pkg/controller.v1"
 	"github.com/kubeflow/training-operator/pkg/controller.v1/common"
 	"github.com/kubeflow/training-operator/pkg/webhooks"
@@ -26,7 +27,9 @@ func main() {
 	port := flag.Int("webhook-port", 9643, "port of the webhooks")
 	folder := flag.String("certificates", "", "folder with tls.crt and tls.key")
 	probes := flag.String("health-probe-bind-address", ":8114", "address of the checks")
+	waiting := flag.String("pytorch-init-container-template-file", "", "what PyTorch's workers wait in for their master")
 	flag.Parse()
+	config.Config.PyTorchInitContainerTemplateFile = *waiting
 	ctrl.SetLogger(zap.New())
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientscheme.AddToScheme(scheme))

@@ -1,0 +1,168 @@
+"""Distributed trainings by Kubeflow's real training operator: objects, phases, ends, retries, preemption, pods.
+
+The operator is built and started for these tests and taken away after them, so that others meet a cluster without it.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from deploy.cluster import cluster as clusters
+from deploy.cluster.options import add, drop
+from tests.e2e.server import until
+from tests.kubernetes.room import PATIENCE, Room
+
+pytestmark = [pytest.mark.kubernetes, pytest.mark.xdist_group("kubernetes")]
+#: framework -> (kind, types of its pods, variables by which the operator lets them find each other)
+FRAMEWORKS = {
+    "PyTorch": ("pytorchjobs", {"master", "worker"}, {"MASTER_ADDR", "WORLD_SIZE", "RANK"}),
+    "TF": ("tfjobs", {"chief", "worker"}, {"TF_CONFIG"}),
+    "XGBoost": ("xgboostjobs", {"master", "worker"}, {"MASTER_ADDR", "WORLD_SIZE", "RANK"}),
+    "JAX": ("jaxjobs", {"worker"}, {"COORDINATOR_ADDRESS", "NUM_PROCESSES", "PROCESS_ID"}),
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def operator(cluster: clusters.Cluster, room: Room) -> Iterator[None]:
+    """Installed after the server has started: it is found while it runs."""
+    add(cluster, "kubeflow")
+    try:
+        yield
+    finally:
+        room.delete_all()
+        drop(cluster, "kubeflow")
+
+
+def job(room: Room, kind: str = "pytorchjobs") -> dict[str, Any]:
+    [found] = room.objects(kind)
+    return found
+
+
+def train(room: Room, name: str, *, framework: str = "PyTorch", **members: Any) -> str:
+    spec = room.spec(**{"gpus": 1, **members}) | {"distributedFramework": framework}
+    return room.submit("distributed", name, spec)
+
+
+@pytest.mark.parametrize("framework", sorted(FRAMEWORKS))
+def test_each_framework_runs_by_its_operator(room: Room, framework: str) -> None:
+    kind, types, variables = FRAMEWORKS[framework]
+    workload = train(room, f"by-{framework.lower()}", framework=framework, numWorkers=2)
+    room.until_phase(workload, "Running")
+    made = room.objects("pods")
+    assert {pod["metadata"]["labels"]["training.kubeflow.org/replica-type"] for pod in made} == types
+    for pod in made:
+        names = [one["name"] for one in pod["spec"]["containers"][0]["env"]]
+        assert variables <= set(names)
+        assert len(names) == len(set(names)), "nothing is said twice"
+        assert pod["metadata"]["ownerReferences"][0]["uid"] == job(room, kind)["metadata"]["uid"]
+    [group] = room.objects("podgroups")
+    assert group["spec"]["minMember"] == len(made)
+    assert group["spec"]["queue"] == room.project
+    assert sorted(pod["name"] for pod in room.pods(workload)) == sorted(pod["metadata"]["name"] for pod in made)
+
+
+def test_a_gang_without_room_for_all_waits_as_a_whole(room: Room) -> None:
+    workload = train(room, "wide", gpus=8, numWorkers=2)
+    until(lambda: room.server.message(workload) not in ("", "Waits to be scheduled"), "a reason", PATIENCE)
+    assert room.server.phase(workload) == "Pending"
+    assert job(room)["kind"] == "PyTorchJob"
+    assert all(not pod["spec"].get("nodeName") for pod in room.objects("pods"))
+
+
+@pytest.mark.parametrize(("policy", "want"), [("All", []), ("Running", ["led-master-0"])], ids=["all", "running"])
+def test_it_ends_with_its_master_and_cleans_up(room: Room, policy: str, want: list[str]) -> None:
+    spec = room.spec(gpus=1, numWorkers=1) | {"distributedFramework": "PyTorch", "cleanPodPolicy": policy}
+    workload = room.submit("distributed", "led", spec, masterSpec=room.spec(gpus=1, seconds=2))
+    done = room.until_phase(workload, "Completed", "Failed")
+    assert done["phase"] == "Completed", done
+    until(lambda: [pod["metadata"]["name"] for pod in room.objects("pods")] == want, "the others' end", PATIENCE)
+
+
+def test_a_job_that_fails_begins_again_as_a_whole(room: Room) -> None:
+    workload = train(room, "broken", seconds=1, code=4, numWorkers=1, backoffLimit=1)
+    failed = room.until_phase(workload, "Failed")
+    assert "2 pods failed, more than the backoff limit of 1" in failed["phaseMessage"]
+    assert job(room)["metadata"]["labels"]["fairlead/attempt"] == "1"
+
+
+def test_preemption_is_no_failure(room: Room) -> None:
+    """All 16 GPUs are the trainings' own; who may not be preempted takes them, and gives them back."""
+    workload = train(room, "patient", gpus=8, numWorkers=1, backoffLimit=0)
+    room.until_phase(workload, "Running")
+    urgent = room.train("urgent", gpus=8, priorityClass="high", preemptibility="non-preemptible")
+    room.until_phase(urgent, "Running")
+    until(lambda: room.server.phase(workload) == "Pending", "its preemption", PATIENCE)
+    room.act("delete", urgent)
+    room.until_phase(workload, "Running")
+    assert room.server.workload(workload)["phase"] == "Running"
+    conditions = {one["type"] for one in job(room)["status"]["conditions"] if one["status"] == "True"}
+    assert "Failed" not in conditions
+
+
+def test_suspend_resume_and_delete(room: Room) -> None:
+    workload = train(room, "paused", numWorkers=1)
+    room.until_phase(workload, "Running")
+    first = job(room)["metadata"]["uid"]
+    room.act("suspend", workload, "distributed")
+    room.until_phase(workload, "Stopped")
+    assert room.names("pytorchjobs,pods,services") == []
+    room.act("resume", workload, "distributed")
+    room.until_phase(workload, "Running")
+    assert job(room)["metadata"]["uid"] != first
+    room.act("delete", workload, "distributed")
+    until(lambda: room.names("pytorchjobs,pods,services,podgroups") == [], "an empty namespace", PATIENCE)
+
+
+def test_pods_find_each_other_in_real_containers(room: Room) -> None:
+    """The name in MASTER_ADDR leads to the master, and the container's output is the pod's."""
+    listening = (
+        "import os, socket; s = socket.create_server(('', int(os.environ['MASTER_PORT']))); "
+        "c, _ = s.accept(); print('met', c.recv(9).decode(), os.environ['RANK'], flush=True)"
+    )
+    asking = (
+        "import os, socket, time\n"
+        "for attempt in range(300):\n"
+        "    try:\n"
+        "        c = socket.create_connection((os.environ['MASTER_ADDR'], int(os.environ['MASTER_PORT'])), 2)\n"
+        "        break\n"
+        "    except OSError: time.sleep(0.2)\n"
+        "c.sendall(b'worker-' + os.environ['RANK'].encode())"
+    )
+    spec = room.real("") | {"command": "python3 -c", "args": _quoted(asking), "numWorkers": 1}
+    master = room.real("") | {"command": "python3 -c", "args": _quoted(listening)}
+    workload = room.submit("distributed", "talking", spec | {"distributedFramework": "PyTorch"}, masterSpec=master)
+    done = room.until_phase(workload, "Completed", "Failed")
+    assert done["phase"] == "Completed", done
+    shown = room.kubectl("logs", "talking-master-0", "-n", room.namespace).stdout
+    assert shown.strip() == "met worker-1 0"
+    answer = room.server.call("GET", f"/api/v1/workloads/{workload}/logs?pod=talking-master-0")
+    assert "met worker-1 0" in answer.body.decode()
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "'\\''") + "'"
+
+
+def test_what_began_without_an_operator_goes_on_so(cluster: clusters.Cluster, room: Room) -> None:
+    drop(cluster, "kubeflow")
+    workload = train(room, "own", numWorkers=1)
+    room.until_phase(workload, "Running")
+    before = {pod["metadata"]["uid"] for pod in room.objects("pods")}
+    add(cluster, "kubeflow")
+    room.server.stop()
+    room.server.token = ""
+    room.server.start()
+    room.until_phase(workload, "Running")
+    assert room.objects("pytorchjobs") == []
+    assert {pod["metadata"]["uid"] for pod in room.objects("pods")} == before
+
+
+def test_what_an_operator_runs_is_found_again_after_a_restart(room: Room) -> None:
+    workload = train(room, "found", numWorkers=1)
+    room.until_phase(workload, "Running")
+    uid = job(room)["metadata"]["uid"]
+    room.server.kill()
+    room.server.start()
+    room.until_phase(workload, "Running")
+    assert job(room)["metadata"]["uid"] == uid
