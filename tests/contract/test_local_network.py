@@ -405,6 +405,22 @@ class TestPorts:
             assert f"port {port} is held by workload first of project research" in report.message
 
     @scenario
+    async def test_so_do_two_of_one_workload_until_the_first_has_ended(self, make: Make, port: int) -> None:
+        """As when a change takes over; also after a start of the server, which knows the first from its files only."""
+        fields = ports({"container": port}) | {"security": {"hostNetwork": True}}
+        first = named(shell("sleep 600", fields=fields), "one")
+        async with opened(make) as room:
+            await room.start(first)
+            await room.reopen()
+            second = msgspec.structs.replace(first, pod_id=f"{first.pod_id}-next", pod_name="one-next")
+            report = await room.run(second)
+            assert f"port {port} is held by" in report.message
+            assert "a server of root" in report.message
+            await room.stop(first)
+            third = msgspec.structs.replace(first, pod_id=f"{first.pod_id}-last", pod_name="one-last")
+            assert (await room.start(third)).state is PodState.RUNNING
+
+    @scenario
     async def test_a_port_is_free_again_after_its_workload(self, make: Make, port: int) -> None:
         async with opened(make) as room:
             fields = ports({"container": 8080, "serviceType": "ClusterIP", "external": port})

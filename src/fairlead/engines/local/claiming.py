@@ -53,7 +53,7 @@ def _claim_and_run(link: socket.socket) -> None:
         "start": procfs.start_time(os.getpid()),
         "state": "Starting",
         "started_at": now_millis(),
-        **{name: order[name] for name in ("network", "ports", "holds", "owner")},
+        **{name: order[name] for name in ("network", "ports", "listens", "holds", "owner")},
     }
     if order["probe"]:
         state["ready"] = False

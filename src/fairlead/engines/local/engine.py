@@ -49,7 +49,7 @@ from fairlead.engines.local.link import Link
 from fairlead.engines.local.meeting import fill_in
 from fairlead.engines.local.network import Network, is_serving
 from fairlead.engines.local.orders import render_order
-from fairlead.engines.local.ports import Ports
+from fairlead.engines.local.ports import Ports, inside_ports
 from fairlead.engines.local.sessions import LOOPBACK, ProcessSession, connect, open_socket
 from fairlead.engines.local.settings import LocalSettings
 from fairlead.engines.local.storage import Storage
@@ -270,6 +270,7 @@ class LocalEngine:
             order["holds"] = self._holds.take(attempt.key, pod.node, volumes.claims)
             if is_serving(pod):
                 order["ports"] = await self._ports.open(pod, shares_machine=plan is None)
+                order["listens"] = inside_ports(pod) if plan is None else []
             ours, theirs = socket.socketpair()
         except Unavailable:
             # What it needs cannot be read now: no fault of the pod, so it is tried again.
@@ -291,6 +292,7 @@ class LocalEngine:
         """An attempt has ended: its address and, with the last of its workload, its ports are free again."""
         self._network.release(attempt.key[0])
         self._holds.release(attempt.key)
+        self._ports.leave(attempt.key[0])
         workload_id = attempt.report.workload_id
         others = (other.report for other in self._attempts.values() if other is not attempt)
         if not any(report.workload_id == workload_id and report.state not in ENDED for report in others):
@@ -395,6 +397,7 @@ class LocalEngine:
             self._holds.restore(key, record.get("holds", ()))
             if record.get("network"):
                 self._network.take(key[0], record["network"])
+            self._ports.hold(key[0], record.get("listens", ()))
             self._ports.restore(report.workload_id, record.get("owner", ""), report.ports, bool(record.get("network")))
             self._reach(attempt)
 

@@ -54,6 +54,8 @@ class Ports:
         self._ready = ready
         self._dial = dial
         self._opened: dict[tuple[str, int], Opened] = {}
+        #: Where pods share this machine's network: which of them listens on a port, as (pod, what it is called).
+        self._listening: dict[int, tuple[str, str]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def open(self, pod: PodSpec, *, shares_machine: bool) -> list[list[int]]:
@@ -64,7 +66,7 @@ class Ports:
         owner = owner_of(pod)
         if shares_machine:
             for number in inside_ports(pod):
-                self._check_free(number, pod.workload_id)
+                self._check_free(number, pod)
         pairs = []
         for port in pod.container.fields.get("ports") or ():
             inside: int = port["container"]
@@ -75,7 +77,17 @@ class Ports:
         if shares_machine:
             for number in inside_ports(pod):
                 self._opened.setdefault((pod.workload_id, number), Opened(owner, number, number))
+                self._listening[number] = (pod.pod_id, pod.pod_name)
         return pairs
+
+    def leave(self, pod_id: str) -> None:
+        """A pod has ended: what it listened on is free for the next."""
+        for number in [number for number, holder in self._listening.items() if holder[0] == pod_id]:
+            del self._listening[number]
+
+    def hold(self, pod_id: str, ports: Sequence[int]) -> None:
+        """After a start of the server: what a pod from before listens on, on this machine itself."""
+        self._listening |= dict.fromkeys(ports, (pod_id, "another of its pods"))
 
     async def _open(self, key: tuple[str, int], port: dict[str, object], owner: str, shares_machine: bool) -> Opened:
         inside, asked = key[1], port.get("external")
@@ -159,9 +171,13 @@ class Ports:
         for task in self._tasks:
             task.cancel()
 
-    def _check_free(self, port: int, workload_id: str) -> None:
+    def _check_free(self, port: int, pod: PodSpec) -> None:
         """Where pods share this machine's network: refuse the second that would listen on a port."""
-        if (workload_id, port) in self._opened:
+        holder, name = self._listening.get(port, (pod.pod_id, ""))
+        if (pod.workload_id, port) in self._opened:
+            if holder != pod.pod_id:
+                why = "only a server of root gives pods networks of their own, which several pods and updates need"
+                raise Refused(f"port {port} is held by {name}; pods share this machine's network here, and {why}")
             return
         other = next((one for one in self._opened.values() if port in (one.inside, one.external)), None)
         if other is not None:
