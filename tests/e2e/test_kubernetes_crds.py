@@ -16,7 +16,8 @@ from msgspec import UNSET
 from deploy.cluster import build, cluster
 from fairlead.formats.crd import render_crd
 from fairlead.formats.yaml_fields import yaml_fields
-from fairlead.formats.yaml_write import render_document, render_yaml
+from fairlead.formats.yaml_text import render_yaml
+from fairlead.formats.yaml_write import render_document
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import Kind
 from tests.unit.formats.yaml_rows import ROWS, spec_of, written
@@ -212,7 +213,8 @@ def samples(kind: Kind) -> list[tuple[str, dict[str, Any]]]:
         if kind.letter in row.kinds + row.also:
             text = document(spec_of(row, written(row)), kind.resource)
             plain = yaml.safe_load(text)
-            plain["metadata"]["name"] = row.name.lower()
+            # Snippets have the plain names.
+            plain["metadata"]["name"] = f"field-{row.name.lower()}"
             found.append((row.name, quoted(plain)))
     return found
 

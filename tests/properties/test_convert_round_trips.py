@@ -19,7 +19,8 @@ from fairlead.formats.convert import render
 from fairlead.formats.convert_losses import carried
 from fairlead.formats.converted import from_stored
 from fairlead.formats.workload_yaml import read_manifests, read_spec
-from fairlead.formats.yaml_write import render_document, render_yaml
+from fairlead.formats.yaml_text import render_yaml
+from fairlead.formats.yaml_write import render_document
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import Kind
 from tests.properties.specs import specs

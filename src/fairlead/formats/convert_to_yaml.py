@@ -7,7 +7,8 @@ from typing import Any
 
 from fairlead.formats.convert_losses import Loss, leaves
 from fairlead.formats.converted import Converted, Rendered, Unconvertible, below_spec
-from fairlead.formats.yaml_write import declared, render_document, render_yaml
+from fairlead.formats.yaml_text import render_yaml
+from fairlead.formats.yaml_write import declared, render_document
 from fairlead.kinds.kind import Kind
 
 

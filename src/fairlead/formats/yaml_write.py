@@ -6,7 +6,6 @@ what no field takes is left over and therefore lost.
 
 from typing import Any
 
-import yaml
 from msgspec import UNSET
 
 from fairlead.formats.convert_losses import Loss, Source
@@ -54,12 +53,6 @@ def render_document(
         "spec": {**called, **dict(sorted(fields.items())), "usage": "Submit"},
     }
     return document, source.losses + [_left_over(kind, path, value) for path, value in source.left.items()]
-
-
-def render_yaml(*documents: dict[str, Any]) -> str:
-    """Documents as text."""
-    text: str = yaml.dump_all(documents, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True, width=120)
-    return text
 
 
 def _shown(value: Any) -> Any:

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from fairlead.formats.workload_yaml import read_manifests, read_spec
-from fairlead.formats.yaml_write import render_document, render_yaml
+from fairlead.formats.yaml_text import render_yaml
+from fairlead.formats.yaml_write import render_document
 from fairlead.kinds import KINDS
 from tests.unit.formats.yaml_texts import rest, workload
 

@@ -1,0 +1,94 @@
+"""Plain data as YAML text in block style: documents that `convert` writes, and those that the server shows.
+
+It writes what is surely read as the same everywhere, and quotes the rest. The library's own writer takes a sixth of a
+short command's time to load, and writes scripts as one quoted line.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+_FIRST = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_/")
+_FURTHER = _FIRST | frozenset("0123456789.-+=@: ")
+#: Texts that some reader takes for something else, in small letters.
+_WORDS = frozenset({"true", "false", "yes", "no", "on", "off", "y", "n", "null"})
+_UNITS = ("k", "K", "M", "G", "T", "P", "Ki", "Mi", "Gi", "Ti", "Pi")
+_ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t"}
+
+
+def render_yaml(*documents: Any) -> str:
+    """Documents as text."""
+    return "---\n".join("\n".join(_lines(document)) + "\n" for document in documents)
+
+
+def _lines(value: Any) -> Iterator[str]:
+    """The lines of a mapping or a list, or of a scalar that stands by itself."""
+    if isinstance(value, dict) and value:
+        for key, inner in value.items():
+            yield from _entry(f"{_text(str(key))}:", inner)
+    elif isinstance(value, list) and value:
+        for inner in value:
+            if isinstance(inner, dict | list) and inner:
+                first, *others = _lines(inner)
+                yield f"- {first}"
+                yield from _indented(others)
+            else:
+                yield from _entry("-", inner)
+    else:
+        yield _scalar(value)
+
+
+def _entry(head: str, value: Any) -> Iterator[str]:
+    """A key or a dash with its value: behind it, or in the lines below it."""
+    if isinstance(value, dict | list) and value:
+        yield head
+        yield from _lines(value) if isinstance(value, list) else _indented(_lines(value))
+    elif isinstance(value, str) and _is_script(value):
+        text = value.removesuffix("\n")
+        yield f"{head} |{'-' if text == value else ''}"
+        yield from _indented(text.split("\n"))
+    else:
+        yield f"{head} {_scalar(value)}"
+
+
+def _indented(lines: Iterable[str]) -> Iterator[str]:
+    return (f"  {line}" if line else line for line in lines)
+
+
+def _is_script(text: str) -> bool:
+    """Whether lines can stand as they are: nothing that is not seen, and at most one line break at the end."""
+    lines = text.removesuffix("\n").split("\n")
+    return (
+        len(lines) > 1
+        and bool(lines[-1])
+        and all(line.isprintable() for line in lines)
+        and not text.startswith((" ", "\n"))
+        and all(line == line.rstrip(" ") for line in lines)
+    )
+
+
+def _scalar(value: Any) -> str:
+    if isinstance(value, str):
+        return _text(value)
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    return repr(value)
+
+
+def _text(text: str) -> str:
+    if _is_plain(text):
+        return text
+    if text.isprintable():
+        return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return '"' + "".join(_ESCAPES.get(char) or (char if char.isprintable() else _code(char)) for char in text) + '"'
+
+
+def _code(char: str) -> str:
+    return f"\\U{ord(char):08X}" if ord(char) > 0xFFFF else f"\\u{ord(char):04X}"
+
+
+def _is_plain(text: str) -> bool:
+    if not text or text.lower() in _WORDS:
+        return False
+    if text[0] not in _FIRST:
+        return any(text.endswith(unit) and text[: -len(unit)].isdecimal() and text.isascii() for unit in _UNITS)
+    return _FURTHER.issuperset(text) and text[-1] not in ": " and ": " not in text
