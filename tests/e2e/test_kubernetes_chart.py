@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 from deploy.cluster import build, cluster, node
+from deploy.cluster.nodes import observe_nodes, remove_nodes
 from deploy.image import make_image
 from fairlead.client import Client, application
 from fairlead.engines.kubernetes.permissions import PERMISSIONS
@@ -35,6 +36,8 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[cluster.Cluste
     folder = Path(given) if given else tmp_path_factory.mktemp("cluster")
     try:
         started = cluster.up(folder, "containers")
+        # Kubernetes' own scheduler would take a node without a kubelet for as good as any.
+        remove_nodes(started.api(), observe_nodes(started.api()))
         archive = tmp_path_factory.mktemp("image") / "fairlead.tar"
         make_image(archive, IMAGE)
         node.import_images(started.layout, archive)

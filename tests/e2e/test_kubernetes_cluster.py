@@ -15,7 +15,7 @@ import pytest
 
 from deploy.cluster import build, cluster, control, sandbox
 from deploy.cluster.layout import name_of
-from deploy.cluster.nodes import Shape, add_nodes, remove_nodes
+from deploy.cluster.nodes import Shape, add_nodes, observe_nodes, remove_nodes
 from tests.e2e.server import until
 
 pytestmark = pytest.mark.kubernetes
@@ -29,7 +29,10 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[cluster.Cluste
     given = os.environ.get("FAIRLEAD_CLUSTER", "")
     folder = Path(given) if given else tmp_path_factory.mktemp("cluster")
     try:
-        yield cluster.up(folder, "containers")
+        started = cluster.up(folder, "containers")
+        # What runs here wants a kubelet.
+        remove_nodes(started.api(), observe_nodes(started.api()))
+        yield started
     finally:
         if not given:
             cluster.down(folder)

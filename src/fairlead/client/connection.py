@@ -5,6 +5,7 @@ Python process costs to start; this costs the `socket` module. TLS is loaded whe
 """
 
 import importlib
+import select
 import socket
 from collections.abc import Iterator, Mapping
 from io import BufferedReader
@@ -176,7 +177,8 @@ class Connection:
     def _is_usable(self) -> bool:
         if self._channel is None:
             return False
-        if self._open_response is not None and not self._open_response.is_finished:
+        is_left_unread = self._open_response is not None and not self._open_response.is_finished
+        if is_left_unread or _has_ended(self._channel[0]):
             self.close()
             return False
         return True
@@ -208,6 +210,13 @@ class Connection:
             connected = importlib.import_module(_TLS).wrap(connected, address.host, self._authority_file)
         self._channel = (connected, connected.makefile("rb"))
         return self._channel
+
+
+def _has_ended(connected: socket.socket) -> bool:
+    """Whether the server has closed a connection on which nothing is under way: only its end can be there to read."""
+    poll = select.poll()
+    poll.register(connected, select.POLLIN)
+    return bool(poll.poll(0))
 
 
 def _read_head(reader: BufferedReader, has_body: bool) -> Response:
