@@ -15,8 +15,6 @@ from deploy.cluster.parts import PARTS
 from tests.kubernetes.room import Room
 
 NODES = ("node-1", "node-2")
-#: Node pools beside the default one; each has a scheduler of its own.
-POOLS = ("spare",)
 CRDS = Path(__file__).parents[2] / "deploy" / "crds"
 
 
@@ -26,7 +24,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[clusters.Clust
     given = os.environ.get("FAIRLEAD_CLUSTER", "")
     folder = Path(given) if given else tmp_path_factory.mktemp("cluster")
     try:
-        running = clusters.up(folder, PARTS[-1], POOLS)
+        running = clusters.up(folder, PARTS[-1])
         known = observe_nodes(running.api())
         add_nodes(running.api(), [name for name in NODES if name not in known], Shape(gpus=8))
         yield running

@@ -1,11 +1,11 @@
 """Fields that say where pods may run and what they wait for, seen from outside on nodes of a cluster."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
 
-from deploy.cluster.nodes import Shape, add_nodes, remove_nodes
 from tests.e2e.fields import conditions
 from tests.e2e.server import until
 from tests.kubernetes.room import PATIENCE, Room
@@ -90,7 +90,7 @@ def test_tolerated_for_so_many_seconds(room: Room) -> None:
 
 def test_pods_that_must_stay_together(room: Room) -> None:
     """`podAffinity` with the `type` Required: the third of three finds no room on the node that the `key` names."""
-    rule = {"podAffinity": {"type": "Required", "key": HOST}}
+    rule: dict[str, Any] = {"podAffinity": {"type": "Required", "key": HOST}}
     tolerations = [TOLERATION]
     workload = room.train("together", gpus=4, completions=3, parallelism=3, tolerations=tolerations, **rule)
     room.until_phase(workload, "Running")
@@ -145,24 +145,8 @@ def test_limits_above_a_share_are_said_to_be_none(room: Room) -> None:
     for number, (name, compute) in enumerate(shares.items()):
         given = room.spec(gpus=0) | {"compute": {"gpuDevicesRequest": 1, **compute}}
         workload = room.submit("training", f"limited-{number}", given)
-        until(lambda id=workload: conditions(room.server, id, "NotEnforced"), "a condition", PATIENCE)
-        assert f"compute.{name}" in conditions(room.server, workload, "NotEnforced")
+        said = until(partial(conditions, room.server, workload, "NotEnforced"), "a condition", PATIENCE)
+        assert f"compute.{name}" in said
     claim = {"pvc": [{"name": "c", "path": "/c", "dataSharing": True, "claimInfo": {"size": "1Mi"}}]}
     workload = room.train("shares", storage=claim)
     until(lambda: "storage.pvc[c].dataSharing" in conditions(room.server, workload, "NotEnforced"), "a condition")
-
-
-def test_node_pools_are_tried_in_order(room: Room) -> None:
-    """`nodePools`: what fits into the first runs there; what does not is moved to the next, and runs there."""
-    body = {"name": "spare", "labelKey": "pool", "labelValue": "spare"}
-    made = room.server.call("POST", "/api/v1/node-pools", body | {"clusterId": room.server.credentials["clusterId"]})
-    assert made.status in (200, 201, 202), made
-    add_nodes(room.cluster.api(), ["spare-1"], Shape(gpus=4, labels={"pool": "spare"}))
-    try:
-        fits = room.train("fits", gpus=4, nodePools=["spare", "default"])
-        moves = room.train("moves", gpus=8, nodePools=["spare", "default"])
-        assert placed(room, fits) == {"spare-1"}
-        assert placed(room, moves) <= {"node-1", "worker-1"}
-        room.delete_all()
-    finally:
-        remove_nodes(room.cluster.api(), ["spare-1"])

@@ -108,8 +108,12 @@ def test_claims_of_the_server_outlive_workloads_and_go_with_their_record(room: R
     assert look(room, "reads", "cat /shown/word", dataVolume=[mount]) == "word\n"
     room.delete_all()
     for path in (f"datavolumes/{shared.json['id']}", f"persistent-volume-claims/{made.json['id']}"):
-        until(lambda path=path: room.server.call("DELETE", f"/api/v1/{path}").status < 300, f"{path} to be unused")
+        until(partial(is_deleted, room, path), f"{path} to be unused", PATIENCE)
     until(lambda: "drawer" not in claims(room), "the claim's end", PATIENCE)
+
+
+def is_deleted(room: Room, path: str) -> bool:
+    return room.server.call("DELETE", f"/api/v1/{path}").status < 300
 
 
 def test_an_export_that_cannot_be_mounted_says_so(room: Room) -> None:
@@ -183,7 +187,7 @@ def test_repositories_are_cloned_before_the_start(room: Room, git_image: None, r
     body = {"name": "login", "projectId": room.project_id, "data": values}
     assert room.server.call("POST", "/api/v1/secrets", body).status == 201
     own = {"secretKeyOfUser": "who", "secretKeyOfPassword": "what"}
-    items = [
+    items: list[dict[str, Any]] = [
         {"name": "a", "path": "/a", "passwordSecret": "login"},
         {"name": "b", "path": "/b", "branch": "side", "passwordSecret": "login", **own},
         {"name": "c", "path": "/c", "revision": "first", "secretRef": {"name": "login", **own}},

@@ -1,5 +1,7 @@
 """Trainings on a real API server with KAI: a Job each, its phases, its end, preemption, and nothing left behind."""
 
+from typing import Any
+
 import pytest
 
 from tests.e2e.server import until
@@ -116,25 +118,33 @@ def test_a_job_that_somebody_removed_is_made_again(room: Room) -> None:
     )
 
 
-def test_preemption_never_counts_as_failure(room: Room) -> None:
-    """Three times somebody with more priority takes its place, and it may fail once only.
-
-    Not more often: Kubernetes waits longer with every pod of a Job that is made again, 10 s, 20 s, 40 s and so on.
-    """
-    project = room.make_project(f"{room.project}-small", gpus=16)
-    low = room.submit("training", "low", room.spec(gpus=8, backoffLimit=1, priorityClass="very-low"), project=project)
+def preempt(room: Room, times: int, **low: Any) -> tuple[str, str]:
+    """Somebody with more priority takes the place of a training again and again; its id, and its namespace."""
+    name = f"{room.project}-{low.get('restartPolicy', 'never').lower()}"
+    project = room.make_project(name, gpus=16)
+    workload = room.submit("training", "low", room.spec(gpus=8, priorityClass="very-low", **low), project=project)
     fill = room.submit("training", "fill", room.spec(gpus=8, priorityClass="medium"), project=project)
-    room.until_phase(low, "Running")
-    room.until_phase(fill, "Running")
-    for number in range(3):
-        high = room.submit(
-            "training", f"high-{number}", room.spec(gpus=8, seconds=1, priorityClass="medium-high"), project=project
-        )
+    for each in (workload, fill):
+        room.until_phase(each, "Running")
+    for number in range(times):
+        spec = room.spec(gpus=8, seconds=1, priorityClass="medium-high")
+        high = room.submit("training", f"high-{number}", spec, project=project)
         room.until_phase(high, "Completed")
-        room.until_phase(low, "Running")
-    seen = room.server.workload(low)
-    assert seen["phase"] == "Running"
-    [job] = [
-        one for one in room.objects("jobs", namespace=f"runai-{room.project}-small") if one["metadata"]["name"] == "low"
-    ]
+        room.until_phase(workload, "Running", "Failed")
+    return workload, f"runai-{name}"
+
+
+def test_preemption_never_counts_as_failure(room: Room) -> None:
+    """Ten times, and it may fail once only; nor does it wait longer from time to time."""
+    workload, namespace = preempt(room, 10, backoffLimit=1)
+    assert room.server.workload(workload)["phase"] == "Running"
+    [job] = [one for one in room.objects("jobs", namespace=namespace) if one["metadata"]["name"] == "low"]
     assert job["status"].get("failed", 0) == 0
+    history = room.server.history(workload)
+    assert history.count("Terminating") == 10, history
+
+
+def test_a_job_that_restarts_in_place_counts_what_was_taken_away(room: Room) -> None:
+    """With OnFailure Kubernetes knows no policy against that (docs/kubernetes.md)."""
+    workload, _ = preempt(room, 1, backoffLimit=0, restartPolicy="OnFailure")
+    assert room.until_phase(workload, "Failed")["phase"] == "Failed"

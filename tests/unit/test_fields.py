@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.engines.declared import EFFECTS, EXCLUDE, ROLES, Effect
+from fairlead.engines.declared import CLUSTERED, EFFECTS, EXCLUDE, ROLES, Clustered, Effect, find_clustered
 from fairlead.engines.declared.contained import CONTAINED, find_contained
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import Kind
@@ -75,3 +75,48 @@ def test_every_claim_has_a_proof(capsys: pytest.CaptureFixture[str]) -> None:
 def test_there_is_no_third_case() -> None:
     """A property of a training has an effect that a test has seen, or a test has seen that its lack is said."""
     assert [path for path, effect in leaves_of(KINDS["training"]) if not effect.is_proven | effect.is_stated] == []
+
+
+# On a cluster
+
+
+def clustered_leaves(kind: Kind) -> list[tuple[str, Clustered]]:
+    rows = [path for path, field in generate_fields.properties(kind.spec) if field.struct is None]
+    return [(path, found) for path in rows if (found := find_clustered(path)) is not None]
+
+
+@pytest.mark.parametrize("proof", sorted({row.proof for row in CLUSTERED.values()}))
+def test_every_proof_on_a_cluster_is_a_test_that_exists(proof: str) -> None:
+    file, _, name = proof.partition("::")
+    assert name in functions_in(file), f"there is no {name} in tests/{file}"
+
+
+def test_every_claim_on_a_cluster_has_a_test_there(capsys: pytest.CaptureFixture[str]) -> None:
+    for kind in KINDS.values():
+        leaves = clustered_leaves(kind)
+        claimed = [(path, row) for path, row in leaves if row.is_claimed]
+        for path, row in claimed:
+            file, _, name = row.proof.partition("::")
+            assert name in functions_in(file), f"{path}: there is no {name} in tests/{file}"
+            assert row.proof == NAMED or is_spoken_of(path, file), f"{path}: {file} does not speak of it"
+        with capsys.disabled():
+            words = f"{len(claimed)} of {len(leaves)} properties with an effect that a test has seen on a cluster"
+            print(f"\n{kind.title}: {words}", end=" ")
+
+
+NAMED = "unit/admission/test_templates.py::test_names_tell_items_apart"
+#: Files that tests of the cluster take their cases from.
+CASES = {"kubernetes/test_fields.py": "kubernetes/field_cases.py"}
+
+
+def is_spoken_of(path: str, file: str) -> bool:
+    """Whether the test's file, or the one with its cases, says the last word of the path."""
+    word = path.replace("[]", "").rpartition(".")[2]
+    texts = [(ROOT / "tests" / one).read_text() for one in (file, CASES.get(file, file))]
+    return any(word in text for text in texts)
+
+
+def test_every_declaration_of_a_cluster_is_of_a_field() -> None:
+    paths = [path for kind in KINDS.values() for path, _ in clustered_leaves(kind)]
+    rows = {row.proof for row in (find_clustered(path) for path in paths) if row is not None}
+    assert {row.proof for row in CLUSTERED.values()} <= rows

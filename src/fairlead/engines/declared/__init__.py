@@ -8,6 +8,7 @@ from fairlead.engines.declared.distributed import EFFECTS as DISTRIBUTED
 from fairlead.engines.declared.distributed import ROLES, role_proof
 from fairlead.engines.declared.effect import Effect, Table, idle, seen
 from fairlead.engines.declared.execution import EFFECTS as EXECUTION
+from fairlead.engines.declared.kubernetes import CLUSTERED, Clustered, find_clustered
 from fairlead.engines.declared.lifecycle import EFFECTS as LIFECYCLE
 from fairlead.engines.declared.network import EFFECTS as NETWORK
 from fairlead.engines.declared.placement import EFFECTS as PLACEMENT
@@ -29,7 +30,18 @@ EFFECTS: Table = {
 EXCLUDE = replace(
     seen("true leaves the item out", "e2e/test_fields_compute.py::test_extended_resources"), is_of_loop=True
 )
-#: Said of every field until there is such an engine.
-KUBERNETES = "not yet"
 
-__all__ = ["DISTRIBUTED", "EFFECTS", "EXCLUDE", "KUBERNETES", "ROLES", "Effect", "Table", "idle", "role_proof", "seen"]
+__all__ = [
+    "CLUSTERED",
+    "DISTRIBUTED",
+    "EFFECTS",
+    "EXCLUDE",
+    "ROLES",
+    "Clustered",
+    "Effect",
+    "Table",
+    "find_clustered",
+    "idle",
+    "role_proof",
+    "seen",
+]

@@ -36,13 +36,14 @@ from fairlead.engines.kubernetes.groups import is_own
 from fairlead.engines.kubernetes.hands import Hands, Taken
 from fairlead.engines.kubernetes.holdings import Holdings
 from fairlead.engines.kubernetes.nodes import render_node
-from fairlead.engines.kubernetes.objects import Container, Pod
+from fairlead.engines.kubernetes.objects import Container, Metadata, Pod
 from fairlead.engines.kubernetes.observing import Held, render_report, run_of
 from fairlead.engines.kubernetes.place import CLUSTER_LABEL, DEFAULT_POOL, NOTHING_BEGUN, POOL_LABEL, Begun
 from fairlead.engines.kubernetes.remaking import begun_of, decide_remake, is_operated
 from fairlead.engines.kubernetes.render import kinds_for
 from fairlead.engines.kubernetes.render_kubeflow import operator_of
 from fairlead.engines.kubernetes.render_runners import is_group
+from fairlead.engines.kubernetes.renewing import find_spent
 from fairlead.engines.kubernetes.resources import ALWAYS_THERE, POD_GROUP, RUNNERS, Resource
 from fairlead.engines.kubernetes.sessions import CommandSession, dial, stream_logs
 from fairlead.model.clock import Millis
@@ -219,11 +220,20 @@ class KubernetesEngine:
         """Carried out one after the other; a wish that is carried out already changes nothing."""
         charge = self._charges.setdefault(workload_id, Charge())
         if charge.done == wish or charge.wish == wish:
+            if isinstance(wish, WorkloadRun) and (spent := find_spent(self._holdings.held(workload_id))):
+                self._spawn(self._renew(spent))
             return
         charge.wish = wish
         charge.news.set()
         if charge.task is None:
             charge.task = asyncio.get_running_loop().create_task(self._carry_out(workload_id, charge))
+
+    async def _renew(self, jobs: Sequence[Metadata]) -> None:
+        try:
+            for job in jobs:
+                await self._hands.renew(job)
+        except (ApiError, OSError) as error:
+            log.info("a Job whose pods were taken away waits for its next pod: %s", error)
 
     async def _carry_out(self, workload_id: str, charge: Charge) -> None:
         pause = _FIRST_PAUSE

@@ -42,6 +42,7 @@ from fairlead.engines.kubernetes.resources import (
     CLAIM,
     CONFIG_MAP,
     DEPLOYMENT,
+    JOB,
     NODE,
     POD,
     POD_GROUP,
@@ -266,11 +267,17 @@ class Hands:
             if error.status not in (404, 409):
                 raise
 
-    async def delete(self, path: str) -> None:
+    async def renew(self, job: Metadata) -> None:
+        """Remove this very Job, so that the next wish makes it again."""
+        await self.delete(JOB.path(job.namespace, job.name), job.uid)
+
+    async def delete(self, path: str, uid: str = "") -> None:
+        """Remove an object; with an id only if it is still the same."""
+        body = {**_IN_BACKGROUND, "preconditions": {"uid": uid}} if uid else _IN_BACKGROUND
         try:
-            await self._api.ask("DELETE", path, _IN_BACKGROUND)
+            await self._api.ask("DELETE", path, body)
         except ApiError as error:
-            if error.status != 404:
+            if error.status != 404 and not (uid and error.status == 409):
                 raise
 
     async def find_workloads(self) -> set[tuple[str, str]]:

@@ -84,6 +84,7 @@ class Container(_Object, frozen=True):
 
 class PodSpec(_Object, frozen=True):
     node_name: str = ""
+    restart_policy: str = ""
     containers: tuple[Container, ...] = ()
 
 

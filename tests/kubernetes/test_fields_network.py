@@ -1,0 +1,161 @@
+"""Ports, URLs and probes of real containers on a cluster, from outside and as the program inside is asked."""
+
+import json
+import shlex
+import urllib.request
+from functools import partial
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from fairlead.engines.kubernetes.installing import make_certificate
+from tests.e2e.server import until
+from tests.e2e.web import PROGRAM, bearer, fetch, log_in
+from tests.kubernetes.field_cases import ENDS
+from tests.kubernetes.room import PATIENCE, Room
+
+pytestmark = [pytest.mark.kubernetes, pytest.mark.xdist_group("kubernetes")]
+
+
+def python(room: Room, program: str, *words: str) -> dict[str, Any]:
+    """What runs a program of Python in a real container."""
+    return room.real("") | {"command": "python3 -c", "args": shlex.join([ENDS + program, *words])}
+
+
+def web(room: Room) -> dict[str, Any]:
+    probe = {"periodSeconds": 1, "handler": {"httpGet": {"path": "/ready", "port": 8080}}}
+    return python(room, PROGRAM, "8080", "/tmp") | {"probes": {"readiness": probe}}
+
+
+def connections(room: Room, workload: str, kind: str) -> list[dict[str, Any]]:
+    found = room.server.workload(workload).get("externalConnections") or []
+    return [each for each in found if each["connectionType"] == kind]
+
+
+def get(address: str) -> dict[str, Any]:
+    with urllib.request.urlopen(f"http://{address}/", timeout=PATIENCE) as answer:
+        said: dict[str, Any] = json.loads(answer.read())
+    return said
+
+
+def test_ports_are_services_of_their_type(room: Room) -> None:
+    """`ports` with `container`, `serviceType` and `external`: each is reached as such a service is."""
+    ports = [
+        {"name": "inner", "container": 8080, "serviceType": "ClusterIP"},
+        {"name": "fixed", "container": 8080, "serviceType": "NodePort", "external": 31_987, "toolType": "tensorboard"},
+        {"name": "outer", "container": 8080, "serviceType": "LoadBalancer", "external": 8088, "toolName": "Curves"},
+    ]
+    workload = room.submit("training", "ports", web(room) | {"ports": ports})
+    room.until_phase(workload, "Running")
+    services = {one["spec"]["type"]: one for one in room.objects("services")}
+    addresses = [
+        f"{services['ClusterIP']['spec']['clusterIP']}:8080",
+        f"{room.cluster.layout.address}:31987",
+        f"{services['LoadBalancer']['spec']['clusterIP']}:8088",
+    ]
+    [pod] = room.pods(workload)
+    assert [get(address)["pod"] for address in addresses] == [pod["name"]] * 3
+    [fixed] = connections(room, workload, "NodePort")
+    assert (fixed["containerPort"], fixed["toolType"]) == (8080, "tensorboard")
+    [outer] = connections(room, workload, "LoadBalancer")
+    assert outer["name"] == "Curves"
+
+
+def test_urls_lead_to_pods_and_ask_who_comes(room: Room) -> None:
+    """`exposedUrls` with `container`, `url`, the three kinds of authorization, and what is shown with them."""
+    ada, bob = log_in(room.server, "ada@example.com", ("vision",)), log_in(room.server, "bob@example.com")
+    rest = {"toolType": "jupyter-notebook", "toolName": "Lab"}
+    urls: list[dict[str, Any]] = [
+        {"name": "any", "container": 8080, "authorizationType": "authenticatedUsers"},
+        {"name": "own", "container": 8080, "url": "https://tools.example.com/board/", **rest},
+        {"name": "few", "container": 8080, "authorizedUsers": ["ada@example.com"]},
+        {"name": "crew", "container": 8080, "authorizedGroups": ["vision"]},
+    ]
+    related = [{"name": "runs", "url": "https://wandb.example.com/runs/7", "type": "wandb"}]
+    workload = room.submit("workspace", "board", web(room) | {"exposedUrls": urls, "relatedUrls": related})
+    room.until_phase(workload, "Running")
+    anyone, own, few, crew = [str(each["url"]) for each in connections(room, workload, "ExternalUrl")]
+    assert fetch(anyone).status == 401
+    assert fetch(anyone, **bearer(bob)).status == 200
+    assert urlsplit(own).hostname == "tools.example.com"
+    assert fetch(own, "/x", **bearer(bob)).json["path"] == "/board/x"
+    for url in (few, crew):
+        assert [fetch(url, **bearer(token)).status for token in (ada, bob)] == [200, 403]
+    assert connections(room, workload, "ExternalUrl")[1]["toolType"] == "jupyter-notebook"
+    [shown] = connections(room, workload, "RelatedUrl")
+    assert (shown["url"], shown["toolType"], shown["name"]) == (related[0]["url"], "wandb", "runs")
+
+
+#: Says of every question when it came, for what and for whom. The second one hangs, the fifth to seventh are answered
+#: badly.
+ASKED = """
+import http.server, os, ssl, time
+began, asked = time.monotonic(), []
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        asked.append(round(time.monotonic() - began, 2))
+        number = len(asked)
+        print(asked[-1], self.path, self.headers["Host"], flush=True)
+        if number == 2:
+            time.sleep(3)
+        try:
+            self.send_response(503 if number in (5, 6, 7) else 200)
+            self.end_headers()
+        except OSError:
+            pass
+    def log_message(self, *words):
+        pass
+server = http.server.ThreadingHTTPServer(("", 8111), Handler)
+if os.path.exists("/keys/tls.key"):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain("/keys/tls.crt", "/keys/tls.key")
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+server.serve_forever()
+"""
+TIMES = {"initialDelaySeconds": 6, "periodSeconds": 1, "timeoutSeconds": 1, "successThreshold": 2}
+
+
+def probe(**get: Any) -> dict[str, Any]:
+    asked = {"port": 8111, "path": "/well", "host": "probe.example.com", "scheme": "HTTP", **get}
+    return {"readiness": {**TIMES, "failureThreshold": 3, "handler": {"httpGet": asked}}}
+
+
+def told(room: Room, workload: str, query: str = "") -> list[tuple[float, str]]:
+    shown = room.server.call("GET", f"/api/v1/workloads/{workload}/logs{query}")
+    lines = shown.body.decode().splitlines() if shown.status == 200 else []
+    return [(float(line.split(maxsplit=1)[0]), line.split(maxsplit=1)[1]) for line in lines]
+
+
+def has_heard(room: Room, workload: str, query: str, number: int) -> bool:
+    return len(told(room, workload, query)) >= number
+
+
+def test_readiness_is_asked_as_described(room: Room) -> None:
+    """All members of `probes`: first question, period, timeout, both thresholds, path, port, host and scheme."""
+    plain = room.submit("training", "probed", python(room, ASKED) | {"probes": probe()})
+    made = make_certificate("probed")
+    body = {"name": "tls", "projectId": room.project_id, "data": {"tls.key": made.key, "tls.crt": made.chain}}
+    assert room.server.call("POST", "/api/v1/secrets", body).status == 201
+    keys = {"storage": {"secretVolume": [{"secret": "tls", "mountPath": "/keys"}]}}
+    secure = room.submit("training", "tls-probed", python(room, ASKED) | {"probes": probe(scheme="HTTPS")} | keys)
+    for workload in (plain, secure):
+        # Ready after good answers in a row, not ready after bad ones, ready again.
+        until(partial(has_heard, room, workload, "", 11), "questions enough", PATIENCE)
+        room.until_phase(workload, "Running")
+        asked = told(room, workload)
+        assert {words for _, words in asked} == {"/well probe.example.com"}
+        at = [moment for moment, _ in asked]
+        assert at[0] >= 2, "the first question waits for the initial delay"
+        assert at[2] - at[1] < 2.9, "an answer that hangs is given up after the timeout"
+        phases = [phase for phase in room.server.history(workload) if phase in ("Initializing", "Running", "Degraded")]
+        assert phases == ["Initializing", "Running", "Degraded", "Running"]
+
+
+def test_readiness_is_asked_in_each_role(room: Room) -> None:
+    pods = {role: python(room, ASKED) | {"probes": probe()} for role in ("leader", "worker")}
+    workload = room.submit("groups", "asked", {**pods, "workers": 1})
+    for pod in ("asked-0", "asked-0-1"):
+        until(partial(has_heard, room, workload, f"?pod={pod}", 4), "questions enough", PATIENCE)
+        assert {words for _, words in told(room, workload, f"?pod={pod}")} == {"/well probe.example.com"}
+    room.until_phase(workload, "Running")

@@ -1,0 +1,131 @@
+"""What people open into pods of a cluster with the command line: output, commands, terminals, connections."""
+
+import os
+import pty
+import re
+import select
+import socket
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tests.e2e.server import until
+from tests.kubernetes.field_cases import STAYS
+from tests.kubernetes.room import PATIENCE, Room
+from tests.kubernetes.test_fields_network import web
+
+pytestmark = [pytest.mark.kubernetes, pytest.mark.xdist_group("kubernetes")]
+
+
+def fairlead(room: Room, *words: str) -> list[str]:
+    return [sys.executable, "-m", "fairlead", "--data-dir", str(room.server.data_dir), *words]
+
+
+def run(room: Room, *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    command = fairlead(room, *words)
+    return subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=PATIENCE)
+
+
+@contextmanager
+def on_terminal(room: Room, *words: str) -> Iterator[int]:
+    """A command with a terminal of its own: the other end of it."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(fairlead(room, *words), stdin=theirs, stdout=theirs, stderr=theirs, close_fds=True)
+    os.close(theirs)
+    try:
+        yield ours
+        process.wait(PATIENCE)
+    finally:
+        process.kill()
+        process.wait()
+        os.close(ours)
+
+
+def read_until(terminal: int, words: bytes) -> bytes:
+    seen = b""
+    while words not in seen:
+        ready, _, _ = select.select([terminal], [], [], PATIENCE)
+        assert ready, f"no {words!r}, only {seen!r}"
+        seen += os.read(terminal, 65_536)
+    return seen
+
+
+def test_output_of_the_start_before(room: Room) -> None:
+    """`restartPolicy` OnFailure restarts in place; the output of the earlier start is still there, and followed is the
+    new one."""
+    script = "echo said $(cat /mark/n 2>/dev/null | wc -l); echo x >> /mark/n; [ $(wc -l < /mark/n) -ge 2 ]"
+    scratch = {"emptyDirVolume": [{"path": "/mark"}]}
+    spec = room.real(script) | {"restartPolicy": "OnFailure", "storage": scratch}
+    workload = room.submit("training", "again", spec)
+    room.until_phase(workload, "Completed")
+    assert run(room, "training", "logs", "again", "-p", room.project).stdout == "said 1\n"
+    assert run(room, "training", "logs", "again", "-p", room.project, "--previous").stdout == "said 0\n"
+
+
+def test_output_is_followed_and_can_be_cut(room: Room) -> None:
+    script = "for n in 1 2 3; do echo line $n; sleep 1; done"
+    room.submit("training", "lines", room.real(script))
+    until(lambda: room.objects("pods"), "its pod", PATIENCE)
+    room.until_phase(room.server.call("GET", "/api/v1/workloads").json["workloads"][0]["id"], "Running", "Completed")
+    followed = run(room, "training", "logs", "lines", "-p", room.project, "--follow")
+    assert followed.stdout == "line 1\nline 2\nline 3\n"
+    assert run(room, "training", "logs", "lines", "-p", room.project, "--tail", "1").stdout == "line 3\n"
+    stamped = run(room, "training", "logs", "lines", "-p", room.project, "--timestamps").stdout
+    assert re.fullmatch(r"(\d{4}-\d\d-\d\dT\S+ line \d\n){3}", stamped), stamped
+
+
+def test_a_terminal_in_a_pod(room: Room) -> None:
+    workload = room.submit("workspace", "desk", room.real(STAYS))
+    room.until_phase(workload, "Running")
+    with on_terminal(room, "exec", "desk", "-p", room.project, "--tty", "--stdin", "--", "sh") as terminal:
+        read_until(terminal, b"# ")
+        os.write(terminal, b"stty size; tty; echo $((6 * 7))\n")
+        seen = read_until(terminal, b"42")
+        assert b"/dev/" in seen
+        os.write(terminal, b"exit\n")
+
+
+def test_attached_to_the_main_process(room: Room) -> None:
+    """`stdin` and `tty`: what is typed reaches the program, which has a terminal; without, its output alone is seen."""
+    spec = room.real("while :; do sleep 1; test -t 0 && echo on a terminal; read line && echo heard $line; done")
+    workload = room.submit("workspace", "typed", spec | {"stdin": True, "tty": True})
+    room.until_phase(workload, "Running")
+    with on_terminal(room, "attach", "typed", "-p", room.project) as terminal:
+        os.write(terminal, b"first\n")
+        read_until(terminal, b"on a terminal")
+        os.write(terminal, b"hello\n")
+        read_until(terminal, b"heard hello")
+        room.act("delete", workload, "workspace")
+    plain = room.submit("training", "speaks", room.real("while :; do echo word; sleep 1; done"))
+    room.until_phase(plain, "Running")
+    command = fairlead(room, "attach", "speaks", "-p", room.project)
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as attached:
+        assert attached.stdout is not None
+        assert attached.stdout.readline() == b"word\n"
+        room.act("delete", plain)
+        attached.wait(PATIENCE)
+
+
+def test_a_port_of_a_pod_on_this_machine(room: Room) -> None:
+    workload = room.submit("training", "served", web(room))
+    room.until_phase(workload, "Running")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = fairlead(room, "port-forward", "served", "-p", room.project, "--port", f"{port}:8080")
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as forwarding:
+        try:
+            until(lambda: is_open(port), "the port", PATIENCE)
+            for _ in range(2):
+                with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=PATIENCE) as answer:
+                    assert b"served-" in answer.read()
+        finally:
+            forwarding.terminate()
+
+
+def is_open(port: int) -> bool:
+    with socket.socket() as tried:
+        return tried.connect_ex(("127.0.0.1", port)) == 0
