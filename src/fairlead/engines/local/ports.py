@@ -173,15 +173,16 @@ class Ports:
 
     def _check_free(self, port: int, pod: PodSpec) -> None:
         """Where pods share this machine's network: refuse the second that would listen on a port."""
-        holder, name = self._listening.get(port, (pod.pod_id, ""))
-        if (pod.workload_id, port) in self._opened:
-            if holder != pod.pod_id:
-                why = "only a server of root gives pods networks of their own, which several pods and updates need"
-                raise Refused(f"port {port} is held by {name}; pods share this machine's network here, and {why}")
-            return
-        other = next((one for one in self._opened.values() if port in (one.inside, one.external)), None)
+        others = (one for key, one in self._opened.items() if key[0] != pod.workload_id)
+        other = next((one for one in others if port in (one.inside, one.external)), None)
         if other is not None:
             raise Refused(f"port {port} is held by {other.owner}; pods share this machine's network here")
+        holder, name = self._listening.get(port, (pod.pod_id, ""))
+        if holder != pod.pod_id:
+            why = "only a server of root gives pods networks of their own, which several pods and updates need"
+            raise Refused(f"port {port} is held by {name}; pods share this machine's network here, and {why}")
+        if (pod.workload_id, port) in self._opened:
+            return
         with socket.socket() as trial:
             trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
