@@ -71,7 +71,9 @@ def _scalar(value: Any) -> str:
         return _text(value)
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
-    return repr(value)
+    written = repr(value)
+    # Without a point, YAML 1.1 takes a number with an exponent for a text.
+    return written if "." in written else written.replace("e", ".0e")
 
 
 def _text(text: str) -> str:
