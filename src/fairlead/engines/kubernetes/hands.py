@@ -162,10 +162,11 @@ class Hands:
             if labels.get(ID_LABEL) == run.workload_id and known.metadata.deletion_timestamp is None:
                 if labels.get(RUN_LABEL) == str(run.run):
                     return await self._apply(body)
-            elif CLUSTER_LABEL not in labels:
+            elif labels.get(CLUSTER_LABEL) != self._cluster:
+                whose = "is another Fairlead's" if CLUSTER_LABEL in labels else "is not Fairlead's"
                 raise Refused(
-                    f"{body['kind']} {body['metadata']['name']} exists in namespace {run.namespace} and is not "
-                    "Fairlead's; choose another name for the workload, or remove that object"
+                    f"{body['kind']} {body['metadata']['name']} exists in namespace {run.namespace} and {whose}; "
+                    "choose another name for the workload, or remove that object"
                 )
             raise Taken(f"{body['kind']} {body['metadata']['name']} of before is still being removed")
         return await self._apply(body)
