@@ -23,6 +23,10 @@ def render_services(place: Place, podset: PodSet, source: Source) -> list[dict[s
         port = {"name": f"url-{item['container']}", "port": item["container"], "targetPort": item["container"]}
         source.take(f"exposedUrls[{number}].container")
         by_type.setdefault("ClusterIP", []).append(port)
+    # A service has a port once, however many lead to it.
+    by_type = {
+        kind: list({port["port"]: port for port in reversed(ports)}.values())[::-1] for kind, ports in by_type.items()
+    }
     return [
         {
             "apiVersion": "v1",
