@@ -15,7 +15,7 @@ import msgspec
 
 from fairlead import client
 from fairlead.cli.explain import PREFIX
-from fairlead.engines.declared import EFFECTS, EXCLUDE, KUBERNETES, Effect
+from fairlead.engines.declared import EFFECTS, EXCLUDE, Effect, find_clustered
 from fairlead.formats.explain import Explanation, explain_all
 from fairlead.formats.flags import flag_table
 from fairlead.formats.rest import beside_names
@@ -69,7 +69,7 @@ def _render_explanations(kind: Kind) -> str:
 
 def _entry(found: Explanation, roles: tuple[str, ...]) -> dict[str, Any]:
     entry: dict[str, Any] = msgspec.to_builtins(found)
-    engines = [(path, _told(effect)) for path in found.rest if (effect := _effect(path, roles)) is not None]
+    engines = [(path, _told(effect, path)) for path in found.rest if (effect := _effect(path, roles)) is not None]
     return entry | ({"engines": engines} if engines else {})
 
 
@@ -80,11 +80,24 @@ def _effect(path: str, roles: tuple[str, ...]) -> Effect | None:
     return EXCLUDE if inner.endswith("[].exclude") else EFFECTS.get(inner)
 
 
-def _told(effect: Effect) -> dict[str, str]:
+def _told(effect: Effect, path: str) -> dict[str, str]:
     host = f"not enforced: {effect.unless}"
     if effect.is_claimed:
         host = f"{effect.host} ({effect.unless})" if effect.unless else effect.host
-    return {"local, host": host, "local, container": effect.container or host, "Kubernetes": KUBERNETES}
+    return {
+        "local, host": host,
+        "local, container": effect.container or host,
+        "Kubernetes": _on_cluster(effect, path),
+    }
+
+
+def _on_cluster(effect: Effect, path: str) -> str:
+    clustered = find_clustered(path.removeprefix("spec."))
+    if clustered is None:
+        return "not yet"
+    return (
+        f"not enforced: {clustered.unless}" if clustered.unless else clustered.words or effect.container or effect.host
+    )
 
 
 def _render(content: Any) -> str:

@@ -25,6 +25,10 @@ from fairlead.cli.workload import (
 from fairlead.client.kinds import KindEntry
 
 
+def one(noun: str) -> str:
+    return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
+
+
 def commands(kind: KindEntry) -> tuple[Command, ...]:
     """The verbs of one kind."""
     title = kind.noun
@@ -49,7 +53,7 @@ def commands(kind: KindEntry) -> tuple[Command, ...]:
         ),
         Command(
             "logs",
-            f"Show what a {title} prints",
+            f"Show what {one(title)} prints",
             lambda call: show_logs(call, kind.title),
             LOGS_FLAGS,
             "NAME",
@@ -62,7 +66,7 @@ def commands(kind: KindEntry) -> tuple[Command, ...]:
         made.append(
             Command(
                 "scale",
-                f"Change the number of replicas of a {title}",
+                f"Change the number of replicas of {one(title)}",
                 lambda call: _scale(call, kind),
                 (PROJECT, Flag("replicas", "How many there are to be", placeholder="NUMBER")),
                 "NAME",
@@ -81,7 +85,7 @@ def commands(kind: KindEntry) -> tuple[Command, ...]:
 def _submit(kind: KindEntry) -> Command:
     return Command(
         "submit",
-        f"Submit a {kind.noun}",
+        f"Submit {one(kind.noun)}",
         lambda call: submission.submit(call, kind),
         submit_flags(kind),
         "[NAME]",

@@ -4,7 +4,7 @@ Read by the command itself and by `convert`, which turns command lines into othe
 """
 
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from fairlead.cli.flags import OUTPUT, PROJECT, Flag, Parsed, UsageError
@@ -21,6 +21,11 @@ MADE = (
     Flag("dry-run", "Print what would be submitted, the template applied, and submit nothing", "boolean"),
     *OUTPUT,
 )
+#: Flags of the runai CLI that no property of a request stands for, and what to do instead.
+NOT_CARRIED = {
+    "privileged": "no request has such a property; name what it needs with --capability",
+    "mnnvl": "no request has such a property; place pods close together with --required-pod-topology-key",
+}
 _OWN = (
     PROJECT,
     Flag("file", "Creation request as JSON; flags go over it; - reads standard input", short="f", placeholder="FILE"),
@@ -34,18 +39,25 @@ _OWN = (
     Flag("compute", "Compute resource to start from", placeholder="NAME"),
     Flag("datasource", "Data source to mount", repeatable=True, placeholder="NAME"),
     Flag("exclude-node", "Node that it must not run on", repeatable=True, placeholder="NAME"),
+    Flag("privileged", "Known from the runai CLI and refused: no request has such a property", "boolean"),
+    Flag("mnnvl", "Known from the runai CLI and refused: no request has such a property", placeholder="MODE"),
     *MADE,
 )
 
 
 def submit_flags(kind: KindEntry) -> tuple[Flag, ...]:
     """Every flag of the kind's `submit`: its own, and one for each member of the spec that can be said."""
-    of_spec = tuple(as_flag(entry) for entry in load_table(kind.key))
+    table = load_table(kind.key)
+    of_spec = tuple(as_flag(entry) for entry in table)
     known = {flag.name for flag in _OWN}
     roles = tuple(
         Flag(as_other(name, like), f"What no flag says of the {name} is as in the {like} (true)", "boolean")
         for name, like in kind.alike
         if like
+    )
+    roles += tuple(
+        Flag(without_claims(role), f"The {role} mounts none of the claims", "boolean")
+        for role in (role_of(table, name) for name, like in kind.alike if not like)
     )
     return (*_OWN, *roles, *(flag for flag in of_spec if flag.name not in known))
 
@@ -65,9 +77,38 @@ def fill_spec(spec: Json, kind: KindEntry, parsed: Parsed, add_assets: Callable[
         add_assets(spec.setdefault(kind.words_in, {}) if kind.words_in else spec)
     if values.get("exclude-node"):
         apply_excluded(values["exclude-node"], spec.setdefault(kind.words_in, {}) if kind.words_in else spec)
+    refuse_unknown(values)
     for name, like in kind.alike:
-        if name not in known and values.get(as_other(name, like)) is not False:
+        if not like and values.get(without_claims(role_of(table, name))):
+            _drop_claims(spec, name, table)
+        elif name not in known and values.get(as_other(name, like)) is not False:
             _make_alike(spec, name, like, table)
+
+
+def refuse_unknown(values: Mapping[str, Any]) -> None:
+    """Flags of the runai CLI with nothing behind them in the interface, said as such rather than not at all."""
+    for name, why in NOT_CARRIED.items():
+        if values.get(name) and str(values[name]).lower() not in ("none", "false"):
+            raise UsageError(f"--{name} cannot be sent: {why}.")
+
+
+def without_claims(role: str) -> str:
+    """The flag by which a role that is as the whole mounts none of its claims: `master-no-pvcs`."""
+    return f"{role}-no-pvcs"
+
+
+def role_of(table: Sequence[Entry], name: str) -> str:
+    """The word before the flags of a role: `master` for `masterSpec`."""
+    first = next(str(entry["flag"]) for entry in table if entry["path"].startswith(f"{name}."))
+    return first.removeprefix("--").partition("-")[0]
+
+
+def _drop_claims(spec: Json, name: str, table: Sequence[Entry]) -> None:
+    """Give a role of its own all that the whole has, and no claims."""
+    spec.setdefault(name, {})
+    _make_alike(spec, name, "", table)
+    kept = {kind: items for kind, items in (spec[name].get("storage") or {}).items() if kind != "pvc"}
+    spec[name] = {**spec[name], "storage": kept} if kept else {k: v for k, v in spec[name].items() if k != "storage"}
 
 
 def as_other(name: str, like: str) -> str:

@@ -13,12 +13,14 @@ from fairlead.kinds.kind import Kind
 from fairlead.model.fields import Field, Flag, fields_of
 
 Entry = dict[str, Any]
+#: Until it is known whether a flag is a role's.
+_OF_ROLES = "roleAliases"
 
 
 def flag_table(kind: Kind) -> list[Entry]:
     """Every flag: flag, form, type, path, repeatable, help, and where they apply short, aliases, choices, default,
     constant, preset, pair, separator, parts, wrap."""
-    return _struct(kind.spec, "")
+    return [{key: value for key, value in entry.items() if key != _OF_ROLES} for entry in _struct(kind.spec, "")]
 
 
 def _struct(struct: Any, path: str) -> list[Entry]:
@@ -36,10 +38,11 @@ def _for_role(entry: Entry, role: str) -> Entry:
     """A flag of pods of another role: its long names with the role before them."""
     if not role:
         return entry
-    kept = {key: value for key, value in entry.items() if key != "short"}
+    kept = {key: value for key, value in entry.items() if key not in ("short", _OF_ROLES)}
     kept["flag"] = f"--{role}-{entry['flag'].removeprefix('--')}"
-    if "aliases" in entry:
-        kept["aliases"] = [f"--{role}-{name.removeprefix('--')}" for name in entry["aliases"]]
+    aliases = [*entry.get("aliases", ()), *entry.get(_OF_ROLES, ())]
+    if aliases:
+        kept["aliases"] = [f"--{role}-{name.removeprefix('--')}" for name in aliases]
     return kept
 
 
@@ -76,6 +79,7 @@ def _entry(field: Field, flag: Flag, path: str) -> Entry:
     more = {
         "short": flag.short,
         "aliases": list(flag.aliases),
+        _OF_ROLES: list(flag.role_aliases),
         "choices": _choices(field) if form in ("value", "list") else [],
         "default": field.about.default,
         "constant": flag.constant,

@@ -76,6 +76,8 @@ class Flag(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     name: str
     short: str = ""
     aliases: tuple[str, ...] = ()
+    #: Further names that it has only with the word of a role before them.
+    role_aliases: tuple[str, ...] = ()
     #: value: one word; list: words by comma, repeatable; pair: A=B, repeatable; item: parts by comma, repeatable;
     #: switch: no word; duration: 90s, 5m, 2h; words: what follows `--`; members: one flag for each member of the
     #: object, their names behind this one's; object: its parts by comma, the first one's value may stand alone.

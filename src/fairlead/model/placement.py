@@ -143,7 +143,12 @@ Preemptibility = Annotated[
     About(
         text="Whether the workload may be preempted.",
         default_text="by its priority: below 100 it may",
-        flags=(Flag(name="--preemptibility"),),
+        flags=(
+            Flag(name="--preemptibility"),
+            Flag(
+                name="--preemptible", form="switch", constant="preemptible", help="The older word: it may be preempted."
+            ),
+        ),
     ),
 ]
 Category = Annotated[

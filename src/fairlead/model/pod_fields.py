@@ -93,6 +93,7 @@ class PodFields(Spec, frozen=True, kw_only=True):
                     name="--environment-variable",
                     short="-e",
                     aliases=("--env",),
+                    role_aliases=("--environment",),
                     form="pair",
                     pair=("name", "value"),
                 ),

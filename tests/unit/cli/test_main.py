@@ -54,7 +54,7 @@ def test_aliases_lead_to_nouns() -> None:
         pytest.param("wait a b", "`wait` does not know what to do with 'b'.", id="a name too many"),
         pytest.param("training list -- x", "`training list` takes no words after --.", id="words after dashes"),
         pytest.param("training list --statsu x", "Unknown flag --statsu. Did you mean --status?", id="flag"),
-        pytest.param("training submit x --privileged", "Unknown flag --privileged.", id="flag without a field"),
+        pytest.param("training submit x --privileged", "--privileged cannot be sent: ", id="flag without a field"),
         pytest.param("run true", "`run` does not know what to do with 'true'. Put -- before", id="dashes missing"),
         pytest.param("run", "Run what? Put the command after --", id="nothing to run"),
         pytest.param("wait x --for Done", "'Done' is no phase; there are Creating,", id="phase"),
