@@ -4,9 +4,10 @@ The local engine is told pod by pod, the cluster's whole workloads; what a test 
 """
 
 import asyncio
+import contextlib
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -114,11 +115,16 @@ class Seam:
     async def until_said(self, run: str, words: bytes) -> None:
         """Until the script has said `words`, as it does when it is ready for what comes next."""
         seen = b""
-        async for piece in self.engine.logs(LogRequest(pod_id=self.seen[run].id, follow=True)):
-            seen += piece
-            if words in seen:
-                return
+        async with contextlib.aclosing(self._follow(run)) as pieces:
+            async for piece in pieces:
+                seen += piece
+                if words in seen:
+                    return
         raise AssertionError(f"it ended and said only {seen!r}")
+
+    async def _follow(self, run: str) -> AsyncGenerator[bytes, None]:
+        async for piece in self.engine.logs(LogRequest(pod_id=self.seen[run].id, follow=True)):
+            yield piece
 
     async def call(self, run: str, *command: str) -> tuple[bytes, bytes]:
         """What a command beside the script wrote, and its exit code."""

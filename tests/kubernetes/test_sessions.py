@@ -57,13 +57,16 @@ def read_until(terminal: int, words: bytes) -> bytes:
 def test_output_of_the_start_before(room: Room) -> None:
     """`restartPolicy` OnFailure restarts in place; the output of the earlier start is still there, and followed is the
     new one."""
-    script = "echo said $(cat /mark/n 2>/dev/null | wc -l); echo x >> /mark/n; [ $(wc -l < /mark/n) -ge 2 ]"
+    script = f"echo said; [ -e /mark/x ] && {{ echo again; {STAYS}; }}; touch /mark/x; exit 3"
     scratch = {"emptyDirVolume": [{"path": "/mark"}]}
-    spec = room.real(script) | {"restartPolicy": "OnFailure", "storage": scratch}
-    workload = room.submit("training", "again", spec)
-    room.until_phase(workload, "Completed")
-    assert run(room, "training", "logs", "again", "-p", room.project).stdout == "said 1\n"
-    assert run(room, "training", "logs", "again", "-p", room.project, "--previous").stdout == "said 0\n"
+    workload = room.submit("training", "again", room.real(script) | {"restartPolicy": "OnFailure", "storage": scratch})
+    until(lambda: "again" in words(room, workload), "the second start", PATIENCE)
+    assert run(room, "training", "logs", "again", "-p", room.project).stdout == "said\nagain\n"
+    assert run(room, "training", "logs", "again", "-p", room.project, "--previous").stdout == "said\n"
+
+
+def words(room: Room, workload: str) -> str:
+    return room.server.call("GET", f"/api/v1/workloads/{workload}/logs").body.decode()
 
 
 def test_output_is_followed_and_can_be_cut(room: Room) -> None:

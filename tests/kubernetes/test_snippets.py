@@ -59,7 +59,8 @@ def program_of(room: Room, path: Path) -> dict[str, Any]:
     text = text_of(room, path).replace("storageClass: default", "storageClass: standard")
     found: dict[str, Any] = yaml.safe_load(text)
     program, _ = PROGRAMS.get(path.stem, ("echo ran", "ran"))
-    found["spec"] |= {"imagePullPolicy": {"value": "IfNotPresent"}, "command": {"value": program}}
+    image = {"image": {"value": "ubuntu:latest"}, "imagePullPolicy": {"value": "IfNotPresent"}}
+    found["spec"] |= image | {"command": {"value": program}}
     found["spec"].pop("arguments", None)
     return found
 

@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from fairlead.engines.kubernetes.objects import Metadata, Pod, condition
 from fairlead.engines.kubernetes.observing import Held
 
-_JOB_NAME = "batch.kubernetes.io/job-name"
+#: On its pods: which Job made them. One that was made anew has the same name.
+_JOB_UID = "batch.kubernetes.io/controller-uid"
 
 
 def find_spent(held: Held) -> list[Metadata]:
@@ -20,7 +21,7 @@ def find_spent(held: Held) -> list[Metadata]:
         counted = runner.status.succeeded + runner.status.failed
         if counted or runner.status.conditions or runner.metadata.deletion_timestamp is not None:
             continue
-        pods = [pod for pod in held.pods if pod.metadata.labels.get(_JOB_NAME) == runner.metadata.name]
+        pods = [pod for pod in held.pods if pod.metadata.labels.get(_JOB_UID) == runner.metadata.uid]
         if pods and _are_taken(pods):
             found.append(runner.metadata)
     return found
