@@ -122,3 +122,84 @@ def test_an_end_is_written_back(room: Room) -> None:
     body["spec"]["annotations"] = {"items": {SECONDS: {"value": "1"}}}
     apply(room, body)
     until_status(room, "short", "Completed")
+
+
+def value_of(body: dict[str, Any], field: str) -> Any:
+    return body["spec"].get(field, {}).get("value")
+
+
+def test_the_system_fills_in_who_applied_it_and_where_it_is_reached(room: Room) -> None:
+    workload = apply(room, document(room, "owned", exposedUrls={"items": {"web": {"value": {"container": 8888}}}}))
+    until_status(room, "owned", "Running")
+    [address] = until(lambda: room.server.workload(workload)["urls"], "its URL", PATIENCE)
+    body = until(lambda: value_of(found := read(room, "owned"), "ingressUrl") == address and found, "it", PATIENCE)
+    assert value_of(body, "userId") == "kubernetes"
+    # These are the system's: what somebody else writes there does not stay.
+    wrong = json.dumps({"spec": {"ingressUrl": {"value": "https://elsewhere"}}})
+    room.kubectl("patch", "twl", "owned", "-n", room.namespace, "--type=merge", "-p", wrong)
+    until(lambda: value_of(read(room, "owned"), "ingressUrl") == address, "its URL again", PATIENCE)
+    assert room.server.phase(workload) == "Running"
+
+
+def test_a_secret_of_the_namespace_is_found(room: Room) -> None:
+    made = room.kubectl("create", "secret", "generic", "theirs", "-n", room.namespace, "--from-literal=token=s3cret")
+    assert made.returncode == 0, made.stderr
+    body = document(room, "reader", command="sh", gpu=0)
+    del body["spec"]["gpu"]
+    body["spec"] |= {
+        "arguments": {"value": "-c 'echo found $TOKEN'"},
+        "environment": {"items": {"TOKEN": {"value": "SECRET:theirs,token"}}},
+        "nodeType": {"value": "real"},
+    }
+    room.kubectl("label", "node", "worker-1", "run.ai/type=real", "--overwrite")
+    try:
+        workload = apply(room, body)
+        until_status(room, "reader", "Completed")
+        assert b"found s3cret" in room.server.call("GET", f"/api/v1/workloads/{workload}/logs").body
+    finally:
+        room.kubectl("label", "node", "worker-1", "run.ai/type-")
+        room.kubectl("delete", "secret", "theirs", "-n", room.namespace)
+
+
+def test_plain_credentials_are_kept_as_a_secret_and_go_with_the_object(room: Room) -> None:
+    repository = {"repository": "https://git.example/x", "directory": "/x", "username": "me", "password": "hidden-word"}
+    body = document(room, "cloning", gitSync={"items": {"code": {"value": repository}}})
+    workload = apply(room, body)
+    until_status(room, "cloning", "Running")
+    assert "Secret/cloning-secret-cloning-code" in room.names("secrets")
+    assert "hidden-word" not in json.dumps(room.server.workload(workload))
+    kept = room.server.call("GET", "/api/v1/secrets?search=cloning-code&limit=100").json["items"]
+    assert [one["name"] for one in kept] == ["cloning-code"]
+    assert room.kubectl("delete", "twl", "cloning", "-n", room.namespace, "--timeout=120s").returncode == 0
+    assert room.server.call("GET", "/api/v1/secrets?search=cloning-code&limit=100").json["items"] == []
+    assert "Secret/cloning-secret-cloning-code" not in room.names("secrets")
+
+
+def test_a_template_in_the_namespace_runai_is_everybodys(room: Room) -> None:
+    room.kubectl("create", "namespace", "runai")
+    template = document(room, "base")
+    template["metadata"]["namespace"] = "runai"
+    template["spec"] = {"usage": "Template", "image": {"value": IMAGE}, "command": {"value": "sleep 1000"}}
+    template["spec"]["gpu"] = {"value": 2}
+    assert room.kubectl("apply", "-f", "-", stdin=json.dumps(template)).returncode == 0
+    until(lambda: [one["meta"]["name"] for one in templates(room)] == ["base"], "the template", PATIENCE)
+    assert templates(room)[0]["meta"]["scopeType"] == "tenant"
+    body = document(room, "derived")
+    body["spec"] = {"name": {"value": "derived"}, "baseWorkload": "base"}
+    workload = apply(room, body)
+    until_status(room, "derived", "Running")
+    assert room.server.workload(workload)["allocatedResources"]["gpu"] == 2
+    # Changed with kubectl, it is another one for who comes later; removed, it is gone here too.
+    template["spec"]["gpu"] = {"value": 3}
+    assert room.kubectl("apply", "-f", "-", stdin=json.dumps(template)).returncode == 0
+    until(lambda: templates(room)[0]["spec"]["compute"]["gpuDevicesRequest"] == 3, "the change", PATIENCE)
+    assert room.kubectl("delete", "twl", "base", "-n", "runai", "--timeout=60s").returncode == 0
+    assert templates(room) == []
+    assert room.kubectl("delete", "namespace", "runai", "--wait=false").returncode == 0
+
+
+def templates(room: Room) -> list[dict[str, Any]]:
+    answer = room.server.call("GET", "/api/v1/workload-templates?limit=100")
+    assert answer.status == 200, answer
+    found: list[dict[str, Any]] = answer.json["entries"]
+    return found

@@ -1,9 +1,10 @@
-"""The cluster's question before it stores a workload that somebody applies: a validating webhook. Ours alone.
+"""The cluster's questions before it stores a workload that somebody applies: who applied it, and may it. Ours alone.
 
 Served where the engine is a cluster. The API server asks without a token of ours; the answer says only what is wrong
 with the object that it showed, and changes nothing. What was never asked is checked again by `control/applied.py`.
 """
 
+import base64
 from typing import Any
 
 import msgspec
@@ -12,7 +13,8 @@ from starlette.responses import Response
 from fairlead.api.body import read_body
 from fairlead.api.operation import Body, Call, Operation, as_json
 from fairlead.control.applied import CALLER
-from fairlead.control.applied_reading import Applied, check_applied, check_change
+from fairlead.control.applied_reading import Applied, check_applied, check_change, owned_by_system
+from fairlead.kinds import KINDS
 from fairlead.model.errors import FairleadError, Invalid
 
 PATH = "/kubernetes/admission"
@@ -31,8 +33,13 @@ class _Object(msgspec.Struct, rename="camel"):
     spec: dict[str, Any] = {}
 
 
+class _User(msgspec.Struct):
+    username: str = ""
+
+
 class _Question(msgspec.Struct, rename="camel"):
     uid: str
+    user_info: _User = msgspec.field(default_factory=_User)
     operation: str = ""
     namespace: str = ""
     object: _Object | None = None
@@ -60,16 +67,35 @@ async def admit(call: Call) -> Response:
     return as_json({"apiVersion": review.api_version, "kind": review.kind, "response": answer})
 
 
+async def fill_in(call: Call) -> Response:
+    """Write into a new object who applied it: nobody else knows that later."""
+    body = await read_body(call.request, "application/json")
+    try:
+        review = msgspec.json.decode(body, type=Review)
+    except msgspec.DecodeError as error:
+        raise Invalid(f"This is no AdmissionReview: {error}") from error
+    question, answer = review.request, {"uid": review.request.uid, "allowed": True}
+    asked = question.object
+    kind = next((key for key, kind in KINDS.items() if asked is not None and kind.resource == asked.kind), "")
+    if question.operation == "CREATE" and kind and "userId" in owned_by_system(kind) and question.user_info.username:
+        patch = [{"op": "add", "path": "/spec/userId", "value": {"value": question.user_info.username}}]
+        text = base64.b64encode(msgspec.json.encode(patch)).decode()
+        answer |= {"patchType": "JSONPatch", "patch": text}
+    return as_json({"apiVersion": review.api_version, "kind": review.kind, "response": answer})
+
+
 async def _refusal(call: Call, question: _Question) -> str:
     """Why it is not admitted; empty if it is."""
     asked = question.object
     if asked is None:
         return ""
     try:
-        if question.operation == "UPDATE" and question.old_object is not None:
-            if asked.spec != question.old_object.spec:
-                check_change(question.old_object.spec, asked.spec)
-        elif question.operation == "CREATE":
+        is_changed = question.operation == "UPDATE" and question.old_object is not None
+        if is_changed and asked.spec == question.old_object.spec:  # type: ignore[union-attr]  # looked at just before
+            return ""
+        if is_changed and asked.spec.get("usage") != "Template":
+            check_change(question.old_object.spec, asked.spec)  # type: ignore[union-attr]  # looked at just before
+        elif question.operation in ("CREATE", "UPDATE"):
             await check_applied(call.context, CALLER, _render(question, asked))
     except Invalid as error:
         return "; ".join(f"{issue.field}: {issue.details}" for issue in error.issues) or error.message
@@ -95,6 +121,18 @@ ADMISSION_OPERATIONS = (
         tag="Operating",
         summary="Whether a cluster may store the workload that somebody applies to it",
         run=admit,
+        body=Body(schema=Review),
+        answers={200: {"type": "object"}},
+        is_public=True,
+        is_addition=True,
+    ),
+    Operation(
+        method="POST",
+        path=f"{PATH}/owner",
+        id="fill_in_owner",
+        tag="Operating",
+        summary="Who applied a workload to a cluster, as a change of the object",
+        run=fill_in,
         body=Body(schema=Review),
         answers={200: {"type": "object"}},
         is_public=True,

@@ -13,6 +13,7 @@ from fairlead.api.operation import Body, Call, Operation, Parameter, as_json
 from fairlead.api.organization_bodies import read_json
 from fairlead.api.views import Shape, Uuid
 from fairlead.control import manifests, reading, templates
+from fairlead.control.exposure import first_url
 from fairlead.formats import convert_to_flags, convert_to_rest, convert_to_yaml
 from fairlead.formats.convert_losses import Loss
 from fairlead.formats.converted import Unconvertible, from_stored
@@ -79,7 +80,8 @@ async def get_written(call: Call) -> Response:
     told = [] if dialect == "rest" else [f"# {_carried(loss)}: {loss}\n" for loss in rendered.losses]
     if dialect == "yaml":
         # What the system fills in is refused from users, so that it stands beside the document, which applies as it is.
-        owned = {"userId": workload.created_by, "ingressUrl": next(iter(workload.urls), "")}
+        url = first_url(workload, call.context.exposure.settings)
+        owned = {"userId": workload.created_by, "ingressUrl": url}
         told += [f"# set by the system: spec.{name}: {value}\n" for name, value in owned.items() if value]
     return Response("".join(told) + rendered.text, media_type="text/plain; charset=utf-8")
 

@@ -12,8 +12,9 @@ from typing import Any
 import msgspec
 
 from fairlead.control import lifecycle
-from fairlead.control.applied_reading import DIALECT, read_applied
+from fairlead.control.applied_reading import DIALECT, drop_applied, is_template, owned_by_system, read_applied
 from fairlead.control.context import Context
+from fairlead.control.exposure import UrlSettings, first_url
 from fairlead.control.submit import submit
 from fairlead.engines.base import Applied, AppliedObjects
 from fairlead.model.clock import iso
@@ -101,12 +102,14 @@ class AppliedWorkloads:
         await self._end(workload)
         if workload is None or workload.gone:
             if applied.is_held:
+                await drop_applied(self._context, CALLER, applied)
                 await self._objects.release_applied(applied)
         else:
             await self._tell(applied, _status(workload, applied.generation))
 
     async def _submit(self, applied: Applied) -> None:
-        if applied.status.get("observedGeneration") == applied.generation and applied.status.get("phase"):
+        is_known = applied.status.get("observedGeneration") == applied.generation and applied.status.get("phase")
+        if is_known and not is_template(applied):
             # It was refused as it is; another spec may be better.
             return
         try:
@@ -114,11 +117,11 @@ class AppliedWorkloads:
         except Invalid as error:
             await self._refuse(applied, error)
             return
+        if not applied.is_held:
+            await self._objects.hold_applied(applied)
         if reading is None:
             await self._tell(applied, {"phase": "Template", "message": "", "observedGeneration": applied.generation})
             return
-        if not applied.is_held:
-            await self._objects.hold_applied(applied)
         submission, is_active = reading
         try:
             workload = await submit(self._context, CALLER, submission)
@@ -145,11 +148,25 @@ class AppliedWorkloads:
                 workload = await act(self._context, CALLER, workload.kind, workload.id)
             else:
                 generation = await self._objects.change_active(applied, is_active=is_wanted) or generation
+        owned = _owned(applied, workload, self._context.exposure.settings)
+        if owned:
+            generation = await self._objects.change_owned(applied, owned) or generation
         await self._tell(applied, _status(workload, generation))
 
     async def _tell(self, applied: Applied, status: dict[str, Any]) -> None:
         if any(applied.status.get(name) != value for name, value in status.items()):
             await self._objects.record_status(applied, status)
+
+
+def _owned(applied: Applied, workload: Workload, settings: UrlSettings) -> dict[str, str]:
+    """What the system's members of the spec should be and are not. Who applied it is known from its admission alone."""
+    wanted = {"userId": workload.created_by, "ingressUrl": first_url(workload, settings)}
+    spec = msgspec.json.decode(applied.text).get("spec", {})
+    given = {name: (spec.get(name) or {}).get("value", "") for name in wanted}
+    if given["userId"]:
+        del wanted["userId"]
+    names = owned_by_system(workload.kind)
+    return {name: value for name, value in wanted.items() if name in names and given[name] != value}
 
 
 class _Switch(msgspec.Struct, frozen=True):

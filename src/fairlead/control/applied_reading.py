@@ -7,28 +7,40 @@ from typing import Any
 
 import msgspec
 
+from fairlead.control import secrets
 from fairlead.control.context import Context
-from fairlead.control.manifests import merge_bases, store_manifest
+from fairlead.control.manifests import drop_manifest, merge_bases, store_manifest
 from fairlead.control.submit import submit
 from fairlead.engines.base import Applied as Applied
+from fairlead.formats.converted import PlainSecret
 from fairlead.formats.workload_yaml import YamlWorkload, read_manifests, read_workload
+from fairlead.formats.yaml_fields import kinds_with
 from fairlead.formats.yaml_tree import YamlIssue
-from fairlead.model.errors import MALFORMED, Invalid, Issue
+from fairlead.kinds import KINDS
+from fairlead.model.assets import project_place
+from fairlead.model.errors import MALFORMED, Conflict, Invalid, Issue
 from fairlead.model.fields import is_given
 from fairlead.model.org import Caller, Project
 from fairlead.model.submission import Submission
+from fairlead.store.base import Comparison, Query, Where
+from fairlead.store.collections import SECRETS
 
 #: Where such workloads come from, as their records say it.
 DIALECT = "custom-resource"
 #: As good as never: objects that nobody gave a time stay until somebody removes them.
 _NEVER_SECONDS = 2**31 - 1
+#: Members of a spec that the system fills in: who applied it, and where it is reached.
+OWNED = ("userId", "ingressUrl")
 
 
 async def read_applied(
     context: Context, caller: Caller, applied: Applied, *, is_trial: bool = False
 ) -> tuple[Submission, bool] | None:
-    """The submission and whether it is to run at once; None for a template, which is kept as one. Raises Invalid."""
-    text = applied.text.decode()
+    """The submission and whether it is to run at once; None for a template, which is kept as one. Raises Invalid.
+
+    Credentials that stand in it in plain text are kept as the secrets that its spec then names.
+    """
+    text = _without_owned(applied.text).decode()
     manifests, issues = read_manifests(text)
     _refuse(issues)
     [manifest] = manifests
@@ -42,6 +54,9 @@ async def read_applied(
     _refuse(issues)
     if workload is None:
         raise Invalid(MALFORMED, (Issue("spec", "is no workload"),))
+    if not is_trial:
+        for secret in workload.secrets:
+            await _keep(context, caller, project, secret)
     submission = msgspec.structs.replace(
         workload.submission(project.id, project.cluster_id),
         id=applied.id,
@@ -50,6 +65,33 @@ async def read_applied(
         spec=_lasting(workload),
     )
     return submission, workload.is_active
+
+
+async def drop_applied(context: Context, caller: Caller, applied: Applied) -> None:
+    """Remove what was kept of an object beside its workload: the template that it is, secrets that stood in it."""
+    text = _without_owned(applied.text).decode()
+    try:
+        manifests, _ = read_manifests(text)
+        if is_template(applied):
+            await drop_manifest(context, caller, text)
+            return
+        project = _project(context, applied.namespace)
+        workload, _ = read_workload((await merge_bases(context, project.id, manifests[0]))[0])
+        for secret in workload.secrets if workload is not None else ():
+            if known := await _find_secret(context, project, secret.name):
+                await secrets.delete(context, caller, secrets.SECRET, known.id)
+    except Invalid:
+        # What was never taken left nothing; a secret that something else names stays.
+        return
+
+
+def is_template(applied: Applied) -> bool:
+    return bool(msgspec.json.decode(applied.text).get("spec", {}).get("usage") == "Template")
+
+
+async def _find_secret(context: Context, project: Project, name: str) -> Any:
+    own = (Where("place", Comparison.EQUAL, project_place(project.id)), Where("name", Comparison.EQUAL, name))
+    return next(iter(await context.store.find(Query(collection=SECRETS, where=own))), None)
 
 
 async def check_applied(context: Context, caller: Caller, applied: Applied) -> None:
@@ -62,10 +104,33 @@ async def check_applied(context: Context, caller: Caller, applied: Applied) -> N
 def check_change(before: dict[str, Any], after: dict[str, Any]) -> None:
     """A workload that was submitted stays as it is; only whether it is to run can be changed. Raises Invalid."""
     changed = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
-    others = [name for name in changed if name != "active"]
+    others = [name for name in changed if name != "active" and name not in OWNED]
     if others:
         details = "cannot be changed once the workload is submitted; delete it and apply it again (active can be)"
         raise Invalid(MALFORMED, tuple(Issue(f"spec.{name}", details) for name in others))
+
+
+def owned_by_system(kind: str) -> tuple[str, ...]:
+    """The members of the spec that are the system's, of those that this kind's objects have."""
+    letter = KINDS[kind].letter
+    return tuple(name for name in OWNED if letter and letter in kinds_with(name))
+
+
+def _without_owned(text: bytes) -> bytes:
+    """The object without what the system wrote into it: that is refused from users."""
+    body = msgspec.json.decode(text)
+    body["spec"] = {name: value for name, value in body.get("spec", {}).items() if name not in OWNED}
+    return msgspec.json.encode(body)
+
+
+async def _keep(context: Context, caller: Caller, project: Project, secret: PlainSecret) -> None:
+    """In a secret of the project, where the spec looks for it; one of that name gets these values."""
+    wish = secrets.ObjectWish(name=secret.name, project_id=project.id, data=secret.values)
+    try:
+        await secrets.create(context, caller, secrets.SECRET, wish)
+    except Conflict:
+        known = await _find_secret(context, project, secret.name)
+        await secrets.update(context, caller, secrets.SECRET, known.id, wish)
 
 
 def _lasting(workload: YamlWorkload) -> object:

@@ -98,6 +98,11 @@ def render_url(place: Place, settings: UrlSettings) -> str:
     return f"{settings.scheme}://{place.host}{settings.authority}{place.prefix}/"
 
 
+def first_url(workload: Workload, settings: UrlSettings) -> str:
+    """Where it is reached, by the first of its URLs; empty where it has none."""
+    return next((render_url(place_of(workload, name, settings), settings) for name in workload.urls), "")
+
+
 def read_choice(url: str) -> str:
     """A URL that a user chose, as it is recorded; empty when it cannot be one."""
     text = url.strip()

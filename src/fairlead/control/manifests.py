@@ -66,6 +66,18 @@ async def store_manifest(context: Context, caller: Caller, text: str, request_id
     return await retried(attempt)
 
 
+async def drop_manifest(context: Context, caller: Caller, text: str) -> None:
+    """Remove the template that a document is, if there is one."""
+    manifest = _read_one(text)
+    scope, _ = _scope(context, manifest)
+    known = await _find(context, (scope.place,), manifest.object_name)
+    if known is not None:
+        places.check_write(context, caller, "templates:delete", scope)
+        message = f"Template {known.name} was deleted by {caller.name}"
+        step = Step(TEMPLATES, known.id, None, "Deleted", message)
+        await record_steps(context, Request(caller, "delete", ""), [step], None)
+
+
 async def resolve_spec(context: Context, template: Template, project_id: str) -> dict[str, Any]:
     """What a template says with everything that it inherits, as REST has it. Raises Invalid with the chain."""
     if not template.manifest:

@@ -242,6 +242,10 @@ class AppliedObjects(Protocol):
         """Write whether it is to run; the object's generation afterwards."""
         ...
 
+    async def change_owned(self, applied: Applied, owned: dict[str, str]) -> int:
+        """Write members of its spec that are the system's alone; the object's generation afterwards."""
+        ...
+
     async def record_status(self, applied: Applied, status: dict[str, Any]) -> None: ...
 
 

@@ -59,8 +59,9 @@ def test_a_database_takes_the_place_of_the_volume() -> None:
     assert {"name": "DATABASE", "valueFrom": source} in container["env"]
 
 
-def test_the_webhook_asks_about_our_own_kinds_only_and_lets_pass_what_nobody_answers() -> None:
-    [hook] = find(render_manifests(WITH_WEBHOOK), "ValidatingWebhookConfiguration")["webhooks"]
+@pytest.mark.parametrize("kind", ["ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"])
+def test_webhooks_ask_about_our_own_kinds_only_and_let_pass_what_nobody_answers(kind: str) -> None:
+    [hook] = find(render_manifests(WITH_WEBHOOK), kind)["webhooks"]
     assert hook["failurePolicy"] == "Ignore"
     assert {group for rule in hook["rules"] for group in rule["apiGroups"]} == {"run.ai"}
     assert all("*" not in rule["resources"] for rule in hook["rules"])

@@ -98,7 +98,13 @@ class Customs:
         await self._ask("DELETE", applied, "", None, JSON)
 
     async def change_active(self, applied: Applied, *, is_active: bool) -> int:
-        answer = await self._change(applied, {"spec": {"active": {"value": is_active}}})
+        return await self._change_spec(applied, {"active": {"value": is_active}})
+
+    async def change_owned(self, applied: Applied, owned: dict[str, str]) -> int:
+        return await self._change_spec(applied, {name: {"value": value} for name, value in owned.items()})
+
+    async def _change_spec(self, applied: Applied, members: dict[str, Any]) -> int:
+        answer = await self._change(applied, {"spec": members})
         return msgspec.json.decode(answer, type=_Generation).metadata.generation if answer else 0
 
     async def record_status(self, applied: Applied, status: dict[str, Any]) -> None:

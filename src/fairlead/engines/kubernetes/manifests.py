@@ -193,27 +193,29 @@ def _render_secret(wanted: Installation, certificate: Certificate) -> list[Objec
 
 
 def _render_webhook(wanted: Installation, certificate: Certificate) -> list[Object]:
-    service = {"name": NAME, "namespace": wanted.namespace, "path": ADMISSION_PATH, "port": PORT}
+    """One that writes down who applied an object, and one that says what is wrong with it."""
+    checking = _hook(wanted, certificate, f"workloads.{GROUP}", ADMISSION_PATH, ["CREATE", "UPDATE"])
+    filling = _hook(wanted, certificate, f"owners.{GROUP}", f"{ADMISSION_PATH}/owner", ["CREATE"])
+    version = "admissionregistration.k8s.io/v1"
+    return [
+        _object(version, "MutatingWebhookConfiguration", NAME) | {"webhooks": [filling]},
+        _object(version, "ValidatingWebhookConfiguration", NAME) | {"webhooks": [checking]},
+    ]
+
+
+def _hook(wanted: Installation, certificate: Certificate, name: str, path: str, operations: list[str]) -> Object:
     resources = [plural_of(kind) for kind in KINDS.values() if kind.letter]
-    hook = {
-        "name": f"workloads.{GROUP}",
+    rule = {"apiGroups": [GROUP], "apiVersions": [VERSION], "operations": operations, "resources": resources}
+    return {
+        "name": name,
         "admissionReviewVersions": ["v1"],
         "sideEffects": "None",
         # Without an answer the object is stored, and checked by the server when it sees it.
         "failurePolicy": "Ignore",
         "timeoutSeconds": 5,
         "clientConfig": {
-            "service": service,
+            "service": {"name": NAME, "namespace": wanted.namespace, "path": path, "port": PORT},
             "caBundle": base64.b64encode(certificate.authority.encode()).decode(),
         },
-        "rules": [
-            {
-                "apiGroups": [GROUP],
-                "apiVersions": [VERSION],
-                "operations": ["CREATE", "UPDATE"],
-                "resources": resources,
-            }
-        ],
+        "rules": [rule],
     }
-    made = _object("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", NAME)
-    return [made | {"webhooks": [hook]}]
