@@ -9,7 +9,7 @@ import time
 import uuid
 from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, cast
 
 from fairlead.engines.base import (
     ClusterPod,
@@ -115,16 +115,16 @@ class Seam:
     async def until_said(self, run: str, words: bytes) -> None:
         """Until the script has said `words`, as it does when it is ready for what comes next."""
         seen = b""
-        async with contextlib.aclosing(self._follow(run)) as pieces:
+        following = cast(AsyncGenerator[bytes, None], self.engine.logs(self._following(run)))
+        async with contextlib.aclosing(following) as pieces:
             async for piece in pieces:
                 seen += piece
                 if words in seen:
                     return
         raise AssertionError(f"it ended and said only {seen!r}")
 
-    async def _follow(self, run: str) -> AsyncGenerator[bytes, None]:
-        async for piece in self.engine.logs(LogRequest(pod_id=self.seen[run].id, follow=True)):
-            yield piece
+    def _following(self, run: str) -> LogRequest:
+        return LogRequest(pod_id=self.seen[run].id, follow=True)
 
     async def call(self, run: str, *command: str) -> tuple[bytes, bytes]:
         """What a command beside the script wrote, and its exit code."""
@@ -273,6 +273,8 @@ class ClusterSeam(Seam):
             await self.removed(run)
         await self.engine.apply([Organize((), (), ())])
         await self.engine.close()
+        # Connections that were closed last are let go in the loop's next round.
+        await asyncio.sleep(0)
 
 
 _REAL = {"key": "cluster.fairlead/no-kubelet", "operator": "DoesNotExist"}

@@ -99,7 +99,12 @@ class Connection:
         return answer
 
     def close(self) -> None:
-        self.writer.close()
+        """At once where nothing waits to be sent: the other side's goodbye is not waited for."""
+        transport = self.writer.transport
+        if transport.get_write_buffer_size():
+            transport.close()
+        else:
+            transport.abort()
 
 
 async def connect(host: str, port: int, tls: ssl.SSLContext | None, seconds: float) -> Connection:
