@@ -54,7 +54,7 @@ def follow(entry: Entry, seen: Seen, now: Millis, rules: Rules, render_run: Rend
     elif entry.pods and report.run == 0:
         fold_pods(draft, WorkloadReport(workload_id=entry.workload.id), seen.ended)
     if entry.revises:
-        revise(draft, rules.load(entry.workload.id), rules.review)
+        revise(draft, rules.load(entry.workload.id), rules.review, report.scaled)
     _by_desire(draft, report, rules, render_run)
     watch_time(draft)
     count_running(draft)

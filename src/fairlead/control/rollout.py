@@ -5,7 +5,7 @@ says counts, so a server that was killed in the middle goes on where it was.
 """
 
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
@@ -25,14 +25,22 @@ from fairlead.model.workload import Condition, Pod
 FAILED_REVISION = "RevisionFailed"
 
 
-def revise(draft: Draft, load: Load, review: Callable[[PodSet], Review]) -> None:
-    """Bring the revisions to where the spec, the pods and the load want them, and the pod sets with them."""
+def revise(
+    draft: Draft, load: Load, review: Callable[[PodSet], Review], scaled: Mapping[str, int] | None = None
+) -> None:
+    """Bring the revisions to where the spec, the pods and the load want them, and the pod sets with them.
+
+    `scaled` says how many pods there are to be, by role, where a cluster decides on their number itself.
+    """
     workload = draft.workload
     if workload.desired_phase is not DesiredPhase.RUNNING or workload.phase in TERMINAL or workload.waits_for:
         return
     _follow_spec(draft, review)
+    for revision in draft.workload.revisions if scaled else ():
+        _take_scaled(draft, revision, scaled or {})
     _judge_coming(draft)
-    _scale_serving(draft, load)
+    if not scaled:
+        _scale_serving(draft, load)
     _forget_left(draft)
     _show(draft)
     draft.entry = msgspec.structs.replace(draft.entry, podsets=podsets_of(draft.workload))
@@ -221,6 +229,15 @@ def _scale_serving(draft: Draft, load: Load) -> None:
     if wanted.look_at is not None:
         draft.wake(wanted.look_at)
     _take(draft, serving, wanted)
+
+
+def _take_scaled(draft: Draft, revision: Revision, scaled: Mapping[str, int]) -> None:
+    """As many as the cluster has decided on; it tells nobody why."""
+    number = next(
+        (scaled[one.role] for one in podsets_of_revision(draft.workload.kind, revision) if one.role in scaled), 0
+    )
+    if revision.stage is not Stage.LEAVING and number not in (0, revision.replicas):
+        draft.set_revision(msgspec.structs.replace(revision, replicas=number))
 
 
 def _take(draft: Draft, serving: Revision, wanted: Wanted) -> None:

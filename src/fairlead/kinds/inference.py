@@ -112,7 +112,7 @@ def _changes() -> Any:
 
 def podsets(spec: InferenceSpec) -> tuple[PodSet, ...]:
     container = container_of(spec, _AROUND, tty=value_or(spec.tty, False), stdin=value_or(spec.stdin, False))
-    port = spec.serving_port
+    port, inside = spec.serving_port, 0
     if isinstance(port, InferenceServingPort):
         inside = value_or(port.container, 0)
         is_outside = port.cluster_local_access_only is not True
@@ -129,6 +129,7 @@ def podsets(spec: InferenceSpec) -> tuple[PodSet, ...]:
             slots=True,
             naming="{workload}-{revision}-{index}",
             scaling=scaling,
+            serving_port=inside,
         ),
     )
 

@@ -148,9 +148,11 @@ def scaling_of(autoscaling: Any, serving: Any) -> tuple[int, Scaling]:
     percent = value_or(given.metric_threshold_percentage, _PERCENT[measure])
     initialization = value_or(times.initialization_timeout_seconds, given.initialization_timeout_seconds)
     request_timeout = value_or(times.request_timeout_seconds, REQUEST_TIMEOUT // SECOND)
+    initial = min(value_or(given.initial_replicas, max(least, 1)), most)
     scaling = Scaling(
         least=least,
         most=most,
+        initial=initial,
         activation=min(value_or(given.activation_replicas, 1), most),
         measure=measure,
         target=max(value_or(given.metric_threshold, 1), 1) * percent / 100,
@@ -160,7 +162,7 @@ def scaling_of(autoscaling: Any, serving: Any) -> tuple[int, Scaling]:
         initialization=value_or(initialization, INITIALIZATION // SECOND) * SECOND,
         request_timeout=request_timeout * SECOND,
     )
-    return min(value_or(given.initial_replicas, max(least, 1)), most), scaling
+    return initial, scaling
 
 
 def autoscaling_violations(scaling: Any, path: str) -> list[Violation]:

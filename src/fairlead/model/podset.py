@@ -140,6 +140,8 @@ class PodSet(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     annotations: dict[str, str] = {}
     #: What stands behind the workload's name in the names of its Kubernetes objects.
     infix: str = ""
+    #: The port on which its pods answer requests; 0 for none.
+    serving_port: int = 0
     #: What an operator of its framework is told, where a cluster has one.
     operated: Operated | None = None
     #: How its count follows the load; None: the count is fixed.

@@ -30,6 +30,8 @@ class Scaling(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     least: int = 1
     most: int = 1
+    #: With how many a revision begins.
+    initial: int = 1
     #: With how many it wakes from none.
     activation: int = 1
     measure: Measure = Measure.CONCURRENCY

@@ -41,11 +41,12 @@ from fairlead.engines.kubernetes.observing import Held, render_report, run_of
 from fairlead.engines.kubernetes.place import CLUSTER_LABEL, DEFAULT_POOL, NOTHING_BEGUN, POOL_LABEL, Begun
 from fairlead.engines.kubernetes.remaking import begun_of, decide_remake, is_operated
 from fairlead.engines.kubernetes.render import kinds_for
+from fairlead.engines.kubernetes.render_knative import FEATURES
 from fairlead.engines.kubernetes.render_kubeflow import operator_of
 from fairlead.engines.kubernetes.render_runners import is_group
 from fairlead.engines.kubernetes.renewing import find_spent
-from fairlead.engines.kubernetes.resources import ALWAYS_THERE, POD_GROUP, RUNNERS, Resource
-from fairlead.engines.kubernetes.sessions import CommandSession, dial, stream_logs
+from fairlead.engines.kubernetes.resources import ALWAYS_THERE, KNATIVE, POD_GROUP, RUNNERS, Resource
+from fairlead.engines.kubernetes.sessions import CommandSession, dial, listening_port, stream_logs
 from fairlead.model.clock import Millis
 from fairlead.model.errors import NotFound, Refused
 from fairlead.model.org import Node
@@ -206,7 +207,8 @@ class KubernetesEngine:
         return await CommandSession.attach(self._api, pod, stdin=main.stdin, tty=main.tty)
 
     async def dial(self, pod_id: str, port: int) -> int:
-        return await dial(self._api, self._pod(pod_id), port)
+        pod = self._pod(pod_id)
+        return await dial(self._api, pod, listening_port(pod, port))
 
     def _pod(self, pod_id: str) -> Pod:
         pod = self._holdings.pod(pod_id)
@@ -291,7 +293,7 @@ class KubernetesEngine:
 
     async def _find(self, resource: Resource) -> bool:
         """Whether the cluster has this kind now; one that was installed meanwhile is watched from now on."""
-        if not await self._has(resource):
+        if not await self._has(resource) or (resource is KNATIVE and not await self._hands.has_features(FEATURES)):
             return False
         if resource not in self._hands.runners:
             await self._holdings.add(resource)

@@ -43,6 +43,7 @@ from fairlead.engines.kubernetes.resources import (
     CONFIG_MAP,
     DEPLOYMENT,
     JOB,
+    KNATIVE,
     NODE,
     POD,
     POD_GROUP,
@@ -67,6 +68,10 @@ class _Seen(msgspec.Struct):
 
 class _Listed(msgspec.Struct):
     items: list[_Seen] = []
+
+
+class _Features(msgspec.Struct):
+    data: dict[str, str] = {}
 
 
 class Taken(Exception):
@@ -136,7 +141,7 @@ class Hands:
             if first is not None:
                 service["metadata"]["ownerReferences"] = [_reference(rendered.runners[0], first.metadata.uid)]
             await self.apply_ours(service, run)
-        if any(podset.revision for podset in run.podsets):
+        if any(podset.revision for podset in run.podsets) and KNATIVE.kind not in begun.kinds:
             await self._prune(run, {runner["metadata"]["name"] for runner in rendered.runners})
 
     async def _prune(self, run: WorkloadRun, wanted: Collection[str]) -> None:
@@ -280,6 +285,17 @@ class Hands:
         except ApiError as error:
             if error.status != 404 and not (uid and error.status == 409):
                 raise
+
+    async def has_features(self, names: Collection[str]) -> bool:
+        """Whether Knative was told to accept these members of pods."""
+        try:
+            found = await self._api.get(CONFIG_MAP.path("knative-serving", "config-features"))
+        except ApiError as error:
+            if error.status in (403, 404):
+                return False
+            raise
+        features = msgspec.json.decode(found, type=_Features).data
+        return all(features.get(name) == "enabled" for name in names)
 
     async def find_workloads(self) -> set[tuple[str, str]]:
         """(id, namespace) of every workload of ours that has an object, a claim or a service in the cluster."""

@@ -76,8 +76,13 @@ class ContainerStatus(_Object, frozen=True):
     last_state: ContainerState = ContainerState()
 
 
+class ContainerPort(_Object, frozen=True):
+    container_port: int = 0
+
+
 class Container(_Object, frozen=True):
     name: str = ""
+    ports: tuple[ContainerPort, ...] = ()
     stdin: bool = False
     tty: bool = False
 

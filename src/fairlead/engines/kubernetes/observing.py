@@ -24,6 +24,7 @@ from fairlead.engines.kubernetes.objects import (
 )
 from fairlead.engines.kubernetes.place import DEFAULT_POOL, POOL_LABEL, RUN_LABEL, role_of
 from fairlead.engines.kubernetes.remaking import begun_of, decide_remake, is_operated
+from fairlead.engines.kubernetes.render_knative import VISIBILITY
 from fairlead.engines.kubernetes.render_kubeflow import ROLES
 from fairlead.model.phase import ENDED, Phase, PodPhase
 from fairlead.model.podset import PodSet, RestartScope
@@ -65,6 +66,7 @@ def render_report(workload_id: str, held: Held, podsets: Sequence[PodSet] = ()) 
     if job is not None:
         return _report_job(workload_id, job, held, pods, podsets)
     seen = _render_pods(pods, held.groups)
+    knative = next((runner for runner in current if is_knative_service(runner)), None)
     return WorkloadReport(
         workload_id=workload_id,
         run=run,
@@ -73,8 +75,26 @@ def render_report(workload_id: str, held: Held, podsets: Sequence[PodSet] = ()) 
         failed={_role(runner): runner.status.failed for runner in current if runner.status.failed},
         ended=ended,
         message=message,
-        waits=() if ended else tuple(_waits(held.groups, pods)),
+        waits=() if ended else (*_waits(held.groups, pods), *_knative_waits(knative)),
+        scaled=_scaled(seen) if knative is not None else {},
     )
+
+
+def is_knative_service(runner: Runner) -> bool:
+    return VISIBILITY in runner.metadata.labels
+
+
+def _scaled(pods: Iterable[ClusterPod]) -> dict[str, int]:
+    """How many pods Knative has decided on, by role: as many as it keeps."""
+    return dict(Counter(pod.role for pod in pods if pod.phase not in (*ENDED, PodPhase.STOPPING)))
+
+
+def _knative_waits(service: Runner | None) -> Iterable[Wait]:
+    """What Knative says while its Service is not ready; that it is still on its way is no reason."""
+    said = [] if service is None else [one for one in service.status.conditions if one.type == "Ready"]
+    return [
+        Wait(code=one.reason or "NotReady", message=f"Knative: {one.message}") for one in said if one.status == "False"
+    ]
 
 
 def _report_group(

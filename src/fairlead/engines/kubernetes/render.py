@@ -10,12 +10,13 @@ import msgspec
 
 from fairlead.engines.kubernetes.groups import render_group, render_member
 from fairlead.engines.kubernetes.place import Place
+from fairlead.engines.kubernetes.render_knative import is_knative, render_service
 from fairlead.engines.kubernetes.render_kubeflow import operator_of, render_job
 from fairlead.engines.kubernetes.render_pod import render_template
 from fairlead.engines.kubernetes.render_runners import Shape, is_group, render_runners
 from fairlead.engines.kubernetes.render_services import render_services
 from fairlead.engines.kubernetes.render_volumes import render_claims
-from fairlead.engines.kubernetes.resources import LEADER_WORKER_SET, Resource
+from fairlead.engines.kubernetes.resources import KNATIVE, LEADER_WORKER_SET, Resource
 from fairlead.formats.convert_losses import Loss, Source
 from fairlead.kinds.kind import Kind
 from fairlead.model.fields import value_or
@@ -84,6 +85,9 @@ def render_objects(place: Place, podsets: tuple[PodSet, ...]) -> Rendered:
     operator = operator_of(podsets)
     if operator is not None and operator.resource.kind in place.begun.kinds:
         return Rendered(_once(claims), [render_job(place, shapes, operator)], services, losses)
+    if is_knative(podsets) and KNATIVE.kind in place.begun.kinds:
+        others = _without_port(services, podsets[0].serving_port)
+        return Rendered(_once(claims), [render_service(place, shapes)], others, losses)
     if is_group(podsets):
         return Rendered(_once(claims), render_group(place, podsets), services, losses, shapes)
     return Rendered(_once(claims), render_runners(place, shapes), services, losses)
@@ -94,6 +98,8 @@ def kinds_for(podsets: tuple[PodSet, ...]) -> tuple[Resource, ...]:
     operator = operator_of(podsets)
     if operator is not None:
         return (operator.resource,)
+    if is_knative(podsets):
+        return (KNATIVE,)
     return (LEADER_WORKER_SET,) if any(podset.gang and podset.completions is None for podset in podsets) else ()
 
 
@@ -101,6 +107,15 @@ def _is_asked(podset: PodSet, podsets: tuple[PodSet, ...]) -> bool:
     """Whether requests go to it: of several revisions to the one that serves, or to the first that will."""
     serving = [each for each in podsets if each.stage is Stage.SERVING]
     return podset.stage is None or podset is (serving or podsets)[0]
+
+
+def _without_port(services: list[dict[str, Any]], port: int) -> list[dict[str, Any]]:
+    """What leads to other ports than the one to which something else leads already."""
+    found = []
+    for body in services:
+        ports = [one for one in body["spec"]["ports"] if one["targetPort"] != port]
+        found += [{**body, "spec": {**body["spec"], "ports": ports}}] if ports else []
+    return found
 
 
 def _once(claims: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -46,9 +46,10 @@ PYTORCH, TENSORFLOW, XGBOOST, JAX = (
     _read(f"kubeflow.org/v1 {kind} {kind.lower()}s") for kind in ("PyTorchJob", "TFJob", "XGBoostJob", "JAXJob")
 )
 MPI = _read("kubeflow.org/v2beta1 MPIJob mpijobs")
+KNATIVE = _read("serving.knative.dev/v1 Service services")
 
 #: What makes pods, the ones that every cluster has first.
-RUNNERS = (JOB, DEPLOYMENT, LEADER_WORKER_SET, PYTORCH, TENSORFLOW, XGBOOST, JAX, MPI)
+RUNNERS = (JOB, DEPLOYMENT, LEADER_WORKER_SET, PYTORCH, TENSORFLOW, XGBOOST, JAX, MPI, KNATIVE)
 ALWAYS_THERE = (JOB, DEPLOYMENT)
 _ALL = {
     (resource.api, resource.kind): resource

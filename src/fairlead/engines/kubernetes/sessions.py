@@ -23,6 +23,8 @@ from fairlead.model.errors import NotFound, Refused, Unavailable
 _COMMANDS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 _PORTS = ("v4.channel.k8s.io",)
 _INPUT, _OUTPUT, _ERROR, _STATUS, _SIZE, _CLOSE = 0, 1, 2, 3, 4, 255
+#: The container in which Knative counts requests, and the port on which it takes them.
+_COUNTER, _COUNTED_PORT = "queue-proxy", 8012
 _NAMES = {_OUTPUT: "output", _ERROR: "error"}
 
 
@@ -164,6 +166,13 @@ def _exit_code(data: bytes) -> bytes:
         return b"0"
     causes = status.details.causes if status.details else []
     return next((cause.message.encode() for cause in causes if cause.reason == "ExitCode"), b"1")
+
+
+def listening_port(pod: Pod, port: int) -> int:
+    """Where a port of the pod is reached: where Knative counts its requests, they go past that."""
+    names = [container.name for container in pod.spec.containers]
+    served = {one.container_port for container in pod.spec.containers for one in container.ports}
+    return _COUNTED_PORT if _COUNTER in names and port in served else port
 
 
 async def dial(api: Api, pod: Pod, port: int) -> int:
