@@ -41,6 +41,7 @@ def parse() -> argparse.Namespace:
     verbs.add_parser("env", help="the shell's words to reach it").set_defaults(act=run_env)
     building = verbs.add_parser("build", help="build what is missing")
     building.add_argument("--parts", choices=PARTS, default=PARTS[-1])
+    building.add_argument("--with", dest="options", default="", help=f"also: {', '.join(OPTIONS)}")
     building.set_defaults(act=run_build)
     for verb, act in (("add", run_add), ("drop", run_drop)):
         changing = verbs.add_parser(verb, help=f"{verb} a part that not every cluster has")
@@ -93,7 +94,7 @@ def run_env(asked: argparse.Namespace) -> int:
 
 
 def run_build(asked: argparse.Namespace) -> int:
-    build.build(up_to(asked.parts))
+    build.build((*up_to(asked.parts), *(name for name in asked.options.split(",") if name)))
     sys.stdout.write(f"{build.folder()}\n")
     return 0
 
