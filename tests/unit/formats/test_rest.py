@@ -142,6 +142,21 @@ def test_the_walk_and_the_typed_decode_agree(place: tuple[Any, ...]) -> None:
         assert bool(flaws) == refused, (place, odd, flaws)
 
 
+@pytest.mark.parametrize("key", [key for key in KINDS if key != KIND.key])
+@pytest.mark.parametrize("member", ["completions", "parallelism"])
+def test_members_of_a_training_alone(key: str, member: str) -> None:
+    with pytest.raises(Invalid) as caught:
+        read_submission(KINDS[key], body({member: 2}))
+    assert f"spec.{member}" in [issue.field for issue in caught.value.issues]
+
+
+@pytest.mark.parametrize("mode", ["644", "0999", "rw-r", "00644"])
+def test_modes_of_files_are_four_octal_digits(mode: str) -> None:
+    volume = {"configMap": "c", "mountPath": "/c", "defaultMode": mode}
+    found = issues(body({"image": "x", "storage": {"configMapVolume": [volume]}}))
+    assert list(found) == ["spec.storage.configMapVolume[0].defaultMode"]
+
+
 def test_everything_wrong_is_told_at_once() -> None:
     got = issues(
         body(
