@@ -59,6 +59,8 @@ _Result = TypeVar("_Result")
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 10.0
 #: How long a removal waits for news before it asks again.
 _LOOK_AGAIN = 5.0
+#: Workloads whose objects are written at the same time; the others wait without having been rendered.
+_AT_ONCE = 32
 #: Removed workloads that are remembered, in case something of them turns up again.
 _REMEMBERED = 1000
 
@@ -101,6 +103,7 @@ class KubernetesEngine:
         self._holdings = Holdings(api, self._note, self._note_find, self._note_loss, self._note_nodes)
         self._hands = Hands(api, "", ALWAYS_THERE)
         self._charges: dict[str, Charge] = {}
+        self._at_once = asyncio.Semaphore(_AT_ONCE)
         #: The last workloads that were removed, and how.
         self._removed: dict[str, Remove] = {}
         self._changed: dict[str, None] = {}
@@ -276,7 +279,8 @@ class KubernetesEngine:
         charge.is_bare = charge.is_removed = False
         charge.refused = ""
         charge.begun = await self._begin(charge, run)
-        await self._hands.run(run, charge.begun)
+        async with self._at_once:
+            await self._hands.run(run, charge.begun)
         charge.tends = is_group(run.podsets) or len(run.node_pools) > 1
 
     async def _begin(self, charge: Charge, run: WorkloadRun) -> Begun:
