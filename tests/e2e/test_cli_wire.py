@@ -13,6 +13,7 @@ import pytest
 from fairlead import __version__
 from fairlead.client import Client, NotLoggedIn, ServerError, TimedOut, Unreachable, application
 from tests.e2e.cli_calls import Caller
+from tests.e2e.server import until
 
 
 def with_length(body: bytes, status: bytes = b"200 OK") -> bytes:
@@ -36,6 +37,7 @@ class Peer:
         self.url = f"http://127.0.0.1:{self.port}"
         self.requests: list[bytes] = []
         self.connections = 0
+        self.ended = 0
         self._thread = threading.Thread(target=self._serve)
         self._thread.start()
 
@@ -53,6 +55,7 @@ class Peer:
             except OSError:
                 # The other end left, or did not like the certificate.
                 connection.close()
+            self.ended += 1
 
     def _answer(self, connection: socket.socket, reader: BinaryIO) -> bool:
         head = b""
@@ -112,6 +115,17 @@ def test_a_connection_is_kept(peer: Callable[..., Peer]) -> None:
         for _ in range(3):
             client.clusters()
     assert one.connections == 1
+
+
+def test_what_has_an_effect_is_not_sent_into_a_connection_that_was_closed_meanwhile(peer: Callable[..., Peer]) -> None:
+    """The server lets go of connections on which nothing was asked for some seconds."""
+    one = peer(with_length(b"[]").replace(b"HTTP/1.1", b"HTTP/1.0"), with_length(b"{}", b"202 Accepted"))
+    with Client(one.url, token="t") as client:
+        client.clusters()
+        until(lambda: one.ended == 1, "the end of the connection")
+        client.kind("training").delete("some-id")
+    assert [request.split()[0] for request in one.requests] == [b"GET", b"DELETE"]
+    assert one.connections == 2
 
 
 def test_a_connection_that_was_closed_meanwhile_is_opened_anew(peer: Callable[..., Peer]) -> None:
