@@ -7,7 +7,6 @@ made of it. Names are those of workload YAML; fields that only REST has are ther
 from typing import Any
 
 import msgspec
-from msgspec import inspect
 
 from fairlead.formats.yaml_fields import ITEMS, MAP, PLAIN, YamlField, told_kinds, yaml_fields
 from fairlead.formats.yaml_names import API_VERSION
@@ -160,23 +159,12 @@ def told_type(field: YamlField, is_member: bool = False) -> str:
     return names.get(field.type, field.type)
 
 
-_REST_TYPES: dict[type, str] = {
-    inspect.BoolType: "boolean",
-    inspect.IntType: "integer",
-    inspect.FloatType: "number",
-    inspect.StrType: "string",
-    inspect.LiteralType: "string",
-}
-
-
 def _rest_type(field: Field) -> str:
     if field.is_list:
         return "[]Object" if field.struct is not None else "[]string"
     if field.struct is not None:
         return "Object"
-    if field.is_quantity:
-        return "quantity"
-    return _REST_TYPES[type(field.shape)]
+    return "quantity" if field.is_quantity else field.type_word
 
 
 def render_description(about: About) -> str:

@@ -100,14 +100,7 @@ def _form(field: Field) -> str:
 
 
 def _type(field: Field) -> str:
-    shape = field.item if field.is_list else field.shape
-    if isinstance(shape, inspect.BoolType):
-        return "boolean"
-    if isinstance(shape, inspect.IntType):
-        return "integer"
-    if isinstance(shape, inspect.FloatType):
-        return "number"
-    return "string"
+    return "string" if field.struct is not None else field.type_word
 
 
 def _choices(field: Field) -> list[Any]:

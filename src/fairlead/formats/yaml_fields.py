@@ -128,7 +128,7 @@ def _field(field: Field, path: str) -> YamlField:
         also=about.yaml_also,
         kinds=about.yaml_kinds,
         form=form,
-        type=PAIRED.get(path) or _type(field, shape),
+        type=PAIRED.get(path) or _type(field),
         choices=CHOICES.get(path) or (tuple(map(str, shape.values)) if isinstance(shape, inspect.LiteralType) else ()),
         words=WORDS.get(path, {}),
         meant={word.lower(): choice for word, choice in WORDS.get(path, {}).items()},
@@ -157,15 +157,7 @@ def _members(name: str, struct: Any) -> tuple[YamlField, ...]:
     return (*found, *MORE_MEMBERS.get(name, ())) if found else ()
 
 
-def _type(field: Field, shape: Any) -> str:
+def _type(field: Field) -> str:
     if field.is_list:
         return "list"
-    if field.is_quantity:
-        return "quantity"
-    if isinstance(shape, inspect.BoolType):
-        return "boolean"
-    if isinstance(shape, inspect.IntType):
-        return "integer"
-    if isinstance(shape, inspect.FloatType):
-        return "number"
-    return "object" if field.struct is not None else "string"
+    return "quantity" if field.is_quantity else field.type_word

@@ -147,6 +147,19 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
     item: msgspec.inspect.Type | None = None
     item_nullable: bool = False
 
+    @property
+    def type_word(self) -> str:
+        """Its type in one word, of a list that of its items: boolean, integer, number, string or object."""
+        word = _TYPE_WORDS.get(type(self.item if self.is_list else self.shape), "string")
+        return "object" if self.struct is not None else word
+
+
+_TYPE_WORDS: dict[Any, str] = {
+    msgspec.inspect.BoolType: "boolean",
+    msgspec.inspect.IntType: "integer",
+    msgspec.inspect.FloatType: "number",
+}
+
 
 def _bare(hint: Any) -> tuple[msgspec.inspect.Type, bool, dict[str, Any], bool]:
     """The type without null and metadata: (type, nullable, schema words, is a quantity)."""
