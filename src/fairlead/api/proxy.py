@@ -1,7 +1,8 @@
 """The reverse proxy before workloads' URLs: a listener of its own, so that no workload's page runs on the API's origin.
 
 `app` starts it beside the API. One request at a time per connection, bodies passed on as they come in both directions,
-other protocols (WebSockets) tunnelled. It decides nothing: `proxy_access.Gate` says who may, `exposure` who answers.
+other protocols (WebSockets) tunnelled; a connection that begins with HTTP/2 is `proxy_http2.py`'s. It decides nothing:
+`proxy_access.Gate` says who may, `exposure` who answers.
 """
 
 import asyncio
@@ -27,7 +28,7 @@ from fairlead.api.proxy_messages import (
     render_head,
     value_of,
 )
-from fairlead.api.proxy_upstream import Upstream, Upstreams, reach
+from fairlead.api.proxy_upstream import Upstream, Upstreams, reach, too_late
 from fairlead.control.exposure import GRPC, Route
 from fairlead.control.traffic import Visit
 from fairlead.model.org import Caller
@@ -181,9 +182,7 @@ class Proxy:
                 async with asyncio.timeout(limit / 1000):
                     upstream, response, sending = await self._ask(exchange, route, visit)
         except TimeoutError as error:
-            seconds = (limit or 0) // 1000
-            words = f"{route.owner} did not begin to answer within {seconds} s."
-            raise Denied(504, words[:1].upper() + words[1:]) from error
+            raise too_late(route, limit) from error
         if response.status == 101:
             return await _tunnel(response, upstream, exchange.peer)
         try:

@@ -14,7 +14,7 @@ from h2.events import RequestReceived, ResponseReceived
 from fairlead.api.http2_side import PREFACE, Side, StreamLost, relay
 from fairlead.api.proxy_access import Denied, Gate, cleaned_response
 from fairlead.api.proxy_messages import NO_BODY, RequestHead, host_of, value_of
-from fairlead.api.proxy_upstream import Upstreams, reach
+from fairlead.api.proxy_upstream import Upstreams, reach, too_late
 from fairlead.control.exposure import GRPC, Route
 from fairlead.control.traffic import Visit
 from fairlead.model.org import Caller
@@ -22,6 +22,8 @@ from fairlead.model.org import Caller
 #: By which status of gRPC its own documents say that a status of HTTP is to be read.
 _STATUS = {400: 13, 401: 16, 403: 7, 404: 12, 429: 14, 502: 14, 503: 14, 504: 4, 505: 12}
 _UNKNOWN = 2
+#: Headers of a request that say something to the proxy alone.
+_OURS = (b"host", b"proxy-authorization")
 
 
 class Http2Conversation:
@@ -64,14 +66,17 @@ class Http2Conversation:
         try:
             route = self._gate.find(request)
             if route.protocol != GRPC:
-                raise Denied(505, f"{route.owner} is spoken to by HTTP/1.1.")
+                words = f"{route.owner} is spoken to by HTTP/1.1."
+                raise Denied(505, words[:1].upper() + words[1:])
             caller = self._gate.admit(request, route)
             visit = self._upstreams.begin(route.workload_id)
+            is_timed = False
             try:
                 headers = self._render(request, route, caller)
                 await self._forward(number, headers, event.stream_ended is not None, route, visit)
+                is_timed = True
             finally:
-                visit.end()
+                visit.end(is_timed=is_timed)
         except Denied as denied:
             self._tell(number, render_refusal(request, denied))
         except StreamLost:
@@ -89,7 +94,8 @@ class Http2Conversation:
         headers = self._gate.cleaned_request(request, route, caller, self._address)
         authority = value_of(request.headers, b"host")
         first = [(b":method", request.method), (b":scheme", b"http"), (b":path", request.target)]
-        return [*first, (b":authority", authority), *((name, value) for name, value in headers if name != b"host")]
+        kept = [(name, value) for name, value in headers if name not in _OURS]
+        return [*first, (b":authority", authority), *kept]
 
     async def _forward(
         self, number: int, headers: list[tuple[bytes, bytes]], ended: bool, route: Route, visit: Visit
@@ -111,8 +117,7 @@ class Http2Conversation:
             if response.stream_ended is None:
                 await relay(pod, other, self._caller, number)
         except TimeoutError as error:
-            words = f"{route.owner} did not begin to answer within {(limit or 0) // 1000} s."
-            raise Denied(504, words[:1].upper() + words[1:]) from error
+            raise too_late(route, limit) from error
         finally:
             if sending is not None:
                 sending.cancel()

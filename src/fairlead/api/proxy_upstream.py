@@ -22,6 +22,12 @@ _KEPT_SECONDS = 30.0
 _LIMIT = 64 * 1024
 
 
+def too_late(route: Route, limit: int | None) -> Denied:
+    """The answer to a request that no pod began to answer within so many milliseconds."""
+    words = f"{route.owner} did not begin to answer within {(limit or 0) // 1000} s."
+    return Denied(504, words[:1].upper() + words[1:])
+
+
 class Upstream:
     """One connection to one port of one pod."""
 

@@ -27,10 +27,11 @@ async def get_node_pool_metrics(call: Call) -> Response:
 async def _measured(call: Call, group_by: str, pool: str) -> Response:
     context = call.context
     access.check(call.caller, "nodes:read")
-    if call.path["clusterUuid"].lower() != context.directory.cluster.id:
-        raise NotFound(f"There is no cluster with the id {call.path['clusterUuid'][:60]}")
+    cluster_id = call.path["clusterUuid"]
+    if cluster_id.lower() != context.directory.cluster.id:
+        raise NotFound(f"There is no cluster with the id {cluster_id[:60]}; GET /api/v1/clusters lists those there are")
     if pool and pool not in {one.name for one in context.directory.node_pools.values()}:
-        raise NotFound(f"There is no node pool {pool[:60]}")
+        raise NotFound(f"There is no node pool {pool[:60]}; GET /api/v1/node-pools lists those there are")
     types, span = read_names(call, "metricType", PLACE_METRICS, is_needed=True), read_span(call)
     telemetry = await measures.telemetry_of(context)
     records = await census_places.load_records(context, span, pool)

@@ -37,7 +37,8 @@ _HEEDED = re.compile(
     "|LD_.*|GLIBC_.*|MALLOC_.*|GCONV_PATH|RES_OPTIONS|LOCALDOMAIN|GETCONF_DIR|PYTHON.*|GO.*|SSL_.*|.*_PROXY|XDG_.*"
     "|DBUS_.*|_?CONTAINERS?_.*|_?CONTAINERD_.*|PODMAN_.*|DOCKER_.*|BUILDAH_.*|BUILDKIT_.*|NERDCTL_.*|STORAGE_.*"
     "|REGISTR.*|CNI_.*|NETAVARK_.*|NETNS.*|AARDVARK_.*|_?RUNC_.*|_?LIBCONTAINER_.*|_?OCI_.*|CONMON_.*|CRIU_.*|RUST_.*"
-    "|NOTIFY_SOCKET|LISTEN_.*|WATCHDOG_.*|INVOCATION_ID|JOURNAL_STREAM|CGROUP.*|GPG.*|GNUPGHOME|AWS_.*|FAIRLEAD_.*",
+    "|NOTIFY_SOCKET|LISTEN_.*|WATCHDOG_.*|INVOCATION_ID|JOURNAL_STREAM|CGROUP.*|GPG.*|GNUPGHOME|AWS_.*|FAIRLEAD_.*"
+    "|NETCONFPATH|IPFS_PATH|OPENSSL_.*|SSH_.*|OTEL_.*|XTABLES_.*|KRB5.*|LIBMOUNT_.*|SYSTEMD_.*|ROOTLESSKIT_.*|LOGNAME",
     re.IGNORECASE,
 )
 
@@ -186,7 +187,10 @@ def _name_lines(name: str, lines: Mapping[str, str]) -> list[str]:
     """
     for key in lines:
         if _HEEDED.fullmatch(key):
-            raise Refused(f"environment variable {key} has several lines, and {name} itself would heed it")
+            raise Refused(
+                f"environment variable {key} has several lines, and {name} itself would heed it; "
+                "give it another name, or mount the text as a file of a secret or a config map"
+            )
     return [f"--env={key}" for key in lines]
 
 
