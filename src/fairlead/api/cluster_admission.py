@@ -1,7 +1,8 @@
 """The cluster's questions before it stores a workload that somebody applies: who applied it, and may it. Ours alone.
 
 Served where the engine is a cluster. The API server asks without a token of ours; the answer says only what is wrong
-with the object that it showed, and changes nothing. What was never asked is checked again by `control/applied.py`.
+with the object that it showed, and writes nothing but who applied it. What was never asked is checked again by
+`control/applied.py`.
 """
 
 import base64
@@ -55,46 +56,51 @@ class Review(msgspec.Struct, rename="camel"):
 
 
 async def admit(call: Call) -> Response:
-    body = await read_body(call.request, "application/json")
-    try:
-        review = msgspec.json.decode(body, type=Review)
-    except msgspec.DecodeError as error:
-        raise Invalid(f"This is no AdmissionReview: {error}") from error
-    refusal = await _refusal(call, review.request)
-    answer: dict[str, Any] = {"uid": review.request.uid, "allowed": not refusal}
-    if refusal:
-        answer["status"] = {"message": refusal, "code": 422, "reason": "Invalid"}
-    return as_json({"apiVersion": review.api_version, "kind": review.kind, "response": answer})
+    review = await _read_review(call)
+    return _answer(review, await _refusal(call, review.request))
 
 
 async def fill_in(call: Call) -> Response:
     """Write into a new object who applied it: nobody else knows that later."""
-    body = await read_body(call.request, "application/json")
-    try:
-        review = msgspec.json.decode(body, type=Review)
-    except msgspec.DecodeError as error:
-        raise Invalid(f"This is no AdmissionReview: {error}") from error
-    question, answer = review.request, {"uid": review.request.uid, "allowed": True}
+    review = await _read_review(call)
+    question = review.request
     asked = question.object
     kind = next((key for key, kind in KINDS.items() if asked is not None and kind.resource == asked.kind), "")
-    if question.operation == "CREATE" and kind and "userId" in owned_by_system(kind) and question.user_info.username:
-        patch = [{"op": "add", "path": "/spec/userId", "value": {"value": question.user_info.username}}]
-        text = base64.b64encode(msgspec.json.encode(patch)).decode()
-        answer |= {"patchType": "JSONPatch", "patch": text}
+    if question.operation != "CREATE" or asked is None or not kind:
+        return _answer(review)
+    owned = owned_by_system(kind)
+    given = [f"spec.{name}: is filled in by the system; leave it out" for name in owned if name in asked.spec]
+    if given or "userId" not in owned or not question.user_info.username:
+        return _answer(review, "; ".join(given))
+    patch = [{"op": "add", "path": "/spec/userId", "value": {"value": question.user_info.username}}]
+    text = base64.b64encode(msgspec.json.encode(patch)).decode()
+    return _answer(review, change={"patchType": "JSONPatch", "patch": text})
+
+
+async def _read_review(call: Call) -> Review:
+    body = await read_body(call.request, "application/json")
+    try:
+        return msgspec.json.decode(body, type=Review)
+    except msgspec.DecodeError as error:
+        raise Invalid(f"This is no AdmissionReview: {error}") from error
+
+
+def _answer(review: Review, refusal: str = "", change: dict[str, str] | None = None) -> Response:
+    answer: dict[str, Any] = {"uid": review.request.uid, "allowed": not refusal, **(change or {})}
+    if refusal:
+        answer["status"] = {"message": refusal, "code": 422, "reason": "Invalid"}
     return as_json({"apiVersion": review.api_version, "kind": review.kind, "response": answer})
 
 
 async def _refusal(call: Call, question: _Question) -> str:
     """Why it is not admitted; empty if it is."""
     asked = question.object
-    if asked is None:
+    old = question.old_object if question.operation == "UPDATE" else None
+    if asked is None or (old is not None and asked.spec == old.spec):
         return ""
     try:
-        is_changed = question.operation == "UPDATE" and question.old_object is not None
-        if is_changed and asked.spec == question.old_object.spec:  # type: ignore[union-attr]  # looked at just before
-            return ""
-        if is_changed and asked.spec.get("usage") != "Template":
-            check_change(question.old_object.spec, asked.spec)  # type: ignore[union-attr]  # looked at just before
+        if old is not None and asked.spec.get("usage") != "Template":
+            check_change(old.spec, asked.spec)
         elif question.operation in ("CREATE", "UPDATE"):
             await check_applied(call.context, CALLER, _render(question, asked))
     except Invalid as error:

@@ -3,6 +3,7 @@
 Called by `applied.py` and by the cluster's question whether to admit an object.
 """
 
+import contextlib
 from typing import Any
 
 import msgspec
@@ -17,8 +18,8 @@ from fairlead.formats.workload_yaml import YamlWorkload, read_manifests, read_wo
 from fairlead.formats.yaml_fields import kinds_with
 from fairlead.formats.yaml_tree import YamlIssue
 from fairlead.kinds import KINDS
-from fairlead.model.assets import project_place
-from fairlead.model.errors import MALFORMED, Conflict, Invalid, Issue
+from fairlead.model.assets import Secret, project_place
+from fairlead.model.errors import MALFORMED, Conflict, InUse, Invalid, Issue
 from fairlead.model.fields import is_given
 from fairlead.model.org import Caller, Project
 from fairlead.model.submission import Submission
@@ -77,19 +78,26 @@ async def drop_applied(context: Context, caller: Caller, applied: Applied) -> No
             return
         project = _project(context, applied.namespace)
         workload, _ = read_workload((await merge_bases(context, project.id, manifests[0]))[0])
-        for secret in workload.secrets if workload is not None else ():
-            if known := await _find_secret(context, project, secret.name):
-                await secrets.delete(context, caller, secrets.SECRET, known.id)
     except Invalid:
-        # What was never taken left nothing; a secret that something else names stays.
-        return
+        return  # what was never taken left nothing
+    for secret in workload.secrets if workload is not None else ():
+        known = await _find_secret(context, project, secret.name)
+        if known is not None and _is_kept_by(caller, known):
+            # One that something else names stays.
+            with contextlib.suppress(InUse):
+                await secrets.delete(context, caller, secrets.SECRET, known.id)
 
 
 def is_template(applied: Applied) -> bool:
     return bool(msgspec.json.decode(applied.text).get("spec", {}).get("usage") == "Template")
 
 
-async def _find_secret(context: Context, project: Project, name: str) -> Any:
+def _is_kept_by(caller: Caller, secret: Secret) -> bool:
+    """Whether it was made for an object of the cluster, and for nothing else."""
+    return secret.created_by == caller.name and not secret.asset_id
+
+
+async def _find_secret(context: Context, project: Project, name: str) -> Secret | None:
     own = (Where("place", Comparison.EQUAL, project_place(project.id)), Where("name", Comparison.EQUAL, name))
     return next(iter(await context.store.find(Query(collection=SECRETS, where=own))), None)
 
@@ -104,7 +112,9 @@ async def check_applied(context: Context, caller: Caller, applied: Applied) -> N
 def check_change(before: dict[str, Any], after: dict[str, Any]) -> None:
     """A workload that was submitted stays as it is; only whether it is to run can be changed. Raises Invalid."""
     changed = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
-    others = [name for name in changed if name != "active" and name not in OWNED]
+    others = [name for name in changed if name not in ("active", "ingressUrl")]
+    if "userId" in others and "userId" not in before:
+        others.remove("userId")  # the system writes it where no admission did
     if others:
         details = "cannot be changed once the workload is submitted; delete it and apply it again (active can be)"
         raise Invalid(MALFORMED, tuple(Issue(f"spec.{name}", details) for name in others))
@@ -124,12 +134,15 @@ def _without_owned(text: bytes) -> bytes:
 
 
 async def _keep(context: Context, caller: Caller, project: Project, secret: PlainSecret) -> None:
-    """In a secret of the project, where the spec looks for it; one of that name gets these values."""
+    """In a secret of the project, where the spec looks for it; one that an object left behind gets these values."""
     wish = secrets.ObjectWish(name=secret.name, project_id=project.id, data=secret.values)
     try:
         await secrets.create(context, caller, secrets.SECRET, wish)
     except Conflict:
         known = await _find_secret(context, project, secret.name)
+        if known is None or not _is_kept_by(caller, known):
+            details = f"would be kept in the secret {secret.name}, which the project has already; name it otherwise"
+            raise Invalid(MALFORMED, tuple(Issue(path, details) for path in secret.paths)) from None
         await secrets.update(context, caller, secrets.SECRET, known.id, wish)
 
 

@@ -12,6 +12,7 @@ from cryptography import x509
 from fairlead.engines.kubernetes.installing import make_certificate
 from fairlead.engines.kubernetes.manifests import Installation, render_manifests
 from fairlead.engines.kubernetes.permissions import PERMISSIONS
+from fairlead.engines.kubernetes.resources import RUNNERS, Resource
 
 PLAIN = Installation(image="fairlead:1")
 ON_POSTGRES = Installation(image="fairlead:1", database_secret="database", has_definitions=False)
@@ -34,6 +35,12 @@ def test_the_server_s_pod_passes_the_restricted_level(wanted: Installation) -> N
         assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
     allowed = {"emptyDir", "persistentVolumeClaim", "secret"}
     assert all(set(volume) - {"name"} <= allowed for volume in pod["volumes"])
+
+
+@pytest.mark.parametrize("runner", RUNNERS, ids=lambda runner: runner.kind)
+def test_whatever_makes_pods_may_be_made_and_watched(runner: Resource) -> None:
+    granted = {(one.group, one.resource): one.verbs for one in PERMISSIONS}
+    assert {"create", "patch", "delete", "list", "watch"} <= set(granted[runner.api.partition("/")[0], runner.plural])
 
 
 def test_the_role_is_the_table_of_permissions_and_nothing_more() -> None:

@@ -35,6 +35,11 @@ PERMISSIONS = (
     Permission("batch", "jobs", _MAKE),
     Permission("apps", "deployments", _MAKE),
     Permission("leaderworkerset.x-k8s.io", "leaderworkersets", _MAKE, is_optional=True),
+    *(
+        Permission("kubeflow.org", plural, _MAKE, is_optional=True)
+        for plural in ("pytorchjobs", "tfjobs", "xgboostjobs", "jaxjobs", "mpijobs")
+    ),
+    Permission("serving.knative.dev", "services", _MAKE, is_optional=True),
     Permission("scheduling.k8s.io", "priorityclasses", ("get", "create", "patch")),
     Permission("scheduling.run.ai", "queues", _MAKE),
     Permission("scheduling.run.ai", "podgroups", _MAKE),
