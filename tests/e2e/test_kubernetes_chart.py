@@ -186,7 +186,7 @@ def test_the_webhook_refuses_with_the_words_of_a_submission(
     said = until(refused, "the webhook to be asked", PATIENCE)
     assert "denied the request" in said
     assert "there is no template 'nowhere'" in said
-    right = {**wrong, "spec": {"name": {"value": "right"}, "image": {"value": "busybox:1.35"}}}
+    right: dict[str, Any] = {**wrong, "spec": {"name": {"value": "right"}, "image": {"value": "busybox:1.35"}}}
     stored = kubectl("create", "--dry-run=server", "-o", "yaml", "-f", "-", stdin=yaml.safe_dump(right)).stdout
     # Whoever asks the API server is written down; the kubeconfig's user is called so.
     assert yaml.safe_load(stored)["spec"]["userId"] == {"value": "admin"}
