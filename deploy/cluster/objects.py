@@ -21,9 +21,11 @@ QUEUES = {"default-parent-queue": "", "default-queue": "default-parent-queue"}
 
 def load_definitions(programs: Path, *names: str) -> list[Object]:
     return [
-        yaml.load(path.read_text(), yaml.CSafeLoader)
+        body
         for name in names
         for path in sorted((programs / name).glob("*.yaml"))
+        for body in yaml.load_all(path.read_text(), yaml.CSafeLoader)
+        if body
     ]
 
 
