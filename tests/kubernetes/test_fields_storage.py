@@ -112,6 +112,20 @@ def test_claims_of_the_server_outlive_workloads_and_go_with_their_record(room: R
     until(lambda: "drawer" not in claims(room), "the claim's end", PATIENCE)
 
 
+def test_data_of_another_project_is_refused_before_the_start(room: Room) -> None:
+    """Pods mount claims of their own namespace only, and nothing is copied behind anybody's back."""
+    other = room.make_project(f"{room.project}-other", gpus=0)
+    claim = {"name": "theirs", "projectId": other, "size": "10Mi"}
+    assert room.server.call("POST", "/api/v1/persistent-volume-claims", claim).status == 201
+    volume = {"name": "lent", "projectId": other, "originPvcName": "theirs"}
+    made = room.server.call("POST", "/api/v1/datavolumes", volume)
+    share = {"add": [{"scopeId": room.project_id, "scopeType": "project"}]}
+    assert room.server.call("PATCH", f"/api/v1/datavolumes/{made.json['id']}/sharedScopes", share).status == 200
+    mount = {"dataVolume": [{"id": made.json["id"], "mountPath": "/lent"}]}
+    failed = room.until_phase(room.submit("training", "borrows", room.real("true") | {"storage": mount}), "Failed")
+    assert "lent is a claim of another project" in failed["phaseMessage"]
+
+
 def is_deleted(room: Room, path: str) -> bool:
     return room.server.call("DELETE", f"/api/v1/{path}").status < 300
 

@@ -92,6 +92,7 @@ GANG: dict[str, Any] = {"numWorkers": 1, "distributedFramework": "PyTorch"}
 CASES: dict[str, Case] = {
     "ends well": Case(spec(2), ends, [*UP, "Completed"]),
     "fails": Case(spec(2, 3, backoffLimit=0), ends, [*UP, "Failed"]),
+    "fails twice": Case(spec(2, 3, backoffLimit=1), ends, [*UP, "Degraded", "Running", "Failed"]),
     "several": Case(spec(2, completions=2, parallelism=2), ends, [*UP, "Completed"]),
     "suspended and resumed": Case(spec(4), pauses, [*UP, *PAUSED, "Completed"]),
     "too much memory": Case(GREEDY, ends, [*UP, "Failed"]),

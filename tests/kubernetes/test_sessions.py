@@ -26,8 +26,9 @@ def fairlead(room: Room, *words: str) -> list[str]:
 
 
 def run(room: Room, *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    command = fairlead(room, *words)
-    return subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=PATIENCE)
+    done = subprocess.run(fairlead(room, *words), input=stdin, capture_output=True, text=True, timeout=PATIENCE)
+    assert done.returncode == 0, done
+    return done
 
 
 @contextmanager
@@ -57,11 +58,11 @@ def read_until(terminal: int, words: bytes) -> bytes:
 def test_output_of_the_start_before(room: Room) -> None:
     """`restartPolicy` OnFailure restarts in place; the output of the earlier start is still there, and followed is the
     new one."""
-    script = f"echo said; [ -e /mark/x ] && {{ echo again; {STAYS}; }}; touch /mark/x; exit 3"
+    script = f"echo said; [ -e /mark/x ] && {{ echo once more; {STAYS}; }}; touch /mark/x; exit 3"
     scratch = {"emptyDirVolume": [{"path": "/mark"}]}
     workload = room.submit("training", "again", room.real(script) | {"restartPolicy": "OnFailure", "storage": scratch})
-    until(lambda: "again" in words(room, workload), "the second start", PATIENCE)
-    assert run(room, "training", "logs", "again", "-p", room.project).stdout == "said\nagain\n"
+    until(lambda: "once more" in words(room, workload), "the second start", PATIENCE)
+    assert run(room, "training", "logs", "again", "-p", room.project).stdout == "said\nonce more\n"
     assert run(room, "training", "logs", "again", "-p", room.project, "--previous").stdout == "said\n"
 
 
