@@ -36,10 +36,10 @@ def revise(
     if workload.desired_phase is not DesiredPhase.RUNNING or workload.phase in TERMINAL or workload.waits_for:
         return
     _follow_spec(draft, review)
-    for revision in draft.workload.revisions if scaled else ():
+    for revision in draft.workload.revisions if scaled is not None else ():
         _take_scaled(draft, revision, scaled or {})
     _judge_coming(draft)
-    if not scaled:
+    if scaled is None:
         _scale_serving(draft, load)
     _forget_left(draft)
     _show(draft)

@@ -184,8 +184,8 @@ class WorkloadReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     ended: Phase | None = None
     message: str = ""
     waits: tuple[Wait, ...] = ()
-    #: How many pods the cluster wants of sets whose number it decides on itself, by role.
-    scaled: dict[str, int] = {}
+    #: How many pods the cluster wants of sets whose number it decides on itself, by role; None where it does not.
+    scaled: dict[str, int] | None = None
     #: Why the cluster does not take it; trying again would not help.
     refused: str = ""
     #: What keeps the order from being carried out at the moment; it is tried again.

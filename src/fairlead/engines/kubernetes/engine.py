@@ -45,7 +45,7 @@ from fairlead.engines.kubernetes.render_knative import FEATURES
 from fairlead.engines.kubernetes.render_kubeflow import operator_of
 from fairlead.engines.kubernetes.render_runners import is_group
 from fairlead.engines.kubernetes.renewing import find_spent
-from fairlead.engines.kubernetes.resources import ALWAYS_THERE, KNATIVE, POD_GROUP, RUNNERS, Resource
+from fairlead.engines.kubernetes.resources import ALWAYS_THERE, KNATIVE, POD_GROUP, RUNNERS, SHARD, Resource
 from fairlead.engines.kubernetes.sessions import CommandSession, dial, listening_port, stream_logs
 from fairlead.model.clock import Millis
 from fairlead.model.errors import NotFound, Refused
@@ -123,6 +123,8 @@ class KubernetesEngine:
         has_groups = await self._has(POD_GROUP)
         if has_groups:
             self._hands.groups = (POD_GROUP,)
+        if await self._has(SHARD):
+            self._hands.shards = (SHARD,)
         await self._holdings.start(label, runners, has_groups=has_groups)
 
     async def _has(self, resource: Resource) -> bool:
@@ -325,7 +327,7 @@ class KubernetesEngine:
         again = decide_remake(run.podsets, job, charge.begun.attempt in held.disrupted)
         if again is not None:
             charge.begun = msgspec.structs.replace(again, kinds=charge.begun.kinds)
-            await self._hands.remake(run, operator.resource)
+            await self._hands.remake(run, operator.resource, job.metadata.uid)
 
     async def _remove(self, charge: Charge, order: Remove) -> None:
         async def wait() -> None:

@@ -20,6 +20,7 @@ from fairlead.engines.kubernetes.organizing import (
     render_namespaces,
     render_priority_classes,
     render_queues,
+    render_shards,
 )
 from fairlead.engines.kubernetes.place import (
     CLAIM_LABEL,
@@ -50,6 +51,7 @@ from fairlead.engines.kubernetes.resources import (
     QUEUE,
     SECRET,
     SERVICE,
+    SHARD,
     Resource,
     path_of,
 )
@@ -59,7 +61,7 @@ from fairlead.model.supplies import KeptObjects, LoadKept, nothing_kept
 
 MANAGER = "fairlead"
 _APPLY_QUERY = {"fieldManager": MANAGER, "force": "true"}
-_IN_BACKGROUND = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}
+_DELETION = {"apiVersion": "v1", "kind": "DeleteOptions"}
 
 
 class _Seen(msgspec.Struct):
@@ -99,6 +101,8 @@ class Hands:
         #: Kinds that make pods and are installed here, and pod groups if they are.
         self.runners = runners
         self.groups: tuple[Resource, ...] = ()
+        #: How KAI's operator is told of node pools, where it is installed.
+        self.shards: tuple[Resource, ...] = ()
 
     def place(self, run: WorkloadRun, begun: Begun = NOTHING_BEGUN) -> Place:
         return Place(
@@ -150,7 +154,7 @@ class Hands:
         found = await self._api.get(DEPLOYMENT.path(run.namespace), labelSelector=label)
         for item in msgspec.json.decode(found, type=_Listed).items:
             if item.metadata.name not in wanted:
-                await self.delete(DEPLOYMENT.path(run.namespace, item.metadata.name))
+                await self.delete(DEPLOYMENT.path(run.namespace, item.metadata.name), item.metadata.uid)
 
     def _check(self, rendered: Rendered) -> None:
         installed = {(runner.api, runner.kind) for runner in self.runners}
@@ -203,8 +207,9 @@ class Hands:
             change = {"metadata": {"annotations": {FAILURES: str(failures + 1)}}}
             path = POD_GROUP.path(run.namespace, group.metadata.name)
             await self._api.ask("PATCH", path, change, query={"fieldManager": MANAGER}, content=MERGE)
+        uids = {pod.metadata.name: pod.metadata.uid for pod in pods}
         for name in plan.remove:
-            await self.delete(POD.path(run.namespace, name))
+            await self.delete(POD.path(run.namespace, name), uids[name])
         if plan.make:
             kept = await self._load_kept(run.workload_id, run.podsets)
             place = self._supplied(run, kept)
@@ -232,14 +237,9 @@ class Hands:
             if error.status != 409:
                 raise
 
-    async def remake(self, run: WorkloadRun, resource: Resource) -> None:
+    async def remake(self, run: WorkloadRun, resource: Resource, uid: str) -> None:
         """Remove a job that is to begin again; its object goes after its pods, so that their names are free then."""
-        path = resource.path(run.namespace, run.name)
-        try:
-            await self._api.ask("DELETE", path, {**_IN_BACKGROUND, "propagationPolicy": "Foreground"})
-        except ApiError as error:
-            if error.status != 404:
-                raise
+        await self.delete(resource.path(run.namespace, run.name), uid, propagation="Foreground")
 
     # Removal
 
@@ -262,28 +262,20 @@ class Hands:
         found = msgspec.json.decode(await self._api.get(path, labelSelector=label), type=_Listed)
         for item in found.items:
             if item.metadata.deletion_timestamp is None:
-                await self._delete_this(resource.path(namespace, item.metadata.name), item.metadata.uid)
+                await self.delete(resource.path(namespace, item.metadata.name), item.metadata.uid)
         return len(found.items)
-
-    async def _delete_this(self, path: str, uid: str) -> None:
-        """This object, and no later one of its name, should the request be carried out only then."""
-        try:
-            await self._api.ask("DELETE", path, {**_IN_BACKGROUND, "preconditions": {"uid": uid}})
-        except ApiError as error:
-            if error.status not in (404, 409):
-                raise
 
     async def renew(self, job: Metadata) -> None:
         """Remove this very Job, so that the next wish makes it again."""
         await self.delete(JOB.path(job.namespace, job.name), job.uid)
 
-    async def delete(self, path: str, uid: str = "") -> None:
-        """Remove an object; with an id only if it is still the same."""
-        body = {**_IN_BACKGROUND, "preconditions": {"uid": uid}} if uid else _IN_BACKGROUND
+    async def delete(self, path: str, uid: str, propagation: str = "Background") -> None:
+        """This object, and no later one of its name, should the request be carried out only then."""
+        body = {**_DELETION, "propagationPolicy": propagation, "preconditions": {"uid": uid}}
         try:
             await self._api.ask("DELETE", path, body)
         except ApiError as error:
-            if error.status != 404 and not (uid and error.status == 409):
+            if error.status not in (404, 409):
                 raise
 
     async def has_features(self, names: Collection[str]) -> bool:
@@ -314,7 +306,7 @@ class Hands:
         listed = msgspec.json.decode(await self._api.get(CLAIM.path(), labelSelector=label), type=_Listed)
         for item in listed.items:
             if is_gone(item.metadata.labels[CLAIM_LABEL]):
-                await self.delete(CLAIM.path(item.metadata.namespace, item.metadata.name))
+                await self.delete(CLAIM.path(item.metadata.namespace, item.metadata.name), item.metadata.uid)
 
     # Departments, projects, pools
 
@@ -324,17 +316,26 @@ class Hands:
             if not await self._api.exists(path_of(body)):
                 await self._apply(body)
         for body in render_namespaces(told.projects, self._cluster):
-            await self._organize_namespace(body)
+            await self._apply_unless_foreign(body)
         queues = render_queues(told, self._cluster)
         for body in queues:
             await self._apply_unless_foreign(body)
         await self._drop_queues({body["metadata"]["name"] for body in queues})
+        if SHARD in self.shards:
+            await self._organize_shards(render_shards(told.node_pools, self._cluster))
 
-    async def _organize_namespace(self, body: dict[str, Any]) -> None:
-        """Made or labelled when it is ours; one that somebody else made is left as it is."""
-        await self._apply_unless_foreign(body)
+    async def _organize_shards(self, shards: list[dict[str, Any]]) -> None:
+        for body in shards:
+            await self._apply_unless_foreign(body)
+        wanted = {body["metadata"]["name"] for body in shards}
+        label = f"{CLUSTER_LABEL}={self._cluster}"
+        listed = msgspec.json.decode(await self._api.get(SHARD.path(), labelSelector=label), type=_Listed)
+        for item in listed.items:
+            if item.metadata.name not in wanted:
+                await self.delete(SHARD.path(name=item.metadata.name))
 
     async def _apply_unless_foreign(self, body: dict[str, Any]) -> None:
+        """What somebody else made is left as it is; what a Fairlead left whose database is lost is taken over."""
         known = await self._find(path_of(body))
         if known is None or CLUSTER_LABEL in known.metadata.labels:
             await self._apply(body)
@@ -345,7 +346,7 @@ class Hands:
         # Projects' queues before the departments' above them.
         for item in sorted(listed.items, key=lambda item: "runai/department-id" in item.metadata.labels):
             if item.metadata.name not in wanted:
-                await self.delete(QUEUE.path(name=item.metadata.name))
+                await self.delete(QUEUE.path(name=item.metadata.name), item.metadata.uid)
 
     async def label_nodes(self, nodes: Iterable[Node], told: Organize) -> None:
         """Nodes that carry a pool's pair get KAI's label for that pool; others lose it, if the pool is one of ours."""

@@ -76,7 +76,7 @@ def render_report(workload_id: str, held: Held, podsets: Sequence[PodSet] = ()) 
         ended=ended,
         message=message,
         waits=() if ended else (*_waits(held.groups, pods), *_knative_waits(knative)),
-        scaled=_scaled(seen) if knative is not None else {},
+        scaled=_scaled(seen) if knative is not None else None,
     )
 
 
