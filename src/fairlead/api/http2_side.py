@@ -14,7 +14,6 @@ from h2.events import (
     ConnectionTerminated,
     DataReceived,
     Event,
-    InformationalResponseReceived,
     RemoteSettingsChanged,
     RequestReceived,
     ResponseReceived,
@@ -198,7 +197,7 @@ async def relay(source: Side, number: int, target: Side, other: int) -> None:
         if isinstance(event, DataReceived):
             await target.send_data(other, event.data or b"", ended=ended)
             source.acknowledge(event)
-        elif not isinstance(event, InformationalResponseReceived):
+        else:
             target.send_headers(other, event.headers or (), ended=ended)
         if ended:
             return

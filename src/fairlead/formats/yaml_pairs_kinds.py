@@ -40,7 +40,6 @@ _OBJECTS = {
         "ttlSecondsAfterFinished": "autoDeletionTimeAfterCompletionSeconds",
     },
 }
-_BELONGS = {"mpiJob": _MPI, "pyTorchJob": _PYTORCH}
 
 
 def _read_preemptibility(reading: Reading) -> None:

@@ -49,8 +49,6 @@ class Api:
         self._slots = asyncio.Semaphore(_AT_ONCE)
         self._token = ""
         self._token_until = 0.0
-        #: Requests sent, for `/metrics` and the benches.
-        self.requests = 0
 
     async def ask(
         self,
@@ -133,7 +131,6 @@ class Api:
     async def _send(self, method: str, target: str, data: bytes, content: str) -> Answer:
         """On a kept connection if there is one; it may have been closed meanwhile, then on a new one."""
         head = self._head(method, target, data, content)
-        self.requests += 1
         while self._idle:
             connection = self._idle.pop()
             if not connection.is_usable:

@@ -76,11 +76,6 @@ class Holdings:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    @property
-    def is_live(self) -> bool:
-        """Whether all watches stand, as far as we know."""
-        return all(watch.is_live.is_set() for watch in self._watches)
-
     def _keeper(self, kind: type[_Kind], prefix: str = "") -> Callable[[_Kind | None, _Kind | None], None]:
         shelf = self._shelves[kind]
 
@@ -139,9 +134,6 @@ class Holdings:
     def has(self, workload_id: str) -> bool:
         """Whether anything of a workload is there."""
         return any(workload_id in shelf for shelf in self._shelves.values())
-
-    def workload_ids(self) -> set[str]:
-        return {id for shelf in self._shelves.values() for id in shelf} - {""}
 
     def pod(self, uid: str) -> Pod | None:
         return self._uids.get(uid)

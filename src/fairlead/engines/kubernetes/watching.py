@@ -82,8 +82,6 @@ class Watch(Generic[Item]):
         self._changed = changed
         self.objects: dict[tuple[str, str], Item] = {}
         self._version = ""
-        #: Set while the view is known to be current.
-        self.is_live = asyncio.Event()
 
     def values(self) -> Iterator[Item]:
         return iter(self.objects.values())
@@ -100,7 +98,6 @@ class Watch(Generic[Item]):
             except Gone:
                 self._version = ""
             except (OSError, ApiError, TimeoutError, msgspec.DecodeError) as error:
-                self.is_live.clear()
                 log.info("the watch on %s is taken up again: %s", self._path, error)
                 if isinstance(error, ApiError | msgspec.DecodeError):
                     self._version = ""
@@ -129,7 +126,6 @@ class Watch(Generic[Item]):
             known = before.get(key)
             if known is None or known.metadata.resource_version != item.metadata.resource_version:
                 self._changed(known, item)
-        self.is_live.set()
 
     async def _watch(self) -> None:
         query = {
@@ -141,7 +137,6 @@ class Watch(Generic[Item]):
         }
         rest = b""
         async with self._api.stream(self._path, query) as pieces:
-            self.is_live.set()
             while True:
                 async with asyncio.timeout(_SILENCE):
                     piece = await anext(pieces, None)
