@@ -65,6 +65,13 @@ def queues(room: Room) -> dict[str, dict[str, Any]]:
     return {f"Queue/{one['metadata']['name']}": one for one in room.objects("queues")}
 
 
+def test_kais_operator_is_told_of_every_pool(room: Room, pools: None) -> None:
+    """The operator itself does not run here; its definition is installed, and the API server checks the objects."""
+    shards = {one["metadata"]["name"]: one["spec"] for one in room.objects("schedulingshards")}
+    assert {name: shards[name]["partitionLabelValue"] for name in POOLS} == {name: name for name in POOLS}
+    assert shards["h100"]["args"] == {"update-pod-eviction-condition": "true"}
+
+
 def test_a_workload_runs_in_the_pool_that_it_asks_for(room: Room, pools: None) -> None:
     for pool in POOLS:
         workload = occupy(room, f"in-{pool}", pool, gpus=1)

@@ -4,7 +4,7 @@ from typing import Any
 
 from fairlead.engines.base import Organize
 from fairlead.engines.kubernetes.objects import Metadata, Node
-from fairlead.engines.kubernetes.organizing import pool_of, render_namespaces, render_queues
+from fairlead.engines.kubernetes.organizing import pool_of, render_namespaces, render_queues, render_shards
 from fairlead.model.org import Department, NodePool, PoolQuota, Project, Quota
 
 OWNER: dict[str, Any] = {
@@ -77,3 +77,15 @@ def test_pools_of_nodes() -> None:
     node = Node(metadata=Metadata(name="n", labels={"gpu": "h100"}))
     assert pool_of(node, TOLD.node_pools) == "h100"
     assert pool_of(Node(metadata=Metadata(name="n")), TOLD.node_pools) == ""
+
+
+def test_a_shard_for_each_pool_but_the_default_one() -> None:
+    pools = (pool("default"), pool("h100", placement_gpu="spread", min_guaranteed_runtime_seconds=90))
+    [shard] = render_shards(pools, "c")
+    assert shard["metadata"]["name"] == "h100"
+    assert shard["spec"] == {
+        "partitionLabelValue": "h100",
+        "placementStrategy": {"gpu": "spread", "cpu": "binpack"},
+        "args": {"update-pod-eviction-condition": "true"},
+        "minRuntime": {"preemptMinRuntime": "90s", "reclaimMinRuntime": "90s"},
+    }

@@ -332,7 +332,7 @@ class Hands:
         listed = msgspec.json.decode(await self._api.get(SHARD.path(), labelSelector=label), type=_Listed)
         for item in listed.items:
             if item.metadata.name not in wanted:
-                await self.delete(SHARD.path(name=item.metadata.name))
+                await self.delete(SHARD.path(name=item.metadata.name), item.metadata.uid)
 
     async def _apply_unless_foreign(self, body: dict[str, Any]) -> None:
         """What somebody else made is left as it is; what a Fairlead left whose database is lost is taken over."""

@@ -9,7 +9,7 @@ from typing import Any
 from fairlead.engines.base import Organize
 from fairlead.engines.kubernetes.objects import Node
 from fairlead.engines.kubernetes.place import CLUSTER_LABEL, DEFAULT_POOL, POOL_LABEL, QUEUE_LABEL
-from fairlead.engines.kubernetes.resources import NAMESPACE, PRIORITY_CLASS, QUEUE
+from fairlead.engines.kubernetes.resources import NAMESPACE, PRIORITY_CLASS, QUEUE, SHARD
 from fairlead.model.org import RANKS, Department, NodePool, PoolQuota, Project, Quota
 from fairlead.model.priority import PRIORITIES
 
@@ -74,6 +74,26 @@ def _share(quota: Quota, unit: int) -> dict[str, float]:
         "limit": -1 if quota.limit is None else quota.limit / unit,
         "overQuotaWeight": quota.over_quota_weight,
     }
+
+
+def render_shards(pools: Iterable[NodePool], cluster: str) -> list[dict[str, Any]]:
+    """A scheduler for each node pool, as KAI's operator runs them; the default pool's is the operator's own."""
+    found = []
+    for pool in pools:
+        if pool.name == DEFAULT_POOL:
+            continue
+        spec: dict[str, Any] = {
+            "partitionLabelValue": pool.name,
+            "placementStrategy": {"gpu": pool.placement_gpu, "cpu": pool.placement_cpu},
+            # Otherwise preemption would count as failure.
+            "args": {"update-pod-eviction-condition": "true"},
+        }
+        if pool.min_guaranteed_runtime_seconds:
+            least = f"{pool.min_guaranteed_runtime_seconds}s"
+            spec["minRuntime"] = {"preemptMinRuntime": least, "reclaimMinRuntime": least}
+        metadata = {"name": pool.name, "labels": {**_OWN, CLUSTER_LABEL: cluster}}
+        found.append({"apiVersion": SHARD.api, "kind": SHARD.kind, "metadata": metadata, "spec": spec})
+    return found
 
 
 def render_namespaces(projects: Iterable[Project], cluster: str) -> list[dict[str, Any]]:

@@ -43,6 +43,7 @@ PERMISSIONS = (
     Permission("scheduling.k8s.io", "priorityclasses", ("get", "create", "patch")),
     Permission("scheduling.run.ai", "queues", _MAKE),
     Permission("scheduling.run.ai", "podgroups", _MAKE),
+    Permission("kai.scheduler", "schedulingshards", ("get", "list", "create", "patch", "delete"), is_optional=True),
     Permission("run.ai", "*", (*_READ, "patch", "delete"), is_optional=True),
     Permission("run.ai", "*/status", ("patch",), is_optional=True),
 )

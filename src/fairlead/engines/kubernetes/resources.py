@@ -46,6 +46,7 @@ PYTORCH, TENSORFLOW, XGBOOST, JAX = (
     _read(f"kubeflow.org/v1 {kind} {kind.lower()}s") for kind in ("PyTorchJob", "TFJob", "XGBoostJob", "JAXJob")
 )
 MPI = _read("kubeflow.org/v2beta1 MPIJob mpijobs")
+SHARD = _read("kai.scheduler/v1 SchedulingShard schedulingshards cluster")
 KNATIVE = _read("serving.knative.dev/v1 Service services")
 
 #: What makes pods, the ones that every cluster has first.
@@ -65,6 +66,7 @@ _ALL = {
         PRIORITY_CLASS,
         QUEUE,
         POD_GROUP,
+        SHARD,
     )
 }
 
