@@ -18,6 +18,8 @@ from deploy.cluster.nodes import Shape, add_nodes, observe_nodes, remove_nodes
 #: The cluster of `make cluster-up`, unless FAIRLEAD_CLUSTER names another.
 USUAL = Path(__file__).parents[1] / ".tools" / "cluster"
 KAI = "kai-"
+#: The label of Jobs that were created past our server.
+BARE = "bench-bare"
 PODS, JOBS = "/api/v1/namespaces/{}/pods", "/apis/batch/v1/namespaces/{}/jobs"
 
 
@@ -115,7 +117,7 @@ def copy_job(job: dict[str, Any], name: str) -> dict[str, Any]:
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
-        "metadata": {"name": name, "namespace": job["metadata"]["namespace"]},
+        "metadata": {"name": name, "namespace": job["metadata"]["namespace"], "labels": {BARE: "true"}},
         "spec": {**spec, "template": template, "suspend": True},
     }
 

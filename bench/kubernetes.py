@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 
 from bench.cluster import (
+    BARE,
     JOBS,
     KAI,
     PODS,
@@ -80,10 +81,16 @@ def count(server: Server, phase: str, prefix: str) -> int:
     return int(server.call("GET", query)["count"])
 
 
-def delete_all(server: Server) -> None:
+def delete_all(server: Server, cluster: Cluster) -> None:
+    """Returns when the cluster has nothing of them any more."""
+    began = time.perf_counter()
     while found := server.call("GET", "/api/v1/workloads?limit=500")["workloads"]:
         for one in found:
             server.call("DELETE", f"{TRAININGS}/{one['id']}")
+    api = cluster.api()
+    paths = [path.format(NAMESPACE) for path in (JOBS, PODS)]
+    wait_until(lambda: not any(api.call("GET", path)["items"] for path in paths), every=0.5, deadline=LONG)
+    say(f"all deleted in {time.perf_counter() - began:.0f} s")
 
 
 def measure_submissions(server: Server, cluster: Cluster, project: str, rounds: int) -> Iterator[Measurement]:
@@ -101,8 +108,8 @@ def measure_submissions(server: Server, cluster: Cluster, project: str, rounds: 
         began = time.perf_counter()
         api.call("POST", path, body)
         bare.append((time.perf_counter() - began) * 1000)
-    api.call("DELETE", f"{path}?fieldSelector=metadata.name%21%3Dnone", {"propagationPolicy": "Background"})
-    delete_all(server)
+    api.call("DELETE", f"{path}?labelSelector={BARE}", {"propagationPolicy": "Background"})
+    delete_all(server, cluster)
     own = statistics.median(bare)
     note = f"p50 {statistics.median(ours):.1f} ms; the API server's own answer to a bare Job: {own:.1f} ms"
     yield Measurement(
@@ -123,7 +130,7 @@ def measure_reaction(server: Server, cluster: Cluster, project: str, rounds: int
         set_ready(api, pod, is_ready=number % 2 == 1)
         wait_until(lambda was=before: phase_of(server, id) != was, every=0.001)  # type: ignore[misc]  # bound now
         took.append((time.perf_counter() - began) * 1000)
-    delete_all(server)
+    delete_all(server, cluster)
     p99 = sorted(took)[min(len(took) - 1, int(len(took) * 0.99))]
     note = f"p50 {statistics.median(took):.1f} ms, the write itself included"
     yield Measurement(f"a pod's change → phase over REST, p99 of {rounds}", "ms", [p99], 200, note=note)
@@ -173,7 +180,7 @@ def measure_many(server: Server, cluster: Cluster, project: str, many: int) -> I
     yield Measurement("server, most memory", "MB", [peak_memory(server.process.pid)], 200)
     yield Measurement("server, processor time", "s", [used], kai, note=f"the goal is what KAI took: {kai:.0f} s")
     yield from measure_lag(ours.at, theirs.at)
-    delete_all(server)
+    delete_all(server, cluster)
 
 
 def measure_lag(ours: dict[str, float], theirs: dict[str, float]) -> Iterator[Measurement]:
