@@ -298,7 +298,7 @@ def telemetry_operations() -> tuple[Operation, ...]:
         word, noun = kind.rest.replace("-", "_").removesuffix("s"), noun_of(kind)
         base = f"{workloads}/{kind.rest}/{{workloadId}}"
         served = over_time(SERVICE_METRICS)
-        summary, run = f"How many requests a {noun} gets and how long they take", _service_metrics(kind, of_pod=False)
+        summary, run = f"How many requests {noun}s get and how long they take", _service_metrics(kind, of_pod=False)
         read(f"{base}/metrics", f"get_{word}_workload_metrics", summary, run, (WORKLOAD_ID, *served))
         run = _service_metrics(kind, of_pod=True)
         named = (WORKLOAD_ID, _POD_ID, *served)

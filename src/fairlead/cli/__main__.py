@@ -86,6 +86,7 @@ NOUNS: dict[str, Noun] = {
 LAZY = {
     "server": "fairlead.app",
     "yaml": "yaml",
+    "yaml_text": "fairlead.formats.yaml_text",
     "traceback": "traceback",
     "sqlite": "fairlead.store.sqlite",
     "convert": "fairlead.formats.convert",

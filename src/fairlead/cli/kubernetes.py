@@ -29,7 +29,7 @@ def commands(_noun: str) -> tuple[Command, ...]:
 
 def _print_manifests(invocation: Invocation) -> int:
     load = invocation.surroundings.load
-    installing, yaml = load("installing"), load("yaml")
+    installing, yaml_text = load("installing"), load("yaml_text")
     wanted = installing.Installation(
         image=invocation.get("image", f"fairlead:{__version__}"),
         namespace=invocation.get("namespace", "fairlead"),
@@ -44,5 +44,5 @@ def _print_manifests(invocation: Invocation) -> int:
     except installing.Refused as error:
         invocation.surroundings.stderr.write(f"fairlead: {error}.\n")
         return FAILED
-    invocation.surroundings.stdout.write(yaml.safe_dump_all(objects, sort_keys=False))
+    invocation.surroundings.stdout.write(yaml_text.render_yaml(*objects))
     return OK

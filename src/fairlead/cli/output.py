@@ -18,10 +18,10 @@ def chosen_format(invocation: Invocation, settings: dict[str, Any]) -> str:
 
 
 def render(console: Console, form: str, content: Any) -> str:
-    """JSON, or YAML for the form `yaml`. PyYAML costs more to load than all else together, so only that loads it."""
+    """JSON, or YAML for the form `yaml`."""
     if form != "yaml":
         return json.dumps(content, indent=2, ensure_ascii=False)
-    text: str = console.load("yaml").safe_dump(content, sort_keys=False, allow_unicode=True)
+    text: str = console.load("yaml_text").render_yaml(content)
     return text.rstrip("\n")
 
 

@@ -13,7 +13,7 @@ from fairlead.kinds.pods import SPELT_OUT, container_of
 from fairlead.model.fields import value_or
 from fairlead.model.lifecycle import AUTO_DELETION_SECONDS, BACKOFF_LIMIT, GRACE_SECONDS
 from fairlead.model.phase import Phase
-from fairlead.model.podset import Container, PodSet, RestartPolicy
+from fairlead.model.podset import Container, RestartPolicy
 from fairlead.model.run_fields import AROUND, RunFields
 
 
@@ -99,14 +99,10 @@ def outcome_of_gang(states: Sequence[SetState]) -> Outcome | None:
     )
     if any(state.lapsed for state in states):
         return Outcome(Phase.DEGRADED, f"Pods stopped answering the readiness probe: {counts}.")
-    if all(state.ready + state.succeeded >= _least(state.podset) for state in states):
+    if all(state.ready + state.succeeded >= state.podset.least for state in states):
         return Outcome(Phase.RUNNING, f"{counts}.")
     if any(state.starting or state.running > state.ready for state in states):
         return Outcome(Phase.INITIALIZING, f"Waiting for all of its pods: {counts}.")
     if any(state.running for state in states):
         return Outcome(Phase.DEGRADED, f"Some of its pods are missing: {counts}.")
     return None
-
-
-def _least(podset: PodSet) -> int:
-    return podset.count if podset.minimum is None else podset.minimum

@@ -151,6 +151,11 @@ class PodSet(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     stage: Stage | None = None
 
     @property
+    def least(self) -> int:
+        """Without so many pods of a group it does not run."""
+        return self.count if self.minimum is None else self.minimum
+
+    @property
     def total(self) -> int:
         """How many run at the same time in all groups."""
         return self.groups * self.count

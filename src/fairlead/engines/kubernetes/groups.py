@@ -113,7 +113,7 @@ def _attempt(pod: Pod) -> int:
 
 def render_group(place: Place, podsets: Sequence[PodSet]) -> list[dict[str, Any]]:
     """The pod group, and the service by which its pods find each other."""
-    least = sum(podset.count if podset.minimum is None else podset.minimum for podset in podsets)
+    least = sum(podset.least for podset in podsets)
     pool = place.begun.pool or next(iter(place.pools), DEFAULT_POOL)
     labels = {OWN_LABEL: "true"} | ({} if pool == DEFAULT_POOL else {POOL_LABEL: pool})
     group = {

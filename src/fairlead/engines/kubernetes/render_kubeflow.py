@@ -101,7 +101,7 @@ def _run_policy(place: Place, podsets: Sequence[PodSet], told: Operated) -> dict
 
 
 def _least(podsets: Sequence[PodSet]) -> int:
-    return sum(podset.count if podset.minimum is None else podset.minimum for podset in podsets)
+    return sum(podset.least for podset in podsets)
 
 
 def _most(podsets: Sequence[PodSet]) -> int:
