@@ -88,6 +88,37 @@ def test_losses_as_json(tmp_path: Path) -> None:
     assert losses["spec.autoDeletionTimeAfterCompletionSeconds"]["now"] == 2_592_000
 
 
+READ = [
+    *sorted(GOLDEN.glob("*/*.request.json")),
+    *sorted((GOLDEN / "yaml/neighbours").iterdir()),
+    *sorted((GOLDEN / "yaml/reference").glob("*.yaml")),
+]
+#: What workload YAML refuses of them, which their own dialect or their list of losses says already.
+REFUSED = {
+    "older-page.request.json": "has authorizedUsers and authorizedGroups",
+    "train.sbatch": "spec.image: is missing",
+}
+
+
+@pytest.mark.parametrize("path", READ, ids=lambda path: f"{path.parent.name} {path.name}")
+def test_every_pair_of_dialects(tmp_path: Path, path: Path) -> None:
+    """Whatever is read is written in every dialect, and each of those that are read is written again."""
+    for target in ("rest", "yaml", "flags", "kubernetes"):
+        made = call("convert", str(path), "--to", target, home=tmp_path)
+        if target == "yaml" and path.parent.name == "distributed-inference":
+            assert (made.code, "Workload YAML has no" in made.err) == (1, True)
+            continue
+        assert (made.code, bool(made.out)) == (0, True), made.err
+        if target == "kubernetes":
+            continue
+        for further in ("rest", "flags", "kubernetes"):
+            again = call("convert", "-", "--to", further, home=tmp_path, stdin=made.out)
+            if target == "yaml" and path.name in REFUSED:
+                assert (again.code, REFUSED[path.name] in again.err) == (1, True), again.err
+                continue
+            assert (again.code, bool(again.out)) == (0, True), (target, further, again.err)
+
+
 def test_kubernetes_objects(tmp_path: Path) -> None:
     made = call("convert", REQUEST, "--to", "kubernetes", "-p", "team-a", home=tmp_path)
     assert (made.code, "kind: Job" in made.out, "namespace: runai-team-a" in made.out) == (0, True, True)

@@ -18,7 +18,7 @@ from fairlead.engines.kubernetes.render_services import render_services
 from fairlead.engines.kubernetes.render_volumes import render_claims
 from fairlead.engines.kubernetes.resources import KNATIVE, LEADER_WORKER_SET, Resource
 from fairlead.formats.convert_losses import Loss, Source
-from fairlead.kinds.kind import Kind
+from fairlead.kinds.kind import Kind, read_stored_spec
 from fairlead.model.fields import value_or
 from fairlead.model.org import namespace_of
 from fairlead.model.podset import PodSet
@@ -125,7 +125,7 @@ def _once(claims: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def render_spec(kind: Kind, name: str, project: str, spec: dict[str, Any]) -> tuple[list[dict[str, Any]], list[Loss]]:
     """The objects of a workload that was never submitted, from its spec as REST has it."""
-    typed: Any = msgspec.convert(spec, kind.spec)
+    typed: Any = read_stored_spec(kind, msgspec.json.encode(spec))
     priority = value_or(typed.priority_class, kind.priority)
     place = Place(
         name=name,
