@@ -85,12 +85,16 @@ class Server:
         #: Whom a server that speaks TLS is known by.
         self.authority: Path | None = None
 
+    def program(self) -> list[str]:
+        """The command `fairlead`; further words follow."""
+        return [sys.executable, "-m", "fairlead"]
+
     def start(self) -> "Server":
         self.data_dir.mkdir(parents=True, exist_ok=True)
-        command = [sys.executable, "-m", "fairlead", "serve", "--port", "0", "--data-dir", str(self.data_dir)]
+        command = ["serve", "--port", "0", "--data-dir", str(self.data_dir), *self.arguments]
         with open(self.data_dir / "stderr.txt", "ab") as errors:
             self.process = subprocess.Popen(
-                [*command, *self.arguments], stdout=subprocess.DEVNULL, stderr=errors, env=self.environment
+                [*self.program(), *command], stdout=subprocess.DEVNULL, stderr=errors, env=self.environment
             )
         until(self._is_ready, "the server")
         return self

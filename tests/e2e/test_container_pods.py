@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.container_box import Box, opened
+from tests.e2e.container_box import IMAGE, Box, opened
 from tests.e2e.registry import Registry
 from tests.e2e.server import until
-from tests.e2e.several import all_pods, outputs, train
+from tests.e2e.several import all_pods, delete, outputs, scale, serve, train, until_pods
 from tests.s3_service import serving
 
 pytestmark = [
@@ -203,3 +203,33 @@ def test_mpirun_starts_its_processes_in_the_workers_containers(box: Box, tmp_pat
     ]
     assert sorted(words) == ["contained"] * 4 + ["ring-worker-0"] * 2 + ["ring-worker-1"] * 2
     until(lambda: not box.names(), "the containers are gone")
+
+
+def test_groups_of_containers_find_their_leaders(box: Box) -> None:
+    """Two leaders on the same port at once, each reached by its own worker by name."""
+
+    def shell(script: str) -> dict[str, Any]:
+        # The first process of a container hears of its end only if it asks for it.
+        words = json.dumps(f"trap 'exit 0' TERM; {script}; while true; do sleep 0.1; done")
+        return {"image": IMAGE, "command": "/bin/sh -c", "args": words}
+
+    ask = "until wget -q -O - http://$LWS_LEADER_ADDRESS:8080/name; do sleep 0.1; done"
+    spec = {
+        "replicas": 2,
+        "workers": 1,
+        "leader": shell("hostname > /tmp/name; httpd -p 8080 -h /tmp"),
+        "worker": shell(ask),
+        "servingPort": {"port": 8080},
+    }
+    workload = serve(box.server, "pair", **spec)
+    box.server.until_phase(workload, "Running")
+    for group in ("pair-0", "pair-1"):
+        until(partial(has_said, box, workload, f"{group}-1", f"{group}\n"), "the answer of its own leader")
+    assert scale(box.server, workload, 1).status == 202
+    until_pods(box.server, workload, "pair-0", "pair-0-1")
+    delete(box.server, workload)
+    until(lambda: not box.names(), "the containers are gone")
+
+
+def has_said(box: Box, workload: str, pod: str, words: str) -> bool:
+    return box.server.logs(workload, f"?pod={pod}") == words

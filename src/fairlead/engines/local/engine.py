@@ -5,6 +5,7 @@ hears of changes over one connection per supervisor; it decides nothing.
 """
 
 import asyncio
+import contextlib
 import logging
 import socket
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
@@ -119,8 +120,6 @@ class LocalEngine:
         self._removals: set[asyncio.Future[None]] = set()
         self._nodes: tuple[Node, ...] = ()
 
-    # The seam
-
     async def start(self, notify: Callable[[], None]) -> None:
         self._notify = notify
         self._folders.prepare()
@@ -143,8 +142,8 @@ class LocalEngine:
         found = effects.review(podset.container, self._rights, self._storage.review)
         if found.refused:
             return found
-        remarks, refused = self._network.remarks(podset.container), commanding.refusals(podset, self._settings)
-        return msgspec.structs.replace(found, refused=refused, advisory=(*found.advisory, *remarks))
+        remarks = (*found.advisory, *self._network.remarks(podset.container, is_addressed=podset.addressed))
+        return msgspec.structs.replace(found, refused=commanding.refusals(podset, self._settings), advisory=remarks)
 
     async def capacity(self) -> Sequence[Node]:
         return self._nodes
@@ -200,13 +199,13 @@ class LocalEngine:
     async def dial(self, pod_id: str, port: int) -> int:
         key = self._running(pod_id)
         address = self._network.address_of(pod_id)
-        if not address:
+        if not address and not self._network.is_closed(pod_id):
             return await connect(socket.socket(), LOOPBACK, port)
-        try:
-            return await connect(socket.socket(), address, port)
-        except ConnectionRefusedError:
-            # Perhaps it listens on its loopback only, which is reached from inside.
-            return await connect(await open_socket(self._folders.control(key)), LOOPBACK, port)
+        if address:
+            with contextlib.suppress(ConnectionRefusedError):
+                return await connect(socket.socket(), address, port)
+        # It, or its network, is reached from inside only.
+        return await connect(await open_socket(self._folders.control(key)), LOOPBACK, port)
 
     def _running(self, pod_id: str) -> Key:
         """The attempt of a pod that runs now."""

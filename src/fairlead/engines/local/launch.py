@@ -85,7 +85,7 @@ def become_command(
                 _load_image(order)
             return parent
         if order["network"]:
-            network_inside.enter(order["network"], namespace)
+            network_inside.enter(order["network"], namespace, order["user_file"])
         if order["isolation"]:
             isolation.enter(order["isolation"])
         if first is None:
@@ -267,6 +267,8 @@ def _become_fetcher(order: LaunchOrder, report: int, namespace: int) -> NoReturn
 
 
 def _enter_as_fetcher(order: LaunchOrder, namespace: int) -> None:
+    if order.get("user_file", -1) >= 0:
+        syscalls.setns(order["user_file"], syscalls.CLONE_NEWUSER)
     if namespace >= 0:
         syscalls.setns(namespace, syscalls.CLONE_NEWNET)
     isolation.enter(order["isolation"])

@@ -26,6 +26,7 @@ _UPSTREAM_RESOLV = "/run/systemd/resolve/resolv.conf"
 
 #: What pods with networks of their own call this machine.
 MACHINE = "host.fairlead.internal"
+LOOPBACK = "127.0.0.1"
 
 Plan = dict[str, Any]
 
@@ -55,6 +56,8 @@ class Network:
         self._nft = shutil.which("nft", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin") or ""
         #: Whether this server may make namespaces and bridges.
         self.is_able = os.geteuid() == 0 and _has_admin()
+        #: Without root, by which program a namespace of its own user reaches the world; empty where it cannot be.
+        self._pasta = "" if os.geteuid() == 0 or not _has_user_namespaces() else shutil.which("pasta") or ""
         self._range = 0
         self._next = _FIRST
         #: Plans of pods that have not ended, by pod id.
@@ -80,13 +83,16 @@ class Network:
         return chosen
 
     def is_own(self, pod: PodSpec) -> bool:
-        """Whether a pod gets a network of its own."""
-        return is_serving(pod) and not has_host_network(pod) and self.is_able and self._joins(pod.container)
+        """Whether a pod gets a network of its own; one of a user cannot be reached by address, as groups need it."""
+        can = self.is_able or (bool(self._pasta) and not pod.addressed)
+        return is_serving(pod) and not has_host_network(pod) and can and self._joins(pod.container)
 
     def plan(self, pod: PodSpec) -> Plan | None:
         """The plan for a pod's own network; None where it shares the machine's."""
         if not self.is_own(pod):
             return None
+        if not self.is_able:
+            return self._plan_of_user(pod)
         known = self._plans.get(pod.pod_id)
         number = self._numbered(known["address"]) if known else self._free_number()
         address = self._address(number)
@@ -109,17 +115,37 @@ class Network:
         self.take(pod.pod_id, plan)
         return plan
 
+    def _plan_of_user(self, pod: PodSpec) -> Plan:
+        """A network without root: nobody's address is known in it but its own."""
+        names = hosts.names_of(pod.pod_name, pod.workload_name, pod.namespace)
+        own = self._hosts_file(pod.pod_id)
+        self._write(own, hosts.render_hosts([(LOOPBACK, names)], _read(_HOSTS)))
+        plan = {
+            "pasta": self._pasta,
+            "address": LOOPBACK,
+            "gateway": LOOPBACK,
+            "hostname": pod.pod_name[:64],
+            "workload": pod.workload_id,
+            "files": [[_HOSTS, own]],
+        }
+        self.take(pod.pod_id, plan)
+        return plan
+
     def take(self, pod_id: str, plan: Plan) -> None:
         """Count a pod in: one that is being started, or one from before that still runs."""
         self._plans[pod_id] = plan
-        self._write_hosts(plan["workload"])
+        if "pasta" not in plan:
+            self._write_hosts(plan["workload"])
 
     def release(self, pod_id: str) -> None:
         """A pod has ended: its address is free, its names are gone."""
         plan = self._plans.pop(pod_id, None)
         if plan is None:
             return
-        if any(other["workload"] == plan["workload"] for other in self._plans.values()):
+        if "pasta" in plan:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self._hosts_file(pod_id))
+        elif any(other["workload"] == plan["workload"] for other in self._plans.values()):
             self._write_hosts(plan["workload"])
         else:
             with contextlib.suppress(FileNotFoundError):
@@ -131,8 +157,13 @@ class Network:
         return self._address(1) if self.is_able else ""
 
     def address_of(self, pod_id: str) -> str:
+        """Where this machine reaches a pod that has a network of its own; empty where it does not."""
         plan = self._plans.get(pod_id)
-        return plan["address"] if plan else ""
+        return plan["address"] if plan and "pasta" not in plan else ""
+
+    def is_closed(self, pod_id: str) -> bool:
+        """Whether a pod's own network is reached from inside only."""
+        return "pasta" in self._plans.get(pod_id, ())
 
     def sweep(self) -> None:
         """Remove what killed supervisors left: cables without a pod, then bridges without cables, others' too."""
@@ -149,14 +180,15 @@ class Network:
                 links.remove(name)
             network_bridge.remove_unused(links)
 
-    def remarks(self, container: Container) -> list[tuple[str, str]]:
+    def remarks(self, container: Container, *, is_addressed: bool = False) -> list[tuple[str, str]]:
         """What a pod that serves has less of here than on a cluster, as (field, what)."""
         field = next((name for name in ("ports", "exposedUrls") if container.fields.get(name)), "")
         if not field or (container.fields.get("security") or {}).get("hostNetwork"):
             return []
-        if not self.is_able or not self._joins(container):
+        has_own = self.is_able or (bool(self._pasta) and not is_addressed)
+        if not has_own or not self._joins(container):
             return [(field, "pods share this machine's network here: a port that two of them use refuses the second")]
-        if not self._nft:
+        if self.is_able and not self._nft:
             return [(field, "its own network reaches this machine only: install nftables for connections beyond it")]
         if hosts.has_local_resolver(_read(_RESOLV)) and not os.path.exists(_UPSTREAM_RESOLV):
             return [(field, "names beyond its workload are not found: this machine looks them up at its own loopback")]
@@ -185,8 +217,10 @@ class Network:
         """Written in place: pods hold the very file, and see names of their group come and go."""
         plans = [plan for plan in self._plans.values() if plan["workload"] == workload_id]
         members = [(self.gateway, [MACHINE]), *((plan["address"], plan["names"]) for plan in plans)]
-        text = hosts.render_hosts(members, _read(_HOSTS))
-        descriptor = os.open(self._hosts_file(workload_id), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self._write(self._hosts_file(workload_id), hosts.render_hosts(members, _read(_HOSTS)))
+
+    def _write(self, path: str, text: str) -> None:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             os.fchmod(descriptor, 0o644)
             os.pwrite(descriptor, text.encode(), 0)
@@ -199,6 +233,14 @@ def _read(path: str) -> str:
     with contextlib.suppress(OSError), open(path, errors="replace") as file:
         return file.read()
     return ""
+
+
+def _has_user_namespaces() -> bool:
+    """Whether the kernel lets a user who is not root make namespaces, as far as its settings say."""
+    if _read("/proc/sys/user/max_user_namespaces").strip() in ("", "0"):
+        return False
+    forbidden = _read("/proc/sys/kernel/apparmor_restrict_unprivileged_userns").strip() == "1"
+    return not forbidden and _read("/proc/sys/kernel/unprivileged_userns_clone").strip() != "0"
 
 
 def _has_admin() -> bool:

@@ -27,6 +27,8 @@ class PodNetwork:
         self.address: str = plan["address"]
         self._host = os.open(_OWN, os.O_RDONLY | os.O_CLOEXEC)
         self.namespace = -1
+        #: It needs no user namespace and no further process.
+        self.user, self.helper = -1, 0
         self._make()
 
     def _make(self) -> None:
@@ -65,6 +67,9 @@ class PodNetwork:
         with self._entered():
             return socket.socket(socket.AF_INET, socket.SOCK_STREAM)
 
+    def join(self) -> None:
+        """Its cable is there as long as it is."""
+
     def close(self) -> None:
         """Remove the cable, and the bridge when it was the last one on it."""
         os.close(self.namespace)
@@ -74,12 +79,14 @@ class PodNetwork:
             network_bridge.remove_unused(outside)
 
 
-def enter(plan: Plan, namespace: int) -> None:
+def enter(plan: Plan, namespace: int, user: int = -1) -> None:
     """Leave the host's network and name for the pod's own; called in the pod's process before anything else.
 
     Its `/etc/hosts` (and, where the host's would not work, `/etc/resolv.conf`) lie over the host's from here on; an
-    isolated pod takes its copy of the mounts afterwards, and these with it.
+    isolated pod takes its copy of the mounts afterwards, and these with it. `user` is the namespace that owns it.
     """
+    if user >= 0:
+        syscalls.setns(user, syscalls.CLONE_NEWUSER)
     syscalls.setns(namespace, syscalls.CLONE_NEWNET)
     syscalls.unshare(syscalls.CLONE_NEWUTS | syscalls.CLONE_NEWNS)
     socket.sethostname(plan["hostname"])

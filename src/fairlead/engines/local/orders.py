@@ -95,7 +95,15 @@ def _render_places(pod: PodSpec, folders: Folders, key: Key, settings: LocalSett
 
 def _render_network(pod: PodSpec) -> dict[str, Any]:
     """What is asked of it, and places for what the engine gives to pods that serve: address and ports."""
-    return {"probe": _probe(pod), "network": None, "ports": [], "listens": [], "holds": [], "owner": owner_of(pod)}
+    return {
+        "probe": _probe(pod),
+        "network": None,
+        "user_file": -1,
+        "ports": [],
+        "listens": [],
+        "holds": [],
+        "owner": owner_of(pod),
+    }
 
 
 def _probe(pod: PodSpec) -> dict[str, Any] | None:

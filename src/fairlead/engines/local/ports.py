@@ -179,7 +179,7 @@ class Ports:
             raise Refused(f"port {port} is held by {other.owner}; pods share this machine's network here")
         holder, name = self._listening.get(port, (pod.pod_id, ""))
         if holder != pod.pod_id:
-            why = "only a server of root gives pods networks of their own, which several pods and updates need"
+            why = "several pods and updates need networks of their own: a server of root, or pasta and user namespaces"
             raise Refused(f"port {port} is held by {name}; pods share this machine's network here, and {why}")
         if (pod.workload_id, port) in self._opened:
             return

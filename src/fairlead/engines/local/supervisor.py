@@ -27,6 +27,7 @@ from fairlead.engines.local import (
 from fairlead.engines.local.envoys import Envoy
 from fairlead.engines.local.gauges import Gauge
 from fairlead.engines.local.network_inside import PodNetwork
+from fairlead.engines.local.network_user import UserNetwork
 from fairlead.engines.local.output import Output
 from fairlead.engines.local.peers import Peers
 from fairlead.engines.local.probes import Prober
@@ -62,7 +63,7 @@ class Supervisor:
         self.peers = Peers(self._poll, self.obey, self._farewell)
         self._commands = Commands(order, self.peers)
         self._envoy = Envoy(order["commands"], _user_of(order), self._poll) if order["commands"] else None
-        self._network: PodNetwork | None = None
+        self._network: PodNetwork | UserNetwork | None = None
         self._prober: Prober | None = None
         self._gauge = Gauge(order["gauges"], order["gauge_seconds"]) if order["gauges"] else None
         #: What tells that the container was made, while it is awaited.
@@ -176,7 +177,9 @@ class Supervisor:
         if not self._order["network"]:
             return True
         try:
-            self._network = PodNetwork(self._order["network"])
+            made = UserNetwork if "pasta" in self._order["network"] else PodNetwork
+            self._network = made(self._order["network"])
+            self._order["user_file"] = self._network.user
             if self._order["container"]:
                 containers_inside.connect(self._order, self._network.namespace)
         except OSError as error:
@@ -317,7 +320,8 @@ class Supervisor:
                 # One process is gone already; a pod that lost one is no longer what it was.
                 self._kill_all()
             return
-        used = reaping.memory_of(procfs.descendants(os.getpid()), limit)
+        helper = self._network.helper if self._network is not None else 0
+        used = reaping.memory_of([pid for pid in procfs.descendants(os.getpid()) if pid != helper], limit)
         if used > limit:
             self._cause = "OOMKilled"
             self._state["message"] = f"used {used} bytes of memory, its limit is {limit}"
@@ -425,6 +429,8 @@ class Supervisor:
         """Changes of fetched volumes go back to where they came from, within what is left of the grace."""
         if "main" not in self._state or not any("manifest" in fetch for fetch in self._order["fetches"]):
             return
+        if self._network is not None:
+            self._network.join()
         answer, report = os.pipe2(os.O_CLOEXEC)
         finisher = os.fork()
         if finisher == 0:

@@ -1,0 +1,144 @@
+"""A server of a user who is not root: pods that serve have networks of their own by user namespaces and pasta."""
+
+import contextlib
+import os
+import pwd
+import shutil
+import socket
+import sys
+import tempfile
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.cli_calls import Caller
+from tests.e2e.fields import conditions
+from tests.e2e.server import Server, observe_processes, until
+from tests.e2e.serving import Callers, ask, change, delete, spec_of, start, url_of, version
+from tests.e2e.web import bearer, exposed, fetch
+
+CHECKOUT = Path(__file__).parents[2]
+#: The user of the machine that has nothing.
+USER = pwd.getpwnam("nobody")
+pytestmark = [
+    pytest.mark.debian("passt"),
+    pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user"),
+]
+
+
+class UsersServer(Server):
+    """A server that runs as that user, for whom the checkout is shown at a place that everybody can read."""
+
+    def program(self) -> list[str]:
+        shown = self.data_dir.parent / "checkout"
+        shown.mkdir(exist_ok=True)
+        identity = f"--reuid={USER.pw_uid} --regid={USER.pw_gid} --clear-groups"
+        python = f"{shown}/{Path(sys.prefix).relative_to(CHECKOUT)}/bin/python"
+        script = f'mount --bind {CHECKOUT} {shown} && exec setpriv {identity} {python} -m fairlead "$@"'
+        return ["unshare", "--mount", "--propagation", "private", "sh", "-c", script, "fairlead"]
+
+
+@contextlib.contextmanager
+def serving(*arguments: str) -> Iterator[UsersServer]:
+    # Not where pytest keeps its folders, which only their owner may enter.
+    folder = Path(tempfile.mkdtemp(prefix="fairlead"))
+    data = folder / "data"
+    data.mkdir()
+    for path in (folder, data):
+        os.chown(path, USER.pw_uid, USER.pw_gid)
+    environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": str(folder), "LANG": "C.UTF-8"}
+    environment["PYTHONPATH"] = f"{folder}/checkout/src"
+    server = UsersServer(data, "--proxy-port", "0", "--retry-delay", "20", *arguments, environment=environment)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.close()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[UsersServer]:
+    with serving("--personal") as server:
+        yield server
+
+
+def is_open(port: int) -> bool:
+    with socket.socket() as trial:
+        return trial.connect_ex(("127.0.0.1", port)) == 0
+
+
+def test_an_update_takes_over_without_a_gap(server: UsersServer) -> None:
+    """Two revisions listen on one port at once, and neither on the machine's own."""
+    folder = server.data_dir.parent / "service"
+    port = 8471
+    spec = spec_of(folder, port, environmentVariables=version("1"))
+    folder.chmod(0o755)
+    spec["command"] = "/usr/bin/python3"
+    workload = start(server, "own", spec)
+    server.until_phase(workload, "Running")
+    assert "exposedUrls" not in conditions(server, workload, "NotEnforced")
+    url = url_of(server, workload)
+    assert ask(url)["pod"] == "own-00001-0"
+    assert not is_open(port)
+    callers = Callers()
+    callers.keep_asking(url)
+    assert change(server, workload, environmentVariables=version("2")).status == 202
+    until(lambda: ask(url)["version"] == "2", "the second revision")
+    assert {answer.status for answer in callers.end()} == {200}
+    said = Caller(server.data_dir).ok("inference", "exec", "own", "--", "sh", "-c", "hostname; ip -br link | cut -c1-4")
+    assert said.split()[:3] == ["own-00002-0", "lo", "eth0"]
+    delete(server, workload)
+
+
+def test_two_workloads_use_one_port(server: UsersServer) -> None:
+    script = "exec /usr/bin/python3 -m http.server 8472 --directory /etc"
+    names = ("one", "two")
+    spec: dict[str, Any] = {
+        "exposedUrls": [{"container": 8472}],
+        "ports": [{"container": 8472, "serviceType": "NodePort"}],
+    }
+    workloads = [server.run(name, "/bin/sh", f"-c '{script}'", **spec) for name in names]
+    for workload in workloads:
+        server.until_phase(workload, "Running")
+        until(partial(is_answered, server, workload), "its answer")
+
+
+def is_answered(server: Server, workload: str) -> bool:
+    return fetch(exposed(server, workload), "/hostname", **bearer(server.token)).status == 200
+
+
+def test_it_holds_in_a_view_of_its_own() -> None:
+    """A shared server isolates the pod besides, in a further namespace."""
+    with serving() as server:
+        script = "echo mine > /tmp/name; cd /tmp; exec /usr/bin/python3 -m http.server 8473"
+        workload = server.run("apart", "/bin/sh", f"-c '{script}'", exposedUrls=[{"container": 8473}])
+        server.until_phase(workload, "Running")
+        where = exposed(server, workload)
+        until(lambda: fetch(where, "/name", **bearer(server.token)).body == b"mine\n", "its answer")
+        assert not is_open(8473)
+
+
+def helpers(server: Server) -> int:
+    """How many ways out of the machine its pods have."""
+    processes, ours = observe_processes(), server.leftovers()
+    return sum(processes[pid].words[0] == "pasta" for pid in ours if pid in processes)
+
+
+def test_nothing_is_left(server: UsersServer) -> None:
+    before = helpers(server)
+    spec: dict[str, Any] = {
+        "ports": [{"container": 8474, "serviceType": "ClusterIP"}],
+        "terminationGracePeriodSeconds": 0,
+    }
+    workload = server.run("ends", "/bin/sleep", "600", **spec)
+    server.until_phase(workload, "Running")
+    until(lambda: helpers(server) == before + 1, "its way out")
+    hosts = server.data_dir / "pods" / "network"
+    names = set(hosts.glob("*.hosts"))
+    assert server.call("DELETE", f"/api/v1/workloads/trainings/{workload}").status == 202
+    until(lambda: helpers(server) == before, "the end of its way out")
+    until(lambda: set(hosts.glob("*.hosts")) < names, "the end of its names")
