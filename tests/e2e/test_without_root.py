@@ -128,6 +128,22 @@ def helpers(server: Server) -> int:
     return sum(processes[pid].words[0] == "pasta" for pid in ours if pid in processes)
 
 
+def test_services_of_this_machine_are_reached_by_its_name(server: UsersServer) -> None:
+    """One workload's port, which only workloads reach, from another's own network."""
+    script = "cd /etc; exec /usr/bin/python3 -m http.server 8476"
+    port = {"container": 8476, "serviceType": "ClusterIP"}
+    inside = server.run("inside", "/bin/sh", f"-c '{script}'", ports=[port])
+    server.until_phase(inside, "Running")
+    [connection] = server.workload(inside)["externalConnections"]
+    where = f"http://host.fairlead.internal:{connection['url'].rpartition(':')[2].strip('/')}/hostname"
+    # Asked until it answers, as its program may still be on its way.
+    asks = f'import time, urllib.request as r\nwhile True:\n  try: print(r.urlopen("{where}").read()); break\n'
+    asks += "  except OSError: time.sleep(0.1)"
+    asking = server.run("asks", "/usr/bin/python3", f"-c '{asks}'", ports=[{**port, "container": 8477}])
+    server.until_phase(asking, "Completed")
+    assert server.logs(asking).strip() == repr(Path("/etc/hostname").read_bytes())
+
+
 def test_nothing_is_left(server: UsersServer) -> None:
     before = helpers(server)
     spec: dict[str, Any] = {

@@ -119,7 +119,10 @@ class Network:
         """A network without root: nobody's address is known in it but its own."""
         names = hosts.names_of(pod.pod_name, pod.workload_name, pod.namespace)
         own = self._hosts_file(pod.pod_id)
-        self._write(own, hosts.render_hosts([(LOOPBACK, names)], _read(_HOSTS)))
+        # Pasta takes what goes to the machine's own gateway as meant for the machine.
+        machine = _default_gateway()
+        members = [(LOOPBACK, names), *([(machine, [MACHINE])] if machine else [])]
+        self._write(own, hosts.render_hosts(members, _read(_HOSTS)))
         plan = {
             "pasta": self._pasta,
             "address": LOOPBACK,
@@ -250,6 +253,15 @@ def _has_admin() -> bool:
             capabilities = int(line.split()[1], 16)
             return bool(capabilities & 1 << 12) and bool(capabilities & 1 << 21)
     return False
+
+
+def _default_gateway() -> str:
+    """Where this machine sends what is for elsewhere; empty where there is no such place."""
+    for line in _read("/proc/net/route").splitlines()[1:]:
+        _, destination, gateway, *_ = line.split()
+        if destination == "00000000" and gateway != "00000000":
+            return ".".join(str(octet) for octet in int(gateway, 16).to_bytes(4, "little"))
+    return ""
 
 
 def _taken_ranges(bridge: str) -> set[int]:

@@ -114,7 +114,7 @@ def enter(user: int, namespace: int) -> None:
 
 
 def _become_pasta(program: str, user: int, namespace: int) -> NoReturn:
-    """Nothing is passed on to the pod from outside, and nothing of this machine's loopback from the pod."""
+    """Nothing is passed on to the pod from outside; what it sends to its gateway reaches this machine."""
     try:
         signal.set_wakeup_fd(-1)
         # Also the one that Python ignores: pasta takes that for a failure.
