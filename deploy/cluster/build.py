@@ -49,7 +49,6 @@ PROGRAMS = {
     "kube-proxy": ("cluster", f"{KUBERNETES}/cmd/kube-proxy"),
     "coredns": ("coredns", "."),
     "training-operator": ("kubeflow", "."),
-    "mpi-operator": ("mpi", f"{MPI}/cmd/mpi-operator"),
 }
 #: What is read from the modules beside their programs: name in our folder -> (our module, theirs, path in it)
 FILES = {
@@ -77,7 +76,6 @@ NEEDED: dict[str, tuple[str, ...]] = {
     ),
     "containers": ("kubelet", "kube-proxy", "coredns"),
     "kubeflow": ("training-operator", "training-crds"),
-    "mpi": ("mpi-operator", "mpi-crds"),
     "kubeflow-crds": ("training-crds", "mpi-crds"),
     "knative-crds": ("knative-crds",),
 }

@@ -152,7 +152,6 @@ def render_kai_controllers(layout: Layout, programs: Path) -> list[Component]:
         render(
             "kai-podgroupcontroller",
             8105,
-            "--metrics-bind-address=0",
             "--health-probe-bind-address=:8105",
             "--skip-controller-name-validation",
             "--enable-podgroup-webhook=false",

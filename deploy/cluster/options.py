@@ -1,4 +1,4 @@
-"""What can be added to a running cluster: Kubeflow's operators, or Knative's definitions alone. And taken away again.
+"""What can be added to a running cluster: Kubeflow's training operator, or definitions alone. And taken away again.
 
 Called by `up --with`, `add`, `drop` and by tests. Nothing of it is built or installed unless somebody asks.
 """
@@ -15,10 +15,9 @@ from deploy.cluster.objects import Object, render, render_webhook
 from deploy.cluster.sandbox import wait_for
 
 PATIENCE = 180.0
-#: Whose definitions each brings; those that are called after a program run it too.
+#: Whose definitions each brings; with the first, programs run for them too.
 OPTIONS: dict[str, tuple[str, ...]] = {
     "kubeflow": ("training-crds",),
-    "mpi": ("mpi-crds",),
     "kubeflow-crds": ("training-crds", "mpi-crds"),
     "knative-crds": ("knative-crds",),
 }
@@ -45,8 +44,6 @@ def add(cluster: Cluster, name: str) -> None:
     waiting = {"name": "init-pytorch", "image": "python:3.11", "command": _WAITING}
     layout.path("pytorch-waiting.yaml").write_text(json.dumps([waiting]))
     started = render_programs(layout, name)
-    if started:
-        api.apply(render("v1", "Namespace", "mpi-operator"))
     for one in started:
         launch(layout, one)
     wait_until_healthy(layout, started)
@@ -97,10 +94,6 @@ def load_definitions(name: str) -> list[Object]:
 
 def render_programs(layout: Layout, name: str) -> list[Component]:
     host = f"http://{layout.address}"
-    if name == "mpi":
-        # Its port for checks is fixed.
-        program = str(build.place_of("mpi-operator"))
-        return [Component("mpi-operator", [program], f"{host}:8080/healthz", as_admin(layout))]
     if name != "kubeflow":
         return []
     flags = [
