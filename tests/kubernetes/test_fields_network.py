@@ -2,6 +2,7 @@
 
 import json
 import shlex
+import socket
 import urllib.request
 from functools import partial
 from typing import Any
@@ -39,6 +40,13 @@ def get(address: str) -> dict[str, Any]:
     return said
 
 
+def answers(address: str) -> bool:
+    host, _, port = address.partition(":")
+    with socket.socket() as tried:
+        tried.settimeout(PATIENCE)
+        return tried.connect_ex((host, int(port))) == 0
+
+
 def test_ports_are_services_of_their_type(room: Room) -> None:
     """`ports` with `container`, `serviceType` and `external`: each is reached as such a service is."""
     ports = [
@@ -55,7 +63,10 @@ def test_ports_are_services_of_their_type(room: Room) -> None:
         f"{services['LoadBalancer']['spec']['clusterIP']}:8088",
     ]
     [pod] = room.pods(workload)
-    assert [get(address)["pod"] for address in addresses] == [pod["name"]] * 3
+    for address in addresses:
+        # The node's rules follow a moment after the pod.
+        until(partial(answers, address), f"an answer at {address}", PATIENCE)
+        assert get(address)["pod"] == pod["name"]
     [fixed] = connections(room, workload, "NodePort")
     assert (fixed["containerPort"], fixed["toolType"]) == (8080, "tensorboard")
     [outer] = connections(room, workload, "LoadBalancer")

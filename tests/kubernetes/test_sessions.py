@@ -7,6 +7,7 @@ import select
 import socket
 import subprocess
 import sys
+import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -55,6 +56,17 @@ def read_until(terminal: int, words: bytes) -> bytes:
     return seen
 
 
+def type_until(terminal: int, line: bytes, words: bytes) -> bytes:
+    """What is typed before the terminal is passed on may be lost, as with a person who types too early."""
+    seen, deadline = b"", time.monotonic() + PATIENCE
+    while words not in seen:
+        assert time.monotonic() < deadline, f"no {words!r}, only {seen!r}"
+        os.write(terminal, line)
+        while words not in seen and select.select([terminal], [], [], 2)[0]:
+            seen += os.read(terminal, 65_536)
+    return seen
+
+
 def test_output_of_the_start_before(room: Room) -> None:
     """`restartPolicy` OnFailure restarts in place; the output of the earlier start is still there, and followed is the
     new one."""
@@ -95,16 +107,15 @@ def test_a_terminal_in_a_pod(room: Room) -> None:
 
 def test_attached_to_the_main_process(room: Room) -> None:
     """`stdin` and `tty`: what is typed reaches the program, which has a terminal; without, its output alone is seen."""
-    spec = room.real("while :; do sleep 1; test -t 0 && echo on a terminal; read line && echo heard $line; done")
-    workload = room.submit("workspace", "typed", spec | {"stdin": True, "tty": True})
+    spec = room.real("while :; do read line && test -t 0 && echo on a terminal, heard $line; done")
+    soon = {"terminationGracePeriodSeconds": 1}
+    workload = room.submit("workspace", "typed", spec | {"stdin": True, "tty": True} | soon)
     room.until_phase(workload, "Running")
     with on_terminal(room, "attach", "typed", "-p", room.project) as terminal:
-        os.write(terminal, b"first\n")
-        read_until(terminal, b"on a terminal")
-        os.write(terminal, b"hello\n")
-        read_until(terminal, b"heard hello")
+        seen = type_until(terminal, b"hello\n", b"terminal, heard hello")
+        assert b"on a terminal" in seen
         room.act("delete", workload, "workspace")
-    plain = room.submit("training", "speaks", room.real("while :; do echo word; sleep 1; done"))
+    plain = room.submit("training", "speaks", room.real("while :; do echo word; sleep 1; done") | soon)
     room.until_phase(plain, "Running")
     command = fairlead(room, "attach", "speaks", "-p", room.project)
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as attached:
