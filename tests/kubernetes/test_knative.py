@@ -48,8 +48,8 @@ def switch(room: Room, value: str) -> None:
 
 
 def serve(room: Room, name: str, **spec: Any) -> str:
-    port = {"servingPort": {"container": 8000}}
-    return room.submit("inference", name, room.spec(gpus=1, **port) | {"probes": probe()} | spec)
+    given = room.spec(gpus=1) | {"servingPort": {"container": 8000}, "probes": probe()}
+    return room.submit("inference", name, given | spec)
 
 
 def probe() -> dict[str, Any]:
