@@ -213,7 +213,7 @@ def test_groups_of_containers_find_their_leaders(box: Box) -> None:
         words = json.dumps(f"trap 'exit 0' TERM; {script}; while true; do sleep 0.1; done")
         return {"image": IMAGE, "command": "/bin/sh -c", "args": words}
 
-    ask = "until wget -q -O - http://$LWS_LEADER_ADDRESS:8080/name; do sleep 0.1; done"
+    ask = "until wget -q -O - http://$LWS_LEADER_ADDRESS:8080/name 2>/dev/null; do sleep 0.1; done"
     spec = {
         "replicas": 2,
         "workers": 1,
