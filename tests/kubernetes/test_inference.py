@@ -62,7 +62,6 @@ def test_it_sleeps_and_a_request_wakes_it(room: Room) -> None:
     room.until_phase(workload, "Running")
     assert pods(room) == []
     assert ask(url_of(room.server, workload))["pod"].startswith("sleeper-")
-    until_pods(room, 2)
     until(lambda: "sleeps" in room.server.message(workload), "its sleep", PATIENCE)
     until_pods(room, 0)
     words = [event["message"] for event in events(room.server, workload, "Scaled")]
