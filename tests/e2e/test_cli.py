@@ -29,6 +29,7 @@ def test_submit_wait_logs(fairlead: Caller) -> None:
     assert fairlead.ok("training", "logs", name) == "one\ntwo\n"
     assert fairlead.ok("logs", name, "--tail", "1") == "two\n"
     assert fairlead.ok("logs", "--name", name, "--limit-bytes", "3") == "one"
+    assert fairlead.ok("logs", name, "--since", "1h30m") == "one\ntwo\n"
     stamped = fairlead.ok("logs", name, "--timestamps").splitlines()
     assert [line.split(" ", 1)[1] for line in stamped] == ["one", "two"]
 

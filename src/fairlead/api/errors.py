@@ -94,6 +94,8 @@ class Gone(FairleadError):
         self.revision = revision
 
 
+#: How many violations are told in the details of operations that have no other place for them.
+_MOST_ISSUES = 100
 _STATUS: tuple[tuple[type[FairleadError], int], ...] = (
     (Invalid, 400),
     (Unauthenticated, 401),
@@ -141,11 +143,11 @@ def render_error(error: Exception, answers: Mapping[int, Any], request_id: str) 
         headers = {"www-authenticate": "Bearer"}
     body: Any
     if isinstance(error, Invalid) and error.issues:
-        details = _in_short(error.issues)
         message = AGAINST_POLICY if any(issue.rule for issue in error.issues) else MESSAGES[status]
-        body = Error(status, message, details)
         if answers.get(status) is SubmissionError:
-            body = SubmissionError(status, message, details, error.issues)
+            body = SubmissionError(status, message, _in_line(error.issues, 3), error.issues)
+        else:
+            body = Error(status, message, _in_line(error.issues, _MOST_ISSUES))
     elif isinstance(error, Gone):
         body = RevisionGone(status, MESSAGES[status], details, error.revision)
     else:
@@ -153,10 +155,10 @@ def render_error(error: Exception, answers: Mapping[int, Any], request_id: str) 
     return Response(msgspec.json.encode(body), status, headers, "application/json")
 
 
-def _in_short(issues: tuple[Issue, ...]) -> str:
+def _in_line(issues: tuple[Issue, ...], most: int) -> str:
     """The first violations in one line, for clients that show only that."""
-    shown = "; ".join(f"{issue.field}: {issue.details}" if issue.field else issue.details for issue in issues[:3])
-    return f"{shown}; and {len(issues) - 3} more" if len(issues) > 3 else shown
+    shown = "; ".join(f"{issue.field}: {issue.details}" if issue.field else issue.details for issue in issues[:most])
+    return f"{shown}; and {len(issues) - most} more" if len(issues) > most else shown
 
 
 def render_oauth_error(error: Invalid) -> Response:

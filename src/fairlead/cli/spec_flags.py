@@ -60,8 +60,8 @@ def _part_shown(part: Mapping[str, Any]) -> str:
 
 
 def apply_flags(table: Sequence[Entry], values: Mapping[str, Any], spec: dict[str, Any]) -> None:
-    """Put the values of the flags that were given into the spec."""
-    for entry in table:
+    """Put the values of the flags that were given into the spec; a value wins over what a switch stands for."""
+    for entry in sorted(table, key=lambda entry: "constant" not in entry):
         name = name_of(entry)
         if name in values:
             _apply(entry, f"--{name}", values[name], spec)

@@ -252,7 +252,7 @@ def _log_query(invocation: Invocation) -> dict[str, Any]:
 
 
 def _seconds(value: float | None) -> str | None:
-    return None if value is None else f"{value:g}s"
+    return None if value is None else f"{value:.3f}"
 
 
 def act_on_each(invocation: Invocation, title: str | None, verb: str, act: Callable[[Session, Json], None]) -> int:

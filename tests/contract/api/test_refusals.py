@@ -177,3 +177,14 @@ def test_an_unexpected_error_shows_only_its_request_id(make_room: Callable[..., 
 def test_a_strange_request_id_is_replaced(room: Room) -> None:
     answer = room.call("GET", "/healthz", headers={"X-Request-Id": "a b"})
     assert answer.headers["x-request-id"] != "a b"
+
+
+def test_every_violation_is_told_where_the_contract_has_no_list_for_them(room: Room) -> None:
+    spec: dict[str, Any] = {"workers": 2000, "replicas": 2000, "startupPolicy": "z", "restartPolicy": "q"}
+    spec["worker"] = {"compute": {"cpuCoreRequest": 2, "cpuCoreLimit": 1}}
+    body = room.training("x") | {"name": "Bad_Name", "spec": spec}
+    answer = room.call("POST", "/api/v1/workloads/distributed-inferences", body)
+    assert_error(answer, 400, "Required parameter is missing")
+    told = answer.json["details"]
+    for path in ("name", "spec.workers", "spec.replicas", "spec.startupPolicy", "spec.restartPolicy", "spec.leader"):
+        assert f"{path}: " in told, path
