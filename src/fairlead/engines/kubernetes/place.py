@@ -100,11 +100,15 @@ def role_of(labels: dict[str, str]) -> str:
     return labels.get(ROLE_LABEL, "").replace(".at.", "@")
 
 
+def role_labels(place: Place, podset: PodSet) -> dict[str, str]:
+    """What tells a set's pods from the workload's others; objects that are only printed need it with several sets."""
+    return {ROLE_LABEL: role_label(podset.role)} if place.marks or podset.gang else {}
+
+
 def selector_of(place: Place, podset: PodSet) -> dict[str, str]:
     """The labels by which the pods of a set are found."""
-    if ID_LABEL not in place.marks:
-        return {WORKLOAD_LABEL: place.name}
-    return {ID_LABEL: place.marks[ID_LABEL], ROLE_LABEL: role_label(podset.role)}
+    whose = {ID_LABEL: place.marks[ID_LABEL]} if ID_LABEL in place.marks else {WORKLOAD_LABEL: place.name}
+    return whose | role_labels(place, podset)
 
 
 def metadata_of(place: Place, name: str, more: dict[str, str] | None = None) -> dict[str, Any]:

@@ -16,13 +16,12 @@ from fairlead.engines.kubernetes.place import (
     NODE_TYPE_LABEL,
     POOL_LABEL,
     POOLS_ANNOTATION,
-    ROLE_LABEL,
     SCHEDULER,
     WORKLOAD_LABEL,
     Place,
     labels_of,
     name_of,
-    role_label,
+    role_labels,
 )
 from fairlead.engines.kubernetes.render_git import render_git
 from fairlead.engines.kubernetes.render_s3 import render_s3
@@ -37,9 +36,7 @@ _BRACED = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 def render_template(place: Place, podset: PodSet, source: Source) -> dict[str, Any]:
     container, request = podset.container, podset.request
-    labels = {**_taken_pairs(source, "labels"), **labels_of(place)}
-    if place.marks:
-        labels[ROLE_LABEL] = role_label(podset.role)
+    labels = {**_taken_pairs(source, "labels"), **labels_of(place), **role_labels(place, podset)}
     annotations = {**_taken_pairs(source, "annotations"), **_gpu_annotations(request)}
     limit = source.take("compute.gpuPortionLimit")
     if limit is not UNSET:
