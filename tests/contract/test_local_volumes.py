@@ -202,9 +202,7 @@ class TestBothModes:
         async with opened(engine_maker(data, **mode)) as room:
             storage = {"emptyDirVolume": [{"path": "/scratch"}]}
             assert await say(room, "pwd", workingDir="/scratch/a/b", storage=storage) == "/scratch/a/b\n"
-            spec = shell("pwd", working_dir="/etc/no/such")
-            assert "/etc/no/such" in (await room.run(spec)).message
-            assert not exists("/etc/no")
+            assert not exists("/scratch/a")
 
     @scenario
     async def test_volumes_within_volumes(self, data: Path, mode: dict[str, Any]) -> None:
@@ -316,6 +314,38 @@ class TestShared:
         async with opened(engine_maker(data)) as room:
             storage = {"nfs": [{"server": "files", "path": "/export", "mountPath": "/nfs"}]}
             assert "storage.nfs[0]: NFS cannot be mounted here" in await fail(room, storage=storage)
+
+
+class TestWorkingDirectory:
+    """One that this machine does not have is made where the pod is isolated, for it alone."""
+
+    @scenario
+    async def test_it_is_made_for_the_pod_alone(self, data: Path) -> None:
+        async with opened(engine_maker(data)) as room:
+            script = "pwd; ls -A; echo text > mine && cat mine; stat -c %u . | grep -qx $(id -u) && echo own"
+            for place in ("/no/such/place", "/etc/no/such", "/usr/share/no-such"):
+                assert await say(room, script, workingDir=place) == f"{place}\ntext\nown\n"
+                assert not exists(place)
+
+    @scenario
+    async def test_what_is_there_is_left_as_it_is(self, data: Path) -> None:
+        async with opened(engine_maker(data)) as room:
+            assert "passwd" in (await say(room, "ls", workingDir="/etc")).split()
+            assert "wrote" not in await say(room, "touch x 2>/dev/null && echo wrote; true", workingDir="/usr/share")
+
+    @scenario
+    async def test_what_cannot_be_made_is_said(self, data: Path) -> None:
+        async with opened(engine_maker(data)) as room:
+            for place in ("/proc/no/such", "/etc/passwd"):
+                report = await room.run(shell("pwd", working_dir=place))
+                assert report.reason == "StartError"
+                assert f"cannot enter the working directory '{place}'" in report.message
+
+    @scenario
+    async def test_without_isolation_it_must_be_there(self, data: Path) -> None:
+        async with opened(engine_maker(data, **personal())) as room:
+            assert "'/no/such'" in (await room.run(shell("pwd", working_dir="/no/such"))).message
+            assert not exists("/no")
 
 
 class TestPersonal:

@@ -74,6 +74,8 @@ def make_archive(folder: Path) -> Path:
     for name in PROGRAMS:
         (root / "bin" / name).symlink_to("busybox")
     (root / "etc" / "mark").write_text("this is the image\n")
+    (root / "kept" / "by" / "image").mkdir(parents=True)
+    (root / "kept" / "by" / "image" / "hello").write_text("words\n")
     archive = folder / "root.tar"
     with tarfile.open(archive, "w") as tar:
         tar.add(root, arcname=".")

@@ -42,6 +42,23 @@ def test_command_args_and_working_dir(box: Box) -> None:
     assert box.look("where", "pwd", workingDir="/etc") == "/etc"
 
 
+def test_a_working_dir_that_the_image_lacks_is_made(box: Box) -> None:
+    security = {"uidGidSource": "custom", "runAsUid": 61_234, "runAsGid": 61_235}
+    script = "pwd; touch mine && ls -A"
+    assert box.look("made", script, workingDir="/work/here").split() == ["/work/here", "mine"]
+    assert box.look("made-own", script, workingDir="/work/here", security=security).split() == ["/work/here", "mine"]
+    # With a limit the container is removed by the server, not by itself.
+    limited = {"compute": {"cpuMemoryLimit": "64M"}, "workingDir": "/work/here"}
+    assert box.look("made-limited", script, **limited).split() == ["/work/here", "mine"]
+    assert box.podman("volume", "ls", "--quiet") == ""
+
+
+def test_a_working_dir_keeps_what_the_image_has_there(box: Box) -> None:
+    assert box.look("kept", "pwd; cat hello", workingDir="/kept/by/image").split() == ["/kept/by/image", "words"]
+    storage = {"emptyDirVolume": [{"path": "/scratch"}]}
+    assert box.look("inside-volume", "pwd; touch x", workingDir="/scratch", storage=storage) == "/scratch"
+
+
 def test_environment_variables(box: Box) -> None:
     variables = [{"name": "MINE", "value": "a b = c"}]
     words = box.look("variables", "env", environmentVariables=variables)

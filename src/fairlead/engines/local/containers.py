@@ -18,7 +18,7 @@ from fairlead.engines.local.environment import PATH, expand
 from fairlead.engines.local.identity import PodRights, Rights
 from fairlead.engines.local.limits import decide_pids
 from fairlead.engines.local.settings import LocalSettings
-from fairlead.engines.local.volumes import PERSONAL_HOME, Volumes
+from fairlead.engines.local.volumes import PERSONAL_HOME, Volumes, can_be_made
 from fairlead.model.errors import Refused
 from fairlead.model.podset import Container, PodSpec
 
@@ -29,6 +29,8 @@ FIRST_ID, IDS = 100_000, 65_536
 ARCHIVE = re.compile(r"(docker-archive|oci-archive|oci|dir):(?P<path>[^:]+)")
 #: What a runtime is told by files.
 _VARIABLES, _REGISTRIES = "variables", "config.json"
+#: Folders that images have, and that may hold more than one would copy.
+_IN_EVERY_IMAGE = re.compile("/(bin|boot|etc|home|lib|lib64|media|mnt|opt|root|run|sbin|srv|tmp|usr|var)?/?|/usr/.*")
 #: What the host runtime gives every process and an image gives itself.
 _IMAGE_OWN = frozenset({"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TERM"})
 #: Variables that a runtime, its helpers or the system's loader go by, in a process that may be root.
@@ -136,6 +138,7 @@ def render(
     options = [f"--name={container}", f"{runtime.sign}={sign}/made", f"--env-file={folder}/{_VARIABLES}"]
     options += [*_name_lines(name, lines), *mounts, *(["--rm"] if leaves else [])]
     options += _render_options(name, pod, granted, rights)
+    options += _render_working_dir(runtime, pod.container.working_dir, around.volumes, granted.read_only_root)
     return {
         "argv": [*start, "run", *options, *entry, pod.container.image, *words],
         "env": surroundings | lines | {procfs.MARKER: environment[procfs.MARKER]},
@@ -159,7 +162,7 @@ def render(
             "leaves": leaves,
             "load": None if runtime.is_direct else _render_load(start, pod.container.image),
             "inspect": [*start, "inspect", "--format={{.State.OOMKilled}}", container],
-            "remove": [*start, "rm", "--force", container],
+            "remove": [*start, "rm", "--force", "--volumes", container],
         },
         **_NOTHING_ELSE,
     }
@@ -232,8 +235,6 @@ def _render_options(name: str, pod: PodSpec, granted: PodRights, rights: Rights)
         options.append("--tty")
     if container.stdin:
         options.append("--interactive")
-    if container.working_dir:
-        options.append(f"--workdir={container.working_dir}")
     if container.cpu_limit_milli is not None:
         options.append(f"--cpus={container.cpu_limit_milli / 1000:g}")
     if container.memory_limit_bytes is not None:
@@ -243,6 +244,18 @@ def _render_options(name: str, pod: PodSpec, granted: PodRights, rights: Rights)
     if (fields.get("compute") or {}).get("largeShmRequest") and not security.get("hostIpc"):
         # 0 is no bound but the machine's memory, as it has none on a cluster but the pod's.
         options.append(f"--shm-size={container.memory_limit_bytes or 0}")
+    return options
+
+
+def _render_working_dir(runtime: Runtime, place: str, volumes: Volumes, read_only: bool) -> list[str]:
+    """Where it begins. An engine makes a folder that its image lacks; the others refuse to, but make volumes.
+
+    A volume without a name begins with what the image has there, belongs to the user, and goes with the container.
+    """
+    options = [f"--workdir={place}"] if place else []
+    is_usual = _IN_EVERY_IMAGE.fullmatch(place) or any(sign in place for sign in ',"')
+    if runtime.is_direct and not is_usual and can_be_made(place, volumes.mounts):
+        options.append(f"--mount=type=volume,destination={place}{',ro=true' if read_only else ''}")
     return options
 
 

@@ -55,7 +55,9 @@ def assemble(plan: dict[str, Any]) -> None:
     tree = Tree()
     for volume, source in opened:
         try:
-            tree.attach(volume["at"], source)
+            # Looked at only now: an outer volume may have it, or hide what the machine has there.
+            if not (volume.get("only_if_missing") and os.path.lexists(volume["at"])):
+                tree.attach(volume["at"], source)
         except OSError as error:
             raise MountFailed(volume["field"], volume["at"], error) from error
         finally:

@@ -1,6 +1,7 @@
 """From a pod's spec to the order that its supervisor carries out: command, identity, places, limits. Pure."""
 
 import os
+import posixpath
 from typing import Any
 
 import msgspec
@@ -13,7 +14,14 @@ from fairlead.engines.local.identity import PodRights, Rights, decide_rights, re
 from fairlead.engines.local.limits import decide_pids, render_limits
 from fairlead.engines.local.ports import owner_of
 from fairlead.engines.local.settings import LocalSettings
-from fairlead.engines.local.volumes import PERSONAL_HOME, SHARED_MEMORY, SHARED_MEMORY_BYTES, TEMPORARY, Volumes
+from fairlead.engines.local.volumes import (
+    PERSONAL_HOME,
+    SHARED_MEMORY,
+    SHARED_MEMORY_BYTES,
+    TEMPORARY,
+    Volumes,
+    can_be_made,
+)
 from fairlead.model.errors import Refused
 from fairlead.model.podset import PodSpec
 
@@ -42,8 +50,8 @@ def render_order(
         )
     files = render_files(pod, folders)
     check_places(files, list(volumes.mounts))
-    isolation = _view(granted, rights, folders, key, [*files, *volumes.mounts])
     working_dir = pod.container.working_dir or user.home
+    isolation = _view(granted, rights, folders, key, [*files, *volumes.mounts], working_dir)
     order = {
         **_render_places(pod, folders, key, settings),
         "argv": arguments,
@@ -135,13 +143,19 @@ def _render_rights(granted: PodRights, rights: Rights, isolated: bool) -> dict[s
 
 
 def _view(
-    granted: PodRights, rights: Rights, folders: Folders, key: Key, mounts: list[dict[str, Any]]
+    granted: PodRights,
+    rights: Rights,
+    folders: Folders,
+    key: Key,
+    mounts: list[dict[str, Any]],
+    working_dir: str = "",
 ) -> dict[str, Any] | None:
     """The plan of a pod's own view of the machine; None where it sees what its owner's shell does."""
     user, isolates = granted.user, rights.isolates
     if isolates:
         taken = {volume["at"] for volume in mounts}
         mounts += [volume for volume in _own_places(granted, folders.private(key)) if volume["at"] not in taken]
+        mounts += _working_place(working_dir, mounts, granted, folders.private(key))
     elif not mounts and not granted.read_only_root:
         return None
     how = "a mount namespace" if rights.has_root else "a user and a mount namespace"
@@ -188,6 +202,17 @@ def _own_places(granted: PodRights, private: str) -> list[dict[str, Any]]:
         }
         for at, name, mode in places
     ]
+
+
+def _working_place(
+    working_dir: str, mounts: list[dict[str, Any]], granted: PodRights, private: str
+) -> list[dict[str, Any]]:
+    """A folder of the pod's own for a working directory that this machine does not have; none inside a volume."""
+    if not can_be_made(working_dir, mounts):
+        return []
+    place = {"kind": "folder", "at": posixpath.normpath(working_dir), "field": "workingDir", "mode": 0o755}
+    given = {"source": f"{private}/work", "owned": True, "read_only": granted.read_only_root}
+    return [{**place, **given, "only_if_missing": True}]
 
 
 def is_within(path: str, volumes: list[dict[str, Any]]) -> bool:

@@ -292,6 +292,15 @@ def target(path: str, field: str) -> str:
     return clean
 
 
+def can_be_made(working_dir: str, mounts: Iterable[Volume]) -> bool:
+    """Whether a working directory may become a place of the pod's own: not where a volume is, nor over the kernel's."""
+    try:
+        place = target(working_dir, "workingDir")
+    except Refused:
+        return False
+    return not any(f"{place}/".startswith(f"{volume['at']}/") for volume in mounts)
+
+
 def _refuse_twice(mounts: list[Volume]) -> None:
     seen: dict[str, str] = {}
     for volume in mounts:
