@@ -134,7 +134,8 @@ def _read(invocation: Invocation) -> list[Any]:
         return [reader.read_command(load, reader.split_line(text, path))]
     converter = load("convert")
     kind = load("converted").find_kind(invocation.get("kind")) if invocation.get("kind") else None
-    found: list[Any] = converter.read_any(load, text, dialect or converter.detect(load, text), kind, path)
+    file = "standard input" if path == "-" else path
+    found: list[Any] = converter.read_any(load, text, dialect or converter.detect(load, text, file), kind, file)
     return found
 
 

@@ -55,7 +55,7 @@ def read_command(load: Callable[[str], Any], words: list[str]) -> Any:
     name, is_prefix = given or prefix or "-".join(kind.command), not given
     beside = {name: spec.pop(name) for name in kind.beside if name in spec}
     body = {"name": name, "useGivenNameAsPrefix": is_prefix, "spec": spec, **beside}
-    found = load("convert_from_rest").from_request(kind.key, body, parsed.values.get("project", ""))
+    found = load("convert_from_rest").from_request(kind.key, body, parsed.values.get("project", ""), "--project")
     return load("converted").altered(found, {"losses": [*found.losses, *_losses(load, parsed)]})
 
 

@@ -21,5 +21,5 @@ def read_live(invocation: Invocation, name: str) -> Any:
     body = {"name": content["name"], "spec": content.get("spec") or {}}
     body |= {name: content[name] for name in client.entry.beside if name in content}
     load = invocation.surroundings.load
-    found = load("convert_from_rest").from_request(key, body, row["projectName"])
+    found = load("convert_from_rest").from_request(key, body, row["projectName"], "projectName")
     return load("converted").altered(found, {"is_active": content["desiredPhase"] != "Stopped"})

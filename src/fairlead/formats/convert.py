@@ -19,8 +19,8 @@ Load = Callable[[str], Any]
 _WRITERS = {REST: "convert_to_rest", YAML: "convert_to_yaml", FLAGS: "convert_to_flags"}
 
 
-def detect(load: Load, text: str) -> str:
-    """The dialect of a text, by its first signs."""
+def detect(load: Load, text: str, file: str = "") -> str:
+    """The dialect of a text, by its first signs; `file` is what it is called where it has none."""
     if "#SBATCH" in text[:100_000]:
         return SBATCH
     if _is_ours(text):
@@ -28,7 +28,7 @@ def detect(load: Load, text: str) -> str:
     request = _read_object(text)
     if request is not None and "apiVersion" not in request and ("spec" in request or "projectId" in request):
         return REST
-    found: str = load("convert_detect").detect(text)
+    found: str = load("convert_detect").detect(text, file)
     return found
 
 
@@ -47,7 +47,7 @@ def read_any(load: Load, text: str, dialect: str, kind: Kind | None = None, file
         return documents
     request = _read_object(text) if dialect == REST else None
     if request is not None:
-        return [load("convert_from_rest").read_request(request, kind)]
+        return [load("convert_from_rest").read_request(request, kind, file)]
     found: list[Converted] = load("convert_from_texts").read(text, dialect, kind, file)
     return found
 

@@ -1,19 +1,19 @@
 """Which dialect a text of YAML is in, by the members of its first document. Called by `convert`."""
 
-from fairlead.formats.converted import DSTACK, JOB, REST, SKYPILOT, YAML, Unconvertible
+from fairlead.formats.converted import DSTACK, JOB, REST, SKYPILOT, YAML, Unconvertible, lines_of
 from fairlead.formats.yaml_tree import read_tree
 
 _NO_DIALECT = "The text is no workload in a dialect that is known; name it with --from."
 
 
-def detect(text: str) -> str:
+def detect(text: str, file: str = "") -> str:
     """The dialect of a text of YAML, by its first document."""
-    documents, issues = read_tree(text)
+    documents, issues = read_tree(text, file)
     if not documents:
-        raise Unconvertible([str(issue) for issue in issues] or ["The text is empty."])
+        raise Unconvertible([str(issue) for issue in issues] or lines_of(file, ["The text is empty."]))
     content = documents[0].content
     if not isinstance(content, dict):
-        raise Unconvertible([_NO_DIALECT])
+        raise Unconvertible(lines_of(file, [_NO_DIALECT]))
     version = content["apiVersion"].content if "apiVersion" in content else ""
     if version:
         return JOB if version == "batch/v1" else YAML
@@ -23,4 +23,4 @@ def detect(text: str) -> str:
         return REST
     if {"run", "setup", "resources"} & set(content):
         return SKYPILOT
-    raise Unconvertible([_NO_DIALECT])
+    raise Unconvertible(lines_of(file, [_NO_DIALECT]))

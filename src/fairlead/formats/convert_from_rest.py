@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from fairlead.formats.convert_losses import Loss
-from fairlead.formats.converted import Converted, Unconvertible
+from fairlead.formats.converted import Converted, Unconvertible, lines_of
 from fairlead.formats.rest import beside_names, read_submission
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import Kind
@@ -32,9 +32,9 @@ _UNKNOWN = "is no member of a creation request"
 _NOWHERE = "00000000-0000-0000-0000-000000000000"
 
 
-def read_request(body: dict[str, Any], kind: Kind | None = None) -> Converted:
+def read_request(body: dict[str, Any], kind: Kind | None = None, file: str = "") -> Converted:
     """A creation request of either dialect, or a workload as the interface shows it; REST names its kind in the path,
-    so that without one it is the first that knows every member."""
+    so that without one it is the first that knows every member. `file` stands before each mistake."""
     kind = kind or _kind_of(body)
     known = (*_REQUEST, *beside_names(kind))
     request = {name: value for name, value in body.items() if name in known}
@@ -47,7 +47,8 @@ def read_request(body: dict[str, Any], kind: Kind | None = None) -> Converted:
     try:
         submission = read_submission(kind, msgspec.json.encode(filled))
     except Invalid as invalid:
-        raise Unconvertible([f"{issue.field}: {issue.details}" for issue in invalid.issues]) from None
+        lines = [f"{issue.field}: {issue.details}" for issue in invalid.issues]
+        raise Unconvertible(lines_of(file, lines)) from None
     ids = ("projectId", "clusterId", "templateId")
     losses += [
         Loss(path=name, reason="is an id that only its server knows", value=request[name])
@@ -72,6 +73,7 @@ def _kind_of(request: dict[str, Any]) -> Kind:
     return next(iter(fitting or KINDS.values()))
 
 
-def from_request(kind: str, body: dict[str, Any], project: str) -> Converted:
-    """A workload that somebody else has put together as a creation request."""
-    return msgspec.structs.replace(read_request(body, KINDS[kind]), project=project)
+def from_request(kind: str, body: dict[str, Any], project: str, project_path: str) -> Converted:
+    """A workload that somebody else has put together as a creation request, with the project and where it was named."""
+    found = read_request(body, KINDS[kind])
+    return msgspec.structs.replace(found, project=project, project_path=project_path)

@@ -2,11 +2,10 @@
 wrote as YAML. Called by `convert`.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 from fairlead.formats.convert_from_rest import read_request
-from fairlead.formats.converted import DSTACK, JOB, REST, SBATCH, SKYPILOT, Converted, Unconvertible
+from fairlead.formats.converted import DSTACK, JOB, REST, SBATCH, SKYPILOT, Converted, Unconvertible, lines_of
 from fairlead.formats.kubernetes_objects import read_job
 from fairlead.formats.neighbours import Found, read_dstack, read_skypilot
 from fairlead.formats.neighbours_slurm import read_sbatch
@@ -28,18 +27,19 @@ def read(text: str, dialect: str, kind: Kind | None = None, file: str = "") -> l
         raise Unconvertible([str(issue) for issue in issues])
     plains = [read_plain(document) for document in documents]
     if not all(isinstance(plain, dict) for plain in plains):
-        raise Unconvertible(["The text holds something that is no object."])
+        raise Unconvertible(lines_of(file, ["The text holds something that is no object."]))
     if dialect == REST:
-        return [read_request(plain, kind) for plain in plains]
-    return [_found(first, _read_foreign(_READERS[dialect], plain, dialect)) for plain in plains]
+        return [read_request(plain, kind, file) for plain in plains]
+    return [_found(first, _read_foreign(plain, dialect, file)) for plain in plains]
 
 
-def _read_foreign(reader: Callable[[dict[str, Any]], Found], plain: dict[str, Any], dialect: str) -> Found:
+def _read_foreign(plain: dict[str, Any], dialect: str, file: str) -> Found:
     """What another system's description says. Its shape is its own system's affair, so any of it may be wrong."""
     try:
-        return reader(plain)
+        return _READERS[dialect](plain)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise Unconvertible([f"The text is no description of {dialect} that can be read: {error}."]) from error
+        line = f"The text is no description of {dialect} that can be read: {error}."
+        raise Unconvertible(lines_of(file, [line])) from error
 
 
 def _found(kind: Kind, found: Found) -> Converted:

@@ -22,7 +22,7 @@ def render(workload: Converted) -> Rendered:
     losses = list(workload.losses)
     if workload.project:
         reason = "REST takes the project's id; `submit -f FILE -p PROJECT` fills it in"
-        losses.append(Loss(path="metadata.namespace", reason=reason, value=workload.project))
+        losses.append(Loss(path=workload.project_path, reason=reason, value=workload.project))
     if not workload.is_active:
         losses.append(
             Loss(path="spec.active", reason="a request cannot be suspended; suspend the workload", value=False)

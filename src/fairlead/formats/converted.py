@@ -14,6 +14,8 @@ from fairlead.kinds.kind import Kind
 
 REST, YAML, FLAGS = "rest", "yaml", "flags"
 SBATCH, JOB, DSTACK, SKYPILOT = "sbatch", "kubernetes", "dstack", "skypilot"
+#: By which a command line names a project.
+PROJECT_FLAG = "--project"
 #: What texts can be in; command lines are read by the command line.
 DIALECTS = (REST, YAML, SBATCH, JOB, DSTACK, SKYPILOT)
 
@@ -24,6 +26,11 @@ class Unconvertible(Exception):
     def __init__(self, lines: list[str]) -> None:
         super().__init__("\n".join(lines))
         self.lines = lines
+
+
+def lines_of(file: str, lines: list[str]) -> list[str]:
+    """What is wrong with a text, behind the name of its file where it has one."""
+    return [f"{file}: {line}" for line in lines] if file else lines
 
 
 class PlainSecret(msgspec.Struct, kw_only=True):
@@ -49,6 +56,8 @@ class Converted(msgspec.Struct, frozen=True, kw_only=True):
     is_prefix: bool = False
     #: The project's name, where the dialect names one.
     project: str = ""
+    #: Where the project was named: a path of the text, or a flag.
+    project_path: str = "metadata.namespace"
     is_active: bool = True
     #: The spec as REST has it.
     spec: dict[str, Any]
@@ -81,7 +90,7 @@ def from_stored(kind: Kind, name: str, project: str, spec: dict[str, Any], is_ac
 def in_project(workload: Converted, project: str) -> Converted:
     """The same workload in another project, named by the caller; a project's id is then no loss."""
     losses = [loss for loss in workload.losses if loss.path != "projectId"]
-    return msgspec.structs.replace(workload, project=project, losses=losses)
+    return msgspec.structs.replace(workload, project=project, project_path=PROJECT_FLAG, losses=losses)
 
 
 def altered(workload: Converted, members: dict[str, Any]) -> Converted:

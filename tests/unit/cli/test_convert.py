@@ -147,6 +147,48 @@ def test_refusals(tmp_path: Path, words: list[str], stdin: str, want_code: int, 
     assert want_words in answer.err
 
 
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        pytest.param('{"name": "x",\n "spec": {"image" "i"}}', ":2:", id="broken JSON"),
+        pytest.param('{"name": "x", "spec": {"imag": "i"}}', ": spec.imag: ", id="unknown member"),
+        pytest.param("name: x\nspec: {image: i, imag: i}", ": spec.imag: ", id="unknown member of a request in YAML"),
+        pytest.param("", ": The text is empty", id="empty"),
+        pytest.param("- a", ": The text is no workload", id="no dialect"),
+        pytest.param("type: task\ncommands: 3", ": The text is no description", id="no task"),
+    ],
+)
+def test_mistakes_name_their_file(tmp_path: Path, text: str, want: str) -> None:
+    file = tmp_path / "wrong.json"
+    file.write_text(text)
+    answer = call("convert", str(file), "--to", "rest", home=tmp_path)
+    assert answer.code == 1
+    assert f"fairlead: {file}{want}" in answer.err
+    piped = call("convert", "-", "--to", "rest", home=tmp_path, stdin=text)
+    assert f"fairlead: standard input{want}" in piped.err
+
+
+@pytest.mark.parametrize(
+    ("words", "stdin", "want"),
+    [
+        pytest.param(["--", "runai", "training", "submit", "x", "-i", "i", "-p", "a"], "", "--project", id="command"),
+        pytest.param(["-", "-p", "a"], '{"name": "x", "spec": {"image": "i"}}', "--project", id="flag of convert"),
+        pytest.param(
+            ["-"],
+            "apiVersion: run.ai/v2alpha1\nkind: TrainingWorkload\nmetadata: {name: x, namespace: runai-a}\n"
+            "spec: {name: {value: x}, image: {value: i}}\n",
+            "metadata.namespace",
+            id="YAML",
+        ),
+    ],
+)
+def test_a_project_that_is_lost_is_named_as_it_was_given(
+    tmp_path: Path, words: list[str], stdin: str, want: str
+) -> None:
+    made = call("convert", "--to", "rest", "-o", "json", *words, home=tmp_path, stdin=stdin)
+    assert [loss["path"] for loss in json.loads(made.out)["losses"]] == [want]
+
+
 def test_explain(tmp_path: Path) -> None:
     text = call("explain", "trainingworkload.spec.gpu", home=tmp_path).out
     assert "spec.compute.gpuPortionRequest" in text
