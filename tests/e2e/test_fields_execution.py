@@ -10,6 +10,7 @@ def test_image(server: Server) -> None:
     workload = server.run("image", "/bin/true", image="python:3")
     server.until_phase(workload, "Completed")
     assert "own file system" in conditions(server, workload, "NotEnforced")["image"]
+    assert "personal" in conditions(server, workload, "Isolation")["None"]
 
 
 def test_image_pull_policy(server: Server) -> None:

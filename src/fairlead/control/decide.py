@@ -15,7 +15,7 @@ from fairlead.control.leaving import drop_ephemeral
 from fairlead.control.restarts import fold_report
 from fairlead.control.rollout import revise
 from fairlead.control.scaling import NO_LOAD, Load
-from fairlead.engines.base import Forget, PodReport, PodState, Review, Start
+from fairlead.engines.base import NO_ISOLATION, Forget, PodReport, PodState, Review, Start
 from fairlead.kinds.kind import GroupState, Outcome, SetState
 from fairlead.model.clock import Millis
 from fairlead.model.phase import TERMINAL, DesiredPhase, Phase, PodPhase
@@ -24,6 +24,8 @@ from fairlead.model.workload import WAITS_FOR_NAMES, Condition, Pod, Workload
 
 #: The condition that names a field which has no or less effect on this engine.
 NOT_ENFORCED = "NotEnforced"
+#: The condition that names what keeps the pods apart from their machine; False where nothing does.
+ISOLATION = "Isolation"
 
 
 def _expose_nothing(entry: Entry) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
@@ -85,10 +87,11 @@ def decide_review(draft: Draft, rules: Rules) -> None:
         draft.set(urls=urls)
     refused = [*((field, why) for review in reviews for field, why in review.refused), *taken]
     notes += [("NotProvided", field, why) for field, why in refused]
+    notes += [] if refused else [(ISOLATION, *review.isolation) for review in reviews if review.isolation]
     if refused:
         draft.fatal = "It cannot start here: " + "; ".join(f"{field}: {why}" for field, why in refused)
     conditions = tuple(
-        Condition(type=type, status="True", reason=field, message=why, last_transition_time=draft.now)
+        Condition(type=type, status=_status(type, field), reason=field, message=why, last_transition_time=draft.now)
         for type, field, why in dict.fromkeys(notes)
     )
     if _waited(draft.workload):
@@ -98,6 +101,10 @@ def decide_review(draft: Draft, rules: Rules) -> None:
         draft.set(conditions=(*before, found))
     if conditions:
         draft.set(conditions=draft.workload.conditions + conditions)
+
+
+def _status(type: str, reason: str) -> str:
+    return "False" if type == ISOLATION and reason == NO_ISOLATION else "True"
 
 
 def _by_desire(draft: Draft, rules: Rules, load: Load) -> None:

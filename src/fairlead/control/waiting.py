@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from fairlead.control.decide import NOT_ENFORCED, demand
+from fairlead.control.decide import ISOLATION, NOT_ENFORCED, demand
 from fairlead.control.draft import Entry
 from fairlead.model.clock import Millis
 from fairlead.model.phase import Phase
@@ -99,7 +99,8 @@ def wait_like(workload: Workload, twin: Workload, pending: Pending) -> Workload:
         phase_reason=twin.phase_reason,
         blocked_by=msgspec.to_builtins(reason, str_keys=True),
         pending_messages=twin.pending_messages,
-        conditions=workload.conditions + tuple(note for note in twin.conditions if note.type == NOT_ENFORCED),
+        conditions=workload.conditions
+        + tuple(note for note in twin.conditions if note.type in (NOT_ENFORCED, ISOLATION)),
     )
 
 

@@ -274,6 +274,10 @@ class ExecRequest(msgspec.Struct, frozen=True, kw_only=True):
     rows: int = 24
 
 
+#: Where a pod sees its machine as it is.
+NO_ISOLATION = "None"
+
+
 class Review(msgspec.Struct, frozen=True):
     """What an engine says of a pod before it is started, as (path of the field, why)."""
 
@@ -281,6 +285,8 @@ class Review(msgspec.Struct, frozen=True):
     refused: tuple[tuple[str, str], ...] = ()
     #: It has no or less effect here; the workload says so in a condition.
     advisory: tuple[tuple[str, str], ...] = ()
+    #: What keeps the pod apart from the machine, as (its name, or `NO_ISOLATION`; words); None where it goes unsaid.
+    isolation: tuple[str, str] | None = None
 
 
 class Engine(Protocol):

@@ -266,6 +266,14 @@ def test_what_the_engine_cannot_provide_fails_the_workload_before_its_start() ->
     ]
 
 
+@pytest.mark.parametrize(("name", "want_status"), [("Namespaces", "True"), ("None", "False")])
+def test_a_condition_names_the_isolation(name: str, want_status: str) -> None:
+    rules = msgspec.structs.replace(RULES, review=lambda podset: Review(isolation=(name, "words")))
+    entry = Entry(workload=builders.workload(), podsets=(builders.podset(),))
+    [told] = decide(entry, (), NOW, rules).workload.conditions
+    assert (told.type, told.status, told.reason, told.message) == ("Isolation", want_status, name, "words")
+
+
 @pytest.mark.parametrize("phase", [Phase.RUNNING, Phase.INITIALIZING, Phase.DEGRADED])
 def test_a_lost_pod_whose_node_is_gone_waits_for_another_place(phase: Phase) -> None:
     pod = builders.pod(node="gone")

@@ -1,7 +1,12 @@
 """Which fields the local engine refuses and which it only advises."""
 
-from fairlead.engines.local.effects import advisory, unsupported
+import pytest
+
+from fairlead.engines.local.effects import advisory, name_isolation, review, unsupported
+from fairlead.engines.local.identity import Rights
+from fairlead.engines.local.settings import Allowed
 from fairlead.model.podset import Container, EnvironmentVariable
+from tests.unit.engines.test_identity import ADA, PERSONAL, ROOT, SHARED, SHARED_ROOT, rights
 
 DEFAULTS = {
     "compute": {},
@@ -43,3 +48,32 @@ def test_advice() -> None:
 def test_a_memory_limit_is_enforced_and_so_no_advice() -> None:
     container = Container(image="", memory_limit_bytes=1)
     assert (unsupported(container), advisory(container)) == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("runtime", "given", "want", "words"),
+    [
+        pytest.param("host", SHARED_ROOT, "Namespaces", "mount and process", id="shared, as root"),
+        pytest.param("host", SHARED, "UserNamespaces", "user, mount and process", id="shared, without root"),
+        pytest.param("host", PERSONAL, "None", "personal", id="personal"),
+        pytest.param(
+            "host",
+            rights(ADA, allowed=Allowed(no_isolation=True)),
+            "None",
+            "--allow no-isolation",
+            id="by the operator's flag",
+        ),
+        pytest.param("podman", SHARED_ROOT, "Container", "podman; root in it is nobody", id="mapped"),
+        pytest.param("docker", rights(ROOT, personal=True), "Container", "a container of docker", id="an engine's"),
+    ],
+)
+def test_the_isolation_is_named(runtime: str, given: Rights, want: str, words: str) -> None:
+    name, why = name_isolation(runtime, given)
+    assert name == want
+    assert words in why
+
+
+def test_a_review_names_the_isolation() -> None:
+    found = review(Container(image="x", fields=DEFAULTS), SHARED, lambda container, secrets: ([], []))
+    assert found.isolation is not None
+    assert found.isolation[0] == "UserNamespaces"

@@ -6,7 +6,7 @@ condition. Fields not named here have their effect elsewhere (scheduling, record
 
 from collections.abc import Callable
 
-from fairlead.engines.base import Review
+from fairlead.engines.base import NO_ISOLATION, Review
 from fairlead.engines.local import containers, containers_effects, identity, limits
 from fairlead.engines.local.identity import Rights
 from fairlead.model.errors import Refused
@@ -36,7 +36,8 @@ def review(container: Container, rights: Rights, review_storage: ReviewStorage) 
         refused = (*identity.refusals(security, rights), *containers_effects.refusals(runtime, container, rights))
         remarks = (*containers_effects.remarks(runtime, container, rights), *identity.remarks(security, rights))
         own = (*storage_advisory, *_shares(container), *_tolerations(container))
-        return Review(refused=(*refused, *storage_refused), advisory=(*own, *remarks))
+        isolation = name_isolation(runtime, rights)
+        return Review(refused=(*refused, *storage_refused), advisory=(*own, *remarks), isolation=isolation)
     return Review(
         refused=(*unsupported(container, may_use_secrets), *identity.refusals(security, rights), *storage_refused),
         advisory=(
@@ -45,7 +46,21 @@ def review(container: Container, rights: Rights, review_storage: ReviewStorage) 
             *identity.remarks(security, rights),
             *limits.remarks(container, rights.means),
         ),
+        isolation=name_isolation(runtime, rights),
     )
+
+
+def name_isolation(runtime: str, rights: Rights) -> tuple[str, str]:
+    """What keeps a pod of that runtime apart from this machine: its name, and what that means."""
+    if runtime != containers.HOST:
+        root = "; root in it is nobody on this machine" if containers.is_mapped(runtime, rights) else ""
+        return "Container", f"it runs in a container of {runtime}{root}"
+    if rights.isolates:
+        name, more = ("Namespaces", "mount") if rights.has_root else ("UserNamespaces", "user, mount")
+        return name, f"{more} and process namespaces of its own: it writes to its volumes, its home and /tmp alone"
+    if rights.is_shared:
+        return NO_ISOLATION, "its operator allows that (--allow no-isolation): it sees this machine as its user does"
+    return NO_ISOLATION, "the server is personal: it sees this machine as its owner does"
 
 
 def unsupported(container: Container, may_use_secrets: bool = True) -> tuple[Note, ...]:
