@@ -214,6 +214,20 @@ def test_log_in_elsewhere(fairlead: Caller, server: Server, tmp_path: Path) -> N
     fairlead.ok(*place, "list")
 
 
+def test_a_login_belongs_to_the_configuration_that_was_named(fairlead: Caller, server: Server, tmp_path: Path) -> None:
+    """Also where the server is this machine's own, which needs none."""
+    credentials = json.loads((server.data_dir / "credentials.json").read_text())
+    words = ("login", "user", "-u", credentials["username"], "-p", credentials["password"])
+    one, other = (("--config-path", str(tmp_path / name)) for name in ("one", "other"))
+    before = fairlead.ok(*one, "whoami", "-o", "name")
+    fairlead.ok(*one, *words)
+    assert (tmp_path / "one" / "tokens.json").stat().st_mode & 0o777 == 0o600
+    assert fairlead.ok(*one, "whoami", "-o", "name").strip() == credentials["username"]
+    assert fairlead.ok(*other, "whoami", "-o", "name") == before != credentials["username"] + "\n"
+    fairlead.ok(*one, "logout")
+    assert fairlead.ok(*one, "whoami", "-o", "name") == before
+
+
 def test_a_token_that_is_no_longer_good_is_replaced(fairlead: Caller, server: Server) -> None:
     fairlead.ok("list")
     tokens = server.data_dir / "cli-tokens.json"

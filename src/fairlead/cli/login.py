@@ -48,7 +48,7 @@ def _log_in_application(invocation: Invocation) -> int:
 
 def _log_in(invocation: Invocation, credentials: Credentials, name: str) -> int:
     """Log in and keep the token; an address given with --url becomes the configured one."""
-    session = Session(invocation)
+    session = Session(invocation, logs_in=True)
     session.client.log_in(credentials)
     if invocation.get("url"):
         record_setting(invocation, "url", session.client.url)

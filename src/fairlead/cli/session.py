@@ -45,8 +45,9 @@ def find_named(rows: Sequence[Json], name: str, what: str, member: str = "name")
 class Session:
     """One invocation's connection, opened when it is first needed."""
 
-    def __init__(self, invocation: Invocation) -> None:
+    def __init__(self, invocation: Invocation, *, logs_in: bool = False) -> None:
         self.invocation = invocation
+        self._logs_in = logs_in
         self.console = Console(invocation)
         self.settings = load_settings(invocation)
         self._client: Client | None = None
@@ -88,13 +89,16 @@ class Session:
             raise Unreachable(_NO_SERVER.format(folder=folder, start=start))
         address = str(given or (local.url if local else "")).rstrip("/")
         is_local = local is not None and local.url.rstrip("/") == address
-        # The token of this machine's server lives and dies with its data folder.
-        tokens = os.path.join(folder, "cli-tokens.json") if is_local else self.token_path()
+        # A login is part of the configuration. Without one, this machine's server is used by the credentials in its
+        # data folder, and that token lives and dies with it.
+        cache = TokenFile(self.token_path())
+        if is_local and not self._logs_in and cache.load(address) is None:
+            cache = TokenFile(os.path.join(folder, "cli-tokens.json"))
         return Client(
             address,
             credentials=_from_environment(environ) or (load_credentials(folder) if is_local else None),
             token=environ.get("FAIRLEAD_TOKEN"),
-            cache=TokenFile(tokens),
+            cache=cache,
             timeout=self.invocation.get("wait-for-submit", 60.0),
             authority_file=self.settings.get("ca-file"),
         )
