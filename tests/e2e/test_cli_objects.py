@@ -65,6 +65,7 @@ def test_people(fairlead: Caller) -> None:
     fairlead.ok("user", "grant", "grace@example.com", "--project", "default")
     assert "L1 researcher of project default" in fairlead.ok("user", "describe", "grace@example.com")
     assert fairlead.ok("user", "renew", "grace@example.com").strip() != password
+    assert json.loads(fairlead.ok("user", "renew", "grace@example.com", "-o", "json"))["tempPassword"] != password
     fairlead.ok("user", "disable", "grace@example.com")
     assert "grace@example.com" in fairlead.ok("user", "list")
     fairlead.ok("user", "revoke", "grace@example.com", "--project", "default")

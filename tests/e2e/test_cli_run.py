@@ -136,6 +136,13 @@ def test_it_runs_as_in_the_callers_shell(warm: Caller) -> None:
     assert called.out == f"{warm.folder}\n{os.getuid()}\n1 2-from here-unset\n1 nested\n"
 
 
+def test_what_waits_is_not_said_to_run(warm: Caller) -> None:
+    called = warm("run", "--detach", "--name", "too-large", "--gpu", "100", "--", "true")
+    assert (called.code, called.out) == (0, "too-large\n")
+    assert "starts when there is room" in called.err
+    warm.ok("training", "delete", "too-large")
+
+
 def test_name_and_resources(warm: Caller) -> None:
     words = ("--name", "sized", "--cpu", "0.2", "--memory", "64Mi", "--project", "default", "--detach")
     assert warm.ok("run", *words, "--", "true") == "sized\n"

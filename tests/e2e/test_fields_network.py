@@ -399,6 +399,15 @@ def test_port_forward_reaches_a_port_of_the_pod(server: Server, web: str, fairle
     assert forwarding.returncode == 0
 
 
+def test_port_forward_to_what_has_ended_says_so(server: Server, fairlead: list[str]) -> None:
+    server.until_phase(server.run("over", "/bin/true"), "Completed")
+    command = [*fairlead, "port-forward", "over", "--port", "0:8080"]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    other = subprocess.run([*fairlead, "exec", "over", "--", "true"], capture_output=True, text=True, timeout=120)
+    assert "no running pod; it is Completed" in ran.stderr
+    assert (ran.returncode, "no running pod; it is Completed" in other.stderr) == (other.returncode, True)
+
+
 def test_url_prints_a_link_that_signs_in(server: Server, web: str, fairlead: list[str]) -> None:
     ran = subprocess.run([*fairlead, "url", "web"], capture_output=True, text=True)
     link = urlsplit(ran.stdout.strip())

@@ -7,7 +7,7 @@ them, so what they hold is put into the request here, below what flags and files
 import time
 from typing import Any
 
-from fairlead.cli.command import Command, Invocation
+from fairlead.cli.command import Command, Invocation, one
 from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import OUTPUT, PROJECT, Flag, UsageError
 from fairlead.cli.json_file import read_json_file
@@ -54,7 +54,7 @@ def commands(noun: str) -> tuple[Command, ...]:
     return (
         Command("list", f"List {word}s", lambda call: _list(call, noun), (PROJECT, *OUTPUT), aliases=("ls",)),
         Command("describe", f"Show one {word}", lambda call: _describe(call, noun), (PROJECT, *OUTPUT), "NAME", 1, 1),
-        Command("create", f"Create a {word} for the project", lambda call: _create(call, noun), made, "NAME", 1, 1),
+        Command("create", f"Create {one(word)} for the project", lambda call: _create(call, noun), made, "NAME", 1, 1),
         Command(
             "delete",
             f"Delete {word}s; workloads made from them stay",

@@ -58,3 +58,8 @@ class Command(NamedTuple):
     is_raw: bool = False
     #: What its first name names (`workload`, `project` …), for completion.
     completes: str = ""
+
+
+def one(noun: str) -> str:
+    """A noun with its article, for summaries."""
+    return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"

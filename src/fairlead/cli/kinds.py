@@ -6,7 +6,7 @@ The kinds and the flags of their specs come from generated tables; no kind is kn
 from typing import Any
 
 from fairlead.cli import submission
-from fairlead.cli.command import Command, Invocation
+from fairlead.cli.command import Command, Invocation, one
 from fairlead.cli.exec import verbs
 from fairlead.cli.flags import PROJECT, Flag, UsageError
 from fairlead.cli.port_forward import verb as port_forward_verb
@@ -23,10 +23,6 @@ from fairlead.cli.workload import (
     show_logs,
 )
 from fairlead.client.kinds import KindEntry
-
-
-def one(noun: str) -> str:
-    return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
 
 
 def commands(kind: KindEntry) -> tuple[Command, ...]:

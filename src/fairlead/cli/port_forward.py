@@ -11,11 +11,13 @@ from fairlead.cli.exec import POD_FLAGS
 from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import Flag, UsageError
 from fairlead.cli.follow import wait_for_pod
-from fairlead.cli.session import Session
-from fairlead.client.client import Client, quote
+from fairlead.cli.session import NotFound, Session
+from fairlead.client.client import ENDED, Client, quote
 from fairlead.client.errors import ClientError
 
 _PIECE = 65_536
+#: Phases in which there is no pod, and in which none is to come by itself.
+_OVER = (*ENDED, "Stopped")
 _FLAGS = (
     *POD_FLAGS,
     Flag("port", "Port here and port of the pod; one number for both", repeatable=True, placeholder="LOCAL:REMOTE"),
@@ -57,7 +59,10 @@ def _forward(invocation: Invocation) -> int:
     session = Session(invocation)
     found = session.workload(invocation.names[0])
     if invocation.get("wait-timeout"):
-        wait_for_pod(session, found["id"], invocation.get("wait-timeout"))
+        found = wait_for_pod(session, found["id"], invocation.get("wait-timeout"))
+    if found["phase"] in _OVER:
+        # Said at once, and not to the first who connects; in the server's words.
+        raise NotFound(f"Workload {found['name']} has no running pod; it is {found['phase']}")
     path = f"/api/v1/workloads/{found['id']}/port-forward"
     pod = f"&pod={quote(invocation.get('pod'))}" if invocation.get("pod") else ""
     listeners = []

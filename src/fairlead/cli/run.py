@@ -77,7 +77,9 @@ def _run(invocation: Invocation) -> int:
         if invocation.get("detach"):
             session.console.data(created["name"])
             again = next_command(invocation, f"logs -f {created['name']}")
-            session.console.say(f"It runs on. Its output: `{again}`.")
+            session.console.say(
+                f"It goes on without this command and starts when there is room. Its output: `{again}`."
+            )
             return OK
         return _follow(session, created)
     except ClientError as error:

@@ -38,7 +38,7 @@ def commands(noun: str) -> tuple[Command, ...]:
         Command("list", f"List {word}s", lambda call: _list(call, noun), OUTPUT, aliases=("ls",)),
         command("create", f"Create a {word}; its secret is shown once", _create, *OUTPUT),
         command("describe", f"Show one {word} and what it may do", _describe, *OUTPUT),
-        command("renew", f"Give a {word} another secret, shown once", _renew),
+        command("renew", f"Give a {word} another secret, shown once", _renew, *OUTPUT),
         command("enable", f"Let a {word} log in", _enable),
         command("disable", f"Let a {word} no longer log in", _disable),
         command("grant", f"Give a {word} a role; without a scope, everywhere", _grant, _ROLE, *_SCOPE),
@@ -116,7 +116,11 @@ def _renew(invocation: Invocation, noun: str) -> int:
     found = _find(session, noun, invocation.names[0])
     last = "password" if noun == "user" else "secret"
     made = session.client.request("POST", f"{_PATHS[noun]}/{quote(found['id'])}/{last}")
-    session.console.data(made.get("tempPassword") or made["clientSecret"])
+    form = chosen_format(invocation, session.settings)
+    if form in ("json", "yaml"):
+        session.console.data(render(session.console, form, made))
+    else:
+        session.console.data(made.get("tempPassword") or made["clientSecret"])
     session.console.say("The old one, and every session with it, has ended.")
     session.close()
     return OK

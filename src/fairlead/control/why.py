@@ -218,8 +218,9 @@ def _remedies(
     entry: Entry, reason: Reason, figures: Sequence[OwnerFigures], holders: Sequence[Holder], largest: float
 ) -> list[str]:
     """What would let it start, most direct first."""
+    others = [holder for holder in holders if holder.workload_id != entry.workload.id]
     if reason.code == "NonPreemptibleOverQuota":
-        return [f"Submit it as preemptible: it may then go over quota. {_raise(reason, 'quota')}", _wait_for(holders)]
+        return [f"Submit it as preemptible: it may then go over quota. {_raise(reason, 'quota')}", _wait_for(others)]
     if reason.code == "OverLimit":
         return [_raise(reason, "limit"), "Or end other workloads of the same project."]
     if reason.code == "NeverFits":
@@ -231,7 +232,7 @@ def _remedies(
         return ["Name a node pool that exists, or create this one."]
     if reason.code == "Fragmented":
         return ["Wait for consolidation, ask for fewer GPUs per pod, or end small workloads on one node."]
-    return [_wait_for(holders), *_share_words(entry, figures, holders)]
+    return [_wait_for(others), *_share_words(entry, figures, others)]
 
 
 def _raise(reason: Reason, what: str) -> str:
@@ -252,7 +253,7 @@ def _wait_for(holders: Sequence[Holder]) -> str:
     if ending:
         return f"Wait: {', '.join(ending[:5])} is ending."
     if not holders:
-        return "Nobody holds what it asks for: add a node, or ask for less."
+        return "Nobody else holds what it asks for: add a node, or ask for less."
     names = _names_of(holders)
     return f"It starts when enough of {', '.join(names[:5])}{' and others' if len(names) > 5 else ''} has ended."
 

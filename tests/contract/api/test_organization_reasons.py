@@ -16,6 +16,7 @@ HOLDS = "11111111-1111-4111-8111-111111111111"
 WAITS = "22222222-2222-4222-8222-222222222222"
 HUGE = "33333333-3333-4333-8333-333333333333"
 APART = "55555555-5555-4555-8555-555555555555"
+PARTLY = "66666666-6666-4666-8666-666666666666"
 POD = "44444444-4444-4444-8444-444444444444"
 
 
@@ -118,3 +119,18 @@ def test_workloads_of_projects_that_the_caller_may_not_see_are_not_named(filled:
     assert HOLDS.encode() not in told.body
     (seen,) = filled.get(f"/api/v1/workloads/{APART}/explanation")["waiting"]["holders"]
     assert (seen["workload"], seen["workloadId"]) == ("holds", HOLDS)
+
+
+def test_what_waits_with_a_part_of_its_pods_does_not_wait_for_itself(filled: Room) -> None:
+    spec = {"image": "x", "compute": {"cpuCoreRequest": 0.4}, "parallelism": 3, "completions": 3}
+    shared: dict[str, Any] = {"cluster_id": filled.cluster_id, "created_at": START, "phase_updated_at": START}
+    own: dict[str, Any] = {"workload_id": PARTLY, "role": "worker", "node": "alpha", "node_pool": "default"}
+    filled.put(
+        builders.workload(
+            "partly", id=PARTLY, phase=Phase.RUNNING, spec=msgspec.Raw(msgspec.json.encode(spec)), **shared
+        ),
+        builders.pod("partly-0-0", phase=PodPhase.RUNNING, cpu_milli=400, created_at=START, **own),
+    )
+    waiting = filled.get(f"/api/v1/workloads/{PARTLY}/explanation")["waiting"]
+    assert {holder["workload"] for holder in waiting["holders"]} == {"holds", "partly"}
+    assert waiting["remedies"] == ["It starts when enough of holds has ended."]

@@ -1,5 +1,6 @@
 """From words to a command: nouns, verbs, help, and what is said of words that are none."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -21,6 +22,7 @@ def test_every_noun_has_help(noun: str, tmp_path: Path) -> None:
     assert called.code == OK
     assert called.out.splitlines()[0]
     assert called.err == ""
+    assert not re.search(r"\b[Aa] [aeio]", called.out), "a noun has the article that is spoken"
 
 
 @pytest.mark.parametrize(

@@ -153,7 +153,9 @@ def _host(volume: Volume, plan: dict[str, Any]) -> int:
         try:
             opened = mount_calls.open_within(folder, rest, os.O_PATH, rules)
         except OSError as error:
-            raise OSError(error.errno, error.strerror, path) from error
+            # The kernel calls it a link across devices, which it need not be.
+            words = f"a link in it leads out of {volume['within']}, the folder that is allowed"
+            raise OSError(error.errno, words if error.errno == errno.EXDEV else error.strerror, path) from error
         finally:
             os.close(folder)
     else:
