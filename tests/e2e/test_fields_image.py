@@ -53,6 +53,10 @@ def test_a_working_dir_that_the_image_lacks_is_made(box: Box) -> None:
     assert box.podman("volume", "ls", "--quiet") == ""
 
 
+def test_a_working_dir_is_made_on_a_shared_server_too(shared: Box) -> None:
+    assert shared.look("made-shared", "pwd; touch mine && ls -A", workingDir="/work/here").split()[1] == "mine"
+
+
 def test_a_working_dir_keeps_what_the_image_has_there(box: Box) -> None:
     assert box.look("kept", "pwd; cat hello", workingDir="/kept/by/image").split() == ["/kept/by/image", "words"]
     storage = {"emptyDirVolume": [{"path": "/scratch"}]}
