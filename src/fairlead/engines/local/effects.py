@@ -57,7 +57,7 @@ def name_isolation(runtime: str, rights: Rights) -> tuple[str, str]:
         return "Container", f"it runs in a container of {runtime}{root}"
     if rights.isolates:
         name, more = ("Namespaces", "mount") if rights.has_root else ("UserNamespaces", "user, mount")
-        return name, f"{more} and process namespaces of its own: it writes to its volumes, its home and /tmp alone"
+        return name, f"{more} and process namespaces: it writes only to places of its own (volumes, home, /tmp)"
     if rights.is_shared:
         return NO_ISOLATION, "its operator allows that (--allow no-isolation): it sees this machine as its user does"
     return NO_ISOLATION, "the server is personal: it sees this machine as its owner does"
