@@ -18,10 +18,9 @@ from fairlead.cli.explain import PREFIX
 from fairlead.engines.declared import EFFECTS, EXCLUDE, Effect, find_clustered
 from fairlead.formats.explain import Explanation, explain_all
 from fairlead.formats.flags import flag_table
-from fairlead.formats.rest import beside_names
 from fairlead.formats.yaml_names import API_VERSION
 from fairlead.kinds import KINDS
-from fairlead.kinds.kind import Kind, noun_of
+from fairlead.kinds.kind import Kind, beside_names, noun_of
 from fairlead.model.fields import fields_of
 
 _FLAGS = Path(__file__).parent / "generated"

@@ -8,9 +8,9 @@ import msgspec
 
 from fairlead.formats.convert_losses import Loss
 from fairlead.formats.converted import Converted, Unconvertible, lines_of
-from fairlead.formats.rest import beside_names, read_submission
+from fairlead.formats.rest import read_submission
 from fairlead.kinds import KINDS
-from fairlead.kinds.kind import Kind
+from fairlead.kinds.kind import Kind, beside_names
 from fairlead.model.errors import Invalid
 from fairlead.model.fields import struct_members
 

@@ -12,7 +12,7 @@ def render(workload: Converted, program: str = "fairlead", table: list[Entry] | 
     """The command; `table` is what `flag_table` gives for the kind, where somebody has it at hand."""
     command, spec = _command(workload)
     flags, words, losses = render_command(workload.kind, spec, table)
-    losses = workload.losses + below_spec(losses)
+    losses = workload.losses + below_spec(workload.kind, losses)
     line = [program, *command, "submit"]
     if workload.is_prefix:
         line += ["--name-prefix", workload.name]

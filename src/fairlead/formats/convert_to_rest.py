@@ -6,7 +6,7 @@ import msgspec
 
 from fairlead.formats.convert_losses import Loss
 from fairlead.formats.converted import Converted, Rendered
-from fairlead.formats.rest import beside_names
+from fairlead.kinds.kind import beside_names
 
 
 def request_body(workload: Converted) -> dict[str, Any]:

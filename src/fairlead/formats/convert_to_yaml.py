@@ -24,12 +24,23 @@ def render(workload: Converted) -> Rendered:
         project=workload.project,
         active=workload.is_active,
     )
-    return Rendered(text=render_yaml(document), plain=document, losses=workload.losses + below_spec(losses))
+    return Rendered(
+        text=render_yaml(document), plain=document, losses=workload.losses + below_spec(workload.kind, losses)
+    )
 
 
 def rendered_objects(workload: Converted, objects: list[dict[str, Any]], losses: list[Loss]) -> Rendered:
     """Kubernetes objects that were rendered elsewhere, as text."""
-    return Rendered(text=render_yaml(*objects), plain=objects, losses=workload.losses + below_spec(losses))
+    around = []
+    if workload.is_prefix:
+        reason = "objects are called by the name as it is; random characters are added by the server"
+        around.append(Loss(path="useGivenNameAsPrefix", reason=reason, value=True))
+    if not workload.is_active:
+        reason = "objects run when they are applied; suspend the workload at the server"
+        around.append(Loss(path="spec.active", reason=reason, value=False))
+    return Rendered(
+        text=render_yaml(*objects), plain=objects, losses=workload.losses + around + below_spec(workload.kind, losses)
+    )
 
 
 def differences(kind: Kind, now: dict[str, Any], wanted: dict[str, Any]) -> list[str]:

@@ -10,7 +10,7 @@ import msgspec
 
 from fairlead.formats.convert_losses import Loss
 from fairlead.kinds import KINDS
-from fairlead.kinds.kind import Kind
+from fairlead.kinds.kind import Kind, beside_names
 
 REST, YAML, FLAGS = "rest", "yaml", "flags"
 SBATCH, JOB, DSTACK, SKYPILOT = "sbatch", "kubernetes", "dstack", "skypilot"
@@ -77,9 +77,13 @@ class Rendered(msgspec.Struct, frozen=True, kw_only=True):
     losses: list[Loss]
 
 
-def below_spec(losses: list[Loss]) -> list[Loss]:
+def below_spec(kind: Kind, losses: list[Loss]) -> list[Loss]:
     """The same losses, with paths that begin at the request and not at its spec."""
-    return [msgspec.structs.replace(loss, path=f"spec.{loss.path}") for loss in losses]
+    beside = beside_names(kind)
+    return [
+        loss if loss.path.split(".")[0] in beside else msgspec.structs.replace(loss, path=f"spec.{loss.path}")
+        for loss in losses
+    ]
 
 
 def from_stored(kind: Kind, name: str, project: str, spec: dict[str, Any], is_active: bool) -> Converted:

@@ -14,7 +14,7 @@ from msgspec import UNSET, Meta
 from fairlead.formats.check import Flaw, find_flaws
 from fairlead.formats.older import DIALECT as OLDER
 from fairlead.formats.older import is_older, to_present
-from fairlead.kinds.kind import Kind, spec_violations
+from fairlead.kinds.kind import Kind, beside_names, spec_violations
 from fairlead.model.clock import iso
 from fairlead.model.errors import MALFORMED, Invalid, Issue
 from fairlead.model.fields import INT32_MAX, About, Given, Maybe, Uuid, build, fields_of
@@ -111,13 +111,6 @@ def _whole(kind: Kind, request: CreationRequest[Any]) -> Any:
         return kind.spec() if spec is UNSET or spec is None else spec
     members = {} if spec is UNSET or spec is None else {name: getattr(spec, name) for name in spec.__struct_fields__}
     return kind.spec(**members, **{name: getattr(request, name) for name in kind.beside})
-
-
-def beside_names(kind: Kind) -> tuple[str, ...]:
-    """The REST names of what stands beside the spec."""
-    spec: Any = kind.spec
-    named = dict(zip(spec.__struct_fields__, spec.__struct_encode_fields__, strict=True))
-    return tuple(named[name] for name in kind.beside)
 
 
 def read_submission(kind: Kind, body: bytes) -> Submission:

@@ -128,6 +128,13 @@ def noun_of(kind: Kind) -> str:
     return kind.noun or kind.title.lower()
 
 
+def beside_names(kind: Kind) -> tuple[str, ...]:
+    """The REST names of what stands beside the spec."""
+    spec: Any = kind.spec
+    named = dict(zip(spec.__struct_fields__, spec.__struct_encode_fields__, strict=True))
+    return tuple(named[name] for name in kind.beside)
+
+
 def spec_violations(kind: Kind, spec: Any, path: str, limits: Limits) -> list[Violation]:
     """Every broken rule of a spec, the nouns' and the kind's own."""
     found = violations(spec, path) + kind.violations(spec, path, limits)

@@ -124,6 +124,13 @@ def test_kubernetes_objects(tmp_path: Path) -> None:
     assert (made.code, "kind: Job" in made.out, "namespace: runai-team-a" in made.out) == (0, True, True)
 
 
+def test_kubernetes_objects_list_what_is_beside_the_spec(tmp_path: Path) -> None:
+    master = {"image": "i", "category": "Train"}
+    body = {"name": "x", "useGivenNameAsPrefix": True, "spec": {"image": "i"}, "masterSpec": master}
+    made = call("convert", "-", "--to", "kubernetes", "-o", "json", home=tmp_path, stdin=json.dumps(body))
+    assert [loss["path"] for loss in json.loads(made.out)["losses"]] == ["useGivenNameAsPrefix", "masterSpec.category"]
+
+
 @pytest.mark.parametrize(
     ("words", "stdin", "want_code", "want_words"),
     [

@@ -50,3 +50,68 @@ def test_pods_of_a_group_find_each_other_through_one_service() -> None:
     [service] = [one for one in objects if one["kind"] == "Service"]
     pods = [one for one in objects if one["kind"] == "Pod"]
     assert all(taken(service, pod["metadata"]["labels"]) for pod in pods)
+
+
+SCALED = {"minReplicas": 0, "maxReplicas": 3, "metric": "concurrency", "metricThreshold": 5}
+AGAIN = {"image": "i", "restartPolicy": "Always", "completions": 3, "parallelism": 2, "backoffLimit": 0}
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "want"),
+    [
+        pytest.param(
+            "inference-service",
+            {"image": "i", "autoscaling": SCALED},
+            [f"autoscaling.{name}" for name in SCALED],
+            id="scaling is the server's",
+        ),
+        pytest.param(
+            "inference-service",
+            {"image": "i", "servingPort": {"container": 80, "authorizationType": "public"}},
+            ["servingPort.authorizationType"],
+            id="serving port",
+        ),
+        pytest.param("inference-service", {"image": "i", "servingPort": {"container": 80}}, [], id="port alone"),
+        pytest.param(
+            "distributed-inference",
+            GROUPS | {"servingPort": {"port": 80, "exposedUrl": "https://x"}},
+            ["servingPort.exposedUrl"],
+            id="serving port of groups",
+        ),
+        pytest.param(
+            "distributed-inference",
+            {"leader": {"image": "i"}, "worker": {"image": "i"}},
+            ["worker.image"],
+            id="a role without pods",
+        ),
+        pytest.param("training", AGAIN, ["completions", "backoffLimit"], id="a training that never ends"),
+        pytest.param(
+            "training",
+            {"image": "i", "relatedUrls": [{"url": "u", "type": "t", "name": "n"}]},
+            ["relatedUrls[0].url", "relatedUrls[0].type", "relatedUrls[0].name"],
+            id="related URLs",
+        ),
+        pytest.param(
+            "training",
+            {"image": "i", "relatedUrls": [{"url": "u", "type": "t", "exclude": True}, {"url": "v", "type": "t"}]},
+            [f"relatedUrls[0].{name}" for name in ("url", "type", "exclude")]
+            + ["relatedUrls[1].url", "relatedUrls[1].type"],
+            id="items behind an excluded one",
+        ),
+        pytest.param(
+            "distributed-training",
+            {"image": "i", "cleanPodPolicy": "All", "masterSpec": {"image": "i", "priorityClass": "low"}},
+            ["cleanPodPolicy", "masterSpec.priorityClass"],
+            id="what is the whole workload's",
+        ),
+    ],
+)
+def test_what_is_lost_is_listed_by_its_own_path(kind: str, spec: dict[str, Any], want: list[str]) -> None:
+    assert printed(kind, spec)[1] == want
+
+
+def test_node_pools_of_the_workload_reach_the_pods_of_groups() -> None:
+    objects, lost = printed("distributed-inference", GROUPS | {"nodePools": ["a", "b"]})
+    template = objects[-1]["spec"]["leaderWorkerTemplate"]["workerTemplate"]
+    assert template["metadata"]["annotations"]["kai.scheduler/node-pools"] == "a b"
+    assert lost == []

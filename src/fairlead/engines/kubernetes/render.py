@@ -12,6 +12,7 @@ from fairlead.engines.kubernetes.groups import render_group, render_member
 from fairlead.engines.kubernetes.place import Place
 from fairlead.engines.kubernetes.render_knative import is_knative, render_service
 from fairlead.engines.kubernetes.render_kubeflow import operator_of, render_job
+from fairlead.engines.kubernetes.render_losses import NO_OBJECT, find_losses
 from fairlead.engines.kubernetes.render_pod import render_template
 from fairlead.engines.kubernetes.render_runners import Shape, is_group, render_runners
 from fairlead.engines.kubernetes.render_services import render_services
@@ -25,9 +26,6 @@ from fairlead.model.podset import PodSet
 from fairlead.model.priority import PRIORITIES, is_preemptible
 from fairlead.model.revision import Stage
 
-_NO_OBJECT = "no Kubernetes object says it by itself"
-#: Members of a spec that concern the workload rather than its pods, and have no member of an object.
-_AROUND = ("category", "terminateAfterPreemption", "preemptionLimit", "username")
 #: Members of the request that the container's resources already say.
 _COUNTED = (
     "cpuCoreRequest",
@@ -49,6 +47,7 @@ class Rendered(msgspec.Struct, frozen=True):
     #: The first of them owns the services.
     runners: list[dict[str, Any]]
     services: list[dict[str, Any]]
+    #: Paths are those of the pod sets' fields; `render_spec` finds them in the spec.
     losses: list[Loss]
     #: Pod sets whose pods we make ourselves, as members of a pod group.
     members: list[Shape] = []
@@ -63,7 +62,7 @@ class Rendered(msgspec.Struct, frozen=True):
 
 
 def render_objects(place: Place, podsets: tuple[PodSet, ...]) -> Rendered:
-    """Every object of a workload; paths of what they do not say are below the spec."""
+    """Every object of a workload, and what none of them says."""
     claims: list[dict[str, Any]] = []
     services: list[dict[str, Any]] = []
     shapes: list[Shape] = []
@@ -78,9 +77,7 @@ def render_objects(place: Place, podsets: tuple[PodSet, ...]) -> Rendered:
             if path.split(".")[1].split("[")[0] in (*_COUNTED, "extendedResources"):
                 del source.left[path]
         losses += source.losses + [
-            Loss(path=path, reason=_NO_OBJECT, value=value)
-            for path, value in source.left.items()
-            if value not in (None, False, {}, [])
+            Loss(path=path, reason=NO_OBJECT, value=value) for path, value in source.left.items()
         ]
     operator = operator_of(podsets)
     if operator is not None and operator.resource.kind in place.begun.kinds:
@@ -135,7 +132,8 @@ def render_spec(kind: Kind, name: str, project: str, spec: dict[str, Any]) -> tu
         priority_class=priority,
         is_preemptible=is_preemptible(PRIORITIES[priority], value_or(typed.preemptibility, None)),
         lifetime=kind.lifetime_after_end(typed),
+        pools=tuple(value_or(typed.node_pools, ())),
     )
-    rendered = render_objects(place, kind.podsets(typed))
-    around = [Loss(path=path, reason=_NO_OBJECT, value=spec[path]) for path in _AROUND if spec.get(path)]
-    return rendered.objects + rendered.pods(place), rendered.losses + around
+    podsets = kind.podsets(typed)
+    rendered = render_objects(place, podsets)
+    return rendered.objects + rendered.pods(place), find_losses(kind, spec, podsets, rendered.losses)
