@@ -45,6 +45,14 @@ def test_ports_of_a_role_lead_to_its_pods_alone(framework: str) -> None:
     assert found.startswith(service["metadata"]["name"].removesuffix("-nodeport"))
 
 
+def test_a_port_of_the_nodes_is_the_masters() -> None:
+    """Two Services with one of them would be refused by the cluster."""
+    objects, _ = printed("distributed-training", POD | {"numWorkers": 2})
+    ports = {one["metadata"]["name"]: one["spec"].get("ports") for one in objects if one["kind"] == "Service"}
+    assert ports["x-master-nodeport"] == [{"name": "port-8080", "port": 8080, "targetPort": 8080, "nodePort": 30080}]
+    assert ports["x-worker-nodeport"] == [{"name": "port-8080", "port": 8080, "targetPort": 8080}]
+
+
 def test_pods_of_a_group_find_each_other_through_one_service() -> None:
     objects, _ = printed("distributed-training", {"image": "i", "numWorkers": 2})
     [service] = [one for one in objects if one["kind"] == "Service"]

@@ -79,6 +79,7 @@ def render_objects(place: Place, podsets: tuple[PodSet, ...]) -> Rendered:
         losses += source.losses + [
             Loss(path=path, reason=NO_OBJECT, value=value) for path, value in source.left.items()
         ]
+    services = _with_ports_once(services)
     operator = operator_of(podsets)
     if operator is not None and operator.resource.kind in place.begun.kinds:
         return Rendered(_once(claims), [render_job(place, shapes, operator)], services, losses)
@@ -104,6 +105,20 @@ def _is_asked(podset: PodSet, podsets: tuple[PodSet, ...]) -> bool:
     """Whether requests go to it: of several revisions to the one that serves, or to the first that will."""
     serving = [each for each in podsets if each.stage is Stage.SERVING]
     return podset.stage is None or podset is (serving or podsets)[0]
+
+
+def _with_ports_once(services: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Nodes have a port once: of roles that ask for the same, the first has it, and the cluster chooses for others."""
+    taken: set[int] = set()
+    found = []
+    for body in services:
+        ports = []
+        for port in body["spec"]["ports"]:
+            number = port.get("nodePort")
+            ports.append({name: value for name, value in port.items() if name != "nodePort" or number not in taken})
+            taken |= {number} if number is not None else set()
+        found.append({**body, "spec": {**body["spec"], "ports": ports}})
+    return found
 
 
 def _without_port(services: list[dict[str, Any]], port: int) -> list[dict[str, Any]]:
