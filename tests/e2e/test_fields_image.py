@@ -45,16 +45,16 @@ def test_command_args_and_working_dir(box: Box) -> None:
 def test_a_working_dir_that_the_image_lacks_is_made(box: Box) -> None:
     security = {"uidGidSource": "custom", "runAsUid": 61_234, "runAsGid": 61_235}
     script = "pwd; touch mine && ls -A"
-    assert box.look("made", script, workingDir="/work/here").split() == ["/work/here", "mine"]
-    assert box.look("made-own", script, workingDir="/work/here", security=security).split() == ["/work/here", "mine"]
+    assert box.look("made", script, workingDir="/job/here").split() == ["/job/here", "mine"]
+    assert box.look("made-own", script, workingDir="/job/here", security=security).split() == ["/job/here", "mine"]
     # With a limit the container is removed by the server, not by itself.
-    limited = {"compute": {"cpuMemoryLimit": "64M"}, "workingDir": "/work/here"}
-    assert box.look("made-limited", script, **limited).split() == ["/work/here", "mine"]
+    limited = {"compute": {"cpuMemoryLimit": "64M"}, "workingDir": "/job/here"}
+    assert box.look("made-limited", script, **limited).split() == ["/job/here", "mine"]
     assert box.podman("volume", "ls", "--quiet") == ""
 
 
 def test_a_working_dir_is_made_on_a_shared_server_too(shared: Box) -> None:
-    assert shared.look("made-shared", "pwd; touch mine && ls -A", workingDir="/work/here").split()[1] == "mine"
+    assert shared.look("made-shared", "pwd; touch mine && ls -A", workingDir="/job/here").split()[1] == "mine"
 
 
 def test_a_working_dir_keeps_what_the_image_has_there(box: Box) -> None:
