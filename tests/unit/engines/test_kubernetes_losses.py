@@ -144,3 +144,12 @@ def test_nothing_is_listed_that_the_spec_has_not(base: str) -> None:
     for path, field in declared(KINDS[key].spec):
         found = leaves(spec) | surroundings(path) | {path: values(field)[0]}
         assert printed(key, found)[1] <= set(leaves(rebuild(found)))
+
+
+def test_items_without_effect_are_listed_and_shift_no_others() -> None:
+    """The older request may have items that lack a mandatory member."""
+    ports = [{"serviceType": "NodePort"}, {"container": 80, "serviceType": "ClusterIP", "name": "web"}]
+    _, losses = render_spec(KINDS["training"], "x", "team", {"image": "i", "ports": ports})
+    found = {loss.path: loss.reason for loss in losses}
+    assert set(found) == {"ports[0].serviceType", "ports[1].name"}
+    assert "mandatory" in found["ports[0].serviceType"]

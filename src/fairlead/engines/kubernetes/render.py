@@ -151,4 +151,4 @@ def render_spec(kind: Kind, name: str, project: str, spec: dict[str, Any]) -> tu
     )
     podsets = kind.podsets(typed)
     rendered = render_objects(place, podsets)
-    return rendered.objects + rendered.pods(place), find_losses(kind, spec, podsets, rendered.losses)
+    return rendered.objects + rendered.pods(place), find_losses(kind, spec, typed, podsets, rendered.losses)

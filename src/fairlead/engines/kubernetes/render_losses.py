@@ -10,11 +10,13 @@ from typing import Any
 from fairlead.engines.kubernetes.render_runners import is_group
 from fairlead.formats.convert_losses import Loss, leaves
 from fairlead.kinds.kind import Kind
-from fairlead.model.fields import fields_of
+from fairlead.model.canonical import counts
+from fairlead.model.fields import fields_of, is_given
 from fairlead.model.podset import PodSet, RestartPolicy
 
 NO_OBJECT = "no Kubernetes object says it by itself"
 _EXCLUDED = "belongs to an item that is excluded"
+_INCOMPLETE = "belongs to an item that lacks a mandatory member, which has no effect"
 _NO_PODS = "no pod has this role"
 _WHOLE = "is read for the workload as a whole, not for one of its roles"
 _SCALED = "scaling is done by the server; the Deployment keeps the number of pods with which it begins"
@@ -36,10 +38,11 @@ _OF_TWO_ROLES = (("startupPolicy", "LeaderReady"), (_ALIKE, True))
 _OF_THE_WHOLE = (*_AROUND, *_ENDING, "restartPolicy", "priorityClass", "preemptibility")
 
 
-def find_losses(kind: Kind, spec: dict[str, Any], podsets: Sequence[PodSet], left: Iterable[Loss]) -> list[Loss]:
+def find_losses(
+    kind: Kind, spec: dict[str, Any], typed: Any, podsets: Sequence[PodSet], left: Iterable[Loss]
+) -> list[Loss]:
     """`left` is what the pod sets' renderers left over; each member of the spec is listed once, in its order."""
-    places, excluded = _places(spec)
-    reasons = dict.fromkeys(excluded, _EXCLUDED)
+    places, reasons = _places(spec, dict(_left_out(typed, "")))
     roots = ["", *(f"{name}." for name, value in spec.items() if isinstance(value, dict))]
     for loss in left:
         for root in roots:
@@ -64,30 +67,45 @@ def _is_something(value: Any) -> bool:
     return value is not None and value is not False and value not in ({}, [], "")
 
 
-def _places(spec: dict[str, Any]) -> tuple[dict[str, str], list[str]]:
-    """From paths of leaves, as they are without excluded items, to those of the spec; and the excluded ones."""
-    counted, excluded = {}, []
-    for path, place, is_counted in _walk(spec, "", "", True):
-        if is_counted:
-            counted[path] = place
+def _left_out(typed: Any, path: str) -> Iterator[tuple[str, str]]:
+    """Items of lists that no pod set has, by their paths, and why."""
+    for field in fields_of(typed.__class__):
+        value, place = getattr(typed, field.attribute), f"{path}{field.rest}"
+        if field.struct is None or not is_given(value):
+            continue
+        for position, item in enumerate(value) if field.is_list else ():
+            if item is not None and not counts(item):
+                yield f"{place}[{position}]", _EXCLUDED if getattr(item, "exclude", None) is True else _INCOMPLETE
+            elif item is not None:
+                yield from _left_out(item, f"{place}[{position}].")
+        if not field.is_list:
+            yield from _left_out(value, f"{place}.")
+
+
+def _places(spec: dict[str, Any], left_out: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """From paths of leaves, as they are without items that are left out, to those of the spec; and why others are."""
+    counted, reasons = {}, {}
+    for path, place, reason in _walk(spec, "", "", "", left_out):
+        if reason:
+            reasons[place] = reason
         else:
-            excluded.append(place)
-    return counted, excluded
+            counted[path] = place
+    return counted, reasons
 
 
-def _walk(plain: Any, path: str, place: str, is_counted: bool) -> Iterator[tuple[str, str, bool]]:
+def _walk(plain: Any, path: str, place: str, reason: str, left_out: dict[str, str]) -> Iterator[tuple[str, str, str]]:
     if isinstance(plain, dict) and plain:
         for name, value in plain.items():
             dot = "." if place else ""
-            yield from _walk(value, f"{path}{dot}{name}", f"{place}{dot}{name}", is_counted)
+            yield from _walk(value, f"{path}{dot}{name}", f"{place}{dot}{name}", reason, left_out)
     elif isinstance(plain, list) and any(isinstance(item, dict) for item in plain):
         number = 0
         for position, item in enumerate(plain):
-            is_in = isinstance(item, dict) and item.get("exclude") is not True
-            yield from _walk(item, f"{path}[{number}]", f"{place}[{position}]", is_counted and is_in)
-            number += is_in
+            there = f"{place}[{position}]"
+            yield from _walk(item, f"{path}[{number}]", there, reason or left_out.get(there, ""), left_out)
+            number += item is not None and there not in left_out
     else:
-        yield path, place, is_counted
+        yield path, place, reason
 
 
 def _unsaid(path: str, value: Any, given: dict[str, Any]) -> str:
