@@ -31,6 +31,7 @@ from tests.contract.storage_room import (
 )
 from tests.contract.test_local_engine import state_of, stop_of
 from tests.contract.test_local_volumes import data
+from tests.ssh_service import ssh_service
 
 __all__ = ["data"]
 MODES = [pytest.param({}, id="shared"), pytest.param(personal(), id="personal")]
@@ -223,29 +224,8 @@ async def test_git_speaks_only_what_is_allowed(data: Path, item: dict[str, str],
 @pytest.fixture
 def ssh_host(tmp_path: Path, repository: Path) -> Iterator[tuple[str, str]]:
     """A real SSH server that lets in one key; (address of the repository, the key)."""
-    Path("/run/sshd").mkdir(exist_ok=True)
-    for name in ("host", "user"):
-        call("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", tmp_path / name)
-    (tmp_path / "authorized").write_bytes((tmp_path / "user.pub").read_bytes())
-    for folder in (tmp_path, tmp_path.parent):
-        folder.chmod(0o755)
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        port = found.getsockname()[1]
-    lines = {
-        "Port": port,
-        "ListenAddress": "127.0.0.1",
-        "HostKey": tmp_path / "host",
-        "AuthorizedKeysFile": tmp_path / "authorized",
-        "StrictModes": "no",
-        "UsePAM": "no",
-        "PasswordAuthentication": "no",
-        "PermitRootLogin": "yes",
-        "PidFile": tmp_path / "pid",
-    }
-    (tmp_path / "config").write_text("".join(f"{key} {value}\n" for key, value in lines.items()))
-    call("/usr/sbin/sshd", "-f", tmp_path / "config")
-    yield f"ssh://root@127.0.0.1:{port}{repository}", (tmp_path / "user").read_text()
-    os.kill(int((tmp_path / "pid").read_text()), signal.SIGTERM)
+    with ssh_service(tmp_path, "127.0.0.1") as (address, key):
+        yield f"{address}{repository}", key
 
 
 @pytest.mark.debian("openssh-server")

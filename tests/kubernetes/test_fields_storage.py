@@ -1,8 +1,5 @@
 """Volumes of pods on a cluster: claims and how long they last, data volumes, repositories, buckets, exports."""
 
-import os
-import signal
-import socket
 import ssl
 import subprocess
 import sys
@@ -22,11 +19,11 @@ from deploy.cluster.node import import_images, make_busybox_layer, run_ctr
 from fairlead.engines.kubernetes.installing import make_certificate
 from fairlead.engines.kubernetes.render_git import IMAGE as GIT_IMAGE
 from fairlead.engines.kubernetes.render_s3 import IMAGE as S3_IMAGE
-from tests.contract.storage_room import call
 from tests.contract.test_local_fetches import PASSWORD, Guarded, repository
 from tests.e2e.server import until
 from tests.kubernetes.field_cases import STAYS
 from tests.kubernetes.room import PATIENCE, Room
+from tests.ssh_service import ssh_service
 
 __all__ = ["repository"]
 pytestmark = [pytest.mark.kubernetes, pytest.mark.xdist_group("kubernetes"), pytest.mark.debian("git")]
@@ -223,28 +220,8 @@ def test_a_repository_that_lets_nobody_in_is_said(room: Room, git_image: None, r
 @pytest.fixture
 def ssh_host(host: str, tmp_path: Path, repository: Path) -> Iterator[tuple[str, str]]:
     """A real SSH server that lets in one key; (address of the repository, the key)."""
-    Path("/run/sshd").mkdir(exist_ok=True)
-    for name in ("host", "user"):
-        call("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", tmp_path / name)
-    for folder in (tmp_path, tmp_path.parent):
-        folder.chmod(0o755)
-    with socket.create_server((host, 0)) as found:
-        port = found.getsockname()[1]
-    lines = {
-        "Port": port,
-        "ListenAddress": host,
-        "HostKey": tmp_path / "host",
-        "AuthorizedKeysFile": tmp_path / "user.pub",
-        "StrictModes": "no",
-        "UsePAM": "no",
-        "PasswordAuthentication": "no",
-        "PermitRootLogin": "yes",
-        "PidFile": tmp_path / "pid",
-    }
-    (tmp_path / "config").write_text("".join(f"{key} {value}\n" for key, value in lines.items()))
-    call("/usr/sbin/sshd", "-f", tmp_path / "config")
-    yield f"ssh://root@{host}:{port}{repository}", (tmp_path / "user").read_text()
-    os.kill(int((tmp_path / "pid").read_text()), signal.SIGTERM)
+    with ssh_service(tmp_path, host) as (address, key):
+        yield f"{address}{repository}", key
 
 
 @pytest.mark.debian("openssh-server")

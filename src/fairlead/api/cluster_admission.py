@@ -12,7 +12,7 @@ import msgspec
 from starlette.responses import Response
 
 from fairlead.api.body import read_body
-from fairlead.api.operation import Body, Call, Operation, as_json
+from fairlead.api.operation import Body, Call, Handler, Operation, as_json
 from fairlead.control.applied import CALLER
 from fairlead.control.applied_reading import Applied, check_applied, check_change, owned_by_system
 from fairlead.kinds import KINDS
@@ -119,29 +119,24 @@ def _render(question: _Question, asked: _Object) -> Applied:
     )
 
 
+def _operation(path: str, id: str, summary: str, run: Handler) -> Operation:
+    return Operation(
+        method="POST",
+        path=path,
+        id=id,
+        tag="Operating",
+        summary=summary,
+        run=run,
+        body=Body(schema=Review),
+        answers={200: {"type": "object"}},
+        is_public=True,
+        is_addition=True,
+    )
+
+
 ADMISSION_OPERATIONS = (
-    Operation(
-        method="POST",
-        path=PATH,
-        id="admit_object",
-        tag="Operating",
-        summary="Whether a cluster may store the workload that somebody applies to it",
-        run=admit,
-        body=Body(schema=Review),
-        answers={200: {"type": "object"}},
-        is_public=True,
-        is_addition=True,
-    ),
-    Operation(
-        method="POST",
-        path=f"{PATH}/owner",
-        id="fill_in_owner",
-        tag="Operating",
-        summary="Who applied a workload to a cluster, as a change of the object",
-        run=fill_in,
-        body=Body(schema=Review),
-        answers={200: {"type": "object"}},
-        is_public=True,
-        is_addition=True,
+    _operation(PATH, "admit_object", "Whether a cluster may store the workload that somebody applies to it", admit),
+    _operation(
+        f"{PATH}/owner", "fill_in_owner", "Who applied a workload to a cluster, as a change of the object", fill_in
     ),
 )

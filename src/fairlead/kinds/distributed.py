@@ -25,6 +25,7 @@ from fairlead.model.rules import Limits, Violation
 from fairlead.model.run_fields import RunFields, run_violations
 
 MOST_WORKERS = 10_000
+_KEYS_PATH = "/root/.ssh"
 Positive = Annotated[int, Meta(ge=1)]
 
 
@@ -84,8 +85,8 @@ class DistributedSpec(RunFields, frozen=True, kw_only=True):
     ssh_auth_mount_path: Annotated[
         Maybe[str],
         About(
-            text="Where MPI images expect their SSH keys; nothing is needed there here.",
-            default="/root/.ssh",
+            text="Where MPI images expect their SSH keys; only the MPI operator of a cluster uses it.",
+            default=_KEYS_PATH,
             origin="contract",
         ),
     ] = UNSET
@@ -167,7 +168,7 @@ def _podset(pod: RunFields, spec: WholeSpec, framework: Framework, members: Memb
         slots=True,
         offset=1 if members.leader and role != members.leader else 0,
         outlives=cleans == "None" and role != members.leader,
-        operated=operated_by(framework, members, cleans, value_or(spec.ssh_auth_mount_path, "/root/.ssh")),
+        operated=operated_by(framework, members, cleans, value_or(spec.ssh_auth_mount_path, _KEYS_PATH)),
         naming="{workload}-{role}-{index}",
         addressed=True,
         commands=framework.worker if framework.is_launched and role == members.leader else "",

@@ -18,22 +18,13 @@ from fairlead.kinds import KINDS
 from fairlead.model.fields import build
 from fairlead.model.phase import Phase
 from fairlead.model.podset import PodSet
+from tests.unit.engines.golden_place import GOLDEN_PLACE
 
 FOLDER = Path(__file__).parents[2] / "golden" / "distributed-training"
 REQUESTS = sorted(FOLDER.glob("*.request.json"))
 KIND = KINDS["distributed-training"]
 ALL = frozenset(operator.resource.kind for operator in OPERATORS.values())
-PLACE = Place(
-    name="golden",
-    namespace="runai-team-a",
-    project="team-a",
-    queue="team-a",
-    priority_class="low",
-    is_preemptible=True,
-    marks={"fairlead/cluster": "c", "fairlead/workload-id": "w", "fairlead/run": "1"},
-    identity={"RUNAI_JOB_NAME": "golden"},
-    begun=Begun(ALL),
-)
+PLACE = msgspec.structs.replace(GOLDEN_PLACE, begun=Begun(ALL))
 
 
 def podsets(**spec: Any) -> tuple[PodSet, ...]:

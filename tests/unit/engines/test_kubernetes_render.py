@@ -7,31 +7,22 @@ from typing import Any
 import msgspec
 import pytest
 
-from fairlead.engines.kubernetes.place import Owner, Place
+from fairlead.engines.kubernetes.place import Owner
 from fairlead.engines.kubernetes.render import render_objects
 from fairlead.formats.rest import read_submission
 from fairlead.kinds import KINDS
 from tests import builders
+from tests.unit.engines.golden_place import GOLDEN_PLACE
 
 FOLDER = Path(__file__).parents[2] / "golden"
 REQUESTS = sorted(FOLDER.glob("*/*.request.json"))
-PLACE = Place(
-    name="golden",
-    namespace="runai-team-a",
-    project="team-a",
-    queue="team-a",
-    priority_class="low",
-    is_preemptible=True,
-    marks={"fairlead/cluster": "c", "fairlead/workload-id": "w", "fairlead/run": "1"},
-    identity={"RUNAI_JOB_NAME": "golden"},
-)
 
 
 def rendered(path: Path) -> list[dict[str, Any]]:
     kind = KINDS[path.parent.name]
     podsets = kind.podsets(read_submission(kind, path.read_bytes()).spec)
-    found = render_objects(PLACE, podsets)
-    objects: list[dict[str, Any]] = json.loads(msgspec.json.encode(found.objects + found.pods(PLACE)))
+    found = render_objects(GOLDEN_PLACE, podsets)
+    objects: list[dict[str, Any]] = json.loads(msgspec.json.encode(found.objects + found.pods(GOLDEN_PLACE)))
     return objects
 
 
@@ -51,7 +42,7 @@ def test_every_object_says_whose_it_is() -> None:
 
 def test_what_came_from_an_object_goes_with_it() -> None:
     owner = Owner("run.ai/v2alpha1", "Thing", "mine", "uid-1")
-    found = render_objects(msgspec.structs.replace(PLACE, owner=owner), (builders.podset(),))
+    found = render_objects(msgspec.structs.replace(GOLDEN_PLACE, owner=owner), (builders.podset(),))
     [reference] = found.runners[0]["metadata"]["ownerReferences"]
     assert (reference["kind"], reference["uid"], reference["controller"]) == ("Thing", "uid-1", True)
 
@@ -71,5 +62,5 @@ def test_what_came_from_an_object_goes_with_it() -> None:
 def test_variables_in_words(word: str, want: str) -> None:
     podset = builders.podset()
     container = msgspec.structs.replace(podset.container, args=(word,))
-    found = render_objects(PLACE, (msgspec.structs.replace(podset, container=container),))
+    found = render_objects(GOLDEN_PLACE, (msgspec.structs.replace(podset, container=container),))
     assert found.runners[0]["spec"]["template"]["spec"]["containers"][0]["args"] == [want]

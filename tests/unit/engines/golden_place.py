@@ -1,0 +1,14 @@
+"""Where the workloads of golden files are rendered to."""
+
+from fairlead.engines.kubernetes.place import Place
+
+GOLDEN_PLACE = Place(
+    name="golden",
+    namespace="runai-team-a",
+    project="team-a",
+    queue="team-a",
+    priority_class="low",
+    is_preemptible=True,
+    marks={"fairlead/cluster": "c", "fairlead/workload-id": "w", "fairlead/run": "1"},
+    identity={"RUNAI_JOB_NAME": "golden"},
+)
