@@ -85,6 +85,7 @@ NOUNS: dict[str, Noun] = {
 #: Modules that cost more to load than a command should, by the name under which commands ask for them.
 LAZY = {
     "server": "fairlead.app",
+    "assets": "fairlead.admission.assets",
     "yaml": "yaml",
     "yaml_text": "fairlead.formats.yaml_text",
     "traceback": "traceback",

@@ -5,6 +5,7 @@ them, so what they hold is put into the request here, below what flags and files
 """
 
 import time
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from fairlead.cli.command import Command, Invocation, one
@@ -21,28 +22,16 @@ Json = dict[str, Any]
 _BASE = "/api/v1/asset"
 NOUNS = ("environment", "compute", "datasource")
 _WORDS = {"environment": "environment", "compute": "compute resource", "datasource": "data source"}
-#: The kinds of data sources: their path below `datasource/`, and the list of a workload's storage that they go into.
+#: The kinds of data sources, and their path below `datasource/`.
 _SOURCES = {
-    "git": ("git", "git"),
-    "hostPath": ("host-path", "hostPath"),
-    "nfs": ("nfs", "nfs"),
-    "pvc": ("pvc", "pvc"),
-    "s3": ("s3", "s3"),
-    "config-map": ("config-map", "configMapVolume"),
-    "secret-volume": ("secrets", "secretVolume"),
+    "git": "git",
+    "hostPath": "host-path",
+    "nfs": "nfs",
+    "pvc": "pvc",
+    "s3": "s3",
+    "config-map": "config-map",
+    "secret-volume": "secrets",
 }
-#: Members of assets that name a credential, and the workload's that names the credential's secret instead.
-_CREDENTIALS = {
-    "passwordAssetId": "passwordSecret",
-    "credentialId": "passwordSecret",
-    "accessKeyAssetId": "accessKeySecret",
-    "credentialAssetId": "secret",
-}
-#: What an environment says of the process stands in a workload at the top; the rest is its security.
-_OF_PROCESS = frozenset(
-    ("image", "imagePullPolicy", "command", "args", "workingDir", "createHomeDir", "probes", "tty", "stdin")
-)
-_NOT_TAKEN = frozenset({"connections", "overrideUidGidInWorkspace"})
 
 
 def commands(noun: str) -> tuple[Command, ...]:
@@ -81,7 +70,7 @@ def find_asset(session: Session, noun: str, name: str) -> Json:
 
 
 def _path(noun: str, kind: str) -> str:
-    return f"{_BASE}/{noun}/{_SOURCES[kind][0]}" if noun == "datasource" else f"{_BASE}/{noun}"
+    return f"{_BASE}/{noun}/{_SOURCES[kind]}" if noun == "datasource" else f"{_BASE}/{noun}"
 
 
 def _list(invocation: Invocation, noun: str) -> int:
@@ -140,63 +129,51 @@ def _delete(invocation: Invocation, noun: str) -> int:
 
 def apply_assets(session: Session, spec: Json) -> None:
     """Put what the named assets hold into a spec, below what stands there already."""
-    invocation = session.invocation
-    if invocation.get("environment"):
-        _apply_environment(session, find_asset(session, "environment", invocation.get("environment"))["spec"], spec)
-    if invocation.get("compute"):
-        found = find_asset(session, "compute", invocation.get("compute"))["spec"]
-        spec["compute"] = {**_without_nulls(found), **spec.get("compute", {})}
-    for name in invocation.get("datasource", ()):
-        found = find_asset(session, "datasource", name)
+    found = [find_asset(session, noun, name) for noun, name in _named(session.invocation.get) if name]
+    if not found:
+        return
+    assets = session.console.load("assets")
+    held = [assets.Held(**_read_asset(session, one)) for one in found]
+    _put_below(spec, assets.render_assets(held, _find_secrets(session, assets.credentials_of(held))))
+
+
+def _named(get: Callable[..., Any]) -> Iterator[tuple[str, str]]:
+    yield from ((noun, get(noun, "")) for noun in ("environment", "compute"))
+    yield from (("datasource", name) for name in get("datasource", ()))
+
+
+def _read_asset(session: Session, found: Json) -> Json:
+    meta, spec = found["meta"], found["spec"]
+    kind = meta["kind"]
+    if kind in _SOURCES:
         # In the list of all data sources the spec stands below its kind.
-        (held,) = found["spec"].values()
-        into = _SOURCES[found["meta"]["kind"]][1]
-        spec.setdefault("storage", {}).setdefault(into, []).append(_mounted(session, found, held))
-
-
-def _apply_environment(session: Session, held: Json, spec: Json) -> None:
-    given = {name: value for name, value in _without_nulls(held).items() if name not in _NOT_TAKEN}
-    variables = [_variable(session, one) for one in given.pop("environmentVariables", ())]
-    named = {one["name"] for one in spec.get("environmentVariables", ())}
-    if variables:
-        spec["environmentVariables"] = [
-            *(one for one in variables if one["name"] not in named),
-            *spec.get("environmentVariables", ()),
-        ]
-    for name, value in given.items():
-        place = spec if name in _OF_PROCESS else spec.setdefault("security", {})
-        place.setdefault(name, value)
-    if held.get("connections"):
+        (spec,) = spec.values()
+    if spec.get("connections"):
         session.console.say("The connections of the environment are not taken over; give --external-url or --port.")
+    claim = found["clusterInfo"]["resources"][0]["name"] if kind == "pvc" else ""
+    given = {name: value for name, value in spec.items() if name != "connections"}
+    return {"kind": kind, "name": meta["name"], "spec": given, "claim_name": claim}
 
 
-def _variable(session: Session, held: Json) -> Json:
-    """A variable of an environment as a workload has it: a credential is named by its secret there."""
-    variable = {name: value for name, value in _without_nulls(held).items() if name != "description"}
-    credential = variable.pop("credential", None)
-    if credential:
-        variable["secret"] = {"name": _secret_of(session, credential["assetId"]), "key": credential["key"]}
-    return variable
+def _find_secrets(session: Session, credentials: set[str]) -> dict[str, str]:
+    """The secrets that credentials are for workloads, by the credentials' ids."""
+    rows = session.client.request("GET", f"{_BASE}/credentials")["entries"] if credentials else ()
+    found = {row["meta"]["id"]: str(row["clusterInfo"]["resources"][0]["name"]) for row in rows}
+    for missing in sorted(credentials - found.keys()):
+        raise NotFound(f"The credential {missing} that the asset names is not there.")
+    return found
 
 
-def _mounted(session: Session, found: Json, held: Json) -> Json:
-    item = _without_nulls(held)
-    for member, instead in _CREDENTIALS.items():
-        if member in item:
-            item[instead] = _secret_of(session, item.pop(member))
-    if found["meta"]["kind"] == "pvc":
-        # The asset has made its claim already.
-        item = {name: value for name, value in item.items() if name in ("path", "readOnly", "dataSharing")}
-        item |= {"existingPvc": True, "claimName": found["clusterInfo"]["resources"][0]["name"]}
-    return item
-
-
-def _secret_of(session: Session, credential_id: str) -> str:
-    for row in session.client.request("GET", f"{_BASE}/credentials")["entries"]:
-        if row["meta"]["id"] == credential_id:
-            return str(row["clusterInfo"]["resources"][0]["name"])
-    raise NotFound(f"The credential {credential_id} that the asset names is not there.")
-
-
-def _without_nulls(members: Json) -> Json:
-    return {name: value for name, value in members.items() if value is not None}
+def _put_below(spec: Json, given: Json) -> None:
+    named = {one["name"] for one in spec.get("environmentVariables", ())}
+    for name, value in given.items():
+        if name == "environmentVariables":
+            others = [one for one in value if one["name"] not in named]
+            spec[name] = [*others, *spec.get(name, ())]
+        elif name == "storage":
+            for volumes, items in value.items():
+                spec.setdefault(name, {}).setdefault(volumes, []).extend(items)
+        elif name in ("compute", "security"):
+            spec[name] = {**value, **spec.get(name, {})}
+        else:
+            spec.setdefault(name, value)
