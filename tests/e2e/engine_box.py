@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import tarfile
 import tempfile
+from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ disabled_plugins = ["io.containerd.grpc.v1.cri"]
 """
 
 
-class EngineBox:
+class EngineBox(ABC):
     """An engine that leaves the machine's network alone, and a server that runs pods by it."""
 
     name: str
@@ -58,12 +59,13 @@ class EngineBox:
         words = ["--runtime", f"{self.name}={shutil.which(self.program)}", "--personal", "--retry-delay", "20", *given]
         return Server(self.folder / "data", *words, environment=self.environment).start()
 
+    @abstractmethod
     def start(self) -> list[str]:
         """The command that is the engine."""
-        raise NotImplementedError
 
+    @abstractmethod
     def clean(self) -> None:
-        """What an engine leaves when it ends."""
+        """Remove what the engine leaves when it ends."""
 
     def ask(self, *words: str) -> str:
         command = [self.program, *self.options, *words]
@@ -135,6 +137,9 @@ class Containerd(EngineBox):
         configuration.write_text(_CONTAINERD.format(folder=self.folder, running=self.running))
         self.options = [f"--address={self.running}/sock", f"--data-root={self.folder}/nerdctl"]
         return ["containerd", f"--config={configuration}"]
+
+    def clean(self) -> None:
+        """It leaves nothing."""
 
 
 def make_image_archive(folder: Path) -> Path:

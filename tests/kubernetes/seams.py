@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import time
 import uuid
+from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, cast
@@ -58,7 +59,7 @@ class RunningEngine(Engine, Sessions, Protocol):
     """What an implementation brings along."""
 
 
-class Seam:
+class Seam(ABC):
     """An engine, what it has said, and the runs that were started with it."""
 
     def __init__(self) -> None:
@@ -66,8 +67,8 @@ class Seam:
         self.news = asyncio.Event()
         self.seen: dict[str, Seen] = {}
 
-    def make(self) -> RunningEngine:
-        raise NotImplementedError
+    @abstractmethod
+    def make(self) -> RunningEngine: ...
 
     async def open(self) -> None:
         await self.engine.start(self.news.set)
@@ -79,15 +80,15 @@ class Seam:
         self.engine = self.make()
         await self.open()
 
+    @abstractmethod
     async def start(self, script: str, grace: int = 30) -> str:
         """Have a script run; the name under which it is known from now on."""
-        raise NotImplementedError
 
-    async def stop(self, run: str, grace: int) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    async def stop(self, run: str, grace: int) -> None: ...
 
-    async def look(self) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    async def look(self) -> None: ...
 
     async def until(self, run: str, is_it: Callable[[Seen], bool]) -> Seen:
         deadline = time.monotonic() + DEADLINE
@@ -137,8 +138,8 @@ class Seam:
                 return written, data
             written += data
 
-    async def close(self) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    async def close(self) -> None: ...
 
 
 class LocalSeam(Seam):
