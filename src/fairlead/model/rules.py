@@ -4,6 +4,7 @@
 hears of everything at once. They look at given members of the nouns of `model/` and know no kind.
 """
 
+import re
 from collections.abc import Callable, Iterator
 from difflib import get_close_matches
 from functools import cache
@@ -21,11 +22,19 @@ from fairlead.model.placement import MatchExpression, Toleration
 from fairlead.model.priority import PRIORITIES
 from fairlead.model.quantity import BadQuantity, parse
 from fairlead.model.security import BasicSecurity, Security
-from fairlead.model.storage import DataStorage, EmptyDir, Git, Storage
+from fairlead.model.storage import DataStorage, EmptyDir, Git, HostPath, Storage
 from fairlead.model.words import split_words
 
 #: More cores than any machine has; also keeps thousandths countable.
 MOST_CORES = 1_000_000_000
+#: The ports that nodes offer to the outside, as Kubernetes has them.
+NODE_PORTS = range(30_000, 32_768)
+#: What variables can take from the pod that they are in, as Kubernetes names it; labels and annotations by their key.
+POD_FIELDS = (
+    *("metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.serviceAccountName"),
+    *("status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs"),
+)
+_KEYED_POD_FIELD = re.compile(r"metadata\.(labels|annotations)\['[^']+'\]")
 
 
 class Violation(msgspec.Struct, frozen=True):
@@ -124,6 +133,10 @@ def _variable(item: Variable) -> Found:
         yield "", f"has {len(sources)} sources ({', '.join(sources)}); exactly one is allowed", f"{sources[0]} is used"
     if isinstance(item.name, str) and "=" in item.name:
         yield "name", "contains '='; a variable's name cannot", ""
+    path = getattr(item.pod_field_ref, "path", None)
+    if isinstance(path, str) and path not in POD_FIELDS and not _KEYED_POD_FIELD.fullmatch(path):
+        known = ", ".join((*POD_FIELDS, "metadata.labels['KEY']", "metadata.annotations['KEY']"))
+        yield "podFieldRef.path", f"is '{path}', which is no field of a pod; known are {known}", ""
 
 
 def _compute(item: Compute) -> Found:
@@ -206,6 +219,11 @@ def _git(item: Git) -> Found:
         yield "secretRef.name", "is missing; it must be given", ""
 
 
+def _host_path(item: HostPath) -> Found:
+    if isinstance(item.path, str) and ".." in item.path.split("/"):
+        yield "path", f"is '{item.path}'; a path of a node has no '..'", ""
+
+
 def _storage(item: DataStorage) -> Found:
     paths = [path for path in item.host_path or () if path is not None and path.exclude is not True]
     kinds = {path.mount_propagation if is_given(path.mount_propagation) else "None" for path in paths}
@@ -234,6 +252,9 @@ def _exposed_url(item: ExposedUrl) -> Found:
 
 def _port(item: Port) -> Found:
     yield from _port_number("external", item.external)
+    is_port = isinstance(item.external, int) and 1 <= item.external <= 65535
+    if item.service_type == "NodePort" and is_port and item.external not in NODE_PORTS:
+        yield "external", f"is {item.external}; a NodePort is between {NODE_PORTS[0]} and {NODE_PORTS[-1]}", ""
 
 
 def _port_number(rest: str, value: Any) -> Found:
@@ -267,6 +288,7 @@ _RULES: dict[type, Callable[[Any], Found]] = {
     Pvc: _pvc,
     EmptyDir: _empty_dir,
     Git: _git,
+    HostPath: _host_path,
     DataStorage: _storage,
     Storage: _storage,
     BasicSecurity: _security,

@@ -84,7 +84,9 @@ def pod_field(pod: PodSpec, path: str, address: str) -> str:
         "spec.nodeName": pod.node,
         "spec.serviceAccountName": "default",
         "status.podIP": own,
+        "status.podIPs": own,
         "status.hostIP": host or own,
+        "status.hostIPs": host or own,
     }
     if path not in fields:
         known = ", ".join([*fields, "metadata.labels['name']", "metadata.annotations['name']"])

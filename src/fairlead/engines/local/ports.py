@@ -12,9 +12,9 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from fairlead.model.errors import FairleadError, Refused
 from fairlead.model.podset import PodSpec
+from fairlead.model.rules import NODE_PORTS
 
-#: The ports from which one is taken where none is asked for, and to which NodePort is bound.
-NODE_PORTS = range(30_000, 32_768)
+#: A port of `NODE_PORTS`, from which one is taken where none is asked for.
 NODE_PORT = "NodePort"
 #: The ports of services that only workloads of this machine reach: at its loopback, and at its end of the pods' bridge.
 INSIDE_PORTS = range(29_000, 30_000)
