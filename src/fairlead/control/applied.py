@@ -30,13 +30,17 @@ log = logging.getLogger(__name__)
 #: Who submits what was applied with kubectl, as far as we can know.
 CALLER = Caller("kubernetes", "", is_administrator=True)
 _RETRY_SECONDS = 2.0
+#: Objects that are looked at side by side; the others wait their turn.
+_AT_ONCE = 32
 
 
 class AppliedWorkloads:
     def __init__(self, context: Context, objects: AppliedObjects) -> None:
         self._context = context
         self._objects = objects
-        self._dirty: set[str] = set()
+        #: Those to be looked at, the first come first, and those that are being looked at.
+        self._waiting: dict[str, None] = {}
+        self._busy: set[str] = set()
         self._wakeup = asyncio.Event()
 
     async def run(self) -> None:
@@ -46,25 +50,40 @@ class AppliedWorkloads:
         self._wakeup.set()
         try:
             await self._find_gone()
-            while True:
-                await self._wakeup.wait()
-                self._wakeup.clear()
-                dirty, self._dirty = self._dirty | self._objects.take_applied(), set()
-                await asyncio.gather(*(self._settle_safely(id) for id in sorted(dirty)))
+            async with asyncio.TaskGroup() as tasks:
+                while True:
+                    await self._wakeup.wait()
+                    self._wakeup.clear()
+                    self._waiting |= dict.fromkeys(sorted(self._objects.take_applied()))
+                    while (id := self._take()) is not None:
+                        tasks.create_task(self._settle_safely(id))
         finally:
             unsubscribe()
+
+    def _take(self) -> str | None:
+        """The next that nobody looks at, if there is room for one more."""
+        if len(self._busy) >= _AT_ONCE:
+            return None
+        id = next((id for id in self._waiting if id not in self._busy), None)
+        if id is not None:
+            del self._waiting[id]
+            self._busy.add(id)
+        return id
+
+    def _mark(self, id: str) -> None:
+        self._waiting[id] = None
+        self._wakeup.set()
 
     def _hear(self, revision: int, subjects: Sequence[tuple[str, str]]) -> None:
         for collection, id in subjects:
             if collection == WORKLOADS.name and self._objects.applied(id) is not None:
-                self._dirty.add(id)
-                self._wakeup.set()
+                self._mark(id)
 
     async def _find_gone(self) -> None:
         """Workloads whose objects went while no server ran: ended as if that had just happened."""
         alive = Query(collection=WORKLOADS, where=(Where("deleted_at", Comparison.IS_NULL, True),))
         found = await self._context.store.find(alive)
-        self._dirty |= {workload.id for workload in found if workload.dialect == DIALECT}
+        self._waiting |= dict.fromkeys(workload.id for workload in found if workload.dialect == DIALECT)
 
     async def _settle_safely(self, id: str) -> None:
         try:
@@ -72,8 +91,9 @@ class AppliedWorkloads:
         except Exception as error:
             is_expected = isinstance(error, OSError | FairleadError)
             log.warning("the applied workload %s is looked at again: %s", id, error, exc_info=not is_expected)
-            await asyncio.sleep(_RETRY_SECONDS)
-            self._dirty.add(id)
+            asyncio.get_running_loop().call_later(_RETRY_SECONDS, self._mark, id)
+        finally:
+            self._busy.discard(id)
             self._wakeup.set()
 
     async def _settle(self, id: str) -> None:

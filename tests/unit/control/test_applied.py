@@ -1,0 +1,132 @@
+"""The loop over applied objects: one that fails keeps nobody waiting, and never too many are looked at side by side."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, cast
+
+from fairlead.control.applied import AppliedWorkloads
+from fairlead.control.context import Context
+from fairlead.engines.base import Applied, AppliedObjects
+from fairlead.model.workload import Workload
+from tests import builders
+
+
+class Records:
+    """A store in which every workload has been deleted, so that its object is to go."""
+
+    def subscribe(self, hear: Callable[[int, Sequence[tuple[str, str]]], None]) -> Callable[[], None]:
+        return lambda: None
+
+    async def find(self, query: Any) -> list[Workload]:
+        return []
+
+    async def get(self, collection: Any, id: str) -> Workload:
+        return builders.workload(id, id=id, deleted_at=1)
+
+
+class Store:
+    def __init__(self) -> None:
+        self.store = Records()
+
+
+class Objects:
+    """A cluster's objects of which some cannot be removed; removals wait until they are let through."""
+
+    def __init__(self, *ids: str, failing: str = "") -> None:
+        self._new = set(ids)
+        self._failing = failing
+        self._notify: Callable[[], None] = lambda: None
+        self.tried: list[str] = []
+        self.under_way = 0
+        self.most = 0
+        self.open = asyncio.Event()
+        self._news = asyncio.Event()
+
+    def add(self, id: str) -> None:
+        self._new.add(id)
+        self._notify()
+
+    def listen(self, notify: Callable[[], None]) -> None:
+        self._notify = notify
+
+    def take_applied(self) -> set[str]:
+        new, self._new = self._new, set()
+        return new
+
+    def applied(self, id: str) -> Applied:
+        return Applied(id=id, namespace="runai-a", name=id, text=b"{}", generation=1)
+
+    async def delete_applied(self, applied: Applied) -> None:
+        self.tried.append(applied.id)
+        self.under_way += 1
+        self.most = max(self.most, self.under_way)
+        self._news.set()
+        try:
+            await self.open.wait()
+        finally:
+            self.under_way -= 1
+            self._news.set()
+        if applied.id == self._failing:
+            raise OSError("the API server is gone")
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        async with asyncio.timeout(60):
+            while not holds():
+                self._news.clear()
+                await self._news.wait()
+
+
+def run(objects: Objects, act: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    async def both() -> None:
+        loop = AppliedWorkloads(cast(Context, Store()), cast(AppliedObjects, objects))
+        task = asyncio.create_task(loop.run())
+        try:
+            await act()
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    asyncio.run(both())
+
+
+def test_one_that_fails_keeps_nobody_waiting() -> None:
+    objects = Objects("bad", failing="bad")
+    objects.open.set()
+
+    async def act() -> None:
+        await objects.until(lambda: objects.tried == ["bad"])
+        objects.add("later")
+        await objects.until(lambda: objects.tried.count("bad") == 2)
+
+    run(objects, act)
+    assert objects.tried == ["bad", "later", "bad"]
+
+
+def test_never_too_many_side_by_side() -> None:
+    ids = [f"w-{number:03}" for number in range(200)]
+    objects = Objects(*ids)
+
+    async def act() -> None:
+        await objects.until(lambda: objects.under_way > 1)
+        objects.open.set()
+        await objects.until(lambda: len(objects.tried) == len(ids) and not objects.under_way)
+
+    run(objects, act)
+    assert objects.tried == ids
+    assert 1 < objects.most <= 32
+
+
+def test_one_that_changes_while_it_is_looked_at_is_looked_at_again_afterwards() -> None:
+    objects = Objects("a")
+
+    async def act() -> None:
+        await objects.until(lambda: objects.under_way == 1)
+        objects.add("a")
+        objects.add("b")
+        await objects.until(lambda: objects.under_way == 2)
+        assert objects.tried == ["a", "b"]
+        objects.open.set()
+        await objects.until(lambda: len(objects.tried) == 3)
+
+    run(objects, act)
+    assert objects.tried == ["a", "b", "a"]
