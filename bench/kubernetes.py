@@ -94,7 +94,7 @@ def delete_all(server: Server, cluster: Cluster) -> None:
 
 
 def measure_submissions(server: Server, cluster: Cluster, project: str, rounds: int) -> Iterator[Measurement]:
-    """One after the other, each beside a bare creation of the same Job."""
+    """One after the other, each when the one before runs, and beside a bare creation of the same Job."""
     api = cluster.api()
     path = JOBS.format(NAMESPACE)
     ours, bare = [], []
@@ -102,8 +102,9 @@ def measure_submissions(server: Server, cluster: Cluster, project: str, rounds: 
     for number in range(rounds):
         name = f"made-{number}"
         began = time.perf_counter()
-        submit(server, project, name)
+        id = submit(server, project, name)
         ours.append((seen.wait(name) - began) * 1000)
+        wait_until(lambda at=id: phase_of(server, at) == "Running", every=0.1)  # type: ignore[misc]  # bound now
         body = copy_job(api.call("GET", f"{path}/{name}"), f"bare-{number}")
         began = time.perf_counter()
         api.call("POST", path, body)

@@ -79,6 +79,9 @@ def render_controller_manager(layout: Layout, programs: Path) -> Component:
         f"--cluster-signing-cert-file={certificates / 'ca.crt'}",
         f"--cluster-signing-key-file={certificates / 'ca.key'}",
         "--leader-elect=false",
+        # Its own brake is for clusters of thousands of nodes; here a hundred Jobs would wait for it.
+        "--kube-api-qps=500",
+        "--kube-api-burst=1000",
     ]
     return Component("kube-controller-manager", [str(programs / "kube-controller-manager"), *flags])
 
@@ -207,4 +210,5 @@ def render_lws_settings(layout: Layout) -> dict[str, object]:
         "webhook": {"port": 9543, "certDir": str(layout.path("certificates", "lws"))},
         "metrics": {"bindAddress": "0"},
         "health": {"healthProbeBindAddress": ":8108"},
+        "clientConnection": {"qps": 500, "burst": 1000},
     }

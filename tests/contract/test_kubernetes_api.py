@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fairlead.engines.kubernetes.access import Access
-from fairlead.engines.kubernetes.api import Api, ApiError
+from fairlead.engines.kubernetes.api import APPLY, Api, ApiError
 from fairlead.engines.kubernetes.objects import Pod
 from fairlead.engines.kubernetes.watching import Watch
 
@@ -20,7 +20,8 @@ Answer = Callable[[asyncio.StreamWriter], Awaitable[None]]
 class Scripted:
     """Answers one request after the other as the script says; keeps what was asked."""
 
-    def __init__(self, *script: Answer) -> None:
+    def __init__(self, *script: Answer, patience: float = DEADLINE) -> None:
+        self.patience = patience
         self.script = list(script)
         self.asked: list[str] = []
         self._server: asyncio.Server | None = None
@@ -28,7 +29,7 @@ class Scripted:
     async def __aenter__(self) -> Api:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
         port = self._server.sockets[0].getsockname()[1]
-        self.api = Api(Access(host="127.0.0.1", port=port, tls=None, token=lambda: "t"))
+        self.api = Api(Access(host="127.0.0.1", port=port, tls=None, token=lambda: "t"), self.patience)
         return self.api
 
     async def __aexit__(self, *_: object) -> None:
@@ -135,16 +136,25 @@ async def test_a_refusal_is_told_in_the_servers_words() -> None:
 
 @scenario
 async def test_patience_ends() -> None:
-    async with Scripted(*[answer(503, {"message": "later"})] * 50) as api:
+    async with Scripted(*[answer(503, {"message": "later"})] * 50, patience=0.3) as api:
         with pytest.raises(ApiError, match="later"):
-            await api.ask("GET", "/x", patience=0.3)
+            await api.get("/x")
 
 
 @scenario
 async def test_nobody_answers() -> None:
-    api = Api(Access(host="127.0.0.1", port=1, tls=None, token=lambda: ""))
+    api = Api(Access(host="127.0.0.1", port=1, tls=None, token=lambda: ""), patience=0.2)
     with pytest.raises(OSError, match=r"111|refused|connect"):
-        await api.ask("GET", "/x", patience=0.2)
+        await api.get("/x")
+
+
+@scenario
+async def test_a_conflict_is_tried_again_unless_the_request_is_exact() -> None:
+    conflict = answer(409, {"reason": "Conflict", "message": "the object has been modified"})
+    async with Scripted(conflict, answer(200, {}), conflict) as api:
+        assert await api.ask("PATCH", "/x", {}, content=APPLY) == b"{}"
+        with pytest.raises(ApiError, match="modified"):
+            await api.ask("PATCH", "/x", {}, content=APPLY, is_exact=True)
 
 
 @scenario

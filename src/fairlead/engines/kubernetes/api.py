@@ -43,8 +43,10 @@ class _Status(msgspec.Struct):
 
 
 class Api:
-    def __init__(self, access: Access) -> None:
+    def __init__(self, access: Access, patience: float = 60.0) -> None:
+        """A request is tried again for at most `patience` seconds."""
         self._access = access
+        self._patience = patience
         self._idle: list[Connection] = []
         self._slots = asyncio.Semaphore(_AT_ONCE)
         self._token = ""
@@ -58,11 +60,14 @@ class Api:
         *,
         query: Mapping[str, str] | None = None,
         content: str = JSON,
-        patience: float = 60.0,
+        is_exact: bool = False,
     ) -> bytes:
-        """One request, tried again for at most `patience` seconds; raises ApiError, or OSError when nobody answers."""
+        """One request, tried again if need be; raises ApiError, or OSError when nobody answers.
+
+        What is applied depends on no version unless it `is_exact`: a conflict says only that somebody was quicker.
+        """
         data = b"" if body is None else msgspec.json.encode(body)
-        give_up = time.monotonic() + patience
+        give_up = time.monotonic() + self._patience
         pause = _FIRST_PAUSE
         while True:
             wait = pause
@@ -74,8 +79,8 @@ class Api:
                     return found
                 refusal = _read_error(answer.status, found)
                 failure: Exception = refusal
-                # What is applied depends on no version: a conflict says only that somebody was quicker.
-                if answer.status not in _AGAIN and (content != APPLY or refusal.reason != "Conflict"):
+                is_overtaken = content == APPLY and refusal.reason == "Conflict" and not is_exact
+                if answer.status not in _AGAIN and not is_overtaken:
                     raise failure
                 wait = max(pause, _retry_after(answer))
             except TimeoutError:

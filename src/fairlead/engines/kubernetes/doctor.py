@@ -66,8 +66,8 @@ def examine(kubeconfig: str) -> list[Finding]:
 async def _examine(kubeconfig: str) -> list[Finding]:
     try:
         access = load_access(kubeconfig, os.environ)
-        api = Api(access)
-        version = msgspec.json.decode(await api.ask("GET", "/version", patience=5.0))
+        api = Api(access, patience=5.0)
+        version = msgspec.json.decode(await api.get("/version"))
     except (OSError, ApiError, FairleadError) as error:
         advice = "Check the address, the certificate and the token in the kubeconfig, and that the cluster runs"
         return [Finding("API server", "missing", str(error) or type(error).__name__, advice)]

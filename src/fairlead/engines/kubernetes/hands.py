@@ -11,6 +11,7 @@ import msgspec
 
 from fairlead.engines.base import Organize, Remove, WorkloadRun
 from fairlead.engines.kubernetes.api import APPLY, MERGE, Api, ApiError
+from fairlead.engines.kubernetes.complaints import is_checked, templates_of
 from fairlead.engines.kubernetes.effects import refusal_of
 from fairlead.engines.kubernetes.groups import FAILURES, decide_group, failures_of, render_member
 from fairlead.engines.kubernetes.objects import Metadata, Node, Pod, PodGroup
@@ -61,6 +62,8 @@ from fairlead.model.supplies import KeptObjects, LoadKept, nothing_kept
 
 MANAGER = "fairlead"
 _APPLY_QUERY = {"fieldManager": MANAGER, "force": "true"}
+#: A version that no object has: what is applied with it is made, and never changed.
+_NEVER = "1"
 _DELETION = {"apiVersion": "v1", "kind": "DeleteOptions"}
 
 
@@ -165,24 +168,42 @@ class Hands:
 
     async def apply_ours(self, body: dict[str, Any], run: WorkloadRun) -> _Seen:
         """Apply an object of a workload unless one of that name is somebody else's."""
-        known = await self._find(path_of(body))
-        if known is not None:
-            labels = known.metadata.labels
-            if labels.get(ID_LABEL) == run.workload_id and known.metadata.deletion_timestamp is None:
-                if labels.get(RUN_LABEL) == str(run.run):
-                    return await self._apply(body)
-            elif labels.get(CLUSTER_LABEL) != self._cluster:
-                whose = "is another Fairlead's" if CLUSTER_LABEL in labels else "is not Fairlead's"
-                raise Refused(
-                    f"{body['kind']} {body['metadata']['name']} exists in namespace {run.namespace} and {whose}; "
-                    "choose another name for the workload, or remove that object"
-                )
-            raise Taken(f"{body['kind']} {body['metadata']['name']} of before is still being removed")
-        return await self._apply(body)
+        made = await self._apply_to(body, {"resourceVersion": _NEVER})
+        if made is None and (known := await self._find(path_of(body))):
+            self._claim(known, body, run)
+            made = await self._apply_to(body, {"uid": known.metadata.uid})
+        if made is None:
+            raise Taken(f"{body['kind']} {body['metadata']['name']} changed while it was applied")
+        return made
 
-    async def _apply(self, body: dict[str, Any]) -> _Seen:
+    def _claim(self, known: _Seen, body: dict[str, Any], run: WorkloadRun) -> None:
+        """Raises unless what is there of that name is of this very run."""
+        labels = known.metadata.labels
+        if labels.get(ID_LABEL) == run.workload_id and known.metadata.deletion_timestamp is None:
+            if labels.get(RUN_LABEL) == str(run.run):
+                return
+        elif labels.get(CLUSTER_LABEL) != self._cluster:
+            whose = "is another Fairlead's" if CLUSTER_LABEL in labels else "is not Fairlead's"
+            raise Refused(
+                f"{body['kind']} {body['metadata']['name']} exists in namespace {run.namespace} and {whose}; "
+                "choose another name for the workload, or remove that object"
+            )
+        raise Taken(f"{body['kind']} {body['metadata']['name']} of before is still being removed")
+
+    async def _apply_to(self, body: dict[str, Any], condition: dict[str, str]) -> _Seen | None:
+        """Apply on a condition, in one request with it; None if the cluster has another object than was thought."""
         try:
-            answer = await self._api.ask("PATCH", path_of(body), body, query=_APPLY_QUERY, content=APPLY)
+            return await self._apply({**body, "metadata": {**body["metadata"], **condition}}, is_exact=True)
+        except ApiError as error:
+            if error.status == 409:
+                return None
+            raise
+
+    async def _apply(self, body: dict[str, Any], *, is_exact: bool = False) -> _Seen:
+        try:
+            answer = await self._api.ask(
+                "PATCH", path_of(body), body, query=_APPLY_QUERY, content=APPLY, is_exact=is_exact
+            )
         except ApiError as error:
             if error.status in (400, 422):
                 raise Refused(
@@ -236,6 +257,23 @@ class Hands:
                 raise Refused(f"The cluster does not take pod {pod['metadata']['name']}: {error}") from error
             if error.status != 409:
                 raise
+
+    async def try_pods(self, run: WorkloadRun, begun: Begun) -> str:
+        """Why no pod can come of a workload's objects, as the API server says without making one; empty if it could."""
+        kept = await self._load_kept(run.workload_id, run.podsets)
+        runners = render_objects(self._supplied(run, kept, begun), run.podsets).runners
+        if is_checked({runner["kind"] for runner in runners}):
+            return ""
+        for template in (template for runner in runners for template in templates_of(runner)):
+            pod = {"apiVersion": POD.api, "kind": POD.kind, **template}
+            pod["metadata"] = {**template["metadata"], "name": run.name, "namespace": run.namespace}
+            try:
+                await self._api.ask("POST", POD.path(run.namespace), pod, query={"dryRun": "All"})
+            except ApiError as error:
+                # Other refusals may be over tomorrow, or are about the trial.
+                if error.status == 422:
+                    return f"The cluster does not take pods of {runners[0]['kind']} {run.name}: {error}"
+        return ""
 
     async def remake(self, run: WorkloadRun, resource: Resource, uid: str) -> None:
         """Remove a job that is to begin again; its object goes after its pods, so that their names are free then."""
