@@ -162,7 +162,7 @@ def _is_stuck(reason: str) -> bool:
 
 
 def _explain(draft: Draft, report: WorkloadReport) -> None:
-    """Say why it waits, in the scheduler's own words; in the record when they are others."""
+    """Say why it waits, in the cluster's own words; in the record when they are others."""
     workload = draft.workload
     if report.trouble and workload.phase is Phase.PENDING:
         draft.move(Phase.PENDING, report.trouble)
@@ -174,7 +174,8 @@ def _explain(draft: Draft, report: WorkloadReport) -> None:
     first = report.waits[0]
     known = workload.blocked_by or {}
     if known.get("code") != first.code:
-        draft.tell("Unschedulable", first.message, warning=True, source="scheduler")
+        reason, source = ("Unschedulable", "scheduler") if first.is_made else (first.code, "engine")
+        draft.tell(reason, first.message, warning=True, source=source)
     draft.set(
         blocked_by={"code": first.code, "detail": first.message},
         pending_messages=tuple(_pending(wait, workload) for wait in report.waits if wait.code in _ENUM),

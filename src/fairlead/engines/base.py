@@ -160,7 +160,7 @@ class ClusterPod(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Wait(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Why the cluster's scheduler has not placed a workload in a node pool."""
+    """Why the cluster's scheduler has not placed a workload in a node pool, or why there is nothing to place."""
 
     #: OverLimit, NonPreemptibleOverQuota or another word of the scheduler's.
     code: str
@@ -168,6 +168,8 @@ class Wait(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     node_pool: str = ""
     #: Whose quota or limit it is, by the name of the queue.
     queue: str = ""
+    #: False where pods cannot even be made, so that nobody could place them.
+    is_made: bool = True
 
 
 class WorkloadReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -47,6 +47,7 @@ from fairlead.engines.kubernetes.render_runners import is_group
 from fairlead.engines.kubernetes.renewing import find_spent
 from fairlead.engines.kubernetes.resources import ALWAYS_THERE, KNATIVE, POD_GROUP, RUNNERS, SHARD, Resource
 from fairlead.engines.kubernetes.sessions import CommandSession, dial, listening_port, stream_logs
+from fairlead.engines.kubernetes.trying import try_pods
 from fairlead.model.clock import Millis
 from fairlead.model.errors import NotFound, Refused
 from fairlead.model.org import Node
@@ -68,7 +69,9 @@ _REMEMBERED = 1000
 class Charge:
     """One workload in our care: what is wished of it, what was done, and what came of it."""
 
-    __slots__ = ("begun", "done", "is_bare", "is_removed", "news", "refused", "task", "tends", "trouble", "wish")
+    __slots__ = (
+        *("begun", "done", "is_bare", "is_removed", "news", "refused", "task", "tends", "tried", "trouble", "wish"),
+    )
 
     def __init__(self) -> None:
         self.wish: WorkloadRun | Remove | None = None
@@ -80,6 +83,8 @@ class Charge:
         self.is_bare = False
         self.is_removed = False
         self.begun = NOTHING_BEGUN
+        #: The complaint after which the cluster was asked whether its pods could be made at all.
+        self.tried = ""
         #: Whether its pods are ours to make, or its pools ours to try.
         self.tends = False
 
@@ -160,6 +165,10 @@ class KubernetesEngine:
             return report
         if charge.is_removed and charge.task is None:
             del self._charges[workload_id]
+        complaint = next((wait.message for wait in report.waits if not wait.is_made), "")
+        if run is not None and complaint and complaint != charge.tried and not charge.refused:
+            charge.tried = complaint
+            self._spawn(self._try(charge, run))
         return msgspec.structs.replace(
             report,
             refused=charge.refused,
@@ -242,6 +251,19 @@ class KubernetesEngine:
         except (ApiError, OSError) as error:
             log.info("a Job whose pods were taken away waits for its next pod: %s", error)
 
+    async def _try(self, charge: Charge, run: WorkloadRun) -> None:
+        """A controller could not make pods, and may not say why: if nobody ever can, the workload is refused."""
+        try:
+            kept = await self._load_kept(run.workload_id, run.podsets)
+            words = await try_pods(self._api, self._hands.supplied(run, kept, charge.begun), run.podsets)
+        except (ApiError, OSError) as error:
+            log.info("whether pods of workload %s can be made is not known: %s", run.workload_id, error)
+            charge.tried = ""
+            return
+        if words and charge.done == run:
+            charge.refused = words
+            self._note(run.workload_id)
+
     async def _carry_out(self, workload_id: str, charge: Charge) -> None:
         pause = _FIRST_PAUSE
         while charge.wish is not None:
@@ -279,7 +301,7 @@ class KubernetesEngine:
     async def _run(self, charge: Charge, run: WorkloadRun) -> None:
         self._removed.pop(run.workload_id, None)
         charge.is_bare = charge.is_removed = False
-        charge.refused = ""
+        charge.refused = charge.tried = ""
         charge.begun = await self._begin(charge, run)
         async with self._at_once:
             await self._hands.run(run, charge.begun)

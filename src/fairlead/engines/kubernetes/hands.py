@@ -11,7 +11,6 @@ import msgspec
 
 from fairlead.engines.base import Organize, Remove, WorkloadRun
 from fairlead.engines.kubernetes.api import APPLY, MERGE, Api, ApiError
-from fairlead.engines.kubernetes.complaints import is_checked, templates_of
 from fairlead.engines.kubernetes.effects import refusal_of
 from fairlead.engines.kubernetes.groups import FAILURES, decide_group, failures_of, render_member
 from fairlead.engines.kubernetes.objects import Metadata, Node, Pod, PodGroup
@@ -122,7 +121,7 @@ class Hands:
             begun=begun,
         )
 
-    def _supplied(self, run: WorkloadRun, kept: KeptObjects, begun: Begun = NOTHING_BEGUN) -> Place:
+    def supplied(self, run: WorkloadRun, kept: KeptObjects, begun: Begun = NOTHING_BEGUN) -> Place:
         """Where it goes, and what of the server's it finds there."""
         copies, volumes = copies_of(run.name, kept), dict(kept.data_volumes)
         return msgspec.structs.replace(self.place(run, begun), copies=copies, data_volumes=volumes)
@@ -132,7 +131,7 @@ class Hands:
         if words := refusal_of(run.podsets, begun.kinds):
             raise Refused(words)
         kept = await self._load_kept(run.workload_id, run.podsets)
-        place = self._supplied(run, kept, begun)
+        place = self.supplied(run, kept, begun)
         rendered = render_objects(place, run.podsets)
         self._check(rendered)
         for copy in (*render_copies(place, kept), *_programs(place, run.podsets)):
@@ -233,7 +232,7 @@ class Hands:
             await self.delete(POD.path(run.namespace, name), uids[name])
         if plan.make:
             kept = await self._load_kept(run.workload_id, run.podsets)
-            place = self._supplied(run, kept)
+            place = self.supplied(run, kept)
             shapes = {shape.podset.role: shape for shape in render_objects(place, run.podsets).members}
             for role, index in plan.make:
                 await self._make(render_member(place, shapes[role], index, failures))
@@ -257,23 +256,6 @@ class Hands:
                 raise Refused(f"The cluster does not take pod {pod['metadata']['name']}: {error}") from error
             if error.status != 409:
                 raise
-
-    async def try_pods(self, run: WorkloadRun, begun: Begun) -> str:
-        """Why no pod can come of a workload's objects, as the API server says without making one; empty if it could."""
-        kept = await self._load_kept(run.workload_id, run.podsets)
-        runners = render_objects(self._supplied(run, kept, begun), run.podsets).runners
-        if is_checked({runner["kind"] for runner in runners}):
-            return ""
-        for template in (template for runner in runners for template in templates_of(runner)):
-            pod = {"apiVersion": POD.api, "kind": POD.kind, **template}
-            pod["metadata"] = {**template["metadata"], "name": run.name, "namespace": run.namespace}
-            try:
-                await self._api.ask("POST", POD.path(run.namespace), pod, query={"dryRun": "All"})
-            except ApiError as error:
-                # Other refusals may be over tomorrow, or are about the trial.
-                if error.status == 422:
-                    return f"The cluster does not take pods of {runners[0]['kind']} {run.name}: {error}"
-        return ""
 
     async def remake(self, run: WorkloadRun, resource: Resource, uid: str) -> None:
         """Remove a job that is to begin again; its object goes after its pods, so that their names are free then."""

@@ -4,19 +4,23 @@
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, TypeVar
 
 import msgspec
 
-from fairlead.engines.kubernetes.api import Api
+from fairlead.engines.kubernetes.api import Api, ApiError
+from fairlead.engines.kubernetes.complaints import Maker, makers_of, reasons_for
 from fairlead.engines.kubernetes.groups import OWN_LABEL
-from fairlead.engines.kubernetes.objects import Node, Pod, PodGroup, Runner, condition
+from fairlead.engines.kubernetes.objects import Event, Node, Pod, PodGroup, Runner, condition
 from fairlead.engines.kubernetes.observing import Held
 from fairlead.engines.kubernetes.place import ID_LABEL
 from fairlead.engines.kubernetes.remaking import begun_of
-from fairlead.engines.kubernetes.resources import NODE, POD, POD_GROUP, Resource
+from fairlead.engines.kubernetes.resources import EVENT, NODE, POD, POD_GROUP, Resource
 from fairlead.engines.kubernetes.watching import HasMetadata, Watch
+
+log = logging.getLogger(__name__)
 
 _Kind = TypeVar("_Kind", bound=HasMetadata)
 _Shelf = dict[str, dict[str, Any]]
@@ -42,6 +46,12 @@ class Holdings:
         self._shelves: dict[type, _Shelf] = {Pod: {}, Runner: {}, PodGroup: {}}
         self._uids: dict[str, Pod] = {}
         self._disrupted: dict[str, set[int]] = {}
+        #: What was said of objects that make pods, by event; ours are among them.
+        self._said: dict[Maker, dict[str, Event]] = {}
+        #: Reasons of events that are watched, unless this account may not see them.
+        self._heard: set[str] = set()
+        self._may_hear = True
+        self._runners: dict[str, Watch[Runner]] = {}
         self._label = ""
         self._watches: list[Watch[Any]] = []
         self._nodes: Watch[Node] | None = None
@@ -60,9 +70,28 @@ class Holdings:
             self._watches.append(Watch(self._api, POD_GROUP.path(), PodGroup, self._keeper(PodGroup), ID_LABEL))
         await asyncio.gather(*(watch.list() for watch in self._watches))
         self._tasks = [_spawn(watch.run()) for watch in self._watches]
+        await self._hear(runners)
 
     def _watch(self, runner: Resource) -> Watch[Runner]:
-        return Watch(self._api, runner.path(), Runner, self._keeper(Runner, runner.kind), self._label)
+        watch = Watch(self._api, runner.path(), Runner, self._keeper(Runner, runner.kind), self._label)
+        self._runners[runner.kind] = watch
+        return watch
+
+    async def _hear(self, runners: Iterable[Resource]) -> None:
+        """Watch what controllers of these kinds say when they cannot make pods, as far as we may."""
+        for reason in sorted(reasons_for(runners) - self._heard) if self._may_hear else ():
+            fields = f"type=Warning,reason={reason}"
+            watch = Watch(self._api, EVENT.path(), Event, self._note_event, fields=fields)
+            try:
+                await watch.list()
+            except ApiError as error:
+                if error.status != 403:
+                    raise
+                log.warning("why pods cannot be made will not be told, for want of a permission: %s", error)
+                self._may_hear = False
+                return
+            self._heard.add(reason)
+            self._tasks.append(_spawn(watch.run()))
 
     async def add(self, runner: Resource) -> None:
         """Watch a kind that was installed later than we were started."""
@@ -70,6 +99,7 @@ class Holdings:
         await watch.list()
         self._watches.append(watch)
         self._tasks.append(_spawn(watch.run()))
+        await self._hear((runner,))
 
     async def close(self) -> None:
         for task in self._tasks:
@@ -112,6 +142,21 @@ class Holdings:
             id = after.metadata.labels.get(ID_LABEL, "")
             self._disrupted.setdefault(id, set()).add(begun_of(after.metadata).attempt)
 
+    def _note_event(self, before: Event | None, after: Event | None) -> None:
+        event = after or before
+        for maker in makers_of(event) if event is not None else ():
+            said = self._said.setdefault(maker, {})
+            if after is not None:
+                said[after.metadata.name] = after
+            elif before is not None:
+                said.pop(before.metadata.name, None)
+            if not said:
+                del self._said[maker]
+            namespace, kind, name = maker
+            runner = self._runners[kind].objects.get((namespace, name)) if kind in self._runners else None
+            if runner is not None:
+                self._changed(runner.metadata.labels.get(ID_LABEL, ""))
+
     def _note_node(self, before: Node | None, after: Node | None) -> None:
         """Nodes report every few seconds that they are well; only what concerns us is a change."""
         if _essence(before) != _essence(after):
@@ -123,6 +168,7 @@ class Holdings:
             runners=tuple(runners.values()),
             pods=tuple(pods.values()),
             groups=tuple(groups.values()),
+            events=tuple(event for key in runners for event in self._said.get(_maker(key), {}).values()),
             kinds=frozenset(key.partition("/")[0] for key in runners),
             disrupted=frozenset(self._disrupted.get(workload_id, ())),
         )
@@ -140,6 +186,11 @@ class Holdings:
 
     def nodes(self) -> list[Node]:
         return [] if self._nodes is None else list(self._nodes.values())
+
+
+def _maker(key: str) -> Maker:
+    kind, namespace, name = key.split("/")
+    return namespace, kind, name
 
 
 def _essence(node: Node | None) -> Any:

@@ -179,6 +179,23 @@ class Node(_Object, frozen=True):
     status: NodeStatus = NodeStatus()
 
 
+class ObjectReference(_Object, frozen=True):
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+
+
+class Event(_Object, frozen=True):
+    """What somebody says of an object; said again, it is the same event with a later time."""
+
+    metadata: Metadata = Metadata()
+    involved_object: ObjectReference = ObjectReference()
+    message: str = ""
+    last_timestamp: datetime | None = None
+    event_time: datetime | None = None
+
+
 class Custom(_Object, frozen=True):
     """A workload as somebody applied it to the cluster; its spec stays text until it is read."""
 

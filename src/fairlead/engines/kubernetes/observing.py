@@ -9,10 +9,12 @@ from collections.abc import Collection, Iterable, Sequence
 import msgspec
 
 from fairlead.engines.base import ClusterPod, Wait, WorkloadReport
+from fairlead.engines.kubernetes.complaints import find_complaints
 from fairlead.engines.kubernetes.groups import INDEX_LABEL, failures_of, group_end, is_own
 from fairlead.engines.kubernetes.objects import (
     ContainerState,
     ContainerStatus,
+    Event,
     Metadata,
     Pod,
     PodGroup,
@@ -44,6 +46,8 @@ class Held(msgspec.Struct, frozen=True, kw_only=True):
     runners: Collection[Runner] = ()
     pods: Collection[Pod] = ()
     groups: Collection[PodGroup] = ()
+    #: What controllers said of pods that they could not make.
+    events: Collection[Event] = ()
     #: Kinds of the objects that make pods, and the attempts from which the scheduler took pods away.
     kinds: frozenset[str] = frozenset()
     disrupted: frozenset[int] = frozenset()
@@ -75,7 +79,7 @@ def render_report(workload_id: str, held: Held, podsets: Sequence[PodSet] = ()) 
         failed={_role(runner): runner.status.failed for runner in current if runner.status.failed},
         ended=ended,
         message=message,
-        waits=() if ended else (*_waits(held.groups, pods), *_knative_waits(knative)),
+        waits=() if ended else (*_waits(current, held, pods), *_knative_waits(knative)),
         scaled=_scaled(seen) if knative is not None else None,
     )
 
@@ -111,7 +115,7 @@ def _report_group(
         failed={podsets[0].role: failures} if podsets and failures else {},
         ended=end[0] if end else None,
         message=end[1] if end else "",
-        waits=() if end else tuple(_waits(held.groups, pods)),
+        waits=() if end else tuple(_waits((), held, pods)),
     )
 
 
@@ -136,7 +140,7 @@ def _report_job(
         failed=failed,
         ended=ended,
         message=message,
-        waits=() if ended else tuple(_waits(held.groups, pods)),
+        waits=() if ended else tuple(_waits((job,), held, pods)),
     )
 
 
@@ -284,17 +288,18 @@ def _place(labels: dict[str, str]) -> tuple[int, int | None]:
     return int(group or 0), int(index) if index.isdecimal() else None
 
 
-def _waits(groups: Iterable[PodGroup], pods: Collection[Pod]) -> Iterable[Wait]:
-    """Why pods without a node have none: per node pool, what the scheduler said last."""
+def _waits(runners: Collection[Runner], held: Held, pods: Collection[Pod]) -> Iterable[Wait]:
+    """Why pods cannot be made, and why those without a node have none: per node pool, what the scheduler said last."""
     named = {pod.metadata.annotations.get(_GROUP, "") for pod in pods if _is_waiting(pod)}
     latest: dict[str, SchedulingCondition] = {}
-    for group in groups:
+    for group in held.groups:
         if group.metadata.name not in named:
             continue
         for one in group.status.scheduling_conditions:
             if one.type == UNSCHEDULABLE and one.status == "True":
                 latest[one.node_pool or DEFAULT_POOL] = one
-    return [_wait(pool, one) for pool, one in latest.items()]
+    unplaced = [_wait(pool, one) for pool, one in latest.items()]
+    return [*find_complaints(runners, held.kinds, held.events, pods), *unplaced]
 
 
 def _is_waiting(pod: Pod) -> bool:

@@ -31,6 +31,8 @@ PERMISSIONS = (
     Permission("", "secrets", ("get", "list", "create", "patch", "delete")),
     Permission("", "configmaps", ("get", "list", "create", "patch", "delete")),
     Permission("", "namespaces", ("get", "create", "patch")),
+    # Why pods could not be made.
+    Permission("", "events", ("list", "watch"), is_optional=True),
     Permission("", "nodes", (*_READ, "patch")),
     Permission("batch", "jobs", _MAKE),
     Permission("apps", "deployments", _MAKE),

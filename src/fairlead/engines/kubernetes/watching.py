@@ -70,10 +70,12 @@ class Watch(Generic[Item]):
         kind: type[Item],
         changed: Callable[[Item | None, Item | None], None],
         label: str = "",
+        fields: str = "",
     ) -> None:
         self._api = api
         self._path = path
         self._query = {"labelSelector": label} if label else {}
+        self._query |= {"fieldSelector": fields} if fields else {}
         self._item: Any = msgspec.json.Decoder(kind)
         self._list: Any = msgspec.json.Decoder(
             msgspec.defstruct("List", [("metadata", _ListMetadata), ("items", list[kind], [])])  # type: ignore[valid-type]  # a type made at run time
