@@ -101,6 +101,13 @@ STEPS = {
         Phase.PENDING,
         "too much",
     ),
+    "no pod can be made": Step(
+        Phase.PENDING,
+        said(waits=(Wait(code="FailedCreate", message="exceeded quota", is_made=False),)),
+        Phase.PENDING,
+        "exceeded quota",
+    ),
+    "no pod will ever be made": Step(Phase.PENDING, said(refused="no such volume"), Phase.FAILED, "no such volume"),
     "suspended, still there": Step(
         Phase.RUNNING, said(pods=(RUNNING,)), Phase.STOPPING, members={"desired_phase": DesiredPhase.STOPPED}
     ),

@@ -5,7 +5,7 @@ It reads and asks, and changes nothing.
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from typing import Any
 
 import msgspec
@@ -13,11 +13,14 @@ import msgspec
 from fairlead.engines.kubernetes.access import load_access
 from fairlead.engines.kubernetes.api import Api, ApiError
 from fairlead.engines.kubernetes.configuration import custom_resources
+from fairlead.engines.kubernetes.hands import Hands
 from fairlead.engines.kubernetes.objects import Metadata, Node
 from fairlead.engines.kubernetes.permissions import PERMISSIONS, Permission
 from fairlead.engines.kubernetes.place import CLUSTER_LABEL, GPU
+from fairlead.engines.kubernetes.render_knative import FEATURES
 from fairlead.engines.kubernetes.resources import (
     JAX,
+    KNATIVE,
     LEADER_WORKER_SET,
     MPI,
     NODE,
@@ -35,6 +38,7 @@ from fairlead.model.org import NAMESPACE_PREFIX
 OLDEST = (1, 31)
 _KAI, _SYSTEM = "kai-scheduler", "app.kubernetes.io/managed-by"
 _EVICTION_FLAG = "--update-pod-eviction-condition"
+_TRAINING = (PYTORCH, TENSORFLOW, XGBOOST, JAX)
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -132,17 +136,55 @@ async def _eviction_condition(api: Api) -> Finding:
     return Finding(what, "missing", f"{_EVICTION_FLAG} is not set", advice)
 
 
-async def _look_at_groups(api: Api) -> list[Finding]:
-    found = []
-    if await _has(api, LEADER_WORKER_SET):
-        found.append(Finding(LEADER_WORKER_SET.kind, "ok", "distributed inference can run"))
-    else:
-        advice = "Install LeaderWorkerSet (lws.sigs.k8s.io) for distributed inference"
-        found.append(Finding(LEADER_WORKER_SET.kind, "note", "not installed", advice))
-    operators = [one.kind for one in (PYTORCH, TENSORFLOW, XGBOOST, JAX, MPI) if await _has(api, one)]
-    words = ", ".join(operators) or "not installed; distributed trainings run as pod groups of our own"
-    found.append(Finding("Kubeflow training operators", "ok" if operators else "note", words))
-    return found
+async def _look_at_operators(api: Api) -> list[Finding]:
+    kinds = {one.kind for one in (LEADER_WORKER_SET, *_TRAINING, MPI) if await _has(api, one)}
+    hands = Hands(api, "", ())
+    switches = (
+        [name for name in FEATURES if not await hands.has_features((name,))] if await _has(api, KNATIVE) else None
+    )
+    return judge_operators(kinds, switches)
+
+
+def judge_operators(kinds: Collection[str], switches: Collection[str] | None) -> list[Finding]:
+    """What follows from the kinds that are there, and from switches of Knative that are off (None: it is not there)."""
+    return [_leader_worker_sets(kinds), _training_operators(kinds), _mpi_operator(kinds), _knative(switches)]
+
+
+def _leader_worker_sets(kinds: Collection[str]) -> Finding:
+    if LEADER_WORKER_SET.kind in kinds:
+        return Finding(LEADER_WORKER_SET.kind, "ok", "distributed inference can run")
+    advice = "Install LeaderWorkerSet (lws.sigs.k8s.io) for distributed inference"
+    return Finding(LEADER_WORKER_SET.kind, "note", "not installed; distributed inference is refused", advice)
+
+
+def _training_operators(kinds: Collection[str]) -> Finding:
+    there, lacking = ([one.kind for one in _TRAINING if (one.kind in kinds) is is_there] for is_there in (True, False))
+    what, instead = "Kubeflow training operator", "run as pod groups of our own"
+    if not lacking:
+        return Finding(what, "ok", f"{', '.join(there)} run distributed trainings")
+    if there:
+        return Finding(what, "ok", f"{', '.join(there)}; trainings for {', '.join(lacking)} {instead}")
+    advice = "Nothing, or install Kubeflow's training operator where its jobs and variables are wanted"
+    return Finding(what, "note", f"not installed; distributed trainings other than MPI {instead}", advice)
+
+
+def _mpi_operator(kinds: Collection[str]) -> Finding:
+    what = "Kubeflow MPI operator"
+    if MPI.kind in kinds:
+        return Finding(what, "ok", "distributed trainings with MPI can run")
+    advice = f"Install the MPI operator ({MPI.kind} {MPI.api}) for distributed trainings with MPI"
+    return Finding(what, "note", "not installed; distributed trainings with MPI are refused", advice)
+
+
+def _knative(switches: Collection[str] | None) -> Finding:
+    instead = "inference runs as Deployments that Fairlead scales"
+    if switches is None:
+        advice = "Nothing, or install Knative Serving where it is to scale and roll out inference that never sleeps"
+        return Finding("Knative", "note", f"not installed; {instead}", advice)
+    if switches:
+        advice = "Enable these in the config map config-features of the namespace knative-serving"
+        return Finding("Knative", "note", f"not enabled: {', '.join(switches)}; {instead}", advice)
+    return Finding("Knative", "ok", "inference that never sleeps runs as its Services")
 
 
 async def _look_at_nodes(api: Api) -> list[Finding]:
@@ -229,9 +271,9 @@ async def _look_at_storage(api: Api) -> list[Finding]:
 
 async def _look_at_permissions(api: Api) -> list[Finding]:
     """Asked of the API server itself, for the account that the kubeconfig has."""
-    lacking = [words for permission in PERMISSIONS for words in await _denied(api, permission)]
-    optional = [permission for permission in PERMISSIONS if permission.is_optional]
-    needed = [words for words in lacking if not any(words.endswith(f" {one.resource}") for one in optional)]
+    denied = [(one, words) for one in PERMISSIONS for words in await _denied(api, one)]
+    lacking = [words for _, words in denied]
+    needed = [words for one, words in denied if not one.is_optional]
     if not lacking:
         return [Finding("Permissions", "ok", f"all of {sum(len(one.verbs) for one in PERMISSIONS)} are granted")]
     state = "missing" if needed else "note"
@@ -255,7 +297,7 @@ async def _denied(api: Api, permission: Permission) -> list[str]:
 
 _LOOKS = (
     _look_at_scheduler,
-    _look_at_groups,
+    _look_at_operators,
     _look_at_nodes,
     _look_at_fractions,
     _look_at_storage,
