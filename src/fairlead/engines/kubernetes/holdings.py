@@ -18,6 +18,7 @@ from fairlead.engines.kubernetes.observing import Held
 from fairlead.engines.kubernetes.place import ID_LABEL
 from fairlead.engines.kubernetes.remaking import begun_of
 from fairlead.engines.kubernetes.resources import EVENT, NODE, POD, POD_GROUP, Resource
+from fairlead.engines.kubernetes.returning import judge_return
 from fairlead.engines.kubernetes.watching import HasMetadata, Watch
 
 log = logging.getLogger(__name__)
@@ -63,7 +64,7 @@ class Holdings:
         self._nodes = Watch(self._api, NODE.path(), Node, self._note_node)
         self._watches = [
             self._nodes,
-            Watch(self._api, POD.path(), Pod, self._keeper(Pod), label),
+            Watch(self._api, POD.path(), Pod, self._keep_pod, label),
             *(self._watch(runner) for runner in runners),
         ]
         if has_groups:
@@ -130,6 +131,9 @@ class Holdings:
                 self._note_pod(before, after)
 
         return keep
+
+    def _keep_pod(self, before: Pod | None, after: Pod | None) -> None:
+        self._keeper(Pod)(before, None if after is None else judge_return(after))
 
     def _note_pod(self, before: Any, after: Any) -> None:
         if before is not None:

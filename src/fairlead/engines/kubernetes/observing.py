@@ -28,6 +28,7 @@ from fairlead.engines.kubernetes.place import DEFAULT_POOL, POOL_LABEL, RUN_LABE
 from fairlead.engines.kubernetes.remaking import begun_of, decide_remake, is_operated
 from fairlead.engines.kubernetes.render_knative import VISIBILITY
 from fairlead.engines.kubernetes.render_kubeflow import ROLES
+from fairlead.engines.kubernetes.returning import FETCH_ERROR, correct_counts, is_returning, lost_words
 from fairlead.model.phase import ENDED, Phase, PodPhase
 from fairlead.model.podset import PodSet, RestartScope
 
@@ -63,7 +64,7 @@ def render_report(workload_id: str, held: Held, podsets: Sequence[PodSet] = ()) 
     run = max((run_of(one.metadata) for one in (*runners, *((own,) if own else ()))), default=0)
     current = [runner for runner in runners if run_of(runner.metadata) == run]
     pods = [pod for pod in held.pods if run in (0, run_of(pod.metadata))]
-    ended, message = _end_of(current)
+    ended, message = _end_of(current, pods)
     if own is not None:
         return _report_group(workload_id, own, held, pods, podsets)
     job = next((runner for runner in current if is_operated(runner)), None)
@@ -71,12 +72,17 @@ def render_report(workload_id: str, held: Held, podsets: Sequence[PodSet] = ()) 
         return _report_job(workload_id, job, held, pods, podsets)
     seen = _render_pods(pods, held.groups)
     knative = next((runner for runner in current if is_knative_service(runner)), None)
+    succeeded, failed = correct_counts(
+        {_role(runner): runner.status.succeeded for runner in current if runner.status.succeeded},
+        {_role(runner): runner.status.failed for runner in current if runner.status.failed},
+        pods,
+    )
     return WorkloadReport(
         workload_id=workload_id,
         run=run,
         pods=seen,
-        succeeded={_role(runner): runner.status.succeeded for runner in current if runner.status.succeeded},
-        failed={_role(runner): runner.status.failed for runner in current if runner.status.failed},
+        succeeded=succeeded,
+        failed=failed,
         ended=ended,
         message=message,
         waits=() if ended else (*_waits(current, held, pods), *_knative_waits(knative)),
@@ -123,15 +129,16 @@ def _report_job(
     workload_id: str, job: Runner, held: Held, pods: Sequence[Pod], podsets: Sequence[PodSet]
 ) -> WorkloadReport:
     """Of a job that an operator runs. Its failure is the end only when it is not to begin again."""
-    ended, message = _end_of((job,))
     begun = begun_of(job.metadata)
-    succeeded, failed = (_counts(job, member) for member in ("succeeded", "failed"))
+    current = [pod for pod in pods if begun_of(pod.metadata).attempt == begun.attempt]
+    # An operator's job may be over while pods run on that are not its business.
+    ended, message = _end_of((job,), [pod for pod in current if _has_left(pod)])
+    succeeded, failed = correct_counts(_counts(job, "succeeded"), _counts(job, "failed"), current)
     if ended is Phase.FAILED and (not podsets or decide_remake(podsets, job, begun.attempt in held.disrupted)):
         ended, message = None, ""
     if podsets and podsets[0].restart_scope is RestartScope.GROUP:
         failures = begun.failures + (ended is Phase.FAILED)
         failed = {podsets[0].role: failures} if failures else {}
-    current = [pod for pod in pods if begun_of(pod.metadata).attempt == begun.attempt]
     return WorkloadReport(
         workload_id=workload_id,
         run=run_of(job.metadata),
@@ -165,8 +172,11 @@ def _age(pod: Pod) -> tuple[int, str]:
     return millis(pod.metadata.creation_timestamp) or 0, pod.metadata.name
 
 
-def _end_of(runners: Iterable[Runner]) -> tuple[Phase | None, str]:
-    """Whether what makes the pods says that it is over: failed as soon as one is, complete when all are."""
+def _end_of(runners: Iterable[Runner], pods: Collection[Pod]) -> tuple[Phase | None, str]:
+    """Whether what makes the pods says that it is over: failed as soon as one is, complete when all are.
+
+    It knows nothing of buckets: what they did not get back is a failure, and is known when the pods' ends are.
+    """
     is_complete = True
     found = False
     for runner in runners:
@@ -176,7 +186,10 @@ def _end_of(runners: Iterable[Runner]) -> tuple[Phase | None, str]:
         if failed is not None:
             return Phase.FAILED, ": ".join(text for text in (failed.reason, failed.message) if text)
         is_complete = is_complete and bool(condition(conditions, "Complete") or condition(conditions, "Succeeded"))
-    return (Phase.COMPLETED, "") if found and is_complete else (None, "")
+    if not found or not is_complete or is_returning(pods):
+        return None, ""
+    is_lost = any(pod.status.reason == FETCH_ERROR for pod in pods)
+    return (Phase.FAILED, "") if is_lost else (Phase.COMPLETED, "")
 
 
 def _render_pods(pods: Iterable[Pod], groups: Iterable[PodGroup]) -> tuple[ClusterPod, ...]:
@@ -233,6 +246,12 @@ def _main(pod: Pod) -> ContainerStatus | None:
     return next((status for status in statuses if status.name == main), statuses[0] if statuses else None)
 
 
+def _has_left(pod: Pod) -> bool:
+    """Whether its own container has ended."""
+    main = _main(pod)
+    return main is not None and main.state.terminated is not None
+
+
 def _ended_container(main: ContainerStatus | None) -> Terminated | None:
     return None if main is None else main.state.terminated or main.last_state.terminated
 
@@ -266,7 +285,8 @@ def _words(pod: Pod, main: ContainerStatus | None, terminated: Terminated | None
         if not message and terminated.exit_code:
             message = f"exit code {terminated.exit_code}"
             message = f"{terminated.reason}, {message}" if terminated.reason not in ("", "Error") else message
-        return terminated.reason or pod.status.reason, message
+        lost = lost_words(pod)
+        return terminated.reason or pod.status.reason, message if lost in message else f"{message}; {lost}"
     for status in (*pod.status.init_container_statuses, *((main,) if main is not None else ())):
         waiting = status.state.waiting
         if waiting is not None and waiting.reason not in ("", "PodInitializing", "ContainerCreating"):

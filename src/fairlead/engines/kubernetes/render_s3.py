@@ -4,6 +4,7 @@ Pure. Both run our own program (`engines/buckets`), which a config map of the wo
 with Python will do. The second stands beside the pod's own container and is told to end after it.
 """
 
+import re
 from typing import Any
 
 from fairlead.engines.kubernetes.place import Place, metadata_of, name_of
@@ -17,6 +18,7 @@ FILES = ("client.py", "copying.py", "beside.py")
 _AMAZON = "https://s3.amazonaws.com"
 _FOLDER, _PROGRAM, _VOLUME = "/bucket", "/program", "bucket-program"
 _PATH = PACKAGE.replace(".", "/")
+_RETURNING = re.compile(r"s3-(\d+)-back")
 
 
 def render_s3(place: Place, source: Source) -> tuple[list[dict[str, Any]], list[dict[str, Any]], list[dict[str, Any]]]:
@@ -64,6 +66,12 @@ def _container(place: Place, item: dict[str, Any], name: str, verb: str) -> dict
         # What went wrong is then said in the pod's status.
         "terminationMessagePolicy": "FallbackToLogsOnError",
     }
+
+
+def number_of_return(container: str) -> int | None:
+    """Which bucket a container brings changes back to, by its name; None for other containers."""
+    found = _RETURNING.fullmatch(container)
+    return int(found[1]) if found else None
 
 
 def program_name(place: Place) -> str:
