@@ -86,6 +86,22 @@ def test_a_job_that_fails_begins_again_as_a_whole(room: Room) -> None:
     assert job(room)["metadata"]["labels"]["fairlead/attempt"] == "1"
 
 
+def test_failures_are_counted_over_the_death_of_the_server(room: Room) -> None:
+    """A server writes down with what a job begins again and removes it; another one, after its death, makes it."""
+    workload = train(room, "widowed", seconds=2, code=4, numWorkers=1, backoffLimit=1)
+    until(lambda: written(room, "widowed-attempts") == {"attempt": "1", "failures": "1"}, "its first failure", PATIENCE)
+    room.server.kill()
+    room.kubectl("delete", "pytorchjob", "widowed", "-n", room.namespace, "--cascade=foreground", "--wait")
+    room.server.start()
+    failed = room.until_phase(workload, "Failed")
+    assert "2 pods failed, more than the backoff limit of 1" in failed["phaseMessage"]
+    assert job(room)["metadata"]["labels"]["fairlead/attempt"] == "1"
+
+
+def written(room: Room, name: str) -> dict[str, str]:
+    return next((one["data"] for one in room.objects("configmaps") if one["metadata"]["name"] == name), {})
+
+
 def test_preemption_is_no_failure(room: Room) -> None:
     """All 16 GPUs are the trainings' own; who may not be preempted takes them, and gives them back."""
     workload = train(room, "patient", gpus=8, numWorkers=1, backoffLimit=0)

@@ -10,7 +10,7 @@ import pytest
 from fairlead.engines.kubernetes.objects import Condition, Metadata, Pod, PodSpec, Runner, RunnerStatus
 from fairlead.engines.kubernetes.observing import Held, render_report
 from fairlead.engines.kubernetes.place import Begun, Place
-from fairlead.engines.kubernetes.remaking import decide_remake
+from fairlead.engines.kubernetes.remaking import Note, decide_remake, note_name, read_note, render_note
 from fairlead.engines.kubernetes.render import kinds_for, render_objects
 from fairlead.engines.kubernetes.render_kubeflow import OPERATORS
 from fairlead.formats.rest import read_submission
@@ -131,6 +131,26 @@ def test_a_failed_job_begins_again_as_a_whole(
 ) -> None:
     again = decide_remake(podsets(**spec), job, is_disrupted)
     assert (again and (again.attempt, again.failures)) == want
+
+
+@pytest.mark.parametrize(
+    ("marks", "data", "want"),
+    [
+        ({}, {}, (2, 1)),
+        ({"fairlead/run": "2"}, {}, (0, 0)),
+        ({"fairlead/workload-id": "another"}, {}, (0, 0)),
+        ({}, {"failures": "many"}, (0, 0)),
+    ],
+    ids=["as it was written", "an earlier run", "another workload", "somebody wrote into it"],
+)
+def test_what_a_job_begins_again_with_is_written_down(
+    marks: dict[str, str], data: dict[str, str], want: tuple[int, int]
+) -> None:
+    written = render_note(PLACE, Begun(attempt=2, failures=1))
+    assert written["metadata"]["name"] == note_name(PLACE.name)
+    note = msgspec.convert({**written, "data": written["data"] | data}, Note)
+    read = read_note(note, PLACE.marks | marks)
+    assert (read.attempt, read.failures) == want
 
 
 def test_a_failure_is_the_end_only_when_it_does_not_begin_again() -> None:

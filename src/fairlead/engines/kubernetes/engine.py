@@ -317,7 +317,10 @@ class KubernetesEngine:
             pool = own.metadata.labels.get(POOL_LABEL, DEFAULT_POOL) if own is not None else ""
             return msgspec.structs.replace(begun_of(there[0]), kinds=held.kinds, pool=pool)
         kinds = [resource.kind for resource in kinds_for(run.podsets) if await self._find(resource)]
-        return msgspec.structs.replace(charge.begun, kinds=frozenset(kinds))
+        begun = charge.begun
+        if kinds and operator_of(run.podsets) is not None:
+            begun = max(begun, await self._hands.load_begun(run), key=lambda one: one.attempt)
+        return msgspec.structs.replace(begun, kinds=frozenset(kinds))
 
     async def _find(self, resource: Resource) -> bool:
         """Whether the cluster has this kind now; one that was installed meanwhile is watched from now on."""
@@ -349,7 +352,7 @@ class KubernetesEngine:
         again = decide_remake(run.podsets, job, charge.begun.attempt in held.disrupted)
         if again is not None:
             charge.begun = msgspec.structs.replace(again, kinds=charge.begun.kinds)
-            await self._hands.remake(run, operator.resource, job.metadata.uid)
+            await self._hands.remake(run, operator.resource, job.metadata.uid, again)
 
     async def _remove(self, charge: Charge, order: Remove) -> None:
         async def wait() -> None:

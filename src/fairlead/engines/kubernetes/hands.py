@@ -35,6 +35,7 @@ from fairlead.engines.kubernetes.place import (
     Place,
 )
 from fairlead.engines.kubernetes.pools import decide_pool, render_move
+from fairlead.engines.kubernetes.remaking import Note, note_name, read_note, render_note
 from fairlead.engines.kubernetes.render import Rendered, render_objects
 from fairlead.engines.kubernetes.render_copies import copies_of, render_copies
 from fairlead.engines.kubernetes.render_s3 import FILES, PACKAGE, render_program
@@ -257,9 +258,23 @@ class Hands:
             if error.status != 409:
                 raise
 
-    async def remake(self, run: WorkloadRun, resource: Resource, uid: str) -> None:
-        """Remove a job that is to begin again; its object goes after its pods, so that their names are free then."""
+    async def remake(self, run: WorkloadRun, resource: Resource, uid: str, again: Begun) -> None:
+        """Remove a job that is to begin again; its object goes after its pods, so that their names are free then.
+
+        With what it begins again is written down first: it may be another server that makes it.
+        """
+        await self.apply_ours(render_note(self.place(run), again), run)
         await self.delete(resource.path(run.namespace, run.name), uid, propagation="Foreground")
+
+    async def load_begun(self, run: WorkloadRun) -> Begun:
+        """What was written down when a job of this run was last removed to begin again."""
+        try:
+            found = await self._api.get(CONFIG_MAP.path(run.namespace, note_name(run.name)))
+        except ApiError as error:
+            if error.status == 404:
+                return NOTHING_BEGUN
+            raise
+        return read_note(msgspec.json.decode(found, type=Note), self.place(run).marks)
 
     # Removal
 

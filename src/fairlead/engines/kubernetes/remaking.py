@@ -4,12 +4,14 @@
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
 from fairlead.engines.kubernetes.groups import ATTEMPT_LABEL, FAILURES
 from fairlead.engines.kubernetes.objects import Metadata, Runner, condition
-from fairlead.engines.kubernetes.place import Begun
+from fairlead.engines.kubernetes.place import NOTHING_BEGUN, Begun, Place, metadata_of
+from fairlead.engines.kubernetes.resources import CONFIG_MAP
 from fairlead.model.podset import PodSet, RestartScope
 
 
@@ -41,3 +43,30 @@ def decide_remake(podsets: Sequence[PodSet], runner: Runner, is_disrupted: bool)
     if begun.failures >= podsets[0].backoff_limit:
         return None
     return msgspec.structs.replace(again, failures=begun.failures + 1)
+
+
+class Note(msgspec.Struct, frozen=True):
+    """What is written down before a job is removed, for whoever makes it again: a config map of its workload."""
+
+    metadata: Metadata = Metadata()
+    data: dict[str, str] = {}
+
+
+def note_name(workload: str) -> str:
+    return f"{workload}-attempts"
+
+
+def render_note(place: Place, again: Begun) -> dict[str, Any]:
+    data = {"attempt": str(again.attempt), "failures": str(again.failures)}
+    metadata = metadata_of(place, note_name(place.name))
+    return {"apiVersion": CONFIG_MAP.api, "kind": CONFIG_MAP.kind, "metadata": metadata, "data": data}
+
+
+def read_note(note: Note, marks: dict[str, str]) -> Begun:
+    """With what it begins again; a note of another run or workload says nothing."""
+    if not marks.items() <= note.metadata.labels.items():
+        return NOTHING_BEGUN
+    attempt, failures = (note.data.get(name, "") for name in ("attempt", "failures"))
+    if not attempt.isdecimal() or not failures.isdecimal():
+        return NOTHING_BEGUN
+    return Begun(attempt=int(attempt), failures=int(failures))
