@@ -12,7 +12,17 @@ import msgspec
 
 from fairlead.engines.kubernetes.objects import Pod, PodGroup, condition
 from fairlead.engines.kubernetes.organizing import project_queue
-from fairlead.engines.kubernetes.place import DEFAULT_POOL, ID_LABEL, POOL_LABEL, Place, metadata_of, role_of
+from fairlead.engines.kubernetes.place import (
+    DEFAULT_POOL,
+    GROUP_ANNOTATION,
+    ID_LABEL,
+    POOL_LABEL,
+    RUN_LABEL,
+    WORKLOAD_LABEL,
+    Place,
+    metadata_of,
+    role_of,
+)
 from fairlead.engines.kubernetes.render_runners import Shape
 from fairlead.engines.kubernetes.resources import POD, POD_GROUP, SERVICE
 from fairlead.model.phase import Phase
@@ -127,7 +137,7 @@ def render_group(place: Place, podsets: Sequence[PodSet]) -> list[dict[str, Any]
             "preemptibility": "preemptible" if place.is_preemptible else "non-preemptible",
         },
     }
-    selector = {ID_LABEL: place.marks[ID_LABEL]} if place.marks else {"workloadName": place.name}
+    selector = {ID_LABEL: place.marks[ID_LABEL]} if place.marks else {WORKLOAD_LABEL: place.name}
     service = {
         "apiVersion": SERVICE.api,
         "kind": SERVICE.kind,
@@ -144,7 +154,7 @@ def render_member(place: Place, shape: Shape, index: int, attempt: int) -> dict[
     values = {
         "workload": place.name,
         "namespace": place.namespace,
-        "run": str(int(place.marks.get("fairlead/run", "1")) - 1),
+        "run": str(int(place.marks.get(RUN_LABEL, "1")) - 1),
         "role": podset.role,
         "group": "0",
         "index": str(index),
@@ -152,7 +162,7 @@ def render_member(place: Place, shape: Shape, index: int, attempt: int) -> dict[
     }
     name = fill(podset.naming, values)
     labels = {**template["metadata"]["labels"], INDEX_LABEL: str(index), ATTEMPT_LABEL: str(attempt)}
-    annotations = {**template["metadata"].get("annotations", {}), "pod-group-name": place.name}
+    annotations = {**template["metadata"].get("annotations", {}), GROUP_ANNOTATION: place.name}
     main, *others = template["spec"]["containers"]
     return {
         "apiVersion": POD.api,

@@ -24,7 +24,7 @@ from fairlead.engines.kubernetes.objects import (
     condition,
     millis,
 )
-from fairlead.engines.kubernetes.place import DEFAULT_POOL, POOL_LABEL, RUN_LABEL, role_of
+from fairlead.engines.kubernetes.place import DEFAULT_POOL, GROUP_ANNOTATION, MAIN, POOL_LABEL, RUN_LABEL, role_of
 from fairlead.engines.kubernetes.remaking import begun_of, decide_remake, is_operated
 from fairlead.engines.kubernetes.render_knative import VISIBILITY
 from fairlead.engines.kubernetes.render_kubeflow import ROLES
@@ -35,10 +35,7 @@ from fairlead.model.podset import PodSet, RestartScope
 _LWS = "leaderworkerset.sigs.k8s.io"
 _COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 _REPLICA_INDEX = "training.kubeflow.org/replica-index"
-_GROUP = "pod-group-name"
 UNSCHEDULABLE = "UnschedulableOnNodePool"
-#: The container that runs the workload, unless an operator wants another name: then the first is it.
-MAIN = "main"
 
 
 class Held(msgspec.Struct, frozen=True, kw_only=True):
@@ -196,7 +193,9 @@ def _render_pods(pods: Iterable[Pod], groups: Iterable[PodGroup]) -> tuple[Clust
     """The oldest first, each in the node pool in which its group is."""
     pools = {group.metadata.name: group.metadata.labels.get(POOL_LABEL, DEFAULT_POOL) for group in groups}
     return tuple(
-        msgspec.structs.replace(seen, node_pool=pools.get(pod.metadata.annotations.get(_GROUP, ""), seen.node_pool))
+        msgspec.structs.replace(
+            seen, node_pool=pools.get(pod.metadata.annotations.get(GROUP_ANNOTATION, ""), seen.node_pool)
+        )
         for pod in sorted(pods, key=_age)
         if (seen := render_pod(pod))
     )
@@ -236,7 +235,7 @@ def render_pod(pod: Pod) -> ClusterPod:
 
 
 def main_of(pod: Pod) -> str:
-    """The name of the container that runs the workload."""
+    """The name of the container that runs the workload: where none is called so, the first is it."""
     names = [container.name for container in pod.spec.containers]
     return MAIN if MAIN in names or not names else names[0]
 
@@ -310,7 +309,7 @@ def _place(labels: dict[str, str]) -> tuple[int, int | None]:
 
 def _waits(runners: Collection[Runner], held: Held, pods: Collection[Pod]) -> Iterable[Wait]:
     """Why pods cannot be made, and why those without a node have none: per node pool, what the scheduler said last."""
-    named = {pod.metadata.annotations.get(_GROUP, "") for pod in pods if _is_waiting(pod)}
+    named = {pod.metadata.annotations.get(GROUP_ANNOTATION, "") for pod in pods if _is_waiting(pod)}
     latest: dict[str, SchedulingCondition] = {}
     for group in held.groups:
         if group.metadata.name not in named:

@@ -27,7 +27,11 @@ CLUSTER_LABEL, ID_LABEL, RUN_LABEL, ROLE_LABEL = (
 EPHEMERAL_LABEL = "fairlead/ephemeral"
 #: On claims that the server keeps for their own sake: which of them it is.
 CLAIM_LABEL = "fairlead/claim-id"
+#: By which pods say to KAI which pod group they are of.
+GROUP_ANNOTATION = "pod-group-name"
 GPU = "nvidia.com/gpu"
+#: The container that runs the workload, unless an operator wants another name.
+MAIN = "main"
 DEFAULT_POOL = "default"
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from fairlead.engines.kubernetes.objects import Pod, PodGroup
 from fairlead.engines.kubernetes.observing import UNSCHEDULABLE
 from fairlead.engines.kubernetes.organizing import project_queue
-from fairlead.engines.kubernetes.place import DEFAULT_POOL, POOL_LABEL
+from fairlead.engines.kubernetes.place import DEFAULT_POOL, GROUP_ANNOTATION, POOL_LABEL
 
 #: On a pod group that we moved: the number of the condition that was the reason, so that the next pool gets its try.
 MOVED = "fairlead/moved-after"
@@ -45,7 +45,7 @@ def render_move(project: str, pool: str, reason: str) -> dict[str, Any]:
 
 
 def _of(group: PodGroup, pods: Collection[Pod]) -> list[Pod]:
-    return [pod for pod in pods if pod.metadata.annotations.get("pod-group-name") == group.metadata.name]
+    return [pod for pod in pods if pod.metadata.annotations.get(GROUP_ANNOTATION) == group.metadata.name]
 
 
 def _number(text: str) -> int:

@@ -13,11 +13,11 @@ from fairlead.engines.kubernetes.groups import ATTEMPT_LABEL, FAILURES
 from fairlead.engines.kubernetes.place import Place
 from fairlead.engines.kubernetes.render_runners import LONGEST_LIFETIME, Shape, metadata_of_runner
 from fairlead.engines.kubernetes.resources import JAX, MPI, PYTORCH, TENSORFLOW, XGBOOST, Resource
+from fairlead.kinds.frameworks import PYTORCH_PORT
 from fairlead.model.podset import Operated, PodSet, RestartScope
 
 #: Variables of ours that no operator sets.
 _OURS = "RUNAI_"
-_PYTORCH_PORT = 23456
 
 
 class Operator(msgspec.Struct, frozen=True):
@@ -115,7 +115,7 @@ def _elastic_policy(place: Place, podsets: Sequence[PodSet]) -> dict[str, Any]:
         "maxReplicas": _most(podsets),
         "rdzvBackend": "c10d",
         "rdzvHost": f"{place.name}-{podsets[0].role}-0",
-        "rdzvPort": _PYTORCH_PORT,
+        "rdzvPort": PYTORCH_PORT,
         "rdzvId": place.name,
     }
 

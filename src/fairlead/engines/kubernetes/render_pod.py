@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from fairlead.engines.kubernetes.place import (
     DEFAULT_POOL,
     GPU,
+    MAIN,
     NODE_TYPE_LABEL,
     POOL_LABEL,
     POOLS_ANNOTATION,
@@ -98,7 +99,7 @@ def _gpu_annotations(request: Request) -> dict[str, str]:
 def _container(
     place: Place, container: Container, request: Request, source: Source, mounts: list[Any]
 ) -> dict[str, Any]:
-    found: dict[str, Any] = {"name": "main", "image": container.image}
+    found: dict[str, Any] = {"name": MAIN, "image": container.image}
     plain = {
         "command": _words(container.command, container),
         "args": _words(container.args, container),
