@@ -238,11 +238,13 @@ def test_a_repository_over_ssh(room: Room, git_image: None, ssh_host: tuple[str,
 # Buckets
 
 
+#: The S3 service wants to see a signature and does not check it.
+SIGNED = "AWS4-HMAC-SHA256 Credential=A/20260101/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=0"
+
+
 def ask(service: str, method: str, path: str, body: bytes = b"") -> str | None:
-    """What an S3 service answers; it wants to see a signature and does not check it."""
-    scope = "Credential=A/20260101/us-east-1/s3/aws4_request"
-    signed = f"AWS4-HMAC-SHA256 {scope}, SignedHeaders=host, Signature=0"
-    headers = {"Authorization": signed, "Content-Type": "application/octet-stream"}
+    """What an S3 service answers."""
+    headers = {"Authorization": SIGNED, "Content-Type": "application/octet-stream"}
     request = urllib.request.Request(service + path, data=body or None, method=method, headers=headers)
     try:
         with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
@@ -296,3 +298,24 @@ def test_a_bucket_that_is_not_there_fails_the_pod_with_the_services_words(room: 
     given = room.real("true") | {"storage": {"s3": [item]}, "backoffLimit": 0}
     failed = room.until_phase(room.submit("training", "bucketless", given), "Failed")
     assert "NoSuchBucket" in failed["phaseMessage"]
+
+
+def test_changes_that_cannot_be_written_back_fail_the_pod(room: Room, service: str) -> None:
+    """Its command ends well, and its bucket is gone by then."""
+    assert ask(service, "PUT", "/fleeting") is not None
+    assert ask(service, "PUT", "/fleeting/there", b"x") is not None
+    waits = (
+        f'while wget -q -O /dev/null --header "Authorization: {SIGNED}" {service}/fleeting/there; do sleep 0.2; done'
+    )
+    item = {"bucket": "fleeting", "path": "/b", "url": service}
+    given = room.real(f"echo new > /b/new; {waits}") | {"storage": {"s3": [item]}, "backoffLimit": 3}
+    workload = room.submit("training", "fruitless", given)
+    room.until_phase(workload, "Running")
+    for path in ("/fleeting/there", "/fleeting"):
+        assert ask(service, "DELETE", path) is not None
+    failed = room.until_phase(workload, "Failed", "Completed")
+    assert failed["phase"] == "Failed"
+    assert "storage.s3[0]" in failed["phaseMessage"]
+    assert "NoSuchBucket" in failed["phaseMessage"]
+    [pod] = room.pods(workload)
+    assert pod["currentPhase"] == "Failed"

@@ -54,8 +54,14 @@ def test_it_goes_on_when_the_quota_is_gone(room: Room, quota: None) -> None:
 
 def test_a_group_of_which_no_pod_can_come_fails_with_the_clusters_words(room: Room) -> None:
     """A LeaderWorkerSet is taken with any template, and its controller says only that it could not go on."""
-    scratch = {"storage": {"emptyDirVolume": [{"path": "/a:b"}]}}
-    workload = room.submit("groups", "malformed", groups(room.spec(gpus=0) | scratch))
+    workload = room.submit("groups", "malformed", groups(room.spec(gpus=0, labels=[{"name": "team", "value": "a b"}])))
     failed = room.until_phase(workload, "Failed")
-    assert "must not contain ':'" in failed["phaseMessage"]
+    assert "a valid label must be" in failed["phaseMessage"]
     until(lambda: room.names("leaderworkersets") == [], "the end of its objects", PATIENCE)
+
+
+def test_two_volumes_at_one_place_fail_with_the_clusters_words(room: Room) -> None:
+    """To such an object the API server says 500, which is no reason to try again."""
+    volumes = {"storage": {"emptyDirVolume": [{"path": "/twice"}, {"path": "/twice"}]}}
+    failed = room.until_phase(room.submit("training", "twofold", room.spec(gpus=0) | volumes), "Failed")
+    assert "duplicate entries" in failed["phaseMessage"]

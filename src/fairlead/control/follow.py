@@ -113,6 +113,7 @@ def _follow_run(draft: Draft, report: WorkloadReport, rules: Rules, render_run: 
     if draft.fatal or report.refused:
         draft.move(Phase.PENDING)
         finish(draft, Outcome(Phase.FAILED, draft.fatal or report.refused))
+        _end_rest(draft, report, render_run)
         return
     if draft.workload.waits_for:
         draft.move(Phase.PENDING, f"Waits until its project has: {', '.join(draft.workload.waits_for)}")
@@ -125,6 +126,8 @@ def _follow_run(draft: Draft, report: WorkloadReport, rules: Rules, render_run: 
     if draft.workload.phase in _BEFORE:
         draft.move(Phase.PENDING, "Waits to be scheduled")
     if draft.workload.phase is Phase.TERMINATING and not _finish_eviction(draft, report):
+        if draft.workload.phase in TERMINAL:
+            _end_rest(draft, report, render_run)
         return
     _follow_states(draft, report, rules)
 

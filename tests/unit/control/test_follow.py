@@ -198,8 +198,15 @@ def test_one_preemption_too_many_is_the_end() -> None:
     back = turn(first.workload, evicted(PodPhase.FAILED), *first.pods.values(), preemptions_borne=0)
     assert back.workload.phase is Phase.FAILED
     assert "preempted once" in back.workload.phase_message
-    after = turn(back.workload, said())
-    assert after.orders == [Remove("id-train", "runai-default", True)]
+    removal = Remove("id-train", "runai-default", True)
+    assert back.orders[-1] == removal
+    assert turn(back.workload, said()).orders == [removal]
+
+
+def test_objects_of_which_no_pod_can_come_are_removed() -> None:
+    draft = turn(builders.workload(phase=Phase.PENDING), said(refused="no such volume"))
+    assert draft.orders == [Remove("id-train", "runai-default", True)]
+    assert turn(builders.workload(phase=Phase.CREATING), said(run=0, refused="no such field")).orders == []
 
 
 def test_pods_whose_end_is_on_record_are_not_recorded_again() -> None:

@@ -24,6 +24,8 @@ _CONNECT_SECONDS = 10.0
 _TRY_SECONDS = 30.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 5.0
 _AGAIN = frozenset({408, 429, 500, 502, 503, 504})
+#: How the API server begins when what is applied contradicts itself. It says 500, and would say so for ever.
+_CONTRADICTION = "failed to create typed patch object"
 JSON, APPLY, MERGE = "application/json", "application/apply-patch+yaml", "application/merge-patch+json"
 
 
@@ -80,7 +82,7 @@ class Api:
                 refusal = _read_error(answer.status, found)
                 failure: Exception = refusal
                 is_overtaken = content == APPLY and refusal.reason == "Conflict" and not is_exact
-                if answer.status not in _AGAIN and not is_overtaken:
+                if refusal.status not in _AGAIN and not is_overtaken:
                     raise failure
                 wait = max(pause, _retry_after(answer))
             except TimeoutError:
@@ -206,4 +208,5 @@ def _read_error(status: int, body: bytes) -> ApiError:
         said = msgspec.json.decode(body, type=_Status)
     except msgspec.DecodeError:
         said = _Status(message=body.decode("utf-8", "replace").strip()[:500])
-    return ApiError(status, said.reason, said.message or f"HTTP {status}")
+    is_final = status == 500 and said.message.startswith(_CONTRADICTION)
+    return ApiError(422 if is_final else status, said.reason, said.message or f"HTTP {status}")
