@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# The tests that need a real cluster, on one that is started for them and ended with them. Arguments go to pytest.
-# A cluster that does not come up fails the run.
+# The tests that need a real cluster, as root: two processes at once, each on a cluster of its own that is started for it
+# and ended with it. Arguments go to pytest. A cluster that does not come up fails the run.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/system-packages.sh
-folder=$PWD/.tools/test-cluster
-cluster() { .venv/bin/python -m deploy.cluster --folder "$folder" "$@"; }
-trap 'cluster down' EXIT
-cluster up
-FAIRLEAD_CLUSTER=$folder .venv/bin/python -m pytest -m kubernetes --nothing-skipped "$@"
+clusters=$PWD/.tools/test-clusters
+cluster() { .venv/bin/python -m deploy.cluster "$@"; }
+end() { for folder in "$clusters"/*; do [ ! -d "$folder" ] || cluster --folder "$folder" down; done; }
+trap end EXIT
+end
+cluster build --with kubeflow
+FAIRLEAD_CLUSTER=$clusters .venv/bin/python -m pytest -n 2 --dist loadfile -m kubernetes --nothing-skipped "$@"

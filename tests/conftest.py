@@ -1,4 +1,5 @@
-"""What holds for every test: packages of the system that some need, and a plain word about what was left out.
+"""What holds for every test: packages of the system that some need, and a plain word about what was left out; and a
+PostgreSQL for those that ask for one.
 
 The set of packages is scripts/system-packages.txt. As root on Debian they can be had, so a missing one is a failure
 there; elsewhere its tests are left out and named at the end of the run.
@@ -6,12 +7,26 @@ there; elsewhere its tests are left out and named at the end of the run.
 
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.postgres import PostgresServer
+
 PACKAGES = Path(__file__).parents[1] / "scripts" / "system-packages.txt"
 CAN_INSTALL = os.geteuid() == 0 and shutil.which("apt-get") is not None
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """A real PostgreSQL for the tests of one process."""
+    server = PostgresServer()
+    try:
+        server.start()
+        yield server
+    finally:
+        server.remove()
 
 
 def load_programs() -> dict[str, str]:

@@ -15,10 +15,11 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 import uvicorn
@@ -35,25 +36,22 @@ from fairlead.api.metrics import Sample
 from fairlead.api.proxy import Proxy
 from fairlead.api.proxy_access import Gate
 from fairlead.api.proxy_upstream import Upstreams
-from fairlead.control.accounts import Accounts, agree_on_key, ensure_accounts, load_signer, write_private
-from fairlead.control.applied import AppliedWorkloads
+from fairlead.api.relay import Relay
+from fairlead.control.accounts import CREDENTIALS, Accounts, agree_on_key, ensure_accounts, load_signer, write_private
 from fairlead.control.bootstrap import ensure_defaults
 from fairlead.control.cluster_supplies import ClusterSupplier
 from fairlead.control.context import Context, ControlSettings
 from fairlead.control.directory import Directory, Refresher
 from fairlead.control.exposure import Exposure, UrlSettings
-from fairlead.control.following import Following
-from fairlead.control.housekeeping import Housekeeper
 from fairlead.control.identifiers import GrowingIds, new_suffix
 from fairlead.control.lease import LeaseKeeper
-from fairlead.control.reconcile import Reconciler
+from fairlead.control.machine import Machine
 from fairlead.control.resolve import Resolver
 from fairlead.control.secrets import agree_on_vault, load_vault
-from fairlead.control.sessions import Dialler
+from fairlead.control.sessions import Dialler, find_holder
 from fairlead.control.supplies import Supplier
-from fairlead.control.telemetry import Telemetry
 from fairlead.control.traffic import Traffic
-from fairlead.engines.base import AppliedObjects, Forget, WholeEngine
+from fairlead.engines.base import WholeEngine
 from fairlead.engines.local.configuration import make_engine, pick_runtime_variables
 from fairlead.engines.local.procfs import boot_id, start_time
 from fairlead.engines.local.usage import observe_usage
@@ -107,6 +105,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     #: Where pods run: `local`, or one of `_ENGINES`; and how that cluster is reached.
     engine: str = LOCAL
     kubeconfig: str = ""
+    #: Where in that cluster the servers of one database keep their keys, as NAMESPACE/NAME.
+    keys_secret: str = ""
     log_to_stderr: bool = True
     control: ControlSettings = ControlSettings()
 
@@ -179,6 +179,7 @@ def read_settings(arguments: Sequence[str], environment: "os._Environ[str] | dic
         api_only=given.api_only,
         engine=given.engine,
         kubeconfig=given.kubeconfig or environment.get("KUBECONFIG", ""),
+        keys_secret=given.keys_secret or "",
         log_to_stderr=not given.quiet,
         control=ControlSettings(retry_delay=given.retry_delay, scaling_window=given.scaling_window * 1000),
     )
@@ -194,7 +195,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--node", action="append", default=[], help="declare a node: NAME:cpu=4,memory=16Gi,gpus=8,gpu-memory=80Gi")
     add("--nodes", help="YAML file that declares nodes")
     add("--machine", default="local", help="name under which this server holds its machine in the database")
-    add("--advertise", metavar="URL", help="where other servers of the database reach this one")
+    add("--advertise", metavar="URL[#NAME]", help="where other servers reach this one; NAME is on its certificate")
     add("--proxy-port", type=int, help=f"port of workloads' URLs: default {DEFAULT_PROXY_PORT}, or any free one")
     add("--domain", default="localhost", help="domain below which every exposed URL is a host of its own")
     add("--url-paths", action="store_true", help="tell exposed URLs apart by path, on the domain itself, not by host")
@@ -237,6 +238,7 @@ def _parser() -> argparse.ArgumentParser:
         help="where workloads run: on this machine (default), or on a Kubernetes cluster with the KAI scheduler",
     )
     add("--kubeconfig", metavar="FILE", help="how that cluster is reached; default $KUBECONFIG, the pod's own account")
+    add("--keys-secret", metavar="NAMESPACE/NAME", help="Secret of that cluster that keeps keys and first credentials")
     add("--api-only", action="store_true", help="serve the API and leave pods to the server that runs the machine")
     add("--quiet", action="store_true", help="log to the file only")
     return parser
@@ -277,7 +279,9 @@ async def serve(settings: Settings) -> int:
 
 
 async def _serve_on(settings: Settings, sock: socket.socket, proxied: socket.socket | None, store: Store) -> int:
+    url = url_of(sock, is_tls=bool(settings.tls_certificate))
     window = settings.control.scaling_window
+    await _share_keys(settings)
     context = Context(
         store=store,
         clock=now,
@@ -289,38 +293,44 @@ async def _serve_on(settings: Settings, sock: socket.socket, proxied: socket.soc
         vault=load_vault(settings.data_dir),
         exposure=Exposure(_url_settings(settings, proxied), Traffic(now, time.monotonic, window)),
     )
-    # The engine looks up what pods refer to, and people look into its pods: each is handed to the other.
-    engine, objects = (None, None) if settings.api_only else _make_engine(settings, context)
-    context.sessions = engine
+    context.are_names_elsewhere = settings.engine != LOCAL
+    machine = None if settings.api_only else _make_machine(settings, context, url, proxied)
     await ensure_defaults(context)
     cluster = context.directory.cluster
     await ensure_accounts(context, settings.data_dir, cluster.id)
+    await _share_keys(settings)
     signer = load_signer(settings.data_dir, cluster.id, now, settings.token_seconds)
     await agree_on_key(context, signer.fingerprint)
     await agree_on_vault(context)
-    url = url_of(sock, is_tls=bool(settings.tls_certificate))
-    machine = None if engine is None else Machine(settings, context, engine, settings.advertise or url, objects)
-    samples = machine.samples if machine else tuple
     limits = Limits(body_bytes=settings.body_limit)
     accounts = Accounts(context, signer)
     gate = Gate(accounts, context.exposure, now)
     proxy = Proxy(gate, Upstreams(Dialler(context)))
     more = ADMISSION_OPERATIONS if settings.engine != LOCAL else ()
+    samples = partial(_loop_samples, machine)
     application = make_application(context, accounts, limits, samples, gate, more)
     server = HttpServer(_http(settings, application), context)
     refresher = store.subscribe(Refresher(context.directory).hear) if machine is None else None
+    relay = Relay(partial(_find_urls, context))
     server.hear_signals()
-    try:
-        if machine:
-            await machine.start(lambda: _give_up(server))
+
+    async def open_urls() -> None:
+        await relay.stop()
         if proxied:
             await proxy.start(proxied, settings.tls_certificate, settings.tls_key)
+
+    try:
+        if machine:
+            await machine.start(open_urls, lambda: _give_up(server))
+            if machine.reconciler is None and proxied:
+                await relay.start(proxied)
         _calm_collector()
         _announce(settings, url)
         await server.serve(sockets=[sock])
     finally:
         context.stopping = True
         (settings.data_dir / "server.json").unlink(missing_ok=True)
+        await relay.stop()
         await proxy.stop()
         if machine:
             await machine.stop()
@@ -330,14 +340,57 @@ async def _serve_on(settings: Settings, sock: socket.socket, proxied: socket.soc
     return 0
 
 
-def _make_engine(settings: Settings, context: Context) -> tuple[WholeEngine, AppliedObjects | None]:
-    """The engine, and where its cluster has workloads as objects."""
+def _make_machine(settings: Settings, context: Context, url: str, proxied: socket.socket | None) -> Machine:
+    """The engine looks up what pods refer to, and people look into its pods: each is handed to the other."""
+    where = settings.advertise or url
+    port = proxied.getsockname()[1] if proxied else 0
+    lease = LeaseKeeper(
+        context,
+        settings.machine,
+        process_identity(),
+        address=where,
+        urls=f"{urlsplit(where).hostname}:{port}",
+        is_dead=is_dead_process,
+    )
+    kept = settings.control
+    machine = partial(
+        Machine,
+        context,
+        lease=lease,
+        compact=lambda at: compact(context.store, at, kept.keep_events, kept.keep_audit),
+        measure=time.monotonic,
+    )
     if settings.engine == LOCAL:
-        return make_engine(settings, now, Resolver(context).load, Supplier(context).load), None
+        engine: WholeEngine = make_engine(settings, now, Resolver(context).load, Supplier(context).load)
+        return machine(engine=engine, observe_usage=partial(observe_usage, settings.data_dir))
     module = importlib.import_module(_ENGINES[settings.engine])
-    context.are_names_elsewhere = True
-    engine = module.make_engine(settings, lambda: context.directory.cluster.id, ClusterSupplier(context).load)
-    return engine, engine.customs
+    made = module.make_engine(settings, lambda: context.directory.cluster.id, ClusterSupplier(context).load)
+    return machine(engine=made, follows=True, objects=made.customs)
+
+
+async def _share_keys(settings: Settings) -> None:
+    """Where servers come and go with their data folders, the cluster keeps the keys that all of them need."""
+    if not settings.keys_secret:
+        return
+    if settings.engine == LOCAL:
+        raise Refused("--keys-secret names a Secret of a cluster; give --engine kubernetes with it")
+    folder = settings.data_dir
+    load_vault(folder)
+    load_signer(folder, "", now)
+    mine = {path.name: path.read_bytes() for path in (*(folder / "keys").iterdir(), *folder.glob(CREDENTIALS))}
+    kept = await importlib.import_module(_ENGINES[settings.engine]).share_keys(settings, mine)
+    for name, content in kept.items():
+        write_private(folder / (name if name == CREDENTIALS else f"keys/{name}"), content)
+
+
+async def _find_urls(context: Context) -> str:
+    holder = await find_holder(context)
+    return holder.urls if holder else ""
+
+
+def _loop_samples(machine: Machine | None) -> list[Sample]:
+    """What the loop tells of itself at a scrape, where it runs."""
+    return loop_samples(machine.reconciler) if machine and machine.reconciler else []
 
 
 def _http(settings: Settings, application: Any) -> uvicorn.Config:
@@ -354,70 +407,6 @@ def _http(settings: Settings, application: Any) -> uvicorn.Config:
         ssl_keyfile=settings.tls_key or None,
         timeout_graceful_shutdown=5,
     )
-
-
-class Machine:
-    """The part of a server that runs pods: its engine, the loop, housekeeping, and the lease on all that."""
-
-    def __init__(
-        self,
-        settings: Settings,
-        context: Context,
-        engine: WholeEngine,
-        url: str,
-        objects: AppliedObjects | None = None,
-    ) -> None:
-        self._settings = settings
-        self._context = context
-        self._engine = engine
-        self._applied = AppliedWorkloads(context, objects) if objects else None
-        self._lease = LeaseKeeper(context, settings.machine, process_identity(), url, is_dead_process)
-        self._housekeeper = Housekeeper(context, self._compact, self._drop_logs)
-        following = None if settings.engine == LOCAL else Following(context)
-        self._reconciler = Reconciler(context, engine, engine.review, self._housekeeper.note, time.monotonic, following)
-        observe = partial(observe_usage, settings.data_dir) if settings.engine == LOCAL else tuple
-        self._telemetry = context.telemetry = Telemetry(context.store, now, context.exposure.traffic, observe)
-        self._tasks: list[asyncio.Task[None]] = []
-
-    async def start(self, lost: Callable[[], None]) -> None:
-        """Returns when everything from before has been found again. `lost` is called if another server takes over."""
-        await self._lease.take()
-        ready = asyncio.Event()
-        loop = asyncio.create_task(self._reconciler.run(ready), name="loop")
-        waiting = asyncio.create_task(ready.wait())
-        self._tasks = [
-            loop,
-            asyncio.create_task(self._housekeeper.run(), name="housekeeping"),
-            asyncio.create_task(self._lease.keep(lost), name="lease"),
-            asyncio.create_task(self._telemetry.run(), name="telemetry"),
-        ]
-        await asyncio.wait({waiting, loop}, return_when=asyncio.FIRST_COMPLETED)
-        if loop.done():
-            waiting.cancel()
-            loop.result()
-        if self._applied:
-            self._tasks.append(asyncio.create_task(self._applied.run(), name="applied"))
-
-    async def stop(self) -> None:
-        """Let go; pods run on."""
-        self._reconciler.stop()
-        for task in self._tasks[1:]:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self._lease.release()
-        await self._engine.close()
-
-    async def _compact(self, at: Millis) -> None:
-        kept = self._settings.control
-        await compact(self._context.store, at, kept.keep_events, kept.keep_audit)
-        await self._engine.expire_logs(at - kept.keep_logs)
-
-    async def _drop_logs(self, pods: list[str]) -> None:
-        await self._engine.apply([Forget(pod, logs_too=True) for pod in pods])
-
-    def samples(self) -> list[Sample]:
-        """What the loop tells of itself at a scrape."""
-        return loop_samples(self._reconciler)
 
 
 def _give_up(server: uvicorn.Server) -> None:

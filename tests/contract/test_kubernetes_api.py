@@ -1,6 +1,7 @@
 """Requests and watches against an API server that misbehaves on purpose: full, cut off, too old, gone for a while."""
 
 import asyncio
+import base64
 import functools
 import json
 from collections.abc import Awaitable, Callable, Sequence
@@ -11,7 +12,9 @@ import pytest
 from fairlead.engines.kubernetes.access import Access
 from fairlead.engines.kubernetes.api import APPLY, Api, ApiError
 from fairlead.engines.kubernetes.objects import Pod
+from fairlead.engines.kubernetes.sharing import share_files
 from fairlead.engines.kubernetes.watching import Watch
+from fairlead.model.errors import Refused
 
 DEADLINE = 30.0
 Answer = Callable[[asyncio.StreamWriter], Awaitable[None]]
@@ -252,3 +255,42 @@ async def test_lists_come_in_pages() -> None:
     async with server as api:
         assert await Seen(api).until(2) == [(None, "1"), (None, "2")]
     assert "continue=more" in server.asked[1]
+
+
+def secret(**files: bytes) -> Answer:
+    return answer(200, {"data": {name: base64.b64encode(content).decode() for name, content in files.items()}})
+
+
+@scenario
+async def test_the_first_servers_keys_become_everybodys() -> None:
+    missing = answer(404, {"reason": "NotFound", "message": "not found"})
+    server = Scripted(missing, answer(201, {}))
+    async with server as api:
+        assert await share_files(api, "n/keys", {"signing.key": b"mine"}) == {"signing.key": b"mine"}
+    assert [line.split()[0] for line in server.asked] == ["GET", "POST"]
+
+
+@scenario
+async def test_who_comes_second_takes_the_keys_that_are_there() -> None:
+    missing = answer(404, {"reason": "NotFound", "message": "not found"})
+    taken = answer(409, {"reason": "AlreadyExists", "message": "exists"})
+    async with Scripted(missing, taken, secret(key=b"theirs")) as api:
+        assert await share_files(api, "n/keys", {"key": b"mine"}) == {"key": b"theirs"}
+
+
+@scenario
+async def test_what_the_secret_lacks_is_added() -> None:
+    server = Scripted(secret(key=b"theirs"), answer(200, {}))
+    async with server as api:
+        kept = await share_files(api, "n/keys", {"key": b"mine", "credentials.json": b"{}"})
+    assert kept == {"key": b"theirs", "credentials.json": b"{}"}
+    assert server.asked[1].startswith("PATCH /api/v1/namespaces/n/secrets/keys")
+
+
+@scenario
+async def test_keys_that_cannot_be_shared_refuse_the_start() -> None:
+    with pytest.raises(Refused, match="NAMESPACE/NAME"):
+        await share_files(Api(Access(host="", port=0, tls=None, token=lambda: "")), "keys", {})
+    async with Scripted(answer(403, {"reason": "Forbidden", "message": "not yours"})) as api:
+        with pytest.raises(Refused, match="not yours"):
+            await share_files(api, "n/keys", {})

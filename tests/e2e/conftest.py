@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.server import Server
-from tests.postgres import PostgresServer
 
 
 @pytest.fixture
@@ -30,14 +29,3 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     server = Server(tmp_path_factory.mktemp("server") / "data", "--personal", "--retry-delay", "20").start()
     yield server
     server.close()
-
-
-@pytest.fixture(scope="session")
-def postgres_server() -> Iterator[PostgresServer]:
-    """A real PostgreSQL for the tests of one process."""
-    server = PostgresServer()
-    try:
-        server.start()
-        yield server
-    finally:
-        server.remove()

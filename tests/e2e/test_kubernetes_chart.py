@@ -1,10 +1,9 @@
 """Fairlead installed in a cluster, from its own image: restricted, with the permissions of its table and no others.
 
-Part of `make test-kubernetes`. `FAIRLEAD_CLUSTER` names the folder of a cluster that runs already.
+Part of `make test-kubernetes`.
 """
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -15,10 +14,10 @@ import pytest
 import yaml
 
 from deploy.cluster import build, cluster, node
-from deploy.cluster.nodes import observe_nodes, remove_nodes
 from deploy.image import make_image
 from fairlead.client import Client, application
 from fairlead.engines.kubernetes.permissions import PERMISSIONS
+from tests.clusters import running_cluster, set_nodes
 from tests.e2e.server import until
 
 pytestmark = pytest.mark.kubernetes
@@ -32,19 +31,13 @@ Kubectl = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[cluster.Cluster]:
-    given = os.environ.get("FAIRLEAD_CLUSTER", "")
-    folder = Path(given) if given else tmp_path_factory.mktemp("cluster")
-    try:
-        started = cluster.up(folder, "containers")
+    with running_cluster(tmp_path_factory.mktemp("cluster")) as started:
         # Kubernetes' own scheduler would take a node without a kubelet for as good as any.
-        remove_nodes(started.api(), observe_nodes(started.api()))
+        set_nodes(started)
         archive = tmp_path_factory.mktemp("image") / "fairlead.tar"
         make_image(archive, IMAGE)
         node.import_images(started.layout, archive)
         yield started
-    finally:
-        if not given:
-            cluster.down(folder)
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,6 @@
 """The cluster that `make cluster-up` starts, seen from outside: containers, names, GPUs, groups, faults, and its end.
 
-Part of `make test-kubernetes`. `FAIRLEAD_CLUSTER` names the folder of one that runs already.
+Part of `make test-kubernetes`.
 """
 
 import json
@@ -15,7 +15,8 @@ import pytest
 
 from deploy.cluster import build, cluster, control, sandbox
 from deploy.cluster.layout import name_of
-from deploy.cluster.nodes import Shape, add_nodes, observe_nodes, remove_nodes
+from deploy.cluster.nodes import Shape, add_nodes, remove_nodes
+from tests.clusters import running_cluster, set_nodes
 from tests.e2e.server import until
 
 pytestmark = pytest.mark.kubernetes
@@ -26,16 +27,10 @@ Kubectl = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[cluster.Cluster]:
-    given = os.environ.get("FAIRLEAD_CLUSTER", "")
-    folder = Path(given) if given else tmp_path_factory.mktemp("cluster")
-    try:
-        started = cluster.up(folder, "containers")
+    with running_cluster(tmp_path_factory.mktemp("cluster")) as started:
         # What runs here wants a kubelet.
-        remove_nodes(started.api(), observe_nodes(started.api()))
+        set_nodes(started)
         yield started
-    finally:
-        if not given:
-            cluster.down(folder)
 
 
 @pytest.fixture(scope="module")

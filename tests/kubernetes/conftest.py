@@ -1,17 +1,12 @@
-"""A cluster for the tests of this folder, and servers on it. `make test-kubernetes` builds the cluster first.
+"""A cluster for the tests of this folder, and servers on it."""
 
-`FAIRLEAD_CLUSTER` names the folder of one that runs already (`make cluster-up`), which is then used and left alone.
-"""
-
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from deploy.cluster import cluster as clusters
-from deploy.cluster.nodes import Shape, add_nodes, observe_nodes
-from deploy.cluster.parts import PARTS
+from tests.clusters import running_cluster, set_nodes
 from tests.kubernetes.room import Room
 
 NODES = ("node-1", "node-2")
@@ -20,17 +15,14 @@ CRDS = Path(__file__).parents[2] / "deploy" / "crds"
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[clusters.Cluster]:
-    """All of it, with one real node, and two nodes of eight GPUs that nobody runs."""
-    given = os.environ.get("FAIRLEAD_CLUSTER", "")
-    folder = Path(given) if given else tmp_path_factory.mktemp("cluster")
-    try:
-        running = clusters.up(folder, PARTS[-1])
-        known = observe_nodes(running.api())
-        add_nodes(running.api(), [name for name in NODES if name not in known], Shape(gpus=8))
+    with running_cluster(tmp_path_factory.mktemp("cluster")) as running:
         yield running
-    finally:
-        if not given:
-            clusters.down(folder)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nodes(cluster: clusters.Cluster) -> None:
+    """Others may have left the cluster with other ones."""
+    set_nodes(cluster, *NODES)
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,13 +49,15 @@ def _nodes(operator: str) -> dict[str, Any]:
 
 
 class Room:
-    def __init__(self, cluster: clusters.Cluster, folder: Path, kubeconfig: Path | None = None) -> None:
+    def __init__(
+        self, cluster: clusters.Cluster, folder: Path, kubeconfig: Path | None = None, arguments: Sequence[str] = ()
+    ) -> None:
         """The server reaches the cluster by a kubeconfig of its own where one is given."""
         self.cluster = cluster
         self.folder = folder
         self.api = cluster.api()
         reached = kubeconfig or cluster.kubeconfig
-        self.server = Server(folder / "data", "--engine", "kubernetes", "--kubeconfig", str(reached))
+        self.server = Server(folder / "data", "--engine", "kubernetes", "--kubeconfig", str(reached), *arguments)
         self.project = f"p{abs(hash(str(folder))) % 100_000}"
         self.project_id = ""
 

@@ -16,8 +16,7 @@ from pathlib import Path
 
 from deploy.cluster import cluster as clusters
 from deploy.cluster import control
-from deploy.cluster.nodes import Shape, add_nodes, observe_nodes
-from deploy.cluster.parts import PARTS
+from tests.clusters import running_cluster, set_nodes
 from tests.kubernetes.conftest import CRDS, NODES
 from tests.kubernetes.crowd import end_all, start_groups, start_real, start_trainings, until_settled, until_some_run
 from tests.kubernetes.meddler import Meddler, Trouble
@@ -91,8 +90,7 @@ class Soak:
 
 def soak(cluster: clusters.Cluster, folder: Path, given: argparse.Namespace) -> bool:
     """Whether everything held."""
-    known = observe_nodes(cluster.api())
-    add_nodes(cluster.api(), [name for name in NODES if name not in known], Shape(gpus=8))
+    set_nodes(cluster, *NODES)
     meddler = Meddler(cluster.layout, folder, given.seed).start()
     room = Room(cluster, folder, meddler.kubeconfig)
     work = Soak(room, meddler, given.seed, given.workloads)
@@ -122,14 +120,8 @@ def main() -> int:
     if os.geteuid() != 0:
         sys.stdout.write("the soak on a cluster is left out: it needs root\n")
         return 0
-    named = os.environ.get("FAIRLEAD_CLUSTER", "")
-    with tempfile.TemporaryDirectory() as folder:
-        place = Path(named) if named else Path(folder) / "cluster"
-        try:
-            held = soak(clusters.up(place, PARTS[-1]), Path(folder), given)
-        finally:
-            if not named:
-                clusters.down(place)
+    with tempfile.TemporaryDirectory() as folder, running_cluster(Path(folder) / "cluster") as cluster:
+        held = soak(cluster, Path(folder), given)
     return 0 if held else 1
 
 

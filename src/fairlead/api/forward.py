@@ -34,9 +34,13 @@ async def forward(call: Call, address: str) -> Response:
         raise Unavailable("The server that ran this machine no longer does; send the request again in a moment")
     where = urlsplit(address)
     tls = ssl.create_default_context() if where.scheme == "https" else None
+    # An address may say by which name its certificate is to be checked.
+    name = (where.fragment or where.hostname) if tls else None
     try:
         async with asyncio.timeout(_PATIENCE_SECONDS):
-            reader, writer = await asyncio.open_connection(where.hostname, where.port, ssl=tls, limit=_HEAD_BYTES)
+            reader, writer = await asyncio.open_connection(
+                where.hostname, where.port, ssl=tls, server_hostname=name, limit=_HEAD_BYTES
+            )
             writer.write(_head(call, where.netloc))
             status, headers = _read_head(await reader.readuntil(b"\r\n\r\n"))
     except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ValueError) as error:

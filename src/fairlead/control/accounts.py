@@ -31,6 +31,8 @@ from fairlead.model.people import ADMINISTRATOR_ROLE, AccessRule
 from fairlead.store.base import Change, Comparison, Put, Query, Store, Where
 from fairlead.store.collections import ACCESS_RULES, USERS
 
+#: The file of a data folder with the accounts of a first start.
+CREDENTIALS = "credentials.json"
 ADMINISTRATOR = "admin@fairlead.local"
 APPLICATION = "fairlead"
 #: The type of an account that logs in for a user, with that user's rights.
@@ -362,7 +364,7 @@ async def ensure_accounts(context: Context, folder: Path, cluster_id: str) -> Cr
         client_secret=client_secret,
         cluster_id=cluster_id,
     )
-    write_private(folder / "credentials.json", msgspec.json.format(msgspec.json.encode(credentials)) + b"\n")
+    write_private(folder / CREDENTIALS, msgspec.json.format(msgspec.json.encode(credentials)) + b"\n")
     now = context.clock()
     accounts = (("user", ADMINISTRATOR, password), ("app", APPLICATION, client_secret))
     users = tuple(
@@ -383,7 +385,7 @@ async def ensure_accounts(context: Context, folder: Path, cluster_id: str) -> Cr
         await context.store.commit(Change(writes=tuple(writes)))
     except Conflict:
         # Another server on the same database was faster; its accounts stand, and its data folder has the secrets.
-        (folder / "credentials.json").unlink(missing_ok=True)
+        (folder / CREDENTIALS).unlink(missing_ok=True)
         credentials = None
     await context.directory.load()
     return credentials

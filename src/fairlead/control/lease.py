@@ -20,7 +20,7 @@ from fairlead.store.collections import LEASES
 
 log = logging.getLogger(__name__)
 
-DURATION: Millis = 30 * SECOND
+DURATION: Millis = 15 * SECOND
 _RENEWALS = 3
 
 
@@ -30,7 +30,9 @@ class LeaseKeeper:
     #: The machine's name, and who holds it (a text by which `is_dead` can tell whether that process is gone).
     name: str
     holder: str
+    #: Where other servers reach this one, and where it serves workloads' URLs.
     address: str
+    urls: str
     is_dead: Callable[[str], bool]
     lease: Lease | None = None
 
@@ -45,6 +47,7 @@ class LeaseKeeper:
             holder=self.holder,
             expires_at=now + DURATION,
             address=self.address,
+            urls=self.urls,
         )
         try:
             await self.context.store.commit(Change(writes=(Put(LEASES, lease),)))

@@ -48,9 +48,15 @@ async def pod_logs(
 
 async def elsewhere(context: Context) -> Elsewhere | Unavailable:
     """Who runs the machine, as its lease says."""
+    holder = await find_holder(context)
+    if holder is None or not holder.address:
+        return Unavailable("No server runs this machine's pods at the moment")
+    return Elsewhere(holder.address)
+
+
+async def find_holder(context: Context) -> Lease | None:
     leases: list[Lease] = await context.store.find(Query(collection=LEASES))
-    holders = [lease.address for lease in leases if lease.address]
-    return Elsewhere(holders[0]) if holders else Unavailable("No server runs this machine's pods at the moment")
+    return next(iter(leases), None)
 
 
 async def _pod(context: Context, workload: Workload, name: str) -> Pod:

@@ -16,6 +16,8 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     expires_at: Millis
     #: Where the holder is reached by other servers on the same database.
     address: str = ""
+    #: Where the holder serves workloads' URLs, as HOST:PORT.
+    urls: str = ""
 
     def is_held_by_other(self, holder: str, now: Millis) -> bool:
         return self.holder != holder and now < self.expires_at

@@ -5,14 +5,16 @@ import subprocess
 import sys
 from typing import Any
 
+import msgspec
 import pytest
 import yaml
 from cryptography import x509
 
-from fairlead.engines.kubernetes.installing import make_certificate
+from fairlead.engines.kubernetes.installing import make_certificate, render_installation
 from fairlead.engines.kubernetes.manifests import Installation, render_manifests
 from fairlead.engines.kubernetes.permissions import PERMISSIONS
 from fairlead.engines.kubernetes.resources import RUNNERS, Resource
+from fairlead.model.errors import Refused
 
 PLAIN = Installation(image="fairlead:1")
 ON_POSTGRES = Installation(image="fairlead:1", database_secret="database", has_definitions=False)
@@ -64,6 +66,21 @@ def test_a_database_takes_the_place_of_the_volume() -> None:
     assert "--database=$(DATABASE)" in container["args"]
     source = {"secretKeyRef": {"name": "database", "key": "url"}}
     assert {"name": "DATABASE", "valueFrom": source} in container["env"]
+    assert "--keys-secret=fairlead/fairlead-keys" in container["args"]
+
+
+def test_several_servers_reach_each_other_and_are_replaced_one_by_one() -> None:
+    wanted = msgspec.structs.replace(WITH_WEBHOOK, database_secret="database", replicas=3)
+    spec = find(render_manifests(wanted), "Deployment")["spec"]
+    assert (spec["replicas"], spec["strategy"]) == (3, {"type": "RollingUpdate"})
+    container = spec["template"]["spec"]["containers"][0]
+    assert "--advertise=https://$(ADDRESS):7420#fairlead.tools.svc" in container["args"]
+    assert {"name": "SSL_CERT_FILE", "value": "/certificate/tls.crt"} in container["env"]
+
+
+def test_several_servers_need_a_database() -> None:
+    with pytest.raises(Refused, match="--database-secret"):
+        render_installation(Installation(image="i", replicas=2), has_webhook=False, kubeconfig="", is_offline=True)
 
 
 @pytest.mark.parametrize("kind", ["ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"])

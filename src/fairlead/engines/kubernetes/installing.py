@@ -36,6 +36,8 @@ class _Labelled(msgspec.Struct):
 
 def render_installation(wanted: Installation, has_webhook: bool, kubeconfig: str, is_offline: bool) -> list[Object]:
     """The objects; raises Refused where the cluster has definitions or a namespace of that name that are not ours."""
+    if wanted.replicas != 1 and not wanted.database_secret:
+        raise Refused("--replicas: several servers share a database; name its address with --database-secret")
     if not is_offline:
         asyncio.run(_refuse_foreign(wanted, kubeconfig))
     if has_webhook:

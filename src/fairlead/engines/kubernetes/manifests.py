@@ -41,6 +41,8 @@ class Installation(msgspec.Struct, frozen=True, kw_only=True):
     namespace: str = NAME
     #: Name of a Secret whose key `url` is a PostgreSQL address; empty for SQLite on a volume of its own.
     database_secret: str = ""
+    #: Servers; more than one need that database.
+    replicas: int = 1
     storage: str = "1Gi"
     #: Further words for `fairlead serve`.
     arguments: tuple[str, ...] = ()
@@ -115,9 +117,10 @@ def _render_deployment(wanted: Installation) -> Object:
         notes["fairlead/certificate"] = hashlib.sha256(wanted.certificate.chain.encode()).hexdigest()[:16]
     template = {"metadata": {"labels": labels, "annotations": notes}, "spec": _render_pod(wanted)}
     made = _object("apps/v1", "Deployment", NAME, wanted.namespace)
-    # One at a time: two servers do not share a volume.
-    spec = {"replicas": 1, "strategy": {"type": "Recreate"}, "selector": {"matchLabels": labels}, "template": template}
-    return made | {"spec": spec}
+    # Two servers share a database, and no volume.
+    strategy = "RollingUpdate" if wanted.database_secret else "Recreate"
+    spec = {"replicas": wanted.replicas, "strategy": {"type": strategy}, "selector": {"matchLabels": labels}}
+    return made | {"spec": {**spec, "template": template}}
 
 
 def _render_pod(wanted: Installation) -> Object:
@@ -147,7 +150,11 @@ def _render_container(wanted: Installation) -> Object:
         mounts.append({"name": "certificate", "mountPath": "/certificate", "readOnly": True})
     if wanted.database_secret:
         source = {"secretKeyRef": {"name": wanted.database_secret, "key": "url"}}
-        environment.append({"name": "DATABASE", "valueFrom": source})
+        address = {"fieldRef": {"fieldPath": "status.podIP"}}
+        environment += [{"name": "DATABASE", "valueFrom": source}, {"name": "ADDRESS", "valueFrom": address}]
+        if wanted.certificate:
+            # Servers speak with each other too.
+            environment.append({"name": "SSL_CERT_FILE", "value": "/certificate/tls.crt"})
     scheme = "HTTPS" if wanted.certificate else "HTTP"
     return {
         "name": "server",
@@ -178,8 +185,12 @@ def _arguments(wanted: Installation) -> Sequence[str]:
     else:
         # Inside the cluster; what reaches it from outside is the operator's ingress, with its own certificate.
         transport = ["--insecure"]
-    # Kubernetes puts the variable's value in the place of its name.
-    database = ["--database=$(DATABASE)"] if wanted.database_secret else []
+    database = []
+    if wanted.database_secret:
+        scheme, name = ("https", f"#{NAME}.{wanted.namespace}.svc") if wanted.certificate else ("http", "")
+        # Kubernetes puts the variables' values in the places of their names.
+        database = ["--database=$(DATABASE)", f"--advertise={scheme}://$(ADDRESS):{PORT}{name}"]
+        database.append(f"--keys-secret={wanted.namespace}/{NAME}-keys")
     # Below the volume, because its own top belongs to somebody else.
     listening = ["--host=0.0.0.0", f"--port={PORT}", f"--proxy-port={PROXY_PORT}", "--data-dir=/data/fairlead"]
     return ["serve", "--engine=kubernetes", *listening, *transport, *database, *wanted.arguments]

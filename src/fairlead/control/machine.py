@@ -1,0 +1,129 @@
+"""The part of a server that runs pods: its engine, the loop, housekeeping, and the lease on all that.
+
+Made and started by `app`. Where several servers share a cluster, those without the lease stand by: they serve, pass on
+what only the holder can do, and the first that finds the lease free takes over.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+
+from fairlead.control.applied import AppliedWorkloads
+from fairlead.control.context import Context
+from fairlead.control.directory import Refresher
+from fairlead.control.following import Following
+from fairlead.control.housekeeping import Housekeeper
+from fairlead.control.lease import LeaseKeeper
+from fairlead.control.reconcile import Reconciler
+from fairlead.control.telemetry import Telemetry
+from fairlead.engines.base import AppliedObjects, Forget, WholeEngine
+from fairlead.model.clock import Millis
+from fairlead.model.errors import Refused, Unavailable
+from fairlead.model.usage import Usage
+
+log = logging.getLogger(__name__)
+
+#: How often a server that stands by looks whether the lease is free.
+_LOOK_SECONDS = 1.0
+
+
+@dataclass
+class Machine:
+    context: Context
+    engine: WholeEngine
+    lease: LeaseKeeper
+    #: Drops events and audit lines that are older than they are kept.
+    compact: Callable[[Millis], Awaitable[object]]
+    #: A clock for measuring spans, in seconds.
+    measure: Callable[[], float]
+    observe_usage: Callable[[], Sequence[Usage]] = tuple
+    #: Where the engine's cluster places pods itself, it may have workloads as objects too.
+    follows: bool = False
+    objects: AppliedObjects | None = None
+    #: The loop, while this server runs the machine.
+    reconciler: Reconciler | None = None
+    _tasks: list[asyncio.Task[None]] = field(default_factory=list)
+
+    async def start(self, begun: Callable[[], Awaitable[None]], lost: Callable[[], None]) -> None:
+        """Returns when everything from before has been found again, or when this server stands by.
+
+        `begun` is called once the machine is run from here, now or later, and `lost` if it no longer can be.
+        """
+        try:
+            await self.lease.take()
+        except Refused as error:
+            if not self.follows:
+                raise
+            log.info("standing by: %s", error)
+            self._tasks.append(asyncio.create_task(self._stand_by(begun, lost), name="standing by"))
+            return
+        await self._run(begun, lost)
+
+    async def _stand_by(self, begun: Callable[[], Awaitable[None]], lost: Callable[[], None]) -> None:
+        unsubscribe = self.context.store.subscribe(Refresher(self.context.directory).hear)
+        try:
+            await self._wait_for_lease()
+            log.warning("this server takes over")
+            await self._run(begun, lost)
+        except Exception:
+            log.exception("this server could not take over")
+            lost()
+        finally:
+            unsubscribe()
+
+    async def _wait_for_lease(self) -> None:
+        while True:
+            # That a lease has expired nobody says.
+            await asyncio.sleep(_LOOK_SECONDS)
+            try:
+                await self.lease.take()
+                return
+            except (Refused, Unavailable):
+                continue
+
+    async def _run(self, begun: Callable[[], Awaitable[None]], lost: Callable[[], None]) -> None:
+        context = self.context
+        housekeeper = Housekeeper(context, self._compact, self._drop_logs)
+        following = Following(context) if self.follows else None
+        reconciler = Reconciler(
+            context, self.engine, self.engine.review, housekeeper.note, self.measure, following=following
+        )
+        telemetry = Telemetry(context.store, context.clock, context.exposure.traffic, self.observe_usage)
+        ready = asyncio.Event()
+        loop = asyncio.create_task(reconciler.run(ready), name="loop")
+        waiting = asyncio.create_task(ready.wait())
+        self.reconciler, context.telemetry, context.sessions = reconciler, telemetry, self.engine
+        self._tasks += [
+            loop,
+            asyncio.create_task(housekeeper.run(), name="housekeeping"),
+            asyncio.create_task(self.lease.keep(lost), name="lease"),
+            asyncio.create_task(telemetry.run(), name="telemetry"),
+        ]
+        await asyncio.wait({waiting, loop}, return_when=asyncio.FIRST_COMPLETED)
+        if loop.done():
+            waiting.cancel()
+            loop.result()
+        if self.objects:
+            applied = AppliedWorkloads(context, self.objects)
+            self._tasks.append(asyncio.create_task(applied.run(), name="applied"))
+        await begun()
+
+    async def stop(self) -> None:
+        """Let go; pods run on."""
+        if self.reconciler:
+            self.reconciler.stop()
+        for task in self._tasks:
+            # The loop ends by itself, with what it has begun.
+            if task.get_name() != "loop":
+                task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.lease.release()
+        await self.engine.close()
+
+    async def _compact(self, at: Millis) -> None:
+        await self.compact(at)
+        await self.engine.expire_logs(at - self.context.settings.keep_logs)
+
+    async def _drop_logs(self, pods: list[str]) -> None:
+        await self.engine.apply([Forget(pod, logs_too=True) for pod in pods])
