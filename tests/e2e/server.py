@@ -38,13 +38,16 @@ class Answer:
 def until(condition: Callable[[], Any], what: str, patience: float = PATIENCE) -> Any:
     """Wait until the condition holds, and return what it gave; fail with its last value otherwise."""
     deadline = time.monotonic() + patience
+    pause = 0.01
     while True:
         found = condition()
         if found:
             return found
         if time.monotonic() > deadline:
             raise AssertionError(f"{what} did not come about within {patience} s; last seen: {found!r}")
-        time.sleep(0.01)
+        time.sleep(pause)
+        # Whoever takes long needs the processor more than we do.
+        pause = min(0.2, pause * 1.1)
 
 
 class Process(NamedTuple):
