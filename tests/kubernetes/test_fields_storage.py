@@ -307,10 +307,12 @@ def test_changes_that_cannot_be_written_back_fail_the_pod(room: Room, service: s
     waits = (
         f'while wget -q -O /dev/null --header "Authorization: {SIGNED}" {service}/fleeting/there; do sleep 0.2; done'
     )
-    item = {"bucket": "fleeting", "path": "/b", "url": service}
+    body = {"name": "fleeting", "projectId": room.project_id, "data": {"AccessKeyId": "A", "SecretKey": "B"}}
+    assert room.server.call("POST", "/api/v1/secrets", body).status == 201
+    item = {"bucket": "fleeting", "path": "/b", "url": service, "accessKeySecret": "fleeting"}
     given = room.real(f"echo new > /b/new; {waits}") | {"storage": {"s3": [item]}, "backoffLimit": 3}
     workload = room.submit("training", "fruitless", given)
-    room.until_phase(workload, "Running")
+    assert room.until_phase(workload, "Running", "Failed")["phase"] == "Running"
     for path in ("/fleeting/there", "/fleeting"):
         assert ask(service, "DELETE", path) is not None
     failed = room.until_phase(workload, "Failed", "Completed")
@@ -318,4 +320,4 @@ def test_changes_that_cannot_be_written_back_fail_the_pod(room: Room, service: s
     assert "storage.s3[0]" in failed["phaseMessage"]
     assert "NoSuchBucket" in failed["phaseMessage"]
     [pod] = room.pods(workload)
-    assert pod["currentPhase"] == "Failed"
+    assert pod["k8sPhase"] == "Failed"
