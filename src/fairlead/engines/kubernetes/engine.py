@@ -47,6 +47,7 @@ from fairlead.engines.kubernetes.render_runners import is_group
 from fairlead.engines.kubernetes.renewing import find_spent
 from fairlead.engines.kubernetes.resources import ALWAYS_THERE, KNATIVE, POD_GROUP, RUNNERS, SHARD, Resource
 from fairlead.engines.kubernetes.sessions import CommandSession, dial, listening_port, stream_logs
+from fairlead.engines.kubernetes.standing import Standing, Survey, find_digests
 from fairlead.engines.kubernetes.trying import try_pods
 from fairlead.model.clock import Millis
 from fairlead.model.errors import NotFound, Refused
@@ -114,6 +115,9 @@ class KubernetesEngine:
         self._changed: dict[str, None] = {}
         self._nodes_changed = False
         self._told: Organize | None = None
+        #: Looks for what is there from before, and what it found that is not watched.
+        self._survey: asyncio.Task[None] | None = None
+        self._surveyed: Survey = {}
         self._notify: Callable[[], None] = _nothing
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -188,7 +192,7 @@ class KubernetesEngine:
                     self._told = order
                     self._spawn(self._organize(order))
                 case RetainWorkloads():
-                    self._spawn(self._retain(order))
+                    self._survey = self._spawn(self._retain(order))
                 case DropClaims(claim_ids=gone) if gone:
                     self._spawn(self._drop_claims(gone, are_gone=True))
                 case RetainClaims(claim_ids=kept):
@@ -303,8 +307,12 @@ class KubernetesEngine:
         charge.is_bare = charge.is_removed = False
         charge.refused = charge.tried = ""
         charge.begun = await self._begin(charge, run)
+        digests = find_digests(self._holdings.makers(run.workload_id), run.run)
+        if any(digests.values()) and self._survey is not None:
+            # It was there before this server was, or was begun a moment ago.
+            await asyncio.wait((self._survey,))
         async with self._at_once:
-            await self._hands.run(run, charge.begun)
+            await self._hands.run(run, charge.begun, Standing(digests, self._surveyed))
         charge.tends = is_group(run.podsets) or len(run.node_pools) > 1
 
     async def _begin(self, charge: Charge, run: WorkloadRun) -> Begun:
@@ -397,8 +405,9 @@ class KubernetesEngine:
 
     async def _retain(self, order: RetainWorkloads) -> None:
         """Remove what workloads left behind that no record knows any more."""
-        found = await _insist(self._hands.find_workloads, "what earlier workloads left in the cluster is not known yet")
-        for id, namespace in sorted(found):
+        trouble = "what earlier workloads left in the cluster is not known yet"
+        self._surveyed, found = await _insist(self._hands.survey, trouble)
+        for id, namespace in sorted(found | self._holdings.workloads(self._cluster_id())):
             # One that was submitted since has been given into our care.
             if id not in order.workload_ids and id not in self._charges:
                 log.warning("removing what is left of workload %s, which no record knows", id)
@@ -446,10 +455,11 @@ class KubernetesEngine:
         if self._told is not None:
             await self._hands.label_nodes(self._holdings.nodes(), self._told)
 
-    def _spawn(self, work: Coroutine[None, None, None]) -> None:
+    def _spawn(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._finish)
+        return task
 
     def _finish(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)

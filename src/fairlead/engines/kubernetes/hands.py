@@ -56,6 +56,7 @@ from fairlead.engines.kubernetes.resources import (
     Resource,
     path_of,
 )
+from fairlead.engines.kubernetes.standing import Standing, Survey, content_of, is_standing, mark
 from fairlead.model.errors import Refused
 from fairlead.model.podset import PodSet
 from fairlead.model.supplies import KeptObjects, LoadKept, nothing_kept
@@ -69,6 +70,7 @@ _DELETION = {"apiVersion": "v1", "kind": "DeleteOptions"}
 
 class _Seen(msgspec.Struct):
     metadata: Metadata = Metadata()
+    data: dict[str, str] | None = None
 
 
 class _Listed(msgspec.Struct):
@@ -127,7 +129,7 @@ class Hands:
         copies, volumes = copies_of(run.name, kept), dict(kept.data_volumes)
         return msgspec.structs.replace(self.place(run, begun), copies=copies, data_volumes=volumes)
 
-    async def run(self, run: WorkloadRun, begun: Begun = NOTHING_BEGUN) -> None:
+    async def run(self, run: WorkloadRun, begun: Begun = NOTHING_BEGUN, standing: Standing | None = None) -> None:
         """Make or change everything of a workload; raises Refused when the cluster does not take it."""
         if words := refusal_of(run.podsets, begun.kinds):
             raise Refused(words)
@@ -135,9 +137,14 @@ class Hands:
         place = self.supplied(run, kept, begun)
         rendered = render_objects(place, run.podsets)
         self._check(rendered)
-        for copy in (*render_copies(place, kept), *_programs(place, run.podsets)):
+        copies = (*render_copies(place, kept), *_programs(place, run.podsets))
+        claims = (*(render_kept_claim(one, place) for one in kept.claims.values()), *rendered.claims)
+        digest = mark(rendered)
+        if standing and is_standing(standing, digest, (*copies, *claims, *rendered.runners, *rendered.services)):
+            return
+        for copy in copies:
             await self.apply_ours(copy, run)
-        for claim in (*(render_kept_claim(one, place) for one in kept.claims.values()), *rendered.claims):
+        for claim in claims:
             if not await self._api.exists(path_of(claim)):
                 await self._apply(claim)
         first: _Seen | None = None
@@ -324,16 +331,20 @@ class Hands:
         features = msgspec.json.decode(found, type=_Features).data
         return all(features.get(name) == "enabled" for name in names)
 
-    async def find_workloads(self) -> set[tuple[str, str]]:
-        """(id, namespace) of every workload of ours that has an object, a claim or a service in the cluster."""
-        found: set[tuple[str, str]] = set()
-        for resource in (*self.runners, *self.groups, SERVICE, CLAIM, POD, SECRET, CONFIG_MAP):
+    async def survey(self) -> tuple[Survey, set[tuple[str, str]]]:
+        """What there is of ours that is not watched, and (id, namespace) of the workloads that it is of."""
+        found: dict[str, int] = {}
+        workloads: set[tuple[str, str]] = set()
+        for resource in (SERVICE, CLAIM, SECRET, CONFIG_MAP):
             label = f"{CLUSTER_LABEL}={self._cluster}"
             listed = msgspec.json.decode(await self._api.get(resource.path(), labelSelector=label), type=_Listed)
             for item in listed.items:
-                if id := item.metadata.labels.get(ID_LABEL):
-                    found.add((id, item.metadata.namespace))
-        return found
+                metadata = item.metadata
+                if metadata.deletion_timestamp is None:
+                    found[resource.path(metadata.namespace, metadata.name)] = content_of(item.data)
+                if id := metadata.labels.get(ID_LABEL):
+                    workloads.add((id, metadata.namespace))
+        return found, workloads
 
     async def drop_claims(self, is_gone: Callable[[str], bool]) -> None:
         """Remove claims that the server kept, by the ids of their records; pods that mount one keep it to their end."""

@@ -5,17 +5,17 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from typing import Any, TypeVar
 
 import msgspec
 
 from fairlead.engines.kubernetes.api import Api, ApiError
 from fairlead.engines.kubernetes.complaints import Maker, makers_of, reasons_for
-from fairlead.engines.kubernetes.groups import OWN_LABEL
-from fairlead.engines.kubernetes.objects import Event, Node, Pod, PodGroup, Runner, condition
+from fairlead.engines.kubernetes.groups import OWN_LABEL, is_own
+from fairlead.engines.kubernetes.objects import Event, Metadata, Node, Pod, PodGroup, Runner, condition
 from fairlead.engines.kubernetes.observing import Held
-from fairlead.engines.kubernetes.place import ID_LABEL
+from fairlead.engines.kubernetes.place import CLUSTER_LABEL, ID_LABEL
 from fairlead.engines.kubernetes.remaking import begun_of
 from fairlead.engines.kubernetes.resources import EVENT, NODE, POD, POD_GROUP, Resource
 from fairlead.engines.kubernetes.returning import judge_return
@@ -176,6 +176,24 @@ class Holdings:
             kinds=frozenset(key.partition("/")[0] for key in runners),
             disrupted=frozenset(self._disrupted.get(workload_id, ())),
         )
+
+    def makers(self, workload_id: str) -> Iterator[tuple[str, Metadata]]:
+        """What makes a workload's pods, by kind."""
+        for key, runner in self._shelves[Runner].get(workload_id, {}).items():
+            yield key.partition("/")[0], runner.metadata
+        for group in self._shelves[PodGroup].get(workload_id, {}).values():
+            if is_own(group):
+                yield POD_GROUP.kind, group.metadata
+
+    def workloads(self, cluster: str) -> set[tuple[str, str]]:
+        """(id, namespace) of every workload of which something is here that this installation made."""
+        return {
+            (id, item.metadata.namespace)
+            for shelf in self._shelves.values()
+            for id, items in shelf.items()
+            for item in items.values()
+            if id and item.metadata.labels.get(CLUSTER_LABEL) == cluster
+        }
 
     def forget(self, workload_id: str) -> None:
         """It begins anew, or nothing is left of it."""
