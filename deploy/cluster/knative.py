@@ -12,7 +12,7 @@ import yaml
 from deploy.cluster import build
 from deploy.cluster.api import Api
 from deploy.cluster.images import Image, Layer, write_archive
-from deploy.cluster.layout import Layout
+from deploy.cluster.layout import NODE, Layout
 from deploy.cluster.node import import_images
 from deploy.cluster.objects import Object
 
@@ -48,7 +48,7 @@ def adapt(body: Object) -> Object:
     """As this cluster needs it: images that are here, no room reserved, nobody asked who has the images of users."""
     if body["kind"] == "Deployment":
         pod = body["spec"]["template"]["spec"]
-        pod["terminationGracePeriodSeconds"] = _GRACE
+        pod |= {"terminationGracePeriodSeconds": _GRACE, "nodeName": NODE}
         for container in pod["containers"]:
             container["image"] = image_of(container["image"].removeprefix(_SOURCE))
             container.pop("resources", None)
