@@ -72,7 +72,8 @@ def _annotations(scaling: Scaling) -> dict[str, str]:
         f"{_SCALING}/min-scale": str(scaling.least),
         f"{_SCALING}/max-scale": str(scaling.most),
         f"{_SCALING}/initial-scale": str(max(scaling.initial, scaling.least)),
-        f"{_SCALING}/activation-scale": str(scaling.activation),
+        # Knative takes no 1, which it means by itself.
+        **({f"{_SCALING}/activation-scale": str(scaling.activation)} if scaling.activation > 1 else {}),
         f"{_SCALING}/metric": _METRICS[scaling.measure],
         # The part of the threshold from which on pods are added is in the target already.
         f"{_SCALING}/target": f"{scaling.target:g}",
