@@ -10,6 +10,7 @@ import threading
 from pathlib import Path
 
 from deploy.cluster.api import MERGE, Api, ApiError, Object
+from deploy.cluster.pod_life import timestamp
 from deploy.cluster.stand_in import Event, follow
 
 INGRESSES = "/apis/networking.internal.knative.dev/v1alpha1"
@@ -18,10 +19,11 @@ _CONDITIONS = ("LoadBalancerReady", "NetworkConfigured", "Ready")
 
 def render_status(ingress: Object) -> Object:
     """In place as it is wanted now, and led to by nothing but names inside the cluster."""
+    now = timestamp()
     balancer = {"ingress": [{"meshOnly": True}]}
     return {
         "observedGeneration": ingress["metadata"]["generation"],
-        "conditions": [{"type": name, "status": "True"} for name in _CONDITIONS],
+        "conditions": [{"type": name, "status": "True", "lastTransitionTime": now} for name in _CONDITIONS],
         "publicLoadBalancer": balancer,
         "privateLoadBalancer": balancer,
     }
