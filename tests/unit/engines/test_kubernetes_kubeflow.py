@@ -1,16 +1,25 @@
 """Distributed trainings as jobs of Kubeflow's operators: the objects, and what is read from them."""
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-from fairlead.engines.kubernetes.objects import Condition, Metadata, Pod, PodSpec, Runner, RunnerStatus
+from fairlead.engines.kubernetes.objects import Condition, Metadata, Pod, PodSpec, PodStatus, Runner, RunnerStatus
 from fairlead.engines.kubernetes.observing import Held, render_report
 from fairlead.engines.kubernetes.place import Begun, Place
-from fairlead.engines.kubernetes.remaking import Note, decide_remake, note_name, read_note, render_note
+from fairlead.engines.kubernetes.remaking import (
+    Note,
+    decide_remake,
+    find_failed,
+    note_name,
+    read_note,
+    render_note,
+    words_of_end,
+)
 from fairlead.engines.kubernetes.render import kinds_for, render_objects
 from fairlead.engines.kubernetes.render_kubeflow import OPERATORS
 from fairlead.formats.rest import read_submission
@@ -131,6 +140,57 @@ def test_a_failed_job_begins_again_as_a_whole(
 ) -> None:
     again = decide_remake(podsets(**spec), job, is_disrupted)
     assert (again and (again.attempt, again.failures)) == want
+
+
+def worker(phase: str, attempt: int = 0, role: str = "worker", is_ending: bool = False) -> Pod:
+    labels = {"fairlead/attempt": str(attempt), "fairlead/role": role}
+    ending = datetime(2026, 1, 1, tzinfo=UTC) if is_ending else None
+    return Pod(
+        metadata=Metadata(name=f"j-{role}-0", labels=labels, deletion_timestamp=ending), status=PodStatus(phase=phase)
+    )
+
+
+@pytest.mark.parametrize(
+    ("job", "pod", "spec", "want"),
+    [
+        (runner("Running"), worker("Failed"), {}, True),
+        (runner("Running"), worker("Running"), {}, False),
+        (runner("Running"), worker("Failed", is_ending=True), {}, False),
+        (runner("Running", attempt=1), worker("Failed", attempt=0), {}, False),
+        (runner("Running"), worker("Failed", role="launcher"), {}, False),
+        (runner("Succeeded"), worker("Failed"), {}, False),
+        (runner("Running"), worker("Failed"), {"restartPolicy": "OnFailure"}, False),
+        (runner("Running"), worker("Failed"), {"distributedFramework": "PyTorch"}, False),
+    ],
+    ids=["failed", "runs", "told to end", "earlier attempt", "launcher", "over", "restarts", "another operator"],
+)
+def test_a_worker_of_which_mpis_operator_takes_no_notice(
+    job: Runner, pod: Pod, spec: dict[str, Any], want: bool
+) -> None:
+    sets = podsets(**{"distributedFramework": "MPI", "backoffLimit": 0, **spec})
+    failed = find_failed(sets, job, [pod])
+    assert (failed is pod) is want
+    again = decide_remake(sets, job, is_disrupted=True, has_failed=failed is not None)
+    assert (again is not None) is want
+    if failed is not None:
+        assert decide_remake(sets, job, is_disrupted=False, has_failed=True) is None
+        assert (
+            words_of_end(sets, job, failed)
+            == "1 pod failed, more than the backoff limit of 0. The last one: j-worker-0"
+        )
+
+
+@pytest.mark.parametrize(
+    ("spec", "want"),
+    [
+        ({}, "WaitForWorkersReady"),
+        ({"restartPolicy": "OnFailure"}, "AtStartup"),
+        ({"restartPolicy": "OnFailure", "mpiLauncherCreationPolicy": "WaitForWorkersReady"}, "WaitForWorkersReady"),
+    ],
+    ids=["one try", "restarts in place", "asked for"],
+)
+def test_when_mpis_launcher_is_made(spec: dict[str, Any], want: str) -> None:
+    assert job_of(podsets(distributedFramework="MPI", **spec))["spec"]["launcherCreationPolicy"] == want
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ from fairlead.engines.kubernetes.nodes import render_node
 from fairlead.engines.kubernetes.objects import Container, Metadata, Pod
 from fairlead.engines.kubernetes.observing import Held, render_report, run_of
 from fairlead.engines.kubernetes.place import CLUSTER_LABEL, DEFAULT_POOL, NOTHING_BEGUN, POOL_LABEL, Begun
-from fairlead.engines.kubernetes.remaking import begun_of, decide_remake, is_operated
+from fairlead.engines.kubernetes.remaking import begun_of, decide_remake, find_failed, is_operated, words_of_end
 from fairlead.engines.kubernetes.render import kinds_for
 from fairlead.engines.kubernetes.render_knative import FEATURES
 from fairlead.engines.kubernetes.render_kubeflow import operator_of
@@ -357,7 +357,11 @@ class KubernetesEngine:
         job = next((one for one in held.runners if is_operated(one) and run_of(one.metadata) == run.run), None)
         if operator is None or job is None:
             return
-        again = decide_remake(run.podsets, job, charge.begun.attempt in held.disrupted)
+        failed = find_failed(run.podsets, job, held.pods)
+        again = decide_remake(run.podsets, job, charge.begun.attempt in held.disrupted, failed is not None)
+        if again is None and failed is not None and not charge.refused:
+            charge.refused = words_of_end(run.podsets, job, failed)
+            self._note(run.workload_id)
         if again is not None:
             charge.begun = msgspec.structs.replace(again, kinds=charge.begun.kinds)
             await self._hands.remake(run, operator.resource, job.metadata.uid, again)

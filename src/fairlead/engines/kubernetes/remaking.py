@@ -3,14 +3,14 @@
 `engine.py` asks whenever something of such a workload changes; `observing.py` asks whether a failure is the end.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
 
 from fairlead.engines.kubernetes.groups import ATTEMPT_LABEL, FAILURES
-from fairlead.engines.kubernetes.objects import Metadata, Runner, condition
-from fairlead.engines.kubernetes.place import NOTHING_BEGUN, Begun, Place, metadata_of
+from fairlead.engines.kubernetes.objects import Metadata, Pod, Runner, condition
+from fairlead.engines.kubernetes.place import NOTHING_BEGUN, Begun, Place, metadata_of, role_of
 from fairlead.engines.kubernetes.resources import CONFIG_MAP
 from fairlead.model.podset import PodSet, RestartScope
 
@@ -27,14 +27,50 @@ def begun_of(metadata: Metadata) -> Begun:
     )
 
 
-def decide_remake(podsets: Sequence[PodSet], runner: Runner, is_disrupted: bool) -> Begun | None:
+def find_failed(podsets: Sequence[PodSet], runner: Runner, pods: Iterable[Pod]) -> Pod | None:
+    """A pod with which its attempt has failed while its operator says nothing.
+
+    MPI's looks at the launcher alone. A worker that failed it neither replaces nor tells of, and a launcher that waits
+    for its workers is never made.
+    """
+    if not podsets or not podsets[0].commands or podsets[0].restart_scope is not RestartScope.GROUP:
+        return None
+    if condition(runner.status.conditions, "Succeeded") is not None:
+        return None
+    attempt = begun_of(runner.metadata).attempt
+    return next((pod for pod in pods if _has_failed(pod, podsets[0].commands, attempt)), None)
+
+
+def _has_failed(pod: Pod, role: str, attempt: int) -> bool:
+    """By itself: not because it was told to end."""
+    metadata, status = pod.metadata, pod.status
+    return (
+        status.phase == "Failed"
+        and metadata.deletion_timestamp is None
+        and role_of(metadata.labels) == role
+        and begun_of(metadata).attempt == attempt
+    )
+
+
+def words_of_end(podsets: Sequence[PodSet], runner: Runner, last: Pod) -> str:
+    """Of an attempt that was the last one, though its operator has not said so."""
+    failures = begun_of(runner.metadata).failures + 1
+    pods = f"{failures} pod{'s' if failures > 1 else ''}"
+    return (
+        f"{pods} failed, more than the backoff limit of {podsets[0].backoff_limit}. The last one: {last.metadata.name}"
+    )
+
+
+def decide_remake(
+    podsets: Sequence[PodSet], runner: Runner, is_disrupted: bool, has_failed: bool = False
+) -> Begun | None:
     """With what it begins again; None while it runs, and when it has failed for good.
 
     An attempt from which the scheduler took pods away did not fail by itself: it is not counted.
     """
-    if not podsets or podsets[0].restart_scope is not RestartScope.GROUP:
+    if not podsets or podsets[0].restart_scope is not RestartScope.GROUP or runner.metadata.deletion_timestamp:
         return None
-    if runner.metadata.deletion_timestamp is not None or condition(runner.status.conditions, "Failed") is None:
+    if condition(runner.status.conditions, "Failed") is None and not has_failed:
         return None
     begun = begun_of(runner.metadata)
     again = msgspec.structs.replace(begun, attempt=begun.attempt + 1)

@@ -63,7 +63,7 @@ def render_job(place: Place, shapes: Sequence[Shape], operator: Operator) -> dic
     }
     if operator.resource is MPI:
         spec |= {"slotsPerWorker": told.slots, "sshAuthMountPath": told.keys_path}
-        spec["launcherCreationPolicy"] = "WaitForWorkersReady" if podsets[0].starts_after else "AtStartup"
+        spec["launcherCreationPolicy"] = "WaitForWorkersReady" if _waits(podsets[0]) else "AtStartup"
     if operator.resource is TENSORFLOW and "master" not in {podset.role for podset in podsets}:
         # Otherwise the job would be over with its first worker.
         spec["successPolicy"] = "AllWorkers"
@@ -80,6 +80,12 @@ def render_job(place: Place, shapes: Sequence[Shape], operator: Operator) -> dic
         "metadata": metadata,
         "spec": spec,
     }
+
+
+def _waits(launcher: PodSet) -> bool:
+    """Whether the launcher is made when its workers are ready: also where it has one try only, because their names
+    are not known before, and mpirun would end with an error."""
+    return bool(launcher.starts_after) or launcher.restart_scope is RestartScope.GROUP
 
 
 def _attempt(place: Place) -> dict[str, str]:
