@@ -195,6 +195,13 @@ class Seen:
 
 
 @scenario
+async def test_a_watch_that_ends_at_once_without_a_word_lists_anew() -> None:
+    server = Scripted(listed("10", pod("a", "3")), stream(), listed("20", pod("b", "15")), stream(stays=True))
+    async with server as api:
+        assert await Seen(api).until(3) == [(None, "3"), ("3", None), (None, "15")]
+
+
+@scenario
 async def test_a_watch_that_ends_goes_on_from_where_it_was() -> None:
     server = Scripted(
         listed("10", pod("a", "3")),

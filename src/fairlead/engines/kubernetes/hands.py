@@ -300,8 +300,14 @@ class Hands:
 
     async def _remove_all(self, resource: Resource, namespace: str, label: str) -> int:
         """Ask for the end of every object that carries the label; how many are still there."""
-        path = resource.path(namespace)
-        found = msgspec.json.decode(await self._api.get(path, labelSelector=label), type=_Listed)
+        try:
+            listed = await self._api.get(resource.path(namespace), labelSelector=label)
+        except ApiError as error:
+            # The kind was uninstalled since, and its objects went with it.
+            if error.status == 404:
+                return 0
+            raise
+        found = msgspec.json.decode(listed, type=_Listed)
         for item in found.items:
             if item.metadata.deletion_timestamp is None:
                 await self.delete(resource.path(namespace, item.metadata.name), item.metadata.uid)

@@ -26,6 +26,8 @@ _SILENCE = 150.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
 #: A watch that stood for so long was a good one: the next is tried at once.
 _LONG_ENOUGH = 10.0
+#: One that was over so soon and brought nothing is not to be trusted.
+_TOO_SHORT = 1.0
 
 
 class HasMetadata(Protocol):
@@ -96,7 +98,11 @@ class Watch(Generic[Item]):
             try:
                 if not self._version:
                     await self.list()
-                await self._watch()
+                has_news = await self._watch()
+                if not has_news and time.monotonic() - began < _TOO_SHORT:
+                    # As what serves a kind does that was uninstalled and installed again: it has nothing for us.
+                    log.info("the watch on %s ended at once; all is listed anew", self._path)
+                    self._version = ""
             except Gone:
                 self._version = ""
             except (OSError, ApiError, TimeoutError, msgspec.DecodeError) as error:
@@ -129,7 +135,8 @@ class Watch(Generic[Item]):
             if known is None or known.metadata.resource_version != item.metadata.resource_version:
                 self._changed(known, item)
 
-    async def _watch(self) -> None:
+    async def _watch(self) -> bool:
+        """Until the server ends it; whether anything came."""
         query = {
             **self._query,
             "watch": "1",
@@ -137,13 +144,14 @@ class Watch(Generic[Item]):
             "allowWatchBookmarks": "true",
             "timeoutSeconds": str(_WATCH_SECONDS),
         }
-        rest = b""
+        rest, has_news = b"", False
         async with self._api.stream(self._path, query) as pieces:
             while True:
                 async with asyncio.timeout(_SILENCE):
                     piece = await anext(pieces, None)
                 if piece is None:
-                    return
+                    return has_news
+                has_news = True
                 *lines, rest = (rest + piece).split(b"\n")
                 for line in lines:
                     if line.strip():
