@@ -25,6 +25,7 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "knative-crds": ("knative-crds",),
 }
 _OLDER = "mpijobs.kubeflow.org"
+_GROUPER = "kai-podgrouper"
 #: What PyTorch's workers do until their master has an address; the operator's own image is in a registry.
 _WAITING = [
     "python3",
@@ -72,6 +73,9 @@ def drop(cluster: Cluster, name: str) -> None:
         for body in group:
             api.call("DELETE", path_of(body))
         wait_for(lambda group=group: not any(is_there(api, one) for one in group), f"the end of {name}", PATIENCE)  # type: ignore[misc]  # bound now
+    if _GROUPER in control.observe(layout.folder):
+        # It goes on watching kinds that are gone, and takes minutes to find them when they come again.
+        control.kill(layout.folder, _GROUPER)
 
 
 def add_pool(cluster: Cluster, pool: str) -> None:

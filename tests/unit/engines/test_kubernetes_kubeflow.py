@@ -180,6 +180,13 @@ def test_a_worker_of_which_mpis_operator_takes_no_notice(
         )
 
 
+def test_an_operator_that_has_said_nothing_is_waited_for() -> None:
+    words = "Waits for the operator of MPIJob j, which has taken no notice of it yet"
+    for job, want in ((runner(), words), (runner("Created"), "")):
+        held = Held(runners=(job,), kinds=frozenset({"MPIJob"}))
+        assert render_report("w", held, podsets(distributedFramework="MPI")).trouble == want
+
+
 @pytest.mark.parametrize(
     ("spec", "want"),
     [

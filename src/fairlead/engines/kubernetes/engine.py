@@ -176,7 +176,7 @@ class KubernetesEngine:
         return msgspec.structs.replace(
             report,
             refused=charge.refused,
-            trouble=charge.trouble,
+            trouble=charge.trouble or report.trouble,
             is_bare=charge.is_bare,
             is_removed=charge.is_removed,
         )

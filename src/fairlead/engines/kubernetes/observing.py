@@ -145,7 +145,16 @@ def _report_job(
         ended=ended,
         message=message,
         waits=() if ended else tuple(_waits((job,), held, pods)),
+        trouble=_silence(job, held.kinds),
     )
+
+
+def _silence(job: Runner, kinds: Iterable[str]) -> str:
+    """What to say while its operator has said nothing of it: the first that they all say is that it was created."""
+    if job.status.conditions:
+        return ""
+    kind = next(iter(kinds), "the job")
+    return f"Waits for the operator of {kind} {job.metadata.name}, which has taken no notice of it yet"
 
 
 def _counts(job: Runner, member: str) -> dict[str, int]:
