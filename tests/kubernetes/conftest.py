@@ -20,7 +20,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[clusters.Clust
 
 
 @pytest.fixture(scope="module", autouse=True)
-def nodes(cluster: clusters.Cluster) -> None:
+def two_nodes(cluster: clusters.Cluster) -> None:
     """Others may have left the cluster with other ones."""
     set_nodes(cluster, *NODES)
 

@@ -7,9 +7,8 @@ from typing import Any
 
 from deploy.cluster.api import ApiError
 from tests.e2e.server import until
-from tests.kubernetes.room import PATIENCE, Room
+from tests.kubernetes.room import ID, PATIENCE, Room
 
-ID, RUN = "fairlead/workload-id", "fairlead/run"
 RUNNERS = ("Job", "Deployment", "LeaderWorkerSet")
 #: Kinds of which something could be left over.
 OURS = "jobs,deployments,leaderworkersets,pods,podgroups,services,secrets,configmaps,persistentvolumeclaims"

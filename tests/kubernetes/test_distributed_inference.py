@@ -81,7 +81,8 @@ def test_what_a_failed_pod_brings_about(room: Room, policy: str) -> None:
     """`restartPolicy`: all pods of the group are made again, or its container alone starts again in its place."""
     dies = room.real("sleep 6; exit 3")
     serve(room, "dies", worker=dies, restartPolicy=policy)
-    before = until(lambda: len(found := uids(room)) == 2 and found, "a group", PATIENCE)
+    until(lambda: [pod["status"]["phase"] for pod in room.objects("pods")] == ["Running"] * 2, "a group", PATIENCE)
+    before = uids(room)
     if policy == "None":
         until(lambda: restarts(room, "dies-0-1"), "the container's next start", PATIENCE)
         assert uids(room) == before
