@@ -6,7 +6,7 @@ ready := .tools/ready-$(shell pwd | cksum | cut -d' ' -f1)
 python := .venv/bin/python
 ARGS ?=
 
-.PHONY: help run test test-kubernetes test-docker test-containerd check bench serve soak format cluster-up cluster-status cluster-env cluster-down image system-packages setup clean
+.PHONY: help run test test-kubernetes test-operators test-docker test-containerd check bench serve soak format cluster-up cluster-status cluster-env cluster-down image system-packages setup clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-16s %s\n", $$1, $$2}' Makefile
@@ -19,6 +19,9 @@ test: $(ready) ## all tests (ARGS="-k name" narrows)
 
 test-kubernetes: $(ready) ## the tests on a real cluster, as root; builds it once, some minutes
 	@scripts/test-kubernetes.sh $(ARGS)
+
+test-operators: $(ready) ## the tests with Knative itself on a cluster, as root; builds it once, some minutes
+	@scripts/test-operators.sh $(ARGS)
 
 test-docker: $(ready) ## the tests of containers by Docker, as root on Debian; fetches its engine once
 	@scripts/test-docker.sh $(ARGS)

@@ -325,6 +325,8 @@ class KubernetesEngine:
             pool = own.metadata.labels.get(POOL_LABEL, DEFAULT_POOL) if own is not None else ""
             return msgspec.structs.replace(begun_of(there[0]), kinds=held.kinds, pool=pool)
         kinds = [resource.kind for resource in kinds_for(run.podsets) if await self._find(resource)]
+        if KNATIVE.kind in kinds and not await self._hands.is_taken(run, Begun(kinds=frozenset(kinds))):
+            kinds = []
         begun = charge.begun
         if kinds and operator_of(run.podsets) is not None:
             begun = max(begun, await self._hands.load_begun(run), key=lambda one: one.attempt)

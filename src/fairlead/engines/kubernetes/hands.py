@@ -326,6 +326,20 @@ class Hands:
             if error.status not in (404, 409):
                 raise
 
+    async def is_taken(self, run: WorkloadRun, begun: Begun) -> bool:
+        """Whether the cluster takes what would be made with these kinds, asked without making it. Knative checks more
+        than the definition of its Service says: which members of pods it was told to accept, how long requests take."""
+        place = self.supplied(run, await self._load_kept(run.workload_id, run.podsets), begun)
+        for runner in render_objects(place, run.podsets).runners:
+            query = {**_APPLY_QUERY, "dryRun": "All"}
+            try:
+                await self._api.ask("PATCH", path_of(runner), runner, query=query, content=APPLY)
+            except ApiError as error:
+                if error.status in (400, 422):
+                    return False
+                raise
+        return True
+
     async def has_features(self, names: Collection[str]) -> bool:
         """Whether Knative was told to accept these members of pods."""
         try:

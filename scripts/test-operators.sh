@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# The tests with Knative Serving itself, as root: its programs are built once from their Go modules (some minutes), on a
+# cluster that is started for them and ended with them. Arguments go to pytest.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+scripts/system-packages.sh
+folder=$PWD/.tools/test-operators
+cluster() { .venv/bin/python -m deploy.cluster --folder "$folder" "$@"; }
+trap 'cluster down' EXIT
+cluster up
+FAIRLEAD_CLUSTER=$folder .venv/bin/python -m pytest -m operators --nothing-skipped tests/kubernetes "$@"
