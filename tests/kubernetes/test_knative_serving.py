@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from deploy.cluster import cluster as clusters
+from deploy.cluster.layout import NODE
 from deploy.cluster.options import add, drop
 from tests.e2e.server import Server, until
 from tests.e2e.serving import PROGRAM, Callers, ask, change, revisions, url_of
@@ -84,7 +85,7 @@ def test_an_inference_is_run_by_knative_and_placed_by_kai(room: Room) -> None:
     [group] = room.objects("podgroups")
     assert group["spec"]["queue"] == room.project
     [seen] = room.pods(workload)
-    assert (seen["name"], seen["currentPhase"]) == (pod["metadata"]["name"], "Running")
+    assert (seen["name"], seen["k8sPhase"], seen["nodeName"]) == (pod["metadata"]["name"], "Running", NODE)
     assert ask(url_of(room.server, workload))["pod"] == pod["metadata"]["name"]
     room.act("delete", workload, "inference")
     until(lambda: room.names(MADE) == [], "an empty namespace", PATIENCE)
@@ -124,9 +125,12 @@ def test_a_change_is_a_new_revision_without_a_gap(room: Room) -> None:
     until(lambda: "1 of 1 pod ready" in room.server.message(workload), "that one is left", PATIENCE)
 
 
-def test_a_container_that_fails_is_told_of(room: Room) -> None:
-    workload = room.submit("inference", "broken", room.real("exit 3") | {"servingPort": {"container": 8000}})
-    until(lambda: "Knative: " in room.server.message(workload), "Knative's words", PATIENCE)
+def test_what_does_not_start_in_time_fails_and_nothing_is_left(room: Room) -> None:
+    times = {"servingConfiguration": {"initializationTimeoutSeconds": 20}, "servingPort": {"container": 8000}}
+    workload = room.submit("inference", "broken", room.real("exit 3") | times)
+    until(lambda: "Pod broken-" in room.server.message(workload), "the container's words", PATIENCE)
+    assert "ready after 20 s" in room.until_phase(workload, "Failed")["phaseMessage"]
+    until(lambda: room.names(MADE) == [], "an empty namespace", PATIENCE)
 
 
 def test_what_knative_does_not_take_is_a_deployment(room: Room) -> None:
@@ -134,15 +138,4 @@ def test_what_knative_does_not_take_is_a_deployment(room: Room) -> None:
     workload = serve(room, "patient", servingConfiguration={"requestTimeoutSeconds": 3600})
     room.until_phase(workload, "Running")
     assert room.objects(SERVICES) == []
-    assert ask(url_of(room.server, workload))["version"] == "1"
-
-
-def test_suspend_and_resume(room: Room) -> None:
-    workload = serve(room, "paused")
-    room.until_phase(workload, "Running")
-    room.act("suspend", workload, "inference")
-    room.until_phase(workload, "Stopped")
-    until(lambda: room.names(MADE) == [], "an empty namespace", PATIENCE)
-    room.act("resume", workload, "inference")
-    room.until_phase(workload, "Running")
     assert ask(url_of(room.server, workload))["version"] == "1"

@@ -142,6 +142,11 @@ def test_a_failed_job_begins_again_as_a_whole(
     assert (again and (again.attempt, again.failures)) == want
 
 
+def ending(job: Runner) -> Runner:
+    metadata = msgspec.structs.replace(job.metadata, deletion_timestamp=datetime(2026, 1, 1, tzinfo=UTC))
+    return msgspec.structs.replace(job, metadata=metadata)
+
+
 def worker(phase: str, attempt: int = 0, role: str = "worker", is_ending: bool = False) -> Pod:
     labels = {"fairlead/attempt": str(attempt), "fairlead/role": role}
     ending = datetime(2026, 1, 1, tzinfo=UTC) if is_ending else None
@@ -159,10 +164,21 @@ def worker(phase: str, attempt: int = 0, role: str = "worker", is_ending: bool =
         (runner("Running", attempt=1), worker("Failed", attempt=0), {}, False),
         (runner("Running"), worker("Failed", role="launcher"), {}, False),
         (runner("Succeeded"), worker("Failed"), {}, False),
+        (ending(runner("Running")), worker("Failed"), {}, False),
         (runner("Running"), worker("Failed"), {"restartPolicy": "OnFailure"}, False),
         (runner("Running"), worker("Failed"), {"distributedFramework": "PyTorch"}, False),
     ],
-    ids=["failed", "runs", "told to end", "earlier attempt", "launcher", "over", "restarts", "another operator"],
+    ids=[
+        "failed",
+        "runs",
+        "told to end",
+        "earlier attempt",
+        "launcher",
+        "over",
+        "made anew",
+        "restarts",
+        "another operator",
+    ],
 )
 def test_a_worker_of_which_mpis_operator_takes_no_notice(
     job: Runner, pod: Pod, spec: dict[str, Any], want: bool

@@ -35,7 +35,7 @@ def find_failed(podsets: Sequence[PodSet], runner: Runner, pods: Iterable[Pod]) 
     """
     if not podsets or not podsets[0].commands or podsets[0].restart_scope is not RestartScope.GROUP:
         return None
-    if condition(runner.status.conditions, "Succeeded") is not None:
+    if runner.metadata.deletion_timestamp is not None or condition(runner.status.conditions, "Succeeded") is not None:
         return None
     attempt = begun_of(runner.metadata).attempt
     return next((pod for pod in pods if _has_failed(pod, podsets[0].commands, attempt)), None)
