@@ -90,13 +90,18 @@ def test_what_was_uninstalled_keeps_no_workload_from_being_removed(cluster: clus
 
 @pytest.mark.parametrize("policy", ["AtStartup", "WaitForWorkersReady"])
 def test_launcher_and_workers_run_together(room: Room, operator: None, policy: str) -> None:
-    workload = launch(room, "together", mpiLauncherCreationPolicy=policy, restartPolicy="OnFailure")
+    """`mpiLauncherCreationPolicy` and `sshAuthMountPath`."""
+    members = {"mpiLauncherCreationPolicy": policy, "sshAuthMountPath": "/keys", "restartPolicy": "OnFailure"}
+    workload = launch(room, "together", **members)
     room.until_phase(workload, "Running")
     assert job(room)["spec"]["launcherCreationPolicy"] == policy
     assert job(room)["apiVersion"] == "kubeflow.org/v2beta1"
     made = room.objects("pods")
     roles = [pod["metadata"]["labels"]["training.kubeflow.org/job-role"] for pod in made]
     assert sorted(roles) == ["launcher", "worker", "worker"]
+    for pod in made:
+        [main] = pod["spec"]["containers"]
+        assert "/keys" in [mount["mountPath"] for mount in main["volumeMounts"]]
     [group] = room.objects("podgroups")
     assert group["spec"]["minMember"] == 3
     assert group["spec"]["queue"] == room.project
@@ -190,9 +195,10 @@ def test_an_operator_that_was_away_takes_its_jobs_up(cluster: clusters.Cluster, 
 def test_mpirun_starts_its_processes_in_the_workers_containers(
     cluster: clusters.Cluster, room: Room, operator: None, tmp_path: Path, restart: str
 ) -> None:
-    """At once where it has one try, and as soon as its workers are known where it may start again."""
+    """`slotsPerWorker`. At once where it has one try, and as soon as its workers are known where it may start again."""
     provide_image(cluster.layout, tmp_path)
-    worker = room.real("") | {"image": MPI_IMAGE, "distributedFramework": "MPI", "numWorkers": 2, "slotsPerWorker": 2}
+    mpi = {"distributedFramework": "MPI", "numWorkers": 2, "slotsPerWorker": 2}
+    worker = room.real("") | {"image": MPI_IMAGE} | mpi
     command = {"command": "mpirun -n 4 python3 -c", "args": f"'{GATHER}'"}
     launcher = room.real("") | {"image": MPI_IMAGE} | command
     workload = room.submit("distributed", "gathers", worker | {"restartPolicy": restart}, masterSpec=launcher)

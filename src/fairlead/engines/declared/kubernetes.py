@@ -25,8 +25,7 @@ _SERVICE = "kubernetes/test_inference.py::"
 _GROUPS = "kubernetes/test_distributed_inference.py::"
 _GANGS = "kubernetes/test_kinds.py::"
 _NAMED = "unit/admission/test_templates.py::test_names_tell_items_apart"
-_MPI = "told to the MPI operator where it is installed; elsewhere such a training is refused"
-_LAUNCHER = "unit/engines/test_kubernetes_review.py::test_launchers_need_an_operator"
+_MPI = "kubernetes/test_mpi.py::"
 _EXPORTED = "handed to the node, whose kernel must have a client; no test has seen a mount"
 
 
@@ -155,9 +154,12 @@ CLUSTERED: Mapping[str, Clustered] = {
     "minReplicas": _seen(_ENDS + "test_elastic_pods_and_gangs_without_a_master"),
     "maxReplicas": _seen(_ENDS + "test_elastic_pods_and_gangs_without_a_master"),
     "masterSpecSameAsWorker": _seen(_ENDS + "test_elastic_pods_and_gangs_without_a_master"),
-    "slotsPerWorker": _idle(_MPI, _LAUNCHER),
-    "sshAuthMountPath": _idle(_MPI, _LAUNCHER),
-    "mpiLauncherCreationPolicy": _idle(_MPI, _LAUNCHER),
+    "slotsPerWorker": _seen(_MPI + "test_mpirun_starts_its_processes_in_the_workers_containers"),
+    "sshAuthMountPath": _seen(_MPI + "test_launcher_and_workers_run_together", "where the MPI operator puts the keys"),
+    "mpiLauncherCreationPolicy": _seen(
+        _MPI + "test_launcher_and_workers_run_together",
+        "when the launcher starts, where restartPolicy is OnFailure; with Never always after its workers",
+    ),
     "cleanPodPolicy": _seen(_GANGS + "test_a_gang_ends_with_its_master"),
     "servingPort.container": _seen(_SERVICE + "test_who_may_ask"),
     "servingPort.protocol": _seen(
