@@ -1,8 +1,9 @@
 """A Fairlead server on a cluster, and what tests ask of both: submit, wait, look into the cluster."""
 
+import contextlib
 import json
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +112,18 @@ class Room:
 
     def names(self, kinds: str) -> list[str]:
         return sorted(f"{one['kind']}/{one['metadata']['name']}" for one in self.objects(kinds))
+
+    @contextlib.contextmanager
+    def no_pods(self) -> Iterator[None]:
+        """No pod may be made in the project's namespace, by a quota called none."""
+        made = self.kubectl("create", "quota", "none", "--hard=pods=0", "-n", self.namespace)
+        assert made.returncode == 0, made.stderr
+        try:
+            path = f"/api/v1/namespaces/{self.namespace}/resourcequotas/none"
+            until(lambda: self.api.call("GET", path).get("status", {}).get("hard"), "the quota to hold", PATIENCE)
+            yield
+        finally:
+            self.kubectl("delete", "quota", "none", "-n", self.namespace)
 
     # The server
 

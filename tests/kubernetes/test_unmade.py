@@ -1,6 +1,5 @@
 """Workloads whose pods the cluster does not let be made: they say so in the cluster's words, and go on when it does."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -11,43 +10,28 @@ from tests.kubernetes.room import PATIENCE, Room
 pytestmark = [pytest.mark.kubernetes, pytest.mark.xdist_group("kubernetes")]
 
 
-@pytest.fixture
-def quota(room: Room) -> Iterator[None]:
-    """No pod may be made in the project's namespace."""
-    made = room.kubectl("create", "quota", "none", "--hard=pods=0", "-n", room.namespace)
-    assert made.returncode == 0, made.stderr
-    until(lambda: "status" in room.api.call("GET", quota_path(room)), "the quota to be known", PATIENCE)
-    yield
-    room.kubectl("delete", "quota", "none", "-n", room.namespace, "--ignore-not-found")
-
-
-def quota_path(room: Room) -> str:
-    return f"/api/v1/namespaces/{room.namespace}/resourcequotas/none"
-
-
 def groups(leader: dict[str, Any]) -> dict[str, Any]:
     return {"leader": leader, "worker": leader, "workers": 1}
 
 
 @pytest.mark.parametrize("kind", ["training", "inference", "groups"])
-def test_a_quota_on_pods_is_what_it_waits_for(room: Room, quota: None, kind: str) -> None:
+def test_a_quota_on_pods_is_what_it_waits_for(room: Room, kind: str) -> None:
     """By a Job, by a Deployment, and by the StatefulSets of a LeaderWorkerSet; a group of ours is refused directly."""
     spec = room.spec(gpus=0)
     serving = {"servingPort": {"container": 8080}, "autoscaling": {"minReplicas": 1, "maxReplicas": 1}}
     given = {"training": spec, "inference": spec | serving, "groups": groups(spec)}[kind]
-    workload = room.submit(kind, f"kept-out-{kind}", given)
-    until(lambda: "exceeded quota: none" in room.server.message(workload), "the quota's words", PATIENCE)
-    assert room.server.phase(workload) == "Pending"
-    events = room.server.call("GET", f"/api/v1/workloads/{workload}/events").json["events"]
-    assert "FailedCreate" in {event["reason"] for event in events}
-    room.kubectl("delete", "quota", "none", "-n", room.namespace)
-    room.act("delete", workload, kind)
+    with room.no_pods():
+        workload = room.submit(kind, f"kept-out-{kind}", given)
+        until(lambda: "exceeded quota: none" in room.server.message(workload), "the quota's words", PATIENCE)
+        assert room.server.phase(workload) == "Pending"
+        events = room.server.call("GET", f"/api/v1/workloads/{workload}/events").json["events"]
+        assert "FailedCreate" in {event["reason"] for event in events}
 
 
-def test_it_goes_on_when_the_quota_is_gone(room: Room, quota: None) -> None:
-    workload = room.train("let-in", gpus=0, seconds=1)
-    until(lambda: "exceeded quota" in room.server.message(workload), "the quota's words", PATIENCE)
-    room.kubectl("delete", "quota", "none", "-n", room.namespace)
+def test_it_goes_on_when_the_quota_is_gone(room: Room) -> None:
+    with room.no_pods():
+        workload = room.train("let-in", gpus=0, seconds=1)
+        until(lambda: "exceeded quota" in room.server.message(workload), "the quota's words", PATIENCE)
     done = room.until_phase(workload, "Completed")
     assert "quota" not in done["phaseMessage"]
 
