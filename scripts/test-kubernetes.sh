@@ -9,5 +9,5 @@ cluster() { .venv/bin/python -m deploy.cluster "$@"; }
 end() { for folder in "$clusters"/*; do [ ! -d "$folder" ] || cluster --folder "$folder" down; done; }
 trap end EXIT
 end
-cluster build --with kubeflow
+cluster build --with kubeflow,mpi
 FAIRLEAD_CLUSTER=$clusters .venv/bin/python -m pytest -n 2 --dist loadfile -m kubernetes --nothing-skipped "$@"
