@@ -116,6 +116,17 @@ def test_preemption_is_no_failure(room: Room) -> None:
     assert "Failed" not in conditions
 
 
+def test_a_quota_on_pods_is_what_it_waits_for(room: Room) -> None:
+    """The operator has its own word for it; jobs of which no pod can ever come are told apart."""
+    with room.no_pods():
+        workload = train(room, "kept-out", gpus=0, numWorkers=1)
+        until(lambda: "exceeded quota: none" in room.server.message(workload), "the quota's words", PATIENCE)
+        assert room.server.phase(workload) == "Pending"
+    labels = [{"name": "team", "value": "a b"}]
+    failed = room.until_phase(train(room, "malformed", gpus=0, numWorkers=1, labels=labels), "Failed")
+    assert "a valid label must be" in failed["phaseMessage"]
+
+
 def test_suspend_resume_and_delete(room: Room) -> None:
     workload = train(room, "paused", numWorkers=1)
     room.until_phase(workload, "Running")

@@ -86,6 +86,15 @@ def test_which_of_them_hold(found: list[str], want: list[str]) -> None:
     assert found == want
 
 
+def test_an_operator_that_complains_has_taken_notice() -> None:
+    metadata = msgspec.structs.replace(runner().metadata, labels=LABELS | {"fairlead/attempt": "0"})
+    job = Runner(metadata=metadata)
+    held = Held(runners=(job,), kinds=frozenset({"PyTorchJob"}), events=(event(kind="PyTorchJob"),))
+    found = render_report("w", held)
+    assert ([wait.message for wait in found.waits], found.trouble) == ([QUOTA], "")
+    assert render_report("w", msgspec.structs.replace(held, events=())).trouble
+
+
 def test_each_controller_has_its_own_word() -> None:
     assert reasons_for((JOB, DEPLOYMENT)) == {"FailedCreate"}
     assert reasons_for((PYTORCH,)) == {"FailedCreate", "FailedCreatePod"}

@@ -136,6 +136,7 @@ def _report_job(
     if podsets and podsets[0].restart_scope is RestartScope.GROUP:
         failures = begun.failures + (ended is Phase.FAILED)
         failed = {podsets[0].role: failures} if failures else {}
+    waits = () if ended else tuple(_waits((job,), held, pods))
     return WorkloadReport(
         workload_id=workload_id,
         run=run_of(job.metadata),
@@ -144,8 +145,9 @@ def _report_job(
         failed=failed,
         ended=ended,
         message=message,
-        waits=() if ended else tuple(_waits((job,), held, pods)),
-        trouble=_silence(job, held.kinds),
+        waits=waits,
+        # It may say in an event alone that it can make no pods.
+        trouble="" if waits else _silence(job, held.kinds),
     )
 
 
