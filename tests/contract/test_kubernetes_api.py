@@ -138,6 +138,17 @@ async def test_a_refusal_is_told_in_the_servers_words() -> None:
 
 
 @scenario
+async def test_what_contradicts_itself_is_not_sent_again() -> None:
+    """The API server calls it an error of its own."""
+    said = {"kind": "Status", "message": "failed to create typed patch object (n/a): duplicate entries for key"}
+    server = Scripted(answer(500, said), answer(200, {}))
+    async with server as api:
+        with pytest.raises(ApiError, match="duplicate") as refused:
+            await api.ask("PATCH", "/x", {}, content=APPLY)
+    assert (refused.value.status, len(server.asked)) == (422, 1)
+
+
+@scenario
 async def test_patience_ends() -> None:
     async with Scripted(*[answer(503, {"message": "later"})] * 50, patience=0.3) as api:
         with pytest.raises(ApiError, match="later"):
