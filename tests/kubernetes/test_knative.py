@@ -1,8 +1,8 @@
 """Inference by Knative: its real definitions in a real API server, its controllers played.
 
-Building Knative takes minutes, so that only `make test-operators` runs it (`test_knative_serving.py`). Here the objects
-are checked by the API server against Knative's schemas, and these tests do what its controllers do: make a Deployment of
-a revision, change its size, write the Service's conditions.
+Building Knative takes minutes, so that only `make test-operators` runs it (`test_knative_serving.py`). Here the
+objects are checked by the API server against Knative's schemas, and these tests do what its controllers do: make a
+Deployment of a revision, change its size, write the Service's conditions.
 """
 
 import json
