@@ -161,7 +161,9 @@ class PodView(Shape):
     project_name: str | UnsetType = UNSET
     workload_name: str | UnsetType = UNSET
     revision_id: Uuid | UnsetType = UNSET
-    #: How its process ended, as the engine saw it.
+    #: How often its process was started again in place.
+    restarts: Annotated[int, OURS] = 0
+    #: How its process ended, or ended last before it was started again, as the engine saw it.
     exit_code: Annotated[int | UnsetType, OURS] = UNSET
     signal: Annotated[int | UnsetType, OURS] = UNSET
     reason: Annotated[str, OURS] = ""
@@ -321,8 +323,10 @@ def render_pod(pod: Pod, workload: Workload, around: Surroundings) -> PodView:
         workload_id=pod.workload_id,
         cluster_id=workload.cluster_id,
         created_at=iso(pod.created_at),
-        containers=(ContainerView(name=workload.name, image=image, started_at=instant(pod.started_at)),),
-        k8s_phase=_POD_PHASES[pod.phase],
+        containers=(
+            ContainerView(name=pod.container or workload.name, image=image, started_at=instant(pod.started_at)),
+        ),
+        k8s_phase=(not pod.has_ended and pod.cluster_phase) or _POD_PHASES[pod.phase],
         tenant_id=around.cluster.tenant_id,
         k8s_phase_updated_at=iso(touched),
         updated_at=iso(touched),
@@ -337,6 +341,7 @@ def render_pod(pod: Pod, workload: Workload, around: Surroundings) -> PodView:
         project_name=workload.project_name,
         workload_name=workload.name,
         revision_id=pod.revision_id or UNSET,
+        restarts=pod.restarts,
         exit_code=UNSET if pod.exit_code is None else pod.exit_code,
         signal=UNSET if pod.signal is None else pod.signal,
         reason=pod.reason,

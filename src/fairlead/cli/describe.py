@@ -134,6 +134,7 @@ def _pods(session: Session, workload_id: str) -> None:
         Column("STARTED", lambda row: shown_time(row.get("createdAt"))),
         Column("ENDED", lambda row: shown_time(row.get("completedAt"))),
         Column("EXIT", lambda row: "" if row.get("exitCode") is None else str(row["exitCode"])),
+        Column("RESTARTS", lambda row: str(row.get("restarts") or 0)),
     ]
     if session.invocation.get("containers"):
         columns.append(Column("CONTAINERS", lambda row: ",".join(one["name"] for one in row.get("containers") or ())))

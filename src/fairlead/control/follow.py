@@ -157,7 +157,11 @@ def _is_uncounted(report: WorkloadReport) -> bool:
 
 def _starting_words(report: WorkloadReport) -> str:
     """What the runtime says of a pod that has its place and does not start."""
-    return next((f"Pod {pod.name}: {pod.message}" for pod in report.pods if pod.message and _is_stuck(pod.reason)), "")
+    stuck = next((pod for pod in report.pods if pod.message and _is_stuck(pod.reason)), None)
+    if stuck is None:
+        return ""
+    before = f"; before, it ended with {stuck.last_end} (restart {stuck.restarts})" if stuck.last_end else ""
+    return f"Pod {stuck.name}: {stuck.message}{before}"
 
 
 def _is_stuck(reason: str) -> bool:

@@ -53,12 +53,17 @@ def _fold(draft: Draft, seen: ClusterPod) -> None:
         return
     if seen.restarts > pod.restarts:
         draft.set(restarts=draft.workload.restarts + seen.restarts - pod.restarts)
-        draft.tell("Restarted", f"Pod {pod.name}: {seen.message or seen.reason}", pod=pod, warning=True)
+        draft.tell("Restarted", _restart_words(pod, seen), pod=pod, warning=True)
     changes = {name: value for name, value in _members(draft, pod, seen).items() if getattr(pod, name) != value}
     if changes:
         after = draft.set_pod(pod, **changes)
         if after.phase is not pod.phase:
             _tell(draft, after, seen)
+
+
+def _restart_words(pod: Pod, seen: ClusterPod) -> str:
+    how = f"with {seen.last_end}" if seen.last_end else "(how is not known)"
+    return f"The container of pod {pod.name} ended {how} and is started again (restart {seen.restarts})"
 
 
 def _members(draft: Draft, pod: Pod, seen: ClusterPod) -> dict[str, Any]:
@@ -75,6 +80,8 @@ def _members(draft: Draft, pod: Pod, seen: ClusterPod) -> dict[str, Any]:
         "message": seen.message,
         "exit_code": seen.exit_code,
         "signal": seen.signal,
+        "cluster_phase": seen.cluster_phase,
+        "container": seen.container,
     }
     if seen.phase is PodPhase.STOPPING or seen.eviction:
         members["stopping_for"] = pod.stopping_for or _cause(draft, seen)

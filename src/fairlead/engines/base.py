@@ -148,13 +148,18 @@ class ClusterPod(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     created_at: Millis = 0
     started_at: Millis | None = None
     ended_at: Millis | None = None
+    #: How its container ended, or how it ended last before it was started again.
     exit_code: int | None = None
     signal: int | None = None
     reason: str = ""
     message: str = ""
     ready: bool = False
-    #: How often its container was started again in place.
+    #: How often its container was started again in place, and how it ended before the last time, in words.
     restarts: int = 0
+    last_end: str = ""
+    #: The cluster's own word for its phase, and its name for the container that runs the workload.
+    cluster_phase: str = ""
+    container: str = ""
     #: Why it lost its place to others; empty unless it did.
     eviction: str = ""
 

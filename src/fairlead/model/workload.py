@@ -228,6 +228,9 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     exit_code: int | None = None
     signal: int | None = None
     restarts: int = 0
+    #: On a cluster, its own word for the pod's phase and its name for the container that runs the workload.
+    cluster_phase: str = ""
+    container: str = ""
     #: Not restarted in place before this time.
     restart_at: Millis | None = None
     #: Set when it was told to end, with the cause (`suspend`, `delete`, `evict`, `surplus`, `group`).

@@ -64,7 +64,7 @@ def test_what_we_add_to_a_path_of_the_contract_is_marked_too(description: dict[s
     assert marked == {"dryRun", "origin"}
     pod = description["components"]["schemas"]["PodView"]["properties"]
     ours = {name for name, schema in pod.items() if schema.get("x-fairlead-addition")}
-    assert ours == {"exitCode", "signal", "reason", "message"}
+    assert ours == {"restarts", "exitCode", "signal", "reason", "message"}
 
 
 def _name(parameter: dict[str, Any], contract: str = "neighbours-2.24.contract.json") -> str:

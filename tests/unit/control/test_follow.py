@@ -227,7 +227,21 @@ def test_what_is_gone_has_ended() -> None:
 
 def test_restarts_in_place_are_counted() -> None:
     first = turn(builders.workload(phase=Phase.RUNNING), said(pods=(RUNNING,)))
-    again = msgspec.structs.replace(RUNNING, restarts=2)
+    again = msgspec.structs.replace(
+        RUNNING, restarts=2, exit_code=4, last_end="exit code 4", cluster_phase="Running", container="main"
+    )
     draft = turn(first.workload, said(pods=(again,)), *first.pods.values())
     assert draft.workload.restarts == 2
-    assert [pod.attempt for pod in draft.pods.values()] == [3]
+    assert [(pod.attempt, pod.exit_code, pod.cluster_phase, pod.container) for pod in draft.pods.values()] == [
+        (3, 4, "Running", "main")
+    ]
+    assert [event.message for event in draft.events] == [
+        "The container of pod train-x ended with exit code 4 and is started again (restart 2)"
+    ]
+
+
+def test_what_waits_for_its_next_start_says_how_it_ended() -> None:
+    waits = seen(PodPhase.STARTING, reason="CrashLoopBackOff", message="back-off", restarts=3, last_end="exit code 4")
+    draft = turn(builders.workload(phase=Phase.PENDING), said(pods=(waits,)))
+    words = "Pod train-x: back-off; before, it ended with exit code 4 (restart 3)"
+    assert (draft.workload.phase, draft.workload.phase_message) == (Phase.INITIALIZING, words)

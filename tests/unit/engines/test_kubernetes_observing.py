@@ -104,6 +104,30 @@ def test_what_a_pod_tells_of_itself() -> None:
 
 
 @pytest.mark.parametrize(
+    ("last", "want"),
+    [
+        ({"exitCode": 4, "reason": "Error"}, (4, None, "exit code 4")),
+        ({"exitCode": 137, "reason": "OOMKilled"}, (137, 9, "OOMKilled, exit code 137 (signal 9)")),
+        ({"exitCode": 143, "reason": "Error"}, (143, 15, "exit code 143 (signal 15)")),
+    ],
+    ids=["failed", "out of memory", "by a signal"],
+)
+def test_a_container_that_was_started_again_says_how_it_ended(
+    last: dict[str, Any], want: tuple[int, int | None, str]
+) -> None:
+    terminated = {"terminated": last | {"startedAt": "2026-01-01T00:00:01Z"}}
+    running = {"running": {"startedAt": "2026-01-01T00:00:09Z"}}
+    seen = render_pod(pod(phase="Running", node="n", status=container(running, restartCount=2, lastState=terminated)))
+    assert (seen.exit_code, seen.signal, seen.last_end) == want
+    assert (seen.phase, seen.cluster_phase, seen.container) == (PodPhase.RUNNING, "Running", "main")
+    assert (seen.started_at, seen.ended_at) == (1_767_225_609_000, None)
+    waiting = container({"waiting": {"reason": "CrashLoopBackOff"}}, restartCount=2, lastState=terminated)
+    waits = render_pod(pod(phase="Running", node="n", status=waiting))
+    assert (waits.phase, waits.cluster_phase, waits.last_end) == (PodPhase.STARTING, "Running", want[2])
+    assert waits.started_at == 1_767_225_601_000
+
+
+@pytest.mark.parametrize(
     ("labels", "want"),
     [
         ({}, (0, None)),

@@ -222,7 +222,7 @@ def render_pod(pod: Pod) -> ClusterPod:
     if eviction is not None:
         reason, message = eviction.reason, eviction.message or eviction.reason
     group, index = _place(labels)
-    code = terminated.exit_code if terminated is not None and phase in ENDED else None
+    code = terminated.exit_code if terminated is not None else None
     return ClusterPod(
         id=pod.metadata.uid,
         name=pod.metadata.name,
@@ -236,11 +236,14 @@ def render_pod(pod: Pod) -> ClusterPod:
         started_at=_started(pod, main),
         ended_at=millis(terminated.finished_at) if terminated is not None and phase in ENDED else None,
         exit_code=code,
-        signal=code - 128 if code is not None and code > 128 else None,
+        signal=_signal(terminated) if terminated is not None else None,
         reason=reason,
         message=message,
         ready=phase is PodPhase.RUNNING and condition(pod.status.conditions, "Ready") is not None,
         restarts=main.restart_count if main is not None else 0,
+        last_end=_last_end(main) if main is not None else "",
+        cluster_phase=pod.status.phase,
+        container=main_of(pod),
         eviction=message if eviction is not None else "",
     )
 
@@ -266,6 +269,20 @@ def _ended_container(main: ContainerStatus | None) -> Terminated | None:
     return None if main is None else main.state.terminated or main.last_state.terminated
 
 
+def _signal(terminated: Terminated) -> int | None:
+    return terminated.signal or (terminated.exit_code - 128 if terminated.exit_code > 128 else None)
+
+
+def _last_end(main: ContainerStatus) -> str:
+    """How the container ended before it was started again."""
+    last = main.last_state.terminated or main.state.terminated
+    if not main.restart_count or last is None:
+        return ""
+    signal = _signal(last)
+    words = f"exit code {last.exit_code}" + (f" (signal {signal})" if signal else "")
+    return f"{last.reason}, {words}" if last.reason not in ("", "Error", "Completed") else words
+
+
 def _phase(pod: Pod, main: ContainerStatus | None) -> PodPhase:
     if pod.status.phase == "Succeeded":
         return PodPhase.SUCCEEDED
@@ -285,6 +302,8 @@ def _started(pod: Pod, main: ContainerStatus | None) -> int | None:
         return millis(state.running.started_at)
     if state.terminated is not None:
         return millis(state.terminated.started_at)
+    if main is not None and main.last_state.terminated is not None:
+        return millis(main.last_state.terminated.started_at)
     return millis(pod.status.start_time) if pod.status.phase == "Running" else None
 
 
