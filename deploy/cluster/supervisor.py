@@ -98,7 +98,10 @@ class Supervisor:
         match request["do"]:
             case "start":
                 program = self.programs.get(name)
-                if program is None or request.get("command"):
+                if program is None or (request.get("command") and request["command"] != program.command):
+                    if program is not None:
+                        # Two of a name would be in each other's way, and only one would be known here.
+                        self.send(name, signal.SIGKILL)
                     program = self.programs[name] = Program(name, request["command"], request["environment"])
                 program.wanted = True
                 if not program.pid:
