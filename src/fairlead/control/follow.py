@@ -4,7 +4,7 @@ Stands beside `decide.py`, for engines that take whole workloads. A report says 
 depends on having seen the steps in between; orders are wishes that an engine may be given again and again.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 
 import msgspec
 
@@ -25,6 +25,7 @@ from fairlead.control.rollout import revise
 from fairlead.engines.base import Remove, Run, Wait, WorkloadReport, WorkloadRun
 from fairlead.kinds.kind import Outcome
 from fairlead.model.clock import Millis
+from fairlead.model.org import Node
 from fairlead.model.phase import TERMINAL, DesiredPhase, Phase, PodPhase
 from fairlead.model.workload import PendingMessage, Workload
 
@@ -38,6 +39,8 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
 
     report: WorkloadReport
     ended: Collection[str] = frozenset()
+    #: The nodes of the cluster by name: what a request for GPU memory amounts to depends on them.
+    nodes: Mapping[str, Node] = {}
 
 
 RenderRun = Callable[[Workload, Entry], WorkloadRun]
@@ -50,9 +53,9 @@ def follow(entry: Entry, seen: Seen, now: Millis, rules: Rules, render_run: Rend
         decide_review(draft, rules)
     report = seen.report
     if report.run == draft.workload.run:
-        fold_pods(draft, report, seen.ended)
+        fold_pods(draft, report, seen.ended, seen.nodes)
     elif entry.pods and report.run == 0:
-        fold_pods(draft, WorkloadReport(workload_id=entry.workload.id), seen.ended)
+        fold_pods(draft, WorkloadReport(workload_id=entry.workload.id), seen.ended, seen.nodes)
     if entry.revises:
         revise(draft, rules.load(entry.workload.id), rules.review, report.scaled)
     _by_desire(draft, report, rules, render_run)

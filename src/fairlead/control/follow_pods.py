@@ -4,14 +4,15 @@ Called by `follow.py`. What a pod's record says is what the report says of it, s
 nothing.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import msgspec
 
 from fairlead.control.draft import Draft, podset_of
+from fairlead.control.placing import share_of
 from fairlead.engines.base import ClusterPod, WorkloadReport
-from fairlead.model.org import DEFAULT_NODE_POOL
+from fairlead.model.org import DEFAULT_NODE_POOL, Node
 from fairlead.model.phase import ENDED, Phase, PodPhase
 from fairlead.model.podset import PodSet
 from fairlead.model.workload import EvictionNote, Pod
@@ -19,12 +20,12 @@ from fairlead.model.workload import EvictionNote, Pod
 _WORDS = {PodPhase.SUCCEEDED: "ended well", PodPhase.FAILED: "failed", PodPhase.STOPPED: "ended"}
 
 
-def fold_pods(draft: Draft, report: WorkloadReport, ended: Collection[str]) -> None:
+def fold_pods(draft: Draft, report: WorkloadReport, ended: Collection[str], nodes: Mapping[str, Node]) -> None:
     """Write what is there into the records; pods that are no longer there have ended."""
     known_roles = {podset.role for podset in draft.entry.podsets}
     for seen in report.pods:
         if seen.role in known_roles and seen.id not in ended:
-            _fold(draft, seen)
+            _fold(draft, seen, nodes)
     there = {seen.id for seen in report.pods}
     for pod in draft.active_pods():
         if pod.id not in there:
@@ -43,12 +44,12 @@ def _count(draft: Draft, report: WorkloadReport) -> None:
             draft.set(restarts=draft.workload.restarts + more)
 
 
-def _fold(draft: Draft, seen: ClusterPod) -> None:
+def _fold(draft: Draft, seen: ClusterPod, nodes: Mapping[str, Node]) -> None:
     pod = draft.pods.get(seen.id)
     if pod is None:
         if not seen.node:
             return
-        pod = _new(draft, seen)
+        pod = _new(draft, seen, nodes.get(seen.node))
     if pod.has_ended:
         return
     if seen.restarts > pod.restarts:
@@ -100,7 +101,7 @@ def _cause(draft: Draft, seen: ClusterPod) -> str:
     return {"Stopped": "suspend", "Deleted": "delete"}.get(wanted, "surplus")
 
 
-def _new(draft: Draft, seen: ClusterPod) -> Pod:
+def _new(draft: Draft, seen: ClusterPod, node: Node | None) -> Pod:
     podset = podset_of(draft.entry.podsets, seen.role)
     tally = draft.workload.tally(seen.role)
     pod = Pod(
@@ -117,7 +118,7 @@ def _new(draft: Draft, seen: ClusterPod) -> Pod:
         node=seen.node,
         node_pool=seen.node_pool or DEFAULT_NODE_POOL,
         gpu_devices=_devices(podset),
-        gpu_thousandths=podset.request.gpu_portion if podset.request.gpu_devices else 0,
+        gpu_thousandths=share_of(podset, node) if podset.request.gpu_devices else 0,
         cpu_milli=podset.request.cpu_milli,
         memory_bytes=podset.request.memory_bytes,
         created_at=seen.created_at or draft.now,

@@ -12,7 +12,7 @@ from fairlead.control.follow import Seen, follow
 from fairlead.control.pods import identity
 from fairlead.engines.base import Organize, Report, RetainWorkloads, WorkloadReport, WorkloadRun
 from fairlead.model.clock import Millis
-from fairlead.model.org import namespace_of
+from fairlead.model.org import Node, namespace_of
 from fairlead.model.workload import Workload
 from fairlead.store.base import Comparison, Query, Where
 from fairlead.store.collections import DEPARTMENTS, NODE_POOLS, PODS, PROJECTS, WORKLOADS
@@ -58,7 +58,15 @@ class Following:
         id = entry.workload.id
         report = self._seen.get(id) or WorkloadReport(workload_id=id)
         ended: Collection[str] = self._ended.get(id, frozenset())
-        return follow(entry, Seen(report=report, ended=ended), now, rules, self._render_run)
+        seen = Seen(report=report, ended=ended, nodes=self._find_nodes(entry, report))
+        return follow(entry, seen, now, rules, self._render_run)
+
+    def _find_nodes(self, entry: Entry, report: WorkloadReport) -> dict[str, Node]:
+        """The nodes of its pods, where what a pod has of them depends on how large their GPUs are."""
+        if not any(podset.request.gpu_memory_bytes for podset in entry.podsets):
+            return {}
+        named = {pod.node for pod in report.pods}
+        return {node.name: node for node in self._context.directory.nodes.values() if node.name in named}
 
     def note(self, draft: Draft) -> None:
         """A draft was recorded: remember the ends in it, and forget a workload of which nothing is left."""

@@ -10,7 +10,9 @@ from fairlead.control.draft import Draft, Entry
 from fairlead.control.follow import Seen, follow
 from fairlead.engines.base import ClusterPod, Remove, Review, Run, Wait, WorkloadReport, WorkloadRun
 from fairlead.kinds import KINDS
+from fairlead.model.org import GpuDevice, Node
 from fairlead.model.phase import DesiredPhase, Phase, PodPhase
+from fairlead.model.podset import Request
 from fairlead.model.workload import Pod, Workload
 from tests import builders
 
@@ -218,6 +220,17 @@ def test_pods_count_up_where_the_cluster_does_not() -> None:
     pods = (seen(PodPhase.RUNNING, id="a"), seen(PodPhase.RUNNING, id="b"), seen(PodPhase.RUNNING, id="c", index=7))
     draft = turn(builders.workload(phase=Phase.PENDING), said(pods=pods))
     assert [pod.index for pod in draft.pods.values()] == [0, 1, 7]
+
+
+@pytest.mark.parametrize(
+    ("device", "want"), [(16384, 240), (0, 1000)], ids=["a part of the GPU of its node", "its size is not known"]
+)
+def test_gpu_memory_is_a_part_of_the_gpu(device: int, want: int) -> None:
+    node = Node(id="n1", name="n1", cpu_milli=0, memory_bytes=0, gpus=(GpuDevice(index=0, memory_mib=device),))
+    asks = builders.podset(request=Request(gpu_devices=1, gpu_memory_bytes=4_000_000_000))
+    held = Entry(workload=builders.workload(phase=Phase.PENDING), podsets=(asks,))
+    draft = follow(held, Seen(report=said(pods=(RUNNING,)), nodes={"n1": node}), NOW, RULES, render_run)
+    assert [(pod.gpu_devices, pod.gpu_thousandths) for pod in draft.pods.values()] == [((0,), want)]
 
 
 def test_what_is_gone_has_ended() -> None:
