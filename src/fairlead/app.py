@@ -55,6 +55,7 @@ from fairlead.engines.base import WholeEngine
 from fairlead.engines.local.configuration import make_engine, pick_runtime_variables
 from fairlead.engines.local.procfs import boot_id, start_time
 from fairlead.engines.local.usage import observe_usage
+from fairlead.model.allowed import ALLOWABLE
 from fairlead.model.clock import Millis, iso
 from fairlead.model.errors import FairleadError, Refused
 from fairlead.store.base import Store
@@ -212,8 +213,7 @@ def _parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="WHAT",
-        help="what shared mode refuses otherwise: no-isolation, "
-        "root-user, machine-users, host-namespaces, host-path=FOLDER, capability=NAME, git-protocol=NAME",
+        help=f"what shared mode and clusters refuse otherwise: {ALLOWABLE}",
     )
     add(
         "--runtime",

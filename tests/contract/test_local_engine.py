@@ -15,7 +15,8 @@ from fairlead.engines.base import Forget, LogRequest, PodState, Start, Stop
 from fairlead.engines.local import procfs
 from fairlead.engines.local.configuration import load_identity
 from fairlead.engines.local.engine import LocalEngine
-from fairlead.engines.local.settings import Allowed, LocalSettings
+from fairlead.engines.local.settings import LocalSettings
+from fairlead.model.allowed import Allowed
 from fairlead.model.clock import from_iso
 from fairlead.model.errors import NotFound
 from fairlead.model.podset import PodSpec

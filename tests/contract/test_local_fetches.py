@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import pytest
 
 from fairlead.engines.base import PodState, Start
-from fairlead.engines.local.settings import Allowed
+from fairlead.model.allowed import Allowed
 from fairlead.model.supplies import Supplies
 from tests.contract.engine_room import eventually, is_running, opened, scenario, shell
 from tests.contract.storage_room import (

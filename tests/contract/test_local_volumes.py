@@ -12,7 +12,8 @@ import pytest
 
 from fairlead.engines.base import DropClaims, PodState, Refresh, RetainClaims, Start
 from fairlead.engines.local.engine import LocalEngine
-from fairlead.engines.local.settings import Allowed, LocalSettings
+from fairlead.engines.local.settings import LocalSettings
+from fairlead.model.allowed import Allowed
 from fairlead.model.podset import PodSpec
 from fairlead.model.supplies import Supplies
 from tests.contract.engine_room import clock, opened, scenario, shell

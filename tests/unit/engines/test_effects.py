@@ -4,7 +4,7 @@ import pytest
 
 from fairlead.engines.local.effects import advisory, name_isolation, review, unsupported
 from fairlead.engines.local.identity import Rights
-from fairlead.engines.local.settings import Allowed
+from fairlead.model.allowed import Allowed
 from fairlead.model.podset import Container, EnvironmentVariable
 from tests.unit.engines.test_identity import ADA, PERSONAL, ROOT, SHARED, SHARED_ROOT, rights
 

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from fairlead.engines.local.identity import PodRights, Rights, decide_rights, parse_groups, refusals, remarks
-from fairlead.engines.local.settings import NOBODY, Allowed, Identity, LocalSettings
+from fairlead.engines.local.settings import NOBODY, Identity, LocalSettings
+from fairlead.model.allowed import Allowed
 
 ADA = Identity(uid=1000, gid=1000, login="ada", home="/home/ada", groups=(1000, 27))
 ROOT = Identity(uid=0, gid=0, login="root", home="/root")

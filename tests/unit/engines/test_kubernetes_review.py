@@ -6,6 +6,7 @@ import pytest
 
 from fairlead.engines.kubernetes.effects import refusal_of, review
 from fairlead.kinds import KINDS
+from fairlead.model.allowed import Allowed
 from fairlead.model.fields import build
 from fairlead.model.podset import PodSet
 
@@ -34,4 +35,4 @@ def test_launchers_need_an_operator(spec: dict[str, Any], kinds: tuple[str, ...]
 
 def test_a_launcher_alone_is_not_refused() -> None:
     launcher, _ = podsets(distributedFramework="MPI")
-    assert review(launcher).refused == ()
+    assert review(launcher, Allowed()).refused == ()

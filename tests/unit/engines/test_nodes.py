@@ -2,10 +2,9 @@
 
 import pytest
 
-from fairlead.engines.local.configuration import parse_allowed
 from fairlead.engines.local.nodes import observe_machine, parse_node, parse_nodes
 from fairlead.engines.local.nvml import observe_devices
-from fairlead.engines.local.settings import Allowed
+from fairlead.model.allowed import Allowed, parse_allowed
 from fairlead.model.errors import Invalid
 from fairlead.model.org import GpuDevice, Node, Taint
 

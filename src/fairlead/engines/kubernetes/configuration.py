@@ -11,6 +11,7 @@ from fairlead.engines.kubernetes.resources import Resource
 from fairlead.engines.kubernetes.sharing import share_files
 from fairlead.formats.crd import GROUP, VERSION, plural_of
 from fairlead.kinds import KINDS
+from fairlead.model.allowed import parse_allowed
 from fairlead.model.supplies import LoadKept
 
 
@@ -23,11 +24,15 @@ class Written(Protocol):
     @property
     def keys_secret(self) -> str: ...
 
+    @property
+    def allow(self) -> tuple[str, ...]: ...
+
 
 def make_engine(written: Written, cluster_id: Callable[[], str], load_kept: LoadKept) -> KubernetesEngine:
-    """The engine of a cluster; raises Refused when no cluster is known."""
+    """The engine of a cluster; raises Refused when no cluster is known, Invalid when nobody can allow what is given."""
+    allowed = parse_allowed(written.allow)
     api = Api(load_access(written.kubeconfig, os.environ))
-    return KubernetesEngine(api, cluster_id, custom_resources(), load_kept)
+    return KubernetesEngine(api, cluster_id, custom_resources(), load_kept, allowed)
 
 
 async def share_keys(written: Written, mine: Mapping[str, bytes]) -> dict[str, bytes]:

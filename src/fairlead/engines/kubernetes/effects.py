@@ -6,7 +6,9 @@ Storage and security that cannot be had fail the workload; what only has less ef
 from collections.abc import Collection
 
 from fairlead.engines.base import Review
+from fairlead.engines.kubernetes.levels import find_forbidden
 from fairlead.engines.kubernetes.resources import MPI
+from fairlead.model.allowed import Allowed
 from fairlead.model.podset import PodSet, RestartPolicy
 
 _ADVISORY = {
@@ -18,7 +20,7 @@ _HOST_IMAGE = "fairlead.local/host"
 _OWN_CLAIM = "a claim is its project's; pods of a cluster mount claims of their own namespace only"
 
 
-def review(podset: PodSet) -> Review:
+def review(podset: PodSet, allowed: Allowed) -> Review:
     fields = podset.container.fields
     compute = fields.get("compute") or {}
     refused: list[tuple[str, str]] = []
@@ -26,10 +28,18 @@ def review(podset: PodSet) -> Review:
         refused.append(("image", f"{_HOST_IMAGE} stands for the file system of one machine; name an image to pull"))
     if (fields.get("security") or {}).get("uidGidSource") == "fromIdpToken":
         refused.append(("security.uidGidSource", "the token's user and group are not passed on to a cluster yet"))
+    refused += find_forbidden(podset.container, allowed)
     advisory = [(f"compute.{name}", why) for name, why in _ADVISORY.items() if compute.get(name)]
     shared = [item for item in (fields.get("storage") or {}).get("pvc") or () if item.get("dataSharing")]
     advisory += [(f"storage.pvc[{item.get('name') or item['path']}].dataSharing", _OWN_CLAIM) for item in shared]
     return Review(refused=tuple(refused), advisory=tuple(advisory))
+
+
+def forbidden_in(podsets: Collection[PodSet], allowed: Allowed, level: str) -> str:
+    """Why these pods may not be made where this level of Pod Security is enforced; empty if they may."""
+    notes = [note for podset in podsets for note in find_forbidden(podset.container, allowed, level)]
+    words = "; ".join(f"{field}: {why}" for field, why in dict.fromkeys(notes))
+    return f"It cannot start here: {words}" if words else ""
 
 
 def refusal_of(podsets: Collection[PodSet], kinds: Collection[str]) -> str:

@@ -31,6 +31,7 @@ from fairlead.engines.base import (
 )
 from fairlead.engines.kubernetes import effects
 from fairlead.engines.kubernetes.api import Api, ApiError
+from fairlead.engines.kubernetes.charges import Charge
 from fairlead.engines.kubernetes.customs import Customs
 from fairlead.engines.kubernetes.groups import is_own
 from fairlead.engines.kubernetes.hands import Hands, Taken
@@ -49,6 +50,7 @@ from fairlead.engines.kubernetes.resources import ALWAYS_THERE, KNATIVE, POD_GRO
 from fairlead.engines.kubernetes.sessions import CommandSession, dial, listening_port, stream_logs
 from fairlead.engines.kubernetes.standing import Standing, Survey, find_digests
 from fairlead.engines.kubernetes.trying import try_pods
+from fairlead.model.allowed import NOTHING_ALLOWED, Allowed
 from fairlead.model.clock import Millis
 from fairlead.model.errors import NotFound, Refused
 from fairlead.model.org import Node
@@ -67,29 +69,6 @@ _AT_ONCE = 32
 _REMEMBERED = 1000
 
 
-class Charge:
-    """One workload in our care: what is wished of it, what was done, and what came of it."""
-
-    __slots__ = (
-        *("begun", "done", "is_bare", "is_removed", "news", "refused", "task", "tends", "tried", "trouble", "wish"),
-    )
-
-    def __init__(self) -> None:
-        self.wish: WorkloadRun | Remove | None = None
-        self.done: WorkloadRun | Remove | None = None
-        self.task: asyncio.Task[None] | None = None
-        self.news = asyncio.Event()
-        self.refused = ""
-        self.trouble = ""
-        self.is_bare = False
-        self.is_removed = False
-        self.begun = NOTHING_BEGUN
-        #: The complaint after which the cluster was asked whether its pods could be made at all.
-        self.tried = ""
-        #: Whether its pods are ours to make, or its pools ours to try.
-        self.tends = False
-
-
 class KubernetesEngine:
     """Runs workloads on a cluster; see `engines.base.Engine`."""
 
@@ -99,8 +78,10 @@ class KubernetesEngine:
         cluster_id: Callable[[], str],
         customs: Sequence[Resource] = (),
         load_kept: LoadKept = nothing_kept,
+        allowed: Allowed = NOTHING_ALLOWED,
     ) -> None:
         self._api = api
+        self._allowed = allowed
         self._load_kept = load_kept
         self._cluster_id = cluster_id
         self._custom_resources = customs
@@ -127,6 +108,7 @@ class KubernetesEngine:
         self._notify = notify
         runners = tuple([runner for runner in RUNNERS if runner in ALWAYS_THERE or await self._has(runner)])
         self._hands = Hands(self._api, self._cluster_id(), runners, self.customs.owner, self._load_kept)
+        self._hands.level = self._holdings.level
         await self.customs.start([custom for custom in self._custom_resources if await self._has(custom)])
         label = f"{CLUSTER_LABEL}={self._cluster_id()}"
         has_groups = await self._has(POD_GROUP)
@@ -147,7 +129,7 @@ class KubernetesEngine:
         return any(item.name == resource.plural for item in listed.resources)
 
     def review(self, podset: PodSet) -> Review:
-        return effects.review(podset)
+        return effects.review(podset, self._allowed)
 
     async def capacity(self) -> Sequence[Node]:
         self._nodes_changed = False
@@ -324,13 +306,16 @@ class KubernetesEngine:
             own = next((one for one in held.groups if is_own(one)), None)
             pool = own.metadata.labels.get(POOL_LABEL, DEFAULT_POOL) if own is not None else ""
             return msgspec.structs.replace(begun_of(there[0]), kinds=held.kinds, pool=pool)
-        kinds = [resource.kind for resource in kinds_for(run.podsets) if await self._find(resource)]
+        level = self._holdings.level(run.namespace)
+        if words := effects.forbidden_in(run.podsets, self._allowed, level):
+            raise Refused(words)
+        kinds = [resource.kind for resource in kinds_for(run.podsets, level) if await self._find(resource)]
         if KNATIVE.kind in kinds and not await self._hands.is_taken(run, Begun(kinds=frozenset(kinds))):
             kinds = []
         begun = charge.begun
         if kinds and operator_of(run.podsets) is not None:
             begun = max(begun, await self._hands.load_begun(run), key=lambda one: one.attempt)
-        return msgspec.structs.replace(begun, kinds=frozenset(kinds))
+        return msgspec.structs.replace(begun, kinds=frozenset(kinds), level=level)
 
     async def _find(self, resource: Resource) -> bool:
         """Whether the cluster has this kind now; one that was installed meanwhile is watched from now on."""

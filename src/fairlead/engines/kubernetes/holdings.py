@@ -13,11 +13,12 @@ import msgspec
 from fairlead.engines.kubernetes.api import Api, ApiError
 from fairlead.engines.kubernetes.complaints import Maker, makers_of, reasons_for
 from fairlead.engines.kubernetes.groups import OWN_LABEL, is_own
-from fairlead.engines.kubernetes.objects import Event, Metadata, Node, Pod, PodGroup, Runner, condition
+from fairlead.engines.kubernetes.levels import ENFORCED, LABEL
+from fairlead.engines.kubernetes.objects import Event, Metadata, Namespace, Node, Pod, PodGroup, Runner, condition
 from fairlead.engines.kubernetes.observing import Held
 from fairlead.engines.kubernetes.place import CLUSTER_LABEL, ID_LABEL
 from fairlead.engines.kubernetes.remaking import begun_of
-from fairlead.engines.kubernetes.resources import EVENT, NODE, POD, POD_GROUP, Resource
+from fairlead.engines.kubernetes.resources import EVENT, NAMESPACE, NODE, POD, POD_GROUP, Resource
 from fairlead.engines.kubernetes.returning import judge_return
 from fairlead.engines.kubernetes.watching import HasMetadata, Watch
 
@@ -56,14 +57,17 @@ class Holdings:
         self._label = ""
         self._watches: list[Watch[Any]] = []
         self._nodes: Watch[Node] | None = None
+        self._namespaces: Watch[Namespace] | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self, label: str, runners: Iterable[Resource], *, has_groups: bool) -> None:
         """Returns when everything that is there has been read once; watches from then on."""
         self._label = label
         self._nodes = Watch(self._api, NODE.path(), Node, self._note_node)
+        self._namespaces = Watch(self._api, NAMESPACE.path(), Namespace, _ignore, ENFORCED)
         self._watches = [
             self._nodes,
+            self._namespaces,
             Watch(self._api, POD.path(), Pod, self._keep_pod, label),
             *(self._watch(runner) for runner in runners),
         ]
@@ -206,8 +210,17 @@ class Holdings:
     def pod(self, uid: str) -> Pod | None:
         return self._uids.get(uid)
 
+    def level(self, namespace: str) -> str:
+        """The level of Pod Security that a namespace enforces; empty for none."""
+        found = None if self._namespaces is None else self._namespaces.objects.get(("", namespace))
+        return "" if found is None else found.metadata.labels[LABEL]
+
     def nodes(self) -> list[Node]:
         return [] if self._nodes is None else list(self._nodes.values())
+
+
+def _ignore(before: Namespace | None, after: Namespace | None) -> None:
+    """It counts for what is made from then on."""
 
 
 def _maker(key: str) -> Maker:

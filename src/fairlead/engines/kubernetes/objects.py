@@ -186,6 +186,10 @@ class ObjectReference(_Object, frozen=True):
     uid: str = ""
 
 
+class Namespace(_Object, frozen=True):
+    metadata: Metadata = Metadata()
+
+
 class Event(_Object, frozen=True):
     """What somebody says of an object; said again, it is the same event with a later time."""
 

@@ -30,7 +30,7 @@ PERMISSIONS = (
     Permission("", "persistentvolumeclaims", _MAKE),
     Permission("", "secrets", ("get", "list", "create", "patch", "delete")),
     Permission("", "configmaps", ("get", "list", "create", "patch", "delete")),
-    Permission("", "namespaces", ("get", "create", "patch")),
+    Permission("", "namespaces", (*_READ, "create", "patch")),
     # Why pods could not be made.
     Permission("", "events", ("list", "watch"), is_optional=True),
     Permission("", "nodes", (*_READ, "patch")),

@@ -29,6 +29,8 @@ EPHEMERAL_LABEL = "fairlead/ephemeral"
 CLAIM_LABEL = "fairlead/claim-id"
 #: By which pods say to KAI which pod group they are of.
 GROUP_ANNOTATION = "pod-group-name"
+#: On what makes pods: the level of Pod Security that they were made to pass.
+LEVEL = "fairlead/pod-security"
 GPU = "nvidia.com/gpu"
 #: The container that runs the workload, unless an operator wants another name.
 MAIN = "main"
@@ -56,6 +58,8 @@ class Begun(msgspec.Struct, frozen=True):
     pool: str = ""
 
 
+    #: The level of Pod Security that the namespace enforced then (`levels.py`); None before that is known.
+    level: str | None = None
 NOTHING_BEGUN = Begun()
 
 
@@ -84,6 +88,8 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     data_volumes: dict[str, str] = {}
 
 
+    #: The level of Pod Security that its pods are made to pass (`levels.py`); empty where the namespace enforces none.
+    level: str = ""
 def labels_of(place: Place) -> dict[str, str]:
     return {
         WORKLOAD_LABEL: place.name,

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from fairlead.engines.kubernetes.groups import render_group, render_member
+from fairlead.engines.kubernetes.levels import RESTRICTED
 from fairlead.engines.kubernetes.place import Place
 from fairlead.engines.kubernetes.render_knative import is_knative, render_service
 from fairlead.engines.kubernetes.render_kubeflow import operator_of, render_job
@@ -17,7 +18,7 @@ from fairlead.engines.kubernetes.render_pod import render_template
 from fairlead.engines.kubernetes.render_runners import Shape, is_group, render_runners
 from fairlead.engines.kubernetes.render_services import render_services
 from fairlead.engines.kubernetes.render_volumes import render_claims
-from fairlead.engines.kubernetes.resources import KNATIVE, LEADER_WORKER_SET, Resource
+from fairlead.engines.kubernetes.resources import KNATIVE, LEADER_WORKER_SET, PYTORCH, Resource
 from fairlead.formats.convert_losses import Loss, Source
 from fairlead.kinds.kind import Kind, read_stored_spec
 from fairlead.model.fields import value_or
@@ -91,11 +92,12 @@ def render_objects(place: Place, podsets: tuple[PodSet, ...]) -> Rendered:
     return Rendered(_once(claims), render_runners(place, shapes), services, losses)
 
 
-def kinds_for(podsets: tuple[PodSet, ...]) -> tuple[Resource, ...]:
+def kinds_for(podsets: tuple[PodSet, ...], level: str = "") -> tuple[Resource, ...]:
     """Kinds of objects beyond Kubernetes' own that would run these pods, where the cluster has them."""
     operator = operator_of(podsets)
     if operator is not None:
-        return (operator.resource,)
+        # PyTorch's puts a container of its own into workers that this level does not let in.
+        return () if (operator.resource, level) == (PYTORCH, RESTRICTED) else (operator.resource,)
     if is_knative(podsets):
         return (KNATIVE,)
     return (LEADER_WORKER_SET,) if any(podset.gang and podset.completions is None for podset in podsets) else ()

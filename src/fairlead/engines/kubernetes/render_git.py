@@ -20,7 +20,7 @@ if [ -n "$key" ]; then
 fi
 helper='!f() { echo "username=$GIT_USER"; echo "password=$GIT_PASSWORD"; }; f'
 git -c credential.helper="$helper" clone --quiet ${GIT_BRANCH:+--branch="$GIT_BRANCH"} -- "$GIT_REPOSITORY" /copy
-[ -z "${GIT_REVISION-}" ] || git -C /copy checkout --quiet --detach "$GIT_REVISION" --
+[ -z "${GIT_REVISION-}" ] || git -c safe.directory=/copy -C /copy checkout --quiet --detach "$GIT_REVISION" --
 """
 
 

@@ -25,6 +25,7 @@ from fairlead.engines.kubernetes.place import (
     role_labels,
 )
 from fairlead.engines.kubernetes.render_git import render_git
+from fairlead.engines.kubernetes.render_security import render_container_security, render_pod_security, restrict
 from fairlead.engines.kubernetes.render_s3 import render_s3
 from fairlead.engines.kubernetes.render_volumes import HOME, render_volumes
 from fairlead.formats.convert_losses import Source
@@ -62,7 +63,7 @@ def render_template(place: Place, podset: PodSet, source: Source) -> dict[str, A
         "restartPolicy": podset.restart.value,
         "terminationGracePeriodSeconds": container.termination_grace_seconds,
         **_placement(place, source),
-        **_pod_security(source),
+        **render_pod_security(source),
         "containers": [_container(place, _with_identity(container, place), request, source, mounts)],
     }
     if preparing:
@@ -72,7 +73,7 @@ def render_template(place: Place, podset: PodSet, source: Source) -> dict[str, A
     metadata: dict[str, Any] = {"labels": labels}
     if annotations:
         metadata["annotations"] = annotations
-    return {"metadata": metadata, "spec": pod}
+    return {"metadata": metadata, "spec": restrict(place, pod)}
 
 
 def _taken_pairs(source: Source, path: str) -> dict[str, str]:
@@ -111,7 +112,7 @@ def _container(
         "volumeMounts": mounts,
         "ports": _container_ports(source),
         "readinessProbe": _probe(source),
-        "securityContext": _container_security(source),
+        "securityContext": render_container_security(source),
     }
     policy = source.take("imagePullPolicy")
     if policy is not UNSET:
@@ -195,46 +196,6 @@ def _probe(source: Source) -> dict[str, Any]:
         # The question goes to the pod itself; only its Host header is the one that was given.
         get["httpHeaders"] = [{"name": "Host", "value": host}]
     return {**members, "httpGet": get}
-
-
-def _container_security(source: Source) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name in ("runAsNonRoot", "readOnlyRootFilesystem", "allowPrivilegeEscalation"):
-        value = source.take(f"security.{name}")
-        if value is not UNSET:
-            found[name] = value
-    added, dropped = source.take("security.capabilities"), source.take("security.dropAllCapabilities")
-    capabilities: dict[str, Any] = {}
-    if added is not UNSET and added:
-        capabilities["add"] = list(added)
-    if dropped is True:
-        capabilities["drop"] = ["ALL"]
-    if capabilities:
-        found["capabilities"] = capabilities
-    profile = source.take("security.seccompProfileType")
-    if profile is not UNSET:
-        found["seccompProfile"] = {"type": profile}
-    return found
-
-
-def _pod_security(source: Source) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    context: dict[str, Any] = {}
-    if source.peek("security.uidGidSource") in ("custom", "fromTheImage"):
-        is_custom = source.take("security.uidGidSource") == "custom"
-        for name, member in (("runAsUser", "runAsUid"), ("runAsGroup", "runAsGid")):
-            value = source.take(f"security.{member}")
-            if value is not UNSET and is_custom:
-                context[name] = value
-    groups = source.take("security.supplementalGroups")
-    if groups is not UNSET and groups:
-        context["supplementalGroups"] = [int(group) for group in groups.replace(";", ",").split(",")]
-    if context:
-        found["securityContext"] = context
-    for name, member in (("hostIPC", "hostIpc"), ("hostNetwork", "hostNetwork")):
-        if source.take(f"security.{member}") is True:
-            found[name] = True
-    return found
 
 
 def _placement(place: Place, source: Source) -> dict[str, Any]:

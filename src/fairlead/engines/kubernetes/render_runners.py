@@ -8,7 +8,8 @@ from typing import Any
 
 import msgspec
 
-from fairlead.engines.kubernetes.place import ROLE_LABEL, Place, metadata_of, role_label, selector_of
+from fairlead.engines.kubernetes.levels import RESTRICTED
+from fairlead.engines.kubernetes.place import LEVEL, ROLE_LABEL, Place, metadata_of, role_label, selector_of
 from fairlead.engines.kubernetes.resources import LEADER_WORKER_SET
 from fairlead.model.podset import PodSet, RestartPolicy, RestartScope
 
@@ -48,6 +49,8 @@ def metadata_of_runner(place: Place, shape: Shape) -> dict[str, Any]:
     metadata = metadata_of(place, f"{place.name}{shape.podset.infix}{revision}", role)
     annotations = shape.template["metadata"].get("annotations", {})
     read = {name: value for name, value in annotations.items() if name.startswith(_OF_OWNERS)}
+    if place.level == RESTRICTED:
+        read[LEVEL] = place.level
     if read:
         metadata["annotations"] = read
     return metadata

@@ -12,7 +12,8 @@ from fairlead.engines.local.containers import HOST, RUNTIMES
 from fairlead.engines.local.engine import LocalEngine
 from fairlead.engines.local.environment import PATH, LoadReferences
 from fairlead.engines.local.nodes import observe_machine, parse_node, parse_nodes
-from fairlead.engines.local.settings import NOBODY, Allowed, Identity, LocalSettings
+from fairlead.engines.local.settings import NOBODY, Identity, LocalSettings
+from fairlead.model.allowed import parse_allowed
 from fairlead.model.clock import Clock
 from fairlead.model.errors import Invalid
 from fairlead.model.org import Node
@@ -132,27 +133,3 @@ def parse_runtimes(written: Sequence[str]) -> dict[str, str]:
             raise Invalid(f"runtime '{name}' needs the program {program}, which is not installed here")
         found[name] = program
     return found or {HOST: ""}
-
-
-#: What can be allowed one by one, and what stands behind each.
-_VALUED = {"host-path": "FOLDER", "capability": "NAME", "git-protocol": "NAME"}
-
-
-def parse_allowed(words: Sequence[str]) -> Allowed:
-    """The flags of what a shared server may grant: `no-isolation`, `host-path=FOLDER`, `capability=NAME` …"""
-    plain = {word for word in words if "=" not in word}
-    valued = [(key, value) for key, equals, value in (word.partition("=") for word in words) if equals]
-    known = {"no-isolation", "root-user", "machine-users", "host-namespaces"}
-    unknown = [*(plain - known), *(key for key, _ in valued if key not in _VALUED)]
-    if unknown:
-        choice = ", ".join([*sorted(known), *(f"{key}={value}" for key, value in _VALUED.items())])
-        raise Invalid(f"'{min(unknown)}' cannot be allowed; known are {choice}")
-    return Allowed(
-        no_isolation="no-isolation" in plain,
-        root_user="root-user" in plain,
-        machine_users="machine-users" in plain,
-        host_namespaces="host-namespaces" in plain,
-        git_protocols=tuple(value for key, value in valued if key == "git-protocol"),
-        host_paths=tuple(value for key, value in valued if key == "host-path"),
-        capabilities=tuple(value for key, value in valued if key == "capability"),
-    )

@@ -33,7 +33,7 @@ def _refuse_image(name: str, container: Container, rights: Rights) -> Iterator[N
         yield "image", "a container needs one"
     elif archive and not RUNTIMES[name].is_direct and not archive[1].endswith("-archive"):
         yield "image", f"{name} loads archives only: docker-archive:/path or oci-archive:/path"
-    elif archive and rights.is_shared and not _is_allowed(archive["path"], rights.settings.allowed.host_paths):
+    elif archive and rights.is_shared and not rights.settings.allowed.has_path(archive["path"]):
         yield "image", "the archive lies outside the folders that --allow host-path names"
 
 
@@ -48,8 +48,3 @@ def remarks(name: str, container: Container, rights: Rights) -> Iterator[Note]:
             if compute.get(member) is not None:
                 why = "a runtime without root holds it only where control groups of the newer layout are handed to it"
                 yield f"compute.{member}", why
-
-
-def _is_allowed(path: str, folders: tuple[str, ...]) -> bool:
-    parts = path.split("/")
-    return ".." not in parts and any(f"{path}/".startswith(folder.rstrip("/") + "/") for folder in folders)

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from typing import Any
 
 from fairlead.engines.local import fetches
-from fairlead.engines.local.volumes import NO_NFS, Ground, refuse_host_path, refuse_unmounted, target
+from fairlead.engines.local.volumes import NO_NFS, Ground, refuse_unmounted, target
 from fairlead.model.errors import Refused
 from fairlead.model.podset import Container
 
@@ -75,10 +75,8 @@ def _refuse_item(name: str, item: Item, field: str, ground: Ground, classes: Col
     settings = ground.settings
     if name == "emptyDirVolume" and item.get("medium") not in (None, "", "Memory"):
         return [(f"{field}.medium", f"'{item['medium']}' is not known here; leave it out for disk, or give Memory")]
-    if name == "hostPath" and not settings.is_personal:
-        path, allowed = item["path"].rstrip("/") or "/", settings.allowed.host_paths
-        if ".." in path.split("/") or not any(f"{path}/".startswith(f"{root.rstrip('/')}/") for root in allowed):
-            return [(f"{field}.path", refuse_host_path(item["path"], settings))]
+    if name == "hostPath" and not settings.is_personal and not settings.allowed.has_path(item["path"]):
+        return [(f"{field}.path", settings.allowed.words_of_path(item["path"]))]
     if name == "nfs" and not ground.has_nfs:
         return [(field, NO_NFS)]
     if name == "pvc":

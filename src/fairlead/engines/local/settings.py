@@ -2,6 +2,7 @@
 
 import msgspec
 
+from fairlead.model.allowed import Allowed
 from fairlead.model.org import Node
 
 MEBIBYTE = 1024 * 1024
@@ -16,21 +17,6 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
     home: str
     shell: str = "/bin/sh"
     groups: tuple[int, ...] = ()
-
-
-class Allowed(msgspec.Struct, frozen=True, kw_only=True):
-    """What a shared server refuses unless it was started with the flag for it."""
-
-    no_isolation: bool = False
-    #: Folders below which host paths may be mounted; empty for none.
-    host_paths: tuple[str, ...] = ()
-    root_user: bool = False
-    #: Whether pods may run under ids that this machine has given to somebody.
-    machine_users: bool = False
-    capabilities: tuple[str, ...] = ()
-    #: By which protocols repositories may be fetched beside https and ssh.
-    git_protocols: tuple[str, ...] = ()
-    host_namespaces: bool = False
 
 
 NOBODY = Identity(uid=65534, gid=65534, login="fairlead", home="/home/fairlead")

@@ -143,7 +143,7 @@ class _Planner:
             around = [folder.rstrip("/") or "/" for folder in settings.allowed.host_paths]
             found = [folder for folder in around if path == folder or path.startswith(folder.rstrip("/") + "/")]
             if not found:
-                raise Refused(f"{field}.path: {refuse_host_path(path, settings)}")
+                raise Refused(f"{field}.path: {settings.allowed.words_of_path(path)}")
             within = max(found, key=len)
         follows = item.get("mountPropagation") == "HostToContainer"
         members = {"source": path, "within": within, "follows": follows, "read_only": item.get("readOnly", True)}
@@ -273,12 +273,6 @@ def refuse_unmounted(volume: Volume, ground: Ground) -> None:
     if is_memory or is_folder or (volume["kind"] == "host" and ground.settings.is_personal):
         return
     raise Refused(f"{field}: {runtime} cannot be given it here; use the host runtime, or podman with a server of root")
-
-
-def refuse_host_path(path: str, settings: LocalSettings) -> str:
-    known = ", ".join(settings.allowed.host_paths)
-    allowed = f"allowed are {known}" if known else "none is allowed"
-    return f"'{path}' lies below no allowed folder ({allowed}); start the server with --allow host-path={path}"
 
 
 def target(path: str, field: str) -> str:

@@ -1,0 +1,29 @@
+"""What the engine keeps of each workload while it is in its care; `engine.py` alone reads and writes it."""
+
+import asyncio
+
+from fairlead.engines.base import Remove, WorkloadRun
+from fairlead.engines.kubernetes.place import NOTHING_BEGUN
+
+
+class Charge:
+    """One workload in our care: what is wished of it, what was done, and what came of it."""
+
+    __slots__ = (
+        *("begun", "done", "is_bare", "is_removed", "news", "refused", "task", "tends", "tried", "trouble", "wish"),
+    )
+
+    def __init__(self) -> None:
+        self.wish: WorkloadRun | Remove | None = None
+        self.done: WorkloadRun | Remove | None = None
+        self.task: asyncio.Task[None] | None = None
+        self.news = asyncio.Event()
+        self.refused = ""
+        self.trouble = ""
+        self.is_bare = False
+        self.is_removed = False
+        self.begun = NOTHING_BEGUN
+        #: The complaint after which the cluster was asked whether its pods could be made at all.
+        self.tried = ""
+        #: Whether its pods are ours to make, or its pools ours to try.
+        self.tends = False
