@@ -90,6 +90,10 @@ def _nobody(workload_id: str) -> Owner | None:
     return None
 
 
+def _none_enforced(namespace: str) -> str:
+    return ""
+
+
 class Hands:
     def __init__(
         self,
@@ -103,13 +107,11 @@ class Hands:
         self._cluster = cluster
         self._owner = owner
         self._load_kept = load_kept
-def _none_enforced(namespace: str) -> str:
-    return ""
-
-
         #: Kinds that make pods and are installed here, and pod groups if they are.
         self.runners = runners
         self.groups: tuple[Resource, ...] = ()
+        #: The level of Pod Security that a namespace enforces now.
+        self.level: Callable[[str], str] = _none_enforced
         #: How KAI's operator is told of node pools, where it is installed.
         self.shards: tuple[Resource, ...] = ()
 
@@ -123,11 +125,10 @@ def _none_enforced(namespace: str) -> str:
             is_preemptible=run.is_preemptible,
             pools=run.node_pools,
             marks={CLUSTER_LABEL: self._cluster, ID_LABEL: run.workload_id, RUN_LABEL: str(run.run)},
-        #: The level of Pod Security that a namespace enforces now.
-        self.level: Callable[[str], str] = _none_enforced
             identity=run.identity,
             owner=self._owner(run.workload_id),
             begun=begun,
+            level=self.level(run.namespace) if begun.level is None else begun.level,
         )
 
     def supplied(self, run: WorkloadRun, kept: KeptObjects, begun: Begun = NOTHING_BEGUN) -> Place:
@@ -143,7 +144,6 @@ def _none_enforced(namespace: str) -> str:
         place = self.supplied(run, kept, begun)
         rendered = render_objects(place, run.podsets)
         self._check(rendered)
-            level=self.level(run.namespace) if begun.level is None else begun.level,
         copies = (*render_copies(place, kept), *_programs(place, run.podsets))
         claims = (*(render_kept_claim(one, place) for one in kept.claims.values()), *rendered.claims)
         digest = mark(rendered)

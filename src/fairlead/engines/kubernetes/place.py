@@ -27,10 +27,10 @@ CLUSTER_LABEL, ID_LABEL, RUN_LABEL, ROLE_LABEL = (
 EPHEMERAL_LABEL = "fairlead/ephemeral"
 #: On claims that the server keeps for their own sake: which of them it is.
 CLAIM_LABEL = "fairlead/claim-id"
-#: By which pods say to KAI which pod group they are of.
-GROUP_ANNOTATION = "pod-group-name"
 #: On what makes pods: the level of Pod Security that they were made to pass.
 LEVEL = "fairlead/pod-security"
+#: By which pods say to KAI which pod group they are of.
+GROUP_ANNOTATION = "pod-group-name"
 GPU = "nvidia.com/gpu"
 #: The container that runs the workload, unless an operator wants another name.
 MAIN = "main"
@@ -56,10 +56,10 @@ class Begun(msgspec.Struct, frozen=True):
     failures: int = 0
     #: The node pool in which a pod group of our own is tried; empty: the first that it names.
     pool: str = ""
-
-
     #: The level of Pod Security that the namespace enforced then (`levels.py`); None before that is known.
     level: str | None = None
+
+
 NOTHING_BEGUN = Begun()
 
 
@@ -86,10 +86,10 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     copies: dict[tuple[str, str], str] = {}
     #: From a data volume's id to the claim that it is.
     data_volumes: dict[str, str] = {}
-
-
     #: The level of Pod Security that its pods are made to pass (`levels.py`); empty where the namespace enforces none.
     level: str = ""
+
+
 def labels_of(place: Place) -> dict[str, str]:
     return {
         WORKLOAD_LABEL: place.name,

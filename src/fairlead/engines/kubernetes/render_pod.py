@@ -25,8 +25,8 @@ from fairlead.engines.kubernetes.place import (
     role_labels,
 )
 from fairlead.engines.kubernetes.render_git import render_git
-from fairlead.engines.kubernetes.render_security import render_container_security, render_pod_security, restrict
 from fairlead.engines.kubernetes.render_s3 import render_s3
+from fairlead.engines.kubernetes.render_security import render_container_security, render_pod_security, restrict
 from fairlead.engines.kubernetes.render_volumes import HOME, render_volumes
 from fairlead.formats.convert_losses import Source
 from fairlead.model.podset import Container, EnvironmentVariable, PodSet, Request
