@@ -9,7 +9,7 @@ from fairlead.engines.kubernetes.groups import GroupPlan, decide_group
 from fairlead.engines.kubernetes.nodes import render_node
 from fairlead.engines.kubernetes.objects import Node, Pod, PodGroup, Runner
 from fairlead.engines.kubernetes.observing import Held, render_pod, render_report
-from fairlead.engines.kubernetes.pools import decide_pool
+from fairlead.engines.kubernetes.pools import decide_pool, render_move
 from fairlead.model.phase import Phase, PodPhase
 from fairlead.model.podset import RestartScope
 from tests import builders
@@ -309,3 +309,10 @@ def test_pools_in_turn(label: str, said: list[tuple[str, str]], moved: str, node
     waiting = pod(node=node, metadata={"annotations": {"pod-group-name": "pg"}})
     assert decide_pool(tried, [waiting], ("default", "h100")) == want
     assert decide_pool(tried, [waiting], ("default",)) is None
+
+
+@pytest.mark.parametrize(("pool", "label", "queue"), [("h100", "h100", "a-h100"), ("default", None, "a")])
+def test_what_is_moved_says_so_in_every_vocabulary(pool: str, label: str | None, queue: str) -> None:
+    move = render_move("a", pool, "7")
+    labels = {"kai.scheduler/node-pool": label, "runai/node-pool": label, "runai/queue": queue}
+    assert (move["metadata"]["labels"], move["spec"]) == (labels, {"queue": queue})

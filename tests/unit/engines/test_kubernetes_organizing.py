@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import msgspec
+
 from fairlead.engines.base import Organize
 from fairlead.engines.kubernetes.objects import Metadata, Node
 from fairlead.engines.kubernetes.organizing import pool_of, render_namespaces, render_queues, render_shards
@@ -59,7 +61,9 @@ def test_a_queue_per_owner_and_pool() -> None:
         },
     }
     assert queues["team-a-h100"]["metadata"]["labels"]["kai.scheduler/node-pool"] == "h100"
-    assert "kai.scheduler/node-pool" not in queues["team-a"]["metadata"]["labels"]
+    assert queues["team-a-h100"]["metadata"]["labels"]["runai/node-pool"] == "h100"
+    assert not {"kai.scheduler/node-pool", "runai/node-pool"} & queues["team-a"]["metadata"]["labels"].keys()
+    assert {body["metadata"]["labels"]["runai/department-name"] for body in queues.values()} == {"science"}
 
 
 def test_what_nobody_granted_has_no_quota_and_no_limit() -> None:
@@ -71,6 +75,9 @@ def test_namespaces() -> None:
     [namespace] = render_namespaces(TOLD.projects, "c")
     assert namespace["metadata"]["name"] == "runai-team-a"
     assert namespace["metadata"]["labels"]["runai/queue"] == "team-a"
+    assert namespace["metadata"]["annotations"] == {"runai/enforce-scheduler-name": "true"}
+    [free] = render_namespaces([msgspec.structs.replace(TOLD.projects[0], enforce_scheduler=False)], "c")
+    assert free["metadata"]["annotations"] == {}
 
 
 def test_pools_of_nodes() -> None:

@@ -16,11 +16,12 @@ from fairlead.engines.kubernetes.place import (
     DEFAULT_POOL,
     GROUP_ANNOTATION,
     ID_LABEL,
-    POOL_LABEL,
     RUN_LABEL,
+    RUNAI_QUEUE_LABEL,
     WORKLOAD_LABEL,
     Place,
     metadata_of,
+    pool_labels,
     role_of,
 )
 from fairlead.engines.kubernetes.render_runners import Shape
@@ -125,7 +126,7 @@ def render_group(place: Place, podsets: Sequence[PodSet]) -> list[dict[str, Any]
     """The pod group, and the service by which its pods find each other."""
     least = sum(podset.least for podset in podsets)
     pool = place.begun.pool or next(iter(place.pools), DEFAULT_POOL)
-    labels = {OWN_LABEL: "true"} | ({} if pool == DEFAULT_POOL else {POOL_LABEL: pool})
+    labels = {OWN_LABEL: "true", RUNAI_QUEUE_LABEL: project_queue(place.project, (pool,)), **pool_labels(pool)}
     group = {
         "apiVersion": POD_GROUP.api,
         "kind": POD_GROUP.kind,

@@ -8,7 +8,13 @@ from typing import Any
 
 from fairlead.engines.base import Organize
 from fairlead.engines.kubernetes.objects import Node
-from fairlead.engines.kubernetes.place import CLUSTER_LABEL, DEFAULT_POOL, POOL_LABEL, QUEUE_LABEL
+from fairlead.engines.kubernetes.place import (
+    CLUSTER_LABEL,
+    DEFAULT_POOL,
+    QUEUE_LABEL,
+    RUNAI_QUEUE_LABEL,
+    pool_labels,
+)
 from fairlead.engines.kubernetes.resources import NAMESPACE, PRIORITY_CLASS, QUEUE, SHARD
 from fairlead.model.org import RANKS, Department, NodePool, PoolQuota, Project, Quota
 from fairlead.model.priority import PRIORITIES
@@ -40,9 +46,7 @@ def render_queues(told: Organize, cluster: str) -> list[dict[str, Any]]:
 def _queue(owner: Department, pool: str, parents: dict[str, Department], cluster: str) -> dict[str, Any]:
     granted = next((quota for quota in owner.resources if quota.node_pool_name == pool), None)
     quota = granted or PoolQuota(node_pool_id="", node_pool_name=pool)
-    labels = {**_OWN, CLUSTER_LABEL: cluster}
-    if pool != DEFAULT_POOL:
-        labels[POOL_LABEL] = pool
+    labels = {**_OWN, CLUSTER_LABEL: cluster, **pool_labels(pool)}
     spec: dict[str, Any] = {
         "displayName": owner.name,
         "priority": RANKS.get(quota.priority, RANKS["MediumLow"]),
@@ -56,9 +60,10 @@ def _queue(owner: Department, pool: str, parents: dict[str, Department], cluster
         labels["run.ai/project-id"] = owner.id
         labels["project"] = owner.name
         if owner.department_id in parents:
+            labels["runai/department-name"] = parents[owner.department_id].name
             spec["parentQueue"] = queue_name(parents[owner.department_id], pool)
     else:
-        labels["runai/department-id"] = owner.id
+        labels |= {"runai/department-id": owner.id, "runai/department-name": owner.name}
     return {
         "apiVersion": QUEUE.api,
         "kind": QUEUE.kind,
@@ -107,9 +112,10 @@ def render_namespaces(projects: Iterable[Project], cluster: str) -> list[dict[st
                     **_OWN,
                     CLUSTER_LABEL: cluster,
                     QUEUE_LABEL: project.name,
-                    "runai/queue": project.name,
+                    RUNAI_QUEUE_LABEL: project.name,
                     "runai/namespace-version": "v2",
                 },
+                "annotations": {"runai/enforce-scheduler-name": "true"} if project.enforce_scheduler else {},
             },
         }
         for project in projects

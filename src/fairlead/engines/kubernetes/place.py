@@ -12,6 +12,8 @@ from fairlead.model.podset import PodSet
 SCHEDULER = "kai-scheduler"
 QUEUE_LABEL = "kai.scheduler/queue"
 POOL_LABEL = "kai.scheduler/node-pool"
+#: What Run:ai calls the same: KAI does not read them, people and their programs do.
+RUNAI_QUEUE_LABEL, RUNAI_POOL_LABEL = "runai/queue", "runai/node-pool"
 POOLS_ANNOTATION = "kai.scheduler/node-pools"
 PREEMPTIBILITY_LABEL = "kai.scheduler/preemptibility"
 PRIORITY_LABEL = "priorityClassName"
@@ -95,9 +97,15 @@ def labels_of(place: Place) -> dict[str, str]:
         WORKLOAD_LABEL: place.name,
         PROJECT_LABEL: place.project,
         QUEUE_LABEL: place.queue,
+        RUNAI_QUEUE_LABEL: place.queue,
         PREEMPTIBILITY_LABEL: "preemptible" if place.is_preemptible else "non-preemptible",
         **place.marks,
     }
+
+
+def pool_labels(pool: str) -> dict[str, str]:
+    """The default pool is the absence of a label."""
+    return {} if pool == DEFAULT_POOL else {POOL_LABEL: pool, RUNAI_POOL_LABEL: pool}
 
 
 def role_label(role: str) -> str:

@@ -9,7 +9,13 @@ from typing import Any
 from fairlead.engines.kubernetes.objects import Pod, PodGroup
 from fairlead.engines.kubernetes.observing import UNSCHEDULABLE
 from fairlead.engines.kubernetes.organizing import project_queue
-from fairlead.engines.kubernetes.place import DEFAULT_POOL, GROUP_ANNOTATION, POOL_LABEL
+from fairlead.engines.kubernetes.place import (
+    DEFAULT_POOL,
+    GROUP_ANNOTATION,
+    POOL_LABEL,
+    RUNAI_POOL_LABEL,
+    RUNAI_QUEUE_LABEL,
+)
 
 #: On a pod group that we moved: the number of the condition that was the reason, so that the next pool gets its try.
 MOVED = "fairlead/moved-after"
@@ -35,12 +41,13 @@ def decide_pool(group: PodGroup, pods: Collection[Pod], pools: Sequence[str]) ->
 
 def render_move(project: str, pool: str, reason: str) -> dict[str, Any]:
     """The change of a pod group that puts it into another pool's queue."""
+    queue, label = project_queue(project, (pool,)), None if pool == DEFAULT_POOL else pool
     return {
         "metadata": {
-            "labels": {POOL_LABEL: None if pool == DEFAULT_POOL else pool},
+            "labels": {POOL_LABEL: label, RUNAI_POOL_LABEL: label, RUNAI_QUEUE_LABEL: queue},
             "annotations": {MOVED: reason},
         },
-        "spec": {"queue": project_queue(project, (pool,))},
+        "spec": {"queue": queue},
     }
 
 

@@ -11,17 +11,16 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from fairlead.engines.kubernetes.place import (
-    DEFAULT_POOL,
     GPU,
     MAIN,
     NODE_TYPE_LABEL,
-    POOL_LABEL,
     POOLS_ANNOTATION,
     SCHEDULER,
     WORKLOAD_LABEL,
     Place,
     labels_of,
     name_of,
+    pool_labels,
     role_labels,
 )
 from fairlead.engines.kubernetes.render_git import render_git
@@ -47,8 +46,7 @@ def render_template(place: Place, podset: PodSet, source: Source) -> dict[str, A
     pools = place.pools or (() if asked is UNSET else asked)
     if pools:
         annotations[POOLS_ANNOTATION] = " ".join(pools)
-        if pools[0] != DEFAULT_POOL:
-            labels[POOL_LABEL] = pools[0]
+        labels |= pool_labels(pools[0])
     if source.peek("createHomeDir") is True and not any(one.name == "HOME" for one in container.environment):
         home = EnvironmentVariable(name="HOME", value=HOME)
         container = replace(container, environment=(*container.environment, home))
