@@ -107,7 +107,12 @@ def test_a_job_that_somebody_removed_is_made_again(room: Room) -> None:
     workload = room.train("removed")
     room.until_phase(workload, "Running")
     [before] = room.objects("jobs")
-    assert room.kubectl("delete", "job", "removed", "-n", room.namespace).returncode == 0
+    [pod] = room.objects("pods")
+    assert room.kubectl("delete", "job", "removed", "-n", room.namespace, "--wait=false").returncode == 0
+    until(lambda: uid_of(pod) not in map(uid_of, room.objects("pods")) or room.objects("jobs") == [], "loss", PATIENCE)
+    while uid_of(pod) in map(uid_of, room.objects("pods")):
+        # Nothing runs beside what still ends.
+        assert len(room.objects("pods")) == 1
     until(
         lambda: (
             room.server.phase(workload) == "Running"
@@ -116,6 +121,10 @@ def test_a_job_that_somebody_removed_is_made_again(room: Room) -> None:
         "another job",
         PATIENCE,
     )
+
+
+def uid_of(body: dict[str, Any]) -> str:
+    return str(body["metadata"]["uid"])
 
 
 def preempt(room: Room, times: int, **low: Any) -> tuple[str, str]:

@@ -10,7 +10,7 @@ class Charge:
     """One workload in our care: what is wished of it, what was done, and what came of it."""
 
     __slots__ = (
-        *("begun", "done", "is_bare", "is_removed", "news", "refused", "task", "tends", "tried", "trouble", "wish"),
+        *("begun", "done", "is_bare", "is_removed", "lost_at", "news", "refused", "task", "tends", "tried", "trouble", "wish"),
     )
 
     def __init__(self) -> None:
@@ -22,6 +22,8 @@ class Charge:
         self.trouble = ""
         self.is_bare = False
         self.is_removed = False
+        #: When something that makes its pods was last seen to be gone.
+        self.lost_at = float("-inf")
         self.begun = NOTHING_BEGUN
         #: The complaint after which the cluster was asked whether its pods could be made at all.
         self.tried = ""

@@ -36,6 +36,7 @@ from fairlead.engines.kubernetes.customs import Customs
 from fairlead.engines.kubernetes.groups import is_own
 from fairlead.engines.kubernetes.hands import Hands, Taken
 from fairlead.engines.kubernetes.holdings import Holdings
+from fairlead.engines.kubernetes.leftovers import find_leftovers
 from fairlead.engines.kubernetes.nodes import render_node
 from fairlead.engines.kubernetes.objects import Container, Metadata, Pod
 from fairlead.engines.kubernetes.observing import Held, render_report, run_of
@@ -46,7 +47,7 @@ from fairlead.engines.kubernetes.render_knative import FEATURES
 from fairlead.engines.kubernetes.render_kubeflow import operator_of
 from fairlead.engines.kubernetes.render_runners import is_group
 from fairlead.engines.kubernetes.renewing import find_spent
-from fairlead.engines.kubernetes.resources import ALWAYS_THERE, KNATIVE, POD_GROUP, RUNNERS, SHARD, Resource
+from fairlead.engines.kubernetes.resources import ALWAYS_THERE, KNATIVE, POD, POD_GROUP, RUNNERS, SHARD, Resource
 from fairlead.engines.kubernetes.sessions import CommandSession, dial, listening_port, stream_logs
 from fairlead.engines.kubernetes.standing import Standing, Survey, find_digests
 from fairlead.engines.kubernetes.trying import try_pods
@@ -288,6 +289,7 @@ class KubernetesEngine:
         self._removed.pop(run.workload_id, None)
         charge.is_bare = charge.is_removed = False
         charge.refused = charge.tried = ""
+        await self._end_leftovers(charge, run)
         charge.begun = await self._begin(charge, run)
         digests = find_digests(self._holdings.makers(run.workload_id), run.run)
         if any(digests.values()) and self._survey is not None:
@@ -296,6 +298,15 @@ class KubernetesEngine:
         async with self._at_once:
             await self._hands.run(run, charge.begun, Standing(digests, self._surveyed))
         charge.tends = is_group(run.podsets) or len(run.node_pools) > 1
+
+    async def _end_leftovers(self, charge: Charge, run: WorkloadRun) -> None:
+        """Raises while pods run whose maker somebody removed: the next ones are not to run beside them."""
+        is_fresh = time.monotonic() - charge.lost_at < _LOOK_AGAIN
+        left = find_leftovers(self._holdings.held(run.workload_id), run.run, is_fresh=is_fresh)
+        for pod in left.orphans:
+            await self._hands.delete(POD.path(run.namespace, pod.metadata.name), pod.metadata.uid)
+        for pod in (*left.ending, *left.orphans):
+            raise Taken(f"what ran pod {pod.metadata.name} was removed, and the pod is still ending")
 
     async def _begin(self, charge: Charge, run: WorkloadRun) -> Begun:
         """What is there goes on as it was begun; what is not there begins with what the cluster has now."""
@@ -435,6 +446,7 @@ class KubernetesEngine:
         charge = self._charges.get(workload_id)
         if charge is not None and isinstance(charge.done, WorkloadRun):
             charge.done = None
+            charge.lost_at = time.monotonic()
 
     def _note_nodes(self) -> None:
         self._nodes_changed = True

@@ -58,7 +58,9 @@ def render_report(workload_id: str, held: Held, podsets: Sequence[PodSet] = ()) 
     """
     runners = [runner for runner in held.runners if runner.metadata.deletion_timestamp is None]
     own = next((group for group in held.groups if is_own(group) and group.metadata.deletion_timestamp is None), None)
-    run = max((run_of(one.metadata) for one in (*runners, *((own,) if own else ()))), default=0)
+    makers = (*runners, *((own,) if own else ()))
+    # What somebody removed is there for as long as its pods are.
+    run = max((run_of(one.metadata) for one in makers or filter(is_alive, held.pods)), default=0)
     current = [runner for runner in runners if run_of(runner.metadata) == run]
     pods = [pod for pod in held.pods if run in (0, run_of(pod.metadata))]
     ended, message = _end_of(current, pods)
@@ -170,6 +172,11 @@ def _counts(job: Runner, member: str) -> dict[str, int]:
 def run_of(metadata: Metadata) -> int:
     text = metadata.labels.get(RUN_LABEL, "")
     return int(text) if text.isdecimal() else 0
+
+
+def is_alive(pod: Pod) -> bool:
+    """Whether its containers may still run."""
+    return pod.status.phase not in ("Succeeded", "Failed")
 
 
 def _role(runner: Runner) -> str:
