@@ -46,6 +46,7 @@ from fairlead.engines.kubernetes.resources import (
     DEPLOYMENT,
     JOB,
     KNATIVE,
+    MPI,
     NODE,
     POD,
     POD_GROUP,
@@ -317,7 +318,10 @@ class Hands:
         found = msgspec.json.decode(listed, type=_Listed)
         for item in found.items:
             if item.metadata.deletion_timestamp is None:
-                await self.delete(resource.path(namespace, item.metadata.name), item.metadata.uid)
+                # What MPI's operator made bears no label of ours, and keeps the next job of that name from starting: so
+                # the job goes after it.
+                propagation = "Foreground" if resource is MPI else "Background"
+                await self.delete(resource.path(namespace, item.metadata.name), item.metadata.uid, propagation)
         return len(found.items)
 
     async def renew(self, job: Metadata) -> None:
