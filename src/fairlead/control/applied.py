@@ -12,12 +12,19 @@ from typing import Any
 import msgspec
 
 from fairlead.control import lifecycle
-from fairlead.control.applied_reading import DIALECT, drop_applied, is_template, owned_by_system, read_applied
+from fairlead.control.applied_reading import (
+    DIALECT,
+    changes_not_taken,
+    drop_applied,
+    is_template,
+    owned_by_system,
+    read_applied,
+)
 from fairlead.control.context import Context
 from fairlead.control.exposure import UrlSettings, first_url
 from fairlead.control.submit import submit
 from fairlead.engines.base import Applied, AppliedObjects
-from fairlead.model.clock import iso
+from fairlead.model.clock import Millis, iso
 from fairlead.model.errors import FairleadError, Invalid, NotFound
 from fairlead.model.org import Caller
 from fairlead.model.phase import DesiredPhase, Phase
@@ -30,6 +37,8 @@ log = logging.getLogger(__name__)
 #: Who submits what was applied with kubectl, as far as we can know.
 CALLER = Caller("kubernetes", "", is_administrator=True)
 _RETRY_SECONDS = 2.0
+#: The condition of an object that was edited where it may not be.
+_NOT_TAKEN = "EditNotTaken"
 #: Objects that are looked at side by side; the others wait their turn.
 _AT_ONCE = 32
 
@@ -171,7 +180,8 @@ class AppliedWorkloads:
         owned = _owned(applied, workload, self._context.exposure.settings)
         if owned:
             generation = await self._objects.change_owned(applied, owned) or generation
-        await self._tell(applied, _status(workload, generation))
+        words = changes_not_taken(applied, workload.applied) if workload.applied else ""
+        await self._tell(applied, _with_refusal(applied, _status(workload, generation), words, self._context.clock()))
 
     async def _tell(self, applied: Applied, status: dict[str, Any]) -> None:
         if any(applied.status.get(name) != value for name, value in status.items()):
@@ -204,6 +214,20 @@ class _Object(msgspec.Struct, frozen=True):
 def _active(applied: Applied) -> bool:
     value = msgspec.json.decode(applied.text, type=_Object).spec.active.value
     return str(value).lower() != "false"
+
+
+def _with_refusal(applied: Applied, status: dict[str, Any], words: str, now: Millis) -> dict[str, Any]:
+    """The status with what was edited and is not taken; the time is that of the first time it was said."""
+    if not words:
+        return status
+    said = [one for one in applied.status.get("conditions", ()) if (one["type"], one["message"]) == (_NOT_TAKEN, words)]
+    since = said[0]["lastTransitionTime"] if said else iso(now)
+    condition = {"type": _NOT_TAKEN, "status": "True", "reason": "CannotBeChanged", "message": words}
+    return {
+        **status,
+        "message": ". ".join(text for text in (words, status["message"]) if text),
+        "conditions": [*status["conditions"], {**condition, "lastTransitionTime": since}],
+    }
 
 
 def _status(workload: Workload, generation: int) -> dict[str, Any]:

@@ -4,6 +4,7 @@ Called by `applied.py` and by the cluster's question whether to admit an object.
 """
 
 import contextlib
+import hashlib
 from typing import Any
 
 import msgspec
@@ -64,6 +65,7 @@ async def read_applied(
         dialect=DIALECT,
         template_id=template.id if template else None,
         spec=_lasting(workload),
+        applied=digests_of(applied),
     )
     return submission, workload.is_active
 
@@ -118,6 +120,25 @@ def check_change(before: dict[str, Any], after: dict[str, Any]) -> None:
     if others:
         details = "cannot be changed once the workload is submitted; delete it and apply it again (active can be)"
         raise Invalid(MALFORMED, tuple(Issue(f"spec.{name}", details) for name in others))
+
+
+def digests_of(applied: Applied) -> dict[str, str]:
+    """What tells each member of its spec from another; the values themselves may be secret."""
+    spec = msgspec.json.decode(applied.text).get("spec", {})
+    return {
+        name: hashlib.sha256(msgspec.json.encode(value, order="deterministic")).hexdigest()[:16]
+        for name, value in spec.items()
+    }
+
+
+def changes_not_taken(applied: Applied, taken: dict[str, str]) -> str:
+    """What of an object was edited since it was taken although it may not be, past the cluster's question; in words."""
+    try:
+        check_change(taken, digests_of(applied))
+    except Invalid as error:
+        names, details = ", ".join(issue.field for issue in error.issues), error.issues[0].details
+        return f"{names} {'was' if len(error.issues) == 1 else 'were'} changed, which is not taken: it {details}"
+    return ""
 
 
 def owned_by_system(kind: str) -> tuple[str, ...]:

@@ -120,6 +120,7 @@ def _workload(context: Context, caller: Caller, kind: Kind, project: Project, su
         created_at=now,
         spec=msgspec.Raw(msgspec.json.encode(submission.spec)),
         dialect=submission.dialect,
+        applied=submission.applied,
         phase_updated_at=now,
         updated_at=now,
         conditions=tuple(

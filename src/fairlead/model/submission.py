@@ -21,3 +21,5 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
     dialect: str = "rest"
     #: What the dialect could not carry over as sent, for the older page's contradictions: (field, what was done).
     remarks: tuple[tuple[str, str], ...] = ()
+    #: Of an object of a cluster: what tells each member of its spec from another, by name.
+    applied: dict[str, str] = {}

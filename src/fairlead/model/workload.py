@@ -102,6 +102,8 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     spec: msgspec.Raw
     #: The dialect it arrived in (`rest`, `rest-older`, `workload-yaml`, `cli`); shown as its origin.
     dialect: str = "rest"
+    #: Of an object of a cluster: what tells each member of its spec, as it was taken, from another.
+    applied: dict[str, str] = {}
 
     priority_class: str = ""
     priority: int = 0

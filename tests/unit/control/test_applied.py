@@ -4,8 +4,13 @@ import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, cast
 
+import msgspec
+import pytest
+
 from fairlead.control.applied import AppliedWorkloads
+from fairlead.control.applied_reading import digests_of
 from fairlead.control.context import Context
+from fairlead.control.exposure import Exposure
 from fairlead.engines.base import Applied, AppliedObjects
 from fairlead.model.workload import Workload
 from tests import builders
@@ -130,3 +135,74 @@ def test_one_that_changes_while_it_is_looked_at_is_looked_at_again_afterwards() 
 
     run(objects, act)
     assert objects.tried == ["a", "b", "a"]
+
+
+class Edited:
+    """One object that was edited past the cluster's question, and the workload that was made of it before."""
+
+    def __init__(self, before: dict[str, Any], after: dict[str, Any]) -> None:
+        self.object = _applied(after)
+        self.workload = builders.workload("w", id="w", phase_message="Runs", applied=digests_of(_applied(before)))
+        self.store = self
+        self.exposure = Exposure()
+        self.written = 0
+
+    def clock(self) -> int:
+        return 1000 * self.written
+
+    def subscribe(self, hear: Any) -> Callable[[], None]:
+        return lambda: None
+
+    async def find(self, query: Any) -> list[Workload]:
+        return []
+
+    async def get(self, collection: Any, id: str) -> Workload:
+        return self.workload
+
+    def listen(self, notify: Any) -> None:
+        self.notify = notify
+
+    def take_applied(self) -> set[str]:
+        return {"w"}
+
+    def applied(self, id: str) -> Applied:
+        return self.object
+
+    async def change_owned(self, applied: Applied, owned: dict[str, str]) -> int:
+        return 0
+
+    async def record_status(self, applied: Applied, status: dict[str, Any]) -> None:
+        self.written += 1
+        self.object = msgspec.structs.replace(self.object, status=status)
+
+
+def _applied(spec: dict[str, Any]) -> Applied:
+    text = msgspec.json.encode({"kind": "TrainingWorkload", "spec": spec})
+    return Applied(id="w", namespace="runai-a", name="w", text=text, generation=2)
+
+
+async def _look(edited: Edited, times: int = 1) -> None:
+    loop = AppliedWorkloads(cast(Context, edited), cast(AppliedObjects, edited))
+    for _ in range(times):
+        await loop._settle("w")
+
+
+@pytest.mark.parametrize(
+    ("after", "want"),
+    [
+        ({"image": {"value": "b"}, "gpu": {"value": "1"}}, "spec.image was"),
+        ({"image": {"value": "b"}}, "spec.gpu, spec.image were"),
+        ({"gpu": {"value": "1"}, "image": {"value": "a"}, "active": {"value": True}}, ""),
+    ],
+    ids=["image", "image and gpu", "what may change"],
+)
+def test_an_edit_that_is_not_taken_is_told(after: dict[str, Any], want: str) -> None:
+    edited = Edited({"image": {"value": "a"}, "gpu": {"value": "1"}}, after)
+    asyncio.run(_look(edited, 3))
+    status = edited.object.status
+    told, _, rest = status["message"].rpartition(" changed, which is not taken: it ")
+    assert told == want
+    assert rest.endswith("Runs")
+    assert [one["type"] for one in status["conditions"]] == ["EditNotTaken"] * bool(want)
+    # Said once: what is written does not make itself be written again.
+    assert (status["observedGeneration"], edited.written) == (2, 1)
