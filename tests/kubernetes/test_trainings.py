@@ -123,6 +123,30 @@ def test_a_job_that_somebody_removed_is_made_again(room: Room) -> None:
     )
 
 
+def test_why_has_the_schedulers_words_and_no_false_hope(room: Room) -> None:
+    workload = room.train("huge", gpus=16)
+    waiting = until(
+        lambda: (
+            (found := room.server.workload(workload))["phase"] == "Pending" and "16" in found["phaseMessage"] and found
+        ),
+        "the scheduler's word",
+        PATIENCE,
+    )
+    assert room.kubectl("cordon", "node-1").returncode == 0
+    try:
+        path = f"/api/v1/workloads/{workload}/explanation"
+        told = until(
+            lambda: "cordoned" in (found := room.server.call("GET", path).json["waiting"])["counted"] and found,
+            "a cordoned node",
+            PATIENCE,
+        )
+    finally:
+        room.kubectl("uncordon", "node-1")
+    assert told["message"] == waiting["phaseMessage"]
+    assert told["reason"]["code"] == "NeverFits"
+    assert told["remedies"][0].startswith("Ask for less")
+
+
 def uid_of(body: dict[str, Any]) -> str:
     return str(body["metadata"]["uid"])
 

@@ -80,6 +80,8 @@ class WaitingView(Shape):
     """Why it waits, who holds what it waits for, and what would change that."""
 
     message: str
+    #: Where a cluster's scheduler decides and `message` is its word: what we count ourselves.
+    counted: str
     #: What keeps it from running, as data: which resource, how much is asked, how much is free.
     reason: dict[str, Any]
     pools: tuple[PoolBlockerView, ...]
@@ -111,6 +113,7 @@ def render_eviction(note: EvictionNote) -> EvictionView:
 def render_waiting(report: WaitingReport) -> WaitingView:
     return WaitingView(
         message=report.message,
+        counted=report.counted,
         reason=msgspec.to_builtins(report.reason),
         pools=tuple(
             PoolBlockerView(node_pool=pool.node_pool, message=pool.message, reason=msgspec.to_builtins(pool.reason))

@@ -53,6 +53,8 @@ def _since(found: Json) -> str:
 def _show_waiting(session: Session, found: Json, waiting: Json) -> None:
     console = session.console
     console.data(waiting["message"])
+    if waiting.get("counted"):
+        console.data(f"Counted here: {waiting['counted']}")
     if len(waiting["pools"]) > 1:
         _title(session, "Node pools, in the order they are tried")
         for pool in waiting["pools"]:

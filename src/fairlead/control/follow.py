@@ -31,6 +31,8 @@ from fairlead.model.workload import PendingMessage, Workload
 
 #: The two reasons for which the contract has a word of its own.
 _ENUM = frozenset({"OverLimit", "NonPreemptibleOverQuota"})
+#: Whose word on why a workload waits is the cluster's.
+CLUSTER = "cluster"
 _BEFORE = frozenset({Phase.CREATING, Phase.RESUMING})
 
 
@@ -187,7 +189,7 @@ def _explain(draft: Draft, report: WorkloadReport) -> None:
         reason, source = ("Unschedulable", "scheduler") if first.is_made else (first.code, "engine")
         draft.tell(reason, first.message, warning=True, source=source)
     draft.set(
-        blocked_by={"code": first.code, "detail": first.message},
+        blocked_by={"code": first.code, "detail": first.message, "source": CLUSTER},
         pending_messages=tuple(_pending(wait, workload) for wait in report.waits if wait.code in _ENUM),
     )
     if workload.phase is Phase.PENDING:

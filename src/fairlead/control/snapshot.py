@@ -60,6 +60,7 @@ def render_node(node: Node, pools: Iterable[NodePool]) -> facts.Node:
         labels={"kubernetes.io/hostname": node.name} | node.labels,
         taints=tuple(facts.Taint(key=t.key, value=t.value, effect=_effect(t.effect)) for t in node.taints),
         ready=node.ready,
+        unschedulable=node.cordoned,
         node_pool=pool_of(node, pools),
     )
 

@@ -15,6 +15,7 @@ from fairlead.control.context import Context
 from fairlead.control.current import load_board, load_decisions
 from fairlead.control.decide import demand
 from fairlead.control.draft import Entry
+from fairlead.control.follow import CLUSTER
 from fairlead.control.notices import name_pods
 from fairlead.control.snapshot import pool_of, queue_name
 from fairlead.model.clock import Millis
@@ -73,7 +74,9 @@ class PoolBlocker(msgspec.Struct, frozen=True, kw_only=True):
 
 class WaitingReport(msgspec.Struct, frozen=True, kw_only=True):
     reason: Reason
+    #: The words of whoever decides; and where that is a cluster's scheduler, what we count ourselves.
     message: str
+    counted: str = ""
     pools: tuple[PoolBlocker, ...]
     owners: tuple[OwnerFigures, ...]
     holders: tuple[Holder, ...]
@@ -123,9 +126,11 @@ def _report(scene: _Scene, entry: Entry, pending: Pending, decisions: Decisions)
     shares = {(share.queue, share.node_pool): share for share in decisions.fair_shares}
     figures = tuple(_figures(owner, pool, shares) for owner in owners if owner for pool in pools)
     holders = _holders(scene, entry, pools, shares)
+    told = _told_by_cluster(workload)
     return WaitingReport(
         reason=reason,
-        message=say(reason),
+        message=told or say(reason),
+        counted=say(reason) if told else "",
         pools=tuple(
             PoolBlocker(
                 node_pool=each.node_pool, reason=scene.named(each.reason), message=say(scene.named(each.reason))
@@ -137,6 +142,12 @@ def _report(scene: _Scene, entry: Entry, pending: Pending, decisions: Decisions)
         holder_count=len(holders),
         remedies=tuple(_remedies(entry, reason, figures, holders, _largest(context, pools))),
     )
+
+
+def _told_by_cluster(workload: Workload) -> str:
+    """What the cluster's scheduler said of it last."""
+    blocked = workload.blocked_by or {}
+    return str(blocked.get("detail", "")) if blocked.get("source") == CLUSTER else ""
 
 
 def _figures(owner: Department, pool: str, shares: dict[tuple[str, str], FairShare]) -> OwnerFigures:

@@ -151,6 +151,8 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     labels: dict[str, str] = {}
     taints: tuple[Taint, ...] = ()
     ready: bool = True
+    #: Nothing new is placed on it, as `kubectl cordon` asks for.
+    cordoned: bool = False
     created_at: Millis = 0
     #: Names which of CPU, memory and GPUs were declared by the operator rather than found.
     declared: tuple[str, ...] = ()

@@ -57,7 +57,7 @@ def _explain(session: Session, task: LiveTask, nodes: Sequence[LiveNode], placed
     for node in nodes:
         cause = static_cause(task, node)
         if cause is not None:
-            _tally(tallies, cause).add(node, None, None, cause not in ("notReady", "cordoned"))
+            _tally(tallies, cause).add(node, None, None, cause not in _PASSING or _is_too_small(task, node))
         elif fits_later(task, node):
             why = session.affinities.cause(task, node) or ("limit" if task.kind == KIND_MEMORY else None)
             if why is not None:
@@ -77,6 +77,12 @@ def _explain(session: Session, task: LiveTask, nodes: Sequence[LiveNode], placed
         nodes=len(nodes),
         causes=causes,
     )
+
+
+def _is_too_small(task: LiveTask, node: LiveNode) -> bool:
+    """Whether it would not do either if it were empty and well."""
+    _, asked, _, whole = lacking(task, node, 0.0)
+    return asked > whole
 
 
 def _tally(tallies: dict[str, _Tally], cause: str) -> _Tally:
@@ -100,6 +106,8 @@ def _code(task: LiveTask, nodes: Sequence[LiveNode], causes: tuple[NodeCause, ..
     return "NoNodeFits"
 
 
+#: Causes that pass, where the node is large enough.
+_PASSING = ("notReady", "cordoned")
 _STATIC = ("notReady", "cordoned", "taint", "nodeSelector", "nodeAffinity", "mig", "gpuMemoryUnknown", "gpuMemory")
 
 _CAUSES = {

@@ -258,3 +258,10 @@ def test_what_waits_for_its_next_start_says_how_it_ended() -> None:
     draft = turn(builders.workload(phase=Phase.PENDING), said(pods=(waits,)))
     words = "Pod train-x: back-off; before, it ended with exit code 4 (restart 3)"
     assert (draft.workload.phase, draft.workload.phase_message) == (Phase.INITIALIZING, words)
+
+
+def test_why_it_waits_is_marked_as_the_clusters_word() -> None:
+    waits = (Wait(code="PodSchedulingErrors", message="16 GPUs are too many"),)
+    draft = turn(builders.workload(phase=Phase.PENDING), said(waits=waits))
+    want = {"code": "PodSchedulingErrors", "detail": "16 GPUs are too many", "source": "cluster"}
+    assert draft.workload.blocked_by == want

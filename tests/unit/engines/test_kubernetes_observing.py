@@ -286,6 +286,13 @@ def test_nodes() -> None:
     assert found.taints[0].key == "k"
 
 
+def test_a_cordoned_node_is_no_broken_one() -> None:
+    status = {"conditions": [{"type": "Ready", "status": "True"}]}
+    node = msgspec.convert({"metadata": {"name": "n"}, "spec": {"unschedulable": True}, "status": status}, Node)
+    found = render_node(node)
+    assert (found.ready, found.cordoned) == (True, True)
+
+
 # Pools that are tried in turn
 
 

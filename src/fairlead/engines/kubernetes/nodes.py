@@ -31,7 +31,8 @@ def render_node(node: objects.Node) -> Node:
             Taint(taint.get("key", ""), taint.get("value", ""), taint.get("effect", "NoSchedule"))
             for taint in node.spec.taints
         ),
-        ready=condition(node.status.conditions, "Ready") is not None and not node.spec.unschedulable,
+        ready=condition(node.status.conditions, "Ready") is not None,
+        cordoned=node.spec.unschedulable,
         created_at=millis(node.metadata.creation_timestamp) or 0,
     )
 
