@@ -72,6 +72,8 @@ LOCK_SECONDS = 1.0
 _STORES = {"postgresql": "fairlead.store.postgres", "postgres": "fairlead.store.postgres"}
 _ENGINES = {"kubernetes": "fairlead.engines.kubernetes.configuration"}
 LOCAL = "local"
+#: The server is to begin again: another has taken over what it did.
+_AGAIN = 75
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -126,11 +128,15 @@ def main(arguments: Sequence[str]) -> int:
     _set_up_logging(settings.data_dir / "logs", to_stderr=settings.log_to_stderr)
     try:
         with _only_server_of(settings.data_dir), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            return runner.run(serve(settings))
+            code = runner.run(serve(settings))
     except FairleadError as error:
         log.error("the server does not start: %s", error)
         sys.stderr.write(f"fairlead serve: {error}\n")
         return 1
+    if code == _AGAIN:
+        # From the beginning, in the same process: nothing of what the loop held is true any more.
+        os.execv(sys.executable, [sys.executable, "-m", "fairlead", "serve", *arguments])
+    return code
 
 
 def can_serve(platform: str, settings: Settings) -> bool:
@@ -321,7 +327,7 @@ async def _serve_on(settings: Settings, sock: socket.socket, proxied: socket.soc
 
     try:
         if machine:
-            await machine.start(open_urls, lambda: _give_up(server))
+            await machine.start(open_urls, lambda: _give_up(server, 1 if settings.engine == LOCAL else _AGAIN))
             if machine.reconciler is None and proxied:
                 await relay.start(proxied)
         _calm_collector()
@@ -337,7 +343,7 @@ async def _serve_on(settings: Settings, sock: socket.socket, proxied: socket.soc
         if refresher:
             refresher()
         log.info("stopped; pods run on")
-    return 0
+    return server.exit_code
 
 
 def _make_machine(settings: Settings, context: Context, url: str, proxied: socket.socket | None) -> Machine:
@@ -409,8 +415,9 @@ def _http(settings: Settings, application: Any) -> uvicorn.Config:
     )
 
 
-def _give_up(server: uvicorn.Server) -> None:
-    log.error("another server took this machine's lease; stopping")
+def _give_up(server: HttpServer, code: int) -> None:
+    log.error("another server took this machine's lease; %s", "standing by" if code == _AGAIN else "stopping")
+    server.exit_code = code
     server.should_exit = True
 
 

@@ -69,7 +69,8 @@ def wait_until_available(kubectl: Kubectl) -> None:
 
 @pytest.fixture(scope="module")
 def installed(running: cluster.Cluster, kubectl: Kubectl) -> Iterator[str]:
-    """The objects, as applied."""
+    """The objects, as applied, in a cluster in which no other Fairlead left projects."""
+    kubectl("delete", "queues.scheduling.run.ai,namespaces", "-l", "fairlead/cluster", f"--timeout={PATIENCE:.0f}s")
     text = manifests(running).stdout
     kubectl("apply", "-f", "-", stdin=text)
     try:

@@ -16,8 +16,14 @@ from tests.e2e.server import Server, until
 PATIENCE = 180.0
 #: How long pods run and how they end on nodes without a kubelet (docs/cluster.md).
 SECONDS, CODE = "cluster.fairlead/run-seconds", "cluster.fairlead/exit-code"
+#: The label by which a namespace holds its pods to a level of Pod Security.
+ENFORCE = "pod-security.kubernetes.io/enforce"
 #: The label by which objects are a workload's.
 ID = "fairlead/workload-id"
+#: The label that says which Fairlead's they are.
+CLUSTER = "fairlead/cluster"
+#: What the tests of fields ask for, and clusters refuse otherwise.
+ALLOWED = ("host-path=/", "host-namespaces", "capability=SYS_NICE")
 #: Images that every node of the cluster has.
 IMAGE, PYTHON = "busybox:1.35", "python:3.11"
 PATHS = {
@@ -53,22 +59,34 @@ def _nodes(operator: str) -> dict[str, Any]:
 
 class Room:
     def __init__(
-        self, cluster: clusters.Cluster, folder: Path, kubeconfig: Path | None = None, arguments: Sequence[str] = ()
+        self,
+        cluster: clusters.Cluster,
+        folder: Path,
+        kubeconfig: Path | None = None,
+        arguments: Sequence[str] = (),
+        allowed: Sequence[str] = ALLOWED,
     ) -> None:
         """The server reaches the cluster by a kubeconfig of its own where one is given."""
         self.cluster = cluster
         self.folder = folder
         self.api = cluster.api()
         reached = kubeconfig or cluster.kubeconfig
-        self.server = Server(folder / "data", "--engine", "kubernetes", "--kubeconfig", str(reached), *arguments)
+        flags = [f"--allow={word}" for word in allowed]
+        self.server = Server(
+            folder / "data", "--engine", "kubernetes", "--kubeconfig", str(reached), *flags, *arguments
+        )
         self.project = f"p{abs(hash(str(folder))) % 100_000}"
         self.project_id = ""
+        self._asked = 0
 
     def open(self, definitions: Path) -> None:
         assert self.kubectl("apply", "-f", str(definitions)).returncode == 0
         waited = self.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
         assert waited.returncode == 0, waited.stderr
         self.server.start()
+        # What servers of earlier tests left, whose databases are gone.
+        over = ("-l", CLUSTER, "--overwrite", f"{CLUSTER}={self.server.credentials['clusterId']}")
+        assert self.kubectl("label", "queues.scheduling.run.ai,namespaces", *over).returncode == 0
         self.project_id = self.make_project(self.project, gpus=16)
 
     def close(self) -> None:
@@ -124,6 +142,22 @@ class Room:
             yield
         finally:
             self.kubectl("delete", "quota", "none", "-n", self.namespace)
+
+    def enforce(self, level: str) -> None:
+        """Have the cluster hold pods of the project to a level of Pod Security, or to none, and the server know it."""
+        pair = f"{ENFORCE}={level}" if level else f"{ENFORCE}-"
+        label = ("label", "namespace", self.namespace, pair, "--overwrite")
+        until(lambda: self.kubectl(*label).returncode == 0, "the namespace", PATIENCE)
+        if level == "restricted":
+            until(self._refuses_root, "the server to know the level", PATIENCE)
+
+    def _refuses_root(self) -> bool:
+        """Whether it is the server that refuses, and not the cluster."""
+        self._asked += 1
+        security = {"uidGidSource": "custom", "runAsUid": 0}
+        workload = self.submit("training", f"root-{self._asked}", self.spec(gpus=0, security=security))
+        until(lambda: "Security" in self.server.message(workload), "a refusal", PATIENCE)
+        return self.server.phase(workload) == "Failed"
 
     # The server
 

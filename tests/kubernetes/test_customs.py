@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.server import until
+from tests.kubernetes.conftest import CRDS
 from tests.kubernetes.room import IMAGE, PATIENCE, SECONDS, Room
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.xdist_group("kubernetes")]
@@ -203,3 +204,16 @@ def templates(room: Room) -> list[dict[str, Any]]:
     assert answer.status == 200, answer
     found: list[dict[str, Any]] = answer.json["entries"]
     return found
+
+
+def test_definitions_that_are_installed_later_are_noticed(room: Room) -> None:
+    # Objects that are left are let go of by the server.
+    assert room.kubectl("delete", "-f", str(CRDS), "--timeout=60s").returncode == 0
+    room.server.stop()
+    room.server.token = ""
+    room.server.start()
+    assert room.kubectl("apply", "-f", str(CRDS)).returncode == 0
+    established = ("wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
+    assert room.kubectl(*established).returncode == 0
+    apply(room, document(room, "late", gpu=0))
+    until_status(room, "late", "Running")

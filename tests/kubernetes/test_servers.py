@@ -2,6 +2,7 @@
 
 import json
 import shlex
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -103,6 +104,35 @@ def test_when_one_dies_the_other_goes_on(room: Room, other: Server) -> None:
         until_none(lambda: leftovers(room), "an empty namespace")
     finally:
         room.server = mine
+
+
+def test_who_was_away_too_long_stands_by(room: Room, other: Server) -> None:
+    """A holder that was frozen: another has taken over, so it begins again, in the same process."""
+    holder, idle = (room.server, other) if is_holder(room.server) else (other, room.server)
+    assert holder.process is not None
+    began = began_at(holder)
+    holder.process.send_signal(signal.SIGSTOP)
+    try:
+        until(lambda: is_holder(idle), "the other to take over", PATIENCE)
+    finally:
+        holder.process.send_signal(signal.SIGCONT)
+    until(lambda: began_at(holder) not in ("", began), "its next beginning", PATIENCE)
+    assert "standing by" in holder.errors()
+    assert holder.call("GET", "/api/v1/workloads").status == 200
+    assert is_holder(idle)
+
+
+def began_at(server: Server) -> str:
+    """As the server says where it is; empty while there is none."""
+    try:
+        return str(json.loads((server.data_dir / "server.json").read_bytes())["startedAt"])
+    except FileNotFoundError:
+        return ""
+
+
+def is_holder(server: Server) -> bool:
+    """Whether this server's loop runs, as its metrics say."""
+    return "fairlead_loop" in server.call("GET", "/metrics").body.decode()
 
 
 def test_who_leaves_hands_over_at_once(room: Room, other: Server) -> None:

@@ -17,6 +17,8 @@ class HttpServer(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, context: Context) -> None:
         super().__init__(config)
         self._context = context
+        #: What the process ends with.
+        self.exit_code = 0
 
     def hear_signals(self) -> None:
         """From now on: a server that is told to end while it starts must end as well."""

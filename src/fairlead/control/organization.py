@@ -20,6 +20,8 @@ from fairlead.store.collections import DEPARTMENTS, PROJECTS
 
 _NAME = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])?\Z")
 _LONGEST = 63
+#: How Kubernetes begins the names of its own namespaces.
+_RESERVED = "kube-"
 _DEFAULT = "default"
 
 
@@ -190,6 +192,8 @@ def _parent(context: Context, wish: OwnerWish, issues: list[Issue]) -> Departmen
 def _namespace_issues(context: Context, wish: OwnerWish) -> list[Issue]:
     wanted = wish.requested_namespace or namespace_of(wish.name)
     issues = name_issues(wanted, path="requestedNamespace") if wish.requested_namespace else []
+    if wish.requested_namespace.startswith(_RESERVED):
+        issues.append(Issue("requestedNamespace", f"names that begin with {_RESERVED} are the cluster's own"))
     for project in context.directory.projects.values():
         if project.namespace == wanted and project.name != wish.name:
             issues.append(Issue("requestedNamespace", f"{wanted} is the namespace of project {project.name}"))

@@ -4,7 +4,8 @@ The engine has one; `control/applied.py` decides what becomes of them, through t
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+import logging
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 import msgspec
@@ -12,12 +13,16 @@ import msgspec
 from fairlead.engines.base import Applied
 from fairlead.engines.kubernetes.api import JSON, MERGE, Api, ApiError
 from fairlead.engines.kubernetes.hands import MANAGER
-from fairlead.engines.kubernetes.objects import Custom, Metadata
+from fairlead.engines.kubernetes.objects import Custom, Definition, Metadata, condition
 from fairlead.engines.kubernetes.place import Owner
-from fairlead.engines.kubernetes.resources import Resource
+from fairlead.engines.kubernetes.resources import DEFINITION, Resource
 from fairlead.engines.kubernetes.watching import Watch
 
+log = logging.getLogger(__name__)
+
 FINALIZER = "run.ai/fairlead"
+#: The label of our definitions.
+_OURS = "app.kubernetes.io/managed-by=fairlead"
 _QUERY = {"fieldManager": MANAGER}
 
 
@@ -32,11 +37,42 @@ class Customs:
         self._changed: set[str] = set()
         self._notify: Callable[[], None] = _nothing
         self._tasks: list[asyncio.Task[None]] = []
+        #: Kinds that were not installed when we started, by the names of their definitions.
+        self._missing: dict[str, Resource] = {}
 
-    async def start(self, resources: Sequence[Resource]) -> None:
-        watches = [Watch(self._api, resource.path(), Custom, self._keeper(resource)) for resource in resources]
-        await asyncio.gather(*(watch.list() for watch in watches))
-        self._tasks = [asyncio.get_running_loop().create_task(watch.run()) for watch in watches]
+    async def start(self, resources: Sequence[Resource], missing: Sequence[Resource] = ()) -> None:
+        """Watch these kinds, and each of the missing ones when it is installed."""
+        await asyncio.gather(*(self._watch(resource) for resource in resources))
+        self._missing = {f"{resource.plural}.{resource.api.partition('/')[0]}": resource for resource in missing}
+        if not missing:
+            return
+        definitions = Watch(self._api, DEFINITION.path(), Definition, self._note_definition, _OURS)
+        try:
+            await definitions.list()
+        except ApiError as error:
+            if error.status != 403:
+                raise
+            log.warning(
+                "kinds that are installed later are seen at the next start, for want of a permission: %s", error
+            )
+            return
+        self._spawn(definitions.run())
+
+    async def _watch(self, resource: Resource) -> None:
+        watch = Watch(self._api, resource.path(), Custom, self._keeper(resource))
+        await watch.list()
+        self._spawn(watch.run())
+
+    def _note_definition(self, before: Definition | None, after: Definition | None) -> None:
+        established = condition(after.status.conditions, "Established") if after is not None else None
+        if after is not None and established is not None and established.status == "True":
+            resource = self._missing.pop(after.metadata.name, None)
+            if resource is not None:
+                watch = Watch(self._api, resource.path(), Custom, self._keeper(resource))
+                self._spawn(watch.run())
+
+    def _spawn(self, work: Coroutine[None, None, None]) -> None:
+        self._tasks.append(asyncio.get_running_loop().create_task(work))
 
     async def close(self) -> None:
         for task in self._tasks:

@@ -249,8 +249,14 @@ async def _look_at_namespaces(api: Api) -> list[Finding]:
         if item["metadata"]["name"].startswith(NAMESPACE_PREFIX)
         and CLUSTER_LABEL not in (item["metadata"].get("labels") or {})
     ]
-    if not foreign:
-        return [Finding("Namespaces", "ok", "none stands in the way of a project")]
+    owners = {(item["metadata"].get("labels") or {}).get(CLUSTER_LABEL, "") for item in listed} - {""}
+    if not foreign and len(owners) < 2:
+        whose = f"; those of projects are Fairlead's of cluster {owners.pop()}" if owners else ""
+        return [Finding("Namespaces", "ok", f"none stands in the way of a project{whose}")]
+    if len(owners) > 1:
+        advice = "End all but one of them; the kubectl label command in a waiting workload's message hands things over"
+        told = f"several Fairleads have projects here: {', '.join(sorted(owners))}"
+        return [Finding("Namespaces", "note", told, advice)]
     advice = "Projects of these names would meet them: rename or remove them, or choose other names for projects"
     return [Finding("Namespaces", "note", f"not Fairlead's: {', '.join(foreign[:5])}", advice)]
 

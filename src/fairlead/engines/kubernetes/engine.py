@@ -110,7 +110,8 @@ class KubernetesEngine:
         runners = tuple([runner for runner in RUNNERS if runner in ALWAYS_THERE or await self._has(runner)])
         self._hands = Hands(self._api, self._cluster_id(), runners, self.customs.owner, self._load_kept)
         self._hands.level = self._holdings.level
-        await self.customs.start([custom for custom in self._custom_resources if await self._has(custom)])
+        there = [custom for custom in self._custom_resources if await self._has(custom)]
+        await self.customs.start(there, [custom for custom in self._custom_resources if custom not in there])
         label = f"{CLUSTER_LABEL}={self._cluster_id()}"
         has_groups = await self._has(POD_GROUP)
         if has_groups:

@@ -4,6 +4,7 @@
 """
 
 import importlib.resources
+import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import Any
 
@@ -47,6 +48,7 @@ from fairlead.engines.kubernetes.resources import (
     JOB,
     KNATIVE,
     MPI,
+    NAMESPACE,
     NODE,
     POD,
     POD_GROUP,
@@ -56,11 +58,14 @@ from fairlead.engines.kubernetes.resources import (
     SHARD,
     Resource,
     path_of,
+    resource_of,
 )
 from fairlead.engines.kubernetes.standing import Standing, Survey, content_of, is_standing, mark
 from fairlead.model.errors import Refused
 from fairlead.model.podset import PodSet
 from fairlead.model.supplies import KeptObjects, LoadKept, nothing_kept
+
+log = logging.getLogger(__name__)
 
 MANAGER = "fairlead"
 _APPLY_QUERY = {"fieldManager": MANAGER, "force": "true"}
@@ -83,7 +88,15 @@ class _Features(msgspec.Struct):
 
 
 class Taken(Exception):
-    """An earlier workload of ours still has an object of that name; it will be gone soon."""
+    """Something of that name is in the way for now: of an earlier workload of ours, or of somebody else."""
+
+
+def _whose(body: dict[str, Any], other: str, mine: str) -> str:
+    what = f"{body['kind']} {body['metadata']['name']}"
+    over = f"kubectl label {resource_of(body).plural} {body['metadata']['name']} --overwrite {CLUSTER_LABEL}={mine}"
+    if other:
+        return f"{what} belongs to another Fairlead, {other}; if that one is gone for good, take it over: {over}"
+    return f"{what} exists and is not Fairlead's; remove it, or hand it over: {over}"
 
 
 def _nobody(workload_id: str) -> Owner | None:
@@ -115,6 +128,8 @@ class Hands:
         self.level: Callable[[str], str] = _none_enforced
         #: How KAI's operator is told of node pools, where it is installed.
         self.shards: tuple[Resource, ...] = ()
+        #: Namespaces and queues that projects need and somebody else made, by path: as they should be.
+        self._foreign: dict[str, dict[str, Any]] = {}
 
     def place(self, run: WorkloadRun, begun: Begun = NOTHING_BEGUN) -> Place:
         return Place(
@@ -141,6 +156,7 @@ class Hands:
         """Make or change everything of a workload; raises Refused when the cluster does not take it."""
         if words := refusal_of(run.podsets, begun.kinds):
             raise Refused(words)
+        await self._check_place(run)
         kept = await self._load_kept(run.workload_id, run.podsets)
         place = self.supplied(run, kept, begun)
         rendered = render_objects(place, run.podsets)
@@ -392,8 +408,9 @@ class Hands:
         for body in render_priority_classes():
             if not await self._api.exists(path_of(body)):
                 await self._apply(body)
+        asked_for = {project.requested_namespace for project in told.projects}
         for body in render_namespaces(told.projects, self._cluster):
-            await self._apply_unless_foreign(body)
+            await self._apply_unless_foreign(body, is_asked_for=body["metadata"]["name"] in asked_for)
         queues = render_queues(told, self._cluster)
         for body in queues:
             await self._apply_unless_foreign(body)
@@ -411,11 +428,29 @@ class Hands:
             if item.metadata.name not in wanted:
                 await self.delete(SHARD.path(name=item.metadata.name), item.metadata.uid)
 
-    async def _apply_unless_foreign(self, body: dict[str, Any]) -> None:
-        """What somebody else made is left as it is; what a Fairlead left whose database is lost is taken over."""
-        known = await self._find(path_of(body))
-        if known is None or CLUSTER_LABEL in known.metadata.labels:
+    async def _apply_unless_foreign(self, body: dict[str, Any], *, is_asked_for: bool = False) -> str:
+        """What somebody else made is left as it is; whose it is, in words, unless it may be used all the same."""
+        path = path_of(body)
+        known = await self._find(path)
+        labels = known.metadata.labels if known else {CLUSTER_LABEL: self._cluster}
+        if labels.get(CLUSTER_LABEL) == self._cluster:
+            self._foreign.pop(path, None)
             await self._apply(body)
+            return ""
+        if CLUSTER_LABEL not in labels and is_asked_for:
+            return ""
+        words = _whose(body, labels.get(CLUSTER_LABEL, ""), self._cluster)
+        if path not in self._foreign:
+            log.warning("%s", words)
+        self._foreign[path] = body
+        return words
+
+    async def _check_place(self, run: WorkloadRun) -> None:
+        """Raises while the namespace or the queue of a workload is somebody else's."""
+        queue = project_queue(run.project, run.node_pools)
+        for path in (NAMESPACE.path(name=run.namespace), QUEUE.path(name=queue)):
+            if path in self._foreign and (words := await self._apply_unless_foreign(self._foreign[path])):
+                raise Taken(words)
 
     async def _drop_queues(self, wanted: Iterable[str]) -> None:
         label = f"{CLUSTER_LABEL}={self._cluster}"

@@ -83,7 +83,9 @@ async def _is_foreign(api: Api, path: str) -> bool:
 def make_certificate(namespace: str) -> Certificate:
     """For the server's service, signed by itself: nobody but the cluster's API server needs to trust it."""
     key = ec.generate_private_key(ec.SECP256R1())
-    hosts = [f"{NAME}.{namespace}.svc", f"{NAME}.{namespace}.svc.cluster.local", f"{NAME}.{namespace}", NAME]
+    inside = [f"{NAME}.{namespace}.svc", f"{NAME}.{namespace}.svc.cluster.local", f"{NAME}.{namespace}", NAME]
+    # The last for people, who come by `kubectl port-forward`.
+    hosts = [*inside, "localhost"]
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, hosts[0])])
     now = datetime.datetime.now(datetime.UTC)
     made = (

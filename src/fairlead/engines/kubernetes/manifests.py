@@ -23,6 +23,8 @@ PORT, PROXY_PORT = 7420, 7421
 #: Nobody's user on any machine, by the habit of images without a shell.
 USER = 65532
 _ACCESS = "rbac.authorization.k8s.io"
+#: Below the volume, because its own top belongs to somebody else.
+_FOLDER = "/data/fairlead"
 _LABELS = {"app.kubernetes.io/name": NAME, "app.kubernetes.io/managed-by": NAME}
 
 
@@ -145,7 +147,11 @@ def _render_pod(wanted: Installation) -> Object:
 def _render_container(wanted: Installation) -> Object:
     scratch = {"name": "scratch", "mountPath": "/tmp"}  # noqa: S108 - in a pod
     mounts: list[Object] = [{"name": "data", "mountPath": "/data"}, scratch]
-    environment: list[Object] = [{"name": "HOME", "value": "/data"}]
+    environment: list[Object] = [
+        {"name": "HOME", "value": "/data"},
+        # For commands that are run in the pod, and find the server by it.
+        {"name": "FAIRLEAD_DATA_DIR", "value": _FOLDER},
+    ]
     if wanted.certificate:
         mounts.append({"name": "certificate", "mountPath": "/certificate", "readOnly": True})
     if wanted.database_secret:
@@ -191,8 +197,7 @@ def _arguments(wanted: Installation) -> Sequence[str]:
         # Kubernetes puts the variables' values in the places of their names.
         database = ["--database=$(DATABASE)", f"--advertise={scheme}://$(ADDRESS):{PORT}{name}"]
         database.append(f"--keys-secret={wanted.namespace}/{NAME}-keys")
-    # Below the volume, because its own top belongs to somebody else.
-    listening = ["--host=0.0.0.0", f"--port={PORT}", f"--proxy-port={PROXY_PORT}", "--data-dir=/data/fairlead"]
+    listening = ["--host=0.0.0.0", f"--port={PORT}", f"--proxy-port={PROXY_PORT}", f"--data-dir={_FOLDER}"]
     return ["serve", "--engine=kubernetes", *listening, *transport, *database, *wanted.arguments]
 
 

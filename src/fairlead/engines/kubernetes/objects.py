@@ -200,6 +200,17 @@ class Event(_Object, frozen=True):
     event_time: datetime | None = None
 
 
+class DefinitionStatus(_Object, frozen=True):
+    conditions: tuple[Condition, ...] = ()
+
+
+class Definition(_Object, frozen=True):
+    """That a kind of object is installed."""
+
+    metadata: Metadata = Metadata()
+    status: DefinitionStatus = DefinitionStatus()
+
+
 class Custom(_Object, frozen=True):
     """A workload as somebody applied it to the cluster; its spec stays text until it is read."""
 

@@ -5,6 +5,10 @@
 
 import msgspec
 
+from fairlead.formats.crd import GROUP, plural_of
+from fairlead.kinds import KINDS
+
+_WORKLOADS = tuple(plural_of(kind) for kind in KINDS.values() if kind.letter)
 _READ = ("get", "list", "watch")
 _MAKE = ("get", "list", "watch", "create", "patch", "delete")
 
@@ -46,6 +50,8 @@ PERMISSIONS = (
     Permission("scheduling.run.ai", "queues", _MAKE),
     Permission("scheduling.run.ai", "podgroups", _MAKE),
     Permission("kai.scheduler", "schedulingshards", ("get", "list", "create", "patch", "delete"), is_optional=True),
-    Permission("run.ai", "*", (*_READ, "patch", "delete"), is_optional=True),
-    Permission("run.ai", "*/status", ("patch",), is_optional=True),
+    *(Permission(GROUP, plural, (*_READ, "patch", "delete"), is_optional=True) for plural in _WORKLOADS),
+    *(Permission(GROUP, f"{plural}/status", ("patch",), is_optional=True) for plural in _WORKLOADS),
+    # Whether they are installed yet.
+    Permission("apiextensions.k8s.io", "customresourcedefinitions", ("list", "watch"), is_optional=True),
 )

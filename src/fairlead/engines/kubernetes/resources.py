@@ -47,6 +47,7 @@ PYTORCH, TENSORFLOW, XGBOOST, JAX = (
     _read(f"kubeflow.org/v1 {kind} {kind.lower()}s") for kind in ("PyTorchJob", "TFJob", "XGBoostJob", "JAXJob")
 )
 MPI = _read("kubeflow.org/v2beta1 MPIJob mpijobs")
+DEFINITION = _read("apiextensions.k8s.io/v1 CustomResourceDefinition customresourcedefinitions cluster")
 SHARD = _read("kai.scheduler/v1 SchedulingShard schedulingshards cluster")
 KNATIVE = _read("serving.knative.dev/v1 Service services")
 
