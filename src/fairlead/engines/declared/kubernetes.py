@@ -26,6 +26,7 @@ _GROUPS = "kubernetes/test_distributed_inference.py::"
 _GANGS = "kubernetes/test_kinds.py::"
 _NAMED = "unit/admission/test_templates.py::test_names_tell_items_apart"
 _MPI = "kubernetes/test_mpi.py::"
+_UNLESS = "refused unless allowed"
 _EXPORTED = "handed to the node, whose kernel must have a client; no test has seen a mount"
 
 
@@ -117,7 +118,7 @@ CLUSTERED: Mapping[str, Clustered] = {
     "storage.git[].": _seen(_GIT),
     "storage.hostPath[].name": _seen(_NAMED),
     "storage.hostPath[].mountPropagation": _seen(_ENDS + "test_namespaces_of_the_node"),
-    "storage.hostPath[].path": _seen(_INSIDE, "a folder of the node"),
+    "storage.hostPath[].path": _seen(_INSIDE, f"a folder of the node ({_UNLESS})"),
     "storage.hostPath[].": _seen(_INSIDE),
     "storage.nfs[].name": _seen(_NAMED),
     "storage.nfs[].": _idle(_EXPORTED, _NFS),
@@ -125,8 +126,13 @@ CLUSTERED: Mapping[str, Clustered] = {
     "storage.s3[].bucket": _seen(_S3, "its objects, copied in; changes go back at the end"),
     "storage.s3[].": _seen(_S3),
     "security.uidGidSource": _seen(_INSIDE, "custom ids, or the image's own; fromIdpToken: refused"),
-    "security.hostIpc": _seen(_ENDS + "test_namespaces_of_the_node", "true: the node's"),
-    "security.hostNetwork": _seen(_ENDS + "test_namespaces_of_the_node", "true: the node's"),
+    "security.hostIpc": _seen(_ENDS + "test_namespaces_of_the_node", f"true: the node's ({_UNLESS})"),
+    "security.hostNetwork": _seen(_ENDS + "test_namespaces_of_the_node", f"true: the node's ({_UNLESS})"),
+    "security.capabilities[]": _seen(
+        _INSIDE, "held by the process (beyond the level baseline refused unless allowed by name)"
+    ),
+    "security.seccompProfileType": _seen(_INSIDE, f"the runtime's own filter, or none (Unconfined: {_UNLESS})"),
+    "security.allowPrivilegeEscalation": _seen(_INSIDE, "false: no_new_privs"),
     "security.runAsNonRoot": _seen(_ENDS + "test_root_is_refused_where_it_is_not_wanted"),
     "security.": _seen(_INSIDE),
     "nodePools[]": _seen("kubernetes/test_pools.py::test_a_workload_without_room_in_its_first_pool_moves_to_the_next"),
