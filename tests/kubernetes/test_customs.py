@@ -72,6 +72,28 @@ def test_active_works_both_ways(room: Room) -> None:
     assert body["spec"]["active"] == {"value": False}
 
 
+def test_an_edit_that_is_not_taken_is_told(room: Room) -> None:
+    given = document(room, "edited")
+    apply(room, given)
+    until_status(room, "edited", "Running")
+
+    def edit(image: str, want: str) -> None:
+        change = json.dumps({"spec": {"image": {"value": image}}})
+        done = room.kubectl("patch", "twl", "edited", "-n", room.namespace, "--type=merge", "-p", change)
+        assert done.returncode == 0, done.stderr
+        until(lambda: _has_said(read(room, "edited"), want), want or "no complaint", PATIENCE)
+
+    edit("another", "spec.image was changed, which is not taken")
+    edit(given["spec"]["image"]["value"], "")
+
+
+def _has_said(body: dict[str, Any], want: str) -> bool:
+    """Whether this is what is said of the object as it is now."""
+    status, words = body["status"], body["status"]["message"]
+    is_said = words.startswith(want) if want else "not taken" not in words
+    return bool(is_said and status["observedGeneration"] == body["metadata"]["generation"])
+
+
 def test_inactive_from_the_beginning(room: Room) -> None:
     apply(room, document(room, "later", active=False))
     until_status(room, "later", "Stopped")
@@ -100,7 +122,7 @@ def test_what_a_submission_refuses_is_refused_here_in_the_same_words(room: Room)
     body["spec"]["name"] = {"value": "taken-name"}
     apply(room, body)
     refused = until_status(room, "wrong", "Failed")
-    assert "has a workload named taken-name" in refused["status"]["message"]
+    assert refused["status"]["message"].endswith("has a workload named taken-name; choose another")
     assert room.names("jobs") == ["Job/taken-name"]
     assert room.kubectl("delete", "twl", "wrong", "-n", room.namespace, "--timeout=60s").returncode == 0
 

@@ -364,6 +364,7 @@ def _set_state(draft: Draft, podset: PodSet, active: Sequence[Pod], last_failure
         running=len(running),
         ready=sum(pod.ready for pod in running),
         lapsed=sum(pod.ready_at is not None and not pod.ready for pod in running),
+        ending=len(active) - len(pods),
         succeeded=tally.succeeded,
         failed=tally.failed,
         last_failure=last_failure,

@@ -64,10 +64,10 @@ async def submit(
             await _commit(context, workload, _creation(workload, caller, request_id, claims))
         except Conflict as error:
             if "live_name" in error.columns and not submission.use_given_name_as_prefix:
-                raise _taken(submission.name, project.name) from None
+                raise _taken(submission.name, project.name, submission.dialect) from None
             continue
         return workload
-    raise _taken(submission.name, project.name)
+    raise _taken(submission.name, project.name, submission.dialect)
 
 
 async def _commit(context: Context, workload: Workload, change: Change) -> None:
@@ -176,11 +176,10 @@ async def _refuse_taken(context: Context, workload: Workload) -> None:
         Where("live_name", Comparison.EQUAL, workload.name),
     )
     if await context.store.count(Query(collection=WORKLOADS, where=where)):
-        raise _taken(workload.name, workload.project_name)
+        raise _taken(workload.name, workload.project_name, workload.dialect)
 
 
-def _taken(name: str, project: str) -> Invalid:
-    return Invalid(
-        MALFORMED,
-        (Issue("name", f"project {project} has a workload named {name}; choose another or send useGivenNameAsPrefix"),),
-    )
+def _taken(name: str, project: str, dialect: str) -> Invalid:
+    """With what to do about it, in the words of whoever asked."""
+    advice = "choose another or send useGivenNameAsPrefix" if dialect.startswith("rest") else "choose another"
+    return Invalid(MALFORMED, (Issue("name", f"project {project} has a workload named {name}; {advice}"),))

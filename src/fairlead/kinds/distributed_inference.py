@@ -175,7 +175,9 @@ def outcome(states: Sequence[SetState]) -> Outcome | None:
     """Running when all groups are available, Degraded when some are and others cannot be."""
     total = states[0].podset.groups
     if total == 0:
-        return Outcome(Phase.RUNNING, "It was scaled to 0 groups, and nothing of it runs.")
+        left = sum(state.starting + state.running + state.ending for state in states)
+        rest = f"{left} of its pods {'is' if left == 1 else 'are'} still ending" if left else "nothing of it runs"
+        return Outcome(Phase.RUNNING, f"It was scaled to 0 groups, and {rest}.")
     available = [all(_is_complete(state, group) for state in states) for group in range(total)].count(True)
     words = f"{available} of {total} groups available"
     if available == total:

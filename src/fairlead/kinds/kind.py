@@ -37,6 +37,8 @@ class SetState(msgspec.Struct, frozen=True, kw_only=True):
     ready: int = 0
     #: Running pods whose readiness probe passed once and passes no longer.
     lapsed: int = 0
+    #: Pods that were told to end and have not ended yet.
+    ending: int = 0
     succeeded: int = 0
     failed: int = 0
     #: The words of the last pod that failed.

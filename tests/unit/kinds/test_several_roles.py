@@ -52,6 +52,22 @@ def test_the_phase_of_a_service_of_groups(ready: Any, members: dict[str, Any], w
 
 
 @pytest.mark.parametrize(
+    ("members", "want"),
+    [
+        ({}, "It was scaled to 0 groups, and nothing of it runs."),
+        ({"running": 1}, "It was scaled to 0 groups, and 2 of its pods are still ending."),
+        ({"ending": 1}, "It was scaled to 0 groups, and 2 of its pods are still ending."),
+    ],
+    ids=["gone", "not told yet", "told to end"],
+)
+def test_what_was_scaled_to_nothing_says_what_still_runs(members: dict[str, Any], want: str) -> None:
+    sets = podsets(GROUPS, leader={"image": "x"}, worker={"image": "x"}, workers=1, replicas=0)
+    outcome = GROUPS.outcome([SetState(role=each.role, podset=each, **members) for each in sets])
+    assert outcome is not None
+    assert (outcome.phase, outcome.message) == (Phase.RUNNING, want)
+
+
+@pytest.mark.parametrize(
     ("counts", "want"),
     [
         pytest.param([{"ready": 1, "running": 1}, {"ready": 2, "running": 2}], Phase.RUNNING, id="all run"),

@@ -106,7 +106,7 @@ class Watch(Generic[Item]):
             except Gone:
                 self._version = ""
             except (OSError, ApiError, TimeoutError, msgspec.DecodeError) as error:
-                log.info("the watch on %s is taken up again: %s", self._path, error)
+                log.info("the watch on %s is taken up again: %s", self._path, words_of(error))
                 if isinstance(error, ApiError | msgspec.DecodeError):
                     self._version = ""
             if time.monotonic() - began > _LONG_ENOUGH:
@@ -177,6 +177,11 @@ class Watch(Generic[Item]):
         else:
             self.objects[key] = item
             self._changed(before, item)
+
+
+def words_of(error: Exception) -> str:
+    """Not every error has words of its own."""
+    return str(error) or ("nothing was heard in time" if isinstance(error, TimeoutError) else type(error).__name__)
 
 
 def _key(item: HasMetadata) -> tuple[str, str]:

@@ -1,0 +1,20 @@
+"""What the log says of a watch that broke."""
+
+import pytest
+
+from fairlead.engines.kubernetes.api import ApiError
+from fairlead.engines.kubernetes.watching import words_of
+
+
+@pytest.mark.parametrize(
+    ("error", "want"),
+    [
+        (TimeoutError(), "nothing was heard in time"),
+        (ConnectionResetError(), "ConnectionResetError"),
+        (OSError("no route"), "no route"),
+        (ApiError(500, "", "etcd is gone"), "etcd is gone"),
+    ],
+    ids=["silence", "an error without words", "an error with words", "the server's own"],
+)
+def test_why_a_watch_is_taken_up_again(error: Exception, want: str) -> None:
+    assert want in words_of(error)
