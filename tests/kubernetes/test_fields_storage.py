@@ -321,3 +321,29 @@ def test_changes_that_cannot_be_written_back_fail_the_pod(room: Room, service: s
     assert "NoSuchBucket" in failed["phaseMessage"]
     [pod] = room.pods(workload)
     assert pod["k8sPhase"] == "Failed"
+
+
+def test_repositories_and_buckets_where_the_strictest_level_is_enforced(
+    room: Room, git_image: None, repositories: str, service: str
+) -> None:
+    """What fetches them runs as the pod's user there, who also checks a revision out."""
+    assert ask(service, "PUT", "/strict") is not None
+    assert ask(service, "PUT", "/strict/old", b"old") is not None
+    values = {"User": "ada", "Password": PASSWORD, "AccessKeyId": "A", "SecretKey": "B"}
+    body = {"name": "strict", "projectId": room.project_id, "data": values}
+    assert room.server.call("POST", "/api/v1/secrets", body).status == 201
+    storage = {
+        "git": [{"repository": repositories, "path": "/g", "revision": "first", "passwordSecret": "strict"}],
+        "s3": [{"bucket": "strict", "path": "/b", "url": service, "accessKeySecret": "strict"}],
+    }
+    security = {"uidGidSource": "custom", "runAsUid": 61_234}
+    given = room.real("cat /g/file /b/old; echo new > /b/new; touch /g/new")
+    room.enforce("restricted")
+    try:
+        workload = room.submit("training", "strict", given | {"storage": storage, "security": security})
+        ended = room.until_phase(workload, "Completed", "Failed")
+        assert ended["phase"] == "Completed", ended.get("phaseMessage")
+        assert room.server.logs(workload) == "oneold"
+        until(lambda: ask(service, "GET", "/strict/new"), "what the pod wrote", PATIENCE)
+    finally:
+        room.enforce("")
