@@ -10,7 +10,20 @@ class Charge:
     """One workload in our care: what is wished of it, what was done, and what came of it."""
 
     __slots__ = (
-        *("begun", "done", "is_bare", "is_removed", "lost_at", "news", "refused", "task", "tends", "tried", "trouble", "wish"),
+        *(
+            "begun",
+            "done",
+            "is_bare",
+            "is_removed",
+            "lost_at",
+            "news",
+            "refused",
+            "task",
+            "tends",
+            "tried",
+            "trouble",
+            "wish",
+        ),
     )
 
     def __init__(self) -> None:
