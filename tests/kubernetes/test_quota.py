@@ -1,5 +1,6 @@
 """Quotas through the engine, on GPUs that are none: KAI lends, takes back, places groups together, and preempts."""
 
+import json
 from typing import Any
 
 import pytest
@@ -79,3 +80,21 @@ def test_a_preempted_workload_may_ask_to_end(room: Room, teams: tuple[str, str])
     for each in (first, second):
         assert "It was preempted once" in room.until_phase(each, "Failed")["phaseMessage"]
     assert running(room, stays) == [True]
+
+
+def test_a_queue_of_somebody_else_is_left_alone_until_it_is_handed_over(room: Room) -> None:
+    name = f"{room.project}-theirs"
+    spec = {"resources": {kind: {"quota": 0, "limit": 0, "overQuotaWeight": 1} for kind in ("gpu", "cpu", "memory")}}
+    theirs = {"apiVersion": "scheduling.run.ai/v2", "kind": "Queue", "metadata": {"name": name}, "spec": spec}
+    assert room.kubectl("create", "-f", "-", stdin=json.dumps(theirs)).returncode == 0
+    project = room.make_project(name, gpus=1)
+    try:
+        workload = room.submit("training", "waits", room.spec(gpus=0), project=project)
+        until(lambda: "exists and is not Fairlead's" in room.server.message(workload), "a word", PATIENCE)
+        assert json.loads(room.kubectl("get", "queue", name, "-o", "json").stdout)["spec"] == spec
+        handed = room.server.message(workload).partition("kubectl ")[2].split()
+        assert room.kubectl(*handed).returncode == 0
+        room.until_phase(workload, "Running")
+    finally:
+        room.delete_all()
+        room.server.call("DELETE", f"/api/v1/org-unit/projects/{project}")

@@ -3,6 +3,7 @@
 `engine.py` calls it with orders. Objects that are not ours are never touched; every act may be done twice.
 """
 
+import asyncio
 import importlib.resources
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable
@@ -130,6 +131,9 @@ class Hands:
         self.shards: tuple[Resource, ...] = ()
         #: Namespaces and queues that projects need and somebody else made, by path: as they should be.
         self._foreign: dict[str, dict[str, Any]] = {}
+        #: Those that can be used, and whether all have been looked at.
+        self._usable: set[str] = set()
+        self._organized = asyncio.Event()
 
     def place(self, run: WorkloadRun, begun: Begun = NOTHING_BEGUN) -> Place:
         return Place(
@@ -405,6 +409,7 @@ class Hands:
 
     async def organize(self, told: Organize) -> None:
         """Namespaces, priority classes and queues as they should be; queues of ours that should not be go."""
+        self._organized.clear()
         for body in render_priority_classes():
             if not await self._api.exists(path_of(body)):
                 await self._apply(body)
@@ -415,6 +420,7 @@ class Hands:
         for body in queues:
             await self._apply_unless_foreign(body)
         await self._drop_queues({body["metadata"]["name"] for body in queues})
+        self._organized.set()
         if SHARD in self.shards:
             await self._organize_shards(render_shards(told.node_pools, self._cluster))
 
@@ -434,21 +440,24 @@ class Hands:
         known = await self._find(path)
         labels = known.metadata.labels if known else {CLUSTER_LABEL: self._cluster}
         if labels.get(CLUSTER_LABEL) == self._cluster:
-            self._foreign.pop(path, None)
             await self._apply(body)
-            return ""
-        if CLUSTER_LABEL not in labels and is_asked_for:
+        if labels.get(CLUSTER_LABEL) == self._cluster or (CLUSTER_LABEL not in labels and is_asked_for):
+            self._foreign.pop(path, None)
+            self._usable.add(path)
             return ""
         words = _whose(body, labels.get(CLUSTER_LABEL, ""), self._cluster)
         if path not in self._foreign:
             log.warning("%s", words)
+        self._usable.discard(path)
         self._foreign[path] = body
         return words
 
     async def _check_place(self, run: WorkloadRun) -> None:
-        """Raises while the namespace or the queue of a workload is somebody else's."""
+        """Returns when a workload's namespace and queue have been looked at; raises while they are somebody else's."""
         queue = project_queue(run.project, run.node_pools)
         for path in (NAMESPACE.path(name=run.namespace), QUEUE.path(name=queue)):
+            if path not in self._usable:
+                await self._organized.wait()
             if path in self._foreign and (words := await self._apply_unless_foreign(self._foreign[path])):
                 raise Taken(words)
 
