@@ -11,7 +11,7 @@ import pytest
 from tests.e2e.server import until
 from tests.kubernetes.room import PATIENCE, Room
 
-pytestmark = [pytest.mark.kubernetes, pytest.mark.xdist_group("kubernetes")]
+pytestmark = pytest.mark.kubernetes
 
 SERVE = (
     # The first process of a container is not ended by a signal that it does not know.

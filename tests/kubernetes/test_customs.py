@@ -9,7 +9,7 @@ from tests.e2e.server import until
 from tests.kubernetes.conftest import CRDS
 from tests.kubernetes.room import IMAGE, PATIENCE, SECONDS, Room
 
-pytestmark = [pytest.mark.kubernetes, pytest.mark.xdist_group("kubernetes")]
+pytestmark = pytest.mark.kubernetes
 
 
 def document(room: Room, name: str, kind: str = "TrainingWorkload", **spec: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from tests.e2e.web import PROGRAM, bearer, exposed, fetch, log_in
 from tests.kubernetes.field_cases import ENDS
 from tests.kubernetes.room import PATIENCE, Room
 
-pytestmark = [pytest.mark.kubernetes, pytest.mark.xdist_group("kubernetes")]
+pytestmark = pytest.mark.kubernetes
 #: Finds its leader by name and tells who it is; the leader has no need of that.
 WORKER = """
 import json, os, time, urllib.request

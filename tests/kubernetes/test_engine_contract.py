@@ -10,7 +10,7 @@ from deploy.cluster import cluster as clusters
 from tests.contract.engine_room import clock, scenario
 from tests.kubernetes.seams import ClusterSeam, LocalSeam
 
-pytestmark = [pytest.mark.kubernetes, pytest.mark.xdist_group("kubernetes")]
+pytestmark = pytest.mark.kubernetes
 Either = LocalSeam | ClusterSeam
 Make = Callable[[], Either]
 

@@ -16,7 +16,7 @@ from deploy.cluster.node import run_ctr
 from tests.e2e.cli_calls import Caller, surroundings
 from tests.kubernetes.room import PATIENCE, PYTHON, Room
 
-pytestmark = [pytest.mark.kubernetes, pytest.mark.xdist_group("kubernetes")]
+pytestmark = pytest.mark.kubernetes
 EXAMPLES = Path(__file__).parents[2] / "examples"
 HOST = "fairlead.local/host"
 

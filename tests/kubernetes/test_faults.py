@@ -21,7 +21,7 @@ from tests.kubernetes.crowd import (
 )
 from tests.kubernetes.room import PATIENCE, Room
 
-pytestmark = [pytest.mark.kubernetes, pytest.mark.xdist_group("kubernetes")]
+pytestmark = pytest.mark.kubernetes
 
 MANY = 20
 

@@ -11,7 +11,7 @@ from tests.kubernetes.crowd import end_all, start_groups, start_trainings, until
 from tests.kubernetes.meddler import Meddler, Trouble
 from tests.kubernetes.room import PATIENCE, Room
 
-pytestmark = [pytest.mark.kubernetes, pytest.mark.xdist_group("kubernetes")]
+pytestmark = pytest.mark.kubernetes
 
 MANY = 20
 EVERYTHING = ("changes", "reads", "watches")

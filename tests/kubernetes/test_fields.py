@@ -9,7 +9,7 @@ from tests.e2e.server import until
 from tests.kubernetes.field_cases import BUNDLES, STAYS, bundle, read, spec_of, wanted
 from tests.kubernetes.room import PATIENCE, Room
 
-pytestmark = [pytest.mark.kubernetes, pytest.mark.xdist_group("kubernetes")]
+pytestmark = pytest.mark.kubernetes
 
 
 @pytest.fixture(scope="module")

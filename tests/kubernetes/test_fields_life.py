@@ -13,7 +13,7 @@ from tests.e2e.server import until
 from tests.kubernetes.field_cases import STAYS
 from tests.kubernetes.room import PATIENCE, Room
 
-pytestmark = [pytest.mark.kubernetes, pytest.mark.xdist_group("kubernetes")]
+pytestmark = pytest.mark.kubernetes
 
 
 def run(room: Room, name: str, script: str, kind: str = "training", **spec: Any) -> str:

@@ -16,7 +16,7 @@ from tests.e2e.web import PROGRAM, bearer, fetch, log_in
 from tests.kubernetes.field_cases import ENDS
 from tests.kubernetes.room import PATIENCE, Room
 
-pytestmark = [pytest.mark.kubernetes, pytest.mark.xdist_group("kubernetes")]
+pytestmark = pytest.mark.kubernetes
 
 
 def python(room: Room, program: str, *words: str) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from tests.kubernetes.room import PATIENCE, Room
 from tests.ssh_service import ssh_service
 
 __all__ = ["repository"]
-pytestmark = [pytest.mark.kubernetes, pytest.mark.xdist_group("kubernetes"), pytest.mark.debian("git")]
+pytestmark = [pytest.mark.kubernetes, pytest.mark.debian("git")]
 
 
 def claims(room: Room) -> dict[str, dict[str, Any]]:

@@ -9,7 +9,7 @@ from tests.e2e.server import until
 from tests.kubernetes.field_cases import STAYS
 from tests.kubernetes.room import PATIENCE, Room
 
-pytestmark = [pytest.mark.kubernetes, pytest.mark.xdist_group("kubernetes")]
+pytestmark = pytest.mark.kubernetes
 #: Of the devices of the real node.
 GIBIBYTES = 16
 

@@ -15,7 +15,7 @@ from tests.kubernetes.conftest import CRDS
 from tests.kubernetes.field_cases import ENDS
 from tests.kubernetes.room import PATIENCE, Room
 
-pytestmark = [pytest.mark.kubernetes, pytest.mark.xdist_group("kubernetes")]
+pytestmark = pytest.mark.kubernetes
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from fairlead.engines.kubernetes.render_knative import FEATURES
 from tests.e2e.server import until
 from tests.kubernetes.room import PATIENCE, Room
 
-pytestmark = [pytest.mark.kubernetes, pytest.mark.xdist_group("kubernetes")]
+pytestmark = pytest.mark.kubernetes
 SERVICES = "services.serving.knative.dev"
 GOLDEN = Path(__file__).parents[1] / "golden"
 

@@ -19,7 +19,7 @@ from tests.kubernetes.conftest import CRDS
 from tests.kubernetes.field_cases import ENDS
 from tests.kubernetes.room import PATIENCE, Room
 
-pytestmark = [pytest.mark.operators, pytest.mark.xdist_group("kubernetes")]
+pytestmark = pytest.mark.operators
 SERVICES = "services.serving.knative.dev"
 #: Everything that Knative makes of one of its Services.
 MADE = (

@@ -13,7 +13,7 @@ from deploy.cluster.options import add, drop
 from tests.e2e.server import until
 from tests.kubernetes.room import PATIENCE, Room
 
-pytestmark = [pytest.mark.kubernetes, pytest.mark.xdist_group("kubernetes")]
+pytestmark = pytest.mark.kubernetes
 #: framework -> (kind, types of its pods, variables by which the operator lets them find each other)
 FRAMEWORKS = {
     "PyTorch": ("pytorchjobs", {"master", "worker"}, {"MASTER_ADDR", "WORLD_SIZE", "RANK"}),

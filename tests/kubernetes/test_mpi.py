@@ -17,7 +17,7 @@ from tests.e2e.server import until
 from tests.kubernetes.mpi_image import MPI_IMAGE, provide_image
 from tests.kubernetes.room import PATIENCE, Room
 
-pytestmark = [pytest.mark.kubernetes, pytest.mark.xdist_group("kubernetes")]
+pytestmark = pytest.mark.kubernetes
 GOLDEN = Path(__file__).parents[1] / "golden" / "distributed-training"
 GATHER = """
 from mpi4py import MPI

@@ -14,7 +14,7 @@ from tests.kubernetes.mpi_image import provide_image
 from tests.kubernetes.room import Room
 from tests.kubernetes.test_mpi import answer_of, gather, job
 
-pytestmark = [pytest.mark.operators, pytest.mark.xdist_group("kubernetes")]
+pytestmark = pytest.mark.operators
 
 
 @pytest.fixture(scope="module", autouse=True)

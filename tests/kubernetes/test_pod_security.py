@@ -10,7 +10,7 @@ from tests.e2e.server import until
 from tests.kubernetes.conftest import CRDS
 from tests.kubernetes.room import PATIENCE, Room
 
-pytestmark = [pytest.mark.kubernetes, pytest.mark.xdist_group("kubernetes")]
+pytestmark = pytest.mark.kubernetes
 USER = {"uidGidSource": "custom", "runAsUid": 1000}
 
 

@@ -11,7 +11,7 @@ from deploy.cluster.options import add_pool
 from tests.e2e.server import until
 from tests.kubernetes.room import PATIENCE, Room
 
-pytestmark = [pytest.mark.kubernetes, pytest.mark.xdist_group("kubernetes")]
+pytestmark = pytest.mark.kubernetes
 POOLS = ("h100", "a100")
 LABEL = "kai.scheduler/node-pool"
 

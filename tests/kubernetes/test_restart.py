@@ -7,7 +7,7 @@ import pytest
 from tests.e2e.server import until
 from tests.kubernetes.room import PATIENCE, Room
 
-pytestmark = [pytest.mark.kubernetes, pytest.mark.xdist_group("kubernetes")]
+pytestmark = pytest.mark.kubernetes
 #: What the API server counts of requests that change objects, by the kind of object.
 _KINDS, _VERBS = "jobs|services|configmaps", "APPLY|PATCH|POST|PUT"
 _COUNTED = re.compile(

@@ -8,7 +8,7 @@ import pytest
 from tests.e2e.server import Server, until
 from tests.kubernetes.room import CODE, IMAGE, PATHS, PATIENCE, PYTHON, SECONDS, Room
 
-pytestmark = [pytest.mark.kubernetes, pytest.mark.xdist_group("kubernetes")]
+pytestmark = pytest.mark.kubernetes
 
 #: What is done with a workload of that path once it is submitted, until it is where its history is read.
 Steps = Callable[[Server, str], None]

@@ -19,7 +19,7 @@ from tests.kubernetes.field_cases import STAYS
 from tests.kubernetes.room import PATIENCE, Room
 from tests.kubernetes.test_fields_network import web
 
-pytestmark = [pytest.mark.kubernetes, pytest.mark.xdist_group("kubernetes")]
+pytestmark = pytest.mark.kubernetes
 
 
 def fairlead(room: Room, *words: str) -> list[str]:

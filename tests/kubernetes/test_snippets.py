@@ -10,7 +10,7 @@ from tests.e2e.server import until
 from tests.e2e.test_yaml_reference import PROGRAMS, SNIPPETS
 from tests.kubernetes.room import PATIENCE, Room
 
-pytestmark = [pytest.mark.kubernetes, pytest.mark.xdist_group("kubernetes")]
+pytestmark = pytest.mark.kubernetes
 #: What no node offers, and a repository that is far away.
 NOT_RUN = {"extended-resources", "git-sync"}
 KIND = "interactiveworkloads"

@@ -7,7 +7,7 @@ import pytest
 from tests.e2e.server import until
 from tests.kubernetes.room import PATIENCE, Room
 
-pytestmark = [pytest.mark.kubernetes, pytest.mark.xdist_group("kubernetes")]
+pytestmark = pytest.mark.kubernetes
 
 
 def groups(leader: dict[str, Any]) -> dict[str, Any]:
