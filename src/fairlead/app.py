@@ -72,7 +72,7 @@ LOCK_SECONDS = 1.0
 _STORES = {"postgresql": "fairlead.store.postgres", "postgres": "fairlead.store.postgres"}
 _ENGINES = {"kubernetes": "fairlead.engines.kubernetes.configuration"}
 LOCAL = "local"
-#: The server is to begin again: another has taken over what it did.
+#: The server is to begin again: it lost the machine, or could not take it over.
 _AGAIN = 75
 
 
@@ -317,7 +317,7 @@ async def _serve_on(settings: Settings, sock: socket.socket, proxied: socket.soc
     application = make_application(context, accounts, limits, samples, gate, more)
     server = HttpServer(_http(settings, application), context)
     refresher = store.subscribe(Refresher(context.directory).hear) if machine is None else None
-    relay = Relay(partial(_find_urls, context))
+    relay = Relay(partial(_find_urls, context, machine))
     server.hear_signals()
 
     async def open_urls() -> None:
@@ -389,9 +389,10 @@ async def _share_keys(settings: Settings) -> None:
         write_private(folder / (name if name == CREDENTIALS else f"keys/{name}"), content)
 
 
-async def _find_urls(context: Context) -> str:
+async def _find_urls(context: Context, machine: Machine | None) -> str:
+    """Where the holder serves workloads' URLs; an address like our own would lead back to us, and round and round."""
     holder = await find_holder(context)
-    return holder.urls if holder else ""
+    return holder.urls if holder and machine and holder.urls != machine.lease.urls else ""
 
 
 def _loop_samples(machine: Machine | None) -> list[Sample]:
@@ -416,7 +417,7 @@ def _http(settings: Settings, application: Any) -> uvicorn.Config:
 
 
 def _give_up(server: HttpServer, code: int) -> None:
-    log.error("another server took this machine's lease; %s", "standing by" if code == _AGAIN else "stopping")
+    log.error("this server no longer runs the machine; %s", "standing by" if code == _AGAIN else "stopping")
     server.exit_code = code
     server.should_exit = True
 

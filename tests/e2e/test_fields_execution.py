@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from tests.e2e.fields import conditions, look
-from tests.e2e.server import Server, until
+from tests.e2e.server import Server
 
 
 def test_image(server: Server) -> None:
@@ -98,6 +98,7 @@ def test_an_argument_of_a_hundred_kilobytes_is_refused_in_words(server: Server) 
 
 def test_a_label_that_is_no_pod_field(server: Server) -> None:
     variables = [{"name": "X", "podFieldRef": {"path": "metadata.nothing"}}]
-    workload = server.run("no-field", "/bin/true", environmentVariables=variables, backoffLimit=0)
-    ended = until(lambda: server.phase(workload) == "Failed" and server.workload(workload), "a failure")
-    assert "metadata.nothing" in ended["phaseMessage"]
+    refused = server.submit("no-field", "/bin/true", environmentVariables=variables)
+    assert refused.status == 400
+    [issue] = refused.json["complianceIssues"]
+    assert issue["field"] == "spec.environmentVariables[0].podFieldRef.path"

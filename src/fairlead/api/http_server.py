@@ -17,7 +17,7 @@ class HttpServer(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, context: Context) -> None:
         super().__init__(config)
         self._context = context
-        #: What the process ends with.
+        #: What `serve` returns; `app` decides what follows.
         self.exit_code = 0
 
     def hear_signals(self) -> None:
@@ -33,4 +33,6 @@ class HttpServer(uvicorn.Server):
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         self._context.stopping = True
+        # Who is told to end does not begin again.
+        self.exit_code = 0
         super().handle_exit(sig, frame)

@@ -220,8 +220,12 @@ def _with_refusal(applied: Applied, status: dict[str, Any], words: str, now: Mil
     """The status with what was edited and is not taken; the time is that of the first time it was said."""
     if not words:
         return status
-    said = [one for one in applied.status.get("conditions", ()) if (one["type"], one["message"]) == (_NOT_TAKEN, words)]
-    since = said[0]["lastTransitionTime"] if said else iso(now)
+    said = [
+        one
+        for one in applied.status.get("conditions", ())
+        if (one.get("type"), one.get("message")) == (_NOT_TAKEN, words)
+    ]
+    since = (said[0].get("lastTransitionTime") if said else None) or iso(now)
     condition = {"type": _NOT_TAKEN, "status": "True", "reason": "CannotBeChanged", "message": words}
     return {
         **status,

@@ -1,7 +1,7 @@
 """The right to run one machine's pods: held by one server at a time, kept in the store.
 
 A server that ends gives it back; one that dies leaves it to expire, or to the next server that can see that its
-process is gone. Called by `app`.
+process is gone. Called by `machine.py`.
 """
 
 import asyncio
@@ -79,21 +79,29 @@ class LeaseKeeper:
                 self.lease, version=self.lease.version + 1, expires_at=self.context.clock() + DURATION
             )
             try:
-                await self.context.store.commit(Change(writes=(Put(LEASES, renewed),)))
+                kept = await self._renew(renewed)
             except Unavailable as error:
                 log.warning("the lease on %s could not be renewed: %s", self.name, error)
                 continue
-            except Conflict:
-                # A renewal whose answer never came may have been made: then the newer lease is our own.
-                stored: Lease | None = await self.context.store.get(LEASES, self.name)
-                if stored is None or stored.holder != self.holder:
-                    self.lease = None
-                    lost()
-                    return
-                renewed = stored
-            self.lease = renewed
+            if kept is None:
+                self.lease = None
+                lost()
+                return
+            self.lease = kept
+
+    async def _renew(self, renewed: Lease) -> Lease | None:
+        """The lease as it stands now; None if another server has it."""
+        try:
+            await self.context.store.commit(Change(writes=(Put(LEASES, renewed),)))
+        except Conflict:
+            # A renewal whose answer never came may have been made: then the newer lease is our own.
+            stored: Lease | None = await self.context.store.get(LEASES, self.name)
+            return stored if stored is not None and stored.holder == self.holder else None
+        return renewed
 
     async def release(self) -> None:
         if self.lease is not None:
-            await self.context.store.commit(Change(writes=(Delete(LEASES, self.name),)))
+            stored: Lease | None = await self.context.store.get(LEASES, self.name)
+            if stored is not None and stored.holder == self.holder:
+                await self.context.store.commit(Change(writes=(Delete(LEASES, self.name),)))
             self.lease = None

@@ -118,8 +118,10 @@ class Machine:
             if task.get_name() != "loop":
                 task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self.lease.release()
-        await self.engine.close()
+        try:
+            await self.lease.release()
+        finally:
+            await self.engine.close()
 
     async def _compact(self, at: Millis) -> None:
         await self.compact(at)

@@ -56,7 +56,7 @@ async def elsewhere(context: Context) -> Elsewhere | Unavailable:
 
 async def find_holder(context: Context) -> Lease | None:
     leases: list[Lease] = await context.store.find(Query(collection=LEASES))
-    return next(iter(leases), None)
+    return max(leases, key=lambda lease: lease.expires_at, default=None)
 
 
 async def _pod(context: Context, workload: Workload, name: str) -> Pod:

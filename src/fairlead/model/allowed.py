@@ -52,7 +52,7 @@ def parse_allowed(words: Sequence[str]) -> Allowed:
     """From the words: `no-isolation`, `host-path=FOLDER`, `capability=NAME` …; raises Invalid for unknown ones."""
     plain = {word for word in words if "=" not in word}
     valued = [(key, value) for key, equals, value in (word.partition("=") for word in words) if equals]
-    unknown = [*(plain - set(_PLAIN)), *(key for key, _ in valued if key not in _VALUED)]
+    unknown = [*(plain - set(_PLAIN)), *(key for key, value in valued if key not in _VALUED or not value)]
     if unknown:
         raise Invalid(f"'{min(unknown)}' cannot be allowed; known are {ALLOWABLE}")
     return Allowed(

@@ -10,20 +10,19 @@ class Charge:
     """One workload in our care: what is wished of it, what was done, and what came of it."""
 
     __slots__ = (
-        *(
-            "begun",
-            "done",
-            "is_bare",
-            "is_removed",
-            "lost_at",
-            "news",
-            "refused",
-            "task",
-            "tends",
-            "tried",
-            "trouble",
-            "wish",
-        ),
+        "begun",
+        "done",
+        "is_bare",
+        "is_from_before",
+        "is_removed",
+        "lost_at",
+        "news",
+        "refused",
+        "task",
+        "tends",
+        "tried",
+        "trouble",
+        "wish",
     )
 
     def __init__(self) -> None:
@@ -35,6 +34,8 @@ class Charge:
         self.trouble = ""
         self.is_bare = False
         self.is_removed = False
+        #: Whether its objects may be in the cluster since before this server began.
+        self.is_from_before = True
         #: When something that makes its pods was last seen to be gone.
         self.lost_at = float("-inf")
         self.begun = NOTHING_BEGUN

@@ -12,11 +12,11 @@ import msgspec
 
 from fairlead.engines.base import Applied
 from fairlead.engines.kubernetes.api import JSON, MERGE, Api, ApiError
-from fairlead.engines.kubernetes.hands import MANAGER
 from fairlead.engines.kubernetes.objects import Custom, Definition, Metadata, condition
 from fairlead.engines.kubernetes.place import Owner
 from fairlead.engines.kubernetes.resources import DEFINITION, Resource
 from fairlead.engines.kubernetes.watching import Watch
+from fairlead.engines.kubernetes.writing import MANAGER
 
 log = logging.getLogger(__name__)
 

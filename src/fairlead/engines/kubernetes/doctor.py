@@ -29,8 +29,8 @@ from fairlead.engines.kubernetes.resources import (
     QUEUE,
     TENSORFLOW,
     XGBOOST,
-    Resource,
 )
+from fairlead.engines.kubernetes.writing import has_kind
 from fairlead.model.errors import FairleadError
 from fairlead.model.org import NAMESPACE_PREFIX
 
@@ -100,18 +100,8 @@ def _version(version: dict[str, str], where: str) -> Finding:
     return Finding("API server", "ok", text)
 
 
-async def _has(api: Api, resource: Resource) -> bool:
-    try:
-        listed = msgspec.json.decode(await api.get(resource.base))
-    except ApiError as error:
-        if error.status == 404:
-            return False
-        raise
-    return any(item["name"] == resource.plural for item in listed["resources"])
-
-
 async def _look_at_scheduler(api: Api) -> list[Finding]:
-    lacking = [resource.plural for resource in (QUEUE, POD_GROUP) if not await _has(api, resource)]
+    lacking = [resource.plural for resource in (QUEUE, POD_GROUP) if not await has_kind(api, resource)]
     if lacking:
         advice = "Install KAI-Scheduler (github.com/kai-scheduler/KAI-Scheduler), version 0.12 or newer"
         return [Finding("KAI-Scheduler", "missing", f"no {', '.join(lacking)} in this cluster", advice)]
@@ -137,10 +127,10 @@ async def _eviction_condition(api: Api) -> Finding:
 
 
 async def _look_at_operators(api: Api) -> list[Finding]:
-    kinds = {one.kind for one in (LEADER_WORKER_SET, *_TRAINING, MPI) if await _has(api, one)}
+    kinds = {one.kind for one in (LEADER_WORKER_SET, *_TRAINING, MPI) if await has_kind(api, one)}
     hands = Hands(api, "", ())
     switches = (
-        [name for name in FEATURES if not await hands.has_features((name,))] if await _has(api, KNATIVE) else None
+        [name for name in FEATURES if not await hands.has_features((name,))] if await has_kind(api, KNATIVE) else None
     )
     return judge_operators(kinds, switches)
 

@@ -33,8 +33,9 @@ from fairlead.engines.kubernetes import effects
 from fairlead.engines.kubernetes.api import Api, ApiError
 from fairlead.engines.kubernetes.charges import Charge
 from fairlead.engines.kubernetes.customs import Customs
+from fairlead.engines.kubernetes.estate import Estate
 from fairlead.engines.kubernetes.groups import is_own
-from fairlead.engines.kubernetes.hands import Hands, Taken
+from fairlead.engines.kubernetes.hands import Hands
 from fairlead.engines.kubernetes.holdings import Holdings
 from fairlead.engines.kubernetes.leftovers import find_leftovers
 from fairlead.engines.kubernetes.nodes import render_node
@@ -51,9 +52,10 @@ from fairlead.engines.kubernetes.resources import ALWAYS_THERE, KNATIVE, POD, PO
 from fairlead.engines.kubernetes.sessions import CommandSession, dial, listening_port, stream_logs
 from fairlead.engines.kubernetes.standing import Standing, Survey, find_digests
 from fairlead.engines.kubernetes.trying import try_pods
+from fairlead.engines.kubernetes.writing import Taken, has_kind
 from fairlead.model.allowed import NOTHING_ALLOWED, Allowed
 from fairlead.model.clock import Millis
-from fairlead.model.errors import NotFound, Refused
+from fairlead.model.errors import FairleadError, NotFound, Refused
 from fairlead.model.org import Node
 from fairlead.model.podset import PodSet
 from fairlead.model.supplies import LoadKept, nothing_kept
@@ -90,6 +92,7 @@ class KubernetesEngine:
         self.customs = Customs(api)
         self._holdings = Holdings(api, self._note, self._note_find, self._note_loss, self._note_nodes)
         self._hands = Hands(api, "", ALWAYS_THERE)
+        self._estate = Estate(api, "")
         self._charges: dict[str, Charge] = {}
         self._at_once = asyncio.Semaphore(_AT_ONCE)
         #: The last workloads that were removed, and how.
@@ -107,28 +110,19 @@ class KubernetesEngine:
 
     async def start(self, notify: Callable[[], None]) -> None:
         self._notify = notify
-        runners = tuple([runner for runner in RUNNERS if runner in ALWAYS_THERE or await self._has(runner)])
+        runners = tuple([runner for runner in RUNNERS if runner in ALWAYS_THERE or await has_kind(self._api, runner)])
         self._hands = Hands(self._api, self._cluster_id(), runners, self.customs.owner, self._load_kept)
+        self._estate = Estate(self._api, self._cluster_id())
         self._hands.level = self._holdings.level
-        there = [custom for custom in self._custom_resources if await self._has(custom)]
+        there = [custom for custom in self._custom_resources if await has_kind(self._api, custom)]
         await self.customs.start(there, [custom for custom in self._custom_resources if custom not in there])
         label = f"{CLUSTER_LABEL}={self._cluster_id()}"
-        has_groups = await self._has(POD_GROUP)
+        has_groups = await has_kind(self._api, POD_GROUP)
         if has_groups:
             self._hands.groups = (POD_GROUP,)
-        if await self._has(SHARD):
-            self._hands.shards = (SHARD,)
+        if await has_kind(self._api, SHARD):
+            self._estate.shards = (SHARD,)
         await self._holdings.start(label, runners, has_groups=has_groups)
-
-    async def _has(self, resource: Resource) -> bool:
-        """Whether the cluster knows this kind of object."""
-        try:
-            listed = msgspec.json.decode(await self._api.get(resource.base), type=_Listed)
-        except ApiError as error:
-            if error.status == 404:
-                return False
-            raise
-        return any(item.name == resource.plural for item in listed.resources)
 
     def review(self, podset: PodSet) -> Review:
         return effects.review(podset, self._allowed)
@@ -244,7 +238,7 @@ class KubernetesEngine:
         try:
             kept = await self._load_kept(run.workload_id, run.podsets)
             words = await try_pods(self._api, self._hands.supplied(run, kept, charge.begun), run.podsets)
-        except (ApiError, OSError) as error:
+        except (ApiError, OSError, FairleadError) as error:
             log.info("whether pods of workload %s can be made is not known: %s", run.workload_id, error)
             charge.tried = ""
             return
@@ -291,14 +285,20 @@ class KubernetesEngine:
         charge.is_bare = charge.is_removed = False
         charge.refused = charge.tried = ""
         await self._end_leftovers(charge, run)
+        await self._estate.check(run)
         charge.begun = await self._begin(charge, run)
+        standing = await self._find_standing(run) if charge.is_from_before else None
+        charge.is_from_before = False
+        async with self._at_once:
+            await self._hands.run(run, charge.begun, standing)
+        charge.tends = is_group(run.podsets) or len(run.node_pools) > 1
+
+    async def _find_standing(self, run: WorkloadRun) -> Standing:
+        """What there is of a workload that may have been there before this server was."""
         digests = find_digests(self._holdings.makers(run.workload_id), run.run)
         if any(digests.values()) and self._survey is not None:
-            # It was there before this server was, or was begun a moment ago.
             await asyncio.wait((self._survey,))
-        async with self._at_once:
-            await self._hands.run(run, charge.begun, Standing(digests, self._surveyed))
-        charge.tends = is_group(run.podsets) or len(run.node_pools) > 1
+        return Standing(digests, self._surveyed)
 
     async def _end_leftovers(self, charge: Charge, run: WorkloadRun) -> None:
         """Raises while pods run whose maker somebody removed: the next ones are not to run beside them."""
@@ -331,7 +331,9 @@ class KubernetesEngine:
 
     async def _find(self, resource: Resource) -> bool:
         """Whether the cluster has this kind now; one that was installed meanwhile is watched from now on."""
-        if not await self._has(resource) or (resource is KNATIVE and not await self._hands.has_features(FEATURES)):
+        if not await has_kind(self._api, resource) or (
+            resource is KNATIVE and not await self._hands.has_features(FEATURES)
+        ):
             return False
         if resource not in self._hands.runners:
             await self._holdings.add(resource)
@@ -374,7 +376,7 @@ class KubernetesEngine:
             # Not all kinds are watched.
             await asyncio.sleep(_FIRST_PAUSE / 2)
 
-        charge.tends = False
+        charge.tends = charge.is_from_before = False
         charge.begun = NOTHING_BEGUN
         await self._hands.remove(order, wait)
         self._holdings.forget(order.workload_id)
@@ -395,8 +397,8 @@ class KubernetesEngine:
         pause = _FIRST_PAUSE
         while told is self._told:
             try:
-                await self._hands.organize(told)
-                await self._hands.label_nodes(self._holdings.nodes(), told)
+                await self._estate.organize(told)
+                await self._estate.label_nodes(self._holdings.nodes(), told)
                 return
             except Refused as error:
                 log.warning("the cluster does not take what was made of the projects: %s", error)
@@ -457,7 +459,7 @@ class KubernetesEngine:
 
     async def _label(self) -> None:
         if self._told is not None:
-            await self._hands.label_nodes(self._holdings.nodes(), self._told)
+            await self._estate.label_nodes(self._holdings.nodes(), self._told)
 
     def _spawn(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work)
@@ -469,14 +471,6 @@ class KubernetesEngine:
         self._tasks.discard(task)
         if not task.cancelled() and task.exception() is not None:
             log.error("a task of the engine failed", exc_info=task.exception())
-
-
-class _ApiResource(msgspec.Struct):
-    name: str
-
-
-class _Listed(msgspec.Struct):
-    resources: list[_ApiResource] = []
 
 
 async def _insist(act: Callable[[], Awaitable[_Result]], trouble: str) -> _Result:

@@ -3,26 +3,19 @@
 `engine.py` calls it with orders. Objects that are not ours are never touched; every act may be done twice.
 """
 
-import asyncio
 import importlib.resources
-import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import Any
 
 import msgspec
 
-from fairlead.engines.base import Organize, Remove, WorkloadRun
+from fairlead.engines.base import Remove, WorkloadRun
 from fairlead.engines.kubernetes.api import APPLY, MERGE, Api, ApiError
 from fairlead.engines.kubernetes.effects import refusal_of
 from fairlead.engines.kubernetes.groups import FAILURES, decide_group, failures_of, render_member
-from fairlead.engines.kubernetes.objects import Metadata, Node, Pod, PodGroup
+from fairlead.engines.kubernetes.objects import Metadata, Pod, PodGroup
 from fairlead.engines.kubernetes.organizing import (
-    pool_of,
     project_queue,
-    render_namespaces,
-    render_priority_classes,
-    render_queues,
-    render_shards,
 )
 from fairlead.engines.kubernetes.place import (
     CLAIM_LABEL,
@@ -30,7 +23,6 @@ from fairlead.engines.kubernetes.place import (
     EPHEMERAL_LABEL,
     ID_LABEL,
     NOTHING_BEGUN,
-    POOL_LABEL,
     RUN_LABEL,
     Begun,
     Owner,
@@ -49,55 +41,25 @@ from fairlead.engines.kubernetes.resources import (
     JOB,
     KNATIVE,
     MPI,
-    NAMESPACE,
-    NODE,
     POD,
     POD_GROUP,
-    QUEUE,
     SECRET,
     SERVICE,
-    SHARD,
     Resource,
     path_of,
-    resource_of,
 )
 from fairlead.engines.kubernetes.standing import Standing, Survey, content_of, is_standing, mark
+from fairlead.engines.kubernetes.writing import APPLY_QUERY, MANAGER, Listed, Seen, Taken, Writer
 from fairlead.model.errors import Refused
 from fairlead.model.podset import PodSet
 from fairlead.model.supplies import KeptObjects, LoadKept, nothing_kept
 
-log = logging.getLogger(__name__)
-
-MANAGER = "fairlead"
-_APPLY_QUERY = {"fieldManager": MANAGER, "force": "true"}
 #: A version that no object has: what is applied with it is made, and never changed.
 _NEVER = "1"
-_DELETION = {"apiVersion": "v1", "kind": "DeleteOptions"}
-
-
-class _Seen(msgspec.Struct):
-    metadata: Metadata = Metadata()
-    data: dict[str, str] | None = None
-
-
-class _Listed(msgspec.Struct):
-    items: list[_Seen] = []
 
 
 class _Features(msgspec.Struct):
     data: dict[str, str] = {}
-
-
-class Taken(Exception):
-    """Something of that name is in the way for now: of an earlier workload of ours, or of somebody else."""
-
-
-def _whose(body: dict[str, Any], other: str, mine: str) -> str:
-    what = f"{body['kind']} {body['metadata']['name']}"
-    over = f"kubectl label {resource_of(body).plural} {body['metadata']['name']} --overwrite {CLUSTER_LABEL}={mine}"
-    if other:
-        return f"{what} belongs to another Fairlead, {other}; if that one is gone for good, take it over: {over}"
-    return f"{what} exists and is not Fairlead's; remove it, or hand it over: {over}"
 
 
 def _nobody(workload_id: str) -> Owner | None:
@@ -109,7 +71,7 @@ def _none_enforced(namespace: str) -> str:
     return ""
 
 
-class Hands:
+class Hands(Writer):
     def __init__(
         self,
         api: Api,
@@ -118,7 +80,7 @@ class Hands:
         owner: Callable[[str], Owner | None] = _nobody,
         load_kept: LoadKept = nothing_kept,
     ) -> None:
-        self._api = api
+        super().__init__(api)
         self._cluster = cluster
         self._owner = owner
         self._load_kept = load_kept
@@ -129,11 +91,6 @@ class Hands:
         self.level: Callable[[str], str] = _none_enforced
         #: How KAI's operator is told of node pools, where it is installed.
         self.shards: tuple[Resource, ...] = ()
-        #: Namespaces and queues that projects need and somebody else made, by path: as they should be.
-        self._foreign: dict[str, dict[str, Any]] = {}
-        #: Those that can be used, and whether all have been looked at.
-        self._usable: set[str] = set()
-        self._organized = asyncio.Event()
 
     def place(self, run: WorkloadRun, begun: Begun = NOTHING_BEGUN) -> Place:
         return Place(
@@ -160,7 +117,6 @@ class Hands:
         """Make or change everything of a workload; raises Refused when the cluster does not take it."""
         if words := refusal_of(run.podsets, begun.kinds):
             raise Refused(words)
-        await self._check_place(run)
         kept = await self._load_kept(run.workload_id, run.podsets)
         place = self.supplied(run, kept, begun)
         rendered = render_objects(place, run.podsets)
@@ -175,7 +131,7 @@ class Hands:
         for claim in claims:
             if not await self._api.exists(path_of(claim)):
                 await self._apply(claim)
-        first: _Seen | None = None
+        first: Seen | None = None
         for runner in rendered.runners:
             made = await self.apply_ours(runner, run)
             first = first or made
@@ -190,7 +146,7 @@ class Hands:
         """Remove what made the pods of revisions that are no more."""
         label = f"{ID_LABEL}={run.workload_id}"
         found = await self._api.get(DEPLOYMENT.path(run.namespace), labelSelector=label)
-        for item in msgspec.json.decode(found, type=_Listed).items:
+        for item in msgspec.json.decode(found, type=Listed).items:
             if item.metadata.name not in wanted:
                 await self.delete(DEPLOYMENT.path(run.namespace, item.metadata.name), item.metadata.uid)
 
@@ -201,7 +157,7 @@ class Hands:
                 what = f"{runner['kind']} ({runner['apiVersion']})"
                 raise Refused(f"The cluster has no {what}; install its controller and submit the workload again")
 
-    async def apply_ours(self, body: dict[str, Any], run: WorkloadRun) -> _Seen:
+    async def apply_ours(self, body: dict[str, Any], run: WorkloadRun) -> Seen:
         """Apply an object of a workload unless one of that name is somebody else's."""
         made = await self._apply_to(body, {"resourceVersion": _NEVER})
         if made is None and (known := await self._find(path_of(body))):
@@ -211,7 +167,7 @@ class Hands:
             raise Taken(f"{body['kind']} {body['metadata']['name']} changed while it was applied")
         return made
 
-    def _claim(self, known: _Seen, body: dict[str, Any], run: WorkloadRun) -> None:
+    def _claim(self, known: Seen, body: dict[str, Any], run: WorkloadRun) -> None:
         """Raises unless what is there of that name is of this very run."""
         labels = known.metadata.labels
         if labels.get(ID_LABEL) == run.workload_id and known.metadata.deletion_timestamp is None:
@@ -225,33 +181,12 @@ class Hands:
             )
         raise Taken(f"{body['kind']} {body['metadata']['name']} of before is still being removed")
 
-    async def _apply_to(self, body: dict[str, Any], condition: dict[str, str]) -> _Seen | None:
+    async def _apply_to(self, body: dict[str, Any], condition: dict[str, str]) -> Seen | None:
         """Apply on a condition, in one request with it; None if the cluster has another object than was thought."""
         try:
             return await self._apply({**body, "metadata": {**body["metadata"], **condition}}, is_exact=True)
         except ApiError as error:
             if error.status == 409:
-                return None
-            raise
-
-    async def _apply(self, body: dict[str, Any], *, is_exact: bool = False) -> _Seen:
-        try:
-            answer = await self._api.ask(
-                "PATCH", path_of(body), body, query=_APPLY_QUERY, content=APPLY, is_exact=is_exact
-            )
-        except ApiError as error:
-            if error.status in (400, 422):
-                raise Refused(
-                    f"The cluster does not take {body['kind']} {body['metadata']['name']}: {error}"
-                ) from error
-            raise
-        return msgspec.json.decode(answer, type=_Seen)
-
-    async def _find(self, path: str) -> _Seen | None:
-        try:
-            return msgspec.json.decode(await self._api.ask("GET", path), type=_Seen)
-        except ApiError as error:
-            if error.status == 404:
                 return None
             raise
 
@@ -335,7 +270,7 @@ class Hands:
             if error.status == 404:
                 return 0
             raise
-        found = msgspec.json.decode(listed, type=_Listed)
+        found = msgspec.json.decode(listed, type=Listed)
         for item in found.items:
             if item.metadata.deletion_timestamp is None:
                 # What MPI's operator made bears no label of ours, and keeps the next job of that name from starting: so
@@ -348,21 +283,12 @@ class Hands:
         """Remove this very Job, so that the next wish makes it again."""
         await self.delete(JOB.path(job.namespace, job.name), job.uid)
 
-    async def delete(self, path: str, uid: str, propagation: str = "Background") -> None:
-        """This object, and no later one of its name, should the request be carried out only then."""
-        body = {**_DELETION, "propagationPolicy": propagation, "preconditions": {"uid": uid}}
-        try:
-            await self._api.ask("DELETE", path, body)
-        except ApiError as error:
-            if error.status not in (404, 409):
-                raise
-
     async def is_taken(self, run: WorkloadRun, begun: Begun) -> bool:
         """Whether the cluster takes what would be made with these kinds, asked without making it. Knative checks more
         than the definition of its Service says: which members of pods it was told to accept, how long requests take."""
         place = self.supplied(run, await self._load_kept(run.workload_id, run.podsets), begun)
         for runner in render_objects(place, run.podsets).runners:
-            query = {**_APPLY_QUERY, "dryRun": "All"}
+            query = {**APPLY_QUERY, "dryRun": "All"}
             try:
                 await self._api.ask("PATCH", path_of(runner), runner, query=query, content=APPLY)
             except ApiError as error:
@@ -388,7 +314,7 @@ class Hands:
         workloads: set[tuple[str, str]] = set()
         for resource in (SERVICE, CLAIM, SECRET, CONFIG_MAP):
             label = f"{CLUSTER_LABEL}={self._cluster}"
-            listed = msgspec.json.decode(await self._api.get(resource.path(), labelSelector=label), type=_Listed)
+            listed = msgspec.json.decode(await self._api.get(resource.path(), labelSelector=label), type=Listed)
             for item in listed.items:
                 metadata = item.metadata
                 if metadata.deletion_timestamp is None:
@@ -400,86 +326,10 @@ class Hands:
     async def drop_claims(self, is_gone: Callable[[str], bool]) -> None:
         """Remove claims that the server kept, by the ids of their records; pods that mount one keep it to their end."""
         label = f"{CLUSTER_LABEL}={self._cluster},{CLAIM_LABEL}"
-        listed = msgspec.json.decode(await self._api.get(CLAIM.path(), labelSelector=label), type=_Listed)
+        listed = msgspec.json.decode(await self._api.get(CLAIM.path(), labelSelector=label), type=Listed)
         for item in listed.items:
             if is_gone(item.metadata.labels[CLAIM_LABEL]):
                 await self.delete(CLAIM.path(item.metadata.namespace, item.metadata.name), item.metadata.uid)
-
-    # Departments, projects, pools
-
-    async def organize(self, told: Organize) -> None:
-        """Namespaces, priority classes and queues as they should be; queues of ours that should not be go."""
-        self._organized.clear()
-        for body in render_priority_classes():
-            if not await self._api.exists(path_of(body)):
-                await self._apply(body)
-        asked_for = {project.requested_namespace for project in told.projects}
-        for body in render_namespaces(told.projects, self._cluster):
-            await self._apply_unless_foreign(body, is_asked_for=body["metadata"]["name"] in asked_for)
-        queues = render_queues(told, self._cluster)
-        for body in queues:
-            await self._apply_unless_foreign(body)
-        await self._drop_queues({body["metadata"]["name"] for body in queues})
-        self._organized.set()
-        if SHARD in self.shards:
-            await self._organize_shards(render_shards(told.node_pools, self._cluster))
-
-    async def _organize_shards(self, shards: list[dict[str, Any]]) -> None:
-        for body in shards:
-            await self._apply_unless_foreign(body)
-        wanted = {body["metadata"]["name"] for body in shards}
-        label = f"{CLUSTER_LABEL}={self._cluster}"
-        listed = msgspec.json.decode(await self._api.get(SHARD.path(), labelSelector=label), type=_Listed)
-        for item in listed.items:
-            if item.metadata.name not in wanted:
-                await self.delete(SHARD.path(name=item.metadata.name), item.metadata.uid)
-
-    async def _apply_unless_foreign(self, body: dict[str, Any], *, is_asked_for: bool = False) -> str:
-        """What somebody else made is left as it is; whose it is, in words, unless it may be used all the same."""
-        path = path_of(body)
-        known = await self._find(path)
-        labels = known.metadata.labels if known else {CLUSTER_LABEL: self._cluster}
-        if labels.get(CLUSTER_LABEL) == self._cluster:
-            await self._apply(body)
-        if labels.get(CLUSTER_LABEL) == self._cluster or (CLUSTER_LABEL not in labels and is_asked_for):
-            self._foreign.pop(path, None)
-            self._usable.add(path)
-            return ""
-        words = _whose(body, labels.get(CLUSTER_LABEL, ""), self._cluster)
-        if path not in self._foreign:
-            log.warning("%s", words)
-        self._usable.discard(path)
-        self._foreign[path] = body
-        return words
-
-    async def _check_place(self, run: WorkloadRun) -> None:
-        """Returns when a workload's namespace and queue have been looked at; raises while they are somebody else's."""
-        queue = project_queue(run.project, run.node_pools)
-        for path in (NAMESPACE.path(name=run.namespace), QUEUE.path(name=queue)):
-            if path not in self._usable:
-                await self._organized.wait()
-            if path in self._foreign and (words := await self._apply_unless_foreign(self._foreign[path])):
-                raise Taken(words)
-
-    async def _drop_queues(self, wanted: Iterable[str]) -> None:
-        label = f"{CLUSTER_LABEL}={self._cluster}"
-        listed = msgspec.json.decode(await self._api.get(QUEUE.path(), labelSelector=label), type=_Listed)
-        # Projects' queues before the departments' above them.
-        for item in sorted(listed.items, key=lambda item: "runai/department-id" in item.metadata.labels):
-            if item.metadata.name not in wanted:
-                await self.delete(QUEUE.path(name=item.metadata.name), item.metadata.uid)
-
-    async def label_nodes(self, nodes: Iterable[Node], told: Organize) -> None:
-        """Nodes that carry a pool's pair get KAI's label for that pool; others lose it, if the pool is one of ours."""
-        names = {pool.name for pool in told.node_pools}
-        for node in nodes:
-            wanted = pool_of(node, told.node_pools)
-            has = node.metadata.labels.get(POOL_LABEL, "")
-            if wanted == has or (not wanted and has not in names):
-                continue
-            change = {"metadata": {"labels": {POOL_LABEL: wanted or None}}}
-            path = NODE.path(name=node.metadata.name)
-            await self._api.ask("PATCH", path, change, query={"fieldManager": MANAGER}, content=MERGE)
 
 
 def _programs(place: Place, podsets: Iterable[PodSet]) -> list[dict[str, Any]]:

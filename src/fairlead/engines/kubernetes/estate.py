@@ -1,0 +1,141 @@
+"""Departments, projects and node pools in the cluster: namespaces, queues, priority classes, shards, labels of nodes.
+
+`engine.py` tells it what there should be, and asks before it makes a workload's objects whether their place is ours.
+What somebody else made is never touched.
+"""
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from fairlead.engines.base import Organize, WorkloadRun
+from fairlead.engines.kubernetes.api import MERGE, Api
+from fairlead.engines.kubernetes.objects import Node
+from fairlead.engines.kubernetes.organizing import (
+    pool_of,
+    project_queue,
+    render_namespaces,
+    render_priority_classes,
+    render_queues,
+    render_shards,
+)
+from fairlead.engines.kubernetes.place import CLUSTER_LABEL, POOL_LABEL
+from fairlead.engines.kubernetes.resources import NAMESPACE, NODE, QUEUE, SHARD, Resource, path_of, resource_of
+from fairlead.engines.kubernetes.writing import MANAGER, Listed, Taken, Writer
+from fairlead.model.errors import Refused
+
+log = logging.getLogger(__name__)
+
+#: How long a workload waits for its project's namespace and queue before it says so.
+_PATIENCE = 5.0
+#: The label of what Fairlead's own installation consists of; its secrets are nobody's to mount.
+_SYSTEM = "app.kubernetes.io/managed-by"
+
+
+class Estate(Writer):
+    def __init__(self, api: Api, cluster: str) -> None:
+        super().__init__(api)
+        self._cluster = cluster
+        #: How KAI's operator is told of node pools, where it is installed.
+        self.shards: tuple[Resource, ...] = ()
+        #: What projects need and cannot have as it is, by path: as it should be. And what can be used.
+        self._foreign: dict[str, dict[str, Any]] = {}
+        self._usable: set[str] = set()
+        self._turn = asyncio.Lock()
+        self._organized = asyncio.Event()
+
+    async def organize(self, told: Organize) -> None:
+        """Namespaces, priority classes and queues as they should be; queues of ours that should not be go."""
+        # An older round would remove what a newer one made.
+        async with self._turn:
+            self._organized.clear()
+            for body in render_priority_classes():
+                if not await self._api.exists(path_of(body)):
+                    await self._apply(body)
+            asked_for = {project.requested_namespace for project in told.projects}
+            for body in render_namespaces(told.projects, self._cluster):
+                await self._apply_unless_foreign(body, is_asked_for=body["metadata"]["name"] in asked_for)
+            queues = render_queues(told, self._cluster)
+            for body in queues:
+                await self._apply_unless_foreign(body)
+            await self._drop(QUEUE, {body["metadata"]["name"] for body in queues})
+            self._organized.set()
+            if SHARD in self.shards:
+                shards = render_shards(told.node_pools, self._cluster)
+                for body in shards:
+                    await self._apply_unless_foreign(body)
+                await self._drop(SHARD, {body["metadata"]["name"] for body in shards})
+
+    async def _drop(self, resource: Resource, wanted: set[str]) -> None:
+        label = f"{CLUSTER_LABEL}={self._cluster}"
+        listed = msgspec.json.decode(await self._api.get(resource.path(), labelSelector=label), type=Listed)
+        # Projects' queues before the departments' above them.
+        for item in sorted(listed.items, key=lambda item: "runai/department-id" in item.metadata.labels):
+            if item.metadata.name not in wanted:
+                await self.delete(resource.path(name=item.metadata.name), item.metadata.uid)
+
+    async def _apply_unless_foreign(self, body: dict[str, Any], *, is_asked_for: bool = False) -> str:
+        """Why it cannot be used, in words; empty when it can."""
+        path = path_of(body)
+        known = await self._find(path)
+        labels = known.metadata.labels if known else {CLUSTER_LABEL: self._cluster}
+        words = ""
+        if labels.get(CLUSTER_LABEL) == self._cluster:
+            try:
+                await self._apply(body)
+            except Refused as error:
+                words = error.message
+        elif CLUSTER_LABEL in labels or not is_asked_for or labels.get(_SYSTEM) == MANAGER:
+            words = _whose(body, labels, self._cluster)
+        if not words:
+            self._foreign.pop(path, None)
+            self._usable.add(path)
+            return ""
+        if path not in self._foreign:
+            log.warning("%s", words)
+        self._usable.discard(path)
+        self._foreign[path] = body
+        return words
+
+    async def check(self, run: WorkloadRun) -> None:
+        """Returns when a workload's namespace and queue can be used; raises Taken while they cannot."""
+        queue = project_queue(run.project, run.node_pools)
+        for path in (NAMESPACE.path(name=run.namespace), QUEUE.path(name=queue)):
+            if path not in self._usable:
+                await self._wait(run.project)
+            if path in self._foreign and (words := await self._apply_unless_foreign(self._foreign[path])):
+                raise Taken(words)
+
+    async def _wait(self, project: str) -> None:
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                await self._organized.wait()
+        except TimeoutError:
+            raise Taken(f"The namespace and the queues of project {project} are not in the cluster yet") from None
+
+    async def label_nodes(self, nodes: Iterable[Node], told: Organize) -> None:
+        """Nodes that carry a pool's pair get KAI's label for that pool; others lose it, if the pool is one of ours."""
+        names = {pool.name for pool in told.node_pools}
+        for node in nodes:
+            wanted = pool_of(node, told.node_pools)
+            has = node.metadata.labels.get(POOL_LABEL, "")
+            if wanted == has or (not wanted and has not in names):
+                continue
+            change = {"metadata": {"labels": {POOL_LABEL: wanted or None}}}
+            path = NODE.path(name=node.metadata.name)
+            await self._api.ask("PATCH", path, change, query={"fieldManager": MANAGER}, content=MERGE)
+
+
+def _whose(body: dict[str, Any], labels: dict[str, str], mine: str) -> str:
+    resource, name = resource_of(body), body["metadata"]["name"]
+    group = resource.api.rpartition("/")[0]
+    kind = f"{resource.plural}.{group}" if group else resource.plural
+    over = f"kubectl label {kind} {name} --overwrite {CLUSTER_LABEL}={mine}"
+    if other := labels.get(CLUSTER_LABEL):
+        return f"{body['kind']} {name} belongs to another Fairlead, {other}; if that one is gone for good: {over}"
+    if labels.get(_SYSTEM) == MANAGER:
+        return f"{body['kind']} {name} is Fairlead's own; give the project another namespace"
+    return f"{body['kind']} {name} exists and is not Fairlead's; remove it, or hand it over: {over}"
