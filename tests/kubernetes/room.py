@@ -23,7 +23,11 @@ ID = "fairlead/workload-id"
 #: The label that says which Fairlead's they are.
 CLUSTER = "fairlead/cluster"
 #: What the tests of fields ask for, and clusters refuse otherwise.
-ALLOWED = ("host-path=/", "host-namespaces", "capability=SYS_NICE")
+ALLOWED = (
+    "host-path=/",
+    "host-namespaces",
+    *("capability=SYS_NICE", "capability=AUDIT_CONTROL", "capability=IPC_LOCK"),
+)
 #: Images that every node of the cluster has.
 IMAGE, PYTHON = "busybox:1.35", "python:3.11"
 PATHS = {
