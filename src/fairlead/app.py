@@ -303,8 +303,8 @@ async def _serve_on(settings: Settings, sock: socket.socket, proxied: socket.soc
     machine = None if settings.api_only else _make_machine(settings, context, url, proxied)
     await ensure_defaults(context)
     cluster = context.directory.cluster
-    await ensure_accounts(context, settings.data_dir, cluster.id)
-    await _share_keys(settings)
+    if await ensure_accounts(context, settings.data_dir, cluster.id):
+        await _share_keys(settings)
     signer = load_signer(settings.data_dir, cluster.id, now, settings.token_seconds)
     await agree_on_key(context, signer.fingerprint)
     await agree_on_vault(context)

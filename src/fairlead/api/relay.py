@@ -65,5 +65,5 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
     while piece := await reader.read(_PIECE):
         writer.write(piece)
         await writer.drain()
-    with contextlib.suppress(OSError, NotImplementedError):
+    with contextlib.suppress(OSError):
         writer.write_eof()

@@ -67,6 +67,7 @@ class Machine:
             log.warning("this server takes over")
             await self._run(begun, lost)
         except Exception:
+            # Whatever it was: nobody waits for this task, and half a takeover must not stand.
             log.exception("this server could not take over")
             lost()
         finally:

@@ -19,7 +19,7 @@ from fairlead.engines.kubernetes.objects import (
     RunnerStatus,
 )
 from fairlead.engines.kubernetes.observing import Held, render_report
-from fairlead.engines.kubernetes.place import Begun, Place
+from fairlead.engines.kubernetes.place import Begun
 from fairlead.engines.kubernetes.render import kinds_for, render_objects
 from fairlead.engines.kubernetes.sessions import listening_port
 from fairlead.formats.rest import read_submission
@@ -27,20 +27,13 @@ from fairlead.kinds import KINDS
 from fairlead.model.fields import build
 from fairlead.model.podset import PodSet
 from fairlead.model.revision import Stage
+from tests.unit.engines.golden_place import GOLDEN_PLACE
 
 FOLDER = Path(__file__).parents[2] / "golden" / "inference-service"
 REQUESTS = sorted(FOLDER.glob("*.request.json"))
 KIND = KINDS["inference-service"]
-PLACE = Place(
-    name="golden",
-    namespace="runai-team-a",
-    project="team-a",
-    queue="team-a",
-    priority_class="very-high",
-    is_preemptible=False,
-    marks={"fairlead/cluster": "c", "fairlead/workload-id": "w", "fairlead/run": "1"},
-    identity={"RUNAI_JOB_NAME": "golden"},
-    begun=Begun(frozenset({"Service"})),
+PLACE = msgspec.structs.replace(
+    GOLDEN_PLACE, priority_class="very-high", is_preemptible=False, begun=Begun(frozenset({"Service"}))
 )
 
 

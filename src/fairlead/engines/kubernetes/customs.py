@@ -42,7 +42,10 @@ class Customs:
 
     async def start(self, resources: Sequence[Resource], missing: Sequence[Resource] = ()) -> None:
         """Watch these kinds, and each of the missing ones when it is installed."""
-        await asyncio.gather(*(self._watch(resource) for resource in resources))
+        watches = [self._watch(resource) for resource in resources]
+        await asyncio.gather(*(watch.list() for watch in watches))
+        for watch in watches:
+            self._spawn(watch.run())
         self._missing = {f"{resource.plural}.{resource.api.partition('/')[0]}": resource for resource in missing}
         if not missing:
             return
@@ -58,18 +61,15 @@ class Customs:
             return
         self._spawn(definitions.run())
 
-    async def _watch(self, resource: Resource) -> None:
-        watch = Watch(self._api, resource.path(), Custom, self._keeper(resource))
-        await watch.list()
-        self._spawn(watch.run())
+    def _watch(self, resource: Resource) -> Watch[Custom]:
+        return Watch(self._api, resource.path(), Custom, self._keeper(resource))
 
     def _note_definition(self, before: Definition | None, after: Definition | None) -> None:
         established = condition(after.status.conditions, "Established") if after is not None else None
         if after is not None and established is not None and established.status == "True":
             resource = self._missing.pop(after.metadata.name, None)
             if resource is not None:
-                watch = Watch(self._api, resource.path(), Custom, self._keeper(resource))
-                self._spawn(watch.run())
+                self._spawn(self._watch(resource).run())
 
     def _spawn(self, work: Coroutine[None, None, None]) -> None:
         self._tasks.append(asyncio.get_running_loop().create_task(work))
