@@ -10,6 +10,7 @@ from typing import Any
 from deploy.cluster import build
 from deploy.cluster import cluster as clusters
 from deploy.cluster.nodes import MARK
+from deploy.cluster.options import add, drop
 from tests.e2e.server import Server, until
 
 #: A cluster on two busy cores takes its time.
@@ -162,6 +163,16 @@ class Room:
         workload = self.submit("training", f"root-{self._asked}", self.spec(gpus=0, security=security))
         until(lambda: "Security" in self.server.message(workload), "a refusal", PATIENCE)
         return self.server.phase(workload) == "Failed"
+
+    @contextlib.contextmanager
+    def installed(self, option: str) -> Iterator[None]:
+        """A part that not every cluster has, for a while; installed while the server runs."""
+        add(self.cluster, option)
+        try:
+            yield
+        finally:
+            self.delete_all()
+            drop(self.cluster, option)
 
     # The server
 

@@ -12,7 +12,6 @@ import pytest
 
 from deploy.cluster import cluster as clusters
 from deploy.cluster.layout import NODE
-from deploy.cluster.options import add, drop
 from tests.e2e.server import Server, until
 from tests.e2e.serving import PROGRAM, Callers, ask, change, revisions, url_of
 from tests.kubernetes.conftest import CRDS
@@ -41,14 +40,9 @@ def room(cluster: clusters.Cluster, tmp_path_factory: pytest.TempPathFactory) ->
 
 
 @pytest.fixture(scope="module", autouse=True)
-def knative(cluster: clusters.Cluster, room: Room) -> Iterator[None]:
-    """Installed after the server has started: it is found while it runs."""
-    add(cluster, "knative")
-    try:
+def knative(room: Room) -> Iterator[None]:
+    with room.installed("knative"):
         yield
-    finally:
-        room.delete_all()
-        drop(cluster, "knative")
 
 
 def serve(room: Room, name: str, **members: Any) -> str:

@@ -24,14 +24,9 @@ FRAMEWORKS = {
 
 
 @pytest.fixture(scope="module", autouse=True)
-def operator(cluster: clusters.Cluster, room: Room) -> Iterator[None]:
-    """Installed after the server has started: it is found while it runs."""
-    add(cluster, "kubeflow")
-    try:
+def operator(room: Room) -> Iterator[None]:
+    with room.installed("kubeflow"):
         yield
-    finally:
-        room.delete_all()
-        drop(cluster, "kubeflow")
 
 
 def job(room: Room, kind: str = "pytorchjobs") -> dict[str, Any]:

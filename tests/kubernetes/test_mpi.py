@@ -12,7 +12,6 @@ import pytest
 
 from deploy.cluster import cluster as clusters
 from deploy.cluster import control
-from deploy.cluster.options import add, drop
 from tests.e2e.server import until
 from tests.kubernetes.mpi_image import MPI_IMAGE, provide_image
 from tests.kubernetes.room import PATIENCE, Room
@@ -29,24 +28,15 @@ if world.rank == 0: print(found, world.size, flush=True)
 
 
 @pytest.fixture(scope="module")
-def operator(cluster: clusters.Cluster, room: Room) -> Iterator[None]:
-    """Installed after the server has started: it is found while it runs."""
-    add(cluster, "mpi")
-    try:
+def operator(room: Room) -> Iterator[None]:
+    with room.installed("mpi"):
         yield
-    finally:
-        room.delete_all()
-        drop(cluster, "mpi")
 
 
 @pytest.fixture
-def definitions(cluster: clusters.Cluster, room: Room) -> Iterator[None]:
-    add(cluster, "kubeflow-crds")
-    try:
+def definitions(room: Room) -> Iterator[None]:
+    with room.installed("kubeflow-crds"):
         yield
-    finally:
-        room.delete_all()
-        drop(cluster, "kubeflow-crds")
 
 
 def launch(room: Room, name: str, *, seconds: float | None = None, code: int = 0, **spec: Any) -> str:

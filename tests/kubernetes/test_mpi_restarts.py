@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from deploy.cluster import cluster as clusters
-from deploy.cluster.options import add, drop
 from tests.kubernetes.mpi_image import provide_image
 from tests.kubernetes.room import Room
 from tests.kubernetes.test_mpi import answer_of, gather, job
@@ -18,13 +17,9 @@ pytestmark = pytest.mark.operators
 
 
 @pytest.fixture(scope="module", autouse=True)
-def operator(cluster: clusters.Cluster, room: Room) -> Iterator[None]:
-    add(cluster, "mpi")
-    try:
+def operator(room: Room) -> Iterator[None]:
+    with room.installed("mpi"):
         yield
-    finally:
-        room.delete_all()
-        drop(cluster, "mpi")
 
 
 @pytest.mark.debian("openmpi-bin", "python3-mpi4py", "openssh-server")
