@@ -4,8 +4,10 @@ import asyncio
 import contextlib
 import socket
 import time
+from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
+from weakref import WeakSet
 
 from fairlead.api.proxy_access import Denied
 from fairlead.control.exposure import Route
@@ -49,6 +51,8 @@ class Upstreams:
     def __init__(self, dialler: Dialler) -> None:
         self._dialler = dialler
         self._kept: dict[tuple[str, int], list[Upstream]] = {}
+        self._open: defaultdict[str, WeakSet[asyncio.StreamWriter]] = defaultdict(WeakSet)
+        dialler.listen_for_ends(self._cut)
 
     def begin(self, workload_id: str) -> Visit:
         return self._dialler.begin(workload_id)
@@ -65,7 +69,13 @@ class Upstreams:
         self._drop_stale()
         file = await self._dialler.dial(pod_id, port)
         reader, writer = await asyncio.open_connection(sock=socket.socket(fileno=file), limit=_LIMIT)
+        self._open[pod_id].add(writer)
         return Upstream(key, reader, writer)
+
+    def _cut(self, pod_id: str) -> None:
+        """A pod's network may go before its last packet arrives, and then nothing else would end what waits for it."""
+        for writer in self._open.pop(pod_id, ()):
+            writer.transport.abort()
 
     def keep(self, upstream: Upstream) -> None:
         kept = self._kept.setdefault(upstream.key, [])

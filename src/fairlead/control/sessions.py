@@ -3,7 +3,7 @@
 Called by the API.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 
 import msgspec
 
@@ -109,7 +109,7 @@ async def connect(context: Context, caller: Caller, workload_id: str, pod_name: 
     try:
         return await sessions.dial(pod.id, port)
     except OSError as error:
-        raise Refused(f"Nobody listens on port {port} of pod {pod.name}: {error.strerror}") from error
+        raise Refused(f"Nobody listens on port {port} of pod {pod.name}: {error.strerror or 'no answer'}") from error
 
 
 async def _open(context: Context, caller: Caller, verb: str, workload_id: str, pod_name: str) -> tuple[Sessions, Pod]:
@@ -153,6 +153,10 @@ class Dialler:
     def begin(self, workload_id: str) -> Visit:
         """A request has arrived."""
         return self._context.exposure.traffic.begin(workload_id)
+
+    def listen_for_ends(self, cut: Callable[[str], None]) -> None:
+        """Call `cut` with the id of a pod that has ended."""
+        self._context.exposure.traffic.listen_for_ends(cut)
 
     async def dial(self, pod_id: str, port: int) -> int:
         if self._context.sessions is None:

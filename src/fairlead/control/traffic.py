@@ -26,6 +26,8 @@ class Serving(msgspec.Struct, frozen=True, kw_only=True):
 
     #: The pods that answer now.
     pods: tuple[str, ...] = ()
+    #: The attempts of its pods that have not ended, ready or not.
+    running: frozenset[tuple[str, int]] = frozenset()
     #: Whether requests wait for a pod when there is none; for how long one may wait for its answer to begin.
     holds: bool = False
     timeout: Millis | None = None
@@ -121,10 +123,15 @@ class Traffic:
         self._window = window
         self._services: dict[str, Service] = {}
         self._listener: Callable[[str], None] = lambda workload_id: None
+        self._cut: Callable[[str], None] = lambda pod_id: None
 
     def listen(self, listener: Callable[[str], None]) -> None:
         """Call `listener` with the id of a workload that is to be looked at."""
         self._listener = listener
+
+    def listen_for_ends(self, cut: Callable[[str], None]) -> None:
+        """Call `cut` with the id of a pod whose attempt has ended."""
+        self._cut = cut
 
     def tell(self, workload_id: str) -> None:
         self._listener(workload_id)
@@ -134,9 +141,15 @@ class Traffic:
         service = self._service(workload_id)
         if service.serving == serving:
             return
-        service.serving = serving
+        self._replace(service, serving)
         for _ in range(len(service.waiting)):
             self.call_next(service)
+
+    def _replace(self, service: Service, serving: Serving) -> None:
+        ended = service.serving.running - serving.running
+        service.serving = serving
+        for pod_id, _ in ended:
+            self._cut(pod_id)
 
     def pods(self, workload_id: str) -> tuple[str, ...]:
         """The pods that answer now."""
@@ -147,7 +160,7 @@ class Traffic:
         """The workload is gone; requests that wait for it learn so."""
         service = self._services.pop(workload_id, None)
         if service is not None:
-            service.serving = Serving()
+            self._replace(service, Serving())
             while service.waiting:
                 self.call_next(service)
 

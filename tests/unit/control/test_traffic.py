@@ -169,3 +169,14 @@ def test_a_short_past_is_not_thinned_out() -> None:
     meter = Meter(60.0, 0.0)
     meter.enter(2.0)
     assert meter.rates(4.0, 60.0).concurrency == pytest.approx(0.5)
+
+
+def test_the_end_of_an_attempt_is_told_once() -> None:
+    """Of a pod that ends, is started again under its id, or goes with its workload; not of one that is not ready."""
+    requests = traffic(running=frozenset({("a", 1), ("b", 1), ("c", 1)}))
+    told: list[str] = []
+    requests.listen_for_ends(told.append)
+    requests.serve("w", Serving(pods=("a",), running=frozenset({("a", 1), ("b", 2)})))
+    assert sorted(told) == ["b", "c"]
+    requests.release("w")
+    assert sorted(told) == ["a", "b", "b", "c"]

@@ -19,6 +19,7 @@ _PIECE = 65_536
 #: Pieces of output that wait for a slow reader before the pod's command has to wait.
 _WAITING = 16
 ANSWER_SECONDS = 10.0
+_CONNECT_SECONDS = 5.0
 LOOPBACK = "127.0.0.1"
 OUTPUT, ERROR, EXIT = "output", "error", "exit"
 
@@ -88,7 +89,9 @@ async def connect(made: socket.socket, address: str, port: int) -> int:
     """Connect a socket and hand out its file, or close it and raise OSError."""
     made.setblocking(False)
     try:
-        await asyncio.get_running_loop().sock_connect(made, (address, port))
+        # Where a pod's network has just gone, nobody would answer for a minute.
+        async with asyncio.timeout(_CONNECT_SECONDS):
+            await asyncio.get_running_loop().sock_connect(made, (address, port))
     except BaseException:
         made.close()
         raise

@@ -1,0 +1,49 @@
+"""Connections to pods end with their pods, even where the last packet of a pod is lost."""
+
+import asyncio
+import socket
+from collections.abc import Callable
+
+from fairlead.api.proxy_upstream import Upstreams
+from fairlead.control.sessions import Dialler
+
+
+class SilentPods(Dialler):
+    """A way to pods that take connections and never say anything, as one whose network has gone."""
+
+    def __init__(self) -> None:
+        self.cut: Callable[[str], None] = lambda pod_id: None
+        self.others: list[socket.socket] = []
+
+    def listen_for_ends(self, cut: Callable[[str], None]) -> None:
+        self.cut = cut
+
+    async def dial(self, pod_id: str, port: int) -> int:
+        ours, other = socket.socketpair()
+        self.others.append(other)
+        return ours.detach()
+
+
+def test_what_waits_for_a_pod_learns_that_it_has_ended() -> None:
+    async def run() -> None:
+        pods = SilentPods()
+        upstreams = Upstreams(pods)
+        ended, goes_on = [await upstreams.get(pod, 8080) for pod in ("ended", "goes-on")]
+        async with asyncio.timeout(30):
+            answer = asyncio.create_task(ended.reader.read())
+            await asyncio.sleep(0)
+            pods.cut("ended")
+            assert await answer == b""
+        assert not goes_on.writer.is_closing()
+        upstreams.keep(goes_on)
+        assert await upstreams.get("goes-on", 8080) is goes_on
+        upstreams.keep(goes_on)
+        pods.cut("goes-on")
+        another = await upstreams.get("goes-on", 8080)
+        assert another is not goes_on
+        another.close()
+        await asyncio.sleep(0)
+        for each in pods.others:
+            each.close()
+
+    asyncio.run(run())
