@@ -175,6 +175,16 @@ class TestOwnNetwork:
                 assert await ask("127.0.0.1", outside) == spec.pod_name.encode()
 
     @scenario
+    async def test_the_address_that_pods_answer_to_never_changes(self, make: Make, data: Path, port: int) -> None:
+        """A bridge takes over the hardware address of a cable unless it has one of its own."""
+        async with opened(make) as room:
+            spec = shell("sleep 600", fields=ports({"container": port}))
+            await room.start(spec)
+            await room.until(spec, PodState.RUNNING)
+            [bridge] = [name for name in traces(data) if name.startswith("fl-")]
+            assert Path(f"/sys/class/net/{bridge}/addr_assign_type").read_text() == "3\n"
+
+    @scenario
     async def test_the_probe_leaves_from_the_pods_own_network(self, make: Make, tmp_path: Path, port: int) -> None:
         async with opened(make) as room:
             seen = tmp_path / "seen"
@@ -301,6 +311,29 @@ class TestOwnNetwork:
             after = await until_ready(room, spec)
             assert after.ports == before.ports
             assert await _eventually_answers(after.ports[0][1]) == b"train-0-0"
+
+
+@needs_namespaces
+def test_servers_that_run_at_once_never_share_a_range(tmp_path: Path) -> None:
+    """Even where both would choose the same, and neither has a pod yet."""
+    claim = (
+        "import sys; from fairlead.engines.local.network import Network\n"
+        "network = Network(sys.argv[1]); network.prepare(); print(network.gateway, flush=True); sys.stdin.read()"
+    )
+    first = Network(str(tmp_path / "first"))
+    first.prepare()
+    kept = tmp_path / "second" / "network" / "range"
+    kept.parent.mkdir(parents=True)
+    kept.write_text(first.gateway.split(".")[1])
+
+    def ask_second() -> str:
+        command = [sys.executable, "-c", claim, str(tmp_path / "second")]
+        return subprocess.run(command, input="", capture_output=True, text=True, check=True).stdout.strip()
+
+    assert ask_second() != first.gateway
+    first.close()
+    kept.write_text(first.gateway.split(".")[1])
+    assert ask_second() == first.gateway
 
 
 def named(spec: PodSpec, name: str) -> PodSpec:

@@ -73,9 +73,10 @@ class Upstreams:
         return Upstream(key, reader, writer)
 
     def _cut(self, pod_id: str) -> None:
-        """A pod's network may go before its last packet arrives, and then nothing else would end what waits for it."""
+        """Nothing comes from a pod after what has come: its network may have gone before the packet that says so."""
         for writer in self._open.pop(pod_id, ()):
-            writer.transport.abort()
+            with contextlib.suppress(OSError):
+                writer.get_extra_info("socket").shutdown(socket.SHUT_RD)
 
     def keep(self, upstream: Upstream) -> None:
         kept = self._kept.setdefault(upstream.key, [])

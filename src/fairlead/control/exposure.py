@@ -220,7 +220,7 @@ def _serving(entry: Entry) -> Serving:
         for pod in entry.pods
         if pod.ready and pod.phase is PodPhase.RUNNING and not pod.stopping_for and pod.role in sets
     )
-    running = frozenset((pod.id, pod.attempt) for pod in entry.pods if pod.role in sets and not pod.has_ended)
+    running = frozenset((pod.id, pod.attempt) for pod in entry.pods if not pod.has_ended)
     scaling = next((podset.scaling for podset in (*sets.values(), *entry.podsets) if podset.scaling), None)
     if scaling is None or entry.workload.is_terminal or entry.workload.deleted_at is not None:
         return Serving(pods=pods, running=running)

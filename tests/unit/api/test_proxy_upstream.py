@@ -32,17 +32,20 @@ def test_what_waits_for_a_pod_learns_that_it_has_ended() -> None:
         async with asyncio.timeout(30):
             answer = asyncio.create_task(ended.reader.read())
             await asyncio.sleep(0)
+            pods.others[0].sendall(b"its last words")
             pods.cut("ended")
-            assert await answer == b""
+            assert await answer == b"its last words"
         assert not goes_on.writer.is_closing()
         upstreams.keep(goes_on)
         assert await upstreams.get("goes-on", 8080) is goes_on
         upstreams.keep(goes_on)
         pods.cut("goes-on")
+        assert await goes_on.reader.read() == b""
         another = await upstreams.get("goes-on", 8080)
         assert another is not goes_on
-        another.close()
-        await asyncio.sleep(0)
+        for each in (ended, goes_on, another):
+            each.close()
+            await each.writer.wait_closed()
         for each in pods.others:
             each.close()
 

@@ -176,6 +176,7 @@ class LocalEngine:
             if attempt.link is not None:
                 attempt.link.close()
         self._ports.close_all()
+        self._network.close()
         self._forking.close()
 
     def logs(self, request: LogRequest) -> AsyncIterator[bytes]:

@@ -5,6 +5,7 @@ it by the plan written here (`network_inside.py`). Others share the machine's ne
 """
 
 import contextlib
+import fcntl
 import hashlib
 import os
 import shutil
@@ -59,6 +60,7 @@ class Network:
         #: Without root, by which program a namespace of its own user reaches the world; empty where it cannot be.
         self._pasta = "" if os.geteuid() == 0 or not _has_user_namespaces() else shutil.which("pasta") or ""
         self._range = 0
+        self._claims = -1
         self._next = _FIRST
         #: Plans of pods that have not ended, by pod id.
         self._plans: dict[str, Plan] = {}
@@ -68,19 +70,38 @@ class Network:
         os.makedirs(self._folder, mode=0o700, exist_ok=True)
         self._range = self._load_range()
 
+    def close(self) -> None:
+        """Give the range up; while pods are plugged in, the machine's route still holds it."""
+        if self._claims >= 0:
+            os.close(self._claims)
+            self._claims = -1
+
     def _load_range(self) -> int:
         path = f"{self._folder}/range"
         taken = _taken_ranges(self.bridge)
         with contextlib.suppress(OSError, ValueError), open(path) as file:
             kept = int(file.read())
-            if kept in _RANGES and kept not in taken:
+            if kept in _RANGES and kept not in taken and self._claim(kept):
                 return kept
         start = int(self._id, 16) % len(_RANGES)
         order = [_RANGES[(start + step) % len(_RANGES)] for step in range(len(_RANGES))]
-        chosen = next((number for number in order if number not in taken), order[0])
+        chosen = next((number for number in order if number not in taken and self._claim(number)), order[0])
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "w") as file:
             file.write(str(chosen))
         return chosen
+
+    def _claim(self, number: int) -> bool:
+        """Whether a range is ours from now on: no other server of this machine that runs has chosen it."""
+        if not self.is_able:
+            return True
+        if self._claims < 0:
+            self._claims = network_bridge.open_claims()
+        try:
+            # Of this process alone: pods that outlive it do not hold what its successor takes.
+            fcntl.lockf(self._claims, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, number)
+        except OSError:
+            return False
+        return True
 
     def is_own(self, pod: PodSpec) -> bool:
         """Whether a pod gets a network of its own; one of a user cannot be reached by address, as groups need it."""

@@ -24,13 +24,22 @@ _OURS = f"{FOLDER}/forwarding"
 @contextlib.contextmanager
 def locked() -> Iterator[None]:
     """One at a time on this machine: bridges come and go with whoever is first or last."""
-    os.makedirs(FOLDER, mode=0o700, exist_ok=True)
-    descriptor = os.open(f"{FOLDER}/network.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    descriptor = _open("network.lock")
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
         os.close(descriptor)
+
+
+def open_claims() -> int:
+    """A file that the servers of this machine share; each locks the byte with the number of its range."""
+    return _open("ranges.lock")
+
+
+def _open(name: str) -> int:
+    os.makedirs(FOLDER, mode=0o700, exist_ok=True)
+    return os.open(f"{FOLDER}/{name}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 
 def make(links: Links, plan: dict[str, Any]) -> None:

@@ -19,7 +19,9 @@ _NEWLINK, _DELLINK, _NEWADDR, _NEWROUTE = 16, 17, 20, 24
 _ERROR = 2
 _REQUEST, _ACK, _CREATE, _EXCL = 0x1, 0x4, 0x400, 0x200
 _IFF_UP = 1
-_IFLA_IFNAME, _IFLA_MASTER, _IFLA_LINKINFO, _IFLA_NET_NS_FD = 3, 10, 18, 28
+_IFLA_ADDRESS, _IFLA_IFNAME, _IFLA_MASTER, _IFLA_LINKINFO, _IFLA_NET_NS_FD = 1, 3, 10, 18, 28
+#: How hardware addresses begin that somebody chose.
+_LOCAL_UNICAST = b"\x02"
 _INFO_KIND, _INFO_DATA, _VETH_PEER = 1, 2, 1
 _IFA_ADDRESS, _IFA_LOCAL = 1, 2
 _RTA_OIF, _RTA_GATEWAY = 4, 5
@@ -40,8 +42,10 @@ class Links:
         self._socket.close()
 
     def add_bridge(self, name: str) -> None:
-        info = _attribute(_INFO_KIND, b"bridge")
-        self._ask(_NEWLINK, _link() + _name(name) + _attribute(_IFLA_LINKINFO, info), name, _CREATE | _EXCL)
+        """A bridge with an address of its own: it would else change with its cables, and pods speak to the old one."""
+        own = _attribute(_IFLA_ADDRESS, _LOCAL_UNICAST + os.urandom(5))
+        info = _attribute(_IFLA_LINKINFO, _attribute(_INFO_KIND, b"bridge"))
+        self._ask(_NEWLINK, _link() + _name(name) + own + info, name, _CREATE | _EXCL)
 
     def add_pair(self, name: str, peer: str, namespace: int, bridge: str) -> None:
         """A cable from the bridge into a namespace: `name` here, on the bridge and up; `peer` there."""
