@@ -7,6 +7,7 @@ import pytest
 
 from deploy.cluster import cluster as clusters
 from tests.clusters import running_cluster, set_nodes
+from tests.kubernetes.meddler import Meddler
 from tests.kubernetes.room import Room
 
 NODES = ("node-1", "node-2")
@@ -28,7 +29,27 @@ def two_nodes(cluster: clusters.Cluster) -> None:
 @pytest.fixture(scope="module")
 def room(cluster: clusters.Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Room]:
     """A server on the cluster with a project of its own, so that test files do not meet."""
-    room = Room(cluster, tmp_path_factory.mktemp("server"))
+    yield from _opened(Room(cluster, tmp_path_factory.mktemp("server")))
+
+
+@pytest.fixture(scope="module")
+def meddler(cluster: clusters.Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Meddler]:
+    meddler = Meddler(cluster.layout, tmp_path_factory.mktemp("meddler")).start()
+    try:
+        yield meddler
+    finally:
+        meddler.close()
+
+
+@pytest.fixture(scope="module")
+def meddled_room(
+    cluster: clusters.Cluster, meddler: Meddler, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Room]:
+    """As `room`, with a server that goes through the proxy."""
+    yield from _opened(Room(cluster, tmp_path_factory.mktemp("server"), meddler.kubeconfig))
+
+
+def _opened(room: Room) -> Iterator[Room]:
     try:
         room.open(CRDS)
         yield room

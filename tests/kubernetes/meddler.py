@@ -75,6 +75,8 @@ class Meddler:
         self._troubles: tuple[Trouble, ...] = ()
         #: How often each trouble happened since it was set.
         self.counts: dict[str, int] = {}
+        #: The paths of changes that were asked for.
+        self.changes: list[str] = []
         self._writers: dict[asyncio.StreamWriter, bool] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop = asyncio.new_event_loop()
@@ -148,6 +150,8 @@ class Meddler:
             while (request := await _read_request(reader)) is not None:
                 upstream = upstream or await self._connect()
                 self._writers[writer] = request.sort == "watches"
+                if request.sort == "changes":
+                    self.changes.append(request.target.partition("?")[0])
                 await self._pass_on(request, writer, upstream)
         except (OSError, EOFError, asyncio.IncompleteReadError, httptools.HttpParserError):
             # Either side may break at any time; then the other does too.

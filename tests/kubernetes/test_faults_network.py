@@ -4,9 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from deploy.cluster import cluster as clusters
 from tests.e2e.server import until
-from tests.kubernetes.conftest import CRDS
 from tests.kubernetes.crowd import end_all, start_groups, start_trainings, until_settled, until_some_run
 from tests.kubernetes.meddler import Meddler, Trouble
 from tests.kubernetes.room import PATIENCE, Room
@@ -18,24 +16,8 @@ EVERYTHING = ("changes", "reads", "watches")
 
 
 @pytest.fixture(scope="module")
-def meddler(cluster: clusters.Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Meddler]:
-    meddler = Meddler(cluster.layout, tmp_path_factory.mktemp("meddler")).start()
-    try:
-        yield meddler
-    finally:
-        meddler.close()
-
-
-@pytest.fixture(scope="module")
-def room(cluster: clusters.Cluster, meddler: Meddler, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Room]:
-    """As elsewhere, with a server that goes through the proxy."""
-    room = Room(cluster, tmp_path_factory.mktemp("server"), meddler.kubeconfig)
-    try:
-        room.open(CRDS)
-        yield room
-    finally:
-        meddler.trouble()
-        room.close()
+def room(meddled_room: Room) -> Room:
+    return meddled_room
 
 
 @pytest.fixture(autouse=True)
