@@ -306,6 +306,13 @@ async def test_what_the_secret_lacks_is_added() -> None:
 
 
 @scenario
+async def test_of_two_that_add_at_once_one_takes_the_others() -> None:
+    taken = answer(409, {"reason": "Conflict", "message": "changed"})
+    async with Scripted(secret(), taken, secret(key=b"theirs")) as api:
+        assert await share_files(api, "n/keys", {"key": b"mine"}) == {"key": b"theirs"}
+
+
+@scenario
 async def test_keys_that_cannot_be_shared_refuse_the_start() -> None:
     with pytest.raises(Refused, match="NAMESPACE/NAME"):
         await share_files(Api(Access(host="", port=0, tls=None, token=lambda: "")), "keys", {})

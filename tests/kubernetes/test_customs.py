@@ -7,7 +7,7 @@ import pytest
 
 from tests.e2e.server import until
 from tests.kubernetes.conftest import CRDS
-from tests.kubernetes.room import IMAGE, PATIENCE, SECONDS, Room
+from tests.kubernetes.room import CLUSTER, IMAGE, PATIENCE, SECONDS, Room
 
 pytestmark = pytest.mark.kubernetes
 
@@ -98,6 +98,28 @@ def test_inactive_from_the_beginning(room: Room) -> None:
     apply(room, document(room, "later", active=False))
     until_status(room, "later", "Stopped")
     assert room.names("jobs") == []
+
+
+def test_what_lies_in_a_namespace_of_another_fairlead_is_left_alone(room: Room) -> None:
+    """Nothing is said of it, and it is not let go before that one has ended it."""
+    theirs = f"{room.namespace}-theirs"
+    place = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": theirs, "labels": {CLUSTER: "another"}}}
+    body = document(room, "theirs")
+    body["metadata"] |= {"namespace": theirs, "finalizers": ["run.ai/fairlead"]}
+    applied = room.kubectl("apply", "-f", "-", stdin=f"{json.dumps(place)}\n---\n{json.dumps(body)}")
+    assert applied.returncode == 0, applied.stderr
+    try:
+        assert room.kubectl("delete", "twl", "theirs", "-n", theirs, "--wait=false").returncode == 0
+        # What comes later is looked at later.
+        apply(room, document(room, "ours"))
+        until_status(room, "ours", "Running")
+        found = json.loads(room.kubectl("get", "twl", "theirs", "-n", theirs, "-o", "json").stdout)
+        assert found["metadata"]["finalizers"] == ["run.ai/fairlead"]
+        assert "status" not in found
+    finally:
+        gone = json.dumps({"metadata": {"finalizers": None}})
+        room.kubectl("patch", "twl", "theirs", "-n", theirs, "--type=merge", "-p", gone)
+        room.kubectl("delete", "namespace", theirs, "--wait=false")
 
 
 def test_kubectl_delete_returns_when_nothing_is_left(room: Room) -> None:

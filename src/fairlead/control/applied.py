@@ -110,6 +110,8 @@ class AppliedWorkloads:
         workload: Workload | None = await self._context.store.get(WORKLOADS, id)
         if applied is None:
             await self._end(workload)
+        elif workload is None and await self._objects.is_anothers(applied):
+            return
         elif applied.is_leaving:
             await self._let_go(applied, workload)
         elif workload is None:

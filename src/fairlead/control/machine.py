@@ -8,6 +8,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from fairlead.control.applied import AppliedWorkloads
 from fairlead.control.context import Context
@@ -26,6 +27,7 @@ log = logging.getLogger(__name__)
 
 #: How often a server that stands by looks whether the lease is free.
 _LOOK_SECONDS = 1.0
+_AGAIN_SECONDS = 5.0
 
 
 @dataclass
@@ -95,20 +97,31 @@ class Machine:
         loop = asyncio.create_task(reconciler.run(ready), name="loop")
         waiting = asyncio.create_task(ready.wait())
         self.reconciler, context.telemetry, context.sessions = reconciler, telemetry, self.engine
-        self._tasks += [
-            loop,
-            asyncio.create_task(housekeeper.run(), name="housekeeping"),
-            asyncio.create_task(self.lease.keep(lost), name="lease"),
-            asyncio.create_task(telemetry.run(), name="telemetry"),
-        ]
+        self._tasks.append(loop)
+        self._begin("housekeeping", housekeeper.run)
+        self._begin("lease", partial(self.lease.keep, lost))
+        self._begin("telemetry", telemetry.run)
         await asyncio.wait({waiting, loop}, return_when=asyncio.FIRST_COMPLETED)
         if loop.done():
             waiting.cancel()
             loop.result()
+        loop.add_done_callback(partial(_tell_of_failure, lost))
         if self.objects:
-            applied = AppliedWorkloads(context, self.objects)
-            self._tasks.append(asyncio.create_task(applied.run(), name="applied"))
+            self._begin("applied", AppliedWorkloads(context, self.objects).run)
         await begun()
+
+    def _begin(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
+        """Beside the loop, and again if it fails: nobody waits for it."""
+
+        async def run() -> None:
+            while True:
+                try:
+                    return await work()
+                except Exception:
+                    log.exception("%s failed, and begins again", name)
+                    await asyncio.sleep(_AGAIN_SECONDS)
+
+        self._tasks.append(asyncio.create_task(run(), name=name))
 
     async def stop(self) -> None:
         """Let go; pods run on."""
@@ -130,3 +143,10 @@ class Machine:
 
     async def _drop_logs(self, pods: list[str]) -> None:
         await self.engine.apply([Forget(pod, logs_too=True) for pod in pods])
+
+
+def _tell_of_failure(lost: Callable[[], None], loop: asyncio.Task[None]) -> None:
+    """A server whose loop has ended would take work that nobody runs."""
+    if not loop.cancelled() and (error := loop.exception()) is not None:
+        log.error("the loop failed", exc_info=error)
+        lost()

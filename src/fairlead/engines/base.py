@@ -239,6 +239,10 @@ class AppliedObjects(Protocol):
 
     def applied(self, id: str) -> Applied | None: ...
 
+    async def is_anothers(self, applied: Applied) -> bool:
+        """Whether it lies in a namespace of another Fairlead, whose it then is."""
+        ...
+
     async def hold_applied(self, applied: Applied) -> None:
         """Keep it from going before we let it."""
         ...

@@ -13,8 +13,8 @@ import msgspec
 from fairlead.engines.base import Applied
 from fairlead.engines.kubernetes.api import JSON, MERGE, Api, ApiError
 from fairlead.engines.kubernetes.objects import Custom, Definition, Metadata, condition
-from fairlead.engines.kubernetes.place import Owner
-from fairlead.engines.kubernetes.resources import DEFINITION, Resource
+from fairlead.engines.kubernetes.place import CLUSTER_LABEL, Owner
+from fairlead.engines.kubernetes.resources import DEFINITION, NAMESPACE, Resource
 from fairlead.engines.kubernetes.watching import Watch
 from fairlead.engines.kubernetes.writing import MANAGER
 
@@ -26,13 +26,14 @@ _OURS = "app.kubernetes.io/managed-by=fairlead"
 _QUERY = {"fieldManager": MANAGER}
 
 
-class _Generation(msgspec.Struct):
+class _Answer(msgspec.Struct):
     metadata: Metadata = Metadata()
 
 
 class Customs:
-    def __init__(self, api: Api) -> None:
+    def __init__(self, api: Api, cluster_id: Callable[[], str]) -> None:
         self._api = api
+        self._cluster_id = cluster_id
         self._found: dict[str, tuple[Resource, Custom]] = {}
         self._changed: set[str] = set()
         self._notify: Callable[[], None] = _nothing
@@ -111,6 +112,16 @@ class Customs:
         found = self._found.get(id)
         return None if found is None else _render(*found)
 
+    async def is_anothers(self, applied: Applied) -> bool:
+        try:
+            answer = await self._api.get(NAMESPACE.path(name=applied.namespace))
+        except ApiError as error:
+            if error.status == 404:
+                return False
+            raise
+        labels = msgspec.json.decode(answer, type=_Answer).metadata.labels
+        return labels.get(CLUSTER_LABEL, self._cluster_id()) != self._cluster_id()
+
     def _path(self, applied: Applied) -> str:
         resource, custom = self._found[applied.id]
         return resource.path(custom.metadata.namespace, custom.metadata.name)
@@ -141,7 +152,7 @@ class Customs:
 
     async def _change_spec(self, applied: Applied, members: dict[str, Any]) -> int:
         answer = await self._change(applied, {"spec": members})
-        return msgspec.json.decode(answer, type=_Generation).metadata.generation if answer else 0
+        return msgspec.json.decode(answer, type=_Answer).metadata.generation if answer else 0
 
     async def record_status(self, applied: Applied, status: dict[str, Any]) -> None:
         await self._ask("PATCH", applied, "/status", {"status": status}, MERGE)

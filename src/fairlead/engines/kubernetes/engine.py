@@ -89,7 +89,7 @@ class KubernetesEngine:
         self._cluster_id = cluster_id
         self._custom_resources = customs
         #: Workloads that were applied to the cluster as objects.
-        self.customs = Customs(api)
+        self.customs = Customs(api, cluster_id)
         self._holdings = Holdings(api, self._note, self._note_find, self._note_loss, self._note_nodes)
         self._hands = Hands(api, "", ALWAYS_THERE)
         self._estate = Estate(api, "")
@@ -337,7 +337,7 @@ class KubernetesEngine:
             return False
         if resource not in self._hands.runners:
             await self._holdings.add(resource)
-            self._hands.runners = (*self._hands.runners, resource)
+            self._hands.runners = tuple(dict.fromkeys((*self._hands.runners, resource)))
         return True
 
     async def _tend(self, workload_id: str, charge: Charge) -> None:

@@ -99,9 +99,15 @@ class Holdings:
             self._tasks.append(_spawn(watch.run()))
 
     async def add(self, runner: Resource) -> None:
-        """Watch a kind that was installed later than we were started."""
+        """Watch a kind that was installed later than we were started; once, whoever else asks meanwhile."""
+        if runner.kind in self._runners:
+            return
         watch = self._watch(runner)
-        await watch.list()
+        try:
+            await watch.list()
+        except BaseException:
+            del self._runners[runner.kind]
+            raise
         self._watches.append(watch)
         self._tasks.append(_spawn(watch.run()))
         await self._hear((runner,))

@@ -6,17 +6,24 @@ files of whoever was first.
 
 import base64
 from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
 from fairlead.engines.kubernetes.api import MERGE, Api, ApiError
+from fairlead.engines.kubernetes.objects import Metadata
 from fairlead.engines.kubernetes.resources import SECRET
 from fairlead.model.errors import Refused
 
 _LABELS = {"app.kubernetes.io/name": "fairlead", "app.kubernetes.io/managed-by": "fairlead"}
 
 
+#: How often another server may be quicker before this one gives up.
+_TRIES = 10
+
+
 class _Secret(msgspec.Struct):
+    metadata: Metadata = Metadata()
     data: dict[str, str] = {}
 
 
@@ -26,38 +33,43 @@ async def share_files(api: Api, secret: str, mine: Mapping[str, bytes]) -> dict[
     if not namespace or not name:
         raise Refused(f"--keys-secret {secret} names no Secret; write NAMESPACE/NAME")
     try:
-        kept = await _load(api, namespace, name)
-        if kept is None:
-            kept = await _make(api, namespace, name, mine)
-        more = {file: content for file, content in mine.items() if file not in kept}
-        if more:
-            await api.ask("PATCH", SECRET.path(namespace, name), {"data": _encoded(more)}, content=MERGE)
-        return {**kept, **more}
+        for _ in range(_TRIES):
+            found = await _load(api, namespace, name)
+            kept = {} if found is None else {file: base64.b64decode(text) for file, text in found.data.items()}
+            more = {file: content for file, content in mine.items() if file not in kept}
+            if found is not None and not more:
+                return kept
+            if await _write(api, SECRET.path(namespace), name, found, more):
+                return {**kept, **more}
     except (ApiError, OSError) as error:
         raise Refused(f"The keys in the Secret {secret} cannot be shared: {error}") from error
+    raise Refused(f"The keys in the Secret {secret} cannot be shared: others change it all the time")
 
 
-async def _load(api: Api, namespace: str, name: str) -> dict[str, bytes] | None:
+async def _load(api: Api, namespace: str, name: str) -> _Secret | None:
     try:
-        found = msgspec.json.decode(await api.get(SECRET.path(namespace, name)), type=_Secret)
+        return msgspec.json.decode(await api.get(SECRET.path(namespace, name)), type=_Secret)
     except ApiError as error:
         if error.status == 404:
             return None
         raise
-    return {file: base64.b64decode(text) for file, text in found.data.items()}
 
 
-async def _make(api: Api, namespace: str, name: str, files: Mapping[str, bytes]) -> dict[str, bytes]:
-    metadata = {"name": name, "namespace": namespace, "labels": _LABELS}
-    body = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": _encoded(files)}
+async def _write(api: Api, folder: str, name: str, found: _Secret | None, files: Mapping[str, bytes]) -> bool:
+    """Make the Secret or add to it as it was found; False if it is another one by now."""
+    body: dict[str, Any] = {"data": _encoded(files)}
     try:
-        await api.ask("POST", SECRET.path(namespace), body)
+        if found is None:
+            whole = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "labels": _LABELS}, **body}
+            await api.ask("POST", folder, whole)
+        else:
+            body["metadata"] = {"resourceVersion": found.metadata.resource_version}
+            await api.ask("PATCH", f"{folder}/{name}", body, content=MERGE)
     except ApiError as error:
         if error.status != 409:
             raise
-        # Another server was quicker, or an answer to our own request was lost.
-        return await _load(api, namespace, name) or {}
-    return dict(files)
+        return False
+    return True
 
 
 def _encoded(files: Mapping[str, bytes]) -> dict[str, str]:
