@@ -38,6 +38,7 @@ from fairlead.engines.kubernetes.resources import (
     CLAIM,
     CONFIG_MAP,
     DEPLOYMENT,
+    INGRESS,
     JOB,
     KNATIVE,
     MPI,
@@ -53,6 +54,7 @@ from fairlead.engines.kubernetes.writing import APPLY_QUERY, MANAGER, Listed, Se
 from fairlead.model.errors import Refused
 from fairlead.model.podset import PodSet
 from fairlead.model.supplies import KeptObjects, LoadKept, nothing_kept
+from fairlead.model.urls import Entrance
 
 #: A version that no object has: what is applied with it is made, and never changed.
 _NEVER = "1"
@@ -91,6 +93,13 @@ class Hands(Writer):
         self.level: Callable[[str], str] = _none_enforced
         #: How KAI's operator is told of node pools, where it is installed.
         self.shards: tuple[Resource, ...] = ()
+        #: The way in for URLs, where Ingress objects are wanted.
+        self.entrance: Entrance | None = None
+
+    @property
+    def _ingresses(self) -> tuple[Resource, ...]:
+        """Asked for only where they are made: elsewhere our account may not look at them."""
+        return (INGRESS,) if self.entrance else ()
 
     def place(self, run: WorkloadRun, begun: Begun = NOTHING_BEGUN) -> Place:
         return Place(
@@ -106,6 +115,8 @@ class Hands(Writer):
             owner=self._owner(run.workload_id),
             begun=begun,
             level=self.level(run.namespace) if begun.level is None else begun.level,
+            urls=run.urls,
+            entrance=self.entrance,
         )
 
     def supplied(self, run: WorkloadRun, kept: KeptObjects, begun: Begun = NOTHING_BEGUN) -> Place:
@@ -254,7 +265,7 @@ class Hands(Writer):
         claims = f"{label},{EPHEMERAL_LABEL}=true" if order.keeps_claims else label
         while True:
             left = 0
-            for resource in (*self.runners, *self.groups, SERVICE, POD, SECRET, CONFIG_MAP):
+            for resource in (*self.runners, *self.groups, *self._ingresses, SERVICE, POD, SECRET, CONFIG_MAP):
                 left += await self._remove_all(resource, order.namespace, label)
             left += await self._remove_all(CLAIM, order.namespace, claims)
             if not left:
@@ -312,7 +323,7 @@ class Hands(Writer):
         """What there is of ours that is not watched, and (id, namespace) of the workloads that it is of."""
         found: dict[str, int] = {}
         workloads: set[tuple[str, str]] = set()
-        for resource in (SERVICE, CLAIM, SECRET, CONFIG_MAP):
+        for resource in (*self._ingresses, SERVICE, CLAIM, SECRET, CONFIG_MAP):
             label = f"{CLUSTER_LABEL}={self._cluster}"
             listed = msgspec.json.decode(await self._api.get(resource.path(), labelSelector=label), type=Listed)
             for item in listed.items:
