@@ -97,7 +97,6 @@ def make_application(
         *LOG_OPERATIONS,
         *SESSION_OPERATIONS,
         *url_operations(gate),
-        *access_operations(gate),
         *watch_operations(bounds.watch_streams),
         *ORGANIZATION_OPERATIONS,
         *ORGANIZATION_CHANGES,
@@ -114,6 +113,7 @@ def make_application(
         *RULE_OPERATIONS,
         *BATCH_OPERATIONS,
         *health_operations(metrics),
+        *access_operations(gate),
         *more,
     ]
     operations += description_operations(operations)
