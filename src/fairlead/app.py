@@ -252,12 +252,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--kubeconfig", metavar="FILE", help="how that cluster is reached; default $KUBECONFIG, the pod's own account")
     add("--keys-secret", metavar="NAMESPACE/NAME", help="Secret of that cluster that keeps keys and first credentials")
-    add(
-        "--ingress-class",
-        default="",
-        metavar="NAME",
-        help="make Ingress objects of that class, as ingress-nginx reads them",
-    )
+    add("--ingress-class", default="", metavar="NAME", help="make Ingress objects of that class for workloads' URLs")
     add("--ingress-server", default="", metavar="HOST", help="the name by which their controller reaches this server")
     add("--ingress-tls", action="store_true", help="they are https, with their controller's default certificate")
     add("--api-only", action="store_true", help="serve the API and leave pods to the server that runs the machine")
