@@ -108,7 +108,7 @@ def test_urls_by_path_keep_their_prefix() -> None:
 
 def test_nobody_is_asked_about_a_public_url() -> None:
     found = render(podsets("training", exposedUrls=[{"container": 8080, "authorizationType": "public"}]))
-    assert list(found) == ["Service/golden-proxy", "Ingress/golden-url"]
+    assert list(found) == ["Ingress/golden-url"]
     assert not any("auth" in name for name in found["Ingress/golden-url"]["metadata"]["annotations"])
 
 

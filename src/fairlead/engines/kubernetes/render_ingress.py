@@ -25,11 +25,12 @@ _Way = tuple[str, str, str, str, int]
 def render_ingresses(place: Place, podsets: Sequence[PodSet], *, is_held: bool = False) -> list[dict[str, Any]]:
     """The Ingress of every URL of these pod sets, and a Service that is our proxy; `is_held`: all lead to that one."""
     entrance = place.entrance
-    exposing = [podset for podset in podsets for _ in podset.container.fields.get("exposedUrls") or ()]
     if entrance is None:
         return []
+    exposing = [podset for podset in podsets for _ in podset.container.fields.get("exposedUrls") or ()]
     proxy = f"{place.name}-proxy"
     made: list[dict[str, Any]] = []
+    held: list[_Way] = []
     sign_ins: list[_Way] = []
     for number, (podset, url) in enumerate(zip(exposing, place.urls, strict=False), 1):
         if not entrance.takes(url):
@@ -38,6 +39,7 @@ def render_ingresses(place: Place, podsets: Sequence[PodSet], *, is_held: bool =
         if is_held or _is_held(podset):
             way = (url.host, url.prefix or "/", "Prefix", proxy, entrance.proxy_port)
             annotations = {**_to_proxy(entrance, is_grpc=url.is_grpc), **_limits(_PATIENCE)}
+            held.append(way)
         else:
             way = (url.host, url.prefix or "/", "Prefix", name_of_service(place, podset, "ClusterIP"), url.port)
             annotations = {**_to_pods(entrance, url), **_limits(_timeout(podset))}
@@ -46,7 +48,7 @@ def render_ingresses(place: Place, podsets: Sequence[PodSet], *, is_held: bool =
         made.append(_ingress(place, entrance, name, annotations, [way]))
     if sign_ins:
         made.append(_ingress(place, entrance, f"{place.name}-sign-in", _to_proxy(entrance), sign_ins))
-    return [_proxy(place, entrance, proxy), *made] if made else []
+    return [_proxy(place, entrance, proxy), *made] if held or sign_ins else made
 
 
 def _is_held(podset: PodSet) -> bool:
