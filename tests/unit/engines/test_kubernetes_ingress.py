@@ -17,6 +17,7 @@ from fairlead.kinds import KINDS
 from fairlead.model.errors import Refused
 from fairlead.model.fields import build
 from fairlead.model.podset import PodSet
+from fairlead.model.revision import Stage
 from fairlead.model.urls import Entrance, ExposedUrl
 from tests.builders import workload
 from tests.unit.engines.golden_place import GOLDEN_PLACE
@@ -166,6 +167,17 @@ def test_what_is_counted_or_held_leads_to_us(spec: dict[str, Any], want: tuple[s
     assert is_asked == (want[0] == "golden-clusterip"), "our proxy asks by itself"
     assert ("Ingress/golden-sign-in" in found) == is_asked
     assert annotations[f"{NGINX}/proxy-read-timeout"] == ("300" if is_asked else "3600")
+
+
+def test_revisions_share_their_url() -> None:
+    [podset] = podsets("inference-service", servingPort={"container": 8000})
+    old, new = (
+        msgspec.structs.replace(podset, role=f"main@{number}", revision=number, stage=stage)
+        for number, stage in ((1, Stage.SERVING), (2, Stage.COMING))
+    )
+    found = render((old, new))
+    assert list(found) == ["Ingress/golden-url"]
+    assert ways(found["Ingress/golden-url"])[0][2:] == ("golden-clusterip", 8000)
 
 
 def test_what_knative_runs_leads_to_us() -> None:
