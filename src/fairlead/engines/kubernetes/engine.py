@@ -106,7 +106,7 @@ class KubernetesEngine:
         #: Looks for what is there from before, and what it found that is not watched.
         self._survey: asyncio.Task[None] | None = None
         self._surveyed: Survey = {}
-        self._notify: Callable[[], None] = _nothing
+        self._notify: Callable[[], None] = lambda: None
         self._tasks: set[asyncio.Task[None]] = set()
 
     # The seam
@@ -486,7 +486,3 @@ async def _insist(act: Callable[[], Awaitable[_Result]], trouble: str) -> _Resul
             log.warning("%s: %s", trouble, error)
         await asyncio.sleep(pause)
         pause = min(_LONGEST_PAUSE, pause * 2)
-
-
-def _nothing() -> None:
-    """Before `start`, nobody wants to hear of changes."""
