@@ -111,17 +111,7 @@ class Machine:
         await begun()
 
     def _begin(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
-        """Beside the loop, and again if it fails: nobody waits for it."""
-
-        async def run() -> None:
-            while True:
-                try:
-                    return await work()
-                except Exception:
-                    log.exception("%s failed, and begins again", name)
-                    await asyncio.sleep(_AGAIN_SECONDS)
-
-        self._tasks.append(asyncio.create_task(run(), name=name))
+        self._tasks.append(asyncio.create_task(keep_going(name, work), name=name))
 
     async def stop(self) -> None:
         """Let go; pods run on."""
@@ -143,6 +133,16 @@ class Machine:
 
     async def _drop_logs(self, pods: list[str]) -> None:
         await self.engine.apply([Forget(pod, logs_too=True) for pod in pods])
+
+
+async def keep_going(name: str, work: Callable[[], Awaitable[None]], pause: float = _AGAIN_SECONDS) -> None:
+    """Work that nobody waits for: if it fails, it begins again."""
+    while True:
+        try:
+            return await work()
+        except Exception:
+            log.exception("%s failed, and begins again", name)
+            await asyncio.sleep(pause)
 
 
 def _tell_of_failure(lost: Callable[[], None], loop: asyncio.Task[None]) -> None:
