@@ -28,6 +28,7 @@ log = logging.getLogger(__name__)
 #: How often a server that stands by looks whether the lease is free.
 _LOOK_SECONDS = 1.0
 _AGAIN_SECONDS = 5.0
+_LOOP = "loop"
 
 
 @dataclass
@@ -94,7 +95,7 @@ class Machine:
         )
         telemetry = Telemetry(context.store, context.clock, context.exposure.traffic, self.observe_usage)
         ready = asyncio.Event()
-        loop = asyncio.create_task(reconciler.run(ready), name="loop")
+        loop = asyncio.create_task(reconciler.run(ready), name="starting")
         waiting = asyncio.create_task(ready.wait())
         self.reconciler, context.telemetry, context.sessions = reconciler, telemetry, self.engine
         self._tasks.append(loop)
@@ -105,6 +106,7 @@ class Machine:
         if loop.done():
             waiting.cancel()
             loop.result()
+        loop.set_name(_LOOP)
         loop.add_done_callback(partial(_tell_of_failure, lost))
         if self.objects:
             self._begin("applied", AppliedWorkloads(context, self.objects).run)
@@ -118,8 +120,8 @@ class Machine:
         if self.reconciler:
             self.reconciler.stop()
         for task in self._tasks:
-            # The loop ends by itself, with what it has begun.
-            if task.get_name() != "loop":
+            # The loop ends by itself, with what it has begun; before that its engine may wait for a cluster for long.
+            if task.get_name() != _LOOP:
                 task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         try:
