@@ -29,15 +29,20 @@ def pools(cluster: clusters.Cluster, room: Room) -> Iterator[None]:
             "POST", "/api/v1/node-pools", {**body, "clusterId": room.server.credentials["clusterId"]}
         )
         assert answer.status == 201, answer
-    until(lambda: [label_of(room, name) for name in names] == list(POOLS), "the labels of the nodes", PATIENCE)
+    for label in (LABEL, "runai/node-pool"):
+        until(
+            lambda label=label: [label_of(room, name, label) for name in names] == list(POOLS),  # type: ignore[misc]  # bound now
+            f"{label} of the nodes",
+            PATIENCE,
+        )
     try:
         yield
     finally:
         remove_nodes(cluster.api(), names)
 
 
-def label_of(room: Room, node: str) -> str:
-    words = ["get", "node", node, "-o", f"jsonpath={{.metadata.labels.{LABEL.replace('.', chr(92) + '.')}}}"]
+def label_of(room: Room, node: str, label: str = LABEL) -> str:
+    words = ["get", "node", node, "-o", f"jsonpath={{.metadata.labels.{label.replace('.', chr(92) + '.')}}}"]
     return room.kubectl(*words).stdout
 
 

@@ -51,7 +51,7 @@ class Upstreams:
     def __init__(self, dialler: Dialler) -> None:
         self._dialler = dialler
         self._kept: dict[tuple[str, int], list[Upstream]] = {}
-        self._open: defaultdict[str, WeakSet[asyncio.StreamWriter]] = defaultdict(WeakSet)
+        self._open: defaultdict[str, WeakSet[socket.socket]] = defaultdict(WeakSet)
         dialler.listen_for_ends(self._cut)
 
     def begin(self, workload_id: str) -> Visit:
@@ -67,16 +67,16 @@ class Upstreams:
                 return upstream
             upstream.close()
         self._drop_stale()
-        file = await self._dialler.dial(pod_id, port)
-        reader, writer = await asyncio.open_connection(sock=socket.socket(fileno=file), limit=_LIMIT)
-        self._open[pod_id].add(writer)
+        made = socket.socket(fileno=await self._dialler.dial(pod_id, port))
+        self._open[pod_id].add(made)
+        reader, writer = await asyncio.open_connection(sock=made, limit=_LIMIT)
         return Upstream(key, reader, writer)
 
     def _cut(self, pod_id: str) -> None:
         """Nothing comes from a pod after what has come: its network may have gone before the packet that says so."""
-        for writer in self._open.pop(pod_id, ()):
+        for made in self._open.pop(pod_id, ()):
             with contextlib.suppress(OSError):
-                writer.get_extra_info("socket").shutdown(socket.SHUT_RD)
+                made.shutdown(socket.SHUT_RD)
 
     def keep(self, upstream: Upstream) -> None:
         kept = self._kept.setdefault(upstream.key, [])

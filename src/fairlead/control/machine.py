@@ -28,6 +28,7 @@ log = logging.getLogger(__name__)
 #: How often a server that stands by looks whether the lease is free.
 _LOOK_SECONDS = 1.0
 _AGAIN_SECONDS = 5.0
+_LOOP = "loop"
 
 
 @dataclass
@@ -94,7 +95,7 @@ class Machine:
         )
         telemetry = Telemetry(context.store, context.clock, context.exposure.traffic, self.observe_usage)
         ready = asyncio.Event()
-        loop = asyncio.create_task(reconciler.run(ready), name="loop")
+        loop = asyncio.create_task(reconciler.run(ready), name="starting")
         waiting = asyncio.create_task(ready.wait())
         self.reconciler, context.telemetry, context.sessions = reconciler, telemetry, self.engine
         self._tasks.append(loop)
@@ -105,31 +106,22 @@ class Machine:
         if loop.done():
             waiting.cancel()
             loop.result()
+        loop.set_name(_LOOP)
         loop.add_done_callback(partial(_tell_of_failure, lost))
         if self.objects:
             self._begin("applied", AppliedWorkloads(context, self.objects).run)
         await begun()
 
     def _begin(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
-        """Beside the loop, and again if it fails: nobody waits for it."""
-
-        async def run() -> None:
-            while True:
-                try:
-                    return await work()
-                except Exception:
-                    log.exception("%s failed, and begins again", name)
-                    await asyncio.sleep(_AGAIN_SECONDS)
-
-        self._tasks.append(asyncio.create_task(run(), name=name))
+        self._tasks.append(asyncio.create_task(keep_going(name, work), name=name))
 
     async def stop(self) -> None:
         """Let go; pods run on."""
         if self.reconciler:
             self.reconciler.stop()
         for task in self._tasks:
-            # The loop ends by itself, with what it has begun.
-            if task.get_name() != "loop":
+            # The loop ends by itself, with what it has begun; before that its engine may wait for a cluster for long.
+            if task.get_name() != _LOOP:
                 task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         try:
@@ -143,6 +135,16 @@ class Machine:
 
     async def _drop_logs(self, pods: list[str]) -> None:
         await self.engine.apply([Forget(pod, logs_too=True) for pod in pods])
+
+
+async def keep_going(name: str, work: Callable[[], Awaitable[None]], pause: float = _AGAIN_SECONDS) -> None:
+    """Work that nobody waits for: if it fails, it begins again."""
+    while True:
+        try:
+            return await work()
+        except Exception:
+            log.exception("%s failed, and begins again", name)
+            await asyncio.sleep(pause)
 
 
 def _tell_of_failure(lost: Callable[[], None], loop: asyncio.Task[None]) -> None:

@@ -292,7 +292,6 @@ class Reconciler:
         """Record and carry out the drafts; the workloads whose drafts lost a race, and are decided on anew."""
         changed = [draft for draft in drafts.values() if draft.is_changed]
         recorded = await asyncio.gather(*(self._record_one(draft) for draft in changed), return_exceptions=True)
-        self._orders += [order for draft in recorded if isinstance(draft, Draft) for order in draft.orders]
         for draft in drafts.values():
             if draft.wake_at is not None:
                 self.board.wake(draft.wake_at, draft.entry.workload.id)
@@ -337,6 +336,8 @@ class Reconciler:
             return None
         finally:
             self._recording.discard(workload.id)
+        # What is durable is carried out, whatever happens from here on.
+        self._orders += draft.orders
         if workload.delete_at is not None and draft.entry.workload.delete_at is None:
             self.note_due(workload.delete_at)
         self.scheduler.note(workload)

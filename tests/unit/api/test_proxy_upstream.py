@@ -4,6 +4,8 @@ import asyncio
 import socket
 from collections.abc import Callable
 
+import uvloop
+
 from fairlead.api.proxy_upstream import Upstreams
 from fairlead.control.sessions import Dialler
 
@@ -46,7 +48,9 @@ def test_what_waits_for_a_pod_learns_that_it_has_ended() -> None:
         for each in (ended, goes_on, another):
             each.close()
             await each.writer.wait_closed()
-        for each in pods.others:
-            each.close()
+        for other in pods.others:
+            other.close()
 
-    asyncio.run(run())
+    # As the server runs it.
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(run())

@@ -22,7 +22,7 @@ from fairlead.engines.kubernetes.organizing import (
     render_queues,
     render_shards,
 )
-from fairlead.engines.kubernetes.place import CLUSTER_LABEL, POOL_LABEL
+from fairlead.engines.kubernetes.place import CLUSTER_LABEL, POOL_LABEL, RUNAI_POOL_LABEL
 from fairlead.engines.kubernetes.resources import NAMESPACE, NODE, QUEUE, SHARD, Resource, path_of, resource_of
 from fairlead.engines.kubernetes.writing import MANAGER, Listed, Taken, Writer
 from fairlead.model.errors import Refused
@@ -117,16 +117,18 @@ class Estate(Writer):
             raise Taken(f"The namespace and the queues of project {project} are not in the cluster yet") from None
 
     async def label_nodes(self, nodes: Iterable[Node], told: Organize) -> None:
-        """Nodes that carry a pool's pair get KAI's label for that pool; others lose it, if the pool is one of ours."""
+        """Nodes that carry a pool's pair get the labels of that pool; others lose them, if the pool is one of ours."""
         names = {pool.name for pool in told.node_pools}
+        # One that an operator tells pools apart by is the operator's.
+        labels = {POOL_LABEL, RUNAI_POOL_LABEL} - {pool.label_key for pool in told.node_pools}
         for node in nodes:
             wanted = pool_of(node, told.node_pools)
-            has = node.metadata.labels.get(POOL_LABEL, "")
-            if wanted == has or (not wanted and has not in names):
+            has = {label: node.metadata.labels.get(label, "") for label in labels}
+            change = {label: wanted or None for label in labels if wanted or has[label] in names}
+            if all(has[label] == (value or "") for label, value in change.items()):
                 continue
-            change = {"metadata": {"labels": {POOL_LABEL: wanted or None}}}
-            path = NODE.path(name=node.metadata.name)
-            await self._api.ask("PATCH", path, change, query={"fieldManager": MANAGER}, content=MERGE)
+            path, body = NODE.path(name=node.metadata.name), {"metadata": {"labels": change}}
+            await self._api.ask("PATCH", path, body, query={"fieldManager": MANAGER}, content=MERGE)
 
 
 def _whose(body: dict[str, Any], labels: dict[str, str], mine: str) -> str:
