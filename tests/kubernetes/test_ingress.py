@@ -2,6 +2,7 @@
 
 import socket
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -12,7 +13,7 @@ from tests.e2e.server import Answer, until
 from tests.e2e.web import bearer, exposed, fetch, log_in
 from tests.kubernetes.conftest import CRDS
 from tests.kubernetes.room import PATIENCE, Room
-from tests.kubernetes.test_fields_network import get, web
+from tests.kubernetes.test_fields_network import answers, get, web
 
 pytestmark = pytest.mark.kubernetes
 
@@ -61,7 +62,8 @@ def ask(room: Room, ingress: dict[str, Any], path: str = "/", **headers: str) ->
 
 def test_a_url_is_an_ingress_that_asks_us(room: Room) -> None:
     ada, bob = log_in(room.server, "ada@example.com"), log_in(room.server, "bob@example.com")
-    url = {"container": 8080, "authorizationType": "authorizedUsers", "authorizedUsers": ["ada@example.com"]}
+    users = ["ada@example.com", "fairlead"]
+    url = {"container": 8080, "authorizationType": "authorizedUsers", "authorizedUsers": users}
     workload = room.submit("training", "web", web(room) | {"exposedUrls": [url]})
     room.until_phase(workload, "Running")
     host = f"web-{room.project}.{DOMAIN}"
@@ -71,7 +73,10 @@ def test_a_url_is_an_ingress_that_asks_us(room: Room) -> None:
     there = found(room)
     ingress, service = there["Ingress/web-url"], there["Service/web-clusterip"]
     assert way(ingress) == (host, "/", {"name": "web-clusterip", "port": {"number": 8080}})
-    assert get(f"{service['spec']['clusterIP']}:8080")["path"] == "/"
+    address = f"{service['spec']['clusterIP']}:8080"
+    # The node's rules follow a moment after the pod.
+    until(partial(answers, address), "an answer of the Service", PATIENCE)
+    assert get(address)["path"] == "/"
     proxy = int(room.server.arguments[-1])
     backend = {"name": "web-proxy", "port": {"number": proxy}}
     assert way(there["Ingress/web-sign-in"]) == (host, "/.fairlead/sign-in", backend)
@@ -81,14 +86,12 @@ def test_a_url_is_an_ingress_that_asks_us(room: Room) -> None:
     # A controller gets its answers for it, and a link signs in by way of the other Ingress.
     assert [ask(room, ingress, **bearer(token)).status for token in (ada, bob)] == [200, 403]
     assert ask(room, ingress).status == 401
-    room.server.token, token = ada, room.server.token
     [link] = room.server.call("POST", f"/api/v1/workloads/{workload}/sign-in-links").json["links"]
-    room.server.token = token
     followed = urlsplit(link["signInUrl"])
     assert (followed.netloc, followed.path) == (host, "/.fairlead/sign-in")
     signed = fetch(f"http://{host}:{proxy}", f"{followed.path}?{followed.query}")
     passed = ask(room, ingress, Cookie=signed.headers["set-cookie"].partition(";")[0])
-    assert (passed.status, passed.headers["x-forwarded-user"]) == (200, "ada@example.com")
+    assert (passed.status, passed.headers["x-forwarded-user"]) == (200, "fairlead")
 
 
 def test_they_come_and_go_with_their_workload(room: Room) -> None:
