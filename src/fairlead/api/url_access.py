@@ -83,19 +83,21 @@ def read_original(headers: Headers) -> RequestHead:
     described = set()
     if address := value_of(headers, b"x-original-url"):
         authority, _, path = address.partition(b"://")[2].partition(b"/")
-        described.add((value_of(headers, b"x-original-method"), authority, b"/" + path))
+        described.add((authority, b"/" + path))
     if target := value_of(headers, b"x-forwarded-uri"):
-        authority = value_of(headers, b"x-forwarded-host")
-        described.add((value_of(headers, b"x-forwarded-method"), authority, target))
-    if len(described) != 1:
+        described.add((value_of(headers, b"x-forwarded-host"), target))
+    methods = {value_of(headers, name) for name in (b"x-original-method", b"x-forwarded-method")} - {b""}
+    if len(described) != 1 or len(methods) > 1:
         raise Invalid(
             "Say for which request this is asked, in one way: X-Original-URL and X-Original-Method, or "
             "X-Forwarded-Host, X-Forwarded-Uri and X-Forwarded-Method"
         )
-    [(method, authority, target)] = described
+    [(authority, target)] = described
     own = [(name, value) for name, value in headers if name != b"host"]
     # That it asks for another protocol is said to the controller alone.
     upgrade = b"websocket" if value_of(headers, b"sec-websocket-key") else b""
+    # One whose method nobody says may be of any.
+    method = next(iter(methods), b"")
     return RequestHead(method, target, [*own, (b"host", authority)], host_of(authority), NO_BODY, True, upgrade)
 
 

@@ -118,6 +118,12 @@ def test_pages_of_others_do_not_act_for_whoever_looks_at_them(
     assert ask(room, {**describe(f"{MINE}/", method), "Origin": origin, **cookie, **more}).status == want
 
 
+def test_without_a_method_it_may_be_any(room: Room) -> None:
+    sent = {"X-Original-URL": f"http://{MINE}/", "Cookie": f"fairlead-url={cookie_for(room, MINE)}"}
+    assert ask(room, sent).status == 200
+    assert ask(room, {**sent, "Origin": "http://evil.localhost"}).status == 403
+
+
 def test_a_cookie_is_good_for_its_url_alone(room: Room) -> None:
     cookie = {"Cookie": f"fairlead-url={cookie_for(room, MINE)}"}
     assert ask(room, {**nginx(f"{MINE}/"), **cookie}).status == 200
@@ -159,6 +165,10 @@ def test_an_ingress_says_for_which_url_it_asks(room: Room, describe: Any, addres
 )
 def test_without_that_a_path_that_leads_to_two_urls_is_refused(room: Room, ada: str, describe: Any, path: str) -> None:
     assert ask(room, describe(f"tools.localhost{path}"), ada).status in (403, 404)
+
+
+def test_both_ways_may_say_the_same(room: Room) -> None:
+    assert ask(room, {**nginx(f"{OPEN}/a"), **traefik(f"{OPEN}/a")}).status == 200
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,13 @@ def _to_pods(entrance: Entrance, url: ExposedUrl) -> dict[str, str]:
     # For which URL it asks is said here, not found by the path: servers read one path in several ways.
     asked = f"{scheme}://{entrance.server}:{entrance.port}{ACCESS}?url={url.host}{url.prefix}"
     answered = ",".join(ANSWERED)
-    return {**protocol, f"{_NGINX}/auth-url": asked, f"{_NGINX}/auth-response-headers": answered}
+    return {
+        **protocol,
+        f"{_NGINX}/auth-url": asked,
+        f"{_NGINX}/auth-response-headers": answered,
+        # The answer repeats the caller's cookies, which may be as long as nginx takes them.
+        f"{_NGINX}/proxy-buffer-size": "32k",
+    }
 
 
 def _metadata(place: Place, name: str) -> dict[str, Any]:
