@@ -327,7 +327,8 @@ async def _serve_on(settings: Settings, sock: socket.socket, proxied: socket.soc
 
     try:
         if machine:
-            await machine.start(open_urls, lambda: _give_up(server, 1 if settings.engine == LOCAL else _AGAIN))
+            code = 1 if settings.engine == LOCAL else _AGAIN
+            await server.start_with(machine.start(open_urls, lambda: _give_up(server, code)))
             if machine.reconciler is None and proxied:
                 await relay.start(proxied)
         _calm_collector()
