@@ -337,7 +337,7 @@ async def _serve_on(settings: Settings, sock: socket.socket, proxied: socket.soc
 
     try:
         if machine:
-            await machine.start(open_urls, lambda: _give_up(server, 1 if settings.engine == LOCAL else _AGAIN))
+            await server.start_with(machine.start(open_urls, partial(_give_up, server, settings)))
             if machine.reconciler is None and proxied:
                 await relay.start(proxied)
         _calm_collector()
@@ -426,9 +426,10 @@ def _http(settings: Settings, application: Any) -> uvicorn.Config:
     )
 
 
-def _give_up(server: HttpServer, code: int) -> None:
-    log.error("this server no longer runs the machine; %s", "standing by" if code == _AGAIN else "stopping")
-    server.exit_code = code
+def _give_up(server: HttpServer, settings: Settings) -> None:
+    is_again = settings.engine != LOCAL
+    log.error("this server no longer runs the machine; %s", "standing by" if is_again else "stopping")
+    server.exit_code = _AGAIN if is_again else 1
     server.should_exit = True
 
 

@@ -27,6 +27,7 @@ class Scripted:
         self.patience = patience
         self.script = list(script)
         self.asked: list[str] = []
+        self.bodies: list[bytes] = []
         self._server: asyncio.Server | None = None
 
     async def __aenter__(self) -> Api:
@@ -46,7 +47,7 @@ class Scripted:
                 head = (await reader.readuntil(b"\r\n\r\n")).decode()
                 self.asked.append(head.split("\r\n", 1)[0])
                 length = next((int(line.split(":")[1]) for line in head.split("\r\n") if "ontent-Length" in line), 0)
-                await reader.readexactly(length)
+                self.bodies.append(await reader.readexactly(length))
                 await self.script.pop(0)(writer) if self.script else await hang(writer)
         except (asyncio.IncompleteReadError, ConnectionError):
             return
@@ -276,7 +277,8 @@ async def test_lists_come_in_pages() -> None:
 
 
 def secret(**files: bytes) -> Answer:
-    return answer(200, {"data": {name: base64.b64encode(content).decode() for name, content in files.items()}})
+    data = {name: base64.b64encode(content).decode() for name, content in files.items()}
+    return answer(200, {"metadata": {"resourceVersion": "7"}, "data": data})
 
 
 @scenario
@@ -308,8 +310,10 @@ async def test_what_the_secret_lacks_is_added() -> None:
 @scenario
 async def test_of_two_that_add_at_once_one_takes_the_others() -> None:
     taken = answer(409, {"reason": "Conflict", "message": "changed"})
-    async with Scripted(secret(), taken, secret(key=b"theirs")) as api:
+    server = Scripted(secret(), taken, secret(key=b"theirs"))
+    async with server as api:
         assert await share_files(api, "n/keys", {"key": b"mine"}) == {"key": b"theirs"}
+    assert json.loads(server.bodies[1])["metadata"] == {"resourceVersion": "7"}
 
 
 @scenario

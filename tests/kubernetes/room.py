@@ -263,12 +263,12 @@ class Room:
         return [names[id] for id in names.keys() & self._there()] if names else []
 
     def _hurry(self) -> None:
-        """What is ending anyhow need not take all of its grace."""
+        """What is ending anyhow need not take all of its grace; a kubelet that has begun to wait does not wait less."""
         for pod in self.api.call("GET", f"/api/v1/pods?labelSelector={ID}")["items"]:
             metadata = pod["metadata"]
-            if metadata.get("deletionGracePeriodSeconds", 0) > 1:
+            if metadata.get("deletionGracePeriodSeconds", 0) > 0:
                 path = f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}"
-                self.api.call("DELETE", path, {"gracePeriodSeconds": 1})
+                self.api.call("DELETE", path, {"gracePeriodSeconds": 0})
 
     def _there(self) -> set[str]:
         """The workloads of which the cluster has something, in whatever namespace."""

@@ -14,6 +14,7 @@ from tests.kubernetes.room import PATIENCE, Room
 pytestmark = pytest.mark.kubernetes
 POOLS = ("h100", "a100")
 LABEL = "kai.scheduler/node-pool"
+LABELS = (LABEL, "runai/node-pool")
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +30,7 @@ def pools(cluster: clusters.Cluster, room: Room) -> Iterator[None]:
             "POST", "/api/v1/node-pools", {**body, "clusterId": room.server.credentials["clusterId"]}
         )
         assert answer.status == 201, answer
-    for label in (LABEL, "runai/node-pool"):
+    for label in LABELS:
         until(
             lambda label=label: [label_of(room, name, label) for name in names] == list(POOLS),  # type: ignore[misc]  # bound now
             f"{label} of the nodes",
@@ -126,6 +127,23 @@ def test_what_no_pool_has_room_for_is_tried_again_when_one_has(room: Room, pools
     room.act("delete", holders[0])
     room.until_phase(waiting, "Running")
     assert room.pods(waiting)[0]["nodeName"] == "h100-node"
+
+
+def test_nodes_of_a_pool_that_is_deleted_are_nobodys(cluster: clusters.Cluster, room: Room) -> None:
+    """Of the default pool again, whose scheduler takes nodes without the label."""
+    if "passing-node" not in observe_nodes(cluster.api()):
+        add_nodes(cluster.api(), ["passing-node"], Shape(gpus=1, labels={"tier": "passing"}))
+    try:
+        cluster_id = room.server.credentials["clusterId"]
+        body = {"name": "passing", "labelKey": "tier", "labelValue": "passing", "clusterId": cluster_id}
+        made = room.server.call("POST", "/api/v1/node-pools", body)
+        assert made.status == 201, made
+        until(lambda: label_of(room, "passing-node") == "passing", "its label", PATIENCE)
+        assert room.server.call("DELETE", f"/api/v1/node-pools/{made.json['id']}").status < 300
+        for label in LABELS:
+            until(lambda label=label: label_of(room, "passing-node", label) == "", f"no {label}", PATIENCE)  # type: ignore[misc]  # bound now
+    finally:
+        remove_nodes(cluster.api(), ["passing-node"])
 
 
 def refusals(room: Room, workload: str) -> list[dict[str, Any]]:

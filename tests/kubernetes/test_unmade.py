@@ -8,22 +8,26 @@ from tests.e2e.server import until
 from tests.kubernetes.room import PATIENCE, Room
 
 pytestmark = pytest.mark.kubernetes
+#: Of a framework for which no operator is installed.
+_PAIR = {"numWorkers": 1, "distributedFramework": "JAX"}
 
 
 def groups(leader: dict[str, Any]) -> dict[str, Any]:
     return {"leader": leader, "worker": leader, "workers": 1}
 
 
-@pytest.mark.parametrize("kind", ["training", "inference", "groups"])
+@pytest.mark.parametrize("kind", ["training", "inference", "groups", "distributed"])
 def test_a_quota_on_pods_is_what_it_waits_for(room: Room, kind: str) -> None:
-    """By a Job, by a Deployment, and by the StatefulSets of a LeaderWorkerSet; a group of ours is refused directly."""
+    """By a Job, by a Deployment, by the StatefulSets of a LeaderWorkerSet, and by ourselves for a group of ours."""
     spec = room.spec(gpus=0)
     serving = {"servingPort": {"container": 8080}, "autoscaling": {"minReplicas": 1, "maxReplicas": 1}}
-    given = {"training": spec, "inference": spec | serving, "groups": groups(spec)}[kind]
+    given = {"training": spec, "inference": spec | serving, "groups": groups(spec), "distributed": spec | _PAIR}[kind]
     with room.no_pods():
         workload = room.submit(kind, f"kept-out-{kind}", given)
         until(lambda: "exceeded quota: none" in room.server.message(workload), "the quota's words", PATIENCE)
         assert room.server.phase(workload) == "Pending"
+        if kind == "distributed":
+            return  # nobody else says anything of it
         events = room.server.call("GET", f"/api/v1/workloads/{workload}/events").json["events"]
         assert "FailedCreate" in {event["reason"] for event in events}
 

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import signal
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from types import FrameType
 
 import uvicorn
@@ -19,12 +19,24 @@ class HttpServer(uvicorn.Server):
         self._context = context
         #: What `serve` returns; `app` decides what follows.
         self.exit_code = 0
+        self._starting: asyncio.Task[None] | None = None
 
     def hear_signals(self) -> None:
         """From now on: a server that is told to end while it starts must end as well."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self.handle_exit, number, None)
+
+    async def start_with(self, work: Coroutine[None, None, None]) -> None:
+        """Wait for what must be there before we serve; given up when we are told to end."""
+        self._starting = asyncio.ensure_future(work)
+        try:
+            await self._starting
+        except asyncio.CancelledError:
+            if not self.should_exit:
+                raise
+        finally:
+            self._starting = None
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -36,3 +48,5 @@ class HttpServer(uvicorn.Server):
         # Who is told to end does not begin again.
         self.exit_code = 0
         super().handle_exit(sig, frame)
+        if self._starting is not None:
+            self._starting.cancel()

@@ -67,8 +67,12 @@ class Upstreams:
                 return upstream
             upstream.close()
         self._drop_stale()
+        of_pod = self._open[pod_id]
         made = socket.socket(fileno=await self._dialler.dial(pod_id, port))
-        self._open[pod_id].add(made)
+        if self._open.get(pod_id) is not of_pod:
+            made.close()
+            raise ConnectionResetError("the pod ended meanwhile")
+        of_pod.add(made)
         reader, writer = await asyncio.open_connection(sock=made, limit=_LIMIT)
         return Upstream(key, reader, writer)
 

@@ -51,9 +51,9 @@ class Housekeeper:
     async def _turn(self) -> None:
         now = self.context.clock()
         if now >= self._next_sweep:
-            self._next_sweep = now + int(_SWEEP_SECONDS * 1000)
             await self.purge(now)
             await self.compact(now)
+            self._next_sweep = now + int(_SWEEP_SECONDS * 1000)
         self._earlier.clear()
         self._next_due = await self.delete_due(now)
         until = min(self._next_sweep, self._next_due) if self._next_due else self._next_sweep

@@ -27,8 +27,8 @@ log = logging.getLogger(__name__)
 
 #: How often a server that stands by looks whether the lease is free.
 _LOOK_SECONDS = 1.0
+#: How long a part that failed waits before it begins again.
 _AGAIN_SECONDS = 5.0
-_LOOP = "loop"
 
 
 @dataclass
@@ -47,6 +47,8 @@ class Machine:
     #: The loop, while this server runs the machine.
     reconciler: Reconciler | None = None
     _tasks: list[asyncio.Task[None]] = field(default_factory=list)
+    #: The task of the loop, once everything from before has been found again.
+    _loop: asyncio.Task[None] | None = None
 
     async def start(self, begun: Callable[[], Awaitable[None]], lost: Callable[[], None]) -> None:
         """Returns when everything from before has been found again, or when this server stands by.
@@ -95,7 +97,7 @@ class Machine:
         )
         telemetry = Telemetry(context.store, context.clock, context.exposure.traffic, self.observe_usage)
         ready = asyncio.Event()
-        loop = asyncio.create_task(reconciler.run(ready), name="starting")
+        loop = asyncio.create_task(reconciler.run(ready), name="loop")
         waiting = asyncio.create_task(ready.wait())
         self.reconciler, context.telemetry, context.sessions = reconciler, telemetry, self.engine
         self._tasks.append(loop)
@@ -106,7 +108,7 @@ class Machine:
         if loop.done():
             waiting.cancel()
             loop.result()
-        loop.set_name(_LOOP)
+        self._loop = loop
         loop.add_done_callback(partial(_tell_of_failure, lost))
         if self.objects:
             self._begin("applied", AppliedWorkloads(context, self.objects).run)
@@ -121,7 +123,7 @@ class Machine:
             self.reconciler.stop()
         for task in self._tasks:
             # The loop ends by itself, with what it has begun; before that its engine may wait for a cluster for long.
-            if task.get_name() != _LOOP:
+            if task is not self._loop:
                 task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         try:

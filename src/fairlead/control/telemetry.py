@@ -109,6 +109,8 @@ class Telemetry:
     async def run(self) -> None:
         """Look again and again while something runs; what is written into the store says that something may."""
         unsubscribe = self._store.subscribe(lambda revision, subjects: self._changed.set())
+        # What ran before it began is looked at too.
+        self._changed.set()
         try:
             while True:
                 await self._changed.wait()

@@ -137,4 +137,5 @@ def _ask_command(told: dict[str, Any]) -> str:
         )
         return str(json.loads(done.stdout)["status"].get("token", ""))
     except (OSError, subprocess.SubprocessError, ValueError, KeyError) as error:
-        raise Refused(f"The command {told['command']!r} of the kubeconfig gave no token: {error}") from error
+        # As if nobody had answered: the next time it may.
+        raise ConnectionError(f"the command {told['command']!r} of the kubeconfig gave no token: {error}") from error

@@ -53,6 +53,7 @@ class Api:
         self._slots = asyncio.Semaphore(_AT_ONCE)
         self._token = ""
         self._token_until = 0.0
+        self._renewing = asyncio.Lock()
 
     async def ask(
         self,
@@ -98,21 +99,21 @@ class Api:
     async def get(self, path: str, **query: str) -> bytes:
         return await self.ask("GET", path, query=query)
 
-    async def exists(self, path: str) -> bool:
+    async def find(self, path: str) -> bytes | None:
+        """What is there; None if nothing is."""
         try:
-            await self.ask("GET", path)
+            return await self.ask("GET", path)
         except ApiError as error:
             if error.status == 404:
-                return False
+                return None
             raise
-        return True
 
     @asynccontextmanager
     async def stream(self, path: str, query: Mapping[str, str] | None = None) -> AsyncIterator[AsyncIterator[bytes]]:
         """A body that may never end, piece by piece, on a connection of its own; not tried again."""
         connection = await self._open()
         try:
-            answer = await connection.send(self._head("GET", _target(path, query), b"", JSON), b"")
+            answer = await connection.send(await self._head("GET", _target(path, query), b"", JSON), b"")
             if answer.status >= 400:
                 raise _read_error(answer.status, await answer.body())
             yield answer.pieces()
@@ -123,7 +124,7 @@ class Api:
         """A connection that speaks another protocol from now on; the caller closes it."""
         connection = await self._open()
         try:
-            answer = await connection.send(self._head("GET", target, b"", JSON, headers), b"")
+            answer = await connection.send(await self._head("GET", target, b"", JSON, headers), b"")
             if answer.status != 101:
                 raise _read_error(answer.status, await answer.body())
         except BaseException:
@@ -137,7 +138,7 @@ class Api:
 
     async def _send(self, method: str, target: str, data: bytes, content: str) -> Answer:
         """On a kept connection if there is one; it may have been closed meanwhile, then on a new one."""
-        head = self._head(method, target, data, content)
+        head = await self._head(method, target, data, content)
         while self._idle:
             connection = self._idle.pop()
             if not connection.is_usable:
@@ -170,10 +171,12 @@ class Api:
             connection.close()
         return found
 
-    def _head(self, method: str, target: str, data: bytes, content: str, more: dict[str, str] | None = None) -> bytes:
+    async def _head(
+        self, method: str, target: str, data: bytes, content: str, more: dict[str, str] | None = None
+    ) -> bytes:
         access = self._access
         headers = {"Host": f"{access.host}:{access.port}", "User-Agent": "fairlead", "Accept": JSON, **(more or {})}
-        token = self._bearer()
+        token = await self._bearer()
         if token:
             headers["Authorization"] = f"Bearer {token}"
         elif access.basic:
@@ -182,10 +185,12 @@ class Api:
             headers["Content-Type"] = content
         return render_head(method, access.prefix + target, headers, len(data))
 
-    def _bearer(self) -> str:
-        if time.monotonic() >= self._token_until:
-            self._token = self._access.token()
-            self._token_until = time.monotonic() + TOKEN_SECONDS
+    async def _bearer(self) -> str:
+        async with self._renewing:
+            if time.monotonic() >= self._token_until:
+                # A file, or a program that may take its time.
+                self._token = await asyncio.to_thread(self._access.token)
+                self._token_until = time.monotonic() + TOKEN_SECONDS
         return self._token
 
     def close(self) -> None:

@@ -12,7 +12,7 @@ import msgspec
 
 from fairlead.engines.base import Applied
 from fairlead.engines.kubernetes.api import JSON, MERGE, Api, ApiError
-from fairlead.engines.kubernetes.objects import Custom, Definition, Metadata, condition
+from fairlead.engines.kubernetes.objects import Custom, Definition, Metadata, Namespace, condition
 from fairlead.engines.kubernetes.place import CLUSTER_LABEL, Owner
 from fairlead.engines.kubernetes.resources import DEFINITION, NAMESPACE, Resource
 from fairlead.engines.kubernetes.watching import Watch
@@ -26,7 +26,7 @@ _OURS = "app.kubernetes.io/managed-by=fairlead"
 _QUERY = {"fieldManager": MANAGER}
 
 
-class _Answer(msgspec.Struct):
+class _Generation(msgspec.Struct):
     metadata: Metadata = Metadata()
 
 
@@ -43,7 +43,8 @@ class Customs:
 
     async def start(self, resources: Sequence[Resource], missing: Sequence[Resource] = ()) -> None:
         """Watch these kinds, and each of the missing ones when it is installed."""
-        watches = [self._watch(resource) for resource in resources]
+        watches: list[Watch[Any]] = [self._watch(resource) for resource in resources]
+        watches.append(Watch(self._api, NAMESPACE.path(), Namespace, self._note_namespace, CLUSTER_LABEL))
         await asyncio.gather(*(watch.list() for watch in watches))
         for watch in watches:
             self._spawn(watch.run())
@@ -71,6 +72,14 @@ class Customs:
             resource = self._missing.pop(after.metadata.name, None)
             if resource is not None:
                 self._spawn(self._watch(resource).run())
+
+    def _note_namespace(self, before: Namespace | None, after: Namespace | None) -> None:
+        """One that is handed over, from or to another Fairlead, has other objects from then on."""
+        owners = [one.metadata.labels.get(CLUSTER_LABEL) if one is not None else None for one in (before, after)]
+        if before is not None and owners[0] != owners[1]:
+            name = before.metadata.name
+            self._changed |= {id for id, (_, custom) in self._found.items() if custom.metadata.namespace == name}
+            self._notify()
 
     def _spawn(self, work: Coroutine[None, None, None]) -> None:
         self._tasks.append(asyncio.get_running_loop().create_task(work))
@@ -113,13 +122,8 @@ class Customs:
         return None if found is None else _render(*found)
 
     async def is_anothers(self, applied: Applied) -> bool:
-        try:
-            answer = await self._api.get(NAMESPACE.path(name=applied.namespace))
-        except ApiError as error:
-            if error.status == 404:
-                return False
-            raise
-        labels = msgspec.json.decode(answer, type=_Answer).metadata.labels
+        found = await self._api.find(NAMESPACE.path(name=applied.namespace))
+        labels = msgspec.json.decode(found, type=Namespace).metadata.labels if found is not None else {}
         return labels.get(CLUSTER_LABEL, self._cluster_id()) != self._cluster_id()
 
     def _path(self, applied: Applied) -> str:
@@ -134,6 +138,8 @@ class Customs:
 
     def _finalizers(self, applied: Applied, *, held: bool) -> dict[str, Any]:
         """The list with or without ours. The version makes sure that nobody else changed it meanwhile."""
+        if applied.id not in self._found:
+            return {}
         metadata = self._found[applied.id][1].metadata
         others = [name for name in metadata.finalizers if name != FINALIZER]
         return {
@@ -152,7 +158,7 @@ class Customs:
 
     async def _change_spec(self, applied: Applied, members: dict[str, Any]) -> int:
         answer = await self._change(applied, {"spec": members})
-        return msgspec.json.decode(answer, type=_Answer).metadata.generation if answer else 0
+        return msgspec.json.decode(answer, type=_Generation).metadata.generation if answer else 0
 
     async def record_status(self, applied: Applied, status: dict[str, Any]) -> None:
         await self._ask("PATCH", applied, "/status", {"status": status}, MERGE)

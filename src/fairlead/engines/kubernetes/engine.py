@@ -101,7 +101,8 @@ class KubernetesEngine:
         #: The last workloads that were removed, and how.
         self._removed: dict[str, Remove] = {}
         self._changed: dict[str, None] = {}
-        self._nodes_changed = False
+        self._nodes_changed = self._has_unlabelled = False
+        self._labelling: asyncio.Task[None] | None = None
         self._told: Organize | None = None
         #: Looks for what is there from before, and what it found that is not watched.
         self._survey: asyncio.Task[None] | None = None
@@ -136,7 +137,12 @@ class KubernetesEngine:
 
     async def observe(self) -> Sequence[Report]:
         changed, self._changed = self._changed, {}
-        reports: list[Report] = [self._report(id) for id in changed if id]
+        reports: list[Report] = []
+        for id in filter(None, changed):
+            try:
+                reports.append(self._report(id))
+            except Exception:
+                log.exception("what the cluster has of workload %s cannot be read", id)
         if self._nodes_changed:
             self._nodes_changed = False
             reports.append(CapacityChanged())
@@ -259,9 +265,9 @@ class KubernetesEngine:
                     await self._remove(charge, wish)
                 else:
                     await self._run(charge, wish)
-                pause = _FIRST_PAUSE
                 self._done(workload_id, charge, wish)
                 await self._tend(workload_id, charge)
+                pause = _FIRST_PAUSE
             except Refused as error:
                 charge.refused = error.message
                 self._done(workload_id, charge, wish)
@@ -345,14 +351,14 @@ class KubernetesEngine:
 
     async def _tend(self, workload_id: str, charge: Charge) -> None:
         """See to a group of our own, or to pools that are tried in turn, for as long as the workload is to run."""
-        while charge.wish is None and charge.tends and isinstance(charge.done, WorkloadRun):
+        while charge.wish is None and charge.tends and isinstance(run := charge.done, WorkloadRun):
             held = self._holdings.held(workload_id)
             own = next((group for group in held.groups if is_own(group)), None)
-            pods = [pod for pod in held.pods if run_of(pod.metadata) == charge.done.run]
+            pods = [pod for pod in held.pods if run_of(pod.metadata) == run.run]
             if own is not None:
-                await self._hands.tend(charge.done, own, pods)
-            await self._remake(charge, charge.done, held)
-            await self._hands.try_pools(charge.done, held.groups, pods)
+                await self._hands.tend(run, own, pods)
+            await self._remake(charge, run, held)
+            await self._hands.try_pools(run, held.groups, pods)
             await self._pause(charge, _LOOK_AGAIN * 12)
 
     async def _remake(self, charge: Charge, run: WorkloadRun, held: Held) -> None:
@@ -455,14 +461,19 @@ class KubernetesEngine:
             charge.lost_at = time.monotonic()
 
     def _note_nodes(self) -> None:
-        self._nodes_changed = True
-        if self._told is not None:
-            self._spawn(_insist(self._label, "nodes are not labelled for their pools yet"))
+        self._nodes_changed = self._has_unlabelled = True
+        if self._labelling is None or self._labelling.done():
+            self._labelling = self._spawn(_insist(self._label, "nodes are not labelled for their pools yet"))
         self._notify()
 
     async def _label(self) -> None:
-        if self._told is not None:
-            await self._estate.label_nodes(self._holdings.nodes(), self._told)
+        while self._has_unlabelled and self._told is not None:
+            self._has_unlabelled = False
+            try:
+                await self._estate.label_nodes(self._holdings.nodes(), self._told)
+            except BaseException:
+                self._has_unlabelled = True
+                raise
 
     def _spawn(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work)

@@ -33,6 +33,8 @@ log = logging.getLogger(__name__)
 _PATIENCE = 5.0
 #: The label of what Fairlead's own installation consists of; its secrets are nobody's to mount.
 _SYSTEM = "app.kubernetes.io/managed-by"
+#: The annotation of nodes that says for which pool we labelled them.
+_POOL_NOTE = "fairlead/node-pool"
 
 
 class Estate(Writer):
@@ -53,7 +55,7 @@ class Estate(Writer):
         async with self._turn:
             self._organized.clear()
             for body in render_priority_classes():
-                if not await self._api.exists(path_of(body)):
+                if await self._api.find(path_of(body)) is None:
                     await self._apply(body)
             asked_for = {project.requested_namespace for project in told.projects}
             for body in render_namespaces(told.projects, self._cluster):
@@ -123,11 +125,14 @@ class Estate(Writer):
         labels = {POOL_LABEL, RUNAI_POOL_LABEL} - {pool.label_key for pool in told.node_pools}
         for node in nodes:
             wanted = pool_of(node, told.node_pools)
+            # Of a pool that is no more, only the node still knows.
+            noted = node.metadata.annotations.get(_POOL_NOTE, "")
             has = {label: node.metadata.labels.get(label, "") for label in labels}
-            change = {label: wanted or None for label in labels if wanted or has[label] in names}
-            if all(has[label] == (value or "") for label, value in change.items()):
+            change = {label: wanted or None for label in labels if wanted or has[label] in names | {noted}}
+            if wanted == noted and all(has[label] == (value or "") for label, value in change.items()):
                 continue
-            path, body = NODE.path(name=node.metadata.name), {"metadata": {"labels": change}}
+            metadata = {"labels": change, "annotations": {_POOL_NOTE: wanted or None}}
+            path, body = NODE.path(name=node.metadata.name), {"metadata": metadata}
             await self._api.ask("PATCH", path, body, query={"fieldManager": MANAGER}, content=MERGE)
 
 

@@ -14,9 +14,7 @@ from fairlead.engines.kubernetes.api import APPLY, MERGE, Api, ApiError
 from fairlead.engines.kubernetes.effects import refusal_of
 from fairlead.engines.kubernetes.groups import FAILURES, decide_group, failures_of, render_member
 from fairlead.engines.kubernetes.objects import Metadata, Pod, PodGroup
-from fairlead.engines.kubernetes.organizing import (
-    project_queue,
-)
+from fairlead.engines.kubernetes.organizing import project_queue
 from fairlead.engines.kubernetes.place import (
     CLAIM_LABEL,
     CLUSTER_LABEL,
@@ -91,8 +89,6 @@ class Hands(Writer):
         self.groups: tuple[Resource, ...] = ()
         #: The level of Pod Security that a namespace enforces now.
         self.level: Callable[[str], str] = _none_enforced
-        #: How KAI's operator is told of node pools, where it is installed.
-        self.shards: tuple[Resource, ...] = ()
         #: The way in for URLs, where Ingress objects are wanted.
         self.entrance: Entrance | None = None
 
@@ -140,7 +136,7 @@ class Hands(Writer):
         for copy in copies:
             await self.apply_ours(copy, run)
         for claim in claims:
-            if not await self._api.exists(path_of(claim)):
+            if await self._api.find(path_of(claim)) is None:
                 await self._apply(claim)
         first: Seen | None = None
         for runner in rendered.runners:
@@ -249,12 +245,9 @@ class Hands(Writer):
 
     async def load_begun(self, run: WorkloadRun) -> Begun:
         """What was written down when a job of this run was last removed to begin again."""
-        try:
-            found = await self._api.get(CONFIG_MAP.path(run.namespace, note_name(run.name)))
-        except ApiError as error:
-            if error.status == 404:
-                return NOTHING_BEGUN
-            raise
+        found = await self._api.find(CONFIG_MAP.path(run.namespace, note_name(run.name)))
+        if found is None:
+            return NOTHING_BEGUN
         return read_note(msgspec.json.decode(found, type=Note), self.place(run).marks)
 
     # Removal

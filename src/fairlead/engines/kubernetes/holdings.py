@@ -59,17 +59,19 @@ class Holdings:
         self._nodes: Watch[Node] | None = None
         self._namespaces: Watch[Namespace] | None = None
         self._tasks: list[asyncio.Task[None]] = []
+        self._adding = asyncio.Lock()
 
     async def start(self, label: str, runners: Iterable[Resource], *, has_groups: bool) -> None:
         """Returns when everything that is there has been read once; watches from then on."""
         self._label = label
         self._nodes = Watch(self._api, NODE.path(), Node, self._note_node)
         self._namespaces = Watch(self._api, NAMESPACE.path(), Namespace, _ignore, ENFORCED)
+        self._runners = {runner.kind: self._watch(runner) for runner in runners}
         self._watches = [
             self._nodes,
             self._namespaces,
             Watch(self._api, POD.path(), Pod, self._keep_pod, label),
-            *(self._watch(runner) for runner in runners),
+            *self._runners.values(),
         ]
         if has_groups:
             self._watches.append(Watch(self._api, POD_GROUP.path(), PodGroup, self._keeper(PodGroup), ID_LABEL))
@@ -78,9 +80,7 @@ class Holdings:
         await self._hear(runners)
 
     def _watch(self, runner: Resource) -> Watch[Runner]:
-        watch = Watch(self._api, runner.path(), Runner, self._keeper(Runner, runner.kind), self._label)
-        self._runners[runner.kind] = watch
-        return watch
+        return Watch(self._api, runner.path(), Runner, self._keeper(Runner, runner.kind), self._label)
 
     async def _hear(self, runners: Iterable[Resource]) -> None:
         """Watch what controllers of these kinds say when they cannot make pods, as far as we may."""
@@ -100,17 +100,14 @@ class Holdings:
 
     async def add(self, runner: Resource) -> None:
         """Watch a kind that was installed later than we were started; once, whoever else asks meanwhile."""
-        if runner.kind in self._runners:
-            return
-        watch = self._watch(runner)
-        try:
-            await watch.list()
-        except BaseException:
-            del self._runners[runner.kind]
-            raise
-        self._watches.append(watch)
-        self._tasks.append(_spawn(watch.run()))
-        await self._hear((runner,))
+        async with self._adding:
+            if runner.kind not in self._runners:
+                watch = self._watch(runner)
+                await watch.list()
+                self._runners[runner.kind] = watch
+                self._watches.append(watch)
+                self._tasks.append(_spawn(watch.run()))
+            await self._hear((runner,))
 
     async def close(self) -> None:
         for task in self._tasks:

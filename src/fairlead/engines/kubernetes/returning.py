@@ -24,13 +24,11 @@ def judge_return(pod: Pod) -> Pod:
     if not words:
         return pod
     replace = msgspec.structs.replace
-    ended = [replace(each, state=_failed(each, words), last_state=ContainerState()) for each in _own(pod)]
+    ended = [
+        replace(each, state=_failed(each, words), last_state=ContainerState()) for each in pod.status.container_statuses
+    ]
     status = replace(pod.status, phase="Failed", reason=FETCH_ERROR, message=words, container_statuses=tuple(ended))
     return replace(pod, status=status)
-
-
-def _own(pod: Pod) -> tuple[ContainerStatus, ...]:
-    return pod.status.container_statuses
 
 
 def _failed(own: ContainerStatus, words: str) -> ContainerState:

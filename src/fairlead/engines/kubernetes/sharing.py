@@ -16,8 +16,6 @@ from fairlead.engines.kubernetes.resources import SECRET
 from fairlead.model.errors import Refused
 
 _LABELS = {"app.kubernetes.io/name": "fairlead", "app.kubernetes.io/managed-by": "fairlead"}
-
-
 #: How often another server may be quicker before this one gives up.
 _TRIES = 10
 
@@ -47,12 +45,8 @@ async def share_files(api: Api, secret: str, mine: Mapping[str, bytes]) -> dict[
 
 
 async def _load(api: Api, namespace: str, name: str) -> _Secret | None:
-    try:
-        return msgspec.json.decode(await api.get(SECRET.path(namespace, name)), type=_Secret)
-    except ApiError as error:
-        if error.status == 404:
-            return None
-        raise
+    found = await api.find(SECRET.path(namespace, name))
+    return None if found is None else msgspec.json.decode(found, type=_Secret)
 
 
 async def _write(api: Api, folder: str, name: str, found: _Secret | None, files: Mapping[str, bytes]) -> bool:

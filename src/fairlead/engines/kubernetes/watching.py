@@ -109,6 +109,10 @@ class Watch(Generic[Item]):
                 log.info("the watch on %s is taken up again: %s", self._path, words_of(error))
                 if isinstance(error, ApiError | msgspec.DecodeError):
                     self._version = ""
+            except Exception:
+                # Nobody waits for this task, and without it nothing would be seen any more.
+                log.exception("the watch on %s failed, and begins again", self._path)
+                self._version = ""
             if time.monotonic() - began > _LONG_ENOUGH:
                 pause = _FIRST_PAUSE
             await asyncio.sleep(pause)

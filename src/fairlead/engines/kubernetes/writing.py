@@ -36,13 +36,9 @@ class _Kinds(msgspec.Struct):
 
 async def has_kind(api: Api, resource: Resource) -> bool:
     """Whether the cluster knows this kind of object."""
-    try:
-        listed = msgspec.json.decode(await api.get(resource.base), type=_Kinds)
-    except ApiError as error:
-        if error.status == 404:
-            return False
-        raise
-    return any(kind.name == resource.plural for kind in listed.resources)
+    found = await api.find(resource.base)
+    kinds = msgspec.json.decode(found, type=_Kinds).resources if found is not None else []
+    return any(kind.name == resource.plural for kind in kinds)
 
 
 class Taken(Exception):
@@ -67,12 +63,8 @@ class Writer:
         return msgspec.json.decode(answer, type=Seen)
 
     async def _find(self, path: str) -> Seen | None:
-        try:
-            return msgspec.json.decode(await self._api.ask("GET", path), type=Seen)
-        except ApiError as error:
-            if error.status == 404:
-                return None
-            raise
+        found = await self._api.find(path)
+        return None if found is None else msgspec.json.decode(found, type=Seen)
 
     async def delete(self, path: str, uid: str, propagation: str = "Background") -> None:
         """This object, and no later one of its name, should the request be carried out only then."""

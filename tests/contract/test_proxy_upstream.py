@@ -2,8 +2,9 @@
 
 import asyncio
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 
+import pytest
 import uvloop
 
 from fairlead.api.proxy_upstream import Upstreams
@@ -16,6 +17,8 @@ class SilentPods(Dialler):
     def __init__(self) -> None:
         self.cut: Callable[[str], None] = lambda pod_id: None
         self.others: list[socket.socket] = []
+        #: Those that end while a connection to them is made.
+        self.ending: set[str] = set()
 
     def listen_for_ends(self, cut: Callable[[str], None]) -> None:
         self.cut = cut
@@ -23,6 +26,8 @@ class SilentPods(Dialler):
     async def dial(self, pod_id: str, port: int) -> int:
         ours, other = socket.socketpair()
         self.others.append(other)
+        if pod_id in self.ending:
+            self.cut(pod_id)
         return ours.detach()
 
 
@@ -51,6 +56,22 @@ def test_what_waits_for_a_pod_learns_that_it_has_ended() -> None:
         for other in pods.others:
             other.close()
 
-    # As the server runs it.
+    in_loop(run())
+
+
+def test_a_pod_that_ends_while_it_is_dialled_is_no_pod_to_wait_for() -> None:
+    async def run() -> None:
+        pods = SilentPods()
+        upstreams = Upstreams(pods)
+        pods.ending = {"ending"}
+        with pytest.raises(ConnectionResetError):
+            await upstreams.get("ending", 8080)
+        pods.others[0].close()
+
+    in_loop(run())
+
+
+def in_loop(work: Coroutine[None, None, None]) -> None:
+    """As the server runs it."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(run())
+        runner.run(work)
