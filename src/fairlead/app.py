@@ -110,6 +110,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     kubeconfig: str = ""
     #: Where in that cluster the servers of one database keep their keys, as NAMESPACE/NAME.
     keys_secret: str = ""
+    #: Which Ingress objects are made there for URLs, where their controller finds this server, and whether by HTTPS.
+    ingress_class: str = ""
+    ingress_server: str = ""
+    ingress_tls: bool = False
     log_to_stderr: bool = True
     control: ControlSettings = ControlSettings()
 
@@ -187,6 +191,9 @@ def read_settings(arguments: Sequence[str], environment: "os._Environ[str] | dic
         engine=given.engine,
         kubeconfig=given.kubeconfig or environment.get("KUBECONFIG", ""),
         keys_secret=given.keys_secret or "",
+        ingress_class=given.ingress_class,
+        ingress_server=given.ingress_server,
+        ingress_tls=given.ingress_tls,
         log_to_stderr=not given.quiet,
         control=ControlSettings(retry_delay=given.retry_delay, scaling_window=given.scaling_window * 1000),
     )
@@ -245,6 +252,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--kubeconfig", metavar="FILE", help="how that cluster is reached; default $KUBECONFIG, the pod's own account")
     add("--keys-secret", metavar="NAMESPACE/NAME", help="Secret of that cluster that keeps keys and first credentials")
+    add("--ingress-class", default="", metavar="NAME", help="make Ingress objects of that class for workloads' URLs")
+    add("--ingress-server", default="", metavar="HOST", help="the name by which their controller reaches this server")
+    add("--ingress-tls", action="store_true", help="they are https, with their controller's default certificate")
     add("--api-only", action="store_true", help="serve the API and leave pods to the server that runs the machine")
     add("--quiet", action="store_true", help="log to the file only")
     return parser
@@ -297,7 +307,7 @@ async def _serve_on(settings: Settings, sock: socket.socket, proxied: socket.soc
         new_id=GrowingIds(now).next,
         new_suffix=new_suffix,
         vault=load_vault(settings.data_dir),
-        exposure=Exposure(_url_settings(settings, proxied), Traffic(now, time.monotonic, window)),
+        exposure=Exposure(read_url_settings(settings, proxied), Traffic(now, time.monotonic, window)),
     )
     context.are_names_elsewhere = settings.engine != LOCAL
     machine = None if settings.api_only else _make_machine(settings, context, url, proxied)
@@ -458,13 +468,17 @@ async def _open_store(settings: Settings) -> Store:
     return await open_sqlite(path)
 
 
-def _url_settings(settings: Settings, proxied: socket.socket | None) -> UrlSettings:
-    return UrlSettings(
-        scheme="https" if settings.tls_certificate else "http",
-        domain=settings.domain.lower(),
-        port=proxied.getsockname()[1] if proxied else settings.proxy_port or DEFAULT_PROXY_PORT,
-        by_path=settings.url_paths,
-    )
+def read_url_settings(settings: Settings, proxied: socket.socket | None) -> UrlSettings:
+    """How URLs look to those who open them: at our proxy, or at the ingress controller before it."""
+    is_tls = bool(settings.tls_certificate)
+    port = proxied.getsockname()[1] if proxied else settings.proxy_port or DEFAULT_PROXY_PORT
+    given = (settings.ingress_class, settings.ingress_server)
+    if any(given) or settings.ingress_tls:
+        if settings.engine == LOCAL or not all(given):
+            raise Refused("Ingress objects need all of --engine kubernetes, --ingress-class and --ingress-server")
+        is_tls, port = settings.ingress_tls, 443 if settings.ingress_tls else 80
+    scheme = "https" if is_tls else "http"
+    return UrlSettings(scheme=scheme, domain=settings.domain.lower(), port=port, by_path=settings.url_paths)
 
 
 def process_identity() -> str:

@@ -16,7 +16,7 @@ import pytest
 
 from fairlead.engines.local.network import Network
 from tests.e2e.server import Server, until
-from tests.e2e.web import bearer, exposed, fetch, log_in, open_socket, start_web, submit_web
+from tests.e2e.web import ask_access, bearer, exposed, fetch, log_in, open_socket, start_web, submit_web
 
 needs_namespaces = pytest.mark.skipif(
     not Network("/nowhere").is_able, reason="pods get a network of their own only from a server that may make one"
@@ -245,6 +245,25 @@ def test_pages_of_others_do_not_act_for_whoever_looks_at_them(server: Server, we
         status, connected = open_socket(url, Cookie=cookie, Origin=sender)
         connected.close()
         assert status == want
+
+
+def test_ingress_controllers_are_told_the_same(server: Server, folder: Path, web: str) -> None:
+    """By token, by the cookie of a one-time link, and for named users."""
+    url, cookie = exposed(server, web), sign_in(server, web)
+    assert ask_access(server, url).status == 401
+    assert ask_access(server, url, **bearer(server.token)).status == 200
+    passed = ask_access(server, url, Cookie=f"a=1; {cookie}")
+    assert (passed.status, passed.headers["cookie"], passed.headers["x-forwarded-user"]) == (200, "a=1", "fairlead")
+    assert ask_access(server, url, "POST", Cookie=cookie, Origin="http://evil.localhost").status == 403
+    eve, fay = log_in(server, "eve@example.com"), log_in(server, "fay@example.com")
+    urls = [{"container": 8080, "authorizationType": "authorizedUsers", "authorizedUsers": ["eve@example.com"]}]
+    workload = start_web(server, folder / "named", "named", exposedUrls=urls)
+    named = exposed(server, workload)
+    assert ask_access(server, named, **bearer(eve)).headers["x-forwarded-user"] == "eve@example.com"
+    assert ask_access(server, named, **bearer(fay)).status == 403
+    assert ask_access(server, named, Cookie=cookie).status == 401
+    server.call("DELETE", f"/api/v1/workloads/trainings/{workload}")
+    until(lambda: ask_access(server, named, **bearer(eve)).status == 404, "the URL to be gone")
 
 
 def test_websockets(server: Server, web: str) -> None:

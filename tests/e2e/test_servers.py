@@ -15,7 +15,7 @@ import pytest
 
 from fairlead.client import Client
 from tests.e2e.server import IDLE_PROCESSES, Server, until
-from tests.e2e.web import exposed, fetch, start_web
+from tests.e2e.web import ask_access, bearer, exposed, fetch, start_web
 from tests.postgres import PostgresServer
 
 CREDENTIALS = "credentials.json"
@@ -118,6 +118,18 @@ def test_a_server_without_pods_passes_sessions_on(pair: tuple[Server, Server], t
 
     link = urlsplit(call(other, "url", "web").stdout.decode().strip())
     assert fetch(exposed(holder, web), f"{link.path}?{link.query}").status == 303
+
+
+def test_a_server_without_pods_passes_questions_of_ingress_controllers_on(
+    pair: tuple[Server, Server], tmp_path: Path
+) -> None:
+    holder, other = pair
+    url = exposed(holder, start_web(other, tmp_path / "web", "web", exposedUrls=[{"container": 8080}]))
+    assert ask_access(other, url).status == 401
+    passed = ask_access(other, url, Cookie="a=1; fairlead-url=x", **bearer(other.token))
+    assert (passed.status, passed.headers["cookie"], passed.headers["x-forwarded-user"]) == (200, "a=1", "fairlead")
+    evil = ask_access(other, url, Origin="http://evil.localhost", Sec_WebSocket_Key="x", **bearer(other.token))
+    assert evil.status == 403
 
 
 def test_a_server_without_pods_passes_connections_to_ports_on(pair: tuple[Server, Server], tmp_path: Path) -> None:

@@ -108,6 +108,14 @@ def fetch(url: str, path: str = "", method: str = "GET", body: Any = None, **hea
         connection.close()
 
 
+def ask_access(server: Server, url: str, method: str = "GET", **headers: str) -> Answer:
+    """What the server says of a request to an exposed URL that reaches an ingress controller."""
+    where = urlsplit(url)
+    place = f"{where.hostname}{where.path.rstrip('/')}"
+    described = {"X_Original_URL": f"{url}index?a=b", "X_Original_Method": method}
+    return fetch(server.url, f"/url-access?url={place}", **described, **headers)
+
+
 def bearer(token: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {token}"}
 

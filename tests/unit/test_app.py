@@ -2,7 +2,9 @@
 
 import pytest
 
-from fairlead.app import can_serve, read_settings
+from fairlead.app import can_serve, read_settings, read_url_settings
+from fairlead.control.exposure import Place, render_url
+from fairlead.model.errors import Refused
 
 
 @pytest.mark.parametrize(
@@ -23,3 +25,32 @@ def test_settings_from_flags_win_over_the_environment() -> None:
     settings = read_settings(["--data-dir", "/from/flag"], environment)
     assert str(settings.data_dir) == "/from/flag"
     assert settings.database == "postgresql:///there"
+
+
+@pytest.mark.parametrize(
+    ("flags", "want"),
+    [
+        (["--proxy-port", "7"], "http://x.localhost:7/"),
+        (["--ingress-class", "nginx", "--ingress-server", "here"], "http://x.localhost/"),
+        (["--ingress-class", "nginx", "--ingress-server", "here", "--ingress-tls"], "https://x.localhost/"),
+    ],
+    ids=["our proxy", "an ingress controller", "an ingress controller with a certificate"],
+)
+def test_urls_are_those_of_whoever_stands_first(flags: list[str], want: str) -> None:
+    settings = read_settings(["--data-dir", "/nowhere", "--engine", "kubernetes", *flags], {})
+    assert render_url(Place("x.localhost"), read_url_settings(settings, None)) == want
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ["--ingress-class", "nginx", "--ingress-server", "here"],
+        ["--engine", "kubernetes", "--ingress-class", "nginx"],
+        ["--engine", "kubernetes", "--ingress-server", "here"],
+        ["--engine", "kubernetes", "--ingress-tls"],
+    ],
+    ids=["on this machine", "no server", "no class", "only a certificate"],
+)
+def test_ingresses_need_a_cluster_a_class_and_a_server(flags: list[str]) -> None:
+    with pytest.raises(Refused, match="--engine kubernetes, --ingress-class and --ingress-server"):
+        read_url_settings(read_settings(["--data-dir", "/nowhere", *flags], {}), None)

@@ -48,6 +48,7 @@ from fairlead.api.telemetry import telemetry_operations
 from fairlead.api.telemetry_owners import OWNER_OPERATIONS
 from fairlead.api.telemetry_places import PLACE_OPERATIONS
 from fairlead.api.templates import TEMPLATE_OPERATIONS
+from fairlead.api.url_access import access_operations
 from fairlead.api.watch import watch_operations
 from fairlead.api.workloads import WORKLOAD_OPERATIONS
 from fairlead.control.accounts import Accounts
@@ -84,6 +85,7 @@ def make_application(
     """The application; `samples` gives the numbers of other rooms to `/metrics`, `more` is served beside the usual."""
     metrics = Metrics(samples)
     bounds = limits or Limits()
+    gate = gate or Gate(accounts, context.exposure, context.clock)
     operations = [
         *kind_operations(),
         *token_operations(accounts),
@@ -94,7 +96,7 @@ def make_application(
         *OWNER_OPERATIONS,
         *LOG_OPERATIONS,
         *SESSION_OPERATIONS,
-        *url_operations(gate or Gate(accounts, context.exposure, context.clock)),
+        *url_operations(gate),
         *watch_operations(bounds.watch_streams),
         *ORGANIZATION_OPERATIONS,
         *ORGANIZATION_CHANGES,
@@ -111,6 +113,7 @@ def make_application(
         *RULE_OPERATIONS,
         *BATCH_OPERATIONS,
         *health_operations(metrics),
+        *access_operations(gate),
         *more,
     ]
     operations += description_operations(operations)

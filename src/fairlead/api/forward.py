@@ -16,6 +16,7 @@ from starlette.types import Send
 from fairlead.api.duplex import Duplex, Ways
 from fairlead.api.operation import Call
 from fairlead.model.errors import Unavailable
+from fairlead.model.urls import ANSWERED, DESCRIBING
 
 _PIECE = 64 * 1024
 _HEAD_BYTES = 64 * 1024
@@ -24,8 +25,11 @@ _PATIENCE_SECONDS = 60.0
 #: Says that the request has been passed on once already: a server that does not run the machine either says so then.
 PASSED_ON = "x-fairlead-passed-on"
 #: Of the caller's headers, those that the other server needs; of its answer's, those that the caller needs.
-_THERE = ("authorization", "content-type")
-_BACK = ("content-type", "cache-control", "retry-after", "www-authenticate", "x-accel-buffering")
+_THERE = ("authorization", "content-type", "cookie", "origin", *DESCRIBING)
+_BACK = (
+    *("content-type", "cache-control", "retry-after", "www-authenticate", "x-accel-buffering"),
+    *(name.lower() for name in ANSWERED),
+)
 
 
 async def forward(call: Call, address: str) -> Response:

@@ -18,9 +18,9 @@ from fairlead.control.exposure import Exposure, Place, Route, UrlSettings
 from fairlead.model.clock import SECOND, Clock, Millis
 from fairlead.model.errors import Unauthenticated
 from fairlead.model.org import Caller
+from fairlead.model.urls import SIGN_IN
 
 COOKIE = "fairlead-url"
-SIGN_IN = "/.fairlead/sign-in"
 #: How long somebody stays signed in to a URL, and how long a link waits to be followed.
 COOKIE_SECONDS = 12 * 3600
 LINK_LIFETIME: Millis = 120 * SECOND
@@ -70,7 +70,15 @@ class Gate:
         path = request.target.partition(b"?")[0].decode("latin-1")
         route = self._exposure.find(request.host, path)
         if route is None:
-            raise Denied(404, f"No workload has a URL at {request.host[:200]}; `fairlead describe NAME` shows those.")
+            raise _unknown(request.host)
+        return route
+
+    def find_named(self, url: str) -> Route:
+        """The route of a URL that is given by its host and the beginning of its path. Raises Denied."""
+        host, slash, path = url.partition("/")
+        route = self._exposure.find(host, slash + path)
+        if route is None or route.place != Place(host, slash + path):
+            raise _unknown(host)
         return route
 
     def protocol_of(self, host: str) -> str:
@@ -82,7 +90,7 @@ class Gate:
         """Who sent a request that may pass; None on a public URL without a caller. Raises Denied."""
         caller, by_cookie = self._caller(request, route)
         self._check_origin(request, route, by_cookie=by_cookie)
-        if route.authorization == "public":
+        if route.is_public:
             return caller
         if caller is None:
             raise Denied(
@@ -182,6 +190,10 @@ class Gate:
                 self._known.clear()
             known = self._known[token] = _issuer(token) == self._accounts.issuer
         return known
+
+
+def _unknown(host: str) -> Denied:
+    return Denied(404, f"No workload has a URL at {host[:200]}; `fairlead describe NAME` shows those.")
 
 
 def _issuer(token: bytes) -> object:

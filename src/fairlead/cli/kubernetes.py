@@ -13,6 +13,7 @@ _FLAGS = (
     Flag("storage", "Size of its volume, when there is no such secret", placeholder="SIZE", default="1Gi"),
     Flag("argument", "A further word for `fairlead serve`", repeatable=True, placeholder="WORD"),
     Flag("webhook", "Serve TLS, and have the cluster ask about workloads that are applied", "boolean"),
+    Flag("ingress-class", "Make Ingress objects of that class for workloads' URLs", placeholder="NAME"),
     Flag("no-crds", "Leave the custom resource definitions out", "boolean"),
     Flag("kubeconfig", "How the cluster is reached", placeholder="FILE", default="$KUBECONFIG"),
     Flag("offline", "Do not look whether the cluster has such objects of somebody else", "boolean"),
@@ -38,6 +39,7 @@ def _print_manifests(invocation: Invocation) -> int:
         replicas=invocation.get("replicas", 1),
         storage=invocation.get("storage", "1Gi"),
         arguments=tuple(invocation.get("argument", ())),
+        ingress_class=invocation.get("ingress-class", ""),
         has_definitions=not invocation.get("no-crds", False),
     )
     asked = (invocation.get("webhook", False), invocation.get("kubeconfig", ""), invocation.get("offline", False))

@@ -17,6 +17,7 @@ from fairlead.model.org import Caller
 from fairlead.model.phase import PodPhase
 from fairlead.model.podset import PodSet
 from fairlead.model.revision import Stage
+from fairlead.model.urls import ExposedUrl
 from fairlead.model.workload import Workload
 
 #: A name of a host is a row of labels, and a label has at most this many characters.
@@ -64,6 +65,21 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     users: frozenset[str] = frozenset()
     groups: frozenset[str] = frozenset()
 
+    @property
+    def is_public(self) -> bool:
+        return self.authorization == "public"
+
+    @property
+    def seen_by_engine(self) -> ExposedUrl:
+        """What of it an engine is told."""
+        return ExposedUrl(
+            host=self.place.host,
+            prefix=self.place.prefix,
+            port=self.port,
+            is_grpc=self.protocol == GRPC,
+            is_public=self.is_public,
+        )
+
     def admits(self, caller: Caller) -> bool:
         """Whether somebody who is signed in may open it; service accounts count as users."""
         if self.authorization == "authorizedUsers":
@@ -92,6 +108,26 @@ def place_of(workload: Workload, url: str, settings: UrlSettings) -> Place:
         mark = hashlib.sha256(label.encode()).hexdigest()[:8]
         label = f"{label[: _LONGEST_LABEL - 9].rstrip('-')}-{mark}"
     return Place(f"{label}.{settings.domain}")
+
+
+def render_routes(
+    workload: Workload, podsets: Iterable[PodSet], names: Iterable[str], settings: UrlSettings
+) -> list[Route]:
+    """What a workload exposes, under these names as they are recorded."""
+    return [
+        Route(
+            workload_id=workload.id,
+            project_id=workload.project_id,
+            owner=f"workload {workload.name} of project {workload.project_name}",
+            place=place_of(workload, name, settings),
+            port=url["container"],
+            protocol=url.get("protocol", HTTP),
+            authorization=url.get("authorizationType", "authenticatedUsers"),
+            users=frozenset(url.get("authorizedUsers") or ()),
+            groups=frozenset(url.get("authorizedGroups") or ()),
+        )
+        for url, name in zip(exposed_urls(podsets), names, strict=False)
+    ]
 
 
 def render_url(place: Place, settings: UrlSettings) -> str:
@@ -173,22 +209,9 @@ class Exposure:
         self.traffic.serve(workload.id, _serving(entry))
 
     def _hold(self, entry: Entry, names: tuple[str, ...]) -> None:
-        workload = entry.workload
-        places = self._held[workload.id] = []
-        for url, name in zip(exposed_urls(entry.podsets), names, strict=False):
-            place = place_of(workload, name, self.settings)
-            places.append(place)
-            self._routes[place] = Route(
-                workload_id=workload.id,
-                project_id=workload.project_id,
-                owner=f"workload {workload.name} of project {workload.project_name}",
-                place=place,
-                port=url["container"],
-                protocol=url.get("protocol", HTTP),
-                authorization=url.get("authorizationType", "authenticatedUsers"),
-                users=frozenset(url.get("authorizedUsers") or ()),
-                groups=frozenset(url.get("authorizedGroups") or ()),
-            )
+        routes = render_routes(entry.workload, entry.podsets, names, self.settings)
+        self._routes.update((route.place, route) for route in routes)
+        self._held[entry.workload.id] = [route.place for route in routes]
 
     def release(self, workload_id: str) -> None:
         for place in self._held.pop(workload_id, ()):

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from fairlead.control.context import Context
 from fairlead.control.decide import Rules
 from fairlead.control.draft import Draft, Entry
+from fairlead.control.exposure import render_routes
 from fairlead.control.follow import Seen, follow
 from fairlead.control.pods import identity
 from fairlead.engines.base import Organize, Report, RetainWorkloads, WorkloadReport, WorkloadRun
@@ -80,6 +81,7 @@ class Following:
 
     def _render_run(self, workload: Workload, entry: Entry) -> WorkloadRun:
         project = self._context.directory.projects.get(workload.project_id)
+        routes = render_routes(workload, entry.podsets, workload.urls, self._context.exposure.settings)
         return WorkloadRun(
             workload_id=workload.id,
             name=workload.name,
@@ -92,6 +94,7 @@ class Following:
             created_by=workload.created_by,
             node_pools=workload.node_pools,
             identity=identity(workload),
+            urls=tuple(route.seen_by_engine for route in routes),
         )
 
     def organize(self) -> Organize:

@@ -14,6 +14,7 @@ from fairlead.model.clock import Millis
 from fairlead.model.org import Department, Node, NodePool, Project
 from fairlead.model.phase import Phase, PodPhase
 from fairlead.model.podset import PodSet, PodSpec
+from fairlead.model.urls import ExposedUrl
 
 
 class Start(msgspec.Struct, frozen=True):
@@ -71,6 +72,8 @@ class WorkloadRun(msgspec.Struct, frozen=True, kw_only=True):
     node_pools: tuple[str, ...] = ()
     #: Variables that say who it is (`RUNAI_JOB_NAME` …), set after the user's own.
     identity: dict[str, str] = {}
+    #: Where it is reached from outside, in the order in which its pod sets expose ports.
+    urls: tuple[ExposedUrl, ...] = ()
 
 
 class Run(msgspec.Struct, frozen=True):

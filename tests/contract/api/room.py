@@ -126,7 +126,8 @@ class Room:
         await store.commit(Change(writes=(Put(NODES, node),)))
         await self.context.directory.load()
         signer = load_signer(self.folder, self.cluster_id, self.clock, self.token_seconds)
-        application = make_application(self.context, Accounts(self.context, signer), self.limits)
+        self.accounts = Accounts(self.context, signer)
+        application = make_application(self.context, self.accounts, self.limits)
         self._server = uvicorn.Server(
             uvicorn.Config(application, lifespan="off", log_config=None, http="httptools", timeout_graceful_shutdown=1)
         )

@@ -12,7 +12,7 @@ from cryptography import x509
 
 from fairlead.engines.kubernetes.installing import make_certificate, render_installation
 from fairlead.engines.kubernetes.manifests import Installation, render_manifests
-from fairlead.engines.kubernetes.permissions import PERMISSIONS
+from fairlead.engines.kubernetes.permissions import INGRESS_PERMISSIONS, PERMISSIONS
 from fairlead.engines.kubernetes.resources import RUNNERS, Resource
 from fairlead.model.errors import Refused
 
@@ -45,18 +45,32 @@ def test_whatever_makes_pods_may_be_made_and_watched(runner: Resource) -> None:
     assert {"create", "patch", "delete", "list", "watch"} <= set(granted[runner.api.partition("/")[0], runner.plural])
 
 
-def test_the_role_is_the_table_of_permissions_and_nothing_more() -> None:
-    rules = find(render_manifests(PLAIN), "ClusterRole")["rules"]
-    granted = {
+def granted_by(objects: list[dict[str, Any]]) -> set[tuple[str, str, str]]:
+    return {
         (group, kind, verb)
-        for rule in rules
+        for rule in find(objects, "ClusterRole")["rules"]
         for group in rule["apiGroups"]
         for kind in rule["resources"]
         for verb in rule["verbs"]
     }
+
+
+def test_the_role_is_the_table_of_permissions_and_nothing_more() -> None:
+    granted = granted_by(render_manifests(PLAIN))
     assert granted == {(one.group, one.resource, verb) for one in PERMISSIONS for verb in one.verbs}
     assert not any(kind == "*" and group in ("", "*") for group, kind, _ in granted)
     assert not any(verb == "*" for _, _, verb in granted)
+
+
+def test_with_a_class_the_server_makes_ingresses_that_find_it() -> None:
+    plain, wanted = PLAIN, msgspec.structs.replace(PLAIN, namespace="tools", ingress_class="nginx")
+    words, more = (
+        find(render_manifests(one), "Deployment")["spec"]["template"]["spec"]["containers"][0]["args"]
+        for one in (plain, wanted)
+    )
+    assert set(more) - set(words) == {"--ingress-class=nginx", "--ingress-server=fairlead.tools.svc.cluster.local"}
+    added = granted_by(render_manifests(wanted)) - granted_by(render_manifests(plain))
+    assert added == {(one.group, one.resource, verb) for one in INGRESS_PERMISSIONS for verb in one.verbs}
 
 
 def test_a_database_takes_the_place_of_the_volume() -> None:

@@ -12,7 +12,9 @@ from fairlead.engines.kubernetes.sharing import share_files
 from fairlead.formats.crd import GROUP, VERSION, plural_of
 from fairlead.kinds import KINDS
 from fairlead.model.allowed import parse_allowed
+from fairlead.model.errors import Refused
 from fairlead.model.supplies import LoadKept
+from fairlead.model.urls import Entrance, is_host
 
 
 class Written(Protocol):
@@ -27,12 +29,55 @@ class Written(Protocol):
     @property
     def allow(self) -> tuple[str, ...]: ...
 
+    @property
+    def ingress_class(self) -> str: ...
+
+    @property
+    def ingress_server(self) -> str: ...
+
+    @property
+    def ingress_tls(self) -> bool: ...
+
+    @property
+    def domain(self) -> str: ...
+
+    @property
+    def port(self) -> int | None: ...
+
+    @property
+    def proxy_port(self) -> int | None: ...
+
+    @property
+    def tls_certificate(self) -> str: ...
+
 
 def make_engine(written: Written, cluster_id: Callable[[], str], load_kept: LoadKept) -> KubernetesEngine:
     """The engine of a cluster; raises Refused when no cluster is known, Invalid when nobody can allow what is given."""
-    allowed = parse_allowed(written.allow)
+    allowed, entrance = parse_allowed(written.allow), read_entrance(written)
     api = Api(load_access(written.kubeconfig, os.environ))
-    return KubernetesEngine(api, cluster_id, custom_resources(), load_kept, allowed)
+    return KubernetesEngine(api, cluster_id, custom_resources(), load_kept, allowed, entrance)
+
+
+def read_entrance(written: Written) -> Entrance | None:
+    """How URLs become Ingress objects; None where nobody wants them. Raises Refused for what no such object can say."""
+    if not written.ingress_class:
+        return None
+    for flag, name in (("--ingress-class", written.ingress_class), ("--ingress-server", written.ingress_server)):
+        if not is_host(name):
+            raise Refused(
+                f"{flag}: {name!r} is no name that an Ingress can have; it is lower-case letters, digits, - and ."
+            )
+    if not written.port or not written.proxy_port:
+        raise Refused("--ingress-class wants --port and --proxy-port too: Ingress objects lead to these ports")
+    return Entrance(
+        ingress_class=written.ingress_class,
+        domain=written.domain.lower(),
+        server=written.ingress_server,
+        port=written.port,
+        proxy_port=written.proxy_port,
+        is_tls=bool(written.tls_certificate),
+        has_certificate=written.ingress_tls,
+    )
 
 
 async def share_keys(written: Written, mine: Mapping[str, bytes]) -> dict[str, bytes]:

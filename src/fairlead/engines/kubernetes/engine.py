@@ -59,6 +59,7 @@ from fairlead.model.errors import FairleadError, NotFound, Refused
 from fairlead.model.org import Node
 from fairlead.model.podset import PodSet
 from fairlead.model.supplies import LoadKept, nothing_kept
+from fairlead.model.urls import Entrance
 
 log = logging.getLogger(__name__)
 
@@ -82,8 +83,10 @@ class KubernetesEngine:
         customs: Sequence[Resource] = (),
         load_kept: LoadKept = nothing_kept,
         allowed: Allowed = NOTHING_ALLOWED,
+        entrance: Entrance | None = None,
     ) -> None:
         self._api = api
+        self._entrance = entrance
         self._allowed = allowed
         self._load_kept = load_kept
         self._cluster_id = cluster_id
@@ -104,7 +107,7 @@ class KubernetesEngine:
         #: Looks for what is there from before, and what it found that is not watched.
         self._survey: asyncio.Task[None] | None = None
         self._surveyed: Survey = {}
-        self._notify: Callable[[], None] = _nothing
+        self._notify: Callable[[], None] = lambda: None
         self._tasks: set[asyncio.Task[None]] = set()
 
     # The seam
@@ -114,7 +117,7 @@ class KubernetesEngine:
         runners = tuple([runner for runner in RUNNERS if runner in ALWAYS_THERE or await has_kind(self._api, runner)])
         self._hands = Hands(self._api, self._cluster_id(), runners, self.customs.owner, self._load_kept)
         self._estate = Estate(self._api, self._cluster_id())
-        self._hands.level = self._holdings.level
+        self._hands.level, self._hands.entrance = self._holdings.level, self._entrance
         there = [custom for custom in self._custom_resources if await has_kind(self._api, custom)]
         await self.customs.start(there, [custom for custom in self._custom_resources if custom not in there])
         label = f"{CLUSTER_LABEL}={self._cluster_id()}"
@@ -494,7 +497,3 @@ async def _insist(act: Callable[[], Awaitable[_Result]], trouble: str) -> _Resul
             log.warning("%s: %s", trouble, error)
         await asyncio.sleep(pause)
         pause = min(_LONGEST_PAUSE, pause * 2)
-
-
-def _nothing() -> None:
-    """Before `start`, nobody wants to hear of changes."""

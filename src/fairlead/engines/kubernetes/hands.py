@@ -36,6 +36,7 @@ from fairlead.engines.kubernetes.resources import (
     CLAIM,
     CONFIG_MAP,
     DEPLOYMENT,
+    INGRESS,
     JOB,
     KNATIVE,
     MPI,
@@ -51,6 +52,7 @@ from fairlead.engines.kubernetes.writing import APPLY_QUERY, MANAGER, Listed, Se
 from fairlead.model.errors import Refused
 from fairlead.model.podset import PodSet
 from fairlead.model.supplies import KeptObjects, LoadKept, nothing_kept
+from fairlead.model.urls import Entrance
 
 #: A version that no object has: what is applied with it is made, and never changed.
 _NEVER = "1"
@@ -87,6 +89,13 @@ class Hands(Writer):
         self.groups: tuple[Resource, ...] = ()
         #: The level of Pod Security that a namespace enforces now.
         self.level: Callable[[str], str] = _none_enforced
+        #: The way in for URLs, where Ingress objects are wanted.
+        self.entrance: Entrance | None = None
+
+    @property
+    def _ingresses(self) -> tuple[Resource, ...]:
+        """Asked for only where they are made: elsewhere our account may not look at them."""
+        return (INGRESS,) if self.entrance else ()
 
     def place(self, run: WorkloadRun, begun: Begun = NOTHING_BEGUN) -> Place:
         return Place(
@@ -102,6 +111,8 @@ class Hands(Writer):
             owner=self._owner(run.workload_id),
             begun=begun,
             level=self.level(run.namespace) if begun.level is None else begun.level,
+            urls=run.urls,
+            entrance=self.entrance,
         )
 
     def supplied(self, run: WorkloadRun, kept: KeptObjects, begun: Begun = NOTHING_BEGUN) -> Place:
@@ -247,7 +258,7 @@ class Hands(Writer):
         claims = f"{label},{EPHEMERAL_LABEL}=true" if order.keeps_claims else label
         while True:
             left = 0
-            for resource in (*self.runners, *self.groups, SERVICE, POD, SECRET, CONFIG_MAP):
+            for resource in (*self.runners, *self.groups, *self._ingresses, SERVICE, POD, SECRET, CONFIG_MAP):
                 left += await self._remove_all(resource, order.namespace, label)
             left += await self._remove_all(CLAIM, order.namespace, claims)
             if not left:
@@ -305,7 +316,7 @@ class Hands(Writer):
         """What there is of ours that is not watched, and (id, namespace) of the workloads that it is of."""
         found: dict[str, int] = {}
         workloads: set[tuple[str, str]] = set()
-        for resource in (SERVICE, CLAIM, SECRET, CONFIG_MAP):
+        for resource in (*self._ingresses, SERVICE, CLAIM, SECRET, CONFIG_MAP):
             label = f"{CLUSTER_LABEL}={self._cluster}"
             listed = msgspec.json.decode(await self._api.get(resource.path(), labelSelector=label), type=Listed)
             for item in listed.items:

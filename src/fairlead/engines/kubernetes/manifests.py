@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from fairlead.engines.kubernetes.permissions import PERMISSIONS
+from fairlead.engines.kubernetes.permissions import INGRESS_PERMISSIONS, PERMISSIONS
 from fairlead.formats.crd import GROUP, VERSION, plural_of, render_crd
 from fairlead.kinds import KINDS
 
@@ -49,6 +49,8 @@ class Installation(msgspec.Struct, frozen=True, kw_only=True):
     #: Further words for `fairlead serve`.
     arguments: tuple[str, ...] = ()
     has_definitions: bool = True
+    #: The class of the Ingress objects that are made for workloads' URLs; empty for none.
+    ingress_class: str = ""
     #: With it the server speaks TLS, and the cluster asks it about every workload that is applied.
     certificate: Certificate | None = None
 
@@ -59,7 +61,7 @@ def render_manifests(wanted: Installation) -> list[Object]:
         _render_namespace(wanted),
         *(render_definitions() if wanted.has_definitions else ()),
         _object("v1", "ServiceAccount", NAME, wanted.namespace),
-        *render_permissions(wanted.namespace),
+        *render_permissions(wanted),
         *(_render_secret(wanted, wanted.certificate) if wanted.certificate else ()),
         *(() if wanted.database_secret else (_render_claim(wanted),)),
         _render_service(wanted),
@@ -72,11 +74,12 @@ def render_definitions() -> list[Object]:
     return [render_crd(kind) for kind in KINDS.values() if kind.letter]
 
 
-def render_permissions(namespace: str) -> list[Object]:
-    rules = [{"apiGroups": [one.group], "resources": [one.resource], "verbs": list(one.verbs)} for one in PERMISSIONS]
+def render_permissions(wanted: Installation) -> list[Object]:
+    granted = (*PERMISSIONS, *(INGRESS_PERMISSIONS if wanted.ingress_class else ()))
+    rules = [{"apiGroups": [one.group], "resources": [one.resource], "verbs": list(one.verbs)} for one in granted]
     role = _object(f"{_ACCESS}/v1", "ClusterRole", NAME)
     binding = _object(f"{_ACCESS}/v1", "ClusterRoleBinding", NAME)
-    account = {"kind": "ServiceAccount", "name": NAME, "namespace": namespace}
+    account = {"kind": "ServiceAccount", "name": NAME, "namespace": wanted.namespace}
     return [
         role | {"rules": rules},
         binding | {"roleRef": {"apiGroup": _ACCESS, "kind": "ClusterRole", "name": NAME}, "subjects": [account]},
@@ -198,7 +201,12 @@ def _arguments(wanted: Installation) -> Sequence[str]:
         database = ["--database=$(DATABASE)", f"--advertise={scheme}://$(ADDRESS):{PORT}{name}"]
         database.append(f"--keys-secret={wanted.namespace}/{NAME}-keys")
     listening = ["--host=0.0.0.0", f"--port={PORT}", f"--proxy-port={PROXY_PORT}", f"--data-dir={_FOLDER}"]
-    return ["serve", "--engine=kubernetes", *listening, *transport, *database, *wanted.arguments]
+    ingress = []
+    if wanted.ingress_class:
+        # In full: controllers may look a name up without the endings that pods add by themselves.
+        server = f"{NAME}.{wanted.namespace}.svc.cluster.local"
+        ingress = [f"--ingress-class={wanted.ingress_class}", f"--ingress-server={server}"]
+    return ["serve", "--engine=kubernetes", *listening, *transport, *database, *ingress, *wanted.arguments]
 
 
 def _render_secret(wanted: Installation, certificate: Certificate) -> list[Object]:

@@ -23,6 +23,8 @@ class Permission(msgspec.Struct, frozen=True):
     is_optional: bool = False
 
 
+#: Only where Ingress objects are wanted.
+INGRESS_PERMISSIONS = (Permission("networking.k8s.io", "ingresses", ("get", "list", "create", "patch", "delete")),)
 PERMISSIONS = (
     Permission("", "pods", _MAKE),
     Permission("", "pods/log", ("get",)),

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from fairlead.model.podset import PodSet
+from fairlead.model.urls import Entrance, ExposedUrl
 
 SCHEDULER = "kai-scheduler"
 QUEUE_LABEL = "kai.scheduler/queue"
@@ -90,6 +91,9 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     data_volumes: dict[str, str] = {}
     #: The level of Pod Security that its pods are made to pass (`levels.py`); empty where the namespace enforces none.
     level: str = ""
+    #: Where its exposed ports are reached, in the order in which they are exposed; and the way in, where one is made.
+    urls: tuple[ExposedUrl, ...] = ()
+    entrance: Entrance | None = None
 
 
 def labels_of(place: Place) -> dict[str, str]:

@@ -11,6 +11,7 @@ import msgspec
 from fairlead.engines.kubernetes.groups import render_group, render_member
 from fairlead.engines.kubernetes.levels import RESTRICTED
 from fairlead.engines.kubernetes.place import Place
+from fairlead.engines.kubernetes.render_ingress import render_ingresses
 from fairlead.engines.kubernetes.render_knative import is_knative, render_service
 from fairlead.engines.kubernetes.render_kubeflow import operator_of, render_job
 from fairlead.engines.kubernetes.render_losses import NO_OBJECT, find_losses
@@ -47,6 +48,7 @@ class Rendered(msgspec.Struct, frozen=True):
     claims: list[dict[str, Any]]
     #: The first of them owns the services.
     runners: list[dict[str, Any]]
+    #: And what leads to them from outside the cluster.
     services: list[dict[str, Any]]
     #: Paths are those of the pod sets' fields; `render_spec` finds them in the spec.
     losses: list[Loss]
@@ -80,13 +82,17 @@ def render_objects(place: Place, podsets: tuple[PodSet, ...]) -> Rendered:
         losses += source.losses + [
             Loss(path=path, reason=NO_OBJECT, value=value) for path, value in source.left.items()
         ]
+    has_knative = is_knative(podsets) and KNATIVE.kind in place.begun.kinds
     services = _with_ports_once(services)
+    if has_knative:
+        services = _without_port(services, podsets[0].serving_port)
+    asked = [podset for podset in podsets if _is_asked(podset, podsets)]
+    services += render_ingresses(place, asked, is_held=has_knative)
     operator = operator_of(podsets)
     if operator is not None and operator.resource.kind in place.begun.kinds:
         return Rendered(_once(claims), [render_job(place, shapes, operator)], services, losses)
-    if is_knative(podsets) and KNATIVE.kind in place.begun.kinds:
-        others = _without_port(services, podsets[0].serving_port)
-        return Rendered(_once(claims), [render_service(place, shapes)], others, losses)
+    if has_knative:
+        return Rendered(_once(claims), [render_service(place, shapes)], services, losses)
     if is_group(podsets):
         return Rendered(_once(claims), render_group(place, podsets), services, losses, shapes)
     return Rendered(_once(claims), render_runners(place, shapes), services, losses)

@@ -9,6 +9,11 @@ from fairlead.formats.convert_losses import Source
 from fairlead.model.podset import PodSet
 
 
+def name_of_service(place: Place, podset: PodSet, kind: str) -> str:
+    """Of the Service that offers ports of a pod set in one way, such as `ClusterIP`."""
+    return f"{place.name}{podset.infix}-{kind.lower()}"
+
+
 def render_services(place: Place, podset: PodSet, source: Source) -> list[dict[str, Any]]:
     """One Service for each way of offering ports; a URL needs a port inside the cluster."""
     by_type: dict[str, list[dict[str, Any]]] = {}
@@ -32,7 +37,7 @@ def render_services(place: Place, podset: PodSet, source: Source) -> list[dict[s
             "apiVersion": "v1",
             "kind": "Service",
             "metadata": {
-                "name": f"{place.name}{podset.infix}-{kind.lower()}",
+                "name": name_of_service(place, podset, kind),
                 "namespace": place.namespace,
                 "labels": {WORKLOAD_LABEL: place.name, PROJECT_LABEL: place.project, **place.marks},
             },

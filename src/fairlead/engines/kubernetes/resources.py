@@ -38,6 +38,7 @@ CONFIG_MAP = _read("v1 ConfigMap configmaps")
 NAMESPACE = _read("v1 Namespace namespaces cluster")
 NODE = _read("v1 Node nodes cluster")
 PRIORITY_CLASS = _read("scheduling.k8s.io/v1 PriorityClass priorityclasses cluster")
+INGRESS = _read("networking.k8s.io/v1 Ingress ingresses")
 JOB = _read("batch/v1 Job jobs")
 DEPLOYMENT = _read("apps/v1 Deployment deployments")
 LEADER_WORKER_SET = _read("leaderworkerset.x-k8s.io/v1 LeaderWorkerSet leaderworkersets")
@@ -60,6 +61,7 @@ _ALL = {
         *RUNNERS,
         POD,
         SERVICE,
+        INGRESS,
         CLAIM,
         SECRET,
         CONFIG_MAP,
