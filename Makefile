@@ -54,7 +54,7 @@ cluster-status: $(ready) ## its programs
 	@$(python) -m deploy.cluster status $(ARGS)
 
 cluster-env: $(ready) ## how to reach it: eval "$$(make -s cluster-env)"
-	@$(python) -m deploy.cluster env
+	@$(python) -m deploy.cluster env $(ARGS)
 
 cluster-down: $(ready) ## end it and remove all that it made
 	@$(python) -m deploy.cluster down $(ARGS)

@@ -13,7 +13,7 @@ from deploy.cluster import build, cluster, control
 from deploy.cluster.api import Api
 from deploy.cluster.layout import load_layout
 from deploy.cluster.nodes import Shape, add_nodes, observe_nodes, remove_nodes
-from deploy.cluster.options import OPTIONS, add, drop
+from deploy.cluster.options import OPTIONS, add, add_pool, drop
 from deploy.cluster.parts import PARTS, up_to
 from deploy.cluster.sandbox import first_process
 
@@ -29,32 +29,41 @@ def main() -> int:
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m deploy.cluster", description=__doc__)
     parser.add_argument("--folder", type=Path, default=FOLDER, help="where the cluster keeps its files")
+    # The same after the verb, where `make ARGS=…` puts it.
+    folder = argparse.ArgumentParser(add_help=False)
+    folder.add_argument("--folder", type=Path, default=argparse.SUPPRESS, help=argparse.SUPPRESS)
     verbs = parser.add_subparsers(required=True)
-    starting = verbs.add_parser("up", help="build what is missing, start, wait until it is ready")
+    starting = verbs.add_parser("up", help="build what is missing, start, wait until it is ready", parents=[folder])
     starting.add_argument("--parts", choices=PARTS, default=PARTS[-1], help="how much of it (default: all)")
     starting.add_argument("--pools", default="", help="node pools that get a scheduler of their own: a,b")
     starting.add_argument("--with", dest="options", default="", help=f"also: {', '.join(OPTIONS)}")
     starting.add_argument("--nodes", type=int, default=0, help="so many nodes without a kubelet, 8 GPUs each")
     starting.set_defaults(act=run_up)
-    verbs.add_parser("down", help="end it and remove all it made").set_defaults(act=run_down)
-    verbs.add_parser("status", help="which programs run").set_defaults(act=run_status)
-    verbs.add_parser("env", help="the shell's words to reach it").set_defaults(act=run_env)
-    building = verbs.add_parser("build", help="build what is missing")
+    verbs.add_parser("down", help="end it and remove all it made", parents=[folder]).set_defaults(act=run_down)
+    verbs.add_parser("status", help="which programs run", parents=[folder]).set_defaults(act=run_status)
+    verbs.add_parser("env", help="the shell's words to reach it", parents=[folder]).set_defaults(act=run_env)
+    building = verbs.add_parser("build", help="build what is missing", parents=[folder])
     building.add_argument("--parts", choices=PARTS, default=PARTS[-1])
     building.add_argument("--with", dest="options", default="", help=f"also: {', '.join(OPTIONS)}")
     building.set_defaults(act=run_build)
     for verb, act in (("add", run_add), ("drop", run_drop)):
-        changing = verbs.add_parser(verb, help=f"{verb} a part that not every cluster has")
+        changing = verbs.add_parser(verb, help=f"{verb} a part that not every cluster has", parents=[folder])
         changing.add_argument("option", choices=sorted(OPTIONS))
         changing.set_defaults(act=act)
     for verb, act in (("kill", run_kill), ("stop", run_stop), ("start", run_start)):
-        breaking = verbs.add_parser(verb, help=f"{verb} one program" + (" -9; it is started again" * (verb == "kill")))
+        breaking = verbs.add_parser(
+            verb, help=f"{verb} one program" + (" -9; it is started again" * (verb == "kill")), parents=[folder]
+        )
         breaking.add_argument("program")
         breaking.set_defaults(act=act)
-    entering = verbs.add_parser("enter", help="run a command inside, where containers and the network are")
+    entering = verbs.add_parser(
+        "enter", help="run a command inside, where containers and the network are", parents=[folder]
+    )
     entering.add_argument("command", nargs=argparse.REMAINDER)
     entering.set_defaults(act=run_enter)
-    nodes = verbs.add_parser("nodes", help="make so many nodes without a kubelet; 0 removes them")
+    nodes = verbs.add_parser(
+        "nodes", help="make so many nodes without a kubelet in a pool; 0 removes those of the pool", parents=[folder]
+    )
     nodes.add_argument("count", type=int)
     nodes.add_argument("--gpus", type=int, default=8)
     nodes.add_argument("--cpu", default="64")
@@ -68,6 +77,9 @@ def run_up(asked: argparse.Namespace) -> int:
     began = time.monotonic()
     pools = [name for name in asked.pools.split(",") if name]
     running = cluster.up(asked.folder, asked.parts, pools)
+    for name in pools:
+        # Nothing, unless the cluster ran before without it.
+        add_pool(running, name)
     for name in [name for name in asked.options.split(",") if name]:
         add(running, name)
     if asked.nodes:

@@ -11,7 +11,7 @@ from typing import BinaryIO
 import pytest
 
 from fairlead import __version__
-from fairlead.client import Client, NotLoggedIn, ServerError, TimedOut, Unreachable, application
+from fairlead.client import Client, NotLoggedIn, ServerError, TimedOut, Trust, Unreachable, application
 from tests.e2e.cli_calls import Caller
 from tests.e2e.server import until
 
@@ -252,7 +252,7 @@ def test_tls(peer: Callable[..., Peer], certificate: tuple[Path, Path]) -> None:
     url = f"https://127.0.0.1:{one.port}"
     with Client(url, token="t") as client, pytest.raises(Unreachable, match="certificate"):
         client.clusters()
-    with Client(url, token="t", authority_file=str(certificate[0])) as client:
+    with Client(url, token="t", trust=Trust(str(certificate[0]))) as client:
         assert client.clusters() == []
 
 

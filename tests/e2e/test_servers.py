@@ -1,6 +1,7 @@
 """Several servers: on one data folder, on one database, for one machine."""
 
 import contextlib
+import json
 import os
 import shutil
 import signal
@@ -14,6 +15,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from fairlead.client import Client
+from tests.e2e.cli_calls import Caller
 from tests.e2e.server import IDLE_PROCESSES, Server, until
 from tests.e2e.web import ask_access, bearer, exposed, fetch, start_web
 from tests.postgres import PostgresServer
@@ -171,6 +173,27 @@ def test_a_server_that_was_killed_is_followed_at_once(make_server: Callable[...,
 def test_a_listener_beyond_loopback_wants_tls(tmp_path: Path) -> None:
     said = start_and_fail("--host", "0.0.0.0", "--data-dir", str(tmp_path / "data"))
     assert "--tls-certificate" in said
+
+
+@pytest.mark.debian("openssl")
+def test_the_command_line_knows_its_own_machines_server_by_its_certificate(tmp_path: Path) -> None:
+    """Whatever names stand in it, and though nobody vouches for it; to others it is no safe connection."""
+    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=elsewhere.example"]
+    subprocess.run([*made, "-keyout", str(key), "-out", str(certificate)], check=True, capture_output=True)
+    words = ("--personal", "--host", "0.0.0.0", "--tls-certificate", str(certificate), "--tls-key", str(key))
+    data = tmp_path / "data"
+    serving = [sys.executable, "-m", "fairlead", "serve", "--port", "0", "--data-dir", str(data), *words]
+    with subprocess.Popen(serving, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
+        try:
+            until((data / "server.json").exists, "the server")
+            inside = Caller(data)("list")
+            assert inside.code == 0, inside.err
+            url = json.loads((data / "server.json").read_text())["url"]
+            outside = Caller(tmp_path / "nothing")("list", FAIRLEAD_URL=url)
+            assert "No safe connection" in outside.err
+        finally:
+            server.terminate()
 
 
 def test_a_port_that_was_asked_for_and_is_taken_is_refused(make_server: Callable[..., Server], tmp_path: Path) -> None:

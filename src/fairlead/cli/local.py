@@ -19,6 +19,8 @@ class LocalServer(NamedTuple):
     log: str
     version: str
     started_at: str
+    #: The file of the certificate that it shows; None without TLS.
+    certificate: str | None = None
 
 
 def load_local(folder: str) -> LocalServer | None:
@@ -32,6 +34,7 @@ def load_local(folder: str) -> LocalServer | None:
         str(found.get("log") or os.path.join(folder, "logs", "server.log")),
         str(found.get("version") or ""),
         str(found.get("startedAt") or ""),
+        str(found.get("certificate") or "") or None,
     )
 
 

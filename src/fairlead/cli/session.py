@@ -12,7 +12,7 @@ from fairlead.cli.local import load_credentials, load_local
 from fairlead.cli.output import chosen_format, render
 from fairlead.cli.settings import config_folder, data_folder, load_settings, next_command
 from fairlead.cli.suggest import suggest
-from fairlead.client import Client, ClientError, Credentials, TokenFile, Unreachable, application
+from fairlead.client import Client, ClientError, Credentials, TokenFile, Trust, Unreachable, application
 
 Json = dict[str, Any]
 
@@ -100,7 +100,7 @@ class Session:
             token=environ.get("FAIRLEAD_TOKEN"),
             cache=cache,
             timeout=self.invocation.get("wait-for-submit", 60.0),
-            authority_file=self.settings.get("ca-file"),
+            trust=Trust(self.settings.get("ca-file"), local.certificate if local and is_local else None),
         )
 
     def show(self, content: Any, name: str) -> bool:

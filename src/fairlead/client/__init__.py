@@ -1,6 +1,7 @@
 """The Python SDK of Fairlead. `Client` is the way in; the rest is what it takes and raises."""
 
 from fairlead.client.client import Client, KindClient
+from fairlead.client.connection import Trust
 from fairlead.client.errors import ClientError, Issue, NotLoggedIn, ServerError, TimedOut, Unreachable
 from fairlead.client.tokens import Credentials, TokenFile, application, password
 
@@ -14,6 +15,7 @@ __all__ = [
     "ServerError",
     "TimedOut",
     "TokenFile",
+    "Trust",
     "Unreachable",
     "application",
     "password",

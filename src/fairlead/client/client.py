@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from fairlead.client.connection import Connection, Response, read_address
+from fairlead.client.connection import MACHINES_OWN, Connection, Response, Trust, read_address
 from fairlead.client.duplex import Duplex
 from fairlead.client.errors import NotLoggedIn, ServerError, TimedOut, Unreachable, read_error
 from fairlead.client.kinds import KindEntry, load_kinds
@@ -43,13 +43,13 @@ class Client:
         token: str | None = None,
         cache: TokenFile | None = None,
         timeout: float = 30.0,
-        authority_file: str | None = None,
+        trust: Trust = MACHINES_OWN,
     ) -> None:
         self.url = url.rstrip("/")
         self._address = read_address(self.url)
         self._timeout = timeout
-        self._authority_file = authority_file
-        self._connection = Connection(self._address, timeout, authority_file)
+        self._trust = trust
+        self._connection = Connection(self._address, timeout, trust)
         self._credentials = credentials
         self._cache = cache
         self._token = Token(token) if token else None
@@ -117,7 +117,7 @@ class Client:
 
     def stream(self, path: str, **query: QueryValue) -> Stream:
         """A GET whose answer may never end, on a connection of its own: other requests go on beside it."""
-        connection = Connection(self._address, self._timeout, self._authority_file)
+        connection = Connection(self._address, self._timeout, self._trust)
         response = self._authorized("GET", path + render_query(query), None, connection)
         connection.wait_at_most(None)
         return Stream(connection, response)
@@ -126,7 +126,7 @@ class Client:
         """A POST whose body and answer flow at the same time; `query` is rendered already."""
         headers = {"User-Agent": "fairlead-client", "Content-Type": "application/octet-stream"}
         headers["Authorization"] = f"Bearer {self.token()}"
-        connection = Connection(self._address, self._timeout, self._authority_file)
+        connection = Connection(self._address, self._timeout, self._trust)
         return Duplex(*connection.open_duplex(f"{path}?{query}", headers))
 
     def _authorized(

@@ -128,13 +128,24 @@ class Response:
             self._reader.readline(_LONGEST_LINE)
 
 
+class Trust(NamedTuple):
+    """Whose certificates are good: those of an authority, else of the machine's own; or one certificate itself."""
+
+    authority_file: str | None = None
+    certificate_file: str | None = None
+
+
+#: Of the authorities that this machine trusts.
+MACHINES_OWN = Trust()
+
+
 class Connection:
     """One connection to one server, opened at the first request and again when it was closed."""
 
-    def __init__(self, address: Address, timeout: float, authority_file: str | None = None) -> None:
+    def __init__(self, address: Address, timeout: float, trust: Trust = MACHINES_OWN) -> None:
         self._address = address
         self._timeout = timeout
-        self._authority_file = authority_file
+        self._trust = trust
         self._channel: tuple[socket.socket, BufferedReader] | None = None
         self._open_response: Response | None = None
 
@@ -207,7 +218,7 @@ class Connection:
             raise Unreachable(f"Nobody answers at {address.scheme}://{address.authority}: {error}.") from error
         connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if address.scheme == "https":
-            connected = importlib.import_module(_TLS).wrap(connected, address.host, self._authority_file)
+            connected = importlib.import_module(_TLS).wrap(connected, address.host, self._trust)
         self._channel = (connected, connected.makefile("rb"))
         return self._channel
 
