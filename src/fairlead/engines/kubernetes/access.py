@@ -73,8 +73,12 @@ def load_kubeconfig(path: Path) -> Access:
         user = _named(config["users"], context["user"])["user"] if context.get("user") else {}
     except OSError as error:
         raise Refused(f"The kubeconfig {path} cannot be read: {error.strerror}") from error
-    except (KeyError, TypeError, StopIteration, yaml.YAMLError) as error:
-        raise Refused(f"The kubeconfig {path} names no usable context: {error!r}") from error
+    except yaml.YAMLError as error:
+        raise Refused(f"The kubeconfig {path} is no YAML: {' '.join(str(error).split())}") from error
+    except KeyError as error:
+        raise Refused(f"The kubeconfig {path} names no usable context: it has no {error}") from error
+    except (TypeError, StopIteration) as error:
+        raise Refused(f"The kubeconfig {path} names no usable context, cluster or user") from error
     address = urlsplit(cluster["server"])
     folder = path.absolute().parent
     is_tls = address.scheme == "https"

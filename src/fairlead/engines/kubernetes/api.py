@@ -5,11 +5,12 @@ server that restarts (5xx) are tried again here, with growing pauses, until the 
 """
 
 import asyncio
+import logging
 import random
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
 import msgspec
@@ -17,6 +18,9 @@ import msgspec
 from fairlead.engines.kubernetes.access import TOKEN_SECONDS, Access
 from fairlead.engines.kubernetes.connection import Answer, Connection, connect, render_head
 
+log = logging.getLogger(__name__)
+
+Result = TypeVar("Result")
 #: Connections that are kept for the next request, and requests that are under way at the same time.
 _KEPT, _AT_ONCE = 16, 16
 _CONNECT_SECONDS = 10.0
@@ -54,6 +58,8 @@ class Api:
         self._token = ""
         self._token_until = 0.0
         self._renewing = asyncio.Lock()
+        #: Whether nobody answered the last time.
+        self._is_away = False
 
     async def ask(
         self,
@@ -78,6 +84,7 @@ class Api:
                 async with self._slots, asyncio.timeout(_TRY_SECONDS):
                     answer = await self._send(method, _target(path, query), data, content)
                     found = await self._read(answer)
+                self._is_away = False
                 if answer.status < 400:
                     return found
                 refusal = _read_error(answer.status, found)
@@ -90,11 +97,20 @@ class Api:
                 failure = ConnectionResetError(f"the API server did not answer within {_TRY_SECONDS:g} s")
             except OSError as error:
                 failure = error
+            if isinstance(failure, OSError):
+                self._tell_away(failure)
             if time.monotonic() + wait > give_up:
                 raise failure
             # Not all at once after a restart of the server.
             await asyncio.sleep(wait * random.uniform(0.5, 1.0))
             pause = min(_LONGEST_PAUSE, pause * 2)
+
+    def _tell_away(self, error: OSError) -> None:
+        """Once, until it answers again."""
+        if not self._is_away:
+            self._is_away = True
+            where = f"{self._access.host}:{self._access.port}"
+            log.warning("the cluster's API server at %s does not answer; trying again: %s", where, words_of(error))
 
     async def get(self, path: str, **query: str) -> bytes:
         return await self.ask("GET", path, query=query)
@@ -215,3 +231,20 @@ def _read_error(status: int, body: bytes) -> ApiError:
         said = _Status(message=body.decode("utf-8", "replace").strip()[:500])
     is_final = status == 500 and said.message.startswith(_CONTRADICTION)
     return ApiError(422 if is_final else status, said.reason, said.message or f"HTTP {status}")
+
+
+def words_of(error: Exception) -> str:
+    """Not every error has words of its own."""
+    return str(error) or ("nothing was heard in time" if isinstance(error, TimeoutError) else type(error).__name__)
+
+
+async def insist(act: Callable[[], Awaitable[Result]], trouble: str) -> Result:
+    """Again and again, until the cluster lets it be done."""
+    pause = _FIRST_PAUSE
+    while True:
+        try:
+            return await act()
+        except (ApiError, OSError) as error:
+            log.warning("%s: %s", trouble, words_of(error))
+        await asyncio.sleep(pause)
+        pause = min(_LONGEST_PAUSE, pause * 2)

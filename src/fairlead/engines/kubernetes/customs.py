@@ -67,7 +67,7 @@ class Customs:
         return Watch(self._api, resource.path(), Custom, self._keeper(resource))
 
     def _note_definition(self, before: Definition | None, after: Definition | None) -> None:
-        established = condition(after.status.conditions, "Established") if after is not None else None
+        established = condition(after.status.conditions or (), "Established") if after is not None else None
         if after is not None and established is not None and established.status == "True":
             resource = self._missing.pop(after.metadata.name, None)
             if resource is not None:

@@ -7,9 +7,8 @@ here objects are written (`hands.py`), watched (`holdings.py`) and put into word
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Sequence
 from contextlib import suppress
-from typing import TypeVar
 
 import msgspec
 
@@ -30,7 +29,7 @@ from fairlead.engines.base import (
     WorkloadRun,
 )
 from fairlead.engines.kubernetes import effects
-from fairlead.engines.kubernetes.api import Api, ApiError
+from fairlead.engines.kubernetes.api import Api, ApiError, insist, words_of
 from fairlead.engines.kubernetes.charges import Charge
 from fairlead.engines.kubernetes.customs import Customs
 from fairlead.engines.kubernetes.estate import Estate
@@ -55,7 +54,7 @@ from fairlead.engines.kubernetes.trying import try_pods
 from fairlead.engines.kubernetes.writing import Taken, has_kind
 from fairlead.model.allowed import NOTHING_ALLOWED, Allowed
 from fairlead.model.clock import Millis
-from fairlead.model.errors import FairleadError, NotFound, Refused
+from fairlead.model.errors import FairleadError, NotFound, Refused, Unavailable
 from fairlead.model.org import Node
 from fairlead.model.podset import PodSet
 from fairlead.model.supplies import LoadKept, nothing_kept
@@ -63,7 +62,6 @@ from fairlead.model.urls import Entrance
 
 log = logging.getLogger(__name__)
 
-_Result = TypeVar("_Result")
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 10.0
 #: How long a removal waits for news before it asks again.
 _LOOK_AGAIN = 5.0
@@ -114,6 +112,14 @@ class KubernetesEngine:
 
     async def start(self, notify: Callable[[], None]) -> None:
         self._notify = notify
+        try:
+            await self._look_around()
+        except (ApiError, OSError) as error:
+            words = f"The cluster cannot be used: {words_of(error)}"
+            raise Unavailable(f"{words}; `fairlead doctor --engine kubernetes` looks what it lacks") from error
+
+    async def _look_around(self) -> None:
+        """What the cluster has: kinds, objects of ours, nodes."""
         runners = tuple([runner for runner in RUNNERS if runner in ALWAYS_THERE or await has_kind(self._api, runner)])
         self._hands = Hands(self._api, self._cluster_id(), runners, self.customs.owner, self._load_kept)
         self._estate = Estate(self._api, self._cluster_id())
@@ -336,7 +342,7 @@ class KubernetesEngine:
         begun = charge.begun
         if kinds and operator_of(run.podsets) is not None:
             begun = max(begun, await self._hands.load_begun(run), key=lambda one: one.attempt)
-        return msgspec.structs.replace(begun, kinds=frozenset(kinds), level=level)
+        return msgspec.structs.replace(begun, kinds=frozenset(kinds), level=level, queue="")
 
     async def _find(self, resource: Resource) -> bool:
         """Whether the cluster has this kind now; one that was installed meanwhile is watched from now on."""
@@ -420,7 +426,7 @@ class KubernetesEngine:
     async def _retain(self, order: RetainWorkloads) -> None:
         """Remove what workloads left behind that no record knows any more."""
         trouble = "what earlier workloads left in the cluster is not known yet"
-        self._surveyed, found = await _insist(self._hands.survey, trouble)
+        self._surveyed, found = await insist(self._hands.survey, trouble)
         for id, namespace in sorted(found | self._holdings.workloads(self._cluster_id())):
             # One that was submitted since has been given into our care.
             if id not in order.workload_ids and id not in self._charges:
@@ -463,7 +469,7 @@ class KubernetesEngine:
     def _note_nodes(self) -> None:
         self._nodes_changed = self._has_unlabelled = True
         if self._labelling is None or self._labelling.done():
-            self._labelling = self._spawn(_insist(self._label, "nodes are not labelled for their pools yet"))
+            self._labelling = self._spawn(insist(self._label, "nodes are not labelled for their pools yet"))
         self._notify()
 
     async def _label(self) -> None:
@@ -485,15 +491,3 @@ class KubernetesEngine:
         self._tasks.discard(task)
         if not task.cancelled() and task.exception() is not None:
             log.error("a task of the engine failed", exc_info=task.exception())
-
-
-async def _insist(act: Callable[[], Awaitable[_Result]], trouble: str) -> _Result:
-    """Again and again, until the cluster lets it be done."""
-    pause = _FIRST_PAUSE
-    while True:
-        try:
-            return await act()
-        except (ApiError, OSError) as error:
-            log.warning("%s: %s", trouble, error)
-        await asyncio.sleep(pause)
-        pause = min(_LONGEST_PAUSE, pause * 2)

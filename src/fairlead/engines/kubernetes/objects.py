@@ -201,7 +201,8 @@ class Event(_Object, frozen=True):
 
 
 class DefinitionStatus(_Object, frozen=True):
-    conditions: tuple[Condition, ...] = ()
+    #: Null in the moment in which it is made.
+    conditions: tuple[Condition, ...] | None = None
 
 
 class Definition(_Object, frozen=True):

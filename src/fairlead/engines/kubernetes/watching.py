@@ -12,7 +12,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
-from fairlead.engines.kubernetes.api import Api, ApiError
+from fairlead.engines.kubernetes.api import Api, ApiError, words_of
 from fairlead.engines.kubernetes.objects import Metadata
 
 log = logging.getLogger(__name__)
@@ -181,11 +181,6 @@ class Watch(Generic[Item]):
         else:
             self.objects[key] = item
             self._changed(before, item)
-
-
-def words_of(error: Exception) -> str:
-    """Not every error has words of its own."""
-    return str(error) or ("nothing was heard in time" if isinstance(error, TimeoutError) else type(error).__name__)
 
 
 def _key(item: HasMetadata) -> tuple[str, str]:
