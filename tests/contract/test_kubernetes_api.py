@@ -323,3 +323,16 @@ async def test_keys_that_cannot_be_shared_refuse_the_start() -> None:
     async with Scripted(answer(403, {"reason": "Forbidden", "message": "not yours"})) as api:
         with pytest.raises(Refused, match="not yours"):
             await share_files(api, "n/keys", {})
+
+
+def test_a_server_that_is_away_is_told_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    async def ask() -> None:
+        server = Scripted(answer(200, {}), patience=0.3)
+        async with server as api:
+            await api.get("/there")
+        with pytest.raises(ConnectionRefusedError):
+            await api.get("/away")
+
+    asyncio.run(ask())
+    [said] = [record.message for record in caplog.records if record.levelname == "WARNING"]
+    assert "does not answer; trying again" in said
