@@ -246,6 +246,27 @@ def test_a_template_in_the_namespace_runai_is_everybodys(room: Room) -> None:
     assert room.kubectl("delete", "namespace", "runai", "--wait=false").returncode == 0
 
 
+def test_a_workload_is_taken_when_its_template_comes(room: Room) -> None:
+    template = document(room, "frame")
+    template["spec"] = {"usage": "Template", "image": {"value": IMAGE}, "command": {"value": "sleep 1000"}}
+    body = document(room, "early")
+    body["spec"] = {"name": {"value": "early"}, "baseWorkload": "frame"}
+    both = json.dumps({"apiVersion": "v1", "kind": "List", "items": [template, body]})
+    apply(room, body)
+    told = until_status(room, "early", "Failed")["status"]
+    assert "there is no template 'frame'" in told["message"]
+    assert [one["type"] for one in told["conditions"]] == ["TemplateNotUsable"]
+    apply(room, template)
+    told = until_status(room, "early", "Running")["status"]
+    assert "TemplateNotUsable" not in [one["type"] for one in told["conditions"]]
+    for _ in range(2):
+        assert room.kubectl("delete", "-f", "-", "--timeout=120s", stdin=both).returncode == 0
+        assert room.kubectl("apply", "-f", "-", stdin=both).returncode == 0
+        until_status(room, "early", "Running")
+        until_status(room, "frame", "Template")
+    assert room.kubectl("delete", "-f", "-", "--timeout=120s", stdin=both).returncode == 0
+
+
 def templates(room: Room) -> list[dict[str, Any]]:
     answer = room.server.call("GET", "/api/v1/workload-templates?limit=100")
     assert answer.status == 200, answer

@@ -146,6 +146,39 @@ def test_nodes_of_a_pool_that_is_deleted_are_nobodys(cluster: clusters.Cluster, 
         remove_nodes(cluster.api(), ["passing-node"])
 
 
+def make_pool(room: Room, name: str) -> str:
+    body = {"name": name, "labelKey": "tier", "labelValue": name, "clusterId": room.server.credentials["clusterId"]}
+    made = room.server.call("POST", "/api/v1/node-pools", body)
+    assert made.status == 201, made
+    return str(made.json["id"])
+
+
+def test_a_workload_whose_first_pool_goes_takes_the_next(room: Room) -> None:
+    """No scheduler runs for that pool: nobody else could say that there is no room."""
+    pool = make_pool(room, "leaving")
+    waiting = occupy(room, "left", "leaving", "default", gpus=1)
+    until(lambda: [one for one in room.objects("podgroups") if of(one, waiting)], "its pod group", PATIENCE)
+    assert group(room, waiting)["metadata"]["labels"][LABEL] == "leaving"
+    assert room.server.call("DELETE", f"/api/v1/node-pools/{pool}").status < 300
+    room.until_phase(waiting, "Running")
+    [pod] = room.pods(waiting)
+    # What makes its pods says where it began, which nobody can change; it runs on.
+    room.server.stop()
+    room.server.token = ""
+    room.server.start()
+    later = occupy(room, "later", "leaving", "default", gpus=1)
+    room.until_phase(later, "Running")
+    assert (room.server.phase(waiting), [one["id"] for one in room.pods(waiting)]) == ("Running", [pod["id"]])
+    # From its beginning, in a pool that there is.
+    room.act("suspend", waiting)
+    room.until_phase(waiting, "Stopped")
+    room.act("resume", waiting)
+    room.until_phase(waiting, "Running")
+    [job] = [one for one in room.objects("jobs") if of(one, waiting)]
+    labels = job["spec"]["template"]["metadata"]["labels"]
+    assert (labels["kai.scheduler/queue"], LABEL in labels) == (room.project, False)
+
+
 def refusals(room: Room, workload: str) -> list[dict[str, Any]]:
     groups = [one for one in room.objects("podgroups") if of(one, workload)]
     return [said for one in groups for said in one.get("status", {}).get("schedulingConditions", [])]

@@ -30,7 +30,7 @@ from fairlead.model.org import Caller
 from fairlead.model.phase import DesiredPhase, Phase
 from fairlead.model.workload import Workload
 from fairlead.store.base import Comparison, Query, Where
-from fairlead.store.collections import WORKLOADS
+from fairlead.store.collections import TEMPLATES, WORKLOADS
 
 log = logging.getLogger(__name__)
 
@@ -39,6 +39,9 @@ CALLER = Caller("kubernetes", "", is_administrator=True)
 _RETRY_SECONDS = 2.0
 #: The condition of an object that was edited where it may not be.
 _NOT_TAKEN = "EditNotTaken"
+#: The condition of an object that is refused for the templates that there are, and looked at again with others.
+_NO_BASE = "TemplateNotUsable"
+_BASE = "spec.baseWorkload"
 #: Objects that are looked at side by side; the others wait their turn.
 _AT_ONCE = 32
 
@@ -51,6 +54,9 @@ class AppliedWorkloads:
         self._waiting: dict[str, None] = {}
         self._busy: set[str] = set()
         self._wakeup = asyncio.Event()
+        #: Those that wait for a template, and where the templates stand that were taken.
+        self._baseless: set[str] = set()
+        self._templates: dict[str, tuple[str, str]] = {}
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -87,6 +93,9 @@ class AppliedWorkloads:
         for collection, id in subjects:
             if collection == WORKLOADS.name and self._objects.applied(id) is not None:
                 self._mark(id)
+            elif collection == TEMPLATES.name:
+                for waiting in self._baseless:
+                    self._mark(waiting)
 
     async def _find_gone(self) -> None:
         """Workloads whose objects went while no server ran: ended as if that had just happened."""
@@ -108,6 +117,9 @@ class AppliedWorkloads:
     async def _settle(self, id: str) -> None:
         applied = self._objects.applied(id)
         workload: Workload | None = await self._context.store.get(WORKLOADS, id)
+        if applied is None or applied.is_leaving:
+            self._baseless.discard(id)
+            self._templates.pop(id, None)
         if applied is None:
             await self._end(workload)
         elif workload is None and await self._objects.is_anothers(applied):
@@ -134,24 +146,34 @@ class AppliedWorkloads:
         if workload is None or workload.gone:
             if applied.is_held:
                 await drop_applied(self._context, CALLER, applied)
+                # What was dropped may have been that of a newer object of this name, which is then kept again.
+                for id, stands in self._templates.items():
+                    if stands == (applied.namespace, applied.name):
+                        self._mark(id)
                 await self._objects.release_applied(applied)
         else:
             await self._tell(applied, _status(workload, applied.generation))
 
     async def _submit(self, applied: Applied) -> None:
         is_known = applied.status.get("observedGeneration") == applied.generation and applied.status.get("phase")
-        if is_known and not is_template(applied):
+        if is_template(applied):
+            self._templates[applied.id] = (applied.namespace, applied.name)
+        elif is_known and not _was_baseless(applied):
             # It was refused as it is; another spec may be better.
             return
+        # Before it is read: a template may come at any time from then on.
+        self._baseless.add(applied.id)
         try:
             reading = await read_applied(self._context, CALLER, applied)
         except Invalid as error:
             await self._refuse(applied, error)
             return
+        self._baseless.discard(applied.id)
         if not applied.is_held:
             await self._objects.hold_applied(applied)
         if reading is None:
-            await self._tell(applied, {"phase": "Template", "message": "", "observedGeneration": applied.generation})
+            told = {"phase": "Template", "message": "", "observedGeneration": applied.generation, "conditions": None}
+            await self._tell(applied, told)
             return
         submission, is_active = reading
         try:
@@ -165,8 +187,14 @@ class AppliedWorkloads:
 
     async def _refuse(self, applied: Applied, error: Invalid) -> None:
         message = "; ".join(f"{issue.field}: {issue.details}" for issue in error.issues) or error.message
+        conditions = None
+        if any(issue.field == _BASE for issue in error.issues):
+            condition = {"type": _NO_BASE, "status": "True", "reason": "LooksAgain", "message": message}
+            conditions = [_since(applied, condition, self._context.clock())]
+        else:
+            self._baseless.discard(applied.id)
         status = {"phase": Phase.FAILED.value, "message": message, "observedGeneration": applied.generation}
-        await self._tell(applied, status)
+        await self._tell(applied, {**status, "conditions": conditions})
 
     async def _agree(self, applied: Applied, workload: Workload) -> None:
         """`active` both ways: an edited object changes the workload, a workload that was changed edits the object."""
@@ -219,21 +247,29 @@ def _active(applied: Applied) -> bool:
 
 
 def _with_refusal(applied: Applied, status: dict[str, Any], words: str, now: Millis) -> dict[str, Any]:
-    """The status with what was edited and is not taken; the time is that of the first time it was said."""
+    """The status with what was edited and is not taken."""
     if not words:
         return status
-    said = [
-        one
-        for one in applied.status.get("conditions", ())
-        if (one.get("type"), one.get("message")) == (_NOT_TAKEN, words)
-    ]
-    since = (said[0].get("lastTransitionTime") if said else None) or iso(now)
     condition = {"type": _NOT_TAKEN, "status": "True", "reason": "CannotBeChanged", "message": words}
     return {
         **status,
         "message": ". ".join(text for text in (words, status["message"]) if text),
-        "conditions": [*status["conditions"], {**condition, "lastTransitionTime": since}],
+        "conditions": [*status["conditions"], _since(applied, condition, now)],
     }
+
+
+def _since(applied: Applied, condition: dict[str, str], now: Millis) -> dict[str, str]:
+    """The condition with its time, which is that of the first time it was said."""
+    said = [
+        one
+        for one in applied.status.get("conditions") or ()
+        if (one.get("type"), one.get("message")) == (condition["type"], condition["message"])
+    ]
+    return {**condition, "lastTransitionTime": (said[0].get("lastTransitionTime") if said else None) or iso(now)}
+
+
+def _was_baseless(applied: Applied) -> bool:
+    return any(one.get("type") == _NO_BASE for one in applied.status.get("conditions") or ())
 
 
 def _status(workload: Workload, generation: int) -> dict[str, Any]:

@@ -93,9 +93,20 @@ class Following:
             is_preemptible=workload.preemptible,
             created_by=workload.created_by,
             node_pools=workload.node_pools,
+            missing_pools=self._find_missing(workload),
             identity=identity(workload),
             urls=tuple(route.seen_by_engine for route in routes),
         )
+
+    def _find_missing(self, workload: Workload) -> tuple[str, ...]:
+        known = {pool.name for pool in self._context.directory.node_pools.values()}
+        return tuple(name for name in workload.node_pools if name not in known)
+
+    def find_moving(self, entries: Iterable[Entry], changed: Sequence[tuple[str, str]]) -> set[str]:
+        """Workloads for which a pool that came or went may mean another one to wait in."""
+        if all(collection != NODE_POOLS.name for collection, _ in changed):
+            return set()
+        return {entry.workload.id for entry in entries if len(entry.workload.node_pools) > 1}
 
     def organize(self) -> Organize:
         directory = self._context.directory

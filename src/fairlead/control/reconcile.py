@@ -209,6 +209,7 @@ class Reconciler:
             refreshes = await find_changed(self.context, self.board.entries.values(), changed, self._pod_spec)
             if self.following and self.following.is_organized_by(changed):
                 await self.engine.apply([self.following.organize()])
+                self._asked_for |= self.following.find_moving(self.board.entries.values(), changed)
         except Unavailable:
             self._directory_changed += changed
             raise

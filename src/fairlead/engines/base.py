@@ -70,10 +70,17 @@ class WorkloadRun(msgspec.Struct, frozen=True, kw_only=True):
     is_preemptible: bool
     created_by: str = ""
     node_pools: tuple[str, ...] = ()
+    #: Those of them that do not exist, or no longer.
+    missing_pools: tuple[str, ...] = ()
     #: Variables that say who it is (`RUNAI_JOB_NAME` …), set after the user's own.
     identity: dict[str, str] = {}
     #: Where it is reached from outside, in the order in which its pod sets expose ports.
     urls: tuple[ExposedUrl, ...] = ()
+
+    @property
+    def tried_pools(self) -> tuple[str, ...]:
+        """The pools that it can wait in; where none exists, it waits for those that it names."""
+        return tuple(name for name in self.node_pools if name not in self.missing_pools) or self.node_pools
 
 
 class Run(msgspec.Struct, frozen=True):

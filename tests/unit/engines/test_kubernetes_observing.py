@@ -315,7 +315,10 @@ def test_pools_in_turn(label: str, said: list[tuple[str, str]], moved: str, node
     tried = group(*conditions, labels=labels, annotations={"fairlead/moved-after": moved})
     waiting = pod(node=node, metadata={"annotations": {"pod-group-name": "pg"}})
     assert decide_pool(tried, [waiting], ("default", "h100")) == want
-    assert decide_pool(tried, [waiting], ("default",)) is None
+    # With the other pool gone: what waits in it has nobody to wait for.
+    want_alone = ("default", max(moved, *(number for _, number in said))) if label else None
+    assert decide_pool(tried, [waiting], ("default",)) == want_alone
+    assert decide_pool(tried, [waiting], ()) is None
 
 
 @pytest.mark.parametrize(("pool", "label", "queue"), [("h100", "h100", "a-h100"), ("default", None, "a")])

@@ -104,7 +104,7 @@ class Estate(Writer):
 
     async def check(self, run: WorkloadRun) -> None:
         """Returns when a workload's namespace and queue can be used; raises Taken while they cannot."""
-        queue = project_queue(run.project, run.node_pools)
+        queue = project_queue(run.project, run.tried_pools)
         for path in (NAMESPACE.path(name=run.namespace), QUEUE.path(name=queue)):
             if path not in self._usable:
                 await self._wait(run.project)

@@ -125,7 +125,7 @@ def _attempt(pod: Pod) -> int:
 def render_group(place: Place, podsets: Sequence[PodSet]) -> list[dict[str, Any]]:
     """The pod group, and the service by which its pods find each other."""
     least = sum(podset.least for podset in podsets)
-    pool = place.begun.pool or next(iter(place.pools), DEFAULT_POOL)
+    pool = place.begun.pool or place.pool or next(iter(place.pools), DEFAULT_POOL)
     labels = {OWN_LABEL: "true", RUNAI_QUEUE_LABEL: project_queue(place.project, (pool,)), **pool_labels(pool)}
     group = {
         "apiVersion": POD_GROUP.api,

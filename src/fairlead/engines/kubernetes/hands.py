@@ -14,7 +14,7 @@ from fairlead.engines.kubernetes.api import APPLY, MERGE, Api, ApiError
 from fairlead.engines.kubernetes.effects import refusal_of
 from fairlead.engines.kubernetes.groups import FAILURES, decide_group, failures_of, render_member
 from fairlead.engines.kubernetes.objects import Metadata, Pod, PodGroup
-from fairlead.engines.kubernetes.organizing import project_queue
+from fairlead.engines.kubernetes.organizing import project_queue, queue_pool
 from fairlead.engines.kubernetes.place import (
     CLAIM_LABEL,
     CLUSTER_LABEL,
@@ -98,14 +98,16 @@ class Hands(Writer):
         return (INGRESS,) if self.entrance else ()
 
     def place(self, run: WorkloadRun, begun: Begun = NOTHING_BEGUN) -> Place:
+        queue = begun.queue or project_queue(run.project, run.tried_pools)
         return Place(
             name=run.name,
             namespace=run.namespace,
             project=run.project,
-            queue=project_queue(run.project, run.node_pools),
+            queue=queue,
             priority_class=run.priority_class,
             is_preemptible=run.is_preemptible,
             pools=run.node_pools,
+            pool=queue_pool(run.project, queue) if run.node_pools else "",
             marks={CLUSTER_LABEL: self._cluster, ID_LABEL: run.workload_id, RUN_LABEL: str(run.run)},
             identity=run.identity,
             owner=self._owner(run.workload_id),
@@ -216,9 +218,9 @@ class Hands(Writer):
                 await self._make(render_member(place, shapes[role], index, failures))
 
     async def try_pools(self, run: WorkloadRun, groups: Collection[PodGroup], pods: Collection[Pod]) -> None:
-        """Move pod groups that found no room to the next of their workload's pools."""
+        """Move pod groups that found no room, or whose pool is gone, to the next of their workload's pools."""
         for group in groups:
-            decided = decide_pool(group, pods, run.node_pools)
+            decided = decide_pool(group, pods, run.tried_pools)
             if decided is not None:
                 change = render_move(run.project, *decided)
                 path = POD_GROUP.path(run.namespace, group.metadata.name)

@@ -35,6 +35,11 @@ def project_queue(project: str, pools: Sequence[str]) -> str:
     return project if pool == DEFAULT_POOL else f"{project}-{pool}"
 
 
+def queue_pool(project: str, queue: str) -> str:
+    """The pool in whose queue a project's pods wait."""
+    return DEFAULT_POOL if queue == project else queue.removeprefix(f"{project}-")
+
+
 def render_queues(told: Organize, cluster: str) -> list[dict[str, Any]]:
     """Departments' queues first: a queue whose parent does not exist is not scheduled."""
     names = [pool.name for pool in told.node_pools]

@@ -34,6 +34,8 @@ CLAIM_LABEL = "fairlead/claim-id"
 LEVEL = "fairlead/pod-security"
 #: By which pods say to KAI which pod group they are of.
 GROUP_ANNOTATION = "pod-group-name"
+#: KAI writes it on pods that have a part of a GPU: pods with the same value share it.
+GPU_GROUP_LABEL = "runai-gpu-group"
 GPU = "nvidia.com/gpu"
 #: The container that runs the workload, unless an operator wants another name.
 MAIN = "main"
@@ -59,6 +61,8 @@ class Begun(msgspec.Struct, frozen=True):
     failures: int = 0
     #: The node pool in which a pod group of our own is tried; empty: the first that it names.
     pool: str = ""
+    #: The queue that its objects name, which never change it; empty: that of the first pool that there is.
+    queue: str = ""
     #: The level of Pod Security that the namespace enforced then (`levels.py`); None before that is known.
     level: str | None = None
 
@@ -79,6 +83,8 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     lifetime: int | None = None
     #: Node pools to try, the first one first; empty: what the spec says.
     pools: tuple[str, ...] = ()
+    #: The one that its pods name; empty: the first.
+    pool: str = ""
     #: What tells our objects from others; empty for objects that are only printed.
     marks: dict[str, str] = {}
     #: Variables that are set after the user's own.

@@ -23,20 +23,24 @@ MOVED = "fairlead/moved-after"
 
 def decide_pool(group: PodGroup, pods: Collection[Pod], pools: Sequence[str]) -> tuple[str, str] | None:
     """The pool that is tried next, and why: the number of the condition. None while the present one is being tried."""
-    if len(pools) < 2 or any(pod.spec.node_name for pod in _of(group, pods)):
+    present = group.metadata.labels.get(POOL_LABEL, DEFAULT_POOL)
+    is_gone = bool(pools) and present not in pools
+    if (len(pools) < 2 and not is_gone) or any(pod.spec.node_name for pod in _of(group, pods)):
         # A group that has a place is never moved.
         return None
-    present = group.metadata.labels.get(POOL_LABEL, DEFAULT_POOL)
+    before = group.metadata.annotations.get(MOVED, "")
     said = [
         one
         for one in group.status.scheduling_conditions
         if one.type == UNSCHEDULABLE and one.status == "True" and (one.node_pool or DEFAULT_POOL) == present
     ]
     latest = max((one.transition_id for one in said), key=_number, default="")
-    if not latest or _number(latest) <= _number(group.metadata.annotations.get(MOVED, "")):
+    if is_gone:
+        # Its scheduler may be gone too, and say nothing any more.
+        return pools[0], max(before, latest, key=_number)
+    if not latest or _number(latest) <= _number(before):
         return None
-    at = pools.index(present) if present in pools else -1
-    return pools[(at + 1) % len(pools)], latest
+    return pools[(pools.index(present) + 1) % len(pools)], latest
 
 
 def render_move(project: str, pool: str, reason: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import msgspec
 
 from fairlead.engines.kubernetes.groups import ATTEMPT_LABEL, FAILURES
 from fairlead.engines.kubernetes.objects import Metadata, Pod, Runner, condition
-from fairlead.engines.kubernetes.place import LEVEL, NOTHING_BEGUN, Begun, Place, metadata_of, role_of
+from fairlead.engines.kubernetes.place import LEVEL, NOTHING_BEGUN, QUEUE_LABEL, Begun, Place, metadata_of, role_of
 from fairlead.engines.kubernetes.resources import CONFIG_MAP
 from fairlead.model.podset import PodSet, RestartScope
 
@@ -26,6 +26,7 @@ def begun_of(metadata: Metadata) -> Begun:
         attempt=int(attempt) if attempt.isdecimal() else 0,
         failures=int(failures) if failures.isdecimal() else 0,
         level=metadata.annotations.get(LEVEL, ""),
+        queue=metadata.labels.get(QUEUE_LABEL, ""),
     )
 
 

@@ -46,7 +46,7 @@ def render_template(place: Place, podset: PodSet, source: Source) -> dict[str, A
     pools = place.pools or (() if asked is UNSET else asked)
     if pools:
         annotations[POOLS_ANNOTATION] = " ".join(pools)
-        labels |= pool_labels(pools[0])
+        labels |= pool_labels(place.pool or pools[0])
     if source.peek("createHomeDir") is True and not any(one.name == "HOME" for one in container.environment):
         home = EnvironmentVariable(name="HOME", value=HOME)
         container = replace(container, environment=(*container.environment, home))

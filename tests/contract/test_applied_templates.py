@@ -1,0 +1,181 @@
+"""Objects of a cluster that name a template, side by side with the template's own objects: control on a real store."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+import pytest
+
+from fairlead.control.applied import CALLER, AppliedWorkloads
+from fairlead.control.context import Context
+from fairlead.control.manifests import store_manifest
+from fairlead.engines.base import Applied, AppliedObjects
+from fairlead.store.base import Query
+from fairlead.store.collections import TEMPLATES, WORKLOADS
+from tests.contract.test_control_over_time import in_store
+
+TEMPLATE = {"usage": "Template", "image": {"value": "python:3.12"}}
+
+
+class Objects:
+    """A cluster's objects, whose changes are told and whose statuses are kept."""
+
+    def __init__(self) -> None:
+        self.found: dict[str, Applied] = {}
+        self.changed: set[str] = set()
+        self.written: list[str] = []
+        self.notify: Callable[[], None] = lambda: None
+
+    def put(self, id: str, name: str, spec: dict[str, Any], **members: Any) -> None:
+        body = {"apiVersion": "run.ai/v2alpha1", "kind": "TrainingWorkload", "spec": spec}
+        body["metadata"] = {"name": name, "namespace": "runai-default"}
+        text = msgspec.json.encode(body)
+        self._keep(Applied(id=id, namespace="runai-default", name=name, text=text, generation=1, **members))
+
+    def _keep(self, applied: Applied) -> None:
+        self.found[applied.id] = applied
+        self.changed.add(applied.id)
+        self.notify()
+
+    def listen(self, notify: Callable[[], None]) -> None:
+        self.notify = notify
+
+    def take_applied(self) -> set[str]:
+        changed, self.changed = self.changed, set()
+        return changed
+
+    def applied(self, id: str) -> Applied | None:
+        return self.found.get(id)
+
+    async def is_anothers(self, applied: Applied) -> bool:
+        return False
+
+    async def hold_applied(self, applied: Applied) -> None:
+        self._keep(msgspec.structs.replace(self.found[applied.id], is_held=True))
+
+    async def release_applied(self, applied: Applied) -> None:
+        self.found.pop(applied.id, None)
+        self.changed.add(applied.id)
+        self.notify()
+
+    async def change_owned(self, applied: Applied, owned: dict[str, str]) -> int:
+        return 0
+
+    async def record_status(self, applied: Applied, status: dict[str, Any]) -> None:
+        self.written.append(applied.id)
+        before = self.found[applied.id]
+        merged = {name: value for name, value in (before.status | status).items() if value is not None}
+        self._keep(msgspec.structs.replace(before, status=merged))
+
+
+class Room:
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.objects = Objects()
+        self.loop = AppliedWorkloads(context, cast(AppliedObjects, self.objects))
+
+    def phase(self, id: str) -> str:
+        return str(self.objects.found[id].status.get("phase", ""))
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        async with asyncio.timeout(60):
+            while not holds():  # noqa: ASYNC110 - the loop tells nobody when it has nothing left to do
+                await asyncio.sleep(0.01)
+
+    async def names(self) -> list[str]:
+        return [one.name for one in await self.context.store.find(Query(collection=TEMPLATES))]
+
+
+def run(tmp_path: Path, act: Callable[[Room], Any]) -> None:
+    async def test(context: Context) -> None:
+        room = Room(context)
+        task = asyncio.create_task(room.loop.run())
+        try:
+            await act(room)
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    in_store(tmp_path, test)
+
+
+def derived(base: str = "small") -> dict[str, Any]:
+    return {"baseWorkload": base, "name": {"value": "derived"}, "command": {"value": "sleep"}}
+
+
+async def apply_object(room: Room) -> None:
+    room.objects.put("t-1", "small", TEMPLATE)
+
+
+async def store_file(room: Room) -> None:
+    text = msgspec.json.encode(
+        {
+            "apiVersion": "run.ai/v2alpha1",
+            "kind": "TrainingWorkload",
+            "metadata": {"name": "small", "namespace": "runai-default"},
+            "spec": TEMPLATE,
+        }
+    )
+    await store_manifest(room.context, CALLER, text.decode())
+
+
+@pytest.mark.parametrize("come", [apply_object, store_file], ids=["as an object", "over REST"])
+def test_what_was_refused_for_want_of_a_template_is_taken_when_it_comes(tmp_path: Path, come: Any) -> None:
+    async def act(room: Room) -> None:
+        room.objects.put("w-1", "derived", derived())
+        await room.until(lambda: room.phase("w-1") == "Failed" and not room.loop._busy)
+        status = room.objects.found["w-1"].status
+        assert status["message"].startswith("spec.baseWorkload: there is no template 'small'")
+        assert [one["type"] for one in status["conditions"]] == ["TemplateNotUsable"]
+        # Said once, and not by turns with itself.
+        assert room.objects.written == ["w-1"]
+        await come(room)
+        await room.until(lambda: room.phase("w-1") == "Creating")
+        assert room.objects.found["w-1"].status["conditions"] == []
+        workload = await room.context.store.get(WORKLOADS, "w-1")
+        assert workload is not None
+        assert workload.name == "derived"
+
+    run(tmp_path, act)
+
+
+def test_a_server_that_starts_later_takes_it_too(tmp_path: Path) -> None:
+    async def act(room: Room) -> None:
+        await store_file(room)
+        status = {"phase": "Failed", "message": "m", "observedGeneration": 1}
+        waits = {**status, "conditions": [{"type": "TemplateNotUsable", "status": "True", "message": "m"}]}
+        room.objects.put("w-1", "derived", derived(), status=waits)
+        room.objects.put("w-2", "refused", derived(), status=status)
+        await room.until(lambda: room.phase("w-1") == "Creating" and not room.loop._busy)
+        assert room.phase("w-2") == "Failed"
+
+    run(tmp_path, act)
+
+
+def test_a_template_that_waits_for_its_own_base_is_taken_with_all_that_name_it(tmp_path: Path) -> None:
+    async def act(room: Room) -> None:
+        room.objects.put("w-1", "derived", derived("middle"))
+        room.objects.put("t-2", "middle", {"usage": "Template", "baseWorkload": "small", "image": {"value": "a"}})
+        await room.until(lambda: {room.phase("w-1"), room.phase("t-2")} == {"Failed"})
+        await apply_object(room)
+        await room.until(lambda: (room.phase("w-1"), room.phase("t-2")) == ("Creating", "Template"))
+        assert "conditions" not in room.objects.found["t-2"].status
+
+    run(tmp_path, act)
+
+
+def test_an_object_that_goes_does_not_take_a_newer_ones_template_along(tmp_path: Path) -> None:
+    async def act(room: Room) -> None:
+        room.objects.put("t-2", "small", TEMPLATE)
+        await room.until(lambda: room.phase("t-2") == "Template" and not room.loop._busy)
+        # Looked at once more, as the watch showed it before it was gone.
+        room.objects.put("t-1", "small", TEMPLATE, is_leaving=True, is_held=True)
+        await room.until(lambda: "t-1" not in room.objects.found and not room.loop._busy and not room.loop._waiting)
+        assert await room.names() == ["small"]
+        room.objects.put("t-2", "small", TEMPLATE, is_leaving=True, is_held=True)
+        await room.until(lambda: "t-2" not in room.objects.found and not room.loop._busy and not room.loop._waiting)
+        assert await room.names() == []
+
+    run(tmp_path, act)
