@@ -9,6 +9,7 @@ from collections import defaultdict
 from fairlead.control import access
 from fairlead.control.board import Board
 from fairlead.control.context import Context
+from fairlead.control.devices import number_devices
 from fairlead.control.schedule import Scheduler
 from fairlead.model.org import Caller
 from fairlead.model.workload import Pod, Workload
@@ -45,7 +46,10 @@ async def load_snapshot(context: Context, caller: Caller) -> Snapshot:
 
 
 def render_snapshot(context: Context, board: Board) -> Snapshot:
-    return Scheduler(context, board).snapshot(board.entries.values(), context.clock())
+    snapshot = Scheduler(context, board).snapshot(board.entries.values(), context.clock())
+    # Pods of a cluster are recorded with as many devices as they have, not with which.
+    placed_elsewhere = {pod.id for entry in board.entries.values() for pod in entry.pods if pod.cluster_phase}
+    return number_devices(snapshot, placed_elsewhere)
 
 
 async def load_decisions(context: Context, board: Board) -> Decisions:

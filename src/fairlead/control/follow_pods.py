@@ -72,6 +72,7 @@ def _members(draft: Draft, pod: Pod, seen: ClusterPod) -> dict[str, Any]:
     members: dict[str, Any] = {
         "phase": seen.phase,
         "node": seen.node or pod.node,
+        "gpu_groups": seen.gpu_groups or pod.gpu_groups,
         "started_at": seen.started_at or pod.started_at,
         "ready": seen.ready,
         "ready_at": pod.ready_at or (draft.now if seen.ready else None),
@@ -130,7 +131,7 @@ def _new(draft: Draft, seen: ClusterPod, node: Node | None) -> Pod:
 
 
 def _devices(podset: PodSet) -> tuple[int, ...]:
-    """As many as it has: which ones they are, only its node knows."""
+    """As many as it has: which ones they are, only its node knows (`devices.py` tells them apart)."""
     return tuple(range(podset.request.gpu_devices))
 
 

@@ -5,7 +5,7 @@ nothing is carried out. The words of the blocker itself are the scheduler's. Wor
 not see are counted and never named.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -16,10 +16,12 @@ from fairlead.control.current import load_board, load_decisions
 from fairlead.control.decide import demand
 from fairlead.control.draft import Entry
 from fairlead.control.follow import CLUSTER
+from fairlead.control.inventory import Usage
 from fairlead.control.notices import name_pods
 from fairlead.control.snapshot import pool_of, queue_name
 from fairlead.model.clock import Millis
 from fairlead.model.org import DEFAULT_NODE_POOL, Caller, Department, PoolQuota
+from fairlead.model.phase import PodPhase
 from fairlead.model.workload import Pod, Workload
 from fairlead.scheduling import say
 from fairlead.scheduling.decisions import Decisions, FairShare, Pending, Reason
@@ -45,7 +47,7 @@ class Holder(msgspec.Struct, frozen=True, kw_only=True):
     cpu: float
     memory: float
     preemptible: bool
-    #: Whether its project holds more GPUs there than its quota.
+    #: Whether its project holds more GPUs there than its quota, without what is ending.
     is_over_quota: bool
     is_ending: bool
     since: Millis | None
@@ -99,7 +101,19 @@ async def explain_waiting(context: Context, caller: Caller, workload: Workload) 
     if pending is None:
         return None
     visible = access.visible_projects(caller)
-    return _report(_Scene(context, board, visible), entry, pending, decisions)
+    pods = [(each.workload, pod) for each in board.entries.values() for pod in each.pods]
+    staying = [(owner, pod) for owner, pod in pods if pod.phase is not PodPhase.STOPPING and not pod.stopping_for]
+    scene = _Scene(context, board, visible, _add_up(pods), _add_up(staying))
+    return _report(scene, entry, pending, decisions)
+
+
+def _add_up(pods: Iterable[tuple[Workload, Pod]]) -> dict[tuple[str, str], Usage]:
+    """By queue and node pool. A decision's own sums do not say it: they have in them what it would start and end."""
+    found: dict[tuple[str, str], Usage] = {}
+    for workload, pod in pods:
+        for queue in (f"project-{workload.project_id}", f"department-{workload.department_id}"):
+            found.setdefault((queue, pod.node_pool), Usage()).add(pod, not workload.preemptible)
+    return found
 
 
 class _Scene(msgspec.Struct, frozen=True):
@@ -109,6 +123,9 @@ class _Scene(msgspec.Struct, frozen=True):
     board: Board
     #: Projects that the caller may see; None for all.
     visible: frozenset[str] | None
+    #: By queue and node pool what pods hold now, and what those hold that were not told to end.
+    held: Mapping[tuple[str, str], Usage]
+    staying: Mapping[tuple[str, str], Usage]
 
     def shows(self, workload: Workload) -> bool:
         return self.visible is None or workload.project_id in self.visible
@@ -124,8 +141,8 @@ def _report(scene: _Scene, entry: Entry, pending: Pending, decisions: Decisions)
     directory = context.directory
     owners = [directory.projects.get(workload.project_id), directory.departments.get(workload.department_id)]
     shares = {(share.queue, share.node_pool): share for share in decisions.fair_shares}
-    figures = tuple(_figures(owner, pool, shares) for owner in owners if owner for pool in pools)
-    holders = _holders(scene, entry, pools, shares)
+    figures = tuple(_figures(scene, owner, pool, shares) for owner in owners if owner for pool in pools)
+    holders = _holders(scene, entry, pools)
     told = _told_by_cluster(workload)
     return WaitingReport(
         reason=reason,
@@ -150,12 +167,16 @@ def _told_by_cluster(workload: Workload) -> str:
     return str(blocked.get("detail", "")) if blocked.get("source") == CLUSTER else ""
 
 
-def _figures(owner: Department, pool: str, shares: dict[tuple[str, str], FairShare]) -> OwnerFigures:
+def _quota(owner: Department, pool: str) -> PoolQuota:
     granted = next((quota for quota in owner.resources if quota.node_pool_name == pool), None)
-    quota = granted or PoolQuota(node_pool_id="", node_pool_name=pool)
+    return granted or PoolQuota(node_pool_id="", node_pool_name=pool)
+
+
+def _figures(scene: _Scene, owner: Department, pool: str, shares: dict[tuple[str, str], FairShare]) -> OwnerFigures:
+    quota = _quota(owner, pool)
     resources = (quota.gpu, quota.cpu, quota.memory)
     name = queue_name(owner)
-    share = shares.get((name, pool))
+    share, held = shares.get((name, pool)), scene.held.get((name, pool), Usage())
     nothing = (0.0, 0.0, 0.0)
     return OwnerFigures(
         name=owner.name,
@@ -164,8 +185,8 @@ def _figures(owner: Department, pool: str, shares: dict[tuple[str, str], FairSha
         quota=_three(-1.0 if each.deserved is None else each.deserved for each in resources),
         limit=_three(-1.0 if each.limit is None else each.limit for each in resources),
         fair_share=share.fair_share if share else nothing,
-        allocated=share.allocated if share else nothing,
-        allocated_non_preemptible=share.allocated_non_preemptible if share else nothing,
+        allocated=(round(held.gpu, 3), held.cpu_milli, held.memory_bytes),
+        allocated_non_preemptible=(round(held.fixed_gpu, 3), held.fixed_cpu_milli, held.fixed_memory_bytes),
         requested=share.requested if share else nothing,
     )
 
@@ -175,9 +196,7 @@ def _three(values: Iterable[float]) -> tuple[float, float, float]:
     return gpu, cpu, memory
 
 
-def _holders(
-    scene: _Scene, waiting: Entry, pools: Sequence[str], shares: dict[tuple[str, str], FairShare]
-) -> list[Holder]:
+def _holders(scene: _Scene, waiting: Entry, pools: Sequence[str]) -> list[Holder]:
     """Who has something of the kind that is asked for; first those who may have to give it back."""
     wants_gpu = any(podset.request.gpu_devices for podset in waiting.podsets)
     found = []
@@ -185,16 +204,14 @@ def _holders(
         for pool in pools:
             pods = [pod for pod in entry.pods if pod.node_pool == pool and (pod.gpu_devices or not wants_gpu)]
             if pods:
-                found.append(_holder(scene, entry.workload, pool, pods, shares))
+                found.append(_holder(scene, entry.workload, pool, pods))
     return sorted(found, key=_holder_order)
 
 
-def _holder(
-    scene: _Scene, workload: Workload, pool: str, pods: Sequence[Pod], shares: dict[tuple[str, str], FairShare]
-) -> Holder:
+def _holder(scene: _Scene, workload: Workload, pool: str, pods: Sequence[Pod]) -> Holder:
     project = scene.context.directory.projects.get(workload.project_id)
-    share = shares.get((f"project-{workload.project_id}", pool))
-    quota = _figures(project, pool, shares).quota[0] if project else -1.0
+    staying = scene.staying.get((f"project-{workload.project_id}", pool), Usage())
+    quota = _quota(project, pool).gpu.deserved if project else None
     starts = [pod.started_at for pod in pods if pod.started_at is not None]
     is_shown = scene.shows(workload)
     return Holder(
@@ -207,7 +224,7 @@ def _holder(
         cpu=float(sum(pod.cpu_milli for pod in pods)),
         memory=float(sum(pod.memory_bytes for pod in pods)),
         preemptible=workload.preemptible,
-        is_over_quota=share is not None and quota >= 0 and share.allocated[0] > quota,
+        is_over_quota=quota is not None and round(staying.gpu, 3) > quota,
         is_ending=all(pod.stopping_for for pod in pods),
         since=min(starts) if starts else None,
     )
@@ -276,8 +293,9 @@ def _names_of(holders: Iterable[Holder]) -> list[str]:
 def _share_words(entry: Entry, figures: Sequence[OwnerFigures], holders: Sequence[Holder]) -> list[str]:
     """Whether more quota would let it take from others."""
     own = next((each for each in figures if each.type == "PROJECT"), None)
+    is_borrowed = any(holder.is_over_quota and holder.project != entry.workload.project_name for holder in holders)
     asked = sum(podset.request.gpu_devices * podset.request.gpu_portion / 1000 for podset in entry.podsets)
-    if own is None or not asked or own.quota[0] < 0 or not any(holder.is_over_quota for holder in holders):
+    if own is None or not asked or own.quota[0] < 0 or not is_borrowed:
         return []
     if own.allocated[0] + asked <= own.quota[0]:
         return [f"Project {own.name} is within its quota: what others hold over theirs is reclaimed for it."]

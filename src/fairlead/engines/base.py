@@ -155,6 +155,8 @@ class ClusterPod(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     #: Empty until it is placed.
     node: str = ""
     node_pool: str = ""
+    #: The shared GPUs that it has a part of, by the scheduler's names for them.
+    gpu_groups: tuple[str, ...] = ()
     created_at: Millis = 0
     started_at: Millis | None = None
     ended_at: Millis | None = None

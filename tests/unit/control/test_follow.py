@@ -265,3 +265,11 @@ def test_why_it_waits_is_marked_as_the_clusters_word() -> None:
     draft = turn(builders.workload(phase=Phase.PENDING), said(waits=waits))
     want = {"code": "PodSchedulingErrors", "detail": "16 GPUs are too many", "source": "cluster"}
     assert draft.workload.blocked_by == want
+
+
+def test_which_gpu_a_pod_shares_is_recorded_also_when_it_is_told_later() -> None:
+    first = turn(builders.workload(phase=Phase.PENDING, run=1), said(pods=(seen(PodPhase.STARTING),)))
+    assert first.pods["u"].gpu_groups == ()
+    then = turn(first.workload, said(pods=(seen(PodPhase.RUNNING, gpu_groups=("g",)),)), first.pods["u"])
+    assert then.pods["u"].gpu_groups == ("g",)
+    assert turn(then.workload, said(pods=(RUNNING,)), then.pods["u"]).pods["u"].gpu_groups == ("g",)

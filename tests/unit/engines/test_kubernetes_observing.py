@@ -326,3 +326,17 @@ def test_what_is_moved_says_so_in_every_vocabulary(pool: str, label: str | None,
     move = render_move("a", pool, "7")
     labels = {"kai.scheduler/node-pool": label, "runai/node-pool": label, "runai/queue": queue}
     assert (move["metadata"]["labels"], move["spec"]) == (labels, {"queue": queue})
+
+
+@pytest.mark.parametrize(
+    ("labels", "want"),
+    [
+        ({}, ()),
+        ({"runai-gpu-group": "g"}, ("g",)),
+        ({"runai-gpu-group/h": "h", "runai-gpu-group/g": "g"}, ("g", "h")),
+        ({"runai-gpu-group": "g", "runai-gpu-group/h": "h", "runai-gpu-group/g": "g"}, ("g", "h")),
+    ],
+    ids=["none", "one", "several", "several, and the first once more"],
+)
+def test_shared_gpus_of_pods(labels: dict[str, str], want: tuple[str, ...]) -> None:
+    assert render_pod(pod(labels=labels)).gpu_groups == want

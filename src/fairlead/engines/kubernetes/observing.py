@@ -24,7 +24,15 @@ from fairlead.engines.kubernetes.objects import (
     condition,
     millis,
 )
-from fairlead.engines.kubernetes.place import DEFAULT_POOL, GROUP_ANNOTATION, MAIN, POOL_LABEL, RUN_LABEL, role_of
+from fairlead.engines.kubernetes.place import (
+    DEFAULT_POOL,
+    GPU_GROUP_LABEL,
+    GROUP_ANNOTATION,
+    MAIN,
+    POOL_LABEL,
+    RUN_LABEL,
+    role_of,
+)
 from fairlead.engines.kubernetes.remaking import begun_of, decide_remake, is_operated
 from fairlead.engines.kubernetes.render_knative import VISIBILITY
 from fairlead.engines.kubernetes.render_kubeflow import ROLES
@@ -239,6 +247,7 @@ def render_pod(pod: Pod) -> ClusterPod:
         phase=phase,
         node=pod.spec.node_name,
         node_pool=labels.get(POOL_LABEL, DEFAULT_POOL),
+        gpu_groups=_gpu_groups(labels),
         created_at=millis(pod.metadata.creation_timestamp) or 0,
         started_at=_started(pod, main),
         ended_at=millis(terminated.finished_at) if terminated is not None and phase in ENDED else None,
@@ -253,6 +262,12 @@ def render_pod(pod: Pod) -> ClusterPod:
         container=main_of(pod),
         eviction=message if eviction is not None else "",
     )
+
+
+def _gpu_groups(labels: dict[str, str]) -> tuple[str, ...]:
+    """The shared GPUs that the scheduler gave it: a label for each of several, or one for a single one."""
+    several = sorted(value for key, value in labels.items() if key.startswith(f"{GPU_GROUP_LABEL}/"))
+    return tuple(several) or ((labels[GPU_GROUP_LABEL],) if GPU_GROUP_LABEL in labels else ())
 
 
 def main_of(pod: Pod) -> str:
