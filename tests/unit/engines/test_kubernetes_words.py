@@ -1,9 +1,8 @@
-"""What the log says of a watch that broke."""
+"""What is said of errors that have no words of their own."""
 
 import pytest
 
-from fairlead.engines.kubernetes.api import ApiError
-from fairlead.engines.kubernetes.watching import words_of
+from fairlead.engines.kubernetes.api import ApiError, words_of
 
 
 @pytest.mark.parametrize(
