@@ -76,6 +76,7 @@ def test_the_public_names() -> None:
         "ServerError",
         "TimedOut",
         "TokenFile",
+        "Trust",
         "Unreachable",
         "application",
         "password",
