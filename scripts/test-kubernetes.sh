@@ -16,7 +16,10 @@ end
 cluster build --with kubeflow,mpi
 run() { FAIRLEAD_CLUSTER=$clusters .venv/bin/python -m pytest --dist loadfile -m kubernetes --nothing-skipped "$@"; }
 run -n 2 "$@" && exit
-# A cluster may miss a deadline on a machine that is too busy: what failed has one more chance, with nothing beside it.
-echo "once more, one at a time: what failed" >&2
-end
-run -n 1 --last-failed --last-failed-no-failures none "$@"
+# A cluster may miss a deadline on a machine that is too busy: what failed has two more chances, with nothing beside it.
+again() {
+  echo "once more, one at a time: what failed" >&2
+  end
+  run -n 1 --last-failed --last-failed-no-failures none "$@"
+}
+again "$@" || again "$@"

@@ -93,6 +93,7 @@ class Room:
         over = ("-l", CLUSTER, "--overwrite", f"{CLUSTER}={self.server.credentials['clusterId']}")
         assert self.kubectl("label", "queues.scheduling.run.ai,namespaces", *over).returncode == 0
         self.project_id = self.make_project(self.project, gpus=16)
+        until(lambda: self.kubectl("get", "namespace", self.namespace).returncode == 0, "its namespace", PATIENCE)
 
     def close(self) -> None:
         try:

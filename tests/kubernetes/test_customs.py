@@ -248,7 +248,8 @@ def test_a_template_in_the_namespace_runai_is_everybodys(room: Room) -> None:
 
 def test_a_workload_is_taken_when_its_template_comes(room: Room) -> None:
     template = document(room, "frame")
-    template["spec"] = {"usage": "Template", "image": {"value": IMAGE}, "command": {"value": "sleep 1000"}}
+    frame = {"image": {"value": IMAGE}, "command": {"value": "sleep 1000"}, "gpu": {"value": 1}}
+    template["spec"] = {"usage": "Template", **frame}
     body = document(room, "early")
     body["spec"] = {"name": {"value": "early"}, "baseWorkload": "frame"}
     both = json.dumps({"apiVersion": "v1", "kind": "List", "items": [template, body]})

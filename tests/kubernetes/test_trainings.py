@@ -110,9 +110,8 @@ def test_a_job_that_somebody_removed_is_made_again(room: Room) -> None:
     [pod] = room.objects("pods")
     assert room.kubectl("delete", "job", "removed", "-n", room.namespace, "--wait=false").returncode == 0
     until(lambda: uid_of(pod) not in map(uid_of, room.objects("pods")) or room.objects("jobs") == [], "loss", PATIENCE)
-    while uid_of(pod) in map(uid_of, room.objects("pods")):
-        # Nothing runs beside what still ends.
-        assert len(room.objects("pods")) == 1
+    while uid_of(pod) in (there := [uid_of(one) for one in room.objects("pods")]):
+        assert there == [uid_of(pod)], "nothing runs beside what still ends"
     until(
         lambda: (
             room.server.phase(workload) == "Running"
