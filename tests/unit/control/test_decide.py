@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from fairlead.control.decide import Rules, decide, demand
+from fairlead.control.decide import decide, demand
 from fairlead.control.draft import Draft, Entry
 from fairlead.engines.base import Forget, PodReport, PodState, Review, Start, Stop
 from fairlead.kinds.kind import Outcome, SetState
@@ -30,13 +30,7 @@ def outcome(states: Sequence[SetState]) -> Outcome | None:
     return Outcome(Phase.INITIALIZING) if state.starting else None
 
 
-RULES = Rules(
-    outcome=outcome,
-    pod_spec=builders.pod_spec,
-    review=lambda podset: Review(),
-    retry_delay=1000,
-    retry_delay_most=300_000,
-)
+RULES = builders.rules(outcome=outcome)
 
 
 def turn(workload: Workload, *pods: Pod, reports: Sequence[PodReport] = (), **podset: Any) -> Draft:

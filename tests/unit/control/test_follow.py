@@ -5,11 +5,9 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from fairlead.control.decide import Rules
 from fairlead.control.draft import Draft, Entry
 from fairlead.control.follow import Seen, follow
-from fairlead.engines.base import ClusterPod, Remove, Review, Run, Wait, WorkloadReport, WorkloadRun
-from fairlead.kinds import KINDS
+from fairlead.engines.base import ClusterPod, Remove, Run, Wait, WorkloadReport, WorkloadRun
 from fairlead.model.org import GpuDevice, Node
 from fairlead.model.phase import DesiredPhase, Phase, PodPhase
 from fairlead.model.podset import Request
@@ -17,13 +15,7 @@ from fairlead.model.workload import Pod, Workload
 from tests import builders
 
 NOW = 1_000_000
-RULES = Rules(
-    outcome=KINDS["training"].outcome,
-    pod_spec=builders.pod_spec,
-    review=lambda podset: Review(),
-    retry_delay=1000,
-    retry_delay_most=300_000,
-)
+RULES = builders.rules()
 
 
 def render_run(workload: Workload, entry: Entry) -> WorkloadRun:

@@ -6,24 +6,16 @@ from typing import cast
 import pytest
 
 from fairlead.control.context import Context
-from fairlead.control.decide import Rules
 from fairlead.control.draft import Entry
 from fairlead.control.exposure import Exposure
 from fairlead.control.following import Following
-from fairlead.engines.base import Review, Run, WorkloadRun
-from fairlead.kinds import KINDS
+from fairlead.engines.base import Run, WorkloadRun
 from fairlead.model.org import NodePool
 from fairlead.model.phase import Phase
 from fairlead.store.collections import NODE_POOLS, PROJECTS
 from tests import builders
 
-RULES = Rules(
-    outcome=KINDS["training"].outcome,
-    pod_spec=builders.pod_spec,
-    review=lambda podset: Review(),
-    retry_delay=1000,
-    retry_delay_most=300_000,
-)
+RULES = builders.rules()
 
 
 def following(*pools: str) -> Following:

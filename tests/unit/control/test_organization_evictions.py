@@ -5,12 +5,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from fairlead.control.decide import Rules, decide
+from fairlead.control.decide import decide
 from fairlead.control.draft import Draft, Entry
 from fairlead.control.notices import note_eviction
 from fairlead.control.placing import evict, share_of
-from fairlead.engines.base import PodReport, PodState, Review, Stop
-from fairlead.kinds import KINDS
+from fairlead.engines.base import PodReport, PodState, Stop
 from fairlead.model.org import GpuDevice, Node
 from fairlead.model.phase import DesiredPhase, Phase, PodPhase
 from fairlead.model.podset import Request
@@ -20,13 +19,7 @@ from tests import builders
 
 NOW = 1_000_000
 FIGURES = QueueFigures(name="default", priority=100, allocated=(8, 0, 0), quota=(4, -1, -1), fair_share=(4, 0, 0))
-RULES = Rules(
-    outcome=next(iter(KINDS.values())).outcome,
-    pod_spec=builders.pod_spec,
-    review=lambda podset: Review(),
-    retry_delay=1000,
-    retry_delay_most=300_000,
-)
+RULES = builders.rules()
 
 
 def eviction(**members: Any) -> Eviction:

@@ -202,11 +202,12 @@ class Api:
         return render_head(method, access.prefix + target, headers, len(data))
 
     async def _bearer(self) -> str:
-        async with self._renewing:
-            if time.monotonic() >= self._token_until:
-                # A file, or a program that may take its time.
-                self._token = await asyncio.to_thread(self._access.token)
-                self._token_until = time.monotonic() + TOKEN_SECONDS
+        if time.monotonic() >= self._token_until:
+            async with self._renewing:
+                if time.monotonic() >= self._token_until:
+                    # A file, or a program that may take its time.
+                    self._token = await asyncio.to_thread(self._access.token)
+                    self._token_until = time.monotonic() + TOKEN_SECONDS
         return self._token
 
     def close(self) -> None:

@@ -148,6 +148,7 @@ class KubernetesEngine:
             try:
                 reports.append(self._report(id))
             except Exception:
+                # Labels that somebody edited, say: the others' news must not be lost with it.
                 log.exception("what the cluster has of workload %s cannot be read", id)
         if self._nodes_changed:
             self._nodes_changed = False
