@@ -29,6 +29,7 @@ def pod(owner: str, *, phase: str = "Running", ends: bool = False, labels: dict[
         (pod("Job"), False, "ending"),
         (pod("Job", ends=True), False, "ending"),
         (pod("Job", phase="Succeeded"), True, ""),
+        (pod("Job", phase="Failed", ends=True), False, "ending"),
         (pod("PyTorchJob"), False, "ending"),
         (pod("ReplicaSet"), True, "ending"),
         (pod("ReplicaSet"), False, ""),
@@ -39,7 +40,15 @@ def pod(owner: str, *, phase: str = "Running", ends: bool = False, labels: dict[
         (pod("Job", labels={"fairlead/run": "2"}), True, ""),
     ],
     ids=[
-        *("its Job is gone", "it ends", "ended", "an operator's", "a Deployment's", "left to the next Deployment"),
+        *(
+            "its Job is gone",
+            "it ends",
+            "ended",
+            "ended and leaves",
+            "an operator's",
+            "a Deployment's",
+            "left to the next Deployment",
+        ),
         *("a Deployment's that ends", "nobody's", "nobody's that ends", "of our own group", "of another run"),
     ],
 )

@@ -28,8 +28,9 @@ def find_leftovers(held: Held, run: int, *, is_fresh: bool) -> Leftovers:
     """
     if any(run_of(runner.metadata) == run for runner in held.runners):
         return Leftovers()
-    pods = [pod for pod in held.pods if run_of(pod.metadata) == run and is_alive(pod)]
-    pods = [pod for pod in pods if INDEX_LABEL not in pod.metadata.labels]
+    pods = [pod for pod in held.pods if run_of(pod.metadata) == run and INDEX_LABEL not in pod.metadata.labels]
+    # One that has ended and is being removed goes by itself, and is waited for like the others.
+    pods = [pod for pod in pods if is_alive(pod) or pod.metadata.deletion_timestamp is not None]
     return Leftovers(
         ending=tuple(pod for pod in pods if _is_ending(pod, is_fresh=is_fresh)),
         orphans=tuple(pod for pod in pods if _maker_of(pod) == "" and pod.metadata.deletion_timestamp is None),
