@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairlead.engines.kubernetes.doctor import judge_operators
+from fairlead.engines.kubernetes.doctor import judge_operators, judge_schedulers
 
 ALL = ("LeaderWorkerSet", "PyTorchJob", "TFJob", "XGBoostJob", "JAXJob", "MPIJob")
 
@@ -35,3 +35,30 @@ def test_some_are_there(
 ) -> None:
     [found] = [one for one in judge_operators(kinds, switches) if one.what == what]
     assert (found.state, want[1] in found.found) == (want[0], True), found
+
+
+FLAG, PARTITION = "--update-pod-eviction-condition", "--partition-label-value"
+BOTH = ("KAI tells of preemptions", "Schedulers of pools")
+
+
+@pytest.mark.parametrize(
+    ("words", "pools", "want"),
+    [
+        ([], ["h100"], {BOTH[0]: "note"}),
+        ([FLAG], [], {BOTH[0]: "ok"}),
+        ([FLAG, "true", "--v", "3"], [], {BOTH[0]: "ok"}),
+        ([FLAG, "false"], [], {BOTH[0]: "missing"}),
+        ([FLAG, PARTITION, "h100"], ["h100"], dict.fromkeys(BOTH, "ok")),
+        (
+            ["--v", PARTITION, "a"],
+            ["a", "b"],
+            dict.fromkeys(BOTH, "missing"),
+        ),
+    ],
+    ids=["not seen", "the flag", "a value", "switched off", "a scheduler for the pool", "none for one of two"],
+)
+def test_how_kai_is_started(words: list[str], pools: list[str], want: dict[str, str]) -> None:
+    found = judge_schedulers(words, pools)
+    assert {one.what: one.state for one in found} == want
+    assert all(one.advice for one in found if one.state != "ok")
+    assert "none for b" in found[-1].found or "b" not in pools

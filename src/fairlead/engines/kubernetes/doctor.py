@@ -5,7 +5,8 @@ It reads and asks, and changes nothing.
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -16,7 +17,7 @@ from fairlead.engines.kubernetes.configuration import custom_resources
 from fairlead.engines.kubernetes.hands import Hands
 from fairlead.engines.kubernetes.objects import Metadata, Node
 from fairlead.engines.kubernetes.permissions import PERMISSIONS, Permission
-from fairlead.engines.kubernetes.place import CLUSTER_LABEL, GPU
+from fairlead.engines.kubernetes.place import CLUSTER_LABEL, DEFAULT_POOL, GPU, POOL_LABEL
 from fairlead.engines.kubernetes.render_knative import FEATURES
 from fairlead.engines.kubernetes.resources import (
     JAX,
@@ -37,7 +38,8 @@ from fairlead.model.org import NAMESPACE_PREFIX
 #: From this version on everything that is used here is there, pod failure policies among it.
 OLDEST = (1, 31)
 _KAI, _SYSTEM = "kai-scheduler", "app.kubernetes.io/managed-by"
-_EVICTION_FLAG = "--update-pod-eviction-condition"
+_EVICTION_FLAG, _PARTITION_FLAG = "--update-pod-eviction-condition", "--partition-label-value"
+_PREEMPTIONS = "KAI tells of preemptions"
 _TRAINING = (PYTORCH, TENSORFLOW, XGBOOST, JAX)
 
 
@@ -105,25 +107,46 @@ async def _look_at_scheduler(api: Api) -> list[Finding]:
     if lacking:
         advice = "Install KAI-Scheduler (github.com/kai-scheduler/KAI-Scheduler), version 0.12 or newer"
         return [Finding("KAI-Scheduler", "missing", f"no {', '.join(lacking)} in this cluster", advice)]
-    return [Finding("KAI-Scheduler", "ok", "its queues and pod groups are known"), await _eviction_condition(api)]
+    nodes = msgspec.json.decode(await api.get(NODE.path()), type=_Nodes).items
+    pools = {node.metadata.labels.get(POOL_LABEL, DEFAULT_POOL) for node in nodes} - {DEFAULT_POOL}
+    found = [Finding("KAI-Scheduler", "ok", "its queues and pod groups are known")]
+    return found + judge_schedulers(await _words_of_schedulers(api), pools)
 
 
-async def _eviction_condition(api: Api) -> Finding:
-    """KAI tells that it took a pod away only with this flag; without it, Jobs count preemption as failure."""
-    what = "KAI tells of preemptions"
+async def _words_of_schedulers(api: Api) -> list[str]:
+    """How KAI's programs are started, a word each."""
     listed = msgspec.json.decode(await api.get(f"/apis/apps/v1/namespaces/{_KAI}/deployments"), type=_Items)
-    words = [
+    return [
         word
         for item in listed.items
         for container in item["spec"]["template"]["spec"]["containers"]
-        for word in (*container.get("command", ()), *container.get("args", ()))
+        for text in (*container.get("command", ()), *container.get("args", ()))
+        for word in text.split("=", 1)
     ]
-    if any(word.startswith(_EVICTION_FLAG) and not word.endswith("=false") for word in words):
-        return Finding(what, "ok", f"{_EVICTION_FLAG} is set")
+
+
+def judge_schedulers(words: Sequence[str], pools: Collection[str]) -> list[Finding]:
+    """What follows from the words with which KAI is started, for a cluster whose nodes are in these pools."""
+    if not words:
+        advice = f"See that its schedulers have {_EVICTION_FLAG}, and that there is one for each node pool"
+        return [Finding(_PREEMPTIONS, "note", f"KAI does not run in namespace {_KAI}: its flags are not seen", advice)]
+    pairs = set(pairwise((*words, "")))
+    found = [_eviction_condition(pairs)]
+    lacking = sorted(pool for pool in pools if (_PARTITION_FLAG, pool) not in pairs)
+    if lacking:
+        advice = f"Start one more KAI scheduler for each, with {_PARTITION_FLAG}=<pool>, or let KAI's operator do it"
+        found.append(Finding("Schedulers of pools", "missing", f"none for {', '.join(lacking)}", advice))
+    elif pools:
+        found.append(Finding("Schedulers of pools", "ok", f"one for each of {', '.join(sorted(pools))}"))
+    return found
+
+
+def _eviction_condition(pairs: Collection[tuple[str, str]]) -> Finding:
+    """KAI tells that it took a pod away only with this flag; without it, Jobs count preemption as failure."""
+    if any(flag == _EVICTION_FLAG and value != "false" for flag, value in pairs):
+        return Finding(_PREEMPTIONS, "ok", f"{_EVICTION_FLAG} is set")
     advice = f"Start KAI's scheduler with {_EVICTION_FLAG}: otherwise preemption counts against a training's retries"
-    if not listed.items:
-        return Finding(what, "note", f"it does not run in namespace {_KAI}, so its flags cannot be seen", advice)
-    return Finding(what, "missing", f"{_EVICTION_FLAG} is not set", advice)
+    return Finding(_PREEMPTIONS, "missing", f"{_EVICTION_FLAG} is not set", advice)
 
 
 async def _look_at_operators(api: Api) -> list[Finding]:

@@ -49,6 +49,7 @@ from fairlead.engines.kubernetes.render_runners import is_group
 from fairlead.engines.kubernetes.renewing import find_spent
 from fairlead.engines.kubernetes.resources import ALWAYS_THERE, KNATIVE, POD, POD_GROUP, RUNNERS, SHARD, Resource
 from fairlead.engines.kubernetes.sessions import CommandSession, dial, listening_port, stream_logs
+from fairlead.engines.kubernetes.silence import PATIENCE, find_silence
 from fairlead.engines.kubernetes.standing import Standing, Survey, find_digests
 from fairlead.engines.kubernetes.trying import try_pods
 from fairlead.engines.kubernetes.writing import Taken, has_kind
@@ -127,12 +128,9 @@ class KubernetesEngine:
         there = [custom for custom in self._custom_resources if await has_kind(self._api, custom)]
         await self.customs.start(there, [custom for custom in self._custom_resources if custom not in there])
         label = f"{CLUSTER_LABEL}={self._cluster_id()}"
-        has_groups = await has_kind(self._api, POD_GROUP)
-        if has_groups:
-            self._hands.groups = (POD_GROUP,)
-        if await has_kind(self._api, SHARD):
-            self._estate.shards = (SHARD,)
-        await self._holdings.start(label, runners, has_groups=has_groups)
+        self._hands.groups = (POD_GROUP,) if await has_kind(self._api, POD_GROUP) else ()
+        self._estate.shards = (SHARD,) if await has_kind(self._api, SHARD) else ()
+        await self._holdings.start(label, runners, has_groups=bool(self._hands.groups))
 
     def review(self, podset: PodSet) -> Review:
         return effects.review(podset, self._allowed)
@@ -158,7 +156,8 @@ class KubernetesEngine:
     def _report(self, workload_id: str) -> WorkloadReport:
         charge = self._charges.get(workload_id)
         run = charge.done if charge is not None and isinstance(charge.done, WorkloadRun) else None
-        report = render_report(workload_id, self._holdings.held(workload_id), run.podsets if run else ())
+        held = self._holdings.held(workload_id)
+        report = render_report(workload_id, held, run.podsets if run else ())
         if charge is None:
             return report
         if charge.is_removed and charge.task is None:
@@ -170,10 +169,18 @@ class KubernetesEngine:
         return msgspec.structs.replace(
             report,
             refused=charge.refused,
-            trouble=charge.trouble or report.trouble,
+            trouble=charge.trouble or report.trouble or self._lasting_silence(workload_id, charge, held),
             is_bare=charge.is_bare,
             is_removed=charge.is_removed,
         )
+
+    def _lasting_silence(self, workload_id: str, charge: Charge, held: Held) -> str:
+        words, loop = find_silence(held), asyncio.get_running_loop()
+        if words != charge.silence:
+            charge.silence, charge.silent_since = words, loop.time()
+            if words:
+                loop.call_later(PATIENCE, self._note, workload_id)
+        return words if loop.time() - charge.silent_since >= PATIENCE else ""
 
     async def apply(self, orders: Sequence[Order]) -> None:
         for order in orders:
@@ -451,8 +458,7 @@ class KubernetesEngine:
         self._notify()
 
     def _note_find(self, workload_id: str) -> None:
-        """What turns up of a workload that was removed is removed too: a request that nobody answered was carried out
-        late."""
+        """What turns up of a removed workload is removed too: a request that nobody answered was carried out late."""
         charge = self._charges.get(workload_id)
         order = self._removed.get(workload_id)
         if order is not None and (charge is None or (charge.task is None and charge.done == order)):

@@ -361,7 +361,7 @@ def _place(labels: dict[str, str]) -> tuple[int, int | None]:
 
 def _waits(runners: Collection[Runner], held: Held, pods: Collection[Pod]) -> Iterable[Wait]:
     """Why pods cannot be made, and why those without a node have none: per node pool, what the scheduler said last."""
-    named = {pod.metadata.annotations.get(GROUP_ANNOTATION, "") for pod in pods if _is_waiting(pod)}
+    named = {pod.metadata.annotations.get(GROUP_ANNOTATION, "") for pod in pods if is_waiting(pod)}
     latest: dict[str, SchedulingCondition] = {}
     for group in held.groups:
         if group.metadata.name not in named:
@@ -373,7 +373,7 @@ def _waits(runners: Collection[Runner], held: Held, pods: Collection[Pod]) -> It
     return [*find_complaints(runners, held.kinds, held.events, pods), *unplaced]
 
 
-def _is_waiting(pod: Pod) -> bool:
+def is_waiting(pod: Pod) -> bool:
     return not pod.spec.node_name and pod.metadata.deletion_timestamp is None
 
 

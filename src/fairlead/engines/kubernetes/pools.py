@@ -6,7 +6,7 @@ Pure. `engine.py` asks whenever something of such a workload changes, and relabe
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from fairlead.engines.kubernetes.objects import Pod, PodGroup
+from fairlead.engines.kubernetes.objects import Pod, PodGroup, SchedulingCondition
 from fairlead.engines.kubernetes.observing import UNSCHEDULABLE
 from fairlead.engines.kubernetes.organizing import project_queue
 from fairlead.engines.kubernetes.place import (
@@ -23,24 +23,32 @@ MOVED = "fairlead/moved-after"
 
 def decide_pool(group: PodGroup, pods: Collection[Pod], pools: Sequence[str]) -> tuple[str, str] | None:
     """The pool that is tried next, and why: the number of the condition. None while the present one is being tried."""
-    present = group.metadata.labels.get(POOL_LABEL, DEFAULT_POOL)
+    present = pool_of(group)
     is_gone = bool(pools) and present not in pools
     if (len(pools) < 2 and not is_gone) or any(pod.spec.node_name for pod in _of(group, pods)):
         # A group that has a place is never moved.
         return None
     before = group.metadata.annotations.get(MOVED, "")
-    said = [
-        one
-        for one in group.status.scheduling_conditions
-        if one.type == UNSCHEDULABLE and one.status == "True" and (one.node_pool or DEFAULT_POOL) == present
-    ]
-    latest = max((one.transition_id for one in said), key=_number, default="")
+    latest = max((one.transition_id for one in refusals_in_pool(group)), key=_number, default="")
     if is_gone:
         # Its scheduler may be gone too, and say nothing any more.
         return pools[0], max(before, latest, key=_number)
     if not latest or _number(latest) <= _number(before):
         return None
     return pools[(pools.index(present) + 1) % len(pools)], latest
+
+
+def pool_of(group: PodGroup) -> str:
+    return group.metadata.labels.get(POOL_LABEL, DEFAULT_POOL)
+
+
+def refusals_in_pool(group: PodGroup) -> list[SchedulingCondition]:
+    """What the scheduler of the pool in which it is now has said against it."""
+    return [
+        one
+        for one in group.status.scheduling_conditions
+        if one.type == UNSCHEDULABLE and one.status == "True" and (one.node_pool or DEFAULT_POOL) == pool_of(group)
+    ]
 
 
 def render_move(project: str, pool: str, reason: str) -> dict[str, Any]:
