@@ -130,17 +130,20 @@ class BasicSecurity(Spec, frozen=True, kw_only=True):
     ] = UNSET
 
 
+DropAllCapabilities = Annotated[
+    Maybe[bool],
+    About(
+        text="Takes away every capability of the runtime's own set; those named in capabilities stay.",
+        default_text="false",
+        yaml="dropAllCapabilities",
+        flags=(Flag(name="--drop-all-capabilities"),),
+        surface="older",
+    ),
+]
+
+
 class Security(BasicSecurity, frozen=True, kw_only=True):
-    drop_all_capabilities: Annotated[
-        Maybe[bool],
-        About(
-            text="Takes away every capability of the runtime's own set; those named in capabilities stay.",
-            default_text="false",
-            yaml="dropAllCapabilities",
-            flags=(Flag(name="--drop-all-capabilities"),),
-            surface="older",
-        ),
-    ] = UNSET
+    drop_all_capabilities: DropAllCapabilities = UNSET
     allow_privilege_escalation: Annotated[
         Maybe[bool],
         About(

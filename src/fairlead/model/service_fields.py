@@ -5,7 +5,7 @@ from typing import Annotated
 from msgspec import UNSET
 
 from fairlead.model.fields import About, Flag, Maybe
-from fairlead.model.security import BasicSecurity
+from fairlead.model.security import BasicSecurity, DropAllCapabilities
 from fairlead.model.storage import S3, DataStorage
 
 ServiceTty = Annotated[
@@ -42,16 +42,7 @@ class InferenceStorage(DataStorage, frozen=True, kw_only=True):
 class InferenceSecurity(BasicSecurity, frozen=True, kw_only=True):
     """Beside what holds for every kind, what is known from workload YAML."""
 
-    drop_all_capabilities: Annotated[
-        Maybe[bool],
-        About(
-            text="Takes away every capability of the runtime's own set; those named in capabilities stay.",
-            default_text="false",
-            yaml="dropAllCapabilities",
-            flags=(Flag(name="--drop-all-capabilities"),),
-            surface="older",
-        ),
-    ] = UNSET
+    drop_all_capabilities: DropAllCapabilities = UNSET
     host_ipc: Annotated[
         Maybe[bool],
         About(

@@ -183,6 +183,20 @@ class Git(Spec, frozen=True, kw_only=True):
     exclude: ExcludeItem = UNSET
 
 
+#: Of what other machines' users share: written to only where that is said.
+ReadOnlyUnlessSaid = Annotated[
+    Maybe[bool],
+    About(
+        text="Mounts it for reading only.",
+        default=True,
+        origin="contract",
+        yaml="readOnly",
+        part="readwrite",
+        part_constant=False,
+    ),
+]
+
+
 class HostPath(Spec, frozen=True, kw_only=True):
     name: InstanceName = UNSET
     path: Annotated[Maybe[Text4096], About(text="The path on the node.", mandatory=True, yaml="path", part="path")] = (
@@ -192,17 +206,7 @@ class HostPath(Spec, frozen=True, kw_only=True):
         Maybe[Text4096],
         About(text="Where it appears inside the container.", mandatory=True, yaml="mountPath", part="mount"),
     ] = UNSET
-    read_only: Annotated[
-        Maybe[bool],
-        About(
-            text="Mounts it for reading only.",
-            default=True,
-            origin="contract",
-            yaml="readOnly",
-            part="readwrite",
-            part_constant=False,
-        ),
-    ] = UNSET
+    read_only: ReadOnlyUnlessSaid = UNSET
     mount_propagation: Annotated[
         Maybe[MountPropagation],
         About(
@@ -228,17 +232,7 @@ class Nfs(Spec, frozen=True, kw_only=True):
         Maybe[Text4096],
         About(text="Where it appears inside the container.", mandatory=True, yaml="targetPath", part="mountpath"),
     ] = UNSET
-    read_only: Annotated[
-        Maybe[bool],
-        About(
-            text="Mounts it for reading only.",
-            default=True,
-            origin="contract",
-            yaml="readOnly",
-            part="readwrite",
-            part_constant=False,
-        ),
-    ] = UNSET
+    read_only: ReadOnlyUnlessSaid = UNSET
     exclude: ExcludeItem = UNSET
 
 
