@@ -125,6 +125,11 @@ def test_suspend_resume_delete(fairlead: Caller) -> None:
     assert fairlead("wait", "moved", "--for", "Suspended", "--timeout", "120s").code == 0
     fairlead.ok("training", "resume", "moved")
     assert fairlead("wait", "moved", "--for", "Running", "--timeout", "120s").code == 0
+    wrong = fairlead("workspace", "suspend", "moved")
+    assert wrong.code == exit_codes.NOT_FOUND
+    assert (
+        "There is no workspace 'moved' in project default. The workload of that name is of type Training." in wrong.err
+    )
     waiting = fairlead.start("wait", "moved", "--for", "Deleted", "--timeout", "120s")
     called = fairlead("training", "delete", "moved", "no-such-one")
     assert called.code == exit_codes.NOT_FOUND

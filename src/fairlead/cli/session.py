@@ -172,10 +172,11 @@ class Session:
         return bool(self.client.workloads(filterBy=filters, deleted=True)["workloads"])
 
     def _missing(self, name: str, title: str | None) -> str:
-        filters = [f"projectId=={self.project()['id']}"] + ([f"type=={title}"] if title else [])
-        names = [found["name"] for found in self.client.workloads(filterBy=filters, limit=500)["workloads"]]
-        what = (title or "workload").lower()
-        return f"There is no {what} '{name}' in project {self.project()['name']}.{suggest(name, names)}"
+        listed = self.client.workloads(filterBy=[f"projectId=={self.project()['id']}"], limit=500)["workloads"]
+        names = [found["name"] for found in listed if title in (None, found["type"])]
+        others = [found["type"] for found in listed if found["name"] == name]
+        hint = f" The workload of that name is of type {others[0]}." if others else suggest(name, names)
+        return f"There is no {(title or 'workload').lower()} '{name}' in project {self.project()['name']}.{hint}"
 
 
 def _from_environment(environ: Any) -> Credentials | None:
