@@ -4,6 +4,8 @@ import asyncio
 import base64
 import functools
 import json
+import socket
+import ssl
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 
 from fairlead.engines.kubernetes.access import Access
 from fairlead.engines.kubernetes.api import APPLY, Api, ApiError
+from fairlead.engines.kubernetes.connection import connect
 from fairlead.engines.kubernetes.objects import Pod
 from fairlead.engines.kubernetes.sharing import share_files
 from fairlead.engines.kubernetes.watching import Watch
@@ -336,3 +339,10 @@ def test_a_server_that_is_away_is_told_of_once(caplog: pytest.LogCaptureFixture)
     asyncio.run(ask())
     [said] = [record.message for record in caplog.records if record.levelname == "WARNING"]
     assert "does not answer; trying again" in said
+
+
+def test_who_lets_a_connection_wait_is_named_with_how_long_it_was() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        host, port = silent.getsockname()
+        with pytest.raises(ConnectionError, match=f"127.0.0.1:{port} takes no connection within 0.2 s"):
+            asyncio.run(connect(host, port, ssl.create_default_context(), 0.2))

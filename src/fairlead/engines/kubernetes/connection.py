@@ -108,10 +108,14 @@ class Connection:
 
 
 async def connect(host: str, port: int, tls: ssl.SSLContext | None, seconds: float) -> Connection:
-    async with asyncio.timeout(seconds):
-        reader, writer = await asyncio.open_connection(
-            host, port, ssl=tls, server_hostname=host if tls else None, limit=1 << 20
-        )
+    """Raises OSError, also when it takes longer."""
+    try:
+        async with asyncio.timeout(seconds):
+            reader, writer = await asyncio.open_connection(
+                host, port, ssl=tls, server_hostname=host if tls else None, limit=1 << 20
+            )
+    except TimeoutError:
+        raise ConnectionError(f"{host}:{port} takes no connection within {seconds:g} s") from None
     _keep_alive(writer.get_extra_info("socket"))
     return Connection(reader, writer)
 
