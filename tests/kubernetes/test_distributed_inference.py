@@ -9,7 +9,7 @@ import pytest
 from tests.e2e.server import until
 from tests.e2e.web import PROGRAM, bearer, exposed, fetch, log_in
 from tests.kubernetes.field_cases import ENDS
-from tests.kubernetes.room import PATIENCE, Room
+from tests.kubernetes.room import ID, PATIENCE, Room
 
 pytestmark = pytest.mark.kubernetes
 #: Finds its leader by name and tells who it is; the leader has no need of that.
@@ -49,8 +49,13 @@ def answering(url: str) -> set[str]:
     return {answer.json["pod"] for answer in answers if answer.status == 200}
 
 
-def uids(room: Room) -> dict[str, str]:
-    return {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in room.objects("pods")}
+def uids(pods: list[dict[str, Any]]) -> dict[str, str]:
+    return {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in pods}
+
+
+def pods_of(room: Room, workload: str) -> list[dict[str, Any]]:
+    """As the cluster has them; what is left of earlier workloads may be there for a moment more."""
+    return [pod for pod in room.objects("pods") if pod["metadata"]["labels"].get(ID) == workload]
 
 
 def ours(room: Room) -> list[str]:
@@ -69,7 +74,7 @@ def test_groups_serve_scale_and_go(room: Room) -> None:
     scale(room, workload, 3)
     until(lambda: answering(url) == {"tiny-0", "tiny-1", "tiny-2"}, "answers of three", PATIENCE)
     scale(room, workload, 1)
-    until(lambda: set(uids(room)) == {"tiny-0", "tiny-0-1"}, "one group", PATIENCE)
+    until(lambda: set(uids(room.objects("pods"))) == {"tiny-0", "tiny-0-1"}, "one group", PATIENCE)
     assert answering(url) == {"tiny-0"}
     room.act("delete", workload, "groups")
     until(lambda: ours(room) == [], "an empty namespace", PATIENCE)
@@ -80,23 +85,27 @@ def test_groups_serve_scale_and_go(room: Room) -> None:
 def test_what_a_failed_pod_brings_about(room: Room, policy: str) -> None:
     """`restartPolicy`: all pods of the group are made again, or its container alone starts again in its place."""
     dies = room.real("sleep 6; exit 3")
-    serve(room, "dies", worker=dies, restartPolicy=policy)
-    until(lambda: [pod["status"]["phase"] for pod in room.objects("pods")] == ["Running"] * 2, "a group", PATIENCE)
-    before = uids(room)
+    workload = serve(room, "dies", worker=dies, restartPolicy=policy)
+
+    def find() -> list[dict[str, Any]]:
+        return pods_of(room, workload)
+
+    until(lambda: [pod["status"]["phase"] for pod in find()] == ["Running"] * 2, "a group", PATIENCE)
+    before = uids(find())
     if policy == "None":
-        until(lambda: restarts(room, "dies-0-1"), "the container's next start", PATIENCE)
-        assert uids(room) == before
-        assert restarts(room, "dies-0") == 0
+        until(lambda: restarts(find(), "dies-0-1"), "the container's next start", PATIENCE)
+        assert uids(find()) == before
+        assert restarts(find(), "dies-0") == 0
     else:
         until(
-            lambda: len(after := uids(room)) == 2 and all(after[name] != before[name] for name in after),
+            lambda: len(after := uids(find())) == 2 and all(after[name] != before[name] for name in after),
             "a group of new pods",
             PATIENCE,
         )
 
 
-def restarts(room: Room, name: str) -> int:
-    found = [pod for pod in room.objects("pods") if pod["metadata"]["name"] == name]
+def restarts(pods: list[dict[str, Any]], name: str) -> int:
+    found = [pod for pod in pods if pod["metadata"]["name"] == name]
     statuses = [status for pod in found for status in pod["status"].get("containerStatuses", ())]
     return sum(status["restartCount"] for status in statuses)
 
