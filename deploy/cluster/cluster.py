@@ -20,6 +20,7 @@ from deploy.cluster import build, components, control, node, objects
 from deploy.cluster.api import Api
 from deploy.cluster.certificates import write_certificates, write_users
 from deploy.cluster.components import Component
+from deploy.cluster.errors import ClusterError
 from deploy.cluster.layout import Layout, free_number, load_layout, name_of, record_layout
 from deploy.cluster.parts import up_to
 from deploy.cluster.sandbox import close_sandbox, is_open, open_sandbox, remove_link, wait_for
@@ -78,7 +79,7 @@ def find(folder: Path) -> Cluster | None:
 def down(folder: Path) -> None:
     folder = folder.absolute()
     if folder.exists() and not is_own(folder):
-        raise SystemExit(f"{folder} is not a cluster's folder; nothing was removed")
+        raise ClusterError(f"{folder} is not a cluster's folder; nothing was removed")
     close_sandbox(folder)
 
 
@@ -88,10 +89,10 @@ def is_own(folder: Path) -> bool:
 
 def require_tools(tools: dict[str, str]) -> None:
     if os.geteuid() != 0:
-        raise SystemExit("A cluster needs root: it makes namespaces, mounts and network devices. Try with sudo.")
+        raise ClusterError("A cluster needs root: it makes namespaces, mounts and network devices. Try with sudo.")
     missing = sorted({package for program, package in tools.items() if shutil.which(program) is None})
     if missing:
-        raise SystemExit(f"Missing here: {', '.join(missing)}. Install them: apt-get install {' '.join(missing)}")
+        raise ClusterError(f"Missing here: {', '.join(missing)}. Install them: apt-get install {' '.join(missing)}")
 
 
 def prepare(folder: Path) -> Layout:

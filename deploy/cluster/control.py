@@ -10,8 +10,10 @@ import socket
 from pathlib import Path
 from typing import Any
 
+from deploy.cluster.errors import ClusterError
 
-class NotRunning(Exception):
+
+class NotRunning(ClusterError):
     pass
 
 
@@ -30,7 +32,7 @@ def order(folder: Path, **request: Any) -> dict[str, Any]:
     finally:
         os.close(handle)
     if "error" in answer:
-        raise SystemExit(f"the cluster's supervisor refused {request.get('do')}: {answer['error']}")
+        raise ClusterError(f"the cluster's supervisor refused {request.get('do')}: {answer['error']}")
     return answer
 
 

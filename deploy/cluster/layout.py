@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from deploy.cluster.errors import ClusterError
+
 #: Clusters on one machine have 100.64.0.0/16, 100.65.0.0/16 and so on: a range for carriers, used in no office.
 FIRST_RANGE = 64
 RANGES = 64
@@ -89,7 +91,7 @@ def free_number() -> int:
         wanted = Layout(Path("/"), number).network
         if not any(wanted.overlaps(one) for one in taken):
             return number
-    raise SystemExit(f"no free range of addresses in 100.{FIRST_RANGE}.0.0/10; stop another cluster first")
+    raise ClusterError(f"no free range of addresses in 100.{FIRST_RANGE}.0.0/10; stop another cluster first")
 
 
 def _is_range(route: dict[str, Any]) -> bool:

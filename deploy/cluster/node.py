@@ -13,6 +13,7 @@ from pathlib import Path
 from deploy.cluster import build, images
 from deploy.cluster.api import Api
 from deploy.cluster.components import Component
+from deploy.cluster.errors import ClusterError
 from deploy.cluster.images import Image, Layer, write_archive
 from deploy.cluster.layout import DOMAIN, NODE, Layout
 from deploy.cluster.nodes import gpu_labels
@@ -180,7 +181,7 @@ def run_ctr(layout: Layout, *words: str, check: bool = True) -> bool:
     command = ["ctr", "--address", str(layout.path("containerd.sock")), "--namespace", "k8s.io", *words]
     done = subprocess.run(command, capture_output=True, text=True)
     if check and done.returncode:
-        raise SystemExit(f"`ctr {' '.join(words)}` failed: {done.stderr.strip()}")
+        raise ClusterError(f"`ctr {' '.join(words)}` failed: {done.stderr.strip()}")
     return done.returncode == 0
 
 

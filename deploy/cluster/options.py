@@ -6,9 +6,10 @@ Called by `up --with`, `add`, `drop` and by tests. Nothing of it is built or ins
 import base64
 import json
 import sys
+import time
 
 from deploy.cluster import build, control, knative, objects
-from deploy.cluster.api import Api, path_of
+from deploy.cluster.api import Api, ApiError, path_of
 from deploy.cluster.cluster import Cluster, has_definitions, launch, wait_until_healthy
 from deploy.cluster.components import Component, as_admin, at_root, render_scheduler
 from deploy.cluster.layout import Layout
@@ -72,7 +73,7 @@ def drop(cluster: Cluster, name: str) -> None:
     for group in (load_definitions(name), list(reversed(load_objects(name)))):
         for body in group:
             api.call("DELETE", path_of(body))
-        wait_for(lambda group=group: not any(is_there(api, one) for one in group), f"the end of {name}", PATIENCE)  # type: ignore[misc]  # bound now
+        wait_until_gone(api, group)
     if _GROUPER in control.observe(layout.folder):
         # It goes on watching kinds that are gone, and takes minutes to find them when they come again.
         control.kill(layout.folder, _GROUPER)
@@ -89,8 +90,26 @@ def add_pool(cluster: Cluster, pool: str) -> None:
         wait_until_healthy(layout, [shard])
 
 
-def is_there(api: Api, body: Object) -> bool:
-    return api.call("GET", path_of(body)) is not None
+def wait_until_gone(api: Api, bodies: list[Object]) -> None:
+    def are_gone() -> bool:
+        return not [body for body in bodies if is_left(api, path_of(body))]
+
+    wait_for(are_gone, "the end of what was removed", PATIENCE)
+
+
+def is_left(api: Api, path: str) -> bool:
+    """A definition that was new when it was removed may not be listed yet. The API server then looks at it again after
+    pauses that grow to minutes, unless something of it changes."""
+    found = api.call("GET", path)
+    conditions = found.get("status", {}).get("conditions", ()) if found else ()
+    if any(one.get("reason") == "InstanceDeletionFailed" for one in conditions):
+        noted = {"metadata": {"annotations": {"cluster.fairlead/looked-at": f"{time.time():.0f}"}}}
+        try:
+            api.call("PATCH", path, noted, "application/merge-patch+json")
+        except ApiError as error:
+            if error.status != 404:
+                raise
+    return found is not None
 
 
 def load_definitions(name: str) -> list[Object]:

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from deploy.cluster.errors import ClusterError
 from deploy.cluster.layout import Layout, name_of
 
 ROOT = Path(__file__).parents[2]
@@ -141,7 +142,7 @@ def close_sandbox(folder: Path, keep_files: bool = False) -> None:
         return
     shutil.rmtree(folder, ignore_errors=True)
     if folder.exists():
-        raise SystemExit(f"{folder} could not be removed whole; see what is left there")
+        raise ClusterError(f"{folder} could not be removed whole; see what is left there")
 
 
 def kill(pids: set[int]) -> set[int]:
@@ -184,5 +185,5 @@ def wait_for(is_done: Callable[[], object], what: str, patience: float = PATIENC
     deadline = time.monotonic() + patience
     while not is_done():
         if time.monotonic() > deadline:
-            raise SystemExit(f"waited {patience:.0f} s in vain for {what}")
+            raise ClusterError(f"waited {patience:.0f} s in vain for {what}")
         time.sleep(0.05)

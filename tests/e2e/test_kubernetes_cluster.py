@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from deploy.cluster import build, cluster, control, sandbox
+from deploy.cluster.errors import ClusterError
 from deploy.cluster.layout import name_of
 from deploy.cluster.nodes import Shape, add_nodes, remove_nodes
 from tests.clusters import running_cluster, set_nodes
@@ -263,6 +264,6 @@ def test_nothing_is_left_after_a_crash(tmp_path: Path) -> None:
 
 def test_what_is_no_cluster_is_not_removed(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").touch()
-    with pytest.raises(SystemExit, match="not a cluster's folder"):
+    with pytest.raises(ClusterError, match="not a cluster's folder"):
         cluster.down(tmp_path)
     assert (tmp_path / "thesis.txt").exists()

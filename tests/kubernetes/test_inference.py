@@ -1,6 +1,7 @@
 """Services on a cluster with real traffic: from none to several pods and back, limits, time-outs and who may ask."""
 
 import shlex
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from typing import Any
@@ -146,5 +147,13 @@ def test_who_may_ask(room: Room) -> None:
     room.until_phase(started["inside"], "Running")
     assert not room.server.workload(started["inside"]).get("urls")
     [service] = [one for one in room.objects("services") if one["metadata"]["name"].startswith("inside")]
-    with urllib.request.urlopen(f"http://{service['spec']['clusterIP']}:8000/", timeout=PATIENCE) as answer:
-        assert answer.status == 200
+    until(lambda: is_reached(f"http://{service['spec']['clusterIP']}:8000/"), "the way to its pod", PATIENCE)
+
+
+def is_reached(url: str) -> bool:
+    """The node learns of a pod that is ready a moment after us, and refuses until then."""
+    try:
+        with urllib.request.urlopen(url, timeout=PATIENCE) as answer:
+            return bool(answer.status == 200)
+    except urllib.error.URLError:
+        return False
