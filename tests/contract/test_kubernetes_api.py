@@ -9,13 +9,16 @@ import ssl
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
+import msgspec
 import pytest
 
 from fairlead.engines.kubernetes.access import Access
 from fairlead.engines.kubernetes.api import APPLY, Api, ApiError
 from fairlead.engines.kubernetes.connection import connect
-from fairlead.engines.kubernetes.objects import Pod
+from fairlead.engines.kubernetes.objects import Pod, PodGroup
+from fairlead.engines.kubernetes.observing import Held
 from fairlead.engines.kubernetes.sharing import share_files
+from fairlead.engines.kubernetes.silence import Silences
 from fairlead.engines.kubernetes.watching import Watch
 from fairlead.model.errors import Refused
 
@@ -346,3 +349,30 @@ def test_who_lets_a_connection_wait_is_named_with_how_long_it_was() -> None:
         host, port = silent.getsockname()
         with pytest.raises(ConnectionError, match=f"127.0.0.1:{port} takes no connection within 0.2 s"):
             asyncio.run(connect(host, port, ssl.create_default_context(), 0.2))
+
+
+@pytest.mark.parametrize(
+    ("events", "want"),
+    [([], "No KAI scheduler of node pool default"), ([{"message": "kept a place"}], "kept a place")],
+    ids=["nobody says anything", "an event says more"],
+)
+def test_a_silence_that_lasts_is_looked_into_and_told(events: list[Any], want: str) -> None:
+    group = msgspec.convert({"metadata": {"name": "g"}}, PodGroup)
+    metadata = {"name": "p", "uid": "u", "namespace": "n", "annotations": {"pod-group-name": "g"}}
+    waits = Held(pods=[msgspec.convert({"metadata": metadata}, Pod)], groups=[group])
+
+    async def listen(server: Scripted) -> list[str]:
+        told = asyncio.Event()
+        async with server as api, asyncio.TaskGroup() as tasks:
+            silences = Silences(api, tasks.create_task, lambda _: told.set(), patience=0.05)
+            said = [silences.words("w", waits)]
+            async with asyncio.timeout(DEADLINE):
+                await told.wait()
+            # Asked again and again, until KAI has spoken.
+            return [*said, silences.words("w", waits), silences.words("w", Held())]
+
+    server = Scripted(*(answer(200, {"items": events}) for _ in range(100)))
+    first, later, last = asyncio.run(listen(server))
+    assert (first, last) == ("", "")
+    assert want in later
+    assert server.asked[0] == "GET /api/v1/namespaces/n/events?fieldSelector=involvedObject.uid%3Du&limit=50 HTTP/1.1"

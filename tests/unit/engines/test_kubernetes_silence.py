@@ -51,5 +51,6 @@ def group(*refusing: str, **labels: str) -> PodGroup:
     ],
 )
 def test_who_takes_no_notice(pods: list[Pod], groups: list[PodGroup], want: str) -> None:
-    words = find_silence(Held(pods=pods, groups=groups))
+    found = find_silence(Held(pods=pods, groups=groups))
+    words = found.words if found is not None else ""
     assert (bool(words), want in words) == (bool(want), True), words

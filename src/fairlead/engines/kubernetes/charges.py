@@ -18,8 +18,6 @@ class Charge:
         "lost_at",
         "news",
         "refused",
-        "silence",
-        "silent_since",
         "task",
         "tends",
         "tried",
@@ -34,8 +32,6 @@ class Charge:
         self.news = asyncio.Event()
         self.refused = ""
         self.trouble = ""
-        #: What the scheduler takes no notice of, and since when.
-        self.silence, self.silent_since = "", 0.0
         self.is_bare = False
         self.is_removed = False
         #: Whether its objects may be in the cluster since before this server began.

@@ -62,9 +62,9 @@ def find_complaints(
     standing = [
         event
         for event in events
-        if _told_at(event) > latest and any(_is_about(event, runner.metadata, kinds) for runner in runners)
+        if told_at(event) > latest and any(_is_about(event, runner.metadata, kinds) for runner in runners)
     ]
-    found = [max(standing, key=_told_at).message.removeprefix(_COMBINED)] if standing else []
+    found = [max(standing, key=told_at).message.removeprefix(_COMBINED)] if standing else []
     failing = (condition(runner.status.conditions, "ReplicaFailure") for runner in runners)
     found += [one.message for one in failing if one is not None]
     return [Wait(code=FAILED_CREATE, message=message, is_made=False) for message in found]
@@ -86,7 +86,7 @@ def templates_of(body: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
             yield from templates_of(value)
 
 
-def _told_at(event: Event) -> int:
+def told_at(event: Event) -> int:
     return max(millis(event.last_timestamp) or 0, millis(event.event_time) or 0)
 
 
@@ -99,4 +99,4 @@ def _is_about(event: Event, runner: Metadata, kinds: Collection[str]) -> bool:
     told = event.involved_object
     if told.kind in kinds:
         return told.uid == runner.uid
-    return _told_at(event) >= _made_at(runner)
+    return told_at(event) >= _made_at(runner)

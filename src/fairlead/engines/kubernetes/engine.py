@@ -49,7 +49,7 @@ from fairlead.engines.kubernetes.render_runners import is_group
 from fairlead.engines.kubernetes.renewing import find_spent
 from fairlead.engines.kubernetes.resources import ALWAYS_THERE, KNATIVE, POD, POD_GROUP, RUNNERS, SHARD, Resource
 from fairlead.engines.kubernetes.sessions import CommandSession, dial, listening_port, stream_logs
-from fairlead.engines.kubernetes.silence import PATIENCE, find_silence
+from fairlead.engines.kubernetes.silence import Silences
 from fairlead.engines.kubernetes.standing import Standing, Survey, find_digests
 from fairlead.engines.kubernetes.trying import try_pods
 from fairlead.engines.kubernetes.writing import Taken, has_kind
@@ -93,6 +93,7 @@ class KubernetesEngine:
         #: Workloads that were applied to the cluster as objects.
         self.customs = Customs(api, cluster_id)
         self._holdings = Holdings(api, self._note, self._note_find, self._note_loss, self._note_nodes)
+        self._silences = Silences(api, self._spawn, self._note)
         self._hands = Hands(api, "", ALWAYS_THERE)
         self._estate = Estate(api, "")
         self._charges: dict[str, Charge] = {}
@@ -169,18 +170,10 @@ class KubernetesEngine:
         return msgspec.structs.replace(
             report,
             refused=charge.refused,
-            trouble=charge.trouble or report.trouble or self._lasting_silence(workload_id, charge, held),
+            trouble=charge.trouble or report.trouble or self._silences.words(workload_id, held),
             is_bare=charge.is_bare,
             is_removed=charge.is_removed,
         )
-
-    def _lasting_silence(self, workload_id: str, charge: Charge, held: Held) -> str:
-        words, loop = find_silence(held), asyncio.get_running_loop()
-        if words != charge.silence:
-            charge.silence, charge.silent_since = words, loop.time()
-            if words:
-                loop.call_later(PATIENCE, self._note, workload_id)
-        return words if loop.time() - charge.silent_since >= PATIENCE else ""
 
     async def apply(self, orders: Sequence[Order]) -> None:
         for order in orders:

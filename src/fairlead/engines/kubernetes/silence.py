@@ -1,29 +1,108 @@
-"""What is said while KAI says nothing of pods that wait, because no scheduler runs for their pool, say. Pure.
+"""What is told of pods that wait while KAI says nothing of them: no scheduler may run for their pool, say.
 
-`engine.py` asks at every change, and tells users only what has been so for `PATIENCE`.
+`engine.py` asks at every change. What lasts is looked into: KAI tells in events alone that a place is kept for a pod.
 """
 
+import asyncio
+from collections.abc import Callable, Coroutine
+
+import msgspec
+
+from fairlead.engines.kubernetes.api import Api, ApiError
+from fairlead.engines.kubernetes.complaints import told_at
+from fairlead.engines.kubernetes.objects import Event
 from fairlead.engines.kubernetes.observing import Held, is_waiting
 from fairlead.engines.kubernetes.place import GROUP_ANNOTATION
 from fairlead.engines.kubernetes.pools import pool_of, refusals_in_pool
+from fairlead.engines.kubernetes.resources import EVENT
 
 #: Seconds. KAI looks at everything once a second; in large clusters it may take several.
 PATIENCE = 20.0
+_LONGEST = 16 * PATIENCE
 
 
-def find_silence(held: Held) -> str:
-    """Which part of KAI has taken no notice of a waiting pod; empty when all have been looked at."""
+class Silence(msgspec.Struct, frozen=True):
+    """A pod that waits, and who has taken no notice of it."""
+
+    namespace: str
+    pod_id: str
+    words: str
+
+
+class _Events(msgspec.Struct):
+    items: list[Event] = []
+
+
+class _Listening:
+    def __init__(self, silence: Silence) -> None:
+        self.silence = silence
+        self.words = ""
+        self.task: asyncio.Task[None] | None = None
+
+
+def find_silence(held: Held) -> Silence | None:
+    """The first waiting pod of which a part of KAI has taken no notice."""
     groups = {group.metadata.name: group for group in held.groups}
     for pod in filter(is_waiting, held.pods):
-        group = groups.get(pod.metadata.annotations.get(GROUP_ANNOTATION, ""))
+        name, group = pod.metadata.name, groups.get(pod.metadata.annotations.get(GROUP_ANNOTATION, ""))
         if group is None:
-            return (
-                f"KAI's pod grouper has made no pod group for {pod.metadata.name} in {PATIENCE:g} s; "
-                "`fairlead doctor --engine kubernetes` looks whether KAI is installed"
-            )
-        if not refusals_in_pool(group):
-            return (
-                f"No KAI scheduler of node pool {pool_of(group)} has said anything of {pod.metadata.name} "
-                f"in {PATIENCE:g} s; each pool needs one that runs"
-            )
-    return ""
+            advice = "`fairlead doctor --engine kubernetes` looks whether KAI is installed"
+            words = f"KAI's pod grouper has made no pod group for {name}; {advice}"
+        elif not refusals_in_pool(group):
+            words = f"No KAI scheduler of node pool {pool_of(group)} has said anything of {name}; see that one runs"
+        else:
+            continue
+        return Silence(pod.metadata.namespace, pod.metadata.uid, words)
+    return None
+
+
+class Silences:
+    """Calls `changed` with the id of a workload for which there are other words."""
+
+    def __init__(
+        self,
+        api: Api,
+        spawn: Callable[[Coroutine[None, None, None]], asyncio.Task[None]],
+        changed: Callable[[str], None],
+        patience: float = PATIENCE,
+    ) -> None:
+        self._api = api
+        self._spawn = spawn
+        self._changed = changed
+        self._patience = patience
+        self._kept: dict[str, _Listening] = {}
+
+    def words(self, workload_id: str, held: Held) -> str:
+        """What to tell now; nothing until it has lasted."""
+        silence, kept = find_silence(held), self._kept.get(workload_id)
+        if kept is not None and kept.silence != silence:
+            del self._kept[workload_id]
+            if kept.task is not None:
+                kept.task.cancel()
+            kept = None
+        if silence is not None and kept is None:
+            kept = self._kept[workload_id] = _Listening(silence)
+            kept.task = self._spawn(self._listen(workload_id, kept))
+        return kept.words if kept is not None else ""
+
+    async def _listen(self, workload_id: str, kept: _Listening) -> None:
+        """Until cancelled, less and less often."""
+        pause = self._patience
+        while True:
+            await asyncio.sleep(pause)
+            pause = min(_LONGEST, pause * 2)
+            try:
+                words = await self._ask(kept.silence)
+            except (ApiError, OSError):
+                # Not known: this account may not read events, say.
+                continue
+            if words != kept.words:
+                kept.words = words
+                self._changed(workload_id)
+
+    async def _ask(self, silence: Silence) -> str:
+        path = EVENT.path(silence.namespace)
+        found = await self._api.get(path, fieldSelector=f"involvedObject.uid={silence.pod_id}", limit="50")
+        events = msgspec.json.decode(found, type=_Events).items
+        latest = max(events, key=told_at, default=None)
+        return silence.words if latest is None else f"{latest.message} (event of its pod)"
