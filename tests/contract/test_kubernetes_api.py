@@ -353,8 +353,15 @@ def test_who_lets_a_connection_wait_is_named_with_how_long_it_was() -> None:
 
 @pytest.mark.parametrize(
     ("events", "want"),
-    [([], "No KAI scheduler of node pool default"), ([{"message": "kept a place"}], "kept a place")],
-    ids=["nobody says anything", "an event says more"],
+    [
+        ([], "No KAI scheduler of node pool default"),
+        ([{"message": "tried again", "reason": "PodGrouperWarning"}], "No KAI scheduler of node pool default"),
+        (
+            [{"message": "on n", "reason": "Pipelined"}],
+            "KAI keeps a place for it until others have left: on node n",
+        ),
+    ],
+    ids=["nobody says anything", "another part of KAI", "a place is kept"],
 )
 def test_a_silence_that_lasts_is_looked_into_and_told(events: list[Any], want: str) -> None:
     group = msgspec.convert({"metadata": {"name": "g"}}, PodGroup)

@@ -160,7 +160,7 @@ def test_a_workload_whose_first_pool_goes_takes_the_next(room: Room) -> None:
     until(lambda: [one for one in room.objects("podgroups") if of(one, waiting)], "its pod group", PATIENCE)
     assert group(room, waiting)["metadata"]["labels"][LABEL] == "leaving"
     # Nobody speaks for that pool, and the user is told so.
-    until(lambda: "scheduler of node pool leaving" in room.server.workload(waiting)["phaseMessage"], "words", PATIENCE)
+    until(lambda: "scheduler of node pool leaving" in room.server.message(waiting), "words", PATIENCE)
     assert room.server.call("DELETE", f"/api/v1/node-pools/{pool}").status < 300
     room.until_phase(waiting, "Running")
     [pod] = room.pods(waiting)

@@ -166,6 +166,17 @@ def preempt(room: Room, times: int, **low: Any) -> tuple[str, str]:
     return workload, f"runai-{name}"
 
 
+def test_a_place_that_others_have_yet_to_leave_is_told(room: Room) -> None:
+    """What is taken away has its grace first; KAI says of who waits for it that a place is kept, and no more."""
+    whole = {"compute": {"gpuDevicesRequest": 8}}
+    deaf = room.real("trap '' TERM; while :; do sleep 1; done") | whole
+    grace = {"terminationGracePeriodSeconds": 120, "priorityClass": "very-low"}
+    room.until_phase(room.submit("training", "deaf", deaf | grace), "Running")
+    waiting = room.submit("training", "next", room.real("true") | whole | {"priorityClass": "medium-high"})
+    kept = "KAI keeps a place for it until others have left"
+    until(lambda: kept in room.server.message(waiting), kept, PATIENCE)
+
+
 def test_preemption_never_counts_as_failure(room: Room) -> None:
     """Ten times, and it may fail once only; nor does it wait longer from time to time."""
     workload, namespace = preempt(room, 10, backoffLimit=1)

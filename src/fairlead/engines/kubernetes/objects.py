@@ -195,6 +195,7 @@ class Event(_Object, frozen=True):
 
     metadata: Metadata = Metadata()
     involved_object: ObjectReference = ObjectReference()
+    reason: str = ""
     message: str = ""
     last_timestamp: datetime | None = None
     event_time: datetime | None = None

@@ -19,6 +19,7 @@ from fairlead.engines.kubernetes.resources import EVENT
 #: Seconds. KAI looks at everything once a second; in large clusters it may take several.
 PATIENCE = 20.0
 _LONGEST = 16 * PATIENCE
+_PIPELINED, _KEPT = "Pipelined", "KAI keeps a place for it until others have left"
 
 
 class Silence(msgspec.Struct, frozen=True):
@@ -103,6 +104,5 @@ class Silences:
     async def _ask(self, silence: Silence) -> str:
         path = EVENT.path(silence.namespace)
         found = await self._api.get(path, fieldSelector=f"involvedObject.uid={silence.pod_id}", limit="50")
-        events = msgspec.json.decode(found, type=_Events).items
-        latest = max(events, key=told_at, default=None)
-        return silence.words if latest is None else f"{latest.message} (event of its pod)"
+        kept = [event for event in msgspec.json.decode(found, type=_Events).items if event.reason == _PIPELINED]
+        return f"{_KEPT}: {max(kept, key=told_at).message}" if kept else silence.words
