@@ -197,7 +197,10 @@ def test_elastic_pods_and_gangs_without_a_master(room: Room) -> None:
     workload = room.submit("distributed", "elastic", elastic)
     room.until_phase(workload, "Running")
     [group] = [one for one in room.objects("podgroups") if one["metadata"]["name"] == "elastic"]
-    assert group["spec"]["minMember"] == 2 + any("master" in pod["name"] for pod in room.pods(workload))
+    least = {one["name"]: one["minMember"] for one in group["spec"]["subGroups"]}
+    assert (group["spec"]["minMember"], least) == (3, {"master": 1, "worker": 2})
+    # Four of the five fit, and the master is always one of them.
+    assert "elastic-master-0" in [pod["name"] for pod in room.pods(workload)]
     without = room.spec(gpus=0, numWorkers=2, distributedFramework="PyTorch")
     other = room.submit("distributed", "headless", without, masterSpecSameAsWorker=False)
     room.until_phase(other, "Running")

@@ -32,6 +32,8 @@ from fairlead.model.podset import PodSet, RestartScope, fill
 #: On pod groups that we made ourselves, and on their pods: which place in its set a pod has, and in which attempt.
 OWN_LABEL, INDEX_LABEL, ATTEMPT_LABEL = "fairlead/own-group", "fairlead/index", "fairlead/attempt"
 FAILURES = "fairlead/failures"
+#: KAI's own, on a pod that is counted by its role.
+_SUBGROUP = "kai.scheduler/subgroup-name"
 _WORD = re.compile(r"\{(host|fqdn):([^{}]+)\}|\{port:(\d+)\+\d+\}")
 
 
@@ -125,6 +127,7 @@ def _attempt(pod: Pod) -> int:
 def render_group(place: Place, podsets: Sequence[PodSet]) -> list[dict[str, Any]]:
     """The pod group, and the service by which its pods find each other."""
     least = sum(podset.least for podset in podsets)
+    subgroups = _subgroups(podsets)
     pool = place.begun.pool or place.pool or next(iter(place.pools), DEFAULT_POOL)
     labels = {OWN_LABEL: "true", RUNAI_QUEUE_LABEL: project_queue(place.project, (pool,)), **pool_labels(pool)}
     group = {
@@ -133,6 +136,7 @@ def render_group(place: Place, podsets: Sequence[PodSet]) -> list[dict[str, Any]
         "metadata": metadata_of(place, place.name, labels),
         "spec": {
             "minMember": least,
+            **({"subGroups": subgroups} if subgroups else {}),
             "queue": project_queue(place.project, (pool,)),
             "priorityClassName": place.priority_class,
             "preemptibility": "preemptible" if place.is_preemptible else "non-preemptible",
@@ -147,6 +151,26 @@ def render_group(place: Place, podsets: Sequence[PodSet]) -> list[dict[str, Any]
         "spec": {"clusterIP": "None", "selector": selector, "publishNotReadyAddresses": True},
     }
     return [group, service]
+
+
+def _subgroups(podsets: Sequence[PodSet]) -> list[dict[str, Any]]:
+    """How many of each role there must be, where not all pods are needed: KAI would take any, and leave the master."""
+    if len(podsets) < 2 or not all(podset.least for podset in podsets):
+        return []
+    is_elastic = any(podset.least < podset.count for podset in podsets)
+    return [{"name": podset.role, "minMember": podset.least} for podset in podsets] if is_elastic else []
+
+
+def render_shapes(shapes: Sequence[Shape]) -> list[Shape]:
+    """The pods of a group, each with its role where KAI counts them by it."""
+    if not _subgroups([shape.podset for shape in shapes]):
+        return list(shapes)
+    found = []
+    for shape in shapes:
+        metadata = shape.template["metadata"]
+        labels = {**metadata["labels"], _SUBGROUP: shape.podset.role}
+        found.append(Shape(shape.podset, {**shape.template, "metadata": {**metadata, "labels": labels}}))
+    return found
 
 
 def render_member(place: Place, shape: Shape, index: int, attempt: int) -> dict[str, Any]:

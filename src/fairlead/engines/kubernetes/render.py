@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from fairlead.engines.kubernetes.groups import render_group, render_member
+from fairlead.engines.kubernetes.groups import render_group, render_member, render_shapes
 from fairlead.engines.kubernetes.levels import RESTRICTED
 from fairlead.engines.kubernetes.place import Place
 from fairlead.engines.kubernetes.render_ingress import render_ingresses
@@ -94,7 +94,7 @@ def render_objects(place: Place, podsets: tuple[PodSet, ...]) -> Rendered:
     if has_knative:
         return Rendered(_once(claims), [render_service(place, shapes)], services, losses)
     if is_group(podsets):
-        return Rendered(_once(claims), render_group(place, podsets), services, losses, shapes)
+        return Rendered(_once(claims), render_group(place, podsets), services, losses, render_shapes(shapes))
     return Rendered(_once(claims), render_runners(place, shapes), services, losses)
 
 
