@@ -72,7 +72,10 @@ def until_settled(room: Room, members: list[Member]) -> None:
     for one in members:
         found = room.until_phase(one.id, one.want, "Completed", "Failed")
         assert found["phase"] == one.want, (one.name, found["phase"], found["phaseMessage"])
-    until_none(lambda: differences(room, members), "agreement")
+    try:
+        until_none(lambda: differences(room, members), "agreement")
+    except AssertionError as error:
+        raise AssertionError(f"{error}; the server said last:\n{room.server.errors()}") from error
 
 
 def until_none(find: Callable[[], list[str]], what: str) -> None:
@@ -137,7 +140,7 @@ def _unlike_pods(room: Room, one: Member, seen: dict[str, Any], objects: list[di
     for uid, pod in theirs.items():
         name, want = pod["metadata"]["name"], (pod["spec"].get("nodeName"), pod["status"]["phase"])
         if uid not in ours:
-            said.append(f"pod {name} ({uid}) is not on record")
+            said.append(f"pod {name} ({uid}), {want}, is not on record")
         elif (ours[uid]["nodeName"], ours[uid]["k8sPhase"]) != want:
             said.append(f"pod {name} is {want}, on record {ours[uid]['nodeName']}, {ours[uid]['k8sPhase']}")
     said += [
