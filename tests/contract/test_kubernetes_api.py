@@ -358,7 +358,7 @@ def test_who_lets_a_connection_wait_is_named_with_how_long_it_was() -> None:
         ([{"message": "tried again", "reason": "PodGrouperWarning"}], "No KAI scheduler of node pool default"),
         (
             [{"message": "on n", "reason": "Pipelined"}],
-            "KAI keeps a place for it until others have left: on node n",
+            "KAI keeps a place for it until others have left: on n",
         ),
     ],
     ids=["nobody says anything", "another part of KAI", "a place is kept"],
