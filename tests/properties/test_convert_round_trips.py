@@ -114,3 +114,10 @@ def test_convert_reports_what_did_not_arrive(kind: Kind, data: st.DataObject) ->
         told = [replace(loss, path=loss.path.removeprefix("spec.")) for loss in rendered.losses]
         got = from_yaml(rendered.text) if target == "yaml" else from_line(rendered.plain)
         assert in_order(got) == in_order(carried(spec, told))
+
+
+def test_a_path_of_digits_stays_a_text() -> None:
+    """Numbers in the objects of jobs may be written as texts; not every text of digits is one."""
+    kind = next(kind for kind in WITH_YAML if kind.key == "distributed-training")
+    document, _ = render_document(kind, {"distributedFramework": "MPI", "sshAuthMountPath": "12"}, "name")
+    assert from_yaml(render_yaml(document))["sshAuthMountPath"] == "12"

@@ -279,10 +279,14 @@ def _is_switch(member: YamlField, node: Node) -> bool:
     return member.path == "mountPropagation" and node.form is SCALAR and node.content.lower() in _PROPAGATION
 
 
+#: Members of the objects of jobs that are texts, whatever they look like.
+_TEXTS = frozenset({"sshAuthMountPath"})
+
+
 def _numbers(plain: Any) -> Any:
-    """Numbers that were written as text are numbers, as everywhere in workload YAML."""
+    """Numbers that were written as text are numbers, as everywhere in workload YAML; a path of digits is none."""
     if isinstance(plain, dict):
-        return {name: _numbers(value) for name, value in plain.items()}
+        return {name: value if name in _TEXTS else _numbers(value) for name, value in plain.items()}
     if isinstance(plain, str) and plain.isascii() and plain.isdecimal() and len(plain) < 10:
         return int(plain)
     return plain
