@@ -157,26 +157,27 @@ class Session:
 
     def workload(self, name: str, title: str | None = None) -> Json:
         """The workload of that name (or id) in the project, of the given type if one is given."""
-        filters = [f"name=={name}", f"projectId=={self.project()['id']}"]
-        found = self.client.workloads(filterBy=filters + ([f"type=={title}"] if title else []))["workloads"]
+        named = self.client.workloads(filterBy=[f"name=={name}", f"projectId=={self.project()['id']}"])["workloads"]
+        found: list[Json] = [one for one in named if title in (None, one["type"])]
         if found:
-            result: Json = found[0]
-            return result
+            return found[0]
         if len(name) == 36 and name.count("-") == 4:
             return self.client.workload(name)
-        raise NotFound(self._missing(name, title))
+        others = [one["type"] for one in named]
+        hint = f" The workload of that name is of type {others[0]}." if others else self._near(name, title)
+        what = (title or "workload").lower()
+        raise NotFound(f"There is no {what} '{name}' in project {self.project()['name']}.{hint}")
 
     def was_deleted(self, name: str) -> bool:
         """Whether a workload of that name was in the project and is there no more."""
         filters = [f"name=={name}", f"projectId=={self.project()['id']}"]
         return bool(self.client.workloads(filterBy=filters, deleted=True)["workloads"])
 
-    def _missing(self, name: str, title: str | None) -> str:
-        listed = self.client.workloads(filterBy=[f"projectId=={self.project()['id']}"], limit=500)["workloads"]
-        names = [found["name"] for found in listed if title in (None, found["type"])]
-        others = [found["type"] for found in listed if found["name"] == name]
-        hint = f" The workload of that name is of type {others[0]}." if others else suggest(name, names)
-        return f"There is no {(title or 'workload').lower()} '{name}' in project {self.project()['name']}.{hint}"
+    def _near(self, name: str, title: str | None) -> str:
+        filters = [f"projectId=={self.project()['id']}"] + ([f"type=={title}"] if title else [])
+        return suggest(
+            name, [found["name"] for found in self.client.workloads(filterBy=filters, limit=500)["workloads"]]
+        )
 
 
 def _from_environment(environ: Any) -> Credentials | None:

@@ -40,6 +40,8 @@ _OBJECTS = {
         "ttlSecondsAfterFinished": "autoDeletionTimeAfterCompletionSeconds",
     },
 }
+#: The members that are texts, whatever they look like.
+_TEXTS = frozenset({"sshAuthMountPath"})
 
 
 def _read_preemptibility(reading: Reading) -> None:
@@ -83,13 +85,20 @@ def _settle_framework(reading: Reading, name: str, framework: str) -> None:
 
 def _read_object(reading: Reading, name: str, content: dict[str, Any]) -> None:
     known = _OBJECTS[name]
-    for path, value in leaves(content).items():
+    for path, given in leaves(content).items():
+        value = given if path in _TEXTS else _number(given)
         if path not in known:
             reading.wrong(name, f"has {path}, which is not read here; known are {', '.join(known)}")
         elif reading.get(known[path]) not in (None, value):
             reading.wrong(name, f"says {path} otherwise than the rest of the document; leave one of them out")
         else:
             reading.put(known[path], value, name)
+
+
+def _number(given: Any) -> Any:
+    """A number that was written as text is a number, as everywhere in workload YAML."""
+    is_number = isinstance(given, str) and given.isascii() and given.isdecimal() and len(given) < 10
+    return int(given) if is_number else given
 
 
 def _read_workers(reading: Reading) -> None:

@@ -130,7 +130,7 @@ class SpecReading:
             node = documents[0]
         if node.form is not MAPPING:
             raise Wrong(f"is {told(node)}; a mapping is expected")
-        return _numbers(read_plain(node))
+        return read_plain(node)
 
     def _read_items(self, field: YamlField, node: Node) -> None:
         if field.member and node.form is MAPPING and "value" in node.content and "items" not in node.content:
@@ -277,19 +277,6 @@ def _object_name(text: str) -> str:
 def _is_switch(member: YamlField, node: Node) -> bool:
     """A choice that people also write as true or false: how mounts propagate."""
     return member.path == "mountPropagation" and node.form is SCALAR and node.content.lower() in _PROPAGATION
-
-
-#: Members of the objects of jobs that are texts, whatever they look like.
-_TEXTS = frozenset({"sshAuthMountPath"})
-
-
-def _numbers(plain: Any) -> Any:
-    """Numbers that were written as text are numbers, as everywhere in workload YAML; a path of digits is none."""
-    if isinstance(plain, dict):
-        return {name: value if name in _TEXTS else _numbers(value) for name, value in plain.items()}
-    if isinstance(plain, str) and plain.isascii() and plain.isdecimal() and len(plain) < 10:
-        return int(plain)
-    return plain
 
 
 def _renames(kind: Kind) -> dict[str, str]:

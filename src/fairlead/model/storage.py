@@ -183,7 +183,7 @@ class Git(Spec, frozen=True, kw_only=True):
     exclude: ExcludeItem = UNSET
 
 
-#: Of what other machines' users share: written to only where that is said.
+#: Of storage that outlives every workload: written to only where that is said.
 ReadOnlyUnlessSaid = Annotated[
     Maybe[bool],
     About(

@@ -17,7 +17,7 @@ from fairlead.engines.kubernetes.configuration import custom_resources
 from fairlead.engines.kubernetes.hands import Hands
 from fairlead.engines.kubernetes.objects import Metadata, Node
 from fairlead.engines.kubernetes.permissions import PERMISSIONS, Permission
-from fairlead.engines.kubernetes.place import CLUSTER_LABEL, DEFAULT_POOL, GPU, POOL_LABEL
+from fairlead.engines.kubernetes.place import CLUSTER_LABEL, DEFAULT_POOL, GPU, pool_of
 from fairlead.engines.kubernetes.render_knative import FEATURES
 from fairlead.engines.kubernetes.resources import (
     JAX,
@@ -108,7 +108,7 @@ async def _look_at_scheduler(api: Api) -> list[Finding]:
         advice = "Install KAI-Scheduler (github.com/kai-scheduler/KAI-Scheduler), version 0.12 or newer"
         return [Finding("KAI-Scheduler", "missing", f"no {', '.join(lacking)} in this cluster", advice)]
     nodes = msgspec.json.decode(await api.get(NODE.path()), type=_Nodes).items
-    pools = {node.metadata.labels.get(POOL_LABEL, DEFAULT_POOL) for node in nodes} - {DEFAULT_POOL}
+    pools = {pool_of(node.metadata.labels) for node in nodes} - {DEFAULT_POOL}
     found = [Finding("KAI-Scheduler", "ok", "its queues and pod groups are known")]
     return found + judge_schedulers(await _words_of_schedulers(api), pools)
 

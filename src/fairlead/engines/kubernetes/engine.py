@@ -40,7 +40,7 @@ from fairlead.engines.kubernetes.leftovers import find_leftovers
 from fairlead.engines.kubernetes.nodes import render_node
 from fairlead.engines.kubernetes.objects import Container, Metadata, Pod
 from fairlead.engines.kubernetes.observing import Held, render_report, run_of
-from fairlead.engines.kubernetes.place import CLUSTER_LABEL, DEFAULT_POOL, NOTHING_BEGUN, POOL_LABEL, Begun
+from fairlead.engines.kubernetes.place import CLUSTER_LABEL, NOTHING_BEGUN, Begun, pool_of
 from fairlead.engines.kubernetes.remaking import begun_of, decide_remake, find_failed, is_operated, words_of_end
 from fairlead.engines.kubernetes.render import kinds_for
 from fairlead.engines.kubernetes.render_knative import FEATURES
@@ -332,7 +332,7 @@ class KubernetesEngine:
         there = [metadata for metadata in found if run_of(metadata) == run.run]
         if there:
             own = next((one for one in held.groups if is_own(one)), None)
-            pool = own.metadata.labels.get(POOL_LABEL, DEFAULT_POOL) if own is not None else ""
+            pool = pool_of(own.metadata.labels) if own is not None else ""
             return msgspec.structs.replace(begun_of(there[0]), kinds=held.kinds, pool=pool)
         level = self._holdings.level(run.namespace)
         if words := effects.forbidden_in(run.podsets, self._allowed, level):

@@ -29,8 +29,8 @@ from fairlead.engines.kubernetes.place import (
     GPU_GROUP_LABEL,
     GROUP_ANNOTATION,
     MAIN,
-    POOL_LABEL,
     RUN_LABEL,
+    pool_of,
     role_of,
 )
 from fairlead.engines.kubernetes.remaking import begun_of, decide_remake, is_operated
@@ -217,7 +217,7 @@ def _end_of(runners: Iterable[Runner], pods: Collection[Pod]) -> tuple[Phase | N
 
 def _render_pods(pods: Iterable[Pod], groups: Iterable[PodGroup]) -> tuple[ClusterPod, ...]:
     """The oldest first, each in the node pool in which its group is."""
-    pools = {group.metadata.name: group.metadata.labels.get(POOL_LABEL, DEFAULT_POOL) for group in groups}
+    pools = {group.metadata.name: pool_of(group.metadata.labels) for group in groups}
     return tuple(
         msgspec.structs.replace(
             seen, node_pool=pools.get(pod.metadata.annotations.get(GROUP_ANNOTATION, ""), seen.node_pool)
@@ -246,7 +246,7 @@ def render_pod(pod: Pod) -> ClusterPod:
         index=index,
         phase=phase,
         node=pod.spec.node_name,
-        node_pool=labels.get(POOL_LABEL, DEFAULT_POOL),
+        node_pool=pool_of(labels),
         gpu_groups=_gpu_groups(labels),
         created_at=millis(pod.metadata.creation_timestamp) or 0,
         started_at=_started(pod, main),
@@ -366,11 +366,14 @@ def _waits(runners: Collection[Runner], held: Held, pods: Collection[Pod]) -> It
     for group in held.groups:
         if group.metadata.name not in named:
             continue
-        for one in group.status.scheduling_conditions:
-            if one.type == UNSCHEDULABLE and one.status == "True":
-                latest[one.node_pool or DEFAULT_POOL] = one
+        latest |= {one.node_pool or DEFAULT_POOL: one for one in refusals_of(group)}
     unplaced = [_wait(pool, one) for pool, one in latest.items()]
     return [*find_complaints(runners, held.kinds, held.events, pods), *unplaced]
+
+
+def refusals_of(group: PodGroup) -> list[SchedulingCondition]:
+    """What schedulers have said against it, of whatever pool."""
+    return [one for one in group.status.scheduling_conditions if one.type == UNSCHEDULABLE and one.status == "True"]
 
 
 def is_waiting(pod: Pod) -> bool:

@@ -123,6 +123,11 @@ def role_label(role: str) -> str:
     return role.replace("@", ".at.")
 
 
+def pool_of(labels: dict[str, str]) -> str:
+    """The node pool of what carries these labels."""
+    return labels.get(POOL_LABEL, DEFAULT_POOL)
+
+
 def role_of(labels: dict[str, str]) -> str:
     """The role that such a label stands for."""
     return labels.get(ROLE_LABEL, "").replace(".at.", "@")

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from fairlead.engines.kubernetes.objects import Pod, PodGroup, SchedulingCondition
-from fairlead.engines.kubernetes.observing import UNSCHEDULABLE
+from fairlead.engines.kubernetes.observing import refusals_of
 from fairlead.engines.kubernetes.organizing import project_queue
 from fairlead.engines.kubernetes.place import (
     DEFAULT_POOL,
@@ -15,6 +15,7 @@ from fairlead.engines.kubernetes.place import (
     POOL_LABEL,
     RUNAI_POOL_LABEL,
     RUNAI_QUEUE_LABEL,
+    pool_of,
 )
 
 #: On a pod group that we moved: the number of the condition that was the reason, so that the next pool gets its try.
@@ -23,7 +24,7 @@ MOVED = "fairlead/moved-after"
 
 def decide_pool(group: PodGroup, pods: Collection[Pod], pools: Sequence[str]) -> tuple[str, str] | None:
     """The pool that is tried next, and why: the number of the condition. None while the present one is being tried."""
-    present = pool_of(group)
+    present = pool_of(group.metadata.labels)
     is_gone = bool(pools) and present not in pools
     if (len(pools) < 2 and not is_gone) or any(pod.spec.node_name for pod in _of(group, pods)):
         # A group that has a place is never moved.
@@ -38,17 +39,10 @@ def decide_pool(group: PodGroup, pods: Collection[Pod], pools: Sequence[str]) ->
     return pools[(pools.index(present) + 1) % len(pools)], latest
 
 
-def pool_of(group: PodGroup) -> str:
-    return group.metadata.labels.get(POOL_LABEL, DEFAULT_POOL)
-
-
 def refusals_in_pool(group: PodGroup) -> list[SchedulingCondition]:
     """What the scheduler of the pool in which it is now has said against it."""
-    return [
-        one
-        for one in group.status.scheduling_conditions
-        if one.type == UNSCHEDULABLE and one.status == "True" and (one.node_pool or DEFAULT_POOL) == pool_of(group)
-    ]
+    present = pool_of(group.metadata.labels)
+    return [one for one in refusals_of(group) if (one.node_pool or DEFAULT_POOL) == present]
 
 
 def render_move(project: str, pool: str, reason: str) -> dict[str, Any]:

@@ -12,8 +12,8 @@ from fairlead.engines.kubernetes.api import Api, ApiError
 from fairlead.engines.kubernetes.complaints import told_at
 from fairlead.engines.kubernetes.objects import Event
 from fairlead.engines.kubernetes.observing import Held, is_waiting
-from fairlead.engines.kubernetes.place import GROUP_ANNOTATION
-from fairlead.engines.kubernetes.pools import pool_of, refusals_in_pool
+from fairlead.engines.kubernetes.place import GROUP_ANNOTATION, pool_of
+from fairlead.engines.kubernetes.pools import refusals_in_pool
 from fairlead.engines.kubernetes.resources import EVENT
 
 #: Seconds. KAI looks at everything once a second; in large clusters it may take several.
@@ -50,7 +50,8 @@ def find_silence(held: Held) -> Silence | None:
             advice = "`fairlead doctor --engine kubernetes` looks whether KAI is installed"
             words = f"KAI's pod grouper has made no pod group for {name}; {advice}"
         elif not refusals_in_pool(group):
-            words = f"No KAI scheduler of node pool {pool_of(group)} has said anything of {name}; see that one runs"
+            pool = pool_of(group.metadata.labels)
+            words = f"No KAI scheduler of node pool {pool} has said anything of {name}; see that one runs"
         else:
             continue
         return Silence(pod.metadata.namespace, pod.metadata.uid, words)
