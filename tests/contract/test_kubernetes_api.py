@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from fairlead.engines.kubernetes import watching
 from fairlead.engines.kubernetes.access import Access
 from fairlead.engines.kubernetes.api import APPLY, Api, ApiError
 from fairlead.engines.kubernetes.connection import connect
@@ -243,6 +244,40 @@ async def test_a_watch_that_is_cut_goes_on_too() -> None:
     async with server as api:
         assert await Seen(api).until(1) == [(None, "11")]
     assert "resourceVersion=10" in server.asked[2]
+
+
+def test_a_watch_that_is_never_answered_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watching, "_SILENCE", 0.2)
+
+    @scenario
+    async def test() -> None:
+        server = Scripted(listed("10"), hang, stream({"type": "ADDED", "object": pod("a", "11")}, stays=True))
+        async with server as api:
+            assert await Seen(api).until(1) == [(None, "11")]
+        assert "resourceVersion=10" in server.asked[2]
+
+    test()
+
+
+@scenario
+async def test_an_object_that_nobody_can_take_in_keeps_no_other_from_being_told() -> None:
+    class Strict(Seen):
+        def _hear(self, before: Pod | None, after: Pod | None) -> None:
+            if after is not None and after.metadata.name == "bad":
+                raise ValueError
+            super()._hear(before, after)
+
+    server = Scripted(
+        listed("10", pod("bad", "2"), pod("a", "3")),
+        stream(
+            {"type": "MODIFIED", "object": pod("bad", "11")},
+            {"type": "MODIFIED", "object": pod("a", "12")},
+            stays=True,
+        ),
+    )
+    async with server as api:
+        assert await Strict(api).until(2) == [(None, "3"), ("3", "12")]
+    assert len(server.asked) == 2
 
 
 @scenario

@@ -1,34 +1,57 @@
-"""What an engine reports while somebody else changes the workload is not lost with the loop's own record."""
+"""What an engine reports once is not lost when the loop's own record is, or when the store does not answer."""
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, cast
 
 import msgspec
+import pytest
 
 from fairlead.control.context import Context
+from fairlead.control.following import Following
 from fairlead.control.reconcile import Reconciler
-from fairlead.engines.base import Order, PodReport, PodState, Review
+from fairlead.engines.base import (
+    CapacityChanged,
+    ClusterPod,
+    Order,
+    PodReport,
+    PodState,
+    Report,
+    Review,
+    WorkloadReport,
+)
+from fairlead.model.errors import Unavailable
 from fairlead.model.org import Node
 from fairlead.model.phase import Phase, PodPhase
 from fairlead.model.workload import Pod, Workload
-from fairlead.store.base import Change, Put
-from fairlead.store.collections import PODS, WORKLOADS
+from fairlead.store.base import Change, Put, Store
+from fairlead.store.collections import NODES, PODS, WORKLOADS
 from tests import builders
 from tests.contract.test_control_over_time import in_store
 
+NODE = Node(id="node", name="node", cpu_milli=1000, memory_bytes=2**30)
 
-class Engine:
+
+class Quiet:
+    """An engine that has nothing and says nothing."""
+
+    async def start(self, notify: object) -> None: ...
+
+    async def capacity(self) -> Sequence[Node]:
+        return ()
+
+    async def apply(self, orders: Sequence[Order]) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+class Engine(Quiet):
     """Reports one end, once, and writes to the workload before anybody can record it."""
 
     def __init__(self, context: Context, pod: Pod) -> None:
         self._context = context
         self._pod = pod
         self._has_reported = False
-
-    async def start(self, notify: object) -> None: ...
-
-    async def capacity(self) -> Sequence[Node]:
-        return ()
 
     async def observe(self) -> Sequence[PodReport]:
         if self._has_reported:
@@ -43,9 +66,37 @@ class Engine:
         )
         return (report,)
 
-    async def apply(self, orders: Sequence[Order]) -> None: ...
 
-    async def close(self) -> None: ...
+class Cluster(Quiet):
+    """Says once that a node is new and that a workload, which is over, has had a pod."""
+
+    def __init__(self, report: WorkloadReport) -> None:
+        self._said: list[Report] = [CapacityChanged(), report]
+
+    async def capacity(self) -> Sequence[Node]:
+        return (NODE,)
+
+    async def observe(self) -> Sequence[Report]:
+        said, self._said = self._said, []
+        return said
+
+
+class Away:
+    """A store of which one method does not answer the first time."""
+
+    def __init__(self, store: Store, failing: str) -> None:
+        self._store = store
+        self._failing = failing
+
+    def __getattr__(self, name: str) -> Any:
+        if name != self._failing:
+            return getattr(self._store, name)
+        self._failing = ""
+
+        async def fail(*_: object) -> None:
+            raise Unavailable("The database is away")
+
+        return fail
 
 
 def test_an_end_that_was_reported_during_a_lost_race_is_recorded_in_the_next_turn(tmp_path: Path) -> None:
@@ -63,5 +114,31 @@ def test_an_end_that_was_reported_during_a_lost_race_is_recorded_in_the_next_tur
         assert ended is not None
         assert finished is not None
         assert (ended.phase, finished.phase) == (PodPhase.SUCCEEDED, Phase.COMPLETED)
+
+    in_store(tmp_path, test)
+
+
+@pytest.mark.parametrize("failing", ["commit", "get"])
+def test_what_was_told_while_the_store_was_away_is_recorded_when_it_is_back(tmp_path: Path, failing: str) -> None:
+    """The first commit is that of the nodes; the first reading that of the workload, which had left the board."""
+
+    async def test(context: Context) -> None:
+        workload = builders.workload(phase=Phase.COMPLETED)
+        await context.store.commit(Change(writes=(Put(WORKLOADS, workload),)))
+        late = ClusterPod(
+            id="late", name="late", role="worker", phase=PodPhase.SUCCEEDED, node="node", cluster_phase="Succeeded"
+        )
+        report = WorkloadReport(workload_id=workload.id, run=workload.run, pods=(late,), ended=Phase.COMPLETED)
+        context.store = cast(Store, Away(context.store, failing))
+        following = Following(context)
+        engine = Cluster(report)
+        loop = Reconciler(context, engine, lambda podset: Review(), lambda at: None, lambda: 0.0, following)
+        with pytest.raises(Unavailable):
+            await loop.cycle()
+        await loop.cycle()
+        found: Pod | None = await context.store.get(PODS, "late")
+        assert found is not None
+        assert found.phase is PodPhase.SUCCEEDED
+        assert await context.store.get(NODES, NODE.id) is not None
 
     in_store(tmp_path, test)

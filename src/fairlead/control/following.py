@@ -3,7 +3,7 @@
 Called by `reconcile.py` in place of the scheduler and of the orders per pod. Decisions are made by `follow.py`.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Container, Iterable, Sequence
 
 from fairlead.control.context import Context
 from fairlead.control.decide import Rules
@@ -26,6 +26,8 @@ class Following:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._seen: dict[str, WorkloadReport] = {}
+        #: Workloads of which something was said that nobody has looked at yet.
+        self._news: set[str] = set()
         #: Pods whose end is recorded, by workload: they may be there for as long as their workload is.
         self._ended: dict[str, set[str]] = {}
 
@@ -38,22 +40,27 @@ class Following:
                 if pod.has_ended:
                     self._ended.setdefault(pod.workload_id, set()).add(pod.id)
 
-    def absorb(self, reports: Iterable[Report]) -> set[str]:
-        """Keep what the engine says; the workloads that it speaks of."""
-        said = [report for report in reports if isinstance(report, WorkloadReport)]
-        self._seen.update((report.workload_id, report) for report in said)
-        return {report.workload_id for report in said}
+    def absorb(self, reports: Iterable[Report]) -> None:
+        """Keep what the engine says."""
+        said = {report.workload_id: report for report in reports if isinstance(report, WorkloadReport)}
+        self._seen |= said
+        self._news |= said.keys()
 
-    def find_unrecorded(self, ids: Collection[str]) -> list[str]:
-        """Those of which the engine saw a pod that no record has: a watch on pods may be behind one on jobs."""
+    def find_unrecorded(self, held: Container[str]) -> list[str]:
+        """News of workloads that the loop does not hold, of a pod that no record has: a watch on pods may be behind one
+        on jobs."""
         return [
-            id for id in ids if any(pod.node and pod.id not in self._ended.get(id, ()) for pod in self._seen[id].pods)
+            id
+            for id in self._news
+            if id not in held and any(pod.node and pod.id not in self._ended.get(id, ()) for pod in self._seen[id].pods)
         ]
 
-    def forget(self, ids: Collection[str]) -> None:
-        """What was seen of workloads that the loop no longer holds."""
-        for id in ids:
-            self._seen.pop(id, None)
+    def take_news(self, held: Collection[str]) -> set[str]:
+        """The workloads that the loop holds and of which there is news; what was seen of others is forgotten."""
+        news, self._news = self._news, set()
+        for id in news.difference(held):
+            del self._seen[id]
+        return news.intersection(held)
 
     def decide(self, entry: Entry, now: Millis, rules: Rules) -> Draft:
         id = entry.workload.id

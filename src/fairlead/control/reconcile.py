@@ -89,6 +89,7 @@ class Reconciler:
         self._recording: set[str] = set()
         #: What the engine reported and no record holds yet: it says everything only once.
         self._unrecorded: list[PodReport] = []
+        self._has_other_nodes = False
         self._directory_changed: list[tuple[str, str]] = []
         #: Workloads whose requests want a look at them.
         self._asked_for: set[str] = set()
@@ -181,15 +182,18 @@ class Reconciler:
     async def _observe(self) -> set[str]:
         """Take what the engine has to say; the workloads whose whole state it told."""
         said: Sequence[Report] = await self.engine.observe()
+        # First of all, and nothing in between that may fail: it says everything only once.
         self._unrecorded += [report for report in said if isinstance(report, PodReport)]
-        if any(isinstance(report, CapacityChanged) for report in said):
+        self._has_other_nodes |= any(isinstance(report, CapacityChanged) for report in said)
+        if self.following:
+            self.following.absorb(said)
+        if self._has_other_nodes:
             await self._record_nodes()
         if not self.following:
             return set()
-        told = self.following.absorb(said)
-        await self._take_back(self.following.find_unrecorded(told - self.board.entries.keys()))
-        self.following.forget(told - self.board.entries.keys())
-        return told & self.board.entries.keys()
+        held = self.board.entries
+        await self._take_back(self.following.find_unrecorded(held))
+        return self.following.take_news(held)
 
     async def _take_back(self, ids: Collection[str]) -> None:
         """Hold ended workloads once more of which pods came to light after their end."""
@@ -439,3 +443,4 @@ class Reconciler:
         if writes:
             await self.context.store.commit(Change(writes=tuple(writes)))
         await self.context.directory.load()
+        self._has_other_nodes = False

@@ -133,11 +133,18 @@ class Watch(Generic[Item]):
         self._version = page.metadata.resource_version
         for key, item in before.items():
             if key not in found:
-                self._changed(item, None)
+                self._tell(item, None)
         for key, item in found.items():
             known = before.get(key)
             if known is None or known.metadata.resource_version != item.metadata.resource_version:
-                self._changed(known, item)
+                self._tell(known, item)
+
+    def _tell(self, before: Item | None, after: Item | None) -> None:
+        """What one object does to those who hear of it is not to keep the others' news from them."""
+        try:
+            self._changed(before, after)
+        except Exception:
+            log.exception("a change that the watch on %s brought cannot be taken in", self._path)
 
     async def _watch(self) -> bool:
         """Until the server ends it; whether anything came."""
@@ -149,17 +156,17 @@ class Watch(Generic[Item]):
             "timeoutSeconds": str(_WATCH_SECONDS),
         }
         rest, has_news = b"", False
-        async with self._api.stream(self._path, query) as pieces:
-            while True:
-                async with asyncio.timeout(_SILENCE):
-                    piece = await anext(pieces, None)
-                if piece is None:
-                    return has_news
+        now = asyncio.get_running_loop().time
+        # The silence before its first word counts too: nobody else would notice it.
+        async with asyncio.timeout(_SILENCE) as patience, self._api.stream(self._path, query) as pieces:
+            async for piece in pieces:
                 has_news = True
                 *lines, rest = (rest + piece).split(b"\n")
                 for line in lines:
                     if line.strip():
                         self._take(self._line.decode(line))
+                patience.reschedule(now() + _SILENCE)
+        return has_news
 
     def _take(self, line: _Line) -> None:
         if line.type == "ERROR":
@@ -177,10 +184,10 @@ class Watch(Generic[Item]):
         before = self.objects.get(key)
         if line.type == "DELETED":
             self.objects.pop(key, None)
-            self._changed(before or item, None)
+            self._tell(before or item, None)
         else:
             self.objects[key] = item
-            self._changed(before, item)
+            self._tell(before, item)
 
 
 def _key(item: HasMetadata) -> tuple[str, str]:
