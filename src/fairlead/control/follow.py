@@ -57,13 +57,20 @@ def follow(entry: Entry, seen: Seen, now: Millis, rules: Rules, render_run: Rend
     if report.run == draft.workload.run:
         fold_pods(draft, report, seen.ended, seen.nodes)
     elif entry.pods and report.run == 0:
-        fold_pods(draft, WorkloadReport(workload_id=entry.workload.id), seen.ended, seen.nodes)
+        fold_pods(draft, _of_known(entry, report), seen.ended, seen.nodes)
     if entry.revises:
         revise(draft, rules.load(entry.workload.id), rules.review, report.scaled)
     _by_desire(draft, report, rules, render_run)
     watch_time(draft)
     count_running(draft)
     return draft
+
+
+def _of_known(entry: Entry, report: WorkloadReport) -> WorkloadReport:
+    """What is said of pods on record while nothing that makes them is there: somebody removed it, or it is only not
+    seen yet. How they ended is true either way."""
+    known = {pod.id for pod in entry.pods}
+    return WorkloadReport(workload_id=report.workload_id, pods=tuple(pod for pod in report.pods if pod.id in known))
 
 
 def _by_desire(draft: Draft, report: WorkloadReport, rules: Rules, render_run: RenderRun) -> None:

@@ -230,6 +230,19 @@ def test_what_is_gone_has_ended() -> None:
     assert [pod.phase for pod in draft.pods.values()] == [PodPhase.STOPPED]
 
 
+def test_an_end_that_is_seen_before_what_made_the_pod_is_an_end_and_no_loss() -> None:
+    """A watch on jobs may be behind one on pods; pods of another run that are still there are none of ours."""
+    other = seen(PodPhase.SUCCEEDED, id="other")
+    draft = turn(
+        builders.workload(phase=Phase.RUNNING),
+        said(run=0, pods=(other, seen(PodPhase.SUCCEEDED, id="pod", exit_code=0))),
+        builders.pod(id="pod"),
+    )
+    assert {pod.id: (pod.phase, pod.reason) for pod in draft.pods.values()} == {"pod": (PodPhase.SUCCEEDED, "")}
+    gone = turn(builders.workload(phase=Phase.RUNNING), said(run=0, pods=(other,)), builders.pod(id="pod"))
+    assert {pod.id: (pod.phase, pod.reason) for pod in gone.pods.values()} == {"pod": (PodPhase.STOPPED, "Gone")}
+
+
 def test_restarts_in_place_are_counted() -> None:
     first = turn(builders.workload(phase=Phase.RUNNING), said(pods=(RUNNING,)))
     again = msgspec.structs.replace(
