@@ -12,7 +12,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from fairlead.engines.kubernetes import watching
 from fairlead.engines.kubernetes.access import Access
 from fairlead.engines.kubernetes.api import APPLY, Api, ApiError
 from fairlead.engines.kubernetes.connection import connect
@@ -246,17 +245,14 @@ async def test_a_watch_that_is_cut_goes_on_too() -> None:
     assert "resourceVersion=10" in server.asked[2]
 
 
-def test_a_watch_that_is_never_answered_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watching, "_SILENCE", 0.2)
-
-    @scenario
-    async def test() -> None:
-        server = Scripted(listed("10"), hang, stream({"type": "ADDED", "object": pod("a", "11")}, stays=True))
-        async with server as api:
-            assert await Seen(api).until(1) == [(None, "11")]
-        assert "resourceVersion=10" in server.asked[2]
-
-    test()
+@scenario
+async def test_a_watch_that_is_never_answered_is_asked_for_again() -> None:
+    server = Scripted(listed("10"), hang, stream({"type": "ADDED", "object": pod("a", "11")}, stays=True))
+    async with server as api:
+        seen = Seen(api)
+        seen.watch.silence = 0.2
+        assert await seen.until(1) == [(None, "11")]
+    assert "resourceVersion=10" in server.asked[2]
 
 
 @scenario

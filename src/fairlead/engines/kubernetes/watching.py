@@ -19,10 +19,8 @@ log = logging.getLogger(__name__)
 
 #: Objects per page of a list.
 _PAGE = "500"
-#: The server ends a watch after so many seconds. It says every minute how far it is, so that longer silence is a broken
-#: connection.
+#: The server ends a watch after so many seconds.
 _WATCH_SECONDS = 300
-_SILENCE = 150.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
 #: A watch that stood for so long was a good one: the next is tried at once.
 _LONG_ENOUGH = 10.0
@@ -64,6 +62,9 @@ class Gone(Exception):
 
 class Watch(Generic[Item]):
     """Objects of one kind by (namespace, name). `changed(before, after)` is called with each change."""
+
+    #: The server says every minute how far it is: a longer silence, in seconds, is a broken connection.
+    silence = 150.0
 
     def __init__(
         self,
@@ -158,14 +159,14 @@ class Watch(Generic[Item]):
         rest, has_news = b"", False
         now = asyncio.get_running_loop().time
         # The silence before its first word counts too: nobody else would notice it.
-        async with asyncio.timeout(_SILENCE) as patience, self._api.stream(self._path, query) as pieces:
+        async with asyncio.timeout(self.silence) as patience, self._api.stream(self._path, query) as pieces:
             async for piece in pieces:
                 has_news = True
                 *lines, rest = (rest + piece).split(b"\n")
                 for line in lines:
                     if line.strip():
                         self._take(self._line.decode(line))
-                patience.reschedule(now() + _SILENCE)
+                patience.reschedule(now() + self.silence)
         return has_news
 
     def _take(self, line: _Line) -> None:
