@@ -152,13 +152,19 @@ def _follow_states(draft: Draft, report: WorkloadReport, rules: Rules) -> None:
     outcome = rules.outcome(set_states(draft, last_failure(report)))
     if outcome is None:
         if draft.workload.phase in (Phase.INITIALIZING, Phase.RUNNING) and not _is_uncounted(report):
-            draft.move(Phase.DEGRADED, "No pod runs; the next one waits for a place")
+            draft.move(Phase.DEGRADED, _words_between(report))
     elif outcome.phase not in TERMINAL:
         words = _starting_words(report)
         if words and outcome.phase is Phase.INITIALIZING:
             outcome = Outcome(outcome.phase, words)
         follow_outcome(draft, outcome)
     _explain(draft, report)
+
+
+def _words_between(report: WorkloadReport) -> str:
+    """What to say while no pod runs of a workload that has run: its next one waits, or is not made yet."""
+    failure = "" if any(pod.phase is PodPhase.STARTING for pod in report.pods) else last_failure(report)
+    return f"{failure}; the next pod follows after a pause" if failure else "No pod runs; the next one waits for a place"
 
 
 def _is_uncounted(report: WorkloadReport) -> bool:

@@ -88,7 +88,18 @@ STEPS = {
     "failed for another reason": Step(
         Phase.RUNNING, said(ended=Phase.FAILED, message="DeadlineExceeded: long"), Phase.FAILED, "DeadlineExceeded"
     ),
-    "one failed, the next waits": Step(Phase.RUNNING, said(failed={"main": 1}), Phase.DEGRADED),
+    "one failed, the next is not made yet": Step(
+        Phase.RUNNING,
+        said(failed={"main": 1}, pods=(seen(PodPhase.FAILED, exit_code=3),)),
+        Phase.DEGRADED,
+        "exit code 3; the next pod follows after a pause",
+    ),
+    "one failed, the next waits": Step(
+        Phase.RUNNING,
+        said(failed={"main": 1}, pods=(seen(PodPhase.FAILED), seen(PodPhase.STARTING, id="v", node=""))),
+        Phase.DEGRADED,
+        "the next one waits for a place",
+    ),
     "limit": Step(
         Phase.PENDING,
         said(pods=(seen(PodPhase.STARTING, node=""),), waits=(Wait(code="OverLimit", message="too much"),)),
