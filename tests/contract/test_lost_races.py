@@ -18,13 +18,14 @@ from fairlead.engines.base import (
     PodState,
     Report,
     Review,
+    Start,
     WorkloadReport,
 )
 from fairlead.model.errors import Unavailable
 from fairlead.model.org import Node
 from fairlead.model.phase import Phase, PodPhase
 from fairlead.model.workload import Pod, Workload
-from fairlead.store.base import Change, Put, Store
+from fairlead.store.base import Change, Put, Query, Store
 from fairlead.store.collections import NODES, PODS, WORKLOADS
 from tests import builders
 from tests.contract.test_control_over_time import in_store
@@ -75,6 +76,9 @@ class Cluster(Quiet):
 
     async def capacity(self) -> Sequence[Node]:
         return (NODE,)
+
+    def say(self, report: Report) -> None:
+        self._said.append(report)
 
     async def observe(self) -> Sequence[Report]:
         said, self._said = self._said, []
@@ -140,5 +144,93 @@ def test_what_was_told_while_the_store_was_away_is_recorded_when_it_is_back(tmp_
         assert found is not None
         assert found.phase is PodPhase.SUCCEEDED
         assert await context.store.get(NODES, NODE.id) is not None
+
+    in_store(tmp_path, test)
+
+
+class Unsure:
+    """A store that makes one change and cannot say so."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.is_cut = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def commit(self, change: Change) -> Any:
+        done = await self._store.commit(change)
+        if self.is_cut:
+            self.is_cut = False
+            raise Unavailable("Whether the change was made is unknown")
+        return done
+
+
+def test_a_record_that_was_made_unknown_to_the_loop_does_not_stand_in_its_way(tmp_path: Path) -> None:
+    async def test(context: Context) -> None:
+        workload = builders.workload(phase=Phase.PENDING)
+        await context.store.commit(Change(writes=(Put(WORKLOADS, workload),)))
+        unsure = Unsure(context.store)
+        context.store = cast(Store, unsure)
+        pod = ClusterPod(id="u", name="p", role="worker", phase=PodPhase.STARTING, node="node")
+        starts = WorkloadReport(workload_id=workload.id, run=1, pods=(pod,))
+        ended = msgspec.structs.replace(pod, phase=PodPhase.SUCCEEDED)
+        ends = WorkloadReport(
+            workload_id=workload.id, run=1, pods=(ended,), succeeded={"worker": 1}, ended=Phase.COMPLETED
+        )
+        engine = Cluster(starts)
+        loop = Reconciler(context, engine, lambda podset: Review(), lambda at: None, lambda: 0.0, Following(context))
+        loop.board.put(workload, ())
+        await loop.cycle()
+        engine.say(msgspec.structs.replace(starts, pods=(msgspec.structs.replace(pod, phase=PodPhase.RUNNING),)))
+        unsure.is_cut = True
+        with pytest.raises(Unavailable):
+            await loop.cycle()
+        loop._dirty.update(loop.board.entries)
+        engine.say(ends)
+        await loop.cycle()
+        found: Workload | None = await context.store.get(WORKLOADS, workload.id)
+        assert found is not None
+        assert (found.phase, loop.figures.conflicts, loop._dirty) == (Phase.COMPLETED, 0, set())
+
+    in_store(tmp_path, test)
+
+
+class Listening(Quiet):
+    """An engine with one node that keeps what it is told to do."""
+
+    def __init__(self) -> None:
+        self.orders: list[Order] = []
+
+    async def capacity(self) -> Sequence[Node]:
+        return (NODE,)
+
+    async def observe(self) -> Sequence[Report]:
+        return ()
+
+    async def apply(self, orders: Sequence[Order]) -> None:
+        self.orders += orders
+
+
+def test_a_pod_whose_record_was_made_unknown_to_the_loop_is_started_and_not_made_twice(tmp_path: Path) -> None:
+    async def test(context: Context) -> None:
+        await context.store.commit(Change(writes=(Put(NODES, NODE),)))
+        await context.directory.load()
+        workload = builders.workload(phase=Phase.PENDING)
+        await context.store.commit(Change(writes=(Put(WORKLOADS, workload),)))
+        unsure = Unsure(context.store)
+        context.store = cast(Store, unsure)
+        engine = Listening()
+        loop = Reconciler(context, engine, lambda podset: Review(), lambda at: None, lambda: 0.0)
+        loop.board.put(workload, ())
+        loop._dirty.add(workload.id)
+        unsure.is_cut = True
+        with pytest.raises(Unavailable):
+            await loop.cycle()
+        assert engine.orders == []
+        loop._dirty.update(loop.board.entries)
+        await loop.cycle()
+        [pod] = await context.store.find(Query(collection=PODS))
+        assert [order.pod.pod_id for order in engine.orders if isinstance(order, Start)] == [pod.id]
 
     in_store(tmp_path, test)

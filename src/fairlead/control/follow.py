@@ -27,6 +27,7 @@ from fairlead.kinds.kind import Outcome
 from fairlead.model.clock import Millis
 from fairlead.model.org import Node
 from fairlead.model.phase import TERMINAL, DesiredPhase, Phase, PodPhase
+from fairlead.model.podset import RestartPolicy
 from fairlead.model.workload import PendingMessage, Workload
 
 #: The two reasons for which the contract has a word of its own.
@@ -123,7 +124,8 @@ def _follow_run(draft: Draft, report: WorkloadReport, rules: Rules, render_run: 
         draft.move(Phase.RESUMING, "Its pods are being made again")
         draft.set(run=draft.workload.run + 1, tallies={}, groups={})
     if draft.fatal or report.refused:
-        draft.move(Phase.PENDING)
+        if draft.workload.phase in _BEFORE:
+            draft.move(Phase.PENDING)
         finish(draft, Outcome(Phase.FAILED, draft.fatal or report.refused))
         _end_rest(draft, report, render_run)
         return
@@ -132,8 +134,8 @@ def _follow_run(draft: Draft, report: WorkloadReport, rules: Rules, render_run: 
         return
     draft.orders.append(Run(render_run(draft.workload, draft.entry)))
     if report.run != draft.workload.run:
-        if draft.workload.phase in _BEFORE and report.trouble:
-            draft.move(draft.workload.phase, report.trouble)
+        if report.trouble:
+            _tell_trouble(draft, report.trouble)
         return
     if draft.workload.phase in _BEFORE:
         draft.move(Phase.PENDING, "Waits to be scheduled")
@@ -144,6 +146,14 @@ def _follow_run(draft: Draft, report: WorkloadReport, rules: Rules, render_run: 
     _follow_states(draft, report, rules)
 
 
+def _tell_trouble(draft: Draft, trouble: str) -> None:
+    """Its objects cannot be made, or not be made again after somebody removed them."""
+    if draft.workload.phase in _FINISHING and not draft.active_pods():
+        draft.move(Phase.DEGRADED, trouble)
+    elif draft.workload.phase in (*_BEFORE, Phase.PENDING):
+        draft.move(draft.workload.phase, trouble)
+
+
 def _follow_states(draft: Draft, report: WorkloadReport, rules: Rules) -> None:
     """The phase that pods and objects amount to. Only the cluster says that it is over."""
     if report.ended is not None:
@@ -151,7 +161,7 @@ def _follow_states(draft: Draft, report: WorkloadReport, rules: Rules) -> None:
         return
     outcome = rules.outcome(set_states(draft, last_failure(report)))
     if outcome is None:
-        if draft.workload.phase in (Phase.INITIALIZING, Phase.RUNNING) and not _is_uncounted(report):
+        if draft.workload.phase in (Phase.INITIALIZING, Phase.RUNNING) and not _is_uncounted(draft, report):
             draft.move(Phase.DEGRADED, _words_between(report))
     elif outcome.phase not in TERMINAL:
         words = _starting_words(report)
@@ -164,13 +174,22 @@ def _follow_states(draft: Draft, report: WorkloadReport, rules: Rules) -> None:
 def _words_between(report: WorkloadReport) -> str:
     """What to say while no pod runs of a workload that has run: its next one waits, or is not made yet."""
     failure = "" if any(pod.phase is PodPhase.STARTING for pod in report.pods) else last_failure(report)
-    return f"{failure}; the next pod follows after a pause" if failure else "No pod runs; the next one waits for a place"
+    return (
+        f"{failure}; the next pod follows after a pause" if failure else "No pod runs; the next one waits for a place"
+    )
 
 
-def _is_uncounted(report: WorkloadReport) -> bool:
-    """Whether a pod has ended of which its job has not taken note yet: what follows from that is the job's to say."""
-    ended = [pod for pod in report.pods if pod.phase in (PodPhase.SUCCEEDED, PodPhase.FAILED) and not pod.eviction]
+def _is_uncounted(draft: Draft, report: WorkloadReport) -> bool:
+    """Whether a pod has ended of which its job has not taken note yet: what follows from that is the job's to say.
+
+    What keeps its pods running counts none.
+    """
+    counted = {podset.role for podset in draft.entry.podsets if podset.restart is not RestartPolicy.ALWAYS}
+    ended = [pod for pod in report.pods if pod.role in counted and pod.phase in _COUNTED and not pod.eviction]
     return len(ended) > sum(report.succeeded.values()) + sum(report.failed.values())
+
+
+_COUNTED = frozenset({PodPhase.SUCCEEDED, PodPhase.FAILED})
 
 
 def _starting_words(report: WorkloadReport) -> str:
@@ -225,14 +244,21 @@ def _final(draft: Draft, report: WorkloadReport, rules: Rules) -> Outcome:
 
 
 def _end_rest(draft: Draft, report: WorkloadReport, render_run: RenderRun) -> None:
-    """What we ended and the cluster did not: its objects would go on. What ended by itself stays, with its output."""
-    if report.run == draft.workload.run and report.ended is None and not report.is_bare:
+    """What we ended and the cluster did not: its objects would go on. What ended by itself stays, with its output.
+
+    Of what was refused some objects may have been made that no watch has shown yet.
+    """
+    is_there = report.run == draft.workload.run or bool(report.refused)
+    if is_there and report.ended is None and not report.is_bare:
         _remove(draft, render_run, keeps_claims=True)
 
 
 def _finish_eviction(draft: Draft, report: WorkloadReport) -> bool:
     """Whether the evicted pods are all gone, and the workload therefore Pending again (or at its end)."""
     if any(pod.stopping_for == "evict" for pod in draft.active_pods()):
+        return False
+    if sum(pod.phase is PodPhase.SUCCEEDED for pod in report.pods) > sum(report.succeeded.values()):
+        # One ended well within its grace, and its job is about to say so.
         return False
     borne, suffered = draft.entry.preemptions_borne, draft.workload.preemptions
     if borne is not None and suffered > borne and report.ended is not Phase.COMPLETED:

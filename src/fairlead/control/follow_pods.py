@@ -4,7 +4,7 @@ Called by `follow.py`. What a pod's record says is what the report says of it, s
 nothing.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -17,6 +17,8 @@ from fairlead.model.phase import ENDED, Phase, PodPhase
 from fairlead.model.podset import PodSet
 from fairlead.model.workload import EvictionNote, Pod
 
+#: Pods of one workload that are taken away within so many milliseconds were taken away together.
+_TOGETHER = 30_000
 _WORDS = {PodPhase.SUCCEEDED: "ended well", PodPhase.FAILED: "failed", PodPhase.STOPPED: "ended"}
 
 
@@ -55,7 +57,8 @@ def _fold(draft: Draft, seen: ClusterPod, nodes: Mapping[str, Node]) -> None:
     if seen.restarts > pod.restarts:
         draft.set(restarts=draft.workload.restarts + seen.restarts - pod.restarts)
         draft.tell("Restarted", _restart_words(pod, seen), pod=pod, warning=True)
-    changes = {name: value for name, value in _members(draft, pod, seen).items() if getattr(pod, name) != value}
+    members = _members(draft, pod, seen) | _place(draft, pod, seen, nodes)
+    changes = {name: value for name, value in members.items() if getattr(pod, name) != value}
     if changes:
         after = draft.set_pod(pod, **changes)
         if after.phase is not pod.phase:
@@ -95,6 +98,17 @@ def _members(draft: Draft, pod: Pod, seen: ClusterPod) -> dict[str, Any]:
     return members
 
 
+def _place(draft: Draft, pod: Pod, seen: ClusterPod, nodes: Mapping[str, Node]) -> dict[str, Any]:
+    """Its group or its node may be seen later than the pod itself."""
+    node = nodes.get(seen.node)
+    share = {"gpu_thousandths": _share(podset_of(draft.entry.podsets, pod.role), node)} if node is not None else {}
+    return {"node_pool": seen.node_pool or pod.node_pool, **share}
+
+
+def _share(podset: PodSet, node: Node | None) -> int:
+    return share_of(podset, node) if podset.request.gpu_devices else 0
+
+
 def _cause(draft: Draft, seen: ClusterPod) -> str:
     if seen.eviction:
         return "evict"
@@ -119,7 +133,7 @@ def _new(draft: Draft, seen: ClusterPod, node: Node | None) -> Pod:
         node=seen.node,
         node_pool=seen.node_pool or DEFAULT_NODE_POOL,
         gpu_devices=_devices(podset),
-        gpu_thousandths=share_of(podset, node) if podset.request.gpu_devices else 0,
+        gpu_thousandths=_share(podset, node),
         cpu_milli=podset.request.cpu_milli,
         memory_bytes=podset.request.memory_bytes,
         created_at=seen.created_at or draft.now,
@@ -155,6 +169,21 @@ def _note_evictions(draft: Draft) -> None:
         return
     pod = evicted[-1]
     words = pod.message or "The scheduler took its place for others"
+    if not _is_more_of_last(draft, evicted):
+        _count_eviction(draft, pod, words)
+    draft.tell("Evict", words, pod=pod, source="scheduler")
+    others = [one for one in draft.active_pods() if one.stopping_for != "evict"]
+    if not others and draft.workload.phase in (Phase.INITIALIZING, Phase.RUNNING, Phase.DEGRADED):
+        draft.move(Phase.TERMINATING, words)
+
+
+def _is_more_of_last(draft: Draft, evicted: Sequence[Pod]) -> bool:
+    """Whether these pods were taken away together with the last ones, and only the news of them came later."""
+    last = draft.workload.last_eviction
+    return last is not None and draft.now - last.at < _TOGETHER and all(pod.created_at <= last.at for pod in evicted)
+
+
+def _count_eviction(draft: Draft, pod: Pod, words: str) -> None:
     note = EvictionNote(
         at=draft.now,
         pod=pod.name,
@@ -165,10 +194,6 @@ def _note_evictions(draft: Draft) -> None:
         message=words,
     )
     draft.set(preemptions=draft.workload.preemptions + 1, last_eviction=note)
-    draft.tell("Evict", words, pod=pod, source="scheduler")
-    others = [one for one in draft.active_pods() if one.stopping_for != "evict"]
-    if not others and draft.workload.phase in (Phase.INITIALIZING, Phase.RUNNING, Phase.DEGRADED):
-        draft.move(Phase.TERMINATING, words)
 
 
 def last_failure(report: WorkloadReport) -> str:

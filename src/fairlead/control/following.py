@@ -14,7 +14,7 @@ from fairlead.control.pods import identity
 from fairlead.engines.base import Organize, Report, RetainWorkloads, WorkloadReport, WorkloadRun
 from fairlead.model.clock import Millis
 from fairlead.model.org import Node, namespace_of
-from fairlead.model.workload import Workload
+from fairlead.model.workload import Pod, Workload
 from fairlead.store.base import Comparison, Query, Where
 from fairlead.store.collections import DEPARTMENTS, NODE_POOLS, PODS, PROJECTS, WORKLOADS
 
@@ -36,9 +36,13 @@ class Following:
         ids = sorted(workload_ids)
         for start in range(0, len(ids), _BATCH):
             of_them = Where("workload_id", Comparison.ONE_OF, tuple(ids[start : start + _BATCH]))
-            for pod in await self._context.store.find(Query(collection=PODS, where=(of_them,))):
-                if pod.has_ended:
-                    self._ended.setdefault(pod.workload_id, set()).add(pod.id)
+            self.learn(await self._context.store.find(Query(collection=PODS, where=(of_them,))))
+
+    def learn(self, pods: Iterable[Pod]) -> None:
+        """These are on record."""
+        for pod in pods:
+            if pod.has_ended:
+                self._ended.setdefault(pod.workload_id, set()).add(pod.id)
 
     def absorb(self, reports: Iterable[Report]) -> None:
         """Keep what the engine says."""
@@ -79,9 +83,7 @@ class Following:
     def note(self, draft: Draft) -> None:
         """A draft was recorded: remember the ends in it, and forget a workload of which nothing is left."""
         id = draft.workload.id
-        ended = [pod.id for pod in draft.pods.values() if pod.has_ended]
-        if ended:
-            self._ended.setdefault(id, set()).update(ended)
+        self.learn(draft.pods.values())
         if draft.workload.gone:
             self._seen.pop(id, None)
             self._ended.pop(id, None)

@@ -87,6 +87,8 @@ class Reconciler:
         #: Orders of recorded drafts that the engine has not taken yet.
         self._orders: list[Order] = []
         self._recording: set[str] = set()
+        #: Workloads whose last record failed: somebody was quicker, or it was made and nobody could tell us.
+        self._doubtful: set[str] = set()
         #: What the engine reported and no record holds yet: it says everything only once.
         self._unrecorded: list[PodReport] = []
         self._has_other_nodes = False
@@ -234,10 +236,28 @@ class Reconciler:
                 entry = self.board.entries.get(workload.id)
                 if entry is None and not workload.is_active:
                     continue
-                if entry is None or entry.workload.version < workload.version:
+                if workload.id in self._doubtful and entry is not None:
+                    await self._read_again(workload, entry)
+                elif entry is None or entry.workload.version < workload.version:
                     self.board.put(workload, entry.pods if entry else ())
                 touched.add(workload.id)
         return touched
+
+    async def _read_again(self, workload: Workload, entry: Entry) -> None:
+        """Hold what the store has of a workload and its pods; do what a record wants that was made unknown to us."""
+        of_it = Where("workload_id", Comparison.EQUAL, workload.id)
+        pods: Sequence[Pod] = await self.context.store.find(Query(collection=PODS, where=(of_it,)))
+        known = {pod.id: pod.version for pod in entry.pods}
+        held = self.board.put(workload, pods)
+        if self.following:
+            self.following.learn(pods)
+        else:
+            missed = tuple(pod for pod in held.pods if known.get(pod.id) != pod.version)
+            self._orders += self._unfinished(msgspec.structs.replace(held, pods=missed), set())
+        if workload.delete_at is not None:
+            self.note_due(workload.delete_at)
+        self.scheduler.note(workload)
+        self._doubtful.discard(workload.id)
 
     def _by_workload(self, reports: Iterable[PodReport]) -> dict[str, list[PodReport]]:
         grouped: dict[str, list[PodReport]] = defaultdict(list)
@@ -331,11 +351,12 @@ class Reconciler:
         self._recording.add(workload.id)
         try:
             await self.context.store.commit(Change(writes=tuple(writes), events=tuple(events)))
+        except Unavailable:
+            self._doubtful.add(workload.id)
+            raise
         except Conflict:
             self.figures.conflicts += 1
-            if self.following:
-                # Perhaps a pod was recorded before that we did not know of.
-                await self.following.load([workload.id])
+            self._doubtful.add(workload.id)
             self._dirty.add(workload.id)
             self._wakeup.set()
             return None

@@ -10,7 +10,7 @@ from fairlead.control.follow import Seen, follow
 from fairlead.engines.base import ClusterPod, Remove, Run, Wait, WorkloadReport, WorkloadRun
 from fairlead.model.org import GpuDevice, Node
 from fairlead.model.phase import DesiredPhase, Phase, PodPhase
-from fairlead.model.podset import Request
+from fairlead.model.podset import Request, RestartPolicy
 from fairlead.model.workload import Pod, Workload
 from tests import builders
 
@@ -211,7 +211,78 @@ def test_one_preemption_too_many_is_the_end() -> None:
 def test_objects_of_which_no_pod_can_come_are_removed() -> None:
     draft = turn(builders.workload(phase=Phase.PENDING), said(refused="no such volume"))
     assert draft.orders == [Remove("id-train", "runai-default", True)]
-    assert turn(builders.workload(phase=Phase.CREATING), said(run=0, refused="no such field")).orders == []
+
+
+def test_of_what_was_refused_something_may_be_there_that_is_not_seen_yet() -> None:
+    refused = said(run=0, refused="no such field")
+    assert turn(builders.workload(phase=Phase.CREATING), refused).orders == [Remove("id-train", "runai-default", True)]
+    bare = said(run=0, refused="no such field", is_bare=True)
+    assert turn(builders.workload(phase=Phase.CREATING), bare).orders == []
+
+
+def test_what_is_refused_while_it_runs_fails_at_once() -> None:
+    draft = turn(builders.workload(phase=Phase.RUNNING), said(refused="no such volume"))
+    assert [event.phase for event in draft.events if event.phase] == ["Failed"]
+
+
+def test_objects_that_cannot_be_made_again_are_told_of() -> None:
+    """Somebody removed the namespace, say."""
+    trouble = said(run=0, trouble="Waits for the cluster: no such namespace")
+    draft = turn(builders.workload(phase=Phase.RUNNING), trouble, builders.pod())
+    assert (draft.workload.phase, draft.workload.phase_message) == (Phase.DEGRADED, trouble.trouble)
+
+
+def test_pods_that_were_taken_away_together_are_one_preemption_however_the_news_comes() -> None:
+    names = ("a", "b", "c")
+
+    def left(gone: int, leaving: int) -> WorkloadReport:
+        phases = [PodPhase.STOPPING] * leaving + [PodPhase.RUNNING] * (3 - gone - leaving)
+        pods = [
+            seen(phase, id=name, ready=True, created_at=NOW - 9000, eviction="" if phase is PodPhase.RUNNING else "out")
+            for name, phase in zip(names[gone:], phases, strict=True)
+        ]
+        return said(pods=tuple(pods))
+
+    asks = (builders.podset(count=3, completions=3),)
+    workload = builders.workload(phase=Phase.RUNNING)
+    pods: tuple[Pod, ...] = ()
+    for report in (left(0, 0), left(0, 1), left(1, 0), left(1, 1), left(2, 1)):
+        held = Entry(workload=workload, pods=pods, podsets=asks)
+        draft = follow(held, Seen(report=report), NOW, RULES, render_run)
+        workload, pods = draft.workload, tuple(draft.active_pods())
+    assert (workload.phase, workload.preemptions) == (Phase.TERMINATING, 1)
+    held = Entry(workload=workload, pods=pods, podsets=asks)
+    later = follow(held, Seen(report=said(pods=(RUNNING,))), NOW + 60_000, RULES, render_run)
+    assert later.workload.preemptions == 1
+    again = said(pods=(seen(PodPhase.STOPPING, eviction="out"),))
+    held = Entry(workload=later.workload, pods=tuple(later.active_pods()), podsets=asks)
+    assert follow(held, Seen(report=again), NOW + 60_000, RULES, render_run).workload.preemptions == 2
+
+
+@pytest.mark.parametrize("borne", [None, 0], ids=["may go on", "is to end"])
+def test_a_pod_that_ends_well_while_it_is_taken_away_has_ended_well(borne: int | None) -> None:
+    first = turn(builders.workload(phase=Phase.RUNNING), said(pods=(RUNNING,)))
+    leaving = turn(first.workload, evicted(PodPhase.STOPPING), *first.pods.values(), preemptions_borne=borne)
+    ended = turn(leaving.workload, evicted(PodPhase.SUCCEEDED), *leaving.pods.values(), preemptions_borne=borne)
+    assert ended.workload.phase is Phase.TERMINATING
+    over = msgspec.structs.replace(evicted(PodPhase.SUCCEEDED), succeeded={"main": 1}, ended=Phase.COMPLETED)
+    assert turn(ended.workload, over, ended=("u",), preemptions_borne=borne).workload.phase is Phase.COMPLETED
+
+
+def test_a_pod_that_failed_is_waited_for_only_where_somebody_counts_it() -> None:
+    """A Deployment leaves a pod there that its node refused, and counts none."""
+    report = said(pods=(seen(PodPhase.FAILED), seen(PodPhase.STARTING, id="v", node="")))
+    found = [
+        follow(
+            Entry(workload=builders.workload(phase=Phase.RUNNING), podsets=(builders.podset(restart=restart),)),
+            Seen(report=report),
+            NOW,
+            RULES,
+            render_run,
+        ).workload.phase
+        for restart in (RestartPolicy.NEVER, RestartPolicy.ALWAYS)
+    ]
+    assert found == [Phase.RUNNING, Phase.DEGRADED]
 
 
 def test_pods_whose_end_is_on_record_are_not_recorded_again() -> None:
@@ -234,6 +305,17 @@ def test_gpu_memory_is_a_part_of_the_gpu(device: int, want: int) -> None:
     held = Entry(workload=builders.workload(phase=Phase.PENDING), podsets=(asks,))
     draft = follow(held, Seen(report=said(pods=(RUNNING,)), nodes={"n1": node}), NOW, RULES, render_run)
     assert [(pod.gpu_devices, pod.gpu_thousandths) for pod in draft.pods.values()] == [((0,), want)]
+
+
+def test_a_node_and_a_pool_that_are_known_later_than_the_pod_are_recorded_then() -> None:
+    node = Node(id="n1", name="n1", cpu_milli=0, memory_bytes=0, gpus=(GpuDevice(index=0, memory_mib=16384),))
+    asks = (builders.podset(request=Request(gpu_devices=1, gpu_memory_bytes=4_000_000_000)),)
+    held = Entry(workload=builders.workload(phase=Phase.PENDING), podsets=asks)
+    first = follow(held, Seen(report=said(pods=(RUNNING,))), NOW, RULES, render_run)
+    held = Entry(workload=first.workload, pods=tuple(first.active_pods()), podsets=asks)
+    moved = said(pods=(msgspec.structs.replace(RUNNING, node_pool="a100"),))
+    draft = follow(held, Seen(report=moved, nodes={"n1": node}), NOW, RULES, render_run)
+    assert [(pod.gpu_thousandths, pod.node_pool) for pod in draft.pods.values()] == [(240, "a100")]
 
 
 def test_what_is_gone_has_ended() -> None:

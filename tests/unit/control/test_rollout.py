@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
+import pytest
 
 from fairlead.control.decide import Rules, decide, demand
 from fairlead.control.draft import Draft, Entry
@@ -11,8 +12,9 @@ from fairlead.control.meaning import podsets_of
 from fairlead.control.scaling import NO_LOAD, Load
 from fairlead.engines.base import PodReport, PodState, Review, Stop
 from fairlead.kinds import KINDS
-from fairlead.model.phase import Phase, PodPhase
+from fairlead.model.phase import TERMINAL, Phase, PodPhase
 from fairlead.model.revision import Revision, Stage
+from fairlead.model.scaling import INITIALIZATION
 from fairlead.model.workload import Pod, Workload
 from tests import builders
 
@@ -194,6 +196,21 @@ def test_waiting_for_a_place_does_not_count_against_the_first() -> None:
     waited = decide(after(draft), (), NOW + 86_400_000, rules())
     assert waited.workload.phase is Phase.PENDING
     assert waited.workload.revisions[0].stage is Stage.COMING
+
+
+@pytest.mark.parametrize("phase", [Phase.STOPPED, Phase.PENDING], ids=["suspended", "taken away"])
+def test_the_time_for_a_start_begins_anew_with_the_pods_after_a_pause(phase: Phase) -> None:
+    first = decide(entry(service()), (), NOW, rules())
+    [revision] = first.workload.revisions
+    starting = msgspec.structs.replace(after(first), pods=(pod(revision, ready=False),))
+    begun = decide(starting, (), NOW, rules())
+    assert begun.workload.revisions[0].begun_at == NOW
+    later = NOW + 10 * INITIALIZATION
+    paused = entry(msgspec.structs.replace(begun.workload, phase=phase))
+    resumed = decide(paused, (), later, rules())
+    assert resumed.workload.phase not in TERMINAL
+    again = msgspec.structs.replace(after(resumed), pods=(pod(revision, ready=False),))
+    assert decide(again, (), later + 1, rules()).workload.revisions[0].begun_at == later + 1
 
 
 def test_only_the_last_of_several_changes_counts() -> None:
