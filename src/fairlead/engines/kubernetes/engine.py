@@ -238,6 +238,10 @@ class KubernetesEngine:
                 self._spawn(self._renew(spent))
             return
         charge.wish = wish
+        if isinstance(wish, WorkloadRun) and (charge.is_bare or charge.is_removed):
+            # From now on something may be there, whatever was said after the last removal.
+            charge.is_bare = charge.is_removed = False
+            self._note(workload_id)
         charge.news.set()
         if charge.task is None:
             charge.task = asyncio.get_running_loop().create_task(self._carry_out(workload_id, charge))
@@ -298,6 +302,7 @@ class KubernetesEngine:
 
     async def _run(self, charge: Charge, run: WorkloadRun) -> None:
         self._removed.pop(run.workload_id, None)
+        # A removal may have ended only after this was wished.
         charge.is_bare = charge.is_removed = False
         charge.refused = charge.tried = ""
         await self._end_leftovers(charge, run)
