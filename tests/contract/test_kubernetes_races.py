@@ -1,10 +1,34 @@
 """The Kubernetes engine beside watches that are behind and people who remove things: what it makes, keeps and says."""
 
+from typing import Any
+
 from fairlead.engines.base import Remove
-from fairlead.engines.kubernetes.resources import JOB, POD
-from tests.contract.cluster_room import NAMESPACE_NAME, Cluster, Room, run, scenario
+from fairlead.engines.kubernetes.resources import JOB, POD, POD_GROUP
+from fairlead.model.phase import Phase
+from fairlead.model.podset import RestartScope
+from tests import builders
+from tests.contract.cluster_room import NAMESPACE_NAME, Cluster, Room, run, scenario, the_pods
 
 SUSPEND = Remove("w", NAMESPACE_NAME, keeps_claims=True)
+#: A group of our own.
+GANG = builders.podset(
+    role="worker",
+    count=2,
+    gang=True,
+    completions=2,
+    backoff_limit=1,
+    restart_scope=RestartScope.GROUP,
+    naming="{workload}-{role}-{ordinal}",
+)
+
+
+def set_phase(cluster: Cluster, phase: str, **status: Any) -> None:
+    for name in cluster.names(POD):
+        cluster.change(POD, name, {"spec": {"nodeName": "n1"}, "status": {"phase": phase, **status}})
+
+
+def attempts(cluster: Cluster) -> list[str]:
+    return [body["metadata"]["labels"]["fairlead/attempt"] for body in cluster.all(POD)]
 
 
 @scenario
@@ -22,3 +46,62 @@ async def test_what_is_resumed_is_not_bare_even_before_anything_of_it_is_seen() 
         await room.wish(SUSPEND)
         await room.until(lambda: room.report.is_bare)
         assert not cluster.all(JOB)
+
+
+@scenario
+async def test_a_group_that_has_ended_well_is_not_run_again_when_its_pods_are_gone() -> None:
+    cluster = Cluster()
+    async with Room(cluster).open() as room:
+        await room.wish(run(GANG))
+        await room.until(lambda: len(cluster.all(POD)) == 2)
+        set_phase(cluster, "Succeeded")
+        await room.until(lambda: room.report.ended is Phase.COMPLETED)
+        # As the garbage collector does when their node is no more.
+        for name in cluster.names(POD):
+            cluster.drop(POD, name)
+        await room.until(lambda: not room.report.pods)
+        await room.settle()
+        assert not cluster.all(POD)
+    async with Room(cluster).open() as later:
+        await later.wish(run(GANG))
+        await later.until(lambda: later.report.ended is Phase.COMPLETED)
+        await later.settle()
+        assert not cluster.all(POD)
+
+
+@scenario
+async def test_a_group_of_an_earlier_run_says_nothing_of_this_one() -> None:
+    cluster = Cluster()
+    async with Room(cluster).open() as room:
+        await room.wish(run(GANG))
+        await room.until(lambda: len(cluster.all(POD)) == 2)
+        cluster.change(POD_GROUP, "train", {"metadata": {"annotations": {"fairlead/failures": "1"}}})
+        await room.until(lambda: attempts(cluster) == ["1", "1"])
+        cluster.hold(POD_GROUP)
+        await room.wish(SUSPEND)
+        await room.until(lambda: room.report.is_bare)
+        await room.wish(run(GANG, number=2))
+        await room.settle()
+        assert not cluster.all(POD)
+        cluster.release(POD_GROUP)
+        await room.until(lambda: attempts(cluster) == ["0", "0"])
+
+
+@scenario
+async def test_a_group_that_is_removed_by_hand_is_made_again_with_its_failures_around_its_pods() -> None:
+    cluster = Cluster()
+    async with Room(cluster).open() as room:
+        await room.wish(run(GANG))
+        await room.until(lambda: len(cluster.all(POD)) == 2)
+        cluster.change(POD_GROUP, "train", {"metadata": {"annotations": {"fairlead/failures": "1"}}})
+        await room.until(lambda: attempts(cluster) == ["1", "1"])
+        set_phase(cluster, "Running")
+        before = the_pods(cluster)
+        cluster.drop(POD_GROUP, "train")
+        await room.until(lambda: any("fairlead/failures" in one for one in notes(cluster)))
+        await room.settle()
+        assert (the_pods(cluster), notes(cluster)[0]["fairlead/failures"]) == (before, "1")
+
+
+def notes(cluster: Cluster) -> list[dict[str, str]]:
+    return [body["metadata"].get("annotations", {}) for body in cluster.all(POD_GROUP)]

@@ -11,6 +11,7 @@ class Charge:
 
     __slots__ = (
         "begun",
+        "completed_run",
         "done",
         "is_bare",
         "is_from_before",
@@ -39,6 +40,8 @@ class Charge:
         #: When something that makes its pods was last seen to be gone.
         self.lost_at = float("-inf")
         self.begun = NOTHING_BEGUN
+        #: The run of which a group of our own has ended well, though nothing may be left that says so.
+        self.completed_run = 0
         #: The complaint after which the cluster was asked whether its pods could be made at all.
         self.tried = ""
         #: Whether its pods are ours to make, or its pools ours to try.

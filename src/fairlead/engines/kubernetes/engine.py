@@ -33,15 +33,15 @@ from fairlead.engines.kubernetes.api import Api, ApiError, insist, words_of
 from fairlead.engines.kubernetes.charges import Charge
 from fairlead.engines.kubernetes.customs import Customs
 from fairlead.engines.kubernetes.estate import Estate
-from fairlead.engines.kubernetes.groups import is_own
+from fairlead.engines.kubernetes.groups import find_own
 from fairlead.engines.kubernetes.hands import Hands
 from fairlead.engines.kubernetes.holdings import Holdings
 from fairlead.engines.kubernetes.leftovers import find_leftovers
 from fairlead.engines.kubernetes.nodes import render_node
 from fairlead.engines.kubernetes.objects import Container, Metadata, Pod
-from fairlead.engines.kubernetes.observing import Held, render_report, run_of
+from fairlead.engines.kubernetes.observing import render_report, run_of
 from fairlead.engines.kubernetes.place import CLUSTER_LABEL, NOTHING_BEGUN, Begun, pool_of
-from fairlead.engines.kubernetes.remaking import begun_of, decide_remake, find_failed, is_operated, words_of_end
+from fairlead.engines.kubernetes.remaking import begun_of
 from fairlead.engines.kubernetes.render import kinds_for
 from fairlead.engines.kubernetes.render_knative import FEATURES
 from fairlead.engines.kubernetes.render_kubeflow import operator_of
@@ -51,6 +51,7 @@ from fairlead.engines.kubernetes.resources import ALWAYS_THERE, KNATIVE, POD, PO
 from fairlead.engines.kubernetes.sessions import CommandSession, dial, listening_port, stream_logs
 from fairlead.engines.kubernetes.silence import Silences
 from fairlead.engines.kubernetes.standing import Standing, Survey, find_digests
+from fairlead.engines.kubernetes.tending import tend
 from fairlead.engines.kubernetes.trying import try_pods
 from fairlead.engines.kubernetes.writing import Taken, has_kind
 from fairlead.model.allowed import NOTHING_ALLOWED, Allowed
@@ -333,10 +334,10 @@ class KubernetesEngine:
     async def _begin(self, charge: Charge, run: WorkloadRun) -> Begun:
         """What is there goes on as it was begun; what is not there begins with what the cluster has now."""
         held = self._holdings.held(run.workload_id)
-        found = [one.metadata for one in held.runners] + [one.metadata for one in held.groups if is_own(one)]
+        own = find_own(group for group in held.groups if run_of(group.metadata) == run.run)
+        found = [one.metadata for one in held.runners] + ([own.metadata] if own is not None else [])
         there = [metadata for metadata in found if run_of(metadata) == run.run]
         if there:
-            own = next((one for one in held.groups if is_own(one)), None)
             pool = pool_of(own.metadata.labels) if own is not None else ""
             return msgspec.structs.replace(begun_of(there[0]), kinds=held.kinds, pool=pool)
         level = self._holdings.level(run.namespace)
@@ -364,29 +365,11 @@ class KubernetesEngine:
     async def _tend(self, workload_id: str, charge: Charge) -> None:
         """See to a group of our own, or to pools that are tried in turn, for as long as the workload is to run."""
         while charge.wish is None and charge.tends and isinstance(run := charge.done, WorkloadRun):
-            held = self._holdings.held(workload_id)
-            own = next((group for group in held.groups if is_own(group)), None)
-            pods = [pod for pod in held.pods if run_of(pod.metadata) == run.run]
-            if own is not None:
-                await self._hands.tend(run, own, pods)
-            await self._remake(charge, run, held)
-            await self._hands.try_pools(run, held.groups, pods)
+            refused = charge.refused
+            await tend(self._hands, charge, run, self._holdings.held(workload_id))
+            if charge.refused != refused:
+                self._note(workload_id)
             await self._pause(charge, _LOOK_AGAIN * 12)
-
-    async def _remake(self, charge: Charge, run: WorkloadRun, held: Held) -> None:
-        """A job of an operator that failed and is to begin again goes; as something that was lost it is made anew."""
-        operator = operator_of(run.podsets)
-        job = next((one for one in held.runners if is_operated(one) and run_of(one.metadata) == run.run), None)
-        if operator is None or job is None:
-            return
-        failed = find_failed(run.podsets, job, held.pods)
-        again = decide_remake(run.podsets, job, charge.begun.attempt in held.disrupted, failed is not None)
-        if again is None and failed is not None and not charge.refused:
-            charge.refused = words_of_end(run.podsets, job, failed)
-            self._note(run.workload_id)
-        if again is not None:
-            charge.begun = msgspec.structs.replace(again, kinds=charge.begun.kinds)
-            await self._hands.remake(run, operator.resource, job.metadata.uid, again)
 
     async def _remove(self, charge: Charge, order: Remove) -> None:
         async def wait() -> None:

@@ -32,6 +32,8 @@ from fairlead.model.podset import PodSet, RestartScope, fill
 #: On pod groups that we made ourselves, and on their pods: which place in its set a pod has, and in which attempt.
 OWN_LABEL, INDEX_LABEL, ATTEMPT_LABEL = "fairlead/own-group", "fairlead/index", "fairlead/attempt"
 FAILURES = "fairlead/failures"
+#: On a pod group of our own that has ended well: its pods may go, and are not made again.
+COMPLETED = "fairlead/completed"
 #: KAI's own, on a pod that is counted by its role.
 _SUBGROUP = "kai.scheduler/subgroup-name"
 _WORD = re.compile(r"\{(host|fqdn):([^{}]+)\}|\{port:(\d+)\+\d+\}")
@@ -52,15 +54,27 @@ def is_own(group: PodGroup) -> bool:
     return OWN_LABEL in group.metadata.labels
 
 
+def find_own(groups: Iterable[PodGroup]) -> PodGroup | None:
+    return next((group for group in groups if is_own(group)), None)
+
+
 def failures_of(group: PodGroup) -> int:
+    """As it is written on the group."""
     text = group.metadata.annotations.get(FAILURES, "")
     return int(text) if text.isdecimal() else 0
 
 
-def decide_group(podsets: Sequence[PodSet], pods: Collection[Pod], failures: int) -> GroupPlan:
-    """Pods of the present run in, what follows out."""
+def count_failures(group: PodGroup, pods: Iterable[Pod]) -> int:
+    """Its pods know it too: they say in which attempt they are. A group that somebody removed is made anew without."""
+    return max((failures_of(group), *(_attempt(pod) for pod in pods)))
+
+
+def decide_group(
+    podsets: Sequence[PodSet], pods: Collection[Pod], failures: int, *, is_complete: bool = False
+) -> GroupPlan:
+    """Pods of the present run in, what follows out. What has been complete stays so when its pods are gone."""
     current = [pod for pod in pods if _attempt(pod) == failures]
-    if group_end(podsets, pods, failures) is not None:
+    if is_complete or group_end(podsets, pods, failures) is not None:
         keeps = {podset.role for podset in podsets if podset.outlives}
         rest = [pod for pod in pods if not _has_ended(pod) and _role(pod) not in keeps]
         return GroupPlan(remove=_leaving(rest))
@@ -88,6 +102,18 @@ def group_end(podsets: Sequence[PodSet], pods: Iterable[Pod], failures: int) -> 
         return Phase.FAILED, f"BackoffLimitExceeded: it began again {first.backoff_limit} times, and failed once more"
     done = {_index(pod) for pod in pods if _role(pod) == first.role and pod.status.phase == "Succeeded"}
     return (Phase.COMPLETED, "") if len(done) >= (first.completions or first.count) else None
+
+
+def find_end(group: PodGroup, podsets: Sequence[PodSet], pods: Collection[Pod]) -> tuple[Phase, str] | None:
+    """How a group has ended: as is written on it, or as its pods say; without the pod sets nobody knows the latter."""
+    if COMPLETED in group.metadata.annotations:
+        return Phase.COMPLETED, ""
+    return group_end(podsets, pods, count_failures(group, pods)) if podsets else None
+
+
+def has_completed(group: PodGroup, podsets: Sequence[PodSet], pods: Collection[Pod]) -> bool:
+    end = find_end(group, podsets, pods)
+    return end is not None and end[0] is Phase.COMPLETED
 
 
 def is_failed(pod: Pod) -> bool:

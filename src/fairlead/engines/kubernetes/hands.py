@@ -12,7 +12,14 @@ import msgspec
 from fairlead.engines.base import Remove, WorkloadRun
 from fairlead.engines.kubernetes.api import APPLY, MERGE, Api, ApiError
 from fairlead.engines.kubernetes.effects import refusal_of
-from fairlead.engines.kubernetes.groups import FAILURES, decide_group, failures_of, render_member
+from fairlead.engines.kubernetes.groups import (
+    COMPLETED,
+    FAILURES,
+    count_failures,
+    decide_group,
+    failures_of,
+    render_member,
+)
 from fairlead.engines.kubernetes.objects import Metadata, Pod, PodGroup
 from fairlead.engines.kubernetes.organizing import project_queue, queue_pool
 from fairlead.engines.kubernetes.place import (
@@ -199,14 +206,11 @@ class Hands(Writer):
                 return None
             raise
 
-    async def tend(self, run: WorkloadRun, group: PodGroup, pods: Collection[Pod]) -> None:
+    async def tend(self, run: WorkloadRun, group: PodGroup, pods: Collection[Pod], *, is_complete: bool) -> None:
         """Make and remove pods of a group of our own, as it needs now."""
-        failures = failures_of(group)
-        plan = decide_group(run.podsets, pods, failures)
-        if plan.is_broken:
-            change = {"metadata": {"annotations": {FAILURES: str(failures + 1)}}}
-            path = POD_GROUP.path(run.namespace, group.metadata.name)
-            await self._api.ask("PATCH", path, change, query={"fieldManager": MANAGER}, content=MERGE)
+        failures = count_failures(group, pods)
+        plan = decide_group(run.podsets, pods, failures, is_complete=is_complete)
+        await self._note(group, failures + plan.is_broken, is_complete=is_complete)
         uids = {pod.metadata.name: pod.metadata.uid for pod in pods}
         for name in plan.remove:
             await self.delete(POD.path(run.namespace, name), uids[name])
@@ -216,6 +220,17 @@ class Hands(Writer):
             shapes = {shape.podset.role: shape for shape in render_objects(place, run.podsets).members}
             for role, index in plan.make:
                 await self._make(render_member(place, shapes[role], index, failures))
+
+    async def _note(self, group: PodGroup, failures: int, *, is_complete: bool) -> None:
+        """Write on a group of our own what is to be known when its pods are gone."""
+        notes = {FAILURES: str(failures)} if failures > failures_of(group) else {}
+        if is_complete and COMPLETED not in group.metadata.annotations:
+            notes[COMPLETED] = "true"
+        if notes:
+            # This very group, and none that was made of the same name meanwhile.
+            change = {"metadata": {"uid": group.metadata.uid, "annotations": notes}}
+            path = POD_GROUP.path(group.metadata.namespace, group.metadata.name)
+            await self._api.ask("PATCH", path, change, query={"fieldManager": MANAGER}, content=MERGE)
 
     async def try_pools(self, run: WorkloadRun, groups: Collection[PodGroup], pods: Collection[Pod]) -> None:
         """Move pod groups that found no room, or whose pool is gone, to the next of their workload's pools."""

@@ -10,7 +10,7 @@ import msgspec
 
 from fairlead.engines.base import ClusterPod, Wait, WorkloadReport
 from fairlead.engines.kubernetes.complaints import find_complaints
-from fairlead.engines.kubernetes.groups import INDEX_LABEL, failures_of, group_end, is_own
+from fairlead.engines.kubernetes.groups import INDEX_LABEL, count_failures, find_end, is_own
 from fairlead.engines.kubernetes.objects import (
     ContainerState,
     ContainerStatus,
@@ -117,8 +117,8 @@ def _knative_waits(service: Runner | None) -> Iterable[Wait]:
 def _report_group(
     workload_id: str, own: PodGroup, held: Held, pods: Sequence[Pod], podsets: Sequence[PodSet]
 ) -> WorkloadReport:
-    failures = failures_of(own)
-    end = group_end(podsets, pods, failures) if podsets else None
+    failures = count_failures(own, pods)
+    end = find_end(own, podsets, pods)
     succeeded = Counter(role_of(pod.metadata.labels) for pod in pods if pod.status.phase == "Succeeded")
     return WorkloadReport(
         workload_id=workload_id,
