@@ -16,14 +16,17 @@ from fairlead.control.applied_reading import (
     DIALECT,
     changes_not_taken,
     drop_applied,
+    is_active,
     is_template,
     owned_by_system,
     read_applied,
+    was_active_changed,
 )
 from fairlead.control.context import Context
 from fairlead.control.exposure import UrlSettings, first_url
 from fairlead.control.submit import submit
 from fairlead.engines.base import Applied, AppliedObjects
+from fairlead.kinds import KINDS
 from fairlead.model.clock import Millis, iso
 from fairlead.model.errors import FairleadError, Invalid, NotFound
 from fairlead.model.org import Caller
@@ -46,6 +49,13 @@ _BASE = "spec.baseWorkload"
 _AT_ONCE = 32
 
 
+class _Agreed(msgspec.Struct, frozen=True):
+    """The newest generation of an object that was taken or written, and what its `active` is."""
+
+    generation: int
+    is_active: bool
+
+
 class AppliedWorkloads:
     def __init__(self, context: Context, objects: AppliedObjects) -> None:
         self._context = context
@@ -57,6 +67,10 @@ class AppliedWorkloads:
         #: Those that wait for a template, and where the templates stand that were taken.
         self._baseless: set[str] = set()
         self._templates: dict[str, tuple[str, str]] = {}
+        #: How far objects and their workloads agree. What a watch shows may be older, its status too.
+        self._agreed: dict[str, _Agreed] = {}
+        #: Workloads without an object of whose kind not all are seen yet, with that kind.
+        self._unsure: dict[str, str] = {}
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -69,7 +83,7 @@ class AppliedWorkloads:
                 while True:
                     await self._wakeup.wait()
                     self._wakeup.clear()
-                    self._waiting |= dict.fromkeys(sorted(self._objects.take_applied()))
+                    self._waiting |= dict.fromkeys(sorted(self._objects.take_applied() | self._take_sure()))
                     while (id := self._take()) is not None:
                         tasks.create_task(self._settle_safely(id))
         finally:
@@ -84,6 +98,13 @@ class AppliedWorkloads:
             del self._waiting[id]
             self._busy.add(id)
         return id
+
+    def _take_sure(self) -> set[str]:
+        """Those of whom it can be told by now whether their objects are gone."""
+        sure = {id for id, kind in self._unsure.items() if self._objects.knows_all(kind)}
+        for id in sure:
+            del self._unsure[id]
+        return sure
 
     def _mark(self, id: str) -> None:
         self._waiting[id] = None
@@ -120,8 +141,9 @@ class AppliedWorkloads:
         if applied is None or applied.is_leaving:
             self._baseless.discard(id)
             self._templates.pop(id, None)
+            self._agreed.pop(id, None)
         if applied is None:
-            await self._end(workload)
+            await self._miss(workload)
         elif workload is None and await self._objects.is_anothers(applied):
             return
         elif applied.is_leaving:
@@ -132,6 +154,16 @@ class AppliedWorkloads:
             await self._objects.delete_applied(applied)
         else:
             await self._agree(applied, workload)
+
+    async def _miss(self, workload: Workload | None) -> None:
+        """Its object is not seen: it is gone, unless objects of its kind may be there unseen."""
+        if workload is None or workload.dialect != DIALECT:
+            return
+        kind = KINDS[workload.kind].resource
+        if self._objects.knows_all(kind):
+            await self._end(workload)
+        else:
+            self._unsure[workload.id] = kind
 
     async def _end(self, workload: Workload | None) -> None:
         if workload is not None and workload.deleted_at is None and workload.dialect == DIALECT:
@@ -164,25 +196,23 @@ class AppliedWorkloads:
         # Before it is read: a template may come at any time from then on.
         self._baseless.add(applied.id)
         try:
-            reading = await read_applied(self._context, CALLER, applied)
+            submission = await read_applied(self._context, CALLER, applied)
         except Invalid as error:
             await self._refuse(applied, error)
             return
         self._baseless.discard(applied.id)
         if not applied.is_held:
             await self._objects.hold_applied(applied)
-        if reading is None:
+        if submission is None:
             told = {"phase": "Template", "message": "", "observedGeneration": applied.generation, "conditions": None}
             await self._tell(applied, told)
             return
-        submission, is_active = reading
         try:
             workload = await submit(self._context, CALLER, submission)
         except Invalid as error:
             await self._refuse(applied, error)
             return
-        if not is_active:
-            workload = await lifecycle.suspend(self._context, CALLER, workload.kind, workload.id)
+        self._agreed[applied.id] = _Agreed(applied.generation, is_active(applied))
         await self._tell(applied, _status(workload, applied.generation))
 
     async def _refuse(self, applied: Applied, error: Invalid) -> None:
@@ -198,20 +228,36 @@ class AppliedWorkloads:
 
     async def _agree(self, applied: Applied, workload: Workload) -> None:
         """`active` both ways: an edited object changes the workload, a workload that was changed edits the object."""
-        generation = applied.generation
-        is_active = _active(applied)
-        is_wanted = workload.desired_phase is not DesiredPhase.STOPPED
-        if is_active != is_wanted and not workload.is_terminal:
-            if applied.status.get("observedGeneration") != generation:
-                act = lifecycle.resume if is_active else lifecycle.suspend
-                workload = await act(self._context, CALLER, workload.kind, workload.id)
-            else:
-                generation = await self._objects.change_active(applied, is_active=is_wanted) or generation
+        agreed = self._agreed.get(applied.id)
+        if agreed is not None and applied.generation < agreed.generation:
+            return  # the watch is behind, and what it has yet to bring is looked at then
+        workload, generation = await self._switch(applied, workload, agreed)
         owned = _owned(applied, workload, self._context.exposure.settings)
         if owned:
-            generation = await self._objects.change_owned(applied, owned) or generation
+            written = await self._objects.change_owned(applied, owned)
+            if written == generation + 1:
+                # Otherwise somebody edited it too, and that is still to be seen.
+                generation = written
+                self._agreed[applied.id] = _Agreed(generation, self._agreed[applied.id].is_active)
         words = changes_not_taken(applied, workload.applied) if workload.applied else ""
         await self._tell(applied, _with_refusal(applied, _status(workload, generation), words, self._context.clock()))
+
+    async def _switch(self, applied: Applied, workload: Workload, agreed: _Agreed | None) -> tuple[Workload, int]:
+        """The workload and its object's generation when both are to run, or both are not."""
+        generation, is_on = applied.generation, is_active(applied)
+        is_wanted = workload.desired_phase is not DesiredPhase.STOPPED
+        # Something was written, and the answer did not come: it may still come to light.
+        is_doubtful = agreed is not None and agreed.generation == generation and agreed.is_active != is_on
+        if not workload.is_terminal and (is_on != is_wanted or is_doubtful):
+            if _is_edited(applied, agreed, workload):
+                act = lifecycle.resume if is_on else lifecycle.suspend
+                workload = await act(self._context, CALLER, workload.kind, workload.id)
+            else:
+                self._agreed[applied.id] = _Agreed(generation, is_wanted)
+                generation = await self._objects.change_active(applied, is_active=is_wanted) or generation
+                is_on = is_wanted
+        self._agreed[applied.id] = _Agreed(generation, is_on)
+        return workload, generation
 
     async def _tell(self, applied: Applied, status: dict[str, Any]) -> None:
         if any(applied.status.get(name) != value for name, value in status.items()):
@@ -229,21 +275,15 @@ def _owned(applied: Applied, workload: Workload, settings: UrlSettings) -> dict[
     return {name: value for name, value in wanted.items() if name in names and given[name] != value}
 
 
-class _Switch(msgspec.Struct, frozen=True):
-    value: Any = True
-
-
-class _Spec(msgspec.Struct, frozen=True):
-    active: _Switch = _Switch()
-
-
-class _Object(msgspec.Struct, frozen=True):
-    spec: _Spec = _Spec()
-
-
-def _active(applied: Applied) -> bool:
-    value = msgspec.json.decode(applied.text, type=_Object).spec.active.value
-    return str(value).lower() != "false"
+def _is_edited(applied: Applied, agreed: _Agreed | None, workload: Workload) -> bool:
+    """Whether the object's `active` was changed since both agreed, and not what is wanted of the workload."""
+    observed = applied.status.get("observedGeneration")
+    if agreed is not None:
+        return applied.generation > agreed.generation and is_active(applied) != agreed.is_active
+    if observed is not None:
+        return bool(observed != applied.generation)
+    # A server that ended before it said so has submitted it.
+    return was_active_changed(applied, workload.applied)
 
 
 def _with_refusal(applied: Applied, status: dict[str, Any], words: str, now: Millis) -> dict[str, Any]:

@@ -35,10 +35,22 @@ _NEVER_SECONDS = 2**31 - 1
 OWNED = ("userId", "ingressUrl")
 
 
+class _Switch(msgspec.Struct, frozen=True):
+    value: Any = True
+
+
+class _Spec(msgspec.Struct, frozen=True):
+    active: _Switch = _Switch()
+
+
+class _Object(msgspec.Struct, frozen=True):
+    spec: _Spec = _Spec()
+
+
 async def read_applied(
     context: Context, caller: Caller, applied: Applied, *, is_trial: bool = False
-) -> tuple[Submission, bool] | None:
-    """The submission and whether it is to run at once; None for a template, which is kept as one. Raises Invalid.
+) -> Submission | None:
+    """The submission; None for a template, which is kept as one. Raises Invalid.
 
     Credentials that stand in it in plain text are kept as the secrets that its spec then names.
     """
@@ -59,15 +71,15 @@ async def read_applied(
     if not is_trial:
         for secret in workload.secrets:
             await _keep(context, caller, project, secret)
-    submission = msgspec.structs.replace(
+    return msgspec.structs.replace(
         workload.submission(project.id, project.cluster_id),
         id=applied.id,
         dialect=DIALECT,
         template_id=template.id if template else None,
         spec=_lasting(workload),
         applied=digests_of(applied),
+        is_active=workload.is_active,
     )
-    return submission, workload.is_active
 
 
 async def drop_applied(context: Context, caller: Caller, applied: Applied) -> None:
@@ -106,9 +118,9 @@ async def _find_secret(context: Context, project: Project, name: str) -> Secret 
 
 async def check_applied(context: Context, caller: Caller, applied: Applied) -> None:
     """Whether it would be taken if it were applied now, with the messages of a submission. Raises Invalid."""
-    reading = await read_applied(context, caller, applied, is_trial=True)
-    if reading is not None:
-        await submit(context, caller, reading[0], is_trial=True)
+    submission = await read_applied(context, caller, applied, is_trial=True)
+    if submission is not None:
+        await submit(context, caller, submission, is_trial=True)
 
 
 def check_change(before: dict[str, Any], after: dict[str, Any]) -> None:
@@ -139,6 +151,16 @@ def changes_not_taken(applied: Applied, taken: dict[str, str]) -> str:
         names, details = ", ".join(issue.field for issue in error.issues), error.issues[0].details
         return f"{names} {'was' if len(error.issues) == 1 else 'were'} changed, which is not taken: it {details}"
     return ""
+
+
+def is_active(applied: Applied) -> bool:
+    """Whether it is to run, as its object says it."""
+    value = msgspec.json.decode(applied.text, type=_Object).spec.active.value
+    return str(value).lower() != "false"
+
+
+def was_active_changed(applied: Applied, taken: dict[str, str]) -> bool:
+    return digests_of(applied).get("active") != taken.get("active")
 
 
 def owned_by_system(kind: str) -> tuple[str, ...]:

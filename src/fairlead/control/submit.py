@@ -21,7 +21,7 @@ from fairlead.model.assets import Claim
 from fairlead.model.errors import MALFORMED, Conflict, Invalid, Issue, TooMuch, Unavailable
 from fairlead.model.event import AuditLine, Event
 from fairlead.model.org import Caller, Project
-from fairlead.model.phase import Phase
+from fairlead.model.phase import DesiredPhase, Phase
 from fairlead.model.submission import Submission
 from fairlead.model.workload import Condition, Workload
 from fairlead.store.base import Change, Comparison, Put, Query, Where
@@ -58,7 +58,7 @@ async def submit(
         if is_trial:
             await _refuse_taken(context, workload)
             return workload
-        if twin := context.twins.get(likeness(workload)):
+        if submission.is_active and (twin := context.twins.get(likeness(workload))):
             workload = wait_like(workload, *twin)
         try:
             await _commit(context, workload, _creation(workload, caller, request_id, claims))
@@ -121,6 +121,7 @@ def _workload(context: Context, caller: Caller, kind: Kind, project: Project, su
         spec=msgspec.Raw(msgspec.json.encode(submission.spec)),
         dialect=submission.dialect,
         applied=submission.applied,
+        desired_phase=DesiredPhase.RUNNING if submission.is_active else DesiredPhase.STOPPED,
         phase_updated_at=now,
         updated_at=now,
         conditions=tuple(

@@ -251,6 +251,10 @@ class AppliedObjects(Protocol):
 
     def applied(self, id: str) -> Applied | None: ...
 
+    def knows_all(self, kind: str) -> bool:
+        """Whether all objects of this kind (`Kind.resource`) are seen, so that one that is not there is gone."""
+        ...
+
     async def is_anothers(self, applied: Applied) -> bool:
         """Whether it lies in a namespace of another Fairlead, whose it then is."""
         ...

@@ -12,6 +12,8 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
     kind: str
     name: str
     use_given_name_as_prefix: bool = False
+    #: Whether it is to run at once; otherwise it is suspended from its beginning.
+    is_active: bool = True
     project_id: str
     cluster_id: str
     template_id: str | None = None

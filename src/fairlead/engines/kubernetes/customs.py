@@ -11,12 +11,13 @@ from typing import Any
 import msgspec
 
 from fairlead.engines.base import Applied
-from fairlead.engines.kubernetes.api import JSON, MERGE, Api, ApiError
+from fairlead.engines.kubernetes.api import MERGE, Api, ApiError, insist
 from fairlead.engines.kubernetes.objects import Custom, Definition, Metadata, Namespace, condition
 from fairlead.engines.kubernetes.place import CLUSTER_LABEL, Owner
 from fairlead.engines.kubernetes.resources import DEFINITION, NAMESPACE, Resource
 from fairlead.engines.kubernetes.watching import Watch
-from fairlead.engines.kubernetes.writing import MANAGER
+from fairlead.engines.kubernetes.writing import MANAGER, Listed, Writer
+from fairlead.model.errors import Unavailable
 
 log = logging.getLogger(__name__)
 
@@ -24,6 +25,8 @@ FINALIZER = "run.ai/fairlead"
 #: The label of our definitions.
 _OURS = "app.kubernetes.io/managed-by=fairlead"
 _QUERY = {"fieldManager": MANAGER}
+#: A list of changes, of which the first may ask whether the object is the one that is meant.
+_STEPS = "application/json-patch+json"
 
 
 class _Generation(msgspec.Struct):
@@ -38,8 +41,10 @@ class Customs:
         self._changed: set[str] = set()
         self._notify: Callable[[], None] = _nothing
         self._tasks: list[asyncio.Task[None]] = []
-        #: Kinds that were not installed when we started, by the names of their definitions.
+        #: Kinds that were not there when we started, by the names of their definitions.
         self._missing: dict[str, Resource] = {}
+        #: Kinds of which no object can be there unseen.
+        self._known: set[str] = set()
 
     async def start(self, resources: Sequence[Resource], missing: Sequence[Resource] = ()) -> None:
         """Watch these kinds, and each of the missing ones when it is installed."""
@@ -48,12 +53,17 @@ class Customs:
         await asyncio.gather(*(watch.list() for watch in watches))
         for watch in watches:
             self._spawn(watch.run())
+        self._known |= {resource.kind for resource in resources}
         self._missing = {f"{resource.plural}.{resource.api.partition('/')[0]}": resource for resource in missing}
         if not missing:
             return
         definitions = Watch(self._api, DEFINITION.path(), Definition, self._note_definition, _OURS)
         try:
             await definitions.list()
+            for name, resource in self._missing.items():
+                # That nobody serves it says little: an API server that starts does not yet serve all that is installed.
+                if not await self._is_installed(name):
+                    self._known.add(resource.kind)
         except ApiError as error:
             if error.status != 403:
                 raise
@@ -63,15 +73,32 @@ class Customs:
             return
         self._spawn(definitions.run())
 
+    async def _is_installed(self, definition: str) -> bool:
+        """Whoever installed it: a definition without our label has objects too."""
+        found = await self._api.get(DEFINITION.path(), fieldSelector=f"metadata.name={definition}")
+        return bool(msgspec.json.decode(found, type=Listed).items)
+
     def _watch(self, resource: Resource) -> Watch[Custom]:
         return Watch(self._api, resource.path(), Custom, self._keeper(resource))
 
+    async def _watch_late(self, resource: Resource) -> None:
+        watch = self._watch(resource)
+        await insist(watch.list, f"the objects of {resource.plural} cannot be listed yet")
+        self._note_known(resource)
+        await watch.run()
+
+    def _note_known(self, resource: Resource) -> None:
+        self._known.add(resource.kind)
+        self._notify()
+
     def _note_definition(self, before: Definition | None, after: Definition | None) -> None:
-        established = condition(after.status.conditions or (), "Established") if after is not None else None
-        if after is not None and established is not None and established.status == "True":
+        if after is None:
+            if before is not None and before.metadata.name in self._missing:
+                self._note_known(self._missing[before.metadata.name])
+        elif condition(after.status.conditions or (), "Established") is not None:
             resource = self._missing.pop(after.metadata.name, None)
             if resource is not None:
-                self._spawn(self._watch(resource).run())
+                self._spawn(self._watch_late(resource))
 
     def _note_namespace(self, before: Namespace | None, after: Namespace | None) -> None:
         """One that is handed over, from or to another Fairlead, has other objects from then on."""
@@ -121,6 +148,9 @@ class Customs:
         found = self._found.get(id)
         return None if found is None else _render(*found)
 
+    def knows_all(self, kind: str) -> bool:
+        return kind in self._known
+
     async def is_anothers(self, applied: Applied) -> bool:
         found = await self._api.find(NAMESPACE.path(name=applied.namespace))
         labels = msgspec.json.decode(found, type=Namespace).metadata.labels if found is not None else {}
@@ -148,7 +178,8 @@ class Customs:
         }
 
     async def delete_applied(self, applied: Applied) -> None:
-        await self._ask("DELETE", applied, "", None, JSON)
+        if applied.id in self._found:
+            await Writer(self._api).delete(self._path(applied), applied.id)
 
     async def change_active(self, applied: Applied, *, is_active: bool) -> int:
         return await self._change_spec(applied, {"active": {"value": is_active}})
@@ -157,25 +188,32 @@ class Customs:
         return await self._change_spec(applied, {name: {"value": value} for name, value in owned.items()})
 
     async def _change_spec(self, applied: Applied, members: dict[str, Any]) -> int:
-        answer = await self._change(applied, {"spec": members})
+        answer = await self._change(applied, {"metadata": {"uid": applied.id}, "spec": members})
         return msgspec.json.decode(answer, type=_Generation).metadata.generation if answer else 0
 
     async def record_status(self, applied: Applied, status: dict[str, Any]) -> None:
-        await self._ask("PATCH", applied, "/status", {"status": status}, MERGE)
+        """All of it, on this object and on no later one of its name; the uid alone would be ignored here."""
+        told = {name: value for name, value in status.items() if value is not None}
+        steps = [
+            {"op": "test", "path": "/metadata/uid", "value": applied.id},
+            {"op": "add", "path": "/status", "value": told},
+        ]
+        await self._ask(applied, "/status", steps, _STEPS)
 
     async def _change(self, applied: Applied, change: dict[str, Any]) -> bytes:
-        return await self._ask("PATCH", applied, "", change, MERGE)
+        return await self._ask(applied, "", change, MERGE)
 
-    async def _ask(self, method: str, applied: Applied, part: str, body: Any, content: str) -> bytes:
+    async def _ask(self, applied: Applied, part: str, body: Any, content: str) -> bytes:
         """One that is gone meanwhile is as good as changed; the watch tells."""
         if applied.id not in self._found:
             return b""
         try:
-            return await self._api.ask(method, self._path(applied) + part, body, query=_QUERY, content=content)
+            return await self._api.ask("PATCH", self._path(applied) + part, body, query=_QUERY, content=content)
         except ApiError as error:
             if error.status == 404:
                 return b""
-            raise
+            words = f"The cluster does not let {applied.name} in {applied.namespace} be changed for now: {error}"
+            raise Unavailable(words) from error
 
 
 def _render(resource: Resource, custom: Custom) -> Applied:
