@@ -3,12 +3,15 @@
 from typing import Any
 
 from fairlead.engines.base import Remove
-from fairlead.engines.kubernetes.resources import JOB, POD, POD_GROUP
+from fairlead.engines.kubernetes.resources import CONFIG_MAP, JOB, POD, POD_GROUP, PYTORCH
+from fairlead.kinds import KINDS
+from fairlead.model.fields import build
 from fairlead.model.phase import Phase
 from fairlead.model.podset import RestartScope
 from tests import builders
-from tests.contract.cluster_room import NAMESPACE_NAME, Cluster, Room, run, scenario, the_pods
+from tests.contract.cluster_room import NAMESPACE_NAME, Cluster, Room, pod, run, scenario, the_pods
 
+TRAINING = KINDS["distributed-training"]
 SUSPEND = Remove("w", NAMESPACE_NAME, keeps_claims=True)
 #: A group of our own.
 GANG = builders.podset(
@@ -46,6 +49,66 @@ async def test_what_is_resumed_is_not_bare_even_before_anything_of_it_is_seen() 
         await room.wish(SUSPEND)
         await room.until(lambda: room.report.is_bare)
         assert not cluster.all(JOB)
+
+
+OPERATED = TRAINING.podsets(
+    build(TRAINING.spec, {"image": "i", "distributedFramework": "PyTorch", "numWorkers": 1, "backoffLimit": 0})
+)
+TAKEN = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
+
+
+def make_pods(cluster: Cluster) -> None:
+    """As the operator does."""
+    [job] = cluster.all(PYTORCH)
+    for type, replicas in job["spec"]["pytorchReplicaSpecs"].items():
+        made = pod(job | {"spec": replicas}, f"train-{type.lower()}-0")
+        cluster.put(POD, made)
+
+
+def fail(cluster: Cluster) -> None:
+    failed = {"type": "Failed", "status": "True", "reason": "PodFailed", "message": "a Worker failed"}
+    cluster.change(PYTORCH, "train", {"status": {"conditions": [failed]}})
+
+
+def begun(cluster: Cluster) -> list[dict[str, str]]:
+    """With what the next attempt is to begin."""
+    return [body["data"] for body in cluster.all(CONFIG_MAP) if body["metadata"]["name"] == "train-attempts"]
+
+
+@scenario
+async def test_a_job_whose_failure_is_seen_before_its_preemption_begins_again() -> None:
+    cluster = Cluster(PYTORCH)
+    async with Room(cluster).open() as room:
+        await room.wish(run(*OPERATED))
+        await room.until(lambda: cluster.all(PYTORCH))
+        make_pods(cluster)
+        await room.until(lambda: len(room.report.pods) == 2)
+        cluster.hold(POD)
+        cluster.change(POD, "train-worker-0", {"status": {"phase": "Failed", "conditions": [TAKEN]}})
+        fail(cluster)
+        await room.settle()
+        assert (room.report.ended, begun(cluster)) == (None, [])
+        cluster.release(POD)
+        await room.until(lambda: begun(cluster))
+        assert begun(cluster) == [{"attempt": "1", "failures": "0"}]
+        # Its removal is not seen yet, and its pods go one by one.
+        cluster.hold(PYTORCH)
+        for name in cluster.names(POD):
+            cluster.drop(POD, name)
+            await room.settle()
+        assert begun(cluster) == [{"attempt": "1", "failures": "0"}]
+
+
+@scenario
+async def test_a_job_that_failed_by_itself_has_failed_when_its_pods_are_all_seen() -> None:
+    cluster = Cluster(PYTORCH)
+    async with Room(cluster).open() as room:
+        await room.wish(run(*OPERATED))
+        await room.until(lambda: cluster.all(PYTORCH))
+        make_pods(cluster)
+        cluster.change(POD, "train-worker-0", {"status": {"phase": "Failed"}})
+        fail(cluster)
+        await room.until(lambda: room.report.ended is Phase.FAILED)
 
 
 @scenario

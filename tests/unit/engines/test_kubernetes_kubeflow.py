@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from fairlead.engines.kubernetes.objects import Condition, Metadata, Pod, PodSpec, PodStatus, Runner, RunnerStatus
-from fairlead.engines.kubernetes.observing import Held, render_report
+from fairlead.engines.kubernetes.observing import Held, find_unsettled, render_report
 from fairlead.engines.kubernetes.place import Begun, Place
 from fairlead.engines.kubernetes.remaking import (
     Note,
@@ -240,10 +240,33 @@ def test_a_failure_is_the_end_only_when_it_does_not_begin_again() -> None:
     sets = podsets(backoffLimit=1)
     first = render_report("w", Held(runners=(runner("Failed"),)), sets)
     assert (first.ended, first.failed) == (None, {})
-    last = render_report("w", Held(runners=(runner("Failed", attempt=1, failures=1),)), sets)
+    job = runner("Failed", attempt=1, failures=1)
+    last = render_report("w", Held(runners=(job,), settled=frozenset({job.metadata.uid})), sets)
     assert (last.ended, last.failed, last.message) == (Phase.FAILED, {"master": 2}, "words")
     unknown = render_report("w", Held(runners=(runner("Failed"),)))
     assert unknown.ended is None
+
+
+@pytest.mark.parametrize(
+    ("job", "disrupted", "spec", "want"),
+    [
+        (runner("Failed"), (), {}, True),
+        (runner("Failed"), (0,), {}, False),
+        (runner("Failed", attempt=1), (0,), {}, True),
+        (runner("Running"), (), {}, False),
+        (runner("Failed"), (), {"restartPolicy": "OnFailure"}, False),
+    ],
+    ids=["failed", "taken away", "the attempt before was taken away", "runs", "its operator's affair"],
+)
+def test_a_failure_is_believed_when_no_pod_may_have_been_taken_away_unseen(
+    job: Runner, disrupted: tuple[int, ...], spec: dict[str, Any], want: bool
+) -> None:
+    sets = podsets(**{"backoffLimit": 0, **spec})
+    held = Held(runners=(job,), disrupted=frozenset(disrupted))
+    assert (find_unsettled(held, sets) is job.metadata) is want
+    assert render_report("w", held, sets).ended is None or not want
+    settled = msgspec.structs.replace(held, settled=frozenset({job.metadata.uid}))
+    assert find_unsettled(settled, sets) is None
 
 
 def test_counts_by_role() -> None:

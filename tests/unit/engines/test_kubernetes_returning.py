@@ -9,6 +9,8 @@ from fairlead.engines.kubernetes.objects import Pod, Runner
 from fairlead.engines.kubernetes.observing import Held, render_pod, render_report
 from fairlead.engines.kubernetes.returning import judge_return
 from fairlead.model.phase import Phase, PodPhase
+from fairlead.model.podset import Container, PodSet
+from tests import builders
 
 LABELS = {"fairlead/workload-id": "w", "fairlead/run": "1", "fairlead/role": "main"}
 WELL = {"terminated": {"exitCode": 0, "reason": "Completed", "finishedAt": "2026-01-01T00:00:09Z"}}
@@ -81,3 +83,23 @@ def job(**status: Any) -> Runner:
 def test_jobs(pods: tuple[Pod, ...], want: tuple[Phase | None, dict[str, int], dict[str, int]]) -> None:
     found = render_report("w", Held(runners=(job(succeeded=2),), pods=pods, kinds=frozenset({"Job"})))
     assert (found.ended, found.succeeded, found.failed) == want
+
+
+BUCKET = builders.podset(container=Container(image="i", fields={"storage": {"s3": [{"bucket": "b", "path": "/b"}]}}))
+
+
+@pytest.mark.parametrize(
+    ("podset", "pods", "want"),
+    [
+        pytest.param(BUCKET, (), None, id="no pod is seen"),
+        pytest.param(BUCKET, (pod("Failed", BADLY, WELL), pod("Succeeded", WELL, WELL)), None, id="one of two is seen"),
+        pytest.param(BUCKET, (pod("Succeeded", WELL, REFUSED),) * 2, Phase.FAILED, id="both are seen"),
+        pytest.param(builders.podset(), (), Phase.COMPLETED, id="nothing is written back"),
+    ],
+)
+def test_a_job_that_counts_more_than_is_seen(podset: PodSet, pods: tuple[Pod, ...], want: Phase | None) -> None:
+    held = Held(runners=(job(succeeded=2, failed=1),), pods=pods, kinds=frozenset({"Job"}))
+    assert render_report("w", held, (podset,)).ended is want
+    # Somebody may have removed its pods: once that is sure, they are not waited for.
+    settled = msgspec.structs.replace(held, settled=frozenset({"j"}))
+    assert render_report("w", settled, (podset,)).ended is (want or Phase.COMPLETED)

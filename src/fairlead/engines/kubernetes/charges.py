@@ -4,6 +4,7 @@ import asyncio
 
 from fairlead.engines.base import Remove, WorkloadRun
 from fairlead.engines.kubernetes.place import NOTHING_BEGUN
+from fairlead.model.podset import PodSet
 
 
 class Charge:
@@ -18,7 +19,9 @@ class Charge:
         "is_removed",
         "lost_at",
         "news",
+        "podsets",
         "refused",
+        "settling",
         "task",
         "tends",
         "tried",
@@ -40,6 +43,10 @@ class Charge:
         #: When something that makes its pods was last seen to be gone.
         self.lost_at = float("-inf")
         self.begun = NOTHING_BEGUN
+        #: What it consists of as it was wished last; empty before the first wish.
+        self.podsets: tuple[PodSet, ...] = ()
+        #: Uids of what says that it is over while its pods are being asked for.
+        self.settling: set[str] = set()
         #: The run of which a group of our own has ended well, though nothing may be left that says so.
         self.completed_run = 0
         #: The complaint after which the cluster was asked whether its pods could be made at all.

@@ -9,6 +9,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Sequence
 from contextlib import suppress
+from functools import partial
 
 import msgspec
 
@@ -39,7 +40,7 @@ from fairlead.engines.kubernetes.holdings import Holdings
 from fairlead.engines.kubernetes.leftovers import find_leftovers
 from fairlead.engines.kubernetes.nodes import render_node
 from fairlead.engines.kubernetes.objects import Container, Metadata, Pod
-from fairlead.engines.kubernetes.observing import render_report, run_of
+from fairlead.engines.kubernetes.observing import find_unsettled, render_report, run_of
 from fairlead.engines.kubernetes.place import CLUSTER_LABEL, NOTHING_BEGUN, Begun, pool_of
 from fairlead.engines.kubernetes.remaking import begun_of
 from fairlead.engines.kubernetes.render import kinds_for
@@ -159,9 +160,14 @@ class KubernetesEngine:
         charge = self._charges.get(workload_id)
         run = charge.done if charge is not None and isinstance(charge.done, WorkloadRun) else None
         held = self._holdings.held(workload_id)
-        report = render_report(workload_id, held, run.podsets if run else ())
+        report = render_report(workload_id, held, charge.podsets if charge else ())
         if charge is None:
             return report
+        maker = find_unsettled(held, charge.podsets)
+        if maker is not None and maker.uid not in charge.settling:
+            charge.settling.add(maker.uid)
+            settle = partial(self._holdings.settle, workload_id, maker)
+            self._spawn(insist(settle, "whether all ends of pods are seen is not known yet"))
         if charge.is_removed and charge.task is None:
             del self._charges[workload_id]
         complaint = next((wait.message for wait in report.waits if not wait.is_made), "")
@@ -234,6 +240,7 @@ class KubernetesEngine:
     def _wish(self, workload_id: str, wish: WorkloadRun | Remove) -> None:
         """Carried out one after the other; a wish that is carried out already changes nothing."""
         charge = self._charges.setdefault(workload_id, Charge())
+        charge.podsets = wish.podsets if isinstance(wish, WorkloadRun) else charge.podsets
         if charge.done == wish or charge.wish == wish:
             if isinstance(wish, WorkloadRun) and (spent := find_spent(self._holdings.held(workload_id))):
                 self._spawn(self._renew(spent))

@@ -54,6 +54,7 @@ from fairlead.engines.kubernetes.resources import (
     Resource,
     path_of,
 )
+from fairlead.engines.kubernetes.returning import has_buckets
 from fairlead.engines.kubernetes.standing import Standing, Survey, content_of, is_standing, mark
 from fairlead.engines.kubernetes.writing import APPLY_QUERY, MANAGER, Listed, Seen, Taken, Writer
 from fairlead.model.errors import Refused
@@ -355,7 +356,7 @@ class Hands(Writer):
 
 def _programs(place: Place, podsets: Iterable[PodSet]) -> list[dict[str, Any]]:
     """What containers beside its own run, where a workload has such containers."""
-    if not any((podset.container.fields.get("storage") or {}).get("s3") for podset in podsets):
+    if not has_buckets(podsets):
         return []
     folder = importlib.resources.files(PACKAGE)
     return [render_program(place, {name: folder.joinpath(name).read_text() for name in FILES})]

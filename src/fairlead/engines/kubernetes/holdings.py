@@ -15,14 +15,17 @@ from fairlead.engines.kubernetes.complaints import Maker, makers_of, reasons_for
 from fairlead.engines.kubernetes.groups import OWN_LABEL, is_own
 from fairlead.engines.kubernetes.levels import ENFORCED, LABEL
 from fairlead.engines.kubernetes.objects import Event, Metadata, Namespace, Node, Pod, PodGroup, Runner, condition
-from fairlead.engines.kubernetes.observing import Held
+from fairlead.engines.kubernetes.observing import Held, run_of
 from fairlead.engines.kubernetes.place import CLUSTER_LABEL, ID_LABEL
 from fairlead.engines.kubernetes.remaking import begun_of
 from fairlead.engines.kubernetes.resources import EVENT, NAMESPACE, NODE, POD, POD_GROUP, Resource
 from fairlead.engines.kubernetes.returning import judge_return
 from fairlead.engines.kubernetes.watching import HasMetadata, Watch
+from fairlead.engines.kubernetes.writing import Listed
 
 log = logging.getLogger(__name__)
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
 
 _Kind = TypeVar("_Kind", bound=HasMetadata)
 _Shelf = dict[str, dict[str, Any]]
@@ -47,7 +50,9 @@ class Holdings:
         self._moved = moved
         self._shelves: dict[type, _Shelf] = {Pod: {}, Runner: {}, PodGroup: {}}
         self._uids: dict[str, Pod] = {}
-        self._disrupted: dict[str, set[int]] = {}
+        #: By workload: (run, attempt) of pods that the scheduler took away, and what `settle` was told.
+        self._disrupted: dict[str, set[tuple[int, int]]] = {}
+        self._settled: dict[str, set[str]] = {}
         #: What was said of objects that make pods, by event; ours are among them.
         self._said: dict[Maker, dict[str, Event]] = {}
         #: Reasons of events that are watched, unless this account may not see them.
@@ -151,7 +156,8 @@ class Holdings:
         if condition(after.status.conditions, "DisruptionTarget") is not None:
             # It may be gone before anybody looks, and what it leads to is still to be told from a failure.
             id = after.metadata.labels.get(ID_LABEL, "")
-            self._disrupted.setdefault(id, set()).add(begun_of(after.metadata).attempt)
+            place = run_of(after.metadata), begun_of(after.metadata).attempt
+            self._disrupted.setdefault(id, set()).add(place)
 
     def _note_event(self, before: Event | None, after: Event | None) -> None:
         event = after or before
@@ -175,13 +181,15 @@ class Holdings:
 
     def held(self, workload_id: str) -> Held:
         pods, runners, groups = (self._shelves[kind].get(workload_id, {}) for kind in (Pod, Runner, PodGroup))
+        present = max((run_of(runner.metadata) for runner in runners.values()), default=0)
         return Held(
             runners=tuple(runners.values()),
             pods=tuple(pods.values()),
             groups=tuple(groups.values()),
             events=tuple(event for key in runners for event in self._said.get(_maker(key), {}).values()),
             kinds=frozenset(key.partition("/")[0] for key in runners),
-            disrupted=frozenset(self._disrupted.get(workload_id, ())),
+            disrupted=frozenset(at for run, at in self._disrupted.get(workload_id, ()) if run == present),
+            settled=frozenset(self._settled.get(workload_id, ())),
         )
 
     def makers(self, workload_id: str) -> Iterator[tuple[str, Metadata]]:
@@ -205,6 +213,26 @@ class Holdings:
     def forget(self, workload_id: str) -> None:
         """It begins anew, or nothing is left of it."""
         self._disrupted.pop(workload_id, None)
+        self._settled.pop(workload_id, None)
+
+    async def settle(self, workload_id: str, maker: Metadata) -> None:
+        """Returns when a workload's pods are known as the API server has them, after its maker said that it is over."""
+        pause = _FIRST_PAUSE
+        while not await self._is_in_step(workload_id, maker.namespace):
+            await asyncio.sleep(pause)
+            pause = min(_LONGEST_PAUSE, pause * 2)
+        self._settled.setdefault(workload_id, set()).add(maker.uid)
+        self._changed(workload_id)
+
+    async def _is_in_step(self, workload_id: str, namespace: str) -> bool:
+        """Each difference is a change that the watch is about to bring."""
+        selector = f"{self._label},{ID_LABEL}={workload_id}"
+        found = msgspec.json.decode(await self._api.get(POD.path(namespace), labelSelector=selector), type=Listed)
+        known = self._shelves[Pod].get(workload_id, {}).values()
+        there, held = (
+            {(one.metadata.uid, one.metadata.resource_version) for one in pods} for pods in (found.items, known)
+        )
+        return there == held
 
     def has(self, workload_id: str) -> bool:
         """Whether anything of a workload is there."""

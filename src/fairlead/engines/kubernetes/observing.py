@@ -33,10 +33,16 @@ from fairlead.engines.kubernetes.place import (
     pool_of,
     role_of,
 )
-from fairlead.engines.kubernetes.remaking import begun_of, decide_remake, is_operated
+from fairlead.engines.kubernetes.remaking import begun_of, decide_remake, is_failure_unsure, is_operated
 from fairlead.engines.kubernetes.render_knative import VISIBILITY
 from fairlead.engines.kubernetes.render_kubeflow import ROLES
-from fairlead.engines.kubernetes.returning import FETCH_ERROR, correct_counts, is_returning, lost_words
+from fairlead.engines.kubernetes.returning import (
+    FETCH_ERROR,
+    correct_counts,
+    is_return_unseen,
+    is_returning,
+    lost_words,
+)
 from fairlead.model.phase import ENDED, Phase, PodPhase
 from fairlead.model.podset import PodSet, RestartScope
 
@@ -57,6 +63,8 @@ class Held(msgspec.Struct, frozen=True, kw_only=True):
     #: Kinds of the objects that make pods, and the attempts from which the scheduler took pods away.
     kinds: frozenset[str] = frozenset()
     disrupted: frozenset[int] = frozenset()
+    #: Uids of runners that were over when the pods were last known to be as the API server had them.
+    settled: frozenset[str] = frozenset()
 
 
 def render_report(workload_id: str, held: Held, podsets: Sequence[PodSet] = ()) -> WorkloadReport:
@@ -71,12 +79,12 @@ def render_report(workload_id: str, held: Held, podsets: Sequence[PodSet] = ()) 
     run = max((run_of(one.metadata) for one in makers or filter(is_alive, held.pods)), default=0)
     current = [runner for runner in runners if run_of(runner.metadata) == run]
     pods = [pod for pod in held.pods if run in (0, run_of(pod.metadata))]
-    ended, message = _end_of(current, pods)
     if own is not None:
         return _report_group(workload_id, own, held, pods, podsets)
     job = next((runner for runner in current if is_operated(runner)), None)
     if job is not None:
         return _report_job(workload_id, job, held, pods, podsets)
+    ended, message = (None, "") if find_unsettled(held, podsets) else _end_of(current, pods)
     seen = _render_pods(pods, held.groups)
     knative = next((runner for runner in current if is_knative_service(runner)), None)
     succeeded, failed = correct_counts(
@@ -95,6 +103,19 @@ def render_report(workload_id: str, held: Held, podsets: Sequence[PodSet] = ()) 
         waits=() if ended else (*_waits(current, held, pods), *_knative_waits(knative)),
         scaled=_scaled(seen) if knative is not None else None,
     )
+
+
+def find_unsettled(held: Held, podsets: Sequence[PodSet]) -> Metadata | None:
+    """What says that it is over while its pods may be known only as they were before, and tell another end."""
+    for runner in held.runners:
+        metadata = runner.metadata
+        if metadata.deletion_timestamp is not None or metadata.uid in held.settled:
+            continue
+        pods = [pod for pod in held.pods if run_of(pod.metadata) == run_of(metadata)]
+        is_unsure = is_operated(runner) and is_failure_unsure(podsets, runner, held.disrupted)
+        if is_unsure or is_return_unseen(podsets, runner, pods):
+            return metadata
+    return None
 
 
 def is_knative_service(runner: Runner) -> bool:
@@ -141,7 +162,8 @@ def _report_job(
     # An operator's job may be over while pods run on that are not its business.
     ended, message = _end_of((job,), [pod for pod in current if _has_left(pod)])
     succeeded, failed = correct_counts(_counts(job, "succeeded"), _counts(job, "failed"), current)
-    if ended is Phase.FAILED and (not podsets or decide_remake(podsets, job, begun.attempt in held.disrupted)):
+    is_again = ended is Phase.FAILED and (not podsets or decide_remake(podsets, job, begun.attempt in held.disrupted))
+    if is_again or find_unsettled(held, podsets):
         ended, message = None, ""
     if podsets and podsets[0].restart_scope is RestartScope.GROUP:
         failures = begun.failures + (ended is Phase.FAILED)

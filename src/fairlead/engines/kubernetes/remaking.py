@@ -3,7 +3,7 @@
 `engine.py` asks whenever something of such a workload changes; `observing.py` asks whether a failure is the end.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -82,6 +82,14 @@ def decide_remake(
     if begun.failures >= podsets[0].backoff_limit:
         return None
     return msgspec.structs.replace(again, failures=begun.failures + 1)
+
+
+def is_failure_unsure(podsets: Sequence[PodSet], runner: Runner, disrupted: Collection[int]) -> bool:
+    """Whether it has failed, by itself as it seems: what took a pod away may only not have been seen yet."""
+    if not podsets or podsets[0].restart_scope is not RestartScope.GROUP:
+        return False
+    is_failed = condition(runner.status.conditions, "Failed") is not None
+    return is_failed and begun_of(runner.metadata).attempt not in disrupted
 
 
 class Note(msgspec.Struct, frozen=True):

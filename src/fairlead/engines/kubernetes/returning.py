@@ -5,13 +5,14 @@ keeps every pod as `judge_return` sees it; `observing.py` corrects the counts an
 """
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 
-from fairlead.engines.kubernetes.objects import ContainerState, ContainerStatus, Pod, Terminated
+from fairlead.engines.kubernetes.objects import ContainerState, ContainerStatus, Pod, Runner, Terminated, condition
 from fairlead.engines.kubernetes.place import role_of
 from fairlead.engines.kubernetes.render_s3 import number_of_return
+from fairlead.model.podset import PodSet
 
 #: What no pod of Kubernetes' own has as its reason.
 FETCH_ERROR = "FetchError"
@@ -53,6 +54,23 @@ def is_returning(pods: Collection[Pod]) -> bool:
         for pod in pods
         for status in pod.status.init_container_statuses
     )
+
+
+def has_buckets(podsets: Iterable[PodSet]) -> bool:
+    return any((podset.container.fields.get("storage") or {}).get("s3") for podset in podsets)
+
+
+def is_return_unseen(podsets: Iterable[PodSet], runner: Runner, pods: Iterable[Pod]) -> bool:
+    """Whether it counts more pods that ended well than are seen, so that one may have failed to write back."""
+    conditions = runner.status.conditions
+    if not has_buckets(podsets) or not (condition(conditions, "Complete") or condition(conditions, "Succeeded")):
+        return False
+    # What an operator runs counts by types of pods, and has pods of several roles.
+    role = "" if runner.status.replica_statuses else role_of(runner.metadata.labels)
+    own = [pod for pod in pods if role in ("", role_of(pod.metadata.labels))]
+    seen = [pod for pod in own if pod.status.phase == "Succeeded" or pod.status.reason == FETCH_ERROR]
+    counted = sum(numbers.get("succeeded") or 0 for numbers in runner.status.replica_statuses.values())
+    return runner.status.succeeded + counted > len(seen)
 
 
 def correct_counts(

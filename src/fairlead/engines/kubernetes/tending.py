@@ -9,7 +9,7 @@ from fairlead.engines.base import WorkloadRun
 from fairlead.engines.kubernetes.charges import Charge
 from fairlead.engines.kubernetes.groups import find_own, has_completed
 from fairlead.engines.kubernetes.hands import Hands
-from fairlead.engines.kubernetes.observing import Held, run_of
+from fairlead.engines.kubernetes.observing import Held, find_unsettled, run_of
 from fairlead.engines.kubernetes.remaking import begun_of, decide_remake, find_failed, is_operated, words_of_end
 from fairlead.engines.kubernetes.render_kubeflow import operator_of
 
@@ -31,7 +31,7 @@ async def _remake(hands: Hands, charge: Charge, run: WorkloadRun, held: Held) ->
     """A job of an operator that failed and is to begin again goes; as something that was lost it is made anew."""
     operator = operator_of(run.podsets)
     job = next((one for one in held.runners if is_operated(one) and run_of(one.metadata) == run.run), None)
-    if operator is None or job is None:
+    if operator is None or job is None or find_unsettled(held, run.podsets) is not None:
         return
     failed = find_failed(run.podsets, job, held.pods)
     # It may be the job of an attempt whose successor is begun already: its removal has not been seen yet.
