@@ -1,5 +1,6 @@
 """The Kubernetes engine beside watches that are behind and people who remove things: what it makes, keeps and says."""
 
+import asyncio
 from typing import Any
 
 from fairlead.engines.base import Remove
@@ -11,7 +12,7 @@ from fairlead.model.podset import RestartScope
 from tests import builders
 from tests.contract.cluster_room import NAMESPACE_NAME, Cluster, Room, pod, run, scenario, the_pods
 
-TRAINING = KINDS["distributed-training"]
+TRAINING, WORKSPACE = KINDS["distributed-training"], KINDS["workspace"]
 SUSPEND = Remove("w", NAMESPACE_NAME, keeps_claims=True)
 #: A group of our own.
 GANG = builders.podset(
@@ -49,6 +50,36 @@ async def test_what_is_resumed_is_not_bare_even_before_anything_of_it_is_seen() 
         await room.wish(SUSPEND)
         await room.until(lambda: room.report.is_bare)
         assert not cluster.all(JOB)
+
+
+@scenario
+async def test_what_is_removed_by_hand_while_it_is_being_made_is_made_again() -> None:
+    cluster = Cluster()
+    ports = {"image": "i", "ports": [{"container": 80, "serviceType": "ClusterIP", "external": 80}]}
+    async with Room(cluster).open() as room:
+        cluster.gates["/services/"] = asyncio.Event()
+        await room.wish(run(*WORKSPACE.podsets(build(WORKSPACE.spec, ports))))
+        await room.until(lambda: room.report.run == 1)
+        cluster.drop(JOB, "train")
+        await room.until(lambda: room.report.run == 0)
+        cluster.gates["/services/"].set()
+        await room.until(lambda: room.report.run == 1)
+
+
+@scenario
+async def test_nothing_is_made_again_beside_a_pod_that_is_not_seen_yet() -> None:
+    cluster = Cluster()
+    async with Room(cluster).open() as room:
+        await room.wish(run())
+        await room.until(lambda: room.report.run == 1)
+        cluster.hold(POD)
+        cluster.put(POD, pod(cluster.all(JOB)[0], "old"))
+        cluster.drop(JOB, "train")
+        await room.until(lambda: room.report.trouble)
+        await room.settle()
+        assert not cluster.all(JOB)
+        cluster.drop(POD, "old")
+        await room.until(lambda: cluster.all(JOB))
 
 
 OPERATED = TRAINING.podsets(

@@ -17,9 +17,11 @@ class Charge:
         "is_bare",
         "is_from_before",
         "is_removed",
+        "losses",
         "lost_at",
         "news",
         "podsets",
+        "redressed",
         "refused",
         "settling",
         "task",
@@ -40,7 +42,9 @@ class Charge:
         self.is_removed = False
         #: Whether its objects may be in the cluster since before this server began.
         self.is_from_before = True
-        #: When something that makes its pods was last seen to be gone.
+        #: How often something that makes its pods was seen to be gone, and how many of these losses are made good.
+        self.losses = self.redressed = 0
+        #: When that was last.
         self.lost_at = float("-inf")
         self.begun = NOTHING_BEGUN
         #: What it consists of as it was wished last; empty before the first wish.

@@ -31,24 +31,20 @@ from fairlead.engines.base import (
 )
 from fairlead.engines.kubernetes import effects
 from fairlead.engines.kubernetes.api import Api, ApiError, insist, words_of
+from fairlead.engines.kubernetes.beginning import begin
 from fairlead.engines.kubernetes.charges import Charge
 from fairlead.engines.kubernetes.customs import Customs
 from fairlead.engines.kubernetes.estate import Estate
-from fairlead.engines.kubernetes.groups import find_own
 from fairlead.engines.kubernetes.hands import Hands
 from fairlead.engines.kubernetes.holdings import Holdings
 from fairlead.engines.kubernetes.leftovers import find_leftovers
 from fairlead.engines.kubernetes.nodes import render_node
 from fairlead.engines.kubernetes.objects import Container, Metadata, Pod
-from fairlead.engines.kubernetes.observing import find_unsettled, render_report, run_of
-from fairlead.engines.kubernetes.place import CLUSTER_LABEL, NOTHING_BEGUN, Begun, pool_of
-from fairlead.engines.kubernetes.remaking import begun_of
-from fairlead.engines.kubernetes.render import kinds_for
-from fairlead.engines.kubernetes.render_knative import FEATURES
-from fairlead.engines.kubernetes.render_kubeflow import operator_of
+from fairlead.engines.kubernetes.observing import find_unsettled, render_report
+from fairlead.engines.kubernetes.place import CLUSTER_LABEL, NOTHING_BEGUN
 from fairlead.engines.kubernetes.render_runners import is_group
 from fairlead.engines.kubernetes.renewing import find_spent
-from fairlead.engines.kubernetes.resources import ALWAYS_THERE, KNATIVE, POD, POD_GROUP, RUNNERS, SHARD, Resource
+from fairlead.engines.kubernetes.resources import ALWAYS_THERE, POD, POD_GROUP, RUNNERS, SHARD, Resource
 from fairlead.engines.kubernetes.sessions import CommandSession, dial, listening_port, stream_logs
 from fairlead.engines.kubernetes.silence import Silences
 from fairlead.engines.kubernetes.standing import Standing, Survey, find_digests
@@ -313,13 +309,17 @@ class KubernetesEngine:
         # A removal may have ended only after this was wished.
         charge.is_bare = charge.is_removed = False
         charge.refused = charge.tried = ""
+        losses = charge.losses
         await self._end_leftovers(charge, run)
         await self._estate.check(run)
-        charge.begun = await self._begin(charge, run)
+        charge.begun = await begin(self._hands, self._holdings, run, charge.begun, self._allowed)
         standing = await self._find_standing(run) if charge.is_from_before else None
         charge.is_from_before = False
         async with self._at_once:
             await self._hands.run(run, charge.begun, standing)
+        if charge.losses != losses:
+            raise Taken("something of it was removed while it was being made")
+        charge.redressed = losses
         charge.tends = is_group(run.podsets) or len(run.node_pools) > 1
 
     async def _find_standing(self, run: WorkloadRun) -> Standing:
@@ -332,42 +332,15 @@ class KubernetesEngine:
     async def _end_leftovers(self, charge: Charge, run: WorkloadRun) -> None:
         """Raises while pods run whose maker somebody removed: the next ones are not to run beside them."""
         is_fresh = time.monotonic() - charge.lost_at < _LOOK_AGAIN
-        left = find_leftovers(self._holdings.held(run.workload_id), run.run, is_fresh=is_fresh)
+        held = self._holdings.held(run.workload_id)
+        if charge.losses != charge.redressed:
+            # The watch on pods may be behind the one that brought the loss.
+            held = msgspec.structs.replace(held, pods=await self._hands.load_pods(run))
+        left = find_leftovers(held, run.run, is_fresh=is_fresh)
         for pod in left.orphans:
             await self._hands.delete(POD.path(run.namespace, pod.metadata.name), pod.metadata.uid)
         for pod in (*left.ending, *left.orphans):
             raise Taken(f"what ran pod {pod.metadata.name} was removed, and the pod is still ending")
-
-    async def _begin(self, charge: Charge, run: WorkloadRun) -> Begun:
-        """What is there goes on as it was begun; what is not there begins with what the cluster has now."""
-        held = self._holdings.held(run.workload_id)
-        own = find_own(group for group in held.groups if run_of(group.metadata) == run.run)
-        found = [one.metadata for one in held.runners] + ([own.metadata] if own is not None else [])
-        there = [metadata for metadata in found if run_of(metadata) == run.run]
-        if there:
-            pool = pool_of(own.metadata.labels) if own is not None else ""
-            return msgspec.structs.replace(begun_of(there[0]), kinds=held.kinds, pool=pool)
-        level = self._holdings.level(run.namespace)
-        if words := effects.forbidden_in(run.podsets, self._allowed, level):
-            raise Refused(words)
-        kinds = [resource.kind for resource in kinds_for(run.podsets, level) if await self._find(resource)]
-        if KNATIVE.kind in kinds and not await self._hands.is_taken(run, Begun(kinds=frozenset(kinds))):
-            kinds = []
-        begun = charge.begun
-        if kinds and operator_of(run.podsets) is not None:
-            begun = max(begun, await self._hands.load_begun(run), key=lambda one: one.attempt)
-        return msgspec.structs.replace(begun, kinds=frozenset(kinds), level=level, queue="")
-
-    async def _find(self, resource: Resource) -> bool:
-        """Whether the cluster has this kind now; one that was installed meanwhile is watched from now on."""
-        if not await has_kind(self._api, resource) or (
-            resource is KNATIVE and not await self._hands.has_features(FEATURES)
-        ):
-            return False
-        if resource not in self._hands.runners:
-            await self._holdings.add(resource)
-            self._hands.runners = tuple(dict.fromkeys((*self._hands.runners, resource)))
-        return True
 
     async def _tend(self, workload_id: str, charge: Charge) -> None:
         """See to a group of our own, or to pools that are tried in turn, for as long as the workload is to run."""
@@ -391,6 +364,7 @@ class KubernetesEngine:
         charge.begun = NOTHING_BEGUN
         await self._hands.remove(order, wait)
         self._holdings.forget(order.workload_id)
+        charge.redressed = charge.losses
         charge.is_bare = True
         charge.is_removed = not order.keeps_claims
         self._removed[order.workload_id] = order
@@ -457,9 +431,12 @@ class KubernetesEngine:
     def _note_loss(self, workload_id: str) -> None:
         """An object that makes pods is gone; unless we removed it, the next wish makes it again."""
         charge = self._charges.get(workload_id)
-        if charge is not None and isinstance(charge.done, WorkloadRun):
+        if charge is None:
+            return
+        charge.losses += 1
+        charge.lost_at = time.monotonic()
+        if isinstance(charge.done, WorkloadRun):
             charge.done = None
-            charge.lost_at = time.monotonic()
 
     def _note_nodes(self) -> None:
         self._nodes_changed = self._has_unlabelled = True

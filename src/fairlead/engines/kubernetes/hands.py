@@ -56,7 +56,7 @@ from fairlead.engines.kubernetes.resources import (
 )
 from fairlead.engines.kubernetes.returning import has_buckets
 from fairlead.engines.kubernetes.standing import Standing, Survey, content_of, is_standing, mark
-from fairlead.engines.kubernetes.writing import APPLY_QUERY, MANAGER, Listed, Seen, Taken, Writer
+from fairlead.engines.kubernetes.writing import APPLY_QUERY, MANAGER, Listed, Seen, Taken, Writer, has_kind
 from fairlead.model.errors import Refused
 from fairlead.model.podset import PodSet
 from fairlead.model.supplies import KeptObjects, LoadKept, nothing_kept
@@ -64,6 +64,10 @@ from fairlead.model.urls import Entrance
 
 #: A version that no object has: what is applied with it is made, and never changed.
 _NEVER = "1"
+
+
+class _Pods(msgspec.Struct):
+    items: tuple[Pod, ...] = ()
 
 
 class _Features(msgspec.Struct):
@@ -268,6 +272,11 @@ class Hands(Writer):
             return NOTHING_BEGUN
         return read_note(msgspec.json.decode(found, type=Note), self.place(run).marks)
 
+    async def load_pods(self, run: WorkloadRun) -> tuple[Pod, ...]:
+        """A workload's pods as the API server has them."""
+        found = await self._api.get(POD.path(run.namespace), labelSelector=f"{ID_LABEL}={run.workload_id}")
+        return msgspec.json.decode(found, type=_Pods).items
+
     # Removal
 
     async def remove(self, order: Remove, wait: Callable[[], Awaitable[None]]) -> None:
@@ -318,6 +327,9 @@ class Hands(Writer):
                     return False
                 raise
         return True
+
+    async def has_kind(self, resource: Resource) -> bool:
+        return await has_kind(self._api, resource)
 
     async def has_features(self, names: Collection[str]) -> bool:
         """Whether Knative was told to accept these members of pods."""
