@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 from fairlead.engines.base import Remove
-from fairlead.engines.kubernetes.resources import CONFIG_MAP, JOB, POD, POD_GROUP, PYTORCH
+from fairlead.engines.kubernetes.resources import CONFIG_MAP, JOB, NAMESPACE, POD, POD_GROUP, PYTORCH
 from fairlead.kinds import KINDS
 from fairlead.model.fields import build
 from fairlead.model.phase import Phase
@@ -80,6 +80,21 @@ async def test_nothing_is_made_again_beside_a_pod_that_is_not_seen_yet() -> None
         assert not cluster.all(JOB)
         cluster.drop(POD, "old")
         await room.until(lambda: cluster.all(JOB))
+
+
+@scenario
+async def test_a_namespace_that_is_removed_by_hand_is_made_again_with_what_runs_in_it() -> None:
+    cluster = Cluster()
+    async with Room(cluster).open() as room:
+        await room.wish(run())
+        await room.until(lambda: room.report.run == 1)
+        before = cluster.all(NAMESPACE)[0]
+        cluster.drop(JOB, "train")
+        cluster.drop(NAMESPACE, NAMESPACE_NAME)
+        await room.until(lambda: room.report.run == 1 and cluster.all(JOB))
+        assert f'namespaces "{NAMESPACE_NAME}" not found' in " ".join(report.trouble for report in room.reports)
+        [after] = cluster.all(NAMESPACE)
+        assert after["metadata"]["labels"] == before["metadata"]["labels"]
 
 
 OPERATED = TRAINING.podsets(

@@ -315,8 +315,13 @@ class KubernetesEngine:
         charge.begun = await begin(self._hands, self._holdings, run, charge.begun, self._allowed)
         standing = await self._find_standing(run) if charge.is_from_before else None
         charge.is_from_before = False
-        async with self._at_once:
-            await self._hands.run(run, charge.begun, standing)
+        try:
+            async with self._at_once:
+                await self._hands.run(run, charge.begun, standing)
+        except ApiError as error:
+            if error.status == 404:
+                await self._estate.look_again(run)
+            raise
         if charge.losses != losses:
             raise Taken("something of it was removed while it was being made")
         charge.redressed = losses

@@ -43,9 +43,12 @@ class Estate(Writer):
         self._cluster = cluster
         #: How KAI's operator is told of node pools, where it is installed.
         self.shards: tuple[Resource, ...] = ()
-        #: What projects need and cannot have as it is, by path: as it should be. And what can be used.
-        self._foreign: dict[str, dict[str, Any]] = {}
+        #: Namespaces and queues as they should be, by path; those that a project asked for by name, those that can be
+        #: used, and those that cannot as they are.
+        self._wanted: dict[str, dict[str, Any]] = {}
+        self._asked_for: set[str] = set()
         self._usable: set[str] = set()
+        self._foreign: set[str] = set()
         self._turn = asyncio.Lock()
         self._organized = asyncio.Event()
 
@@ -57,11 +60,12 @@ class Estate(Writer):
             for body in render_priority_classes():
                 if await self._api.find(path_of(body)) is None:
                     await self._apply(body)
-            asked_for = {project.requested_namespace for project in told.projects}
-            for body in render_namespaces(told.projects, self._cluster):
-                await self._apply_unless_foreign(body, is_asked_for=body["metadata"]["name"] in asked_for)
+            names = {project.requested_namespace for project in told.projects}
+            self._asked_for = {NAMESPACE.path(name=name) for name in names}
             queues = render_queues(told, self._cluster)
-            for body in queues:
+            wanted = (*render_namespaces(told.projects, self._cluster), *queues)
+            self._wanted = {path_of(body): body for body in wanted}
+            for body in wanted:
                 await self._apply_unless_foreign(body)
             await self._drop(QUEUE, {body["metadata"]["name"] for body in queues})
             self._organized.set()
@@ -79,7 +83,7 @@ class Estate(Writer):
             if item.metadata.name not in wanted:
                 await self.delete(resource.path(name=item.metadata.name), item.metadata.uid)
 
-    async def _apply_unless_foreign(self, body: dict[str, Any], *, is_asked_for: bool = False) -> str:
+    async def _apply_unless_foreign(self, body: dict[str, Any]) -> str:
         """Why it cannot be used, in words; empty when it can."""
         path = path_of(body)
         known = await self._find(path)
@@ -90,16 +94,16 @@ class Estate(Writer):
                 await self._apply(body)
             except Refused as error:
                 words = error.message
-        elif CLUSTER_LABEL in labels or not is_asked_for or labels.get(_SYSTEM) == MANAGER:
+        elif CLUSTER_LABEL in labels or path not in self._asked_for or labels.get(_SYSTEM) == MANAGER:
             words = _whose(body, labels, self._cluster)
         if not words:
-            self._foreign.pop(path, None)
+            self._foreign.discard(path)
             self._usable.add(path)
             return ""
         if path not in self._foreign:
             log.warning("%s", words)
         self._usable.discard(path)
-        self._foreign[path] = body
+        self._foreign.add(path)
         return words
 
     async def check(self, run: WorkloadRun) -> None:
@@ -108,8 +112,16 @@ class Estate(Writer):
         for path in (NAMESPACE.path(name=run.namespace), QUEUE.path(name=queue)):
             if path not in self._usable:
                 await self._wait(run.project)
-            if path in self._foreign and (words := await self._apply_unless_foreign(self._foreign[path])):
+            body = None if path in self._usable else self._wanted.get(path)
+            if body is not None and (words := await self._apply_unless_foreign(body)):
                 raise Taken(words)
+
+    async def look_again(self, run: WorkloadRun) -> None:
+        """Something was not found: if somebody removed the namespace, the next `check` makes it again."""
+        path = NAMESPACE.path(name=run.namespace)
+        if path in self._usable and await self._find(path) is None:
+            log.warning("namespace %s of project %s was removed; it is made again", run.namespace, run.project)
+            self._usable.discard(path)
 
     async def _wait(self, project: str) -> None:
         try:
