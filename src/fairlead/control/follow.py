@@ -71,7 +71,8 @@ def _of_known(entry: Entry, report: WorkloadReport) -> WorkloadReport:
     """What is said of pods on record while nothing that makes them is there: somebody removed it, or it is only not
     seen yet. How they ended is true either way."""
     known = {pod.id for pod in entry.pods}
-    return WorkloadReport(workload_id=report.workload_id, pods=tuple(pod for pod in report.pods if pod.id in known))
+    pods = tuple(pod for pod in report.pods if pod.id in known)
+    return WorkloadReport(workload_id=report.workload_id, pods=pods, is_counted=False)
 
 
 def _by_desire(draft: Draft, report: WorkloadReport, rules: Rules, render_run: RenderRun) -> None:

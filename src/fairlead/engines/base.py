@@ -196,9 +196,10 @@ class WorkloadReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     #: The run whose objects are there; 0 for none.
     run: int = 0
     pods: tuple[ClusterPod, ...] = ()
-    #: Pods that ended well and badly in this run, by role.
+    #: Pods that ended well and badly in this run, by role; and whether that is known.
     succeeded: dict[str, int] = {}
     failed: dict[str, int] = {}
+    is_counted: bool = True
     #: COMPLETED or FAILED once the cluster says that it is over, and its words.
     ended: Phase | None = None
     message: str = ""

@@ -371,3 +371,13 @@ def test_which_gpu_a_pod_shares_is_recorded_also_when_it_is_told_later() -> None
     then = turn(first.workload, said(pods=(seen(PodPhase.RUNNING, gpu_groups=("g",)),)), first.pods["u"])
     assert then.pods["u"].gpu_groups == ("g",)
     assert turn(then.workload, said(pods=(RUNNING,)), then.pods["u"]).pods["u"].gpu_groups == ("g",)
+
+
+def test_failures_that_are_not_known_for_a_while_are_not_counted_again() -> None:
+    """As after each start of the server, before the engine is told what the workload consists of."""
+    workload = builders.workload(phase=Phase.RUNNING)
+    known, unknown = said(pods=(RUNNING,), failed={"main": 2}), said(pods=(RUNNING,), is_counted=False)
+    for report in (known, unknown, known, said(run=0, is_counted=False), known):
+        draft = turn(workload, report, builders.pod(id="u", workload_id=workload.id))
+        workload = draft.workload
+        assert (workload.restarts, workload.tally("main").failed) == (2, 2)

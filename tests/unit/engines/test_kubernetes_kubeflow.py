@@ -25,7 +25,7 @@ from fairlead.engines.kubernetes.render_kubeflow import OPERATORS
 from fairlead.formats.rest import read_submission
 from fairlead.kinds import KINDS
 from fairlead.model.fields import build
-from fairlead.model.phase import Phase
+from fairlead.model.phase import Phase, PodPhase
 from fairlead.model.podset import PodSet
 from tests.unit.engines.golden_place import GOLDEN_PLACE
 
@@ -148,7 +148,7 @@ def ending(job: Runner) -> Runner:
 
 
 def worker(phase: str, attempt: int = 0, role: str = "worker", is_ending: bool = False) -> Pod:
-    labels = {"fairlead/attempt": str(attempt), "fairlead/role": role}
+    labels = {"fairlead/run": "1", "fairlead/attempt": str(attempt), "fairlead/role": role}
     ending = datetime(2026, 1, 1, tzinfo=UTC) if is_ending else None
     return Pod(
         metadata=Metadata(name=f"j-{role}-0", labels=labels, deletion_timestamp=ending), status=PodStatus(phase=phase)
@@ -267,6 +267,11 @@ def test_a_failure_is_believed_when_no_pod_may_have_been_taken_away_unseen(
     assert render_report("w", held, sets).ended is None or not want
     settled = msgspec.structs.replace(held, settled=frozenset({job.metadata.uid}))
     assert find_unsettled(settled, sets) is None
+
+
+def test_pods_of_the_attempt_before_are_told_of_until_they_are_gone() -> None:
+    report = render_report("w", Held(runners=(runner("Created", attempt=1),), pods=(worker("Running"),)), podsets())
+    assert [pod.phase for pod in report.pods] == [PodPhase.RUNNING]
 
 
 def test_counts_by_role() -> None:

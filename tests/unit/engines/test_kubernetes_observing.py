@@ -257,7 +257,25 @@ def test_a_group_ends_with_its_first_set() -> None:
     assert (done.run, done.ended, done.succeeded) == (1, Phase.COMPLETED, {"master": 1})
     broken = group(name="train", labels=LABELS | {"fairlead/own-group": "true"}, annotations={"fairlead/failures": "2"})
     failed = render_report("w", Held(groups=(broken,)), GANG)
-    assert (failed.ended, failed.failed) == (Phase.FAILED, {"master": 2})
+    assert (failed.ended, failed.failed, failed.is_counted) == (Phase.FAILED, {"master": 2}, True)
+    # Before it is known what it consists of.
+    assert not render_report("w", Held(groups=(broken,))).is_counted
+
+
+def test_a_group_that_ended_well_has_done_so_when_its_pods_are_gone() -> None:
+    own = group(
+        name="train", labels=LABELS | {"fairlead/own-group": "true"}, annotations={"fairlead/completed": "true"}
+    )
+    for pods in ((), (member("worker", 0, "Failed"),)):
+        done = render_report("w", Held(groups=(own,), pods=pods), GANG)
+        assert (done.ended, done.succeeded) == (Phase.COMPLETED, {"master": 1})
+    assert decide_group(GANG, [], 0, is_complete=True) == GroupPlan()
+
+
+def test_pods_know_how_often_their_group_failed() -> None:
+    own = group(name="train", labels=LABELS | {"fairlead/own-group": "true"})
+    again = render_report("w", Held(groups=(own,), pods=(member("worker", 0, attempt=1),)), GANG)
+    assert (again.ended, again.failed) == (None, {"master": 1})
 
 
 def test_nodes() -> None:

@@ -98,6 +98,7 @@ def render_report(workload_id: str, held: Held, podsets: Sequence[PodSet] = ()) 
         pods=seen,
         succeeded=succeeded,
         failed=failed,
+        is_counted=bool(makers),
         ended=ended,
         message=message,
         waits=() if ended else (*_waits(current, held, pods), *_knative_waits(knative)),
@@ -141,12 +142,18 @@ def _report_group(
     failures = count_failures(own, pods)
     end = find_end(own, podsets, pods)
     succeeded = Counter(role_of(pod.metadata.labels) for pod in pods if pod.status.phase == "Succeeded")
+    if podsets and end is not None and end[0] is Phase.COMPLETED:
+        # Pods may be gone that have ended well.
+        first = podsets[0]
+        succeeded[first.role] = max(succeeded[first.role], first.completions or first.count)
     return WorkloadReport(
         workload_id=workload_id,
         run=run_of(own.metadata),
         pods=_render_pods(pods, held.groups),
         succeeded=dict(succeeded),
         failed={podsets[0].role: failures} if podsets and failures else {},
+        # Of which role failures are is known from the pod sets.
+        is_counted=bool(podsets),
         ended=end[0] if end else None,
         message=end[1] if end else "",
         waits=() if end else tuple(_waits((), held, pods)),
@@ -172,9 +179,11 @@ def _report_job(
     return WorkloadReport(
         workload_id=workload_id,
         run=run_of(job.metadata),
-        pods=_render_pods(current, held.groups),
+        # Of an attempt before, pods are there whose end has not been seen yet.
+        pods=_render_pods(pods, held.groups),
         succeeded=succeeded,
         failed=failed,
+        is_counted=bool(podsets),
         ended=ended,
         message=message,
         waits=waits,
