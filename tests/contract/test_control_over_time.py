@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from fairlead.control.bootstrap import ensure_defaults
+from fairlead.control.bootstrap import agree_on_engine, ensure_defaults
 from fairlead.control.context import Context, ControlSettings
 from fairlead.control.directory import Directory
 from fairlead.control.housekeeping import Housekeeper
 from fairlead.control.submit import submit
 from fairlead.kinds import KINDS
 from fairlead.model.clock import DAY
-from fairlead.model.errors import Invalid, TooMuch
+from fairlead.model.errors import Invalid, Refused, TooMuch
 from fairlead.model.org import Caller
 from fairlead.model.phase import DesiredPhase, Phase
 from fairlead.model.revision import Revision
@@ -130,5 +130,15 @@ def test_a_taken_name_is_refused_and_a_prefix_finds_another(tmp_path: Path) -> N
         made = await submit(context, CALLER, _submission(context, "twin", use_given_name_as_prefix=True))
         assert made.requested_name == "twin"
         assert made.name.startswith("twin-s")
+
+    in_store(tmp_path, test)
+
+
+def test_records_belong_to_the_engine_that_was_first(tmp_path: Path) -> None:
+    async def test(context: Context) -> None:
+        await agree_on_engine(context, "local")
+        await agree_on_engine(context, "local")
+        with pytest.raises(Refused, match=r"not those of a server with `--engine kubernetes`.*--data-dir"):
+            await agree_on_engine(context, "kubernetes")
 
     in_store(tmp_path, test)

@@ -39,6 +39,8 @@ def test_submit_says_the_name_on_stdout_and_the_rest_beside_it(fairlead: Caller)
     assert called.out == "quiet-one\n"
     assert called.err == "Submitted. Follow it with `fairlead training logs -f quiet-one`.\n"
     assert fairlead("training", "submit", "-q", *HOST, "quiet-two", "-c", "--", "true").err == ""
+    named = fairlead("training", "submit", "-p", "default", *HOST, "quiet-three", "-c", "--", "true")
+    assert named.err == "Submitted. Follow it with `fairlead training logs -f quiet-three --project default`.\n"
 
 
 def test_submit_from_a_file_with_flags_over_it(fairlead: Caller, tmp_path: Path) -> None:

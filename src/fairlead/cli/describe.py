@@ -124,6 +124,10 @@ def _conditions(session: Session, conditions: Sequence[Json]) -> None:
             session.console.data(f"{condition['type']}{about}: {condition['message']}")
 
 
+def _started(pod: Json) -> str | None:
+    return next((one["startedAt"] for one in pod.get("containers") or () if one.get("startedAt")), None)
+
+
 def _pods(session: Session, workload_id: str) -> None:
     pods = session.client.pods(workload_id)
     limit = session.invocation.get("pod-limit", 10)
@@ -131,7 +135,7 @@ def _pods(session: Session, workload_id: str) -> None:
         Column("POD", lambda row: row["name"], shrinks=True),
         Column("STATUS", lambda row: row.get("k8sPhase") or ""),
         Column("NODE", lambda row: row.get("nodeName") or "", shrinks=True),
-        Column("STARTED", lambda row: shown_time(row.get("createdAt"))),
+        Column("STARTED", lambda row: shown_time(_started(row))),
         Column("ENDED", lambda row: shown_time(row.get("completedAt"))),
         Column("EXIT", lambda row: "" if row.get("exitCode") is None else str(row["exitCode"])),
         Column("RESTARTS", lambda row: str(row.get("restarts") or 0)),

@@ -29,7 +29,9 @@ def render_overview(nouns: Mapping[str, Any], kinds: Mapping[str, Any]) -> str:
         if noun.group:
             groups.setdefault(noun.group, []).append((name, noun.summary))
     first = next(iter(groups.values()))
-    first[1:1] = [(" ".join(kind.command), f"{kind.title}s: submit, list, follow, delete") for kind in kinds.values()]
+    first[1:1] = [
+        (" ".join(kind.command), f"{kind.noun.capitalize()}s: submit, list, follow, delete") for kind in kinds.values()
+    ]
     for group, rows in groups.items():
         lines += ["", f"{group}:", *_rows(rows)]
     lines += ["", "Flags of every command:", *_flag_rows(GLOBAL), "", "`fairlead COMMAND --help` says more."]

@@ -76,7 +76,7 @@ def _run(invocation: Invocation) -> int:
         created = _submit(session, words)
         if invocation.get("detach"):
             session.console.data(created["name"])
-            again = next_command(invocation, f"logs -f {created['name']}")
+            again = next_command(invocation, f"logs -f {created['name']}", "project")
             session.console.say(
                 f"It goes on without this command and starts when there is room. Its output: `{again}`."
             )
@@ -182,11 +182,11 @@ def _follow(session: Session, created: Json) -> int:
             answer = _ask(session, created["name"])
             if answer == "stop":
                 session.client.kind(_kind().key).suspend(created["workloadId"])
-                look = next_command(session.invocation, f"describe {created['name']}")
+                look = next_command(session.invocation, f"describe {created['name']}", "project")
                 session.console.say(f"{created['name']} is being stopped; `{look}` shows it.")
                 return INTERRUPTED
             if answer == "detach":
-                again = next_command(session.invocation, f"logs -f {created['name']}")
+                again = next_command(session.invocation, f"logs -f {created['name']}", "project")
                 session.console.say(f"{created['name']} runs on. Come back with `{again}`.")
                 return INTERRUPTED
 

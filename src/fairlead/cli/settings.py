@@ -52,9 +52,12 @@ def data_folder(invocation: Invocation) -> str:
     return os.path.join(environ.get("XDG_DATA_HOME") or os.path.join(home(environ), ".local", "share"), "fairlead")
 
 
-def next_command(invocation: Invocation, words: str) -> str:
-    """A command to type next, with the flags that say where this one looked: without them it would look elsewhere."""
-    places = [(name, invocation.get(name)) for name in ("config-path", "config-file", "data-dir", "url")]
+def next_command(invocation: Invocation, words: str, *more: str) -> str:
+    """A command to type next, with the flags that say where this one looked: without them it would look elsewhere.
+
+    `more` are flags of this one that the next has too.
+    """
+    places = [(name, invocation.get(name)) for name in (*more, "config-path", "config-file", "data-dir", "url")]
     return " ".join(["fairlead", words, *(f"--{name} {_quoted(str(given))}" for name, given in places if given)])
 
 

@@ -114,5 +114,5 @@ def show_created(session: Session, kind: KindEntry, created: Json) -> None:
     else:
         session.console.data(created["name"])
         if form != "name":
-            again = next_command(session.invocation, f"{' '.join(kind.command)} logs -f {created['name']}")
+            again = next_command(session.invocation, f"{' '.join(kind.command)} logs -f {created['name']}", "project")
             session.console.say(f"Submitted. Follow it with `{again}`.")

@@ -49,6 +49,14 @@ async def agree(context: Context, member: str, fingerprint: str, refusal: str) -
         raise Refused(refusal)
 
 
+async def agree_on_engine(context: Context, engine: str) -> None:
+    """What an engine runs, and where, no other one knows: each has its own records."""
+    what = f"The workloads of this data folder (or database) are not those of a server with `--engine {engine}`"
+    await agree(
+        context, "engine", engine, f"{what}; give it a folder or a database of its own (--data-dir, --database)"
+    )
+
+
 def _first_records(cluster_id: str, now: Millis) -> Change:
     pool = NodePool(
         id="1",

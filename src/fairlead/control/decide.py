@@ -99,8 +99,11 @@ def decide_review(draft: Draft, rules: Rules) -> None:
         found = Condition(type=WAITS_FOR_NAMES, status="False", last_transition_time=draft.now)
         before = tuple(one for one in draft.workload.conditions if one.type != WAITS_FOR_NAMES)
         draft.set(conditions=(*before, found))
-    if conditions:
-        draft.set(conditions=draft.workload.conditions + conditions)
+    # One that is still new is looked at again with every report.
+    known = {(one.type, one.reason, one.message) for one in draft.workload.conditions}
+    new = tuple(one for one in conditions if (one.type, one.reason, one.message) not in known)
+    if new:
+        draft.set(conditions=draft.workload.conditions + new)
 
 
 def _status(type: str, reason: str) -> str:

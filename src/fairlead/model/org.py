@@ -47,6 +47,8 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     key_fingerprint: str = ""
     #: Of the key that its users' secrets are encrypted with.
     vault_fingerprint: str = ""
+    #: The engine that runs its workloads: another one knows nothing of what they left where.
+    engine: str = ""
     #: The last number given as an id, by collection; a deleted project's number is never given again.
     numbers: dict[str, int] = {}
     network_topologies: tuple[NetworkTopology, ...] = ()

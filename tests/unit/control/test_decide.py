@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from fairlead.control.decide import decide, demand
+from fairlead.control.decide import Rules, decide, decide_review, demand
 from fairlead.control.draft import Draft, Entry
 from fairlead.engines.base import Forget, PodReport, PodState, Review, Start, Stop
 from fairlead.kinds.kind import Outcome, SetState
@@ -258,6 +258,20 @@ def test_what_the_engine_cannot_provide_fails_the_workload_before_its_start() ->
         ("NotEnforced", "image"),
         ("NotProvided", "storage.nfs"),
     ]
+
+
+def test_what_has_no_effect_is_told_once() -> None:
+    """While it is new, every report is a reason to look at it again."""
+    rules = msgspec.structs.replace(RULES, review=lambda podset: Review(advisory=(("image", "not used"),)))
+    first = decide_review_of(builders.workload(), rules)
+    assert decide_review_of(first, rules).conditions == first.conditions
+    assert [condition.reason for condition in first.conditions] == ["image"]
+
+
+def decide_review_of(workload: Workload, rules: Rules) -> Workload:
+    draft = Draft(Entry(workload=workload, podsets=(builders.podset(),)), NOW)
+    decide_review(draft, rules)
+    return draft.workload
 
 
 @pytest.mark.parametrize(("name", "want_status"), [("Namespaces", "True"), ("None", "False")])
