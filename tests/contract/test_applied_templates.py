@@ -7,12 +7,16 @@ from typing import Any, cast
 
 import msgspec
 import pytest
+from starlette.requests import Request
 
+from fairlead.api.cluster_admission import ADMISSION_OPERATIONS, admit
+from fairlead.api.operation import Call
 from fairlead.control.applied import CALLER, AppliedWorkloads
 from fairlead.control.context import Context
 from fairlead.control.manifests import store_manifest
 from fairlead.engines.base import Applied, AppliedObjects
-from fairlead.store.base import Query
+from fairlead.model.event import Event
+from fairlead.store.base import Change, Put, Query
 from fairlead.store.collections import TEMPLATES, WORKLOADS
 from tests.contract.test_control_over_time import in_store
 
@@ -48,6 +52,9 @@ class Objects:
 
     def applied(self, id: str) -> Applied | None:
         return self.found.get(id)
+
+    def knows_all(self, kind: str) -> bool:
+        return True
 
     async def is_anothers(self, applied: Applied) -> bool:
         return False
@@ -179,3 +186,77 @@ def test_an_object_that_goes_does_not_take_a_newer_ones_template_along(tmp_path:
         assert await room.names() == []
 
     run(tmp_path, act)
+
+
+def test_a_workload_that_is_edited_to_be_a_template_takes_nobodys_along(tmp_path: Path) -> None:
+    async def act(room: Room) -> None:
+        await store_file(room)
+        room.objects.put("w-1", "small", {"name": {"value": "small"}, "image": {"value": "a"}})
+        await room.until(lambda: room.phase("w-1") == "Creating" and not room.loop._busy)
+        room.objects.put("w-1", "small", TEMPLATE, is_leaving=True, is_held=True)
+        await room.until(lambda: room.phase("w-1") == "Creating" and not room.loop._busy)
+        workload = await room.context.store.get(WORKLOADS, "w-1")
+        assert workload is not None
+        gone = msgspec.structs.replace(workload, version=workload.version + 1, gone=True)
+        told = Event(at=1, subject=WORKLOADS.name, subject_id="w-1", project_id="1", reason="Deleted", message="m")
+        await room.context.store.commit(Change(writes=(Put(WORKLOADS, gone),), events=(told,)))
+        await room.until(lambda: "w-1" not in room.objects.found and not room.loop._busy)
+        assert await room.names() == ["small"]
+
+    run(tmp_path, act)
+
+
+def test_a_template_that_is_edited_to_be_a_workload_is_none_any_more(tmp_path: Path) -> None:
+    async def act(room: Room) -> None:
+        room.objects.put("t-1", "small", TEMPLATE)
+        await room.until(lambda: room.phase("t-1") == "Template" and not room.loop._busy)
+        status = room.objects.found["t-1"].status | {"observedGeneration": 0}
+        room.objects.put("t-1", "small", {"name": {"value": "small"}, "image": {"value": "a"}}, status=status)
+        await room.until(lambda: room.phase("t-1") == "Creating" and not room.loop._busy)
+        assert await room.names() == []
+
+    run(tmp_path, act)
+
+
+WORKLOAD = {"name": {"value": "small"}, "image": {"value": "a"}}
+
+
+async def ask(context: Context, review: bytes) -> dict[str, Any]:
+    """As the API server does, before it stores an object."""
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": review}
+
+    request = Request({"type": "http", "headers": [], "fairlead.body_limit": 1_000_000}, receive)
+    answer = await admit(Call(context, ADMISSION_OPERATIONS[0], request, ""))
+    found: dict[str, Any] = msgspec.json.decode(answer.body)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "want"),
+    [
+        (TEMPLATE, TEMPLATE | {"image": {"value": "b"}}, ""),
+        (WORKLOAD, TEMPLATE, "spec.usage: cannot be changed"),
+        (TEMPLATE, WORKLOAD, "spec.usage: cannot be changed"),
+        (WORKLOAD, WORKLOAD | {"active": {"value": False}}, ""),
+    ],
+    ids=["another template", "workload to template", "template to workload", "suspended"],
+)
+def test_what_the_cluster_is_told_of_an_edit(
+    tmp_path: Path, before: dict[str, Any], after: dict[str, Any], want: str
+) -> None:
+    def body(spec: dict[str, Any]) -> dict[str, Any]:
+        metadata = {"name": "small", "namespace": "runai-default"}
+        return {"apiVersion": "run.ai/v2alpha1", "kind": "TrainingWorkload", "metadata": metadata, "spec": spec}
+
+    async def test(context: Context) -> None:
+        question = {"uid": "q", "operation": "UPDATE", "namespace": "runai-default"}
+        request = {**question, "object": body(after), "oldObject": body(before)}
+        review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+        answer = await ask(context, msgspec.json.encode(review))
+        told = answer["response"].get("status", {}).get("message", "")
+        assert answer["response"]["allowed"] is (told == "")
+        assert want in told if want else not told
+
+    in_store(tmp_path, test)

@@ -99,7 +99,7 @@ async def _refusal(call: Call, question: _Question) -> str:
     if asked is None or (old is not None and asked.spec == old.spec):
         return ""
     try:
-        if old is not None and asked.spec.get("usage") != "Template":
+        if old is not None and not all(one.spec.get("usage") == "Template" for one in (old, asked)):
             check_change(old.spec, asked.spec)
         elif question.operation in ("CREATE", "UPDATE"):
             await check_applied(call.context, CALLER, _render(question, asked))

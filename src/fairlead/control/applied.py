@@ -16,6 +16,7 @@ from fairlead.control.applied_reading import (
     DIALECT,
     changes_not_taken,
     drop_applied,
+    drop_template,
     is_active,
     is_template,
     owned_by_system,
@@ -45,6 +46,8 @@ _NOT_TAKEN = "EditNotTaken"
 #: The condition of an object that is refused for the templates that there are, and looked at again with others.
 _NO_BASE = "TemplateNotUsable"
 _BASE = "spec.baseWorkload"
+#: The phase of an object that is kept as a template.
+_TEMPLATE = "Template"
 #: Objects that are looked at side by side; the others wait their turn.
 _AT_ONCE = 32
 
@@ -177,7 +180,8 @@ class AppliedWorkloads:
         await self._end(workload)
         if workload is None or workload.gone:
             if applied.is_held:
-                await drop_applied(self._context, CALLER, applied)
+                drop = drop_template if workload is None and is_template(applied) else drop_applied
+                await drop(self._context, CALLER, applied)
                 # What was dropped may have been that of a newer object of this name, which is then kept again.
                 for id, stands in self._templates.items():
                     if stands == (applied.namespace, applied.name):
@@ -193,6 +197,9 @@ class AppliedWorkloads:
         elif is_known and not _was_baseless(applied):
             # It was refused as it is; another spec may be better.
             return
+        elif applied.status.get("phase") == _TEMPLATE:
+            # Edited to be a workload.
+            await drop_template(self._context, CALLER, applied)
         # Before it is read: a template may come at any time from then on.
         self._baseless.add(applied.id)
         try:
@@ -204,7 +211,7 @@ class AppliedWorkloads:
         if not applied.is_held:
             await self._objects.hold_applied(applied)
         if submission is None:
-            told = {"phase": "Template", "message": "", "observedGeneration": applied.generation, "conditions": None}
+            told = {"phase": _TEMPLATE, "message": "", "observedGeneration": applied.generation, "conditions": None}
             await self._tell(applied, told)
             return
         try:

@@ -54,7 +54,7 @@ async def read_applied(
 
     Credentials that stand in it in plain text are kept as the secrets that its spec then names.
     """
-    text = _without_owned(applied.text).decode()
+    text = _without(applied.text, *OWNED).decode()
     manifests, issues = read_manifests(text)
     _refuse(issues)
     [manifest] = manifests
@@ -82,14 +82,18 @@ async def read_applied(
     )
 
 
+async def drop_template(context: Context, caller: Caller, applied: Applied) -> None:
+    """Remove the template that an object was."""
+    with contextlib.suppress(Invalid):
+        await drop_manifest(context, caller, _without(applied.text, *OWNED).decode())
+
+
 async def drop_applied(context: Context, caller: Caller, applied: Applied) -> None:
-    """Remove what was kept of an object beside its workload: the template that it is, secrets that stood in it."""
-    text = _without_owned(applied.text).decode()
+    """Remove what was kept of a workload's object beside its workload: secrets that stood in it."""
+    # One that is edited to be a template is none: that was not taken.
+    text = _without(applied.text, *OWNED, "usage").decode()
     try:
         manifests, _ = read_manifests(text)
-        if is_template(applied):
-            await drop_manifest(context, caller, text)
-            return
         project = _project(context, applied.namespace)
         workload, _ = read_workload((await merge_bases(context, project.id, manifests[0]))[0])
     except Invalid:
@@ -169,10 +173,10 @@ def owned_by_system(kind: str) -> tuple[str, ...]:
     return tuple(name for name in OWNED if letter and letter in kinds_with(name))
 
 
-def _without_owned(text: bytes) -> bytes:
-    """The object without what the system wrote into it: that is refused from users."""
+def _without(text: bytes, *members: str) -> bytes:
+    """The object without members of its spec, as those that the system wrote into it: they are refused from users."""
     body = msgspec.json.decode(text)
-    body["spec"] = {name: value for name, value in body.get("spec", {}).items() if name not in OWNED}
+    body["spec"] = {name: value for name, value in body.get("spec", {}).items() if name not in members}
     return msgspec.json.encode(body)
 
 
