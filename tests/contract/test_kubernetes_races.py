@@ -214,3 +214,52 @@ async def test_a_group_that_is_removed_by_hand_is_made_again_with_its_failures_a
 
 def notes(cluster: Cluster) -> list[dict[str, str]]:
     return [body["metadata"].get("annotations", {}) for body in cluster.all(POD_GROUP)]
+
+
+@scenario
+async def test_a_group_whose_pod_got_its_place_unseen_stays_in_its_pool() -> None:
+    cluster = Cluster()
+    pools = ("default", "h100")
+    async with Room(cluster).open() as room:
+        await room.wish(run(node_pools=pools))
+        await room.until(lambda: cluster.all(JOB))
+        waiting = pod(cluster.all(JOB)[0], "waiting", "Pending")
+        waiting["metadata"]["annotations"] = {"pod-group-name": "pg"}
+        waiting["spec"]["nodeName"] = ""
+        cluster.put(POD, waiting)
+        await room.until(lambda: room.report.pods)
+        cluster.hold(POD)
+        cluster.change(POD, "waiting", {"spec": {"nodeName": "n1"}})
+        marks = {"fairlead/workload-id": "w"}
+        refusal = {"type": "UnschedulableOnNodePool", "status": "True", "nodePool": "default", "transitionID": "1"}
+        metadata = {"name": "pg", "namespace": NAMESPACE_NAME, "labels": marks}
+        cluster.put(POD_GROUP, {"metadata": metadata, "status": {"schedulingConditions": [refusal]}})
+        await room.settle()
+        assert f"GET /api/v1/namespaces/{NAMESPACE_NAME}/pods" in cluster.asked
+        assert cluster.all(POD_GROUP)[0]["metadata"]["labels"] == marks
+        # Lost again, it is moved.
+        cluster.change(POD, "waiting", {"spec": {"nodeName": ""}})
+        cluster.release(POD)
+        await room.until(lambda: cluster.all(POD_GROUP)[0]["metadata"]["labels"] != marks)
+
+
+@scenario
+async def test_what_an_earlier_run_suffered_is_not_this_ones() -> None:
+    """A pod of it may turn up late."""
+    cluster = Cluster(PYTORCH)
+    async with Room(cluster).open() as room:
+        await room.wish(run(*OPERATED))
+        await room.until(lambda: cluster.all(PYTORCH))
+        make_pods(cluster)
+        await room.until(lambda: len(room.report.pods) == 2)
+        cluster.hold(POD)
+        cluster.change(POD, "train-worker-0", {"status": {"phase": "Failed", "conditions": [TAKEN]}})
+        await room.wish(SUSPEND)
+        await room.until(lambda: room.report.is_bare)
+        await room.wish(run(*OPERATED, number=2))
+        await room.until(lambda: cluster.all(PYTORCH))
+        cluster.release(POD)
+        make_pods(cluster)
+        await room.until(lambda: len(room.report.pods) == 2)
+        fail(cluster)
+        await room.until(lambda: room.report.ended is Phase.FAILED)

@@ -32,6 +32,7 @@ def pod(phase: str = "Failed", *, of: str = "job-1", policy: str = "Never", is_t
         pytest.param([pod(policy="OnFailure")], {}, [], id="counted-by-the-job"),
         pytest.param([pod()], {"succeeded": 1}, [], id="has-counted-an-end"),
         pytest.param([pod()], {"failed": 1}, [], id="has-counted-a-failure"),
+        pytest.param([pod()], {"active": 1}, [], id="its-next-pod-is-not-seen-yet"),
     ],
 )
 def test_jobs_that_lost_all_their_pods(pods: list[Pod], status: dict[str, Any], want: list[str]) -> None:

@@ -242,6 +242,9 @@ class Hands(Writer):
         for group in groups:
             decided = decide_pool(group, pods, run.tried_pools)
             if decided is not None:
+                # A pod may have its place since: then the group stays where it is.
+                decided = decide_pool(group, await self.load_pods(run), run.tried_pools)
+            if decided is not None:
                 change = render_move(run.project, *decided)
                 path = POD_GROUP.path(run.namespace, group.metadata.name)
                 await self._api.ask("PATCH", path, change, query={"fieldManager": MANAGER}, content=MERGE)

@@ -18,7 +18,8 @@ def find_spent(held: Held) -> list[Metadata]:
     """The Jobs of a workload that have no pod but such that were taken away, and have counted no end yet."""
     found = []
     for runner in held.runners:
-        counted = runner.status.succeeded + runner.status.failed
+        # An active pod is perhaps its next one, which the watch on pods has not brought yet.
+        counted = runner.status.succeeded + runner.status.failed + runner.status.active
         if counted or runner.status.conditions or runner.metadata.deletion_timestamp is not None:
             continue
         pods = [pod for pod in held.pods if pod.metadata.labels.get(_JOB_UID) == runner.metadata.uid]
