@@ -3,6 +3,7 @@
 import http.client
 import os
 import re
+import shlex
 import signal
 import socket
 import subprocess
@@ -416,6 +417,42 @@ def test_port_forward_reaches_a_port_of_the_pod(server: Server, web: str, fairle
         forwarding.send_signal(signal.SIGINT)
         forwarding.communicate(timeout=180)
     assert forwarding.returncode == 0
+
+
+def test_port_forward_says_that_the_pod_ended_a_connection_without_a_word(server: Server, fairlead: list[str]) -> None:
+    curt = "import socket; s = socket.create_server(('', 8081))\nwhile 1: s.accept()[0].recv(1)"
+    server.until_phase(server.run("curt", f"{sys.executable} -c", shlex.quote(curt)), "Running")
+    command = [*fairlead, "port-forward", "curt", "--port", "0:8081"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as forwarding:
+        try:
+            assert forwarding.stderr is not None
+            found = re.search(r":(\d+) to port 8081", forwarding.stderr.readline())
+            assert found
+            words = "The pod ended a connection to port 8081 without a word; does it listen there?\n"
+            said = forwarding.stderr
+            # A line for each connection, also for those that come before it listens.
+            until(lambda: hears_nothing(int(found[1]), b"x") and said.readline() == words, "the words")
+            # Who says nothing and leaves is owed no answer.
+            assert hears_nothing(int(found[1]), b"")
+        finally:
+            forwarding.send_signal(signal.SIGINT)
+            assert forwarding.communicate(timeout=180)[1] == ""
+
+
+def hears_nothing(port: int, said: bytes) -> bool:
+    with socket.create_connection(("127.0.0.1", port), 120) as connected:
+        connected.sendall(said)
+        if not said:
+            connected.shutdown(socket.SHUT_WR)
+        return connected.recv(1) == b""
+
+
+def test_sessions_refuse_a_container_that_the_pod_does_not_have(server: Server, web: str, fairlead: list[str]) -> None:
+    for words in (["exec", "web", "-c", "other", "--", "true"], ["logs", "web", "-c", "other"]):
+        ran = subprocess.run([*fairlead, *words], capture_output=True, text=True, timeout=120)
+        assert (ran.returncode, "has no container 'other'" in ran.stderr) == (3, True), ran
+    known = [*fairlead, "exec", "web", "-c", "web", "--", "true"]
+    assert subprocess.run(known, capture_output=True, timeout=120).returncode == 0
 
 
 def test_port_forward_to_what_has_ended_says_so(server: Server, fairlead: list[str]) -> None:

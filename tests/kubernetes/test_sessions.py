@@ -105,6 +105,15 @@ def test_a_terminal_in_a_pod(room: Room) -> None:
         os.write(terminal, b"exit\n")
 
 
+def test_a_program_that_is_not_there(room: Room) -> None:
+    workload = room.submit("workspace", "bare", room.real(STAYS))
+    room.until_phase(workload, "Running")
+    for program, code in (("nonexist", 127), ("/etc/passwd", 126)):
+        words = fairlead(room, "exec", "bare", "-p", room.project, "--", program)
+        done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE)
+        assert (done.returncode, done.stdout, program in done.stderr) == (code, "", True), done
+
+
 def test_attached_to_the_main_process(room: Room) -> None:
     """`stdin` and `tty`: what is typed reaches the program, which has a terminal; without, its output alone is seen."""
     spec = room.real("while :; do read line && test -t 0 && echo on a terminal, heard $line; done")

@@ -16,7 +16,7 @@ from typing import Any
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK, RUN_FAILED
 from fairlead.cli.flags import PROJECT, Flag, UsageError
-from fairlead.cli.follow import wait_for_pod
+from fairlead.cli.follow import check_container, wait_for_pod
 from fairlead.cli.session import Session
 from fairlead.client.client import quote
 from fairlead.client.duplex import END, ERROR, EXIT, INPUT, OUTPUT, SIZE, Duplex
@@ -24,6 +24,7 @@ from fairlead.client.duplex import END, ERROR, EXIT, INPUT, OUTPUT, SIZE, Duplex
 _PIECE = 32_768
 #: Leaves a pod that one is attached to and lets it run: Ctrl-P Ctrl-Q, as with containers.
 _DETACH = b"\x10\x11"
+_CUT = "The connection to the pod ended before its command.\n"
 
 POD_FLAGS = (
     PROJECT,
@@ -118,6 +119,7 @@ def _open(invocation: Invocation, verb: str, query: str, stdin: bool, with_termi
         found = session.workload(invocation.names[0])
         if invocation.get("wait-timeout"):
             wait_for_pod(session, found["id"], invocation.get("wait-timeout"))
+        check_container(session, found)
         if invocation.get("pod"):
             query += f"&pod={quote(invocation.get('pod'))}"
         duplex = session.client.duplex(f"/api/v1/workloads/{found['id']}/{verb}", query.removeprefix("&"))
@@ -173,12 +175,15 @@ def _converse(duplex: Duplex, stdin: bool, resized: int, *, can_detach: bool) ->
                 waiting.remove(0)
         if duplex in ready:
             for channel, data in duplex.frames(pending):
+                if channel == EXIT and not data.isdigit() and not can_detach:
+                    sys.stderr.write(_CUT)
+                    return RUN_FAILED
                 if channel == EXIT:
                     return int(data) if data.isdigit() else OK
                 if channel in (OUTPUT, ERROR):
                     _write(1 if channel == OUTPUT else 2, data)
             if duplex.is_over:
-                sys.stderr.write("The connection to the pod ended before its command.\n")
+                sys.stderr.write(_CUT)
                 return RUN_FAILED
 
 

@@ -6,7 +6,7 @@ Used by `run`, by `submit --attach`, by `logs --follow` and by `wait`.
 from typing import Any
 
 from fairlead.cli.exit_codes import OK, RUN_FAILED
-from fairlead.cli.session import Session
+from fairlead.cli.session import NotFound, Session
 from fairlead.client import ServerError, Unreachable
 from fairlead.client.client import ENDED
 
@@ -32,6 +32,18 @@ def wait_for_pod(session: Session, workload_id: str, timeout: float | None = Non
             session.console.live(text)
             told = text
     raise Unreachable("The server ended the stream of changes.")
+
+
+def check_container(session: Session, workload: Json) -> None:
+    """Sessions lead into the container of the workload's own command; one of another name is refused, not ignored."""
+    wanted, pod = session.invocation.get("container"), session.invocation.get("pod")
+    if not wanted:
+        return
+    pods = [each for each in session.client.pods(workload["id"]) if pod in (None, each["name"])]
+    names = {container["name"] for each in pods for container in each["containers"]}
+    if names and wanted not in names:
+        of_what = f"Pod {pod}" if pod else f"Workload {workload['name']}"
+        raise NotFound(f"{of_what} has no container '{wanted}'; commands, output and ports are of {', '.join(names)}.")
 
 
 def narrate(session: Session, found: Json) -> str:

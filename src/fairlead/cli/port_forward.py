@@ -10,9 +10,11 @@ from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exec import POD_FLAGS
 from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import Flag, UsageError
-from fairlead.cli.follow import wait_for_pod
+from fairlead.cli.follow import check_container, wait_for_pod
+from fairlead.cli.report import render_error
 from fairlead.cli.session import NotFound, Session
 from fairlead.client.client import ENDED, Client, quote
+from fairlead.client.duplex import Duplex
 from fairlead.client.errors import ClientError
 
 _PIECE = 65_536
@@ -63,6 +65,7 @@ def _forward(invocation: Invocation) -> int:
     if found["phase"] in _OVER:
         # Said at once, and not to the first who connects; in the server's words.
         raise NotFound(f"Workload {found['name']} has no running pod; it is {found['phase']}")
+    check_container(session, found)
     path = f"/api/v1/workloads/{found['id']}/port-forward"
     pod = f"&pod={quote(invocation.get('pod'))}" if invocation.get("pod") else ""
     listeners = []
@@ -92,20 +95,32 @@ def _pass_on(client: Client, path: str, query: str, accepted: socket.socket, ses
         try:
             duplex = client.duplex(path, query)
         except ClientError as error:
-            session.console.complain(str(error))
+            session.console.complain(render_error(error))
             return
-        waiting: list[Any] = [accepted, duplex]
         with contextlib.suppress(OSError), contextlib.closing(duplex):
-            while True:
-                ready: list[Any] = [duplex] if duplex.has_pending else select.select(waiting, [], [])[0]
-                if accepted in ready:
-                    data = accepted.recv(_PIECE)
-                    if data:
-                        duplex.send(data)
-                    else:
-                        duplex.end()
-                        waiting.remove(accepted)
-                if duplex in ready:
-                    accepted.sendall(duplex.receive())
-                    if duplex.is_over:
-                        return
+            if not _converse(accepted, duplex):
+                asked = query.partition("&")[0].replace("=", " ")
+                session.console.complain(f"The pod ended a connection to {asked} without a word; does it listen there?")
+
+
+def _converse(accepted: socket.socket, duplex: Duplex) -> bool:
+    """Bytes both ways until the pod's end; False where that came unasked and without a single byte."""
+    waiting: list[Any] = [accepted, duplex]
+    is_answered = False
+    while True:
+        ready: list[Any] = [duplex] if duplex.has_pending else select.select(waiting, [], [])[0]
+        if accepted in ready:
+            data = accepted.recv(_PIECE)
+            if data:
+                # Where it is over, its end is read below.
+                with contextlib.suppress(OSError):
+                    duplex.send(data)
+            else:
+                duplex.end()
+                waiting.remove(accepted)
+        if duplex in ready:
+            data = duplex.receive()
+            is_answered = is_answered or bool(data)
+            accepted.sendall(data)
+            if duplex.is_over:
+                return is_answered or accepted not in waiting

@@ -11,7 +11,7 @@ from fairlead.cli.command import Command, Invocation
 from fairlead.cli.describe import describe
 from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import OUTPUT, PROJECT, Flag, UsageError
-from fairlead.cli.follow import wait_for_pod
+from fairlead.cli.follow import check_container, wait_for_pod
 from fairlead.cli.output import Listing, chosen_format, render
 from fairlead.cli.report import exit_code, render_error
 from fairlead.cli.session import Session
@@ -231,6 +231,7 @@ def show_logs(invocation: Invocation, title: str | None = None) -> int:
     found = session.workload(name, title)
     if invocation.get("wait-timeout") is not None or invocation.get("follow"):
         wait_for_pod(session, found["id"], invocation.get("wait-timeout"))
+    check_container(session, found)
     for piece in session.client.logs(found["id"], **_log_query(invocation)):
         session.console.raw(piece)
     session.close()

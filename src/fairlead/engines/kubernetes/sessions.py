@@ -6,6 +6,8 @@ Called by the engine. Sessions speak the channels of Kubernetes' remote commands
 import asyncio
 import contextlib
 import json
+import logging
+import re
 import socket
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
@@ -20,12 +22,16 @@ from fairlead.engines.kubernetes.resources import POD
 from fairlead.engines.kubernetes.websocket import WebSocket, pump
 from fairlead.model.errors import NotFound, Refused, Unavailable
 
+log = logging.getLogger(__name__)
 _COMMANDS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 _PORTS = ("v4.channel.k8s.io",)
 _INPUT, _OUTPUT, _ERROR, _STATUS, _SIZE, _CLOSE = 0, 1, 2, 3, 4, 255
 #: The container in which Knative counts requests, and the port on which it takes them.
 _COUNTER, _COUNTED_PORT = "queue-proxy", 8012
 _NAMES = {_OUTPUT: "output", _ERROR: "error"}
+#: What a container's runtime says of a program that it could not begin: runc's words, or crun's.
+_NOT_BEGUN = re.compile(r"exec: \".*|executable file .*", re.DOTALL)
+_NOT_THERE = ("not found", "no such file or directory")
 
 
 async def stream_logs(api: Api, pod: Pod, request: LogRequest) -> AsyncIterator[bytes]:
@@ -85,6 +91,8 @@ class CommandSession:
         self._link = link
         self._is_terminal = is_terminal
         self._pending: set[asyncio.Task[None]] = set()
+        #: What is left to say after the last message.
+        self._rest: list[tuple[str, bytes]] = []
 
     @classmethod
     async def run(cls, api: Api, pod: Pod, request: ExecRequest) -> "CommandSession":
@@ -100,7 +108,7 @@ class CommandSession:
         return cls(await _open(api, pod, "attach", _streams(pod, stdin=stdin, tty=tty)), is_terminal=tty)
 
     async def read(self) -> tuple[str, bytes]:
-        while True:
+        while not self._rest:
             message = await self._link.receive()
             if message is None:
                 return "exit", b""
@@ -110,7 +118,10 @@ class CommandSession:
             if channel in _NAMES and data:
                 return _NAMES[channel], data
             if channel == _STATUS:
-                return "exit", _exit_code(data)
+                words, code = read_end(data)
+                line = f"{words}\r\n" if self._is_terminal else f"{words}\n"
+                self._rest = [*([("error", line.encode())] if words else ()), ("exit", code)]
+        return self._rest.pop(0)
 
     async def write(self, data: bytes) -> None:
         with contextlib.suppress(OSError):
@@ -157,15 +168,23 @@ async def _open(api: Api, pod: Pod, verb: str, query: list[tuple[str, str]]) -> 
         raise Unavailable(f"The cluster cannot be reached: {error}") from error
 
 
-def _exit_code(data: bytes) -> bytes:
+def read_end(data: bytes) -> tuple[str, bytes]:
+    """How a command ended: words where it never began, and its exit code, or the one that a shell would give then."""
     try:
         status = msgspec.json.decode(data, type=_ExitStatus)
     except msgspec.DecodeError:
-        return b"1"
+        return "How the command ended is not known: the cluster's answer cannot be read", b"1"
     if status.status == "Success":
-        return b"0"
+        return "", b"0"
     causes = status.details.causes if status.details else []
-    return next((cause.message.encode() for cause in causes if cause.reason == "ExitCode"), b"1")
+    for cause in causes:
+        if cause.reason == "ExitCode":
+            return "", cause.message.encode()
+    found = _NOT_BEGUN.search(status.message)
+    if found is None:
+        return status.message, b"1"
+    words = found[0].removesuffix(": unknown")
+    return words, b"127" if any(each in words.lower() for each in _NOT_THERE) else b"126"
 
 
 def listening_port(pod: Pod, port: int) -> int:
@@ -185,7 +204,8 @@ async def dial(api: Api, pod: Pod, port: int) -> int:
     ours, theirs = socket.socketpair()
     ours.setblocking(False)
     reader, writer = await asyncio.open_connection(sock=ours)
-    task = asyncio.get_running_loop().create_task(_pass_on(link, reader, writer))
+    what = f"port {port} of pod {pod.metadata.name}"
+    task = asyncio.get_running_loop().create_task(_pass_on(link, reader, writer, what))
     _PASSING.add(task)
     task.add_done_callback(_PASSING.discard)
     return theirs.detach()
@@ -196,7 +216,7 @@ _PASSING: set["asyncio.Task[None]"] = set()
 _DATA, _TROUBLE = 0, 1
 
 
-async def _pass_on(link: WebSocket, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def _pass_on(link: WebSocket, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, what: str) -> None:
     sending = asyncio.get_running_loop().create_task(pump(reader, link, bytes([_DATA])))
     greeted: set[int] = set()
     try:
@@ -207,6 +227,8 @@ async def _pass_on(link: WebSocket, reader: asyncio.StreamReader, writer: asynci
                 greeted.add(channel)
                 data = data[2:]
             if channel == _TROUBLE and data:
+                # The connection was taken before the pod was asked: whoever has it only sees it end.
+                log.info("%s takes no connection: %s", what, data.decode(errors="replace").strip())
                 break
             if data:
                 writer.write(data)

@@ -1,0 +1,104 @@
+"""Sessions into pods against an API server that says how they fail: programs that are not there, shut ports."""
+
+import asyncio
+import json
+import socket
+import struct
+from typing import Any
+
+import msgspec
+import pytest
+
+from fairlead.engines.base import ExecRequest
+from fairlead.engines.kubernetes.objects import Pod
+from fairlead.engines.kubernetes.sessions import CommandSession, dial, read_end
+from tests.contract.test_kubernetes_api import DEADLINE, Answer, Scripted, hang, scenario
+
+_METADATA = {"name": "p", "uid": "u", "namespace": "n"}
+POD = msgspec.convert({"metadata": _METADATA, "spec": {"containers": [{"name": "main"}]}}, Pod)
+_PREFIX = "Internal error occurred: error executing command in container: failed to exec in container: "
+RUNC = _PREFIX + "OCI runtime exec failed: exec failed: unable to start container process: "
+CRUN = _PREFIX + "OCI runtime exec failed: "
+
+
+def ended(message: str, *causes: dict[str, str]) -> bytes:
+    return json.dumps({"status": "Failure", "message": message, "details": {"causes": list(causes)}}).encode()
+
+
+@pytest.mark.parametrize(
+    ("status", "want"),
+    [
+        (b'{"status": "Success"}', ("", b"0")),
+        (ended("it ended with 3", {"reason": "ExitCode", "message": "3"}), ("", b"3")),
+        (
+            ended(RUNC + 'exec: "nonexist": executable file not found in $PATH: unknown', {"message": "x"}),
+            ('exec: "nonexist": executable file not found in $PATH', b"127"),
+        ),
+        (
+            ended(RUNC + 'exec: "/a/b": stat /a/b: no such file or directory: unknown'),
+            ('exec: "/a/b": stat /a/b: no such file or directory', b"127"),
+        ),
+        (
+            ended(RUNC + 'exec: "/etc/passwd": permission denied: unknown'),
+            ('exec: "/etc/passwd": permission denied', b"126"),
+        ),
+        (
+            ended(CRUN + "executable file `nonexist` not found in $PATH: No such file or directory"),
+            ("executable file `nonexist` not found in $PATH: No such file or directory", b"127"),
+        ),
+        (ended('container not found ("main")'), ('container not found ("main")', b"1")),
+    ],
+    ids=["well", "a code", "not on the path", "no such file", "no program", "the other runtime", "no container"],
+)
+def test_how_a_command_ended(status: bytes, want: tuple[str, bytes]) -> None:
+    assert read_end(status) == want
+
+
+def test_an_end_that_nobody_can_read_is_said() -> None:
+    words, code = read_end(b"?")
+    assert ("cannot be read" in words, code) == (True, b"1")
+
+
+def upgraded(*messages: bytes) -> Answer:
+    """A session that says these messages and stays open."""
+
+    async def send(writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 101 X\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+        for message in messages:
+            writer.write(struct.pack("!BBH", 0x82, 126, len(message)) + message)
+        await writer.drain()
+        await hang(writer)
+
+    return send
+
+
+@pytest.mark.parametrize(("tty", "end"), [(False, b"\n"), (True, b"\r\n")], ids=["piped", "on a terminal"])
+def test_a_program_that_is_not_there_is_told_before_the_exit_code(tty: bool, end: bytes) -> None:
+    status = ended(RUNC + 'exec: "nonexist": executable file not found in $PATH: unknown')
+
+    async def execute() -> list[tuple[str, bytes]]:
+        async with asyncio.timeout(DEADLINE), Scripted(upgraded(b"\x01", b"\x03" + status)) as api:
+            session = await CommandSession.run(api, POD, ExecRequest(pod_id="u", command=("nonexist",), tty=tty))
+            pieces = [await session.read(), await session.read()]
+            await session.close()
+            return pieces
+
+    words = b'exec: "nonexist": executable file not found in $PATH'
+    assert asyncio.run(execute()) == [("error", words + end), ("exit", b"127")]
+
+
+def test_a_port_that_nobody_listens_on_is_logged_and_its_connection_ends(caplog: pytest.LogCaptureFixture) -> None:
+    number = struct.pack("<H", 8099)
+    server = Scripted(upgraded(b"\x00" + number, b"\x01" + number, b"\x01connect: connection refused"))
+
+    @scenario
+    async def connect() -> None:
+        async with server as api:
+            file: Any = await dial(api, POD, 8099)
+            reader, writer = await asyncio.open_connection(sock=socket.socket(fileno=file))
+            assert await reader.read() == b""
+            writer.close()
+
+    with caplog.at_level("INFO"):
+        connect()
+    assert "port 8099 of pod p takes no connection: connect: connection refused" in caplog.text
