@@ -4,7 +4,7 @@ What was asked for over REST or with kubectl stays, and nothing is ended that ma
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, cast
@@ -15,6 +15,9 @@ import pytest
 from fairlead.control import lifecycle
 from fairlead.control.applied import CALLER, AppliedWorkloads
 from fairlead.control.context import Context
+from fairlead.control.following import Following
+from fairlead.control.reconcile import Reconciler
+from fairlead.engines.base import Report, Review, WorkloadReport
 from fairlead.engines.kubernetes.api import MERGE, Api, ApiError
 from fairlead.engines.kubernetes.customs import Customs
 from fairlead.engines.kubernetes.resources import DEFINITION, Resource
@@ -23,6 +26,7 @@ from fairlead.model.phase import DesiredPhase
 from fairlead.model.workload import Workload
 from fairlead.store.collections import WORKLOADS
 from tests.contract.test_control_over_time import in_store
+from tests.contract.test_lagging_watches import Cluster as Watched
 
 TRAININGS = Resource("run.ai/v2alpha1", "TrainingWorkload", "trainingworkloads")
 NAME = f"{TRAININGS.plural}.run.ai"
@@ -42,6 +46,7 @@ class Cluster:
         #: Answers to so many of the next changes of a spec are lost.
         self.lost = 0
         self.statuses: list[Body] = []
+        self.written = asyncio.Event()
         self.lines: dict[str, asyncio.Queue[bytes]] = {}
         self._version = 0
 
@@ -140,6 +145,8 @@ class Cluster:
             raise ApiError(422, "Invalid", "testing value /metadata/uid failed")
         self.object["status"] = change["value"]
         self.statuses.append(change["value"])
+        self.written.set()
+        self.written.clear()
         self._count()
 
 
@@ -419,5 +426,41 @@ def test_what_is_meant_for_an_object_does_not_hit_the_next_of_its_name(tmp_path:
         await room.bring()
         await room.look()
         assert await room.wanted("u-2") is DesiredPhase.RUNNING
+
+    run(tmp_path, act)
+
+
+class Waiting(Watched):
+    """Says of the workload why it waits."""
+
+    words = ""
+
+    async def observe(self) -> Sequence[Report]:
+        return (WorkloadReport(workload_id="u-1", run=1, trouble=self.words),)
+
+
+def test_words_that_change_without_an_event_are_written_too(tmp_path: Path) -> None:
+    async def act(room: Room) -> None:
+        engine = Waiting("u-1")
+        review = Review()
+        loop = Reconciler(
+            room.context, engine, lambda podset: review, lambda at: None, lambda: 0.0, Following(room.context)
+        )
+        workload = await room.context.store.get(WORKLOADS, "u-1")
+        assert workload is not None
+        loop.board.put(workload, ())
+        looking = asyncio.create_task(room.loop.run())
+        try:
+            for engine.words in ("KAI takes no notice of it", "its namespace is somebody else's"):
+                for _ in range(2):
+                    await loop.cycle()
+                while (room.cluster.statuses[-1]["phase"], room.cluster.statuses[-1]["message"]) != (
+                    "Pending",
+                    engine.words,
+                ):
+                    await room.cluster.written.wait()
+        finally:
+            looking.cancel()
+            await asyncio.gather(looking, return_exceptions=True)
 
     run(tmp_path, act)

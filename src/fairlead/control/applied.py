@@ -78,6 +78,7 @@ class AppliedWorkloads:
     async def run(self) -> None:
         """Until cancelled."""
         unsubscribe = self._context.store.subscribe(self._hear)
+        self._context.tell_quietly = self._hear_of
         self._objects.listen(self._wakeup.set)
         self._wakeup.set()
         try:
@@ -115,11 +116,15 @@ class AppliedWorkloads:
 
     def _hear(self, revision: int, subjects: Sequence[tuple[str, str]]) -> None:
         for collection, id in subjects:
-            if collection == WORKLOADS.name and self._objects.applied(id) is not None:
-                self._mark(id)
+            if collection == WORKLOADS.name:
+                self._hear_of(id)
             elif collection == TEMPLATES.name:
                 for waiting in self._baseless:
                     self._mark(waiting)
+
+    def _hear_of(self, id: str) -> None:
+        if self._objects.applied(id) is not None:
+            self._mark(id)
 
     async def _find_gone(self) -> None:
         """Workloads whose objects went while no server ran: ended as if that had just happened."""

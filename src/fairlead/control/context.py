@@ -59,6 +59,8 @@ class Context:
     hands_over: bool = False
     handed: dict[str, Workload] = field(default_factory=dict)
     twins: dict[Any, tuple[Workload, Any]] = field(default_factory=dict)
+    #: Told by the loop of each workload that it has recorded without an event: listeners of the store hear of none.
+    tell_quietly: Callable[[str], None] = lambda workload_id: None
     #: The URLs of workloads; filled by the loop's holder.
     exposure: Exposure = field(default_factory=Exposure)
     #: What was used over time; None on a server that runs no machine.

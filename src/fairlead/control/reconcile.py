@@ -372,6 +372,8 @@ class Reconciler:
         versions = {pod.id: pod for pod in pods}
         self.board.put(workload, [versions.get(pod.id, pod) for pod in draft.pods.values()])
         self.board.drop_if_done(workload.id)
+        if not events:
+            self.context.tell_quietly(workload.id)
         return draft
 
     async def _recover(self) -> None:
