@@ -383,6 +383,7 @@ def _make_machine(settings: Settings, context: Context, url: str, proxied: socke
         return machine(engine=engine, observe_usage=partial(observe_usage, settings.data_dir))
     module = importlib.import_module(_ENGINES[settings.engine])
     made = module.make_engine(settings, lambda: context.directory.cluster.id, ClusterSupplier(context).load)
+    context.away = made.away
     return machine(engine=made, follows=True, objects=made.customs)
 
 

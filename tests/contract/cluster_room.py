@@ -57,6 +57,9 @@ class Cluster:
         self._behind: set[Resource] = set()
         self._listeners: list[Callable[[], None]] = []
         self.version = 0
+        #: As `Api` has them.
+        self.away = ""
+        self.notify_away: Callable[[], None] = lambda: None
         #: Requests, as method and path.
         self.asked: list[str] = []
         #: Requests that wait, by a part of them.

@@ -363,16 +363,25 @@ async def test_keys_that_cannot_be_shared_refuse_the_start() -> None:
 
 
 def test_a_server_that_is_away_is_told_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    told: list[str] = []
+
     async def ask() -> None:
-        server = Scripted(answer(200, {}), patience=0.3)
+        server = Scripted(answer(200, {}), answer(200, {}), patience=0.3)
         async with server as api:
+            api.notify_away = lambda: told.append(api.away)
             await api.get("/there")
-        with pytest.raises(ConnectionRefusedError):
-            await api.get("/away")
+            there, api._access = api._access, Access(host="127.0.0.1", port=1, tls=None, token=lambda: "")
+            api.close()
+            with pytest.raises(ConnectionRefusedError):
+                await api.get("/away")
+            api._access = there
+            await api.get("/back")
 
     asyncio.run(ask())
+    words = "the cluster's API server at 127.0.0.1:1 does not answer: Connection refused"
+    assert told == [words, ""]
     [said] = [record.message for record in caplog.records if record.levelname == "WARNING"]
-    assert "does not answer; trying again" in said
+    assert said == f"{words}; trying again"
 
 
 def test_who_lets_a_connection_wait_is_named_with_how_long_it_was() -> None:

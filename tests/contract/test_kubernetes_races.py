@@ -1,12 +1,19 @@
 """The Kubernetes engine beside watches that are behind and people who remove things: what it makes, keeps and says."""
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
-from fairlead.engines.base import Remove
-from fairlead.engines.kubernetes.resources import CONFIG_MAP, JOB, NAMESPACE, POD, POD_GROUP, PYTORCH
+import msgspec
+
+from fairlead.engines.base import Organize, Remove
+from fairlead.engines.kubernetes.api import Api
+from fairlead.engines.kubernetes.estate import Estate
+from fairlead.engines.kubernetes.objects import Node
+from fairlead.engines.kubernetes.place import POOL_LABEL
+from fairlead.engines.kubernetes.resources import CONFIG_MAP, JOB, NAMESPACE, NODE, POD, POD_GROUP, PYTORCH
 from fairlead.kinds import KINDS
 from fairlead.model.fields import build
+from fairlead.model.org import NodePool
 from fairlead.model.phase import Phase
 from fairlead.model.podset import RestartScope
 from tests import builders
@@ -263,3 +270,41 @@ async def test_what_an_earlier_run_suffered_is_not_this_ones() -> None:
         await room.until(lambda: len(room.report.pods) == 2)
         fail(cluster)
         await room.until(lambda: room.report.ended is Phase.FAILED)
+
+
+@scenario
+async def test_an_api_server_that_is_away_is_told_while_its_answer_is_waited_for() -> None:
+    cluster = Cluster()
+    async with Room(cluster).open() as room:
+        cluster.gates["/jobs/"] = asyncio.Event()
+        await room.wish(run())
+        cluster.away = "the API server does not answer"
+        cluster.notify_away()
+        await room.look()
+        assert room.report.trouble == "Waits for the cluster: the API server does not answer"
+        cluster.away = ""
+        cluster.gates["/jobs/"].set()
+        await room.until(lambda: room.report.run == 1 and not room.report.trouble)
+
+
+@scenario
+async def test_an_operators_own_use_of_kais_label_keeps_it_from_no_other_pool() -> None:
+    cluster = Cluster()
+    pools = [
+        NodePool(
+            id=name, version=1, name=name, cluster_id="c", created_at=0, updated_at=0, label_key=key, label_value=name
+        )
+        for name, key in (("a100", POOL_LABEL), ("h100", "gpu"))
+    ]
+    labels = {"n1": {POOL_LABEL: "a100"}, "n2": {"gpu": "h100"}}
+    for name, pairs in labels.items():
+        cluster.put(NODE, {"metadata": {"name": name, "labels": pairs}})
+    estate = Estate(cast(Api, cluster), "c")
+    nodes = [msgspec.convert(body, Node) for body in cluster.all(NODE)]
+    await estate.label_nodes(nodes, Organize(departments=(), projects=(), node_pools=tuple(pools)))
+    found = {body["metadata"]["name"]: body["metadata"]["labels"][POOL_LABEL] for body in cluster.all(NODE)}
+    assert found == {"n1": "a100", "n2": "h100"}
+    gone = Organize(departments=(), projects=(), node_pools=(pools[0],))
+    await estate.label_nodes([msgspec.convert(body, Node) for body in cluster.all(NODE)], gone)
+    left = {body["metadata"]["name"]: body["metadata"]["labels"].get(POOL_LABEL) for body in cluster.all(NODE)}
+    assert left == {"n1": "a100", "n2": None}

@@ -180,7 +180,7 @@ class RankList(Shape):
     priorities: list[Rank]
 
 
-def render_cluster(cluster: Cluster, now: int, verbosity: str) -> ClusterView:
+def render_cluster(cluster: Cluster, now: int, verbosity: str, away: str) -> ClusterView:
     return ClusterView(
         uuid=cluster.id,
         tenant_id=cluster.tenant_id,
@@ -191,7 +191,7 @@ def render_cluster(cluster: Cluster, now: int, verbosity: str) -> ClusterView:
         updated_at=iso(cluster.created_at),
         deleted_at=None,
         last_liveness=iso(now),
-        status=UNSET if verbosity == "metadata" else ClusterStatus(state="Connected"),
+        status=UNSET if verbosity == "metadata" else ClusterStatus(state="Disconnected" if away else "Connected"),
     )
 
 
@@ -316,14 +316,15 @@ async def get_clusters(call: Call) -> Response:
     verbosity = query_choice(call, "verbosity", ("metadata", "full"), "full")
     query_boolean(call, "includeRequestedForDelete")
     clusters = inventory.load_clusters(call.context, call.caller)
-    return as_json([render_cluster(cluster, call.context.clock(), verbosity) for cluster in clusters])
+    context = call.context
+    return as_json([render_cluster(cluster, context.clock(), verbosity, context.away()) for cluster in clusters])
 
 
 async def get_cluster(call: Call) -> Response:
     verbosity = query_choice(call, "verbosity", ("metadata", "full"), "full")
     clusters = call.context.directory.clusters
     cluster = inventory.load_one(call.context, call.caller, clusters, call.path["clusterUuid"], "cluster")
-    return as_json(render_cluster(cluster, call.context.clock(), verbosity))
+    return as_json(render_cluster(cluster, call.context.clock(), verbosity, call.context.away()))
 
 
 async def get_departments(call: Call) -> Response:

@@ -67,5 +67,7 @@ class Context:
     telemetry: Telemetry | None = None
     #: Whether the engine's cluster may have objects that are named and not kept here: the cluster then judges names.
     are_names_elsewhere: bool = False
+    #: Why the cluster that runs pods cannot be reached now; empty while it can.
+    away: Callable[[], str] = lambda: ""
     #: Set when the server is stopping: new work is refused, running work goes on.
     stopping: bool = False

@@ -211,6 +211,18 @@ def test_history_tells_changes_of_phase_from_events(filled: Room) -> None:
     assert newest_first["next"] == 2
 
 
+def test_a_cluster_that_cannot_be_reached_is_disconnected(filled: Room) -> None:
+    path = f"/api/v1/clusters/{filled.cluster_id}"
+    assert filled.call("GET", path).json["status"] == {"state": "Connected"}
+    filled.context.away = lambda: "nobody answers"
+    try:
+        answer = filled.call("GET", path)
+    finally:
+        filled.context.away = lambda: ""
+    assert answer.json["status"] == {"state": "Disconnected"}
+    assert find_disagreements("get", "/api/v1/clusters/{clusterUuid}", answer.status, answer.json) == []
+
+
 def test_usage_of_projects_comes_from_running_pods(filled: Room) -> None:
     project = filled.get("/api/v1/org-unit/projects/1")
     assert project["status"]["quotaStatus"]["allocated"]["gpu"] == 0.5

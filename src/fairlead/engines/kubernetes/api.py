@@ -6,6 +6,7 @@ server that restarts (5xx) are tried again here, with growing pauses, until the 
 
 import asyncio
 import logging
+import os
 import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -58,8 +59,10 @@ class Api:
         self._token = ""
         self._token_until = 0.0
         self._renewing = asyncio.Lock()
-        #: Whether nobody answered the last time.
-        self._is_away = False
+        #: Why nobody answers; empty while somebody does.
+        self.away = ""
+        #: Called when that has changed.
+        self.notify_away: Callable[[], None] = _ignore
 
     async def ask(
         self,
@@ -84,7 +87,7 @@ class Api:
                 async with self._slots, asyncio.timeout(_TRY_SECONDS):
                     answer = await self._send(method, _target(path, query), data, content)
                     found = await self._read(answer)
-                self._is_away = False
+                self._note_answer()
                 if answer.status < 400:
                     return found
                 refusal = _read_error(answer.status, found)
@@ -107,10 +110,18 @@ class Api:
 
     def _tell_away(self, error: OSError) -> None:
         """Once, until it answers again."""
-        if not self._is_away:
-            self._is_away = True
+        if not self.away:
             where = f"{self._access.host}:{self._access.port}"
-            log.warning("the cluster's API server at %s does not answer; trying again: %s", where, words_of(error))
+            # The loop's own words for a refused connection name the address a second time.
+            why = os.strerror(error.errno) if isinstance(error, ConnectionError) and error.errno else words_of(error)
+            self.away = f"the cluster's API server at {where} does not answer: {why}"
+            log.warning("%s; trying again", self.away)
+            self.notify_away()
+
+    def _note_answer(self) -> None:
+        if self.away:
+            self.away = ""
+            self.notify_away()
 
     async def get(self, path: str, **query: str) -> bytes:
         return await self.ask("GET", path, query=query)
@@ -130,6 +141,7 @@ class Api:
         connection = await self._open()
         try:
             answer = await connection.send(await self._head("GET", _target(path, query), b"", JSON), b"")
+            self._note_answer()
             if answer.status >= 400:
                 raise _read_error(answer.status, await answer.body())
             yield answer.pieces()
@@ -150,7 +162,11 @@ class Api:
 
     async def _open(self) -> Connection:
         access = self._access
-        return await connect(access.host, access.port, access.tls, _CONNECT_SECONDS)
+        try:
+            return await connect(access.host, access.port, access.tls, _CONNECT_SECONDS)
+        except OSError as error:
+            self._tell_away(error)
+            raise
 
     async def _send(self, method: str, target: str, data: bytes, content: str) -> Answer:
         """On a kept connection if there is one; it may have been closed meanwhile, then on a new one."""
@@ -214,6 +230,10 @@ class Api:
         for connection in self._idle:
             connection.close()
         self._idle.clear()
+
+
+def _ignore() -> None:
+    """Nobody wants to know."""
 
 
 def _target(path: str, query: Mapping[str, str] | None) -> str:

@@ -62,6 +62,7 @@ from fairlead.model.urls import Entrance
 log = logging.getLogger(__name__)
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 10.0
+_WAITS = "Waits for the cluster"
 #: How long a removal waits for news before it asks again.
 _LOOK_AGAIN = 5.0
 #: Workloads whose objects are written at the same time; the others wait without having been rendered.
@@ -83,6 +84,7 @@ class KubernetesEngine:
         entrance: Entrance | None = None,
     ) -> None:
         self._api = api
+        api.notify_away = self._note_away
         self._entrance = entrance
         self._allowed = allowed
         self._load_kept = load_kept
@@ -173,10 +175,19 @@ class KubernetesEngine:
         return msgspec.structs.replace(
             report,
             refused=charge.refused,
-            trouble=charge.trouble or report.trouble or self._silences.words(workload_id, held),
+            trouble=self._trouble(charge) or report.trouble or self._silences.words(workload_id, held),
             is_bare=charge.is_bare,
             is_removed=charge.is_removed,
         )
+
+    def _trouble(self, charge: Charge) -> str:
+        """What stands in the way of what is being carried out; one request may wait long for a server that is away."""
+        is_cut_off = charge.task is not None and bool(self._api.away)
+        return f"{_WAITS}: {self._api.away}" if is_cut_off else charge.trouble
+
+    def away(self) -> str:
+        """Why the cluster cannot be reached now; empty while it can."""
+        return self._api.away
 
     async def apply(self, orders: Sequence[Order]) -> None:
         for order in orders:
@@ -289,7 +300,7 @@ class KubernetesEngine:
             except Exception as error:
                 charge.wish = charge.wish or wish
                 is_expected = isinstance(error, ApiError | OSError | Taken)
-                charge.trouble = f"Waits for the cluster: {error}"
+                charge.trouble = f"{_WAITS}: {error}"
                 self._note(workload_id)
                 log.info("workload %s is tried again: %s", workload_id, error, exc_info=not is_expected)
                 charge.news.clear()
@@ -395,6 +406,7 @@ class KubernetesEngine:
                 return
             except (ApiError, OSError) as error:
                 log.warning("projects and queues are not in the cluster yet: %s", error)
+                self._estate.note_trouble(error)
                 await asyncio.sleep(pause)
                 pause = min(_LONGEST_PAUSE, pause * 2)
 
@@ -423,6 +435,10 @@ class KubernetesEngine:
             charge.news.set()
         self._changed[workload_id] = None
         self._notify()
+
+    def _note_away(self) -> None:
+        for id in [id for id, charge in self._charges.items() if charge.task is not None]:
+            self._note(id)
 
     def _note_find(self, workload_id: str) -> None:
         """What turns up of a removed workload is removed too: a request that nobody answered was carried out late."""

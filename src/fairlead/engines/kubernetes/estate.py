@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from fairlead.engines.base import Organize, WorkloadRun
-from fairlead.engines.kubernetes.api import MERGE, Api
+from fairlead.engines.kubernetes.api import MERGE, Api, ApiError, words_of
 from fairlead.engines.kubernetes.objects import Node
 from fairlead.engines.kubernetes.organizing import (
     pool_of,
@@ -35,6 +35,7 @@ _PATIENCE = 5.0
 _SYSTEM = "app.kubernetes.io/managed-by"
 #: The annotation of nodes that says for which pool we labelled them.
 _POOL_NOTE = "fairlead/node-pool"
+_NO_KAI = "it knows no queues; install KAI-Scheduler (`fairlead doctor --engine kubernetes` says what is missing)"
 
 
 class Estate(Writer):
@@ -51,6 +52,7 @@ class Estate(Writer):
         self._foreign: set[str] = set()
         self._turn = asyncio.Lock()
         self._organized = asyncio.Event()
+        self._trouble = ""
 
     async def organize(self, told: Organize) -> None:
         """Namespaces, priority classes and queues as they should be; queues of ours that should not be go."""
@@ -69,6 +71,7 @@ class Estate(Writer):
                 await self._apply_unless_foreign(body)
             await self._drop(QUEUE, {body["metadata"]["name"] for body in queues})
             self._organized.set()
+            self._trouble = ""
             if SHARD in self.shards:
                 shards = render_shards(told.node_pools, self._cluster)
                 for body in shards:
@@ -128,14 +131,22 @@ class Estate(Writer):
             async with asyncio.timeout(_PATIENCE):
                 await self._organized.wait()
         except TimeoutError:
-            raise Taken(f"The namespace and the queues of project {project} are not in the cluster yet") from None
+            words = f"The namespace and the queues of project {project} are not in the cluster yet"
+            raise Taken(f"{words}: {self._trouble}" if self._trouble else words) from None
+
+    def note_trouble(self, error: ApiError | OSError) -> None:
+        """Why projects and queues could not be brought to the cluster."""
+        is_unknown = isinstance(error, ApiError) and error.status == 404 and not error.reason
+        self._trouble = _NO_KAI if is_unknown else words_of(error)
 
     async def label_nodes(self, nodes: Iterable[Node], told: Organize) -> None:
         """Nodes that carry a pool's pair get the labels of that pool; others lose them, if the pool is one of ours."""
         names = {pool.name for pool in told.node_pools}
-        # One that an operator tells pools apart by is the operator's.
-        labels = {POOL_LABEL, RUNAI_POOL_LABEL} - {pool.label_key for pool in told.node_pools}
+        given = {(pool.label_key, pool.label_value) for pool in told.node_pools}
         for node in nodes:
+            # A pair by which an operator put the node into a pool is the operator's.
+            labels = {POOL_LABEL, RUNAI_POOL_LABEL}
+            labels = {label for label in labels if (label, node.metadata.labels.get(label)) not in given}
             wanted = pool_of(node, told.node_pools)
             # Of a pool that is no more, only the node still knows.
             noted = node.metadata.annotations.get(_POOL_NOTE, "")
