@@ -5,6 +5,8 @@
 ready := .tools/ready-$(shell pwd | cksum | cut -d' ' -f1)
 python := .venv/bin/python
 ARGS ?=
+# Those that run, or left something. Of the first the files may be gone already while its programs are not.
+clusters = $(sort $(wildcard .tools/cluster) $(patsubst %/layout.json,%,$(wildcard .tools/*/layout.json .tools/*/*/layout.json)))
 
 .PHONY: help run test test-kubernetes test-operators test-docker test-containerd check bench serve soak format cluster-up cluster-status cluster-env cluster-down image system-packages setup clean
 
@@ -67,7 +69,8 @@ system-packages: ## install the Debian packages that some tests use (as root)
 
 setup: $(ready) ## only install what the checkout needs
 
-clean: ## remove all that these targets made in the checkout
+clean: ## remove all that these targets made in the checkout; ends its clusters first
+	@for folder in $(clusters); do $(MAKE) --no-print-directory cluster-down ARGS="--folder $$folder" || exit; done
 	rm -rf .venv .tools .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from deploy.cluster import build, cluster, control
 from deploy.cluster.api import Api
 from deploy.cluster.errors import ClusterError
-from deploy.cluster.layout import load_layout
 from deploy.cluster.nodes import Shape, add_nodes, observe_nodes, remove_nodes
 from deploy.cluster.options import OPTIONS, add, add_pool, drop
 from deploy.cluster.parts import PARTS, up_to
@@ -113,11 +112,13 @@ def run_build(asked: argparse.Namespace) -> int:
 
 
 def run_add(asked: argparse.Namespace) -> int:
+    cluster.require_root()
     add(running_in(asked.folder), asked.option)
     return 0
 
 
 def run_drop(asked: argparse.Namespace) -> int:
+    cluster.require_root()
     drop(running_in(asked.folder), asked.option)
     return 0
 
@@ -145,6 +146,7 @@ def run_start(asked: argparse.Namespace) -> int:
 
 
 def run_enter(asked: argparse.Namespace) -> int:
+    cluster.require_root()
     pid = first_process(asked.folder.absolute())
     if pid is None:
         raise ClusterError(f"no cluster runs in {asked.folder}; make cluster-up starts one")
@@ -153,11 +155,8 @@ def run_enter(asked: argparse.Namespace) -> int:
 
 
 def run_nodes(asked: argparse.Namespace) -> int:
-    layout = load_layout(asked.folder.absolute())
-    if layout is None:
-        raise ClusterError(f"no cluster runs in {asked.folder}; make cluster-up starts one")
     shape = Shape(asked.gpus, asked.cpu, asked.memory, pool=asked.pool)
-    set_nodes(Api(layout.kubeconfig()), asked.count, shape)
+    set_nodes(running_in(asked.folder).api(), asked.count, shape)
     return 0
 
 

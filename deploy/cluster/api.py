@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from deploy.cluster.errors import ClusterError
+
 Object = dict[str, Any]
 
 MERGE = "application/merge-patch+json"
@@ -30,12 +32,15 @@ class ApiError(Exception):
 class Api:
     def __init__(self, kubeconfig: Path, timeout: float = 60.0) -> None:
         self._timeout = timeout
-        config = json.loads(kubeconfig.read_text())
+        self._connection: http.client.HTTPSConnection | None = None
+        try:
+            config = json.loads(kubeconfig.read_text())
+        except PermissionError as error:
+            raise ClusterError(f"{kubeconfig} is for whoever started the cluster. Try with sudo.") from error
         cluster = config["clusters"][0]["cluster"]
         self._address = urllib.parse.urlsplit(cluster["server"])
         self._authority = cluster["certificate-authority"]
         self._token = config["users"][0]["user"]["token"]
-        self._connection: http.client.HTTPSConnection | None = None
 
     def call(self, method: str, path: str, body: Object | None = None, kind: str = "application/json") -> Any:
         """The answer's document; None where the object is not there and only reading or removing was asked."""

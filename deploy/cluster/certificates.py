@@ -37,7 +37,8 @@ class Authority:
 
 def write_certificates(layout: Layout) -> None:
     folder = layout.path("certificates")
-    folder.mkdir(mode=0o700)
+    # The authority's certificate may be read by all, as everyone with a kubeconfig has to; keys may not.
+    folder.mkdir(mode=0o711)
     authority = make_authority()
     write_pair(folder, "ca", authority.certificate, authority.key)
     loopback = ["127.0.0.1", "localhost"]
@@ -51,7 +52,7 @@ def write_certificates(layout: Layout) -> None:
         sign(own, authority, "tls", loopback)
     # Signed with by the API server and the controller manager; every start begins with no service accounts at all.
     accounts = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-    (folder / "service-accounts.key").write_bytes(pem_of(accounts))
+    write_key(folder / "service-accounts.key", accounts)
 
 
 def make_authority() -> Authority:
@@ -97,15 +98,13 @@ def render_host(host: str) -> x509.GeneralName:
 
 def write_pair(folder: Path, name: str, certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> None:
     (folder / f"{name}.crt").write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-    path = folder / f"{name}.key"
+    write_key(folder / f"{name}.key", key)
+
+
+def write_key(path: Path, key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey) -> None:
     path.touch(mode=0o600)
-    path.write_bytes(pem_of(key))
-
-
-def pem_of(key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey) -> bytes:
-    return key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
-    )
+    form = serialization.PrivateFormat.TraditionalOpenSSL
+    path.write_bytes(key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption()))
 
 
 def write_users(layout: Layout) -> None:

@@ -12,9 +12,10 @@ import os
 import shutil
 import urllib.error
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from deploy.cluster import build, components, control, node, objects
 from deploy.cluster.api import Api
@@ -23,7 +24,7 @@ from deploy.cluster.components import Component
 from deploy.cluster.errors import ClusterError
 from deploy.cluster.layout import Layout, free_number, load_layout, name_of, record_layout
 from deploy.cluster.parts import up_to
-from deploy.cluster.sandbox import close_sandbox, is_open, open_sandbox, remove_link, wait_for
+from deploy.cluster.sandbox import close_sandbox, has_groups, is_open, open_sandbox, remove_link, wait_for
 
 #: A loaded machine with two cores starts everything in well under this.
 PATIENCE = 180.0
@@ -77,6 +78,7 @@ def find(folder: Path) -> Cluster | None:
 
 
 def down(folder: Path) -> None:
+    require_root()
     folder = folder.absolute()
     if folder.exists() and not is_own(folder):
         raise ClusterError(f"{folder} is not a cluster's folder; nothing was removed")
@@ -84,12 +86,17 @@ def down(folder: Path) -> None:
 
 
 def is_own(folder: Path) -> bool:
-    return (folder / "layout.json").exists() or not any(folder.iterdir())
+    """Whoever removed its files before its processes leaves its control groups, which are named after the folder."""
+    return (folder / "layout.json").exists() or not any(folder.iterdir()) or has_groups(name_of(folder))
+
+
+def require_root() -> None:
+    if os.geteuid() != 0:
+        raise ClusterError("A cluster needs root: it makes namespaces, mounts and network devices. Try with sudo.")
 
 
 def require_tools(tools: dict[str, str]) -> None:
-    if os.geteuid() != 0:
-        raise ClusterError("A cluster needs root: it makes namespaces, mounts and network devices. Try with sudo.")
+    require_root()
     missing = sorted({package for program, package in tools.items() if shutil.which(program) is None})
     if missing:
         raise ClusterError(f"Missing here: {', '.join(missing)}. Install them: apt-get install {' '.join(missing)}")
@@ -103,12 +110,19 @@ def prepare(folder: Path) -> Layout:
     layout.path("logs").mkdir()
     write_certificates(layout)
     write_users(layout)
+    hand_over(layout.kubeconfig(), os.environ)
     # Where KAI's webhook looks for its certificate, below its folder for temporary files.
     served = layout.path("kai-admission", "k8s-webhook-server", "serving-certs")
     shutil.copytree(layout.path("certificates", "kai-admission"), served)
     layout.path("kai-scheduler.yaml").write_text(json.dumps(components.render_scheduler_settings()))
     layout.path("lws.yaml").write_text(json.dumps(components.render_lws_settings(layout)))
     return layout
+
+
+def hand_over(path: Path, environment: Mapping[str, str]) -> None:
+    """To whoever called us by sudo; they could have taken it."""
+    if "SUDO_UID" in environment:
+        os.chown(path, int(environment["SUDO_UID"]), int(environment.get("SUDO_GID", -1)))
 
 
 def start(layout: Layout, last_part: str, pools: Sequence[str]) -> None:
@@ -199,8 +213,14 @@ def describe(folder: Path) -> tuple[str, bool]:
     programs = control.observe(cluster.layout.folder)
     lines = [f"{'PROGRAM':<26}{'STATE':<12}{'RESTARTS':<10}UP"]
     for name, one in programs.items():
-        state = "running" if one["pid"] else f"ended {one['last_exit']}"
-        lines.append(f"{name:<26}{state:<12}{one['restarts']:<10}{one['seconds']:.0f} s")
+        lines.append(f"{name:<26}{describe_state(one):<12}{one['restarts']:<10}{one['seconds']:.0f} s")
     lines.append(f"\nexport KUBECONFIG={cluster.kubeconfig}")
     lines.append(f"API server {cluster.layout.url}; this machine is {cluster.layout.machine} to pods")
     return "\n".join(lines) + "\n", all(one["pid"] for one in programs.values())
+
+
+def describe_state(program: dict[str, Any]) -> str:
+    """A program that was told to stop ended by our own signal, which says nothing of it."""
+    if program["pid"]:
+        return "running"
+    return f"ended {program['last_exit']}" if program["wanted"] else "stopped"

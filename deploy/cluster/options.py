@@ -67,8 +67,9 @@ def drop(cluster: Cluster, name: str) -> None:
     layout, api = cluster.layout, cluster.api()
     for hooks in render_webhooks(layout, name):
         api.call("DELETE", path_of(hooks))
-    for one in render_programs(layout, name):
-        control.stop(layout.folder, one.name)
+    known = control.observe(layout.folder)
+    for one in [one for one in render_programs(layout, name) if one.name in known]:
+        control.drop(layout.folder, one.name)
     # Objects before the programs that run in pods: some wait for those to let them go.
     for group in (load_definitions(name), list(reversed(load_objects(name)))):
         for body in group:

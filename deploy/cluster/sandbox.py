@@ -119,6 +119,10 @@ def read_or_nothing(path: Path) -> str:
         return ""
 
 
+def has_groups(name: str) -> bool:
+    return any((tree / name).exists() for tree in hierarchies())
+
+
 def is_open(folder: Path) -> bool:
     return bool(members(name_of(folder)))
 

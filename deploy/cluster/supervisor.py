@@ -35,6 +35,8 @@ class Program:
     due: float | None = None
     restarts: int = 0
     wanted: bool = True
+    #: Whether to forget it when it has ended.
+    dropped: bool = False
     last_exit: int | None = None
 
 
@@ -67,7 +69,7 @@ class Supervisor:
                 return
             if pid == 0:
                 return
-            for program in self.programs.values():
+            for program in list(self.programs.values()):
                 if program.pid == pid:
                     self.note_exit(program, os.waitstatus_to_exitcode(status))
 
@@ -76,6 +78,8 @@ class Supervisor:
         program.pid, program.last_exit = 0, code
         sys.stderr.write(f"{program.name} ended with {code}\n")
         sys.stderr.flush()
+        if program.dropped:
+            del self.programs[program.name]
         if not program.wanted:
             return
         if now - program.started > LONG_ENOUGH:
@@ -95,6 +99,8 @@ class Supervisor:
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
         name = request.get("name", "")
+        if request["do"] in ("start", "stop", "kill") and name not in self.programs and "command" not in request:
+            return {"error": f"there is no program {name}; there are {', '.join(sorted(self.programs)) or 'none yet'}"}
         match request["do"]:
             case "start":
                 program = self.programs.get(name)
@@ -103,12 +109,12 @@ class Supervisor:
                         # Two of a name would be in each other's way, and only one would be known here.
                         self.send(name, signal.SIGKILL)
                     program = self.programs[name] = Program(name, request["command"], request["environment"])
-                program.wanted = True
+                program.wanted, program.dropped = True, False
                 if not program.pid:
                     self.start(program)
             case "stop":
-                self.programs[name].wanted, self.programs[name].due = False, None
-                self.send(name, signal.SIGKILL)
+                self.stop(self.programs[name], request.get("dropped", False))
+                return {}
             case "kill":
                 self.send(name, signal.Signals(request["signal"]))
             case "status":
@@ -116,6 +122,13 @@ class Supervisor:
             case other:
                 return {"error": f"no such order: {other}"}
         return {"pid": self.programs[name].pid}
+
+    def stop(self, program: Program, dropped: bool) -> None:
+        program.wanted, program.dropped, program.due = False, dropped, None
+        if program.pid:
+            os.kill(program.pid, signal.SIGKILL)
+        elif dropped:
+            del self.programs[program.name]
 
     def send(self, name: str, number: signal.Signals) -> None:
         pid = self.programs[name].pid

@@ -5,6 +5,7 @@ Part of `make test-kubernetes`.
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
@@ -260,6 +261,18 @@ def test_nothing_is_left_after_a_crash(tmp_path: Path) -> None:
     assert not Path("/sys/class/net", name_of(folder)).exists()
     assert not [tree for tree in sandbox.hierarchies() if (tree / name_of(folder)).exists()]
     assert str(folder) not in Path("/proc/self/mountinfo").read_text()
+
+
+def test_its_end_takes_no_files_of_it(tmp_path: Path) -> None:
+    """Whoever removes the folder of a running cluster leaves its programs, and they write into a new one."""
+    folder = tmp_path / "cluster"
+    cluster.up(folder, "api")
+    shutil.rmtree(folder)
+    (folder / "volume-plugins").mkdir(parents=True)
+    assert sandbox.is_open(folder)
+    cluster.down(folder)
+    assert not sandbox.is_open(folder)
+    assert not folder.exists()
 
 
 def test_what_is_no_cluster_is_not_removed(tmp_path: Path) -> None:
