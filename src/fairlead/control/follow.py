@@ -164,7 +164,7 @@ def _follow_states(draft: Draft, report: WorkloadReport, rules: Rules) -> None:
     if outcome is None:
         if draft.workload.phase in (Phase.INITIALIZING, Phase.RUNNING) and not _is_uncounted(draft, report):
             draft.move(Phase.DEGRADED, _words_between(report))
-    elif outcome.phase not in TERMINAL:
+    elif outcome.phase not in TERMINAL and not (outcome.phase is Phase.DEGRADED and _is_uncounted(draft, report)):
         words = _starting_words(report)
         if words and outcome.phase is Phase.INITIALIZING:
             outcome = Outcome(outcome.phase, words)

@@ -8,6 +8,8 @@ import pytest
 from fairlead.control.draft import Draft, Entry
 from fairlead.control.follow import Seen, follow
 from fairlead.engines.base import ClusterPod, Remove, Run, Wait, WorkloadReport, WorkloadRun
+from fairlead.kinds import KINDS
+from fairlead.model.fields import build
 from fairlead.model.org import GpuDevice, Node
 from fairlead.model.phase import DesiredPhase, Phase, PodPhase
 from fairlead.model.podset import Request, RestartPolicy
@@ -267,6 +269,21 @@ def test_a_pod_that_ends_well_while_it_is_taken_away_has_ended_well(borne: int |
     assert ended.workload.phase is Phase.TERMINATING
     over = msgspec.structs.replace(evicted(PodPhase.SUCCEEDED), succeeded={"main": 1}, ended=Phase.COMPLETED)
     assert turn(ended.workload, over, ended=("u",), preemptions_borne=borne).workload.phase is Phase.COMPLETED
+
+
+def test_a_pod_that_ended_and_is_not_counted_yet_is_not_missing() -> None:
+    kind = KINDS["distributed-training"]
+    podsets = kind.podsets(build(kind.spec, {"image": "i", "distributedFramework": "PyTorch", "numWorkers": 1}))
+    rules = builders.rules(outcome=kind.outcome)
+    [master, worker] = [seen(PodPhase.RUNNING, id=podset.role, role=podset.role, ready=True) for podset in podsets]
+    workload = builders.workload(kind=kind.key, phase=Phase.PENDING)
+    first = follow(
+        Entry(workload=workload, podsets=podsets), Seen(report=said(pods=(master, worker))), NOW, rules, render_run
+    )
+    assert first.workload.phase is Phase.RUNNING
+    held = Entry(workload=first.workload, pods=tuple(first.active_pods()), podsets=podsets)
+    ended = said(pods=(msgspec.structs.replace(master, phase=PodPhase.SUCCEEDED), worker))
+    assert follow(held, Seen(report=ended), NOW, rules, render_run).workload.phase is Phase.RUNNING
 
 
 def test_a_pod_that_failed_is_waited_for_only_where_somebody_counts_it() -> None:
