@@ -75,9 +75,11 @@ def drop(cluster: Cluster, name: str) -> None:
         for body in group:
             api.call("DELETE", path_of(body))
         wait_until_gone(api, group)
-    if _GROUPER in control.observe(layout.folder):
+    if _GROUPER in known:
         # It goes on watching kinds that are gone, and takes minutes to find them when they come again.
         control.kill(layout.folder, _GROUPER)
+        restarts = known[_GROUPER]["restarts"]
+        wait_for(lambda: control.observe(layout.folder)[_GROUPER]["restarts"] > restarts, f"{_GROUPER} to be back")
 
 
 def add_pool(cluster: Cluster, pool: str) -> None:
