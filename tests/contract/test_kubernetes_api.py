@@ -391,6 +391,10 @@ def test_who_lets_a_connection_wait_is_named_with_how_long_it_was() -> None:
             asyncio.run(connect(host, port, ssl.create_default_context(), 0.2))
 
 
+PIPELINED = {"message": "on n", "reason": "Pipelined", "lastTimestamp": "2026-01-01T00:00:00Z"}
+SCHEDULED = {"message": "assigned to n", "reason": "Scheduled", "lastTimestamp": "2026-01-01T00:00:05Z"}
+
+
 @pytest.mark.parametrize(
     ("events", "want"),
     [
@@ -400,8 +404,14 @@ def test_who_lets_a_connection_wait_is_named_with_how_long_it_was() -> None:
             [{"message": "on n", "reason": "Pipelined"}],
             "KAI keeps a place for it until others have left: on n",
         ),
+        ([PIPELINED, SCHEDULED], "its binder does not bind the pod to it; see that the binder runs: assigned to n"),
+        ([SCHEDULED, {**PIPELINED, "lastTimestamp": "2026-01-01T00:00:09Z"}], "KAI keeps a place for it"),
+        (
+            [SCHEDULED, {"message": "no", "reason": "BindingError", "lastTimestamp": "2026-01-01T00:00:09Z"}],
+            "KAI's binder tries again: no",
+        ),
     ],
-    ids=["nobody says anything", "another part of KAI", "a place is kept"],
+    ids=["nobody says anything", "another part of KAI", "a place is kept", "no binder", "kept anew", "not bound"],
 )
 def test_a_silence_that_lasts_is_looked_into_and_told(events: list[Any], want: str) -> None:
     group = msgspec.convert({"metadata": {"name": "g"}}, PodGroup)
@@ -423,3 +433,20 @@ def test_a_silence_that_lasts_is_looked_into_and_told(events: list[Any], want: s
     assert (first, last) == ("", "")
     assert want in later
     assert server.asked[0] == "GET /api/v1/namespaces/n/events?fieldSelector=involvedObject.uid%3Du&limit=50 HTTP/1.1"
+
+
+@scenario
+async def test_a_binder_that_was_asked_a_moment_ago_is_not_blamed() -> None:
+    """The event is seen once; at the next look the pod is kept a place for again."""
+    later = {**PIPELINED, "lastTimestamp": "2026-01-01T00:00:09Z"}
+    looks = ([SCHEDULED], [SCHEDULED, later])
+    waits = Held(pods=[msgspec.convert({"metadata": {"name": "p", "uid": "u", "namespace": "n"}}, Pod)])
+    said: list[str] = []
+    told = asyncio.Event()
+    async with Scripted(*(answer(200, {"items": events}) for events in looks)) as api, asyncio.TaskGroup() as tasks:
+        silences = Silences(api, tasks.create_task, lambda _: told.set(), patience=0.05)
+        silences.words("w", waits)
+        await told.wait()
+        said.append(silences.words("w", waits))
+        silences.words("w", Held())
+    assert said == ["KAI keeps a place for it until others have left: on n"]

@@ -1,6 +1,7 @@
 """What is told of pods that wait while KAI says nothing of them: no scheduler may run for their pool, say.
 
-`engine.py` asks at every change. What lasts is looked into: KAI tells in events alone that a place is kept for a pod.
+`engine.py` asks at every change. What lasts is looked into: KAI tells in events alone that a place is kept for a pod,
+that a node is chosen, and why it could not be bound to it.
 """
 
 import asyncio
@@ -19,7 +20,13 @@ from fairlead.engines.kubernetes.resources import EVENT
 #: Seconds. KAI looks at everything once a second; in large clusters it may take several.
 PATIENCE = 20.0
 _LONGEST = 16 * PATIENCE
-_PIPELINED, _KEPT = "Pipelined", "KAI keeps a place for it until others have left"
+_SCHEDULED = "Scheduled"
+#: What events of these reasons mean while their pod has no node.
+_MEANINGS = {
+    "Pipelined": "KAI keeps a place for it until others have left",
+    _SCHEDULED: "KAI has chosen a node and its binder does not bind the pod to it; see that the binder runs",
+    "BindingError": "KAI's binder tries again",
+}
 
 
 class Silence(msgspec.Struct, frozen=True):
@@ -89,21 +96,28 @@ class Silences:
 
     async def _listen(self, workload_id: str, kept: _Listening) -> None:
         """Until cancelled, less and less often."""
-        pause = self._patience
+        pause, is_chosen = self._patience, False
         while True:
             await asyncio.sleep(pause)
             pause = min(_LONGEST, pause * 2)
             try:
-                words = await self._ask(kept.silence)
+                event = await self._ask(kept.silence)
             except (ApiError, OSError):
                 # Not known: this account may not read events, say.
                 continue
+            if event is not None and event.reason == _SCHEDULED and not is_chosen:
+                # Perhaps a moment ago: the binder gets its time too.
+                pause, is_chosen = self._patience, True
+                continue
+            is_chosen = event is not None and event.reason == _SCHEDULED
+            words = f"{_MEANINGS[event.reason]}: {event.message}" if event is not None else kept.silence.words
             if words != kept.words:
                 kept.words = words
                 self._changed(workload_id)
 
-    async def _ask(self, silence: Silence) -> str:
+    async def _ask(self, silence: Silence) -> Event | None:
+        """The latest that KAI said of the pod."""
         path = EVENT.path(silence.namespace)
         found = await self._api.get(path, fieldSelector=f"involvedObject.uid={silence.pod_id}", limit="50")
-        kept = [event for event in msgspec.json.decode(found, type=_Events).items if event.reason == _PIPELINED]
-        return f"{_KEPT}: {max(kept, key=told_at).message}" if kept else silence.words
+        told = [event for event in msgspec.json.decode(found, type=_Events).items if event.reason in _MEANINGS]
+        return max(told, key=told_at, default=None)
