@@ -157,7 +157,7 @@ def _report(scene: _Scene, entry: Entry, pending: Pending, decisions: Decisions)
         owners=figures,
         holders=tuple(holders[:_SHOWN]),
         holder_count=len(holders),
-        remedies=tuple(_remedies(entry, reason, figures, holders, _largest(context, pools))),
+        remedies=tuple(_remedies(entry, reason, figures, holders, _largest(context, entry, pools))),
     )
 
 
@@ -243,7 +243,7 @@ def _holder_order(holder: Holder) -> tuple[bool, bool, bool, float, str, str]:
 
 
 def _remedies(
-    entry: Entry, reason: Reason, figures: Sequence[OwnerFigures], holders: Sequence[Holder], largest: float
+    entry: Entry, reason: Reason, figures: Sequence[OwnerFigures], holders: Sequence[Holder], largest: str
 ) -> list[str]:
     """What would let it start, most direct first."""
     others = [holder for holder in holders if holder.workload_id != entry.workload.id]
@@ -252,7 +252,7 @@ def _remedies(
     if reason.code == "OverLimit":
         return [_raise(reason, "limit"), "Or end other workloads of the same project."]
     if reason.code == "NeverFits":
-        return [f"Ask for less: no node is large enough, whoever ends. The largest has {amount(largest, 'gpu')} GPUs."]
+        return [f"Ask for less: no node is large enough, whoever ends. {largest}"]
     if reason.code == "WaitsForVictims":
         grace = max(podset.container.termination_grace_seconds for podset in entry.podsets)
         return [f"Nothing to do: it starts when they are gone. Their own grace bounds that; {grace} s is this one's."]
@@ -269,17 +269,20 @@ def _raise(reason: Reason, what: str) -> str:
     return f"A {what} of {needed} {_UNITS[resource]} for {reason.queue or 'its project'} would let it start."
 
 
-def _largest(context: Context, pools: Sequence[str]) -> float:
-    """GPUs of the largest node in these pools."""
+def _largest(context: Context, entry: Entry, pools: Sequence[str]) -> str:
+    """What the largest node in these pools has of what it asks for."""
     known = context.directory.node_pools.values()
     nodes = [node for node in context.directory.nodes.values() if pool_of(node, known) in pools]
-    return float(max((len(node.gpus) for node in nodes), default=0))
+    memory = max((gpu.memory_mib for node in nodes for gpu in node.gpus), default=0)
+    if memory and any(podset.request.gpu_memory_bytes for podset in entry.podsets):
+        return f"The largest GPU has {memory} MiB."
+    return f"The largest has {max((len(node.gpus) for node in nodes), default=0)} GPUs."
 
 
 def _wait_for(holders: Sequence[Holder]) -> str:
     ending = _names_of(holder for holder in holders if holder.is_ending)
     if ending:
-        return f"Wait: {', '.join(ending[:5])} is ending."
+        return f"Wait: {', '.join(ending[:5])} {'is' if len(ending) == 1 else 'are'} ending."
     if not holders:
         return "Nobody else holds what it asks for: add a node, or ask for less."
     names = _names_of(holders)

@@ -5,9 +5,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from fairlead.model.org import GpuDevice, Node
 from fairlead.model.phase import Phase, PodPhase
 from fairlead.model.workload import EvictionNote
 from fairlead.scheduling import decide, read_snapshot
+from fairlead.store.base import Change, Put
+from fairlead.store.collections import NODES
 from tests import builders
 from tests.contract.api.room import START, Room
 from tests.contract.api.test_people import RESEARCHER, Person
@@ -17,6 +20,7 @@ WAITS = "22222222-2222-4222-8222-222222222222"
 HUGE = "33333333-3333-4333-8333-333333333333"
 APART = "55555555-5555-4555-8555-555555555555"
 PARTLY = "66666666-6666-4666-8666-666666666666"
+WIDE = "77777777-7777-4777-8777-777777777777"
 POD = "44444444-4444-4444-8444-444444444444"
 
 
@@ -134,3 +138,16 @@ def test_what_waits_with_a_part_of_its_pods_does_not_wait_for_itself(filled: Roo
     waiting = filled.get(f"/api/v1/workloads/{PARTLY}/explanation")["waiting"]
     assert {holder["workload"] for holder in waiting["holders"]} == {"holds", "partly"}
     assert waiting["remedies"] == ["It starts when enough of holds has ended."]
+
+
+def test_what_asks_for_more_memory_than_a_gpu_has_is_told_how_much_that_is(filled: Room) -> None:
+    shared: dict[str, Any] = {"cluster_id": filled.cluster_id, "created_at": START, "phase_updated_at": START}
+    asked = {"gpuDevicesRequest": 1, "gpuRequestType": "memory", "gpuMemoryRequest": "100G"}
+    spec = msgspec.Raw(msgspec.json.encode({"image": "x", "compute": asked}))
+    node = Node(id="b", name="beta", cpu_milli=4000, memory_bytes=2**33, gpus=(GpuDevice(index=0, memory_mib=40_000),))
+    filled.put(builders.workload("wide", id=WIDE, phase=Phase.PENDING, spec=spec, **shared))
+    filled.do(filled.context.store.commit(Change(writes=(Put(NODES, node),))))
+    filled.do(filled.context.directory.load())
+    waiting = filled.get(f"/api/v1/workloads/{WIDE}/explanation")["waiting"]
+    assert waiting["reason"]["code"] == "NeverFits"
+    assert waiting["remedies"][0].endswith("The largest GPU has 40000 MiB.")
