@@ -72,6 +72,43 @@ def test_active_works_both_ways(room: Room) -> None:
     assert body["spec"]["active"] == {"value": False}
 
 
+def test_the_last_word_stays_however_quickly_it_follows(room: Room) -> None:
+    """No watch keeps up with this: what was written here is seen when it is old."""
+    workload = apply(room, document(room, "wavering"))
+    for verb in ("suspend", "resume") * 10 + ("suspend",):
+        room.act(verb, workload)
+    _until_both(room, "Stopped", is_active=False)
+    on = json.dumps({"spec": {"active": {"value": True}}})
+    assert room.kubectl("patch", "twl", "wavering", "-n", room.namespace, "--type=merge", "-p", on).returncode == 0
+    _until_both(room, "Running", is_active=True)
+
+
+def _until_both(room: Room, phase: str, *, is_active: bool) -> None:
+    """Phases on the way may be the same: the object and what is wanted of it have to agree."""
+
+    def agrees() -> bool:
+        body = read(room, "wavering")
+        is_seen = body["status"]["observedGeneration"] == body["metadata"]["generation"]
+        return bool(is_seen and body["status"]["phase"] == phase and value_of(body, "active") is is_active)
+
+    until(agrees, f"{phase} of wavering", PATIENCE)
+
+
+def test_the_next_object_of_a_name_is_another_one(room: Room) -> None:
+    """Somebody let the first go in our place: what is still to be done to it is not done to the next."""
+    before = apply(room, document(room, "again"))
+    until_status(room, "again", "Running")
+    assert room.kubectl("delete", "twl", "again", "-n", room.namespace, "--wait=false").returncode == 0
+    room.kubectl(
+        "patch", "twl", "again", "-n", room.namespace, "--type=merge", "-p", '{"metadata":{"finalizers":null}}'
+    )
+    after = apply(room, document(room, "again"))
+    assert before != after
+    body = until_status(room, "again", "Running")
+    assert body["status"]["workloadId"] == after
+    assert room.server.workload(before)["deletedAt"]
+
+
 def test_an_edit_that_is_not_taken_is_told(room: Room) -> None:
     given = document(room, "edited")
     apply(room, given)
