@@ -41,17 +41,24 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
     basic: str = ""
 
 
-def load_access(kubeconfig: str, environment: "os._Environ[str] | dict[str, str]") -> Access:
-    """From the file that was named, else $KUBECONFIG, else the pod's service account, else ~/.kube/config."""
-    named = kubeconfig or environment.get("KUBECONFIG", "").split(os.pathsep)[0]
+def load_access(kubeconfig: str, environment: "os._Environ[str] | dict[str, str]", home: Path | None = None) -> Access:
+    """From the file that was named, else $KUBECONFIG, else the pod's service account, else ~/.kube/config.
+
+    Of several files in $KUBECONFIG, which kubectl would merge, the first is read.
+    """
+    listed = environment.get("KUBECONFIG", "")
+    # The server hands the variable on as if it had been named.
+    named = listed.split(os.pathsep)[0] if kubeconfig in ("", listed) else kubeconfig
     if named:
         return load_kubeconfig(Path(named))
     if environment.get("KUBERNETES_SERVICE_HOST") and (_ACCOUNT / "token").exists():
         return _load_account(environment)
-    usual = Path.home() / ".kube" / "config"
+    usual = (home or Path.home()) / ".kube" / "config"
     if usual.exists():
         return load_kubeconfig(usual)
-    raise Refused("No cluster is known: give --kubeconfig, set KUBECONFIG, or run in a pod with a service account")
+    raise Refused(
+        f"No cluster is known: give --kubeconfig, set KUBECONFIG, make {usual}, or run in a pod with a service account"
+    )
 
 
 def _load_account(environment: "os._Environ[str] | dict[str, str]") -> Access:
