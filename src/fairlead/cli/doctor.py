@@ -5,6 +5,10 @@ import json
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import FAILED, OK
 from fairlead.cli.flags import Flag
+from fairlead.cli.local import load_local
+from fairlead.cli.session import Session
+from fairlead.cli.settings import data_folder
+from fairlead.client import ClientError
 
 _ENGINES = ("kubernetes",)
 _MARKS = {"ok": "ok", "note": "note", "missing": "MISSING"}
@@ -20,7 +24,9 @@ def commands(_noun: str) -> tuple[Command, ...]:
 
 
 def _doctor(invocation: Invocation) -> int:
-    examined = invocation.surroundings.load("doctor").examine(invocation.get("kubeconfig", ""))
+    examined = invocation.surroundings.load("doctor").examine(
+        invocation.get("kubeconfig", ""), _own_cluster(invocation)
+    )
     out = invocation.surroundings.stdout
     if invocation.get("json"):
         names = ("what", "state", "found", "advice")
@@ -32,3 +38,19 @@ def _doctor(invocation: Invocation) -> int:
             if each.advice and each.state != "ok":
                 out.write(f"{'':8}{'':{width}}  → {each.advice}.\n")
     return FAILED if any(each.state == "missing" for each in examined) else OK
+
+
+def _own_cluster(invocation: Invocation) -> str:
+    """The id by which the server of the data folder knows its cluster; empty where none runs, or it does not say."""
+    local = load_local(data_folder(invocation))
+    if local is None:
+        return ""
+    try:
+        client = Session(invocation).connect(local.url)
+        try:
+            clusters = client.clusters()
+        finally:
+            client.close()
+    except ClientError:
+        return ""
+    return str(clusters[0]["uuid"]) if clusters else ""

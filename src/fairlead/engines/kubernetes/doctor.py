@@ -5,7 +5,8 @@ It reads and asks, and changes nothing.
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -14,16 +15,21 @@ import msgspec
 from fairlead.engines.kubernetes.access import load_access
 from fairlead.engines.kubernetes.api import Api, ApiError
 from fairlead.engines.kubernetes.configuration import custom_resources
+from fairlead.engines.kubernetes.doctor_kai import look_at_work
+from fairlead.engines.kubernetes.finding import Finding
 from fairlead.engines.kubernetes.hands import Hands
 from fairlead.engines.kubernetes.objects import Metadata, Node
 from fairlead.engines.kubernetes.permissions import PERMISSIONS, Permission
 from fairlead.engines.kubernetes.place import CLUSTER_LABEL, DEFAULT_POOL, GPU, pool_of
 from fairlead.engines.kubernetes.render_knative import FEATURES
 from fairlead.engines.kubernetes.resources import (
+    DEFINITION,
+    DEPLOYMENT,
     JAX,
     KNATIVE,
     LEADER_WORKER_SET,
     MPI,
+    NAMESPACE,
     NODE,
     POD_GROUP,
     PYTORCH,
@@ -40,16 +46,8 @@ OLDEST = (1, 31)
 _KAI, _SYSTEM = "kai-scheduler", "app.kubernetes.io/managed-by"
 _EVICTION_FLAG, _PARTITION_FLAG = "--update-pod-eviction-condition", "--partition-label-value"
 _PREEMPTIONS = "KAI tells of preemptions"
+Look = Callable[[Api], Awaitable[list[Finding]]]
 _TRAINING = (PYTORCH, TENSORFLOW, XGBOOST, JAX)
-
-
-class Finding(msgspec.Struct, frozen=True):
-    """One thing that was looked at. `state` is ok, note (a part is missing that not everybody needs) or missing."""
-
-    what: str
-    state: str
-    found: str
-    advice: str = ""
 
 
 class _Items(msgspec.Struct):
@@ -60,16 +58,23 @@ class _Definition(msgspec.Struct):
     metadata: Metadata = Metadata()
 
 
+class _Definitions(msgspec.Struct):
+    items: list[_Definition] = []
+
+
 class _Nodes(msgspec.Struct):
     items: list[Node] = []
 
 
-def examine(kubeconfig: str) -> list[Finding]:
-    """Everything that was found; the first finding alone when the cluster cannot be reached."""
-    return asyncio.run(_examine(kubeconfig))
+def examine(kubeconfig: str, own_cluster: str = "") -> list[Finding]:
+    """Everything that was found; the first finding alone when the cluster cannot be reached.
+
+    `own_cluster` is the id by which the caller's server knows its cluster, if there is one.
+    """
+    return asyncio.run(_examine(kubeconfig, own_cluster))
 
 
-async def _examine(kubeconfig: str) -> list[Finding]:
+async def _examine(kubeconfig: str, own_cluster: str) -> list[Finding]:
     try:
         access = load_access(kubeconfig, os.environ)
         api = Api(access, patience=5.0)
@@ -79,19 +84,24 @@ async def _examine(kubeconfig: str) -> list[Finding]:
         return [Finding("API server", "missing", str(error) or type(error).__name__, advice)]
     try:
         found = [_version(version, f"{access.host}:{access.port}")]
-        for look in _LOOKS:
-            found += await _safely(look, api)
+        for what, look in _looks(own_cluster):
+            found += await look_safely(what, look, api)
         return found
     finally:
         api.close()
 
 
-async def _safely(look: Callable[[Api], Awaitable[list[Finding]]], api: Api) -> list[Finding]:
+async def look_safely(what: str, look: Look, api: Api) -> list[Finding]:
+    """What a look finds; that it may not look is no fault of the cluster's."""
     try:
         return await look(api)
-    except (OSError, ApiError) as error:
-        what = look.__name__.removeprefix("_look_at_").replace("_", " ")
-        return [Finding(what, "missing", str(error), "Allow this account to read it, or ask somebody who may")]
+    except ApiError as error:
+        if error.status == 403:
+            advice = "Ask with an administrator's kubeconfig; the last line tells what Fairlead itself may not do"
+            return [Finding(what, "note", f"not seen: {error.message}", advice)]
+        return [Finding(what, "missing", str(error), "See the API server's log, or ask again")]
+    except OSError as error:
+        return [Finding(what, "missing", str(error), "See that the API server answers, and ask again")]
 
 
 def _version(version: dict[str, str], where: str) -> Finding:
@@ -109,16 +119,29 @@ async def _look_at_scheduler(api: Api) -> list[Finding]:
         return [Finding("KAI-Scheduler", "missing", f"no {', '.join(lacking)} in this cluster", advice)]
     nodes = msgspec.json.decode(await api.get(NODE.path()), type=_Nodes).items
     pools = {pool_of(node.metadata.labels) for node in nodes} - {DEFAULT_POOL}
-    found = [Finding("KAI-Scheduler", "ok", "its queues and pod groups are known")]
-    return found + judge_schedulers(await _words_of_schedulers(api), pools)
+    programs = msgspec.json.decode(await api.get(DEPLOYMENT.path(_KAI)), type=_Items).items
+    found = [Finding("KAI-Scheduler", "ok", "its queues and pod groups are known"), *judge_programs(programs)]
+    return found + judge_schedulers(_words_of(programs), pools)
 
 
-async def _words_of_schedulers(api: Api) -> list[str]:
+def judge_programs(deployments: Sequence[dict[str, Any]]) -> list[Finding]:
+    """Those of KAI's programs of which none is there to do its work."""
+    idle = [
+        item["metadata"]["name"]
+        for item in deployments
+        if item["spec"].get("replicas", 1) and not (item.get("status") or {}).get("availableReplicas")
+    ]
+    if not idle:
+        return []
+    advice = f"kubectl get pods -n {_KAI} says why"
+    return [Finding("KAI's programs", "missing", f"no pod is available of {', '.join(sorted(idle))}", advice)]
+
+
+def _words_of(deployments: Sequence[dict[str, Any]]) -> list[str]:
     """How KAI's programs are started, a word each."""
-    listed = msgspec.json.decode(await api.get(f"/apis/apps/v1/namespaces/{_KAI}/deployments"), type=_Items)
     return [
         word
-        for item in listed.items
+        for item in deployments
         for container in item["spec"]["template"]["spec"]["containers"]
         for text in (*container.get("command", ()), *container.get("args", ()))
         for word in text.split("=", 1)
@@ -238,15 +261,13 @@ async def _look_at_definitions(api: Api) -> list[Finding]:
     found: list[Finding] = []
     for resource in custom_resources():
         name = f"{resource.plural}.{resource.api.partition('/')[0]}"
-        try:
-            text = await api.get(f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}")
-        except ApiError as error:
-            if error.status != 404:
-                raise
+        # Listed, because that is what the server's own account may do.
+        listed = await api.get(DEFINITION.path(), fieldSelector=f"metadata.name={name}")
+        there = msgspec.json.decode(listed, type=_Definitions).items
+        if not there:
             advice = "kubectl apply -f deploy/crds, if workloads are to be submitted with kubectl"
             found.append(Finding(resource.kind, "note", "not installed", advice))
-            continue
-        if msgspec.json.decode(text, type=_Definition).metadata.labels.get(_SYSTEM) == "fairlead":
+        elif there[0].metadata.labels.get(_SYSTEM) == "fairlead":
             found.append(Finding(resource.kind, "ok", "can be applied with kubectl"))
         else:
             advice = "This looks like a cluster of NVIDIA Run:ai; use another cluster, or remove that first"
@@ -254,24 +275,39 @@ async def _look_at_definitions(api: Api) -> list[Finding]:
     return found
 
 
-async def _look_at_namespaces(api: Api) -> list[Finding]:
-    listed = msgspec.json.decode(await api.get("/api/v1/namespaces"), type=_Items).items
-    foreign = [
-        item["metadata"]["name"]
-        for item in listed
-        if item["metadata"]["name"].startswith(NAMESPACE_PREFIX)
-        and CLUSTER_LABEL not in (item["metadata"].get("labels") or {})
-    ]
-    owners = {(item["metadata"].get("labels") or {}).get(CLUSTER_LABEL, "") for item in listed} - {""}
-    if not foreign and len(owners) < 2:
-        whose = f"; those of projects are Fairlead's of cluster {owners.pop()}" if owners else ""
-        return [Finding("Namespaces", "ok", f"none stands in the way of a project{whose}")]
-    if len(owners) > 1:
+async def _look_at_namespaces(api: Api, own_cluster: str) -> list[Finding]:
+    listed = msgspec.json.decode(await api.get(NAMESPACE.path()), type=_Items).items
+    owners = {
+        item["metadata"]["name"]: (item["metadata"].get("labels") or {}).get(CLUSTER_LABEL, "") for item in listed
+    }
+    return [judge_namespaces(owners, own_cluster)]
+
+
+def judge_namespaces(owners: Mapping[str, str], own_cluster: str) -> Finding:
+    """What follows from the Fairlead that each namespace belongs to, for the one of this cluster id (empty: none)."""
+    what = "Namespaces"
+    foreign = [name for name, owner in owners.items() if not owner and name.startswith(NAMESPACE_PREFIX)]
+    clusters = sorted(set(owners.values()) - {""})
+    if len(clusters) > 1:
         advice = "End all but one of them; the kubectl label command in a waiting workload's message hands things over"
-        told = f"several Fairleads have projects here: {', '.join(sorted(owners))}"
-        return [Finding("Namespaces", "note", told, advice)]
-    advice = "Projects of these names would meet them: rename or remove them, or choose other names for projects"
-    return [Finding("Namespaces", "note", f"not Fairlead's: {', '.join(foreign[:5])}", advice)]
+        mine = f"; this server's is {own_cluster}" if own_cluster in clusters else ""
+        return Finding(what, "note", f"several Fairleads have projects here: {', '.join(clusters)}{mine}", advice)
+    if own_cluster and clusters and own_cluster not in clusters:
+        told = (
+            f"projects here are another Fairlead's, {clusters[0]}; a server of this data folder, {own_cluster}, waits"
+        )
+        advice = (
+            "Use that one, or let it go: the kubectl label command in a waiting workload's message hands things over"
+        )
+        return Finding(what, "note", told, advice)
+    if foreign:
+        advice = "Projects of these names would meet them: rename or remove them, or choose other names for projects"
+        return Finding(what, "note", f"not Fairlead's: {', '.join(foreign[:5])}", advice)
+    if own_cluster or not clusters:
+        whose = "; those of projects are this server's" if clusters else ""
+        return Finding(what, "ok", f"none stands in the way of a project{whose}")
+    told = f"projects here are those of the Fairlead of cluster {clusters[0]}; any other waits"
+    return Finding(what, "ok", told)
 
 
 async def _look_at_storage(api: Api) -> list[Finding]:
@@ -314,13 +350,15 @@ async def _denied(api: Api, permission: Permission) -> list[str]:
     return denied
 
 
-_LOOKS = (
-    _look_at_scheduler,
-    _look_at_operators,
-    _look_at_nodes,
-    _look_at_fractions,
-    _look_at_storage,
-    _look_at_namespaces,
-    _look_at_definitions,
-    _look_at_permissions,
-)
+def _looks(own_cluster: str) -> tuple[tuple[str, Look], ...]:
+    return (
+        ("KAI-Scheduler", _look_at_scheduler),
+        ("KAI at work", look_at_work),
+        ("Operators", _look_at_operators),
+        ("Nodes", _look_at_nodes),
+        ("Parts of GPUs", _look_at_fractions),
+        ("Storage", _look_at_storage),
+        ("Namespaces", partial(_look_at_namespaces, own_cluster=own_cluster)),
+        ("Workloads by kubectl", _look_at_definitions),
+        ("Permissions", _look_at_permissions),
+    )

@@ -51,6 +51,8 @@ PERMISSIONS = (
     Permission("scheduling.k8s.io", "priorityclasses", ("get", "create", "patch")),
     Permission("scheduling.run.ai", "queues", _MAKE),
     Permission("scheduling.run.ai", "podgroups", _MAKE),
+    # Whether it is KAI's binder that a waiting pod waits for.
+    Permission("scheduling.run.ai", "bindrequests", ("get",), is_optional=True),
     Permission("kai.scheduler", "schedulingshards", ("get", "list", "create", "patch", "delete"), is_optional=True),
     *(Permission(GROUP, plural, (*_READ, "patch", "delete"), is_optional=True) for plural in _WORKLOADS),
     *(Permission(GROUP, f"{plural}/status", ("patch",), is_optional=True) for plural in _WORKLOADS),
