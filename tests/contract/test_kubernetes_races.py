@@ -153,6 +153,19 @@ async def test_a_job_whose_failure_is_seen_before_its_preemption_begins_again() 
 
 
 @scenario
+async def test_an_end_does_not_wait_for_ever_for_a_watch_that_brings_nothing() -> None:
+    cluster = Cluster(PYTORCH)
+    async with Room(cluster).open() as room:
+        room.engine._holdings.patience = 0.2
+        await room.wish(run(*OPERATED))
+        await room.until(lambda: cluster.all(PYTORCH))
+        cluster.hold(POD)
+        make_pods(cluster)
+        fail(cluster)
+        await room.until(lambda: room.report.ended is Phase.FAILED)
+
+
+@scenario
 async def test_a_job_that_failed_by_itself_has_failed_when_its_pods_are_all_seen() -> None:
     cluster = Cluster(PYTORCH)
     async with Room(cluster).open() as room:

@@ -5,6 +5,7 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from typing import Any, TypeVar
 
@@ -34,6 +35,9 @@ _Shelf = dict[str, dict[str, Any]]
 class Holdings:
     """Calls `changed` with the id of a workload of which something changed, `found` when something of it is new, `lost`
     when what makes its pods is gone, and `moved` when nodes are others."""
+
+    #: How long an end waits for the watch on pods, in seconds: longer than a watch that is broken unnoticed.
+    patience = 300.0
 
     def __init__(
         self,
@@ -217,8 +221,11 @@ class Holdings:
 
     async def settle(self, workload_id: str, maker: Metadata) -> None:
         """Returns when a workload's pods are known as the API server has them, after its maker said that it is over."""
-        pause = _FIRST_PAUSE
+        pause, give_up = _FIRST_PAUSE, time.monotonic() + self.patience
         while not await self._is_in_step(workload_id, maker.namespace):
+            if time.monotonic() > give_up:
+                log.warning("pods of workload %s are not seen as they are; it ends as far as is known", workload_id)
+                break
             await asyncio.sleep(pause)
             pause = min(_LONGEST_PAUSE, pause * 2)
         self._settled.setdefault(workload_id, set()).add(maker.uid)
