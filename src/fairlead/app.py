@@ -38,7 +38,7 @@ from fairlead.api.proxy_access import Gate
 from fairlead.api.proxy_upstream import Upstreams
 from fairlead.api.relay import Relay
 from fairlead.control.accounts import CREDENTIALS, Accounts, agree_on_key, ensure_accounts, load_signer, write_private
-from fairlead.control.bootstrap import agree_on_engine, ensure_defaults
+from fairlead.control.bootstrap import ensure_defaults
 from fairlead.control.cluster_supplies import ClusterSupplier
 from fairlead.control.context import Context, ControlSettings
 from fairlead.control.directory import Directory, Refresher
@@ -311,9 +311,7 @@ async def _serve_on(settings: Settings, sock: socket.socket, proxied: socket.soc
     )
     context.are_names_elsewhere = settings.engine != LOCAL
     machine = None if settings.api_only else _make_machine(settings, context, url, proxied)
-    await ensure_defaults(context)
-    if machine is not None:
-        await agree_on_engine(context, settings.engine)
+    await ensure_defaults(context, "" if settings.api_only else settings.engine)
     cluster = context.directory.cluster
     if await ensure_accounts(context, settings.data_dir, cluster.id):
         await _share_keys(settings)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fairlead.control.bootstrap import agree_on_engine, ensure_defaults
+from fairlead.control.bootstrap import ensure_defaults
 from fairlead.control.context import Context, ControlSettings
 from fairlead.control.directory import Directory
 from fairlead.control.housekeeping import Housekeeper
@@ -136,9 +136,9 @@ def test_a_taken_name_is_refused_and_a_prefix_finds_another(tmp_path: Path) -> N
 
 def test_records_belong_to_the_engine_that_was_first(tmp_path: Path) -> None:
     async def test(context: Context) -> None:
-        await agree_on_engine(context, "local")
-        await agree_on_engine(context, "local")
+        await ensure_defaults(context, "local")
+        await ensure_defaults(context, "local")
         with pytest.raises(Refused, match=r"not those of a server with `--engine kubernetes`.*--data-dir"):
-            await agree_on_engine(context, "kubernetes")
+            await ensure_defaults(context, "kubernetes")
 
     in_store(tmp_path, test)

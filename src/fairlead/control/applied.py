@@ -327,7 +327,8 @@ def _was_baseless(applied: Applied) -> bool:
 def _status(workload: Workload, generation: int) -> dict[str, Any]:
     return {
         "phase": workload.phase.value,
-        "message": workload.phase_message,
+        # In one line: `kubectl get` cuts off what follows the first.
+        "message": " ".join(workload.phase_message.split()),
         "workloadId": workload.id,
         "observedGeneration": generation,
         "project": workload.project_name,

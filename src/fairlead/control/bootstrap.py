@@ -23,15 +23,16 @@ _SYSTEM = "system"
 _UNBOUNDED = Quota(deserved=None)
 
 
-async def ensure_defaults(context: Context) -> None:
-    """Make what a first start lacks, and load the directory."""
+async def ensure_defaults(context: Context, engine: str = "") -> None:
+    """Make what a first start lacks, and load the directory; refused where another engine has been at work."""
     await context.directory.load()
-    if context.directory.clusters:
-        return
-    # Another server on the same database may start at the same moment: its records are as good.
-    with suppress(Conflict):
-        await context.store.commit(_first_records(context.new_id(), context.clock()))
-    await context.directory.load()
+    if not context.directory.clusters:
+        # Another server on the same database may start at the same moment: its records are as good.
+        with suppress(Conflict):
+            await context.store.commit(_first_records(context.new_id(), context.clock()))
+        await context.directory.load()
+    if engine:
+        await _agree_on_engine(context, engine)
 
 
 async def agree(context: Context, member: str, fingerprint: str, refusal: str) -> None:
@@ -49,7 +50,7 @@ async def agree(context: Context, member: str, fingerprint: str, refusal: str) -
         raise Refused(refusal)
 
 
-async def agree_on_engine(context: Context, engine: str) -> None:
+async def _agree_on_engine(context: Context, engine: str) -> None:
     """What an engine runs, and where, no other one knows: each has its own records."""
     what = f"The workloads of this data folder (or database) are not those of a server with `--engine {engine}`"
     await agree(
