@@ -142,7 +142,7 @@ class Edited:
 
     def __init__(self, before: dict[str, Any], after: dict[str, Any]) -> None:
         self.object = _applied(after)
-        self.workload = builders.workload("w", id="w", phase_message="Runs", applied=digests_of(_applied(before)))
+        self.workload = builders.workload("w", id="w", phase_message="Runs\n  on one node", applied=digests_of(_applied(before)))
         self.store = self
         self.exposure = Exposure()
         self.written = 0
@@ -202,7 +202,7 @@ def test_an_edit_that_is_not_taken_is_told(after: dict[str, Any], want: str) -> 
     status = edited.object.status
     told, _, rest = status["message"].rpartition(" changed, which is not taken: it ")
     assert told == want
-    assert rest.endswith("Runs")
+    assert rest.endswith("Runs on one node")
     assert [one["type"] for one in status["conditions"]] == ["EditNotTaken"] * bool(want)
     # Said once: what is written does not make itself be written again.
     assert (status["observedGeneration"], edited.written) == (2, 1)
