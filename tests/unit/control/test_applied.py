@@ -142,7 +142,9 @@ class Edited:
 
     def __init__(self, before: dict[str, Any], after: dict[str, Any]) -> None:
         self.object = _applied(after)
-        self.workload = builders.workload("w", id="w", phase_message="Runs\n  on one node", applied=digests_of(_applied(before)))
+        self.workload = builders.workload(
+            "w", id="w", phase_message="Runs\n  on one node", applied=digests_of(_applied(before))
+        )
         self.store = self
         self.exposure = Exposure()
         self.written = 0
