@@ -228,6 +228,17 @@ def test_the_snapshot_replays_to_the_same_decisions(make_server: Callable[..., S
     assert len(json.loads(command.ok("schedule", "--snapshot", str(path), "--cycles", "3"))) == 3
 
 
+def test_the_first_commands_of_its_page_work_in_their_order(make_server: Callable[..., Server]) -> None:
+    command = Caller(make_server(*node()).data_dir)
+    page = (EXAMPLES.parent / "docs" / "scheduling.md").read_text()
+    lines = [
+        line.split() for line in page.split("## Rules of a project")[0].splitlines() if line.startswith("fairlead ")
+    ]
+    assert ["nodepool", "create"] in [line[1:3] for line in lines]
+    for _, *words in lines:
+        command.ok(*words)
+
+
 def test_the_example_of_declared_nodes(make_server: Callable[..., Server]) -> None:
     server = make_server("--personal", "--nodes", str(EXAMPLES / "nodes.yaml"))
     command = Caller(server.data_dir)

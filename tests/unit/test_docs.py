@@ -5,6 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from fairlead.engines.kubernetes.permissions import INGRESS_PERMISSIONS, PERMISSIONS
+from fairlead.engines.kubernetes.resources import RUNNERS
+
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
@@ -44,3 +47,24 @@ def test_every_decision_names_its_test() -> None:
     ]
     bare = [row for row in rows if not TEST.search(row) and "| not yet |" not in row and "| test |" not in row]
     assert not bare
+
+
+#: What users keep, and what belongs to projects and node pools.
+STAYING = ("persistentvolumeclaims", "queues", "schedulingshards")
+
+
+@pytest.mark.parametrize("at", [0, 1], ids=["uninstalling", "a lost Fairlead"])
+def test_what_is_left_of_workloads_is_deleted_whole_and_owners_first(at: int) -> None:
+    """One kind after the other: kubectl does nothing of a list in which one kind is not installed."""
+    page = (ROOT / "docs/kubernetes.md").read_text()
+    found = re.findall(r"^for kind in (.*?); do\n  kubectl delete \"\$kind\" -A", page, re.DOTALL | re.MULTILINE)
+    named = [word.partition(".")[0] for word in found[at].replace("\\", " ").split()]
+    made = {
+        one.resource
+        for one in (*PERMISSIONS, *INGRESS_PERMISSIONS)
+        if {"create", "delete"} <= set(one.verbs) and one.resource not in STAYING
+    }
+    assert made <= set(named)
+    before, after = named[: named.index("pods")], named[named.index("pods") :]
+    assert {runner.plural for runner in RUNNERS} <= set(before), "pods would be made again"
+    assert "services" in after, "Kubernetes' own, beside Knative's"
