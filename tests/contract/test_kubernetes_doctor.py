@@ -14,8 +14,8 @@ from fairlead.engines.kubernetes.silence import find_silence, load_last_word
 from tests.contract.test_kubernetes_api import Answer, Scripted, answer, scenario
 
 LONG_AGO, JUST_NOW, NOW = "2026-01-01T00:00:00Z", "2026-01-01T00:59:55Z", "2026-01-01T01:00:00Z"
-NO_KAI = {"metadata": {"name": "runai-a"}}
-GROUPED = {"pod-group-name": "g"}
+AT_LAST = "2026-01-01T00:59:40Z"
+OURS = {"metadata": {"name": "runai-a"}}
 GROUP = {"metadata": {"name": "g", "namespace": "n"}}
 REFUSAL = {"type": "UnschedulableOnNodePool", "status": "True", "nodePool": "default"}
 BOUND_TO = {"metadata": {"creationTimestamp": LONG_AGO}, "spec": {"selectedNode": "w"}}
@@ -36,7 +36,7 @@ def items(*found: Any) -> Answer:
     return answer(200, {"items": list(found)})
 
 
-TRIED = (items(NO_KAI), answer(201, {"metadata": {"creationTimestamp": NOW}}))
+TRIED = (items(OURS), answer(201, {"metadata": {"creationTimestamp": NOW}}))
 WAITS = items(pod(**{"pod-group-name": "g"}))
 
 
@@ -45,6 +45,7 @@ WAITS = items(pod(**{"pod-group-name": "g"}))
     [
         ([items()], ("KAI at work", "ok", "no pod waits for it")),
         ([items(pod(JUST_NOW))], ("KAI at work", "ok", "no pod waits for it")),
+        ([items(pod(AT_LAST)), items()], ("KAI's pod grouper", "missing", "no pod group for n/p")),
         ([items(pod()), items()], ("KAI's pod grouper", "missing", "no pod group for n/p")),
         ([items(pod()), NOT_THERE], ("KAI's pod grouper", "missing", "no pod group for n/p")),
         ([items(pod(), pod()), items()], ("KAI's pod grouper", "missing", "no pod group for n/p and 1 more")),
@@ -62,6 +63,7 @@ WAITS = items(pod(**{"pod-group-name": "g"}))
     ids=[
         "nothing waits",
         "waits for a moment",
+        "waits for just as long as is enough",
         "no group",
         "no groups at all",
         "two without a group",

@@ -75,7 +75,7 @@ async def look_at_work(api: Api) -> list[Finding]:
 def find_overdue(pods: Iterable[dict[str, Any]], now: Millis) -> list[Pod]:
     """Those that wait for KAI and for nobody else, and have for so long that it should have said something."""
     ungated = (msgspec.convert(pod, Pod) for pod in pods if not pod["spec"].get("schedulingGates"))
-    return [pod for pod in ungated if now - (millis(pod.metadata.creation_timestamp) or now) > PATIENCE * 1000]
+    return [pod for pod in ungated if now - (millis(pod.metadata.creation_timestamp) or now) >= PATIENCE * 1000]
 
 
 def _silence_of(pod: Pod, groups: Iterable[PodGroup]) -> Silence | None:
@@ -87,7 +87,7 @@ def decide_part(silence: Silence, event: Event | None, now: Millis) -> str:
     """Which part of KAI does not do its work; empty where the last that it said of the pod is enough."""
     if event is None:
         return silence.part
-    return BINDER if event.reason == SCHEDULED and now - told_at(event) > PATIENCE * 1000 else ""
+    return BINDER if event.reason == SCHEDULED and now - told_at(event) >= PATIENCE * 1000 else ""
 
 
 def judge_waiting(parts: Sequence[tuple[str, str]], overdue: int) -> list[Finding]:
@@ -97,11 +97,15 @@ def judge_waiting(parts: Sequence[tuple[str, str]], overdue: int) -> list[Findin
         names = [pod for silent, pod in parts if silent == part]
         if names:
             more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-            told = f"{words.format(names[0] + more)}, for over {PATIENCE:g} s"
+            told = f"{words.format(names[0] + more)}, for {PATIENCE:g} s or longer"
             found.append(Finding(f"KAI's {part}", "missing", told, _ADVICE))
     if found:
         return found
-    told = f"takes notice of all of {overdue} that wait" if overdue else f"no pod waits for it for over {PATIENCE:g} s"
+    told = (
+        f"takes notice of all of {overdue} that wait"
+        if overdue
+        else f"no pod waits for it for {PATIENCE:g} s or longer"
+    )
     return [Finding(_AT_WORK, "ok", told)]
 
 
