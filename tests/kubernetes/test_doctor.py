@@ -1,12 +1,15 @@
-"""A part of KAI that does not work is found by `doctor`, and its work goes on when it is back."""
+"""What `doctor` sees of a real cluster: parts of KAI that do not work; and it needs no rights beyond the server's."""
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
 from deploy.cluster import control
 from fairlead.engines.kubernetes.doctor import examine
+from fairlead.engines.kubernetes.manifests import Installation, render_permissions
 from tests.e2e.server import until
 from tests.kubernetes.field_cases import STAYS
 from tests.kubernetes.room import PATIENCE, Room
@@ -42,5 +45,32 @@ def test_a_part_of_kai_that_does_not_work(room: Room, program: str) -> None:
 
 
 def missing(room: Room) -> set[str]:
-    found = examine(str(room.cluster.layout.folder / "kubeconfig"))
+    found = examine(str(room.cluster.kubeconfig))
     return {one.what for one in found if one.state == "missing"}
+
+
+@pytest.fixture
+def rights(room: Room, tmp_path: Path) -> Iterator[str]:
+    """A kubeconfig of an account that may do what the server's own may."""
+    name = "doctor-rights"
+    role, binding = render_permissions(Installation(image="", namespace="default"))
+    for one in (role, binding):
+        one["metadata"]["name"] = name
+    binding["roleRef"]["name"] = binding["subjects"][0]["name"] = name
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": "default"}}
+    objects = json.dumps({"apiVersion": "v1", "kind": "List", "items": [account, role, binding]})
+    room.kubectl("apply", "-f", "-", stdin=objects)
+    found = json.loads(room.kubectl("config", "view", "--raw", "-o", "json").stdout)
+    token = room.kubectl("create", "token", name, "-n", "default").stdout.strip()
+    found["users"][0]["user"] = {"token": token}
+    file = tmp_path / "kubeconfig"
+    file.write_text(json.dumps(found))
+    yield str(file)
+    room.kubectl("delete", "-f", "-", stdin=objects)
+
+
+def test_the_servers_own_rights_are_enough(room: Room, rights: str) -> None:
+    found = {one.what: one for one in examine(rights)}
+    assert [one for one in found.values() if one.state == "missing"] == []
+    assert {found[what].state for what in ("Parts of GPUs", "Storage")} == {"note"}
+    assert found["Permissions"].found.startswith("all of ")
