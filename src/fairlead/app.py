@@ -449,6 +449,7 @@ def _announce(settings: Settings, url: str) -> None:
         "startedAt": iso(now()),
         "log": str(settings.data_dir / "logs" / "server.log"),
         "version": __version__,
+        "engine": settings.engine,
         "certificate": os.path.abspath(settings.tls_certificate) if settings.tls_certificate else "",
     }
     write_private(settings.data_dir / "server.json", msgspec.json.encode(told))

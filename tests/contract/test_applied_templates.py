@@ -206,13 +206,19 @@ def test_a_workload_that_is_edited_to_be_a_template_takes_nobodys_along(tmp_path
     run(tmp_path, act)
 
 
-def test_a_template_that_is_edited_to_be_a_workload_is_none_any_more(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("more", "phase"), [({}, "Creating"), ({"imagge": {"value": "a"}}, "Failed")], ids=["right", "with a mistake"]
+)
+def test_a_template_that_is_edited_to_be_a_workload_is_none_any_more(
+    tmp_path: Path, more: dict[str, Any], phase: str
+) -> None:
     async def act(room: Room) -> None:
         room.objects.put("t-1", "small", TEMPLATE)
         await room.until(lambda: room.phase("t-1") == "Template" and not room.loop._busy)
         status = room.objects.found["t-1"].status | {"observedGeneration": 0}
-        room.objects.put("t-1", "small", {"name": {"value": "small"}, "image": {"value": "a"}}, status=status)
-        await room.until(lambda: room.phase("t-1") == "Creating" and not room.loop._busy)
+        spec = {"name": {"value": "small"}, "image": {"value": "a"}, **more}
+        room.objects.put("t-1", "small", spec, status=status)
+        await room.until(lambda: room.phase("t-1") == phase and not room.loop._busy)
         assert await room.names() == []
 
     run(tmp_path, act)

@@ -13,6 +13,8 @@ from fairlead.control.reconcile import Reconciler
 from fairlead.engines.base import (
     CapacityChanged,
     ClusterPod,
+    DropClaims,
+    Forget,
     Order,
     PodReport,
     PodState,
@@ -21,7 +23,7 @@ from fairlead.engines.base import (
     Start,
     WorkloadReport,
 )
-from fairlead.model.errors import Unavailable
+from fairlead.model.errors import Conflict, Unavailable
 from fairlead.model.org import Node
 from fairlead.model.phase import Phase, PodPhase
 from fairlead.model.workload import Pod, Workload
@@ -197,19 +199,63 @@ def test_a_record_that_was_made_unknown_to_the_loop_does_not_stand_in_its_way(tm
 
 
 class Listening(Quiet):
-    """An engine with one node that keeps what it is told to do."""
+    """An engine with one node that keeps what it is told to do, and has said something once."""
 
-    def __init__(self) -> None:
+    def __init__(self, *said: Report) -> None:
         self.orders: list[Order] = []
+        self._said: Sequence[Report] = said
 
     async def capacity(self) -> Sequence[Node]:
         return (NODE,)
 
     async def observe(self) -> Sequence[Report]:
-        return ()
+        said, self._said = self._said, ()
+        return said
 
     async def apply(self, orders: Sequence[Order]) -> None:
         self.orders += orders
+
+
+def test_nodes_that_were_recorded_unknown_to_the_loop_do_not_stop_it(tmp_path: Path) -> None:
+    async def test(context: Context) -> None:
+        workload = builders.workload(phase=Phase.COMPLETED)
+        unsure = Unsure(context.store)
+        context.store = cast(Store, unsure)
+        engine = Cluster(WorkloadReport(workload_id=workload.id))
+        loop = Reconciler(context, engine, lambda podset: Review(), lambda at: None, lambda: 0.0, Following(context))
+        unsure.is_cut = True
+        with pytest.raises(Unavailable):
+            await loop.cycle()
+        with pytest.raises(Conflict):
+            await loop.cycle()
+        await loop.cycle()
+        assert list(context.directory.nodes) == [NODE.id]
+
+    in_store(tmp_path, test)
+
+
+def test_what_an_end_leaves_is_removed_also_when_its_record_was_made_unknown_to_the_loop(tmp_path: Path) -> None:
+    async def test(context: Context) -> None:
+        claim = {"path": "/scratch", "ephemeral": True, "claimInfo": {"size": "1M"}}
+        spec = {"image": "fairlead.local/host", "command": "true", "storage": {"pvc": [claim]}}
+        workload = builders.workload(phase=Phase.RUNNING, spec=msgspec.Raw(msgspec.json.encode(spec)))
+        pod = builders.pod(role="worker")
+        await context.store.commit(Change(writes=(Put(WORKLOADS, workload), Put(PODS, pod))))
+        unsure = Unsure(context.store)
+        context.store = cast(Store, unsure)
+        engine = Listening(
+            PodReport(pod_id=pod.id, workload_id=workload.id, attempt=1, state=PodState.EXITED, exit_code=0, ended_at=1)
+        )
+        loop = Reconciler(context, engine, lambda podset: Review(), lambda at: None, lambda: 0.0)
+        loop.board.put(workload, [pod])
+        unsure.is_cut = True
+        with pytest.raises(Unavailable):
+            await loop.cycle()
+        loop._dirty.update(loop.board.entries)
+        await loop.cycle()
+        assert engine.orders == [Forget(pod.id), DropClaims(workload_id=workload.id)]
+
+    in_store(tmp_path, test)
 
 
 def test_a_pod_whose_record_was_made_unknown_to_the_loop_is_started_and_not_made_twice(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """`doctor` looks on behalf of the server of the data folder: whose namespaces stand in the way depends on it."""
 
 import io
+import json
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +28,14 @@ def test_doctor_knows_on_whose_behalf_it_looks(server: Server, tmp_path: Path) -
     def load(name: str) -> Any:
         return examiner if name == "doctor" else load_lazily(name)
 
-    for folder in (server.data_dir, tmp_path / "none"):
+    on_cluster = tmp_path / "cluster"
+    on_cluster.mkdir()
+    for name in ("server.json", "credentials.json"):
+        known = json.loads((server.data_dir / name).read_bytes())
+        (on_cluster / name).write_text(json.dumps(known | {"engine": "kubernetes"}))
+    for folder in (on_cluster, server.data_dir, tmp_path / "none"):
         environ = {"HOME": str(tmp_path), "FAIRLEAD_DATA_DIR": str(folder)}
         around = Surroundings(environ, str(tmp_path), io.StringIO(), io.StringIO(), io.StringIO(), load)
         assert main(("doctor",), around) == 0
     [cluster] = server.call("GET", "/api/v1/clusters").json
-    assert examiner.asked == [cluster["uuid"], ""]
+    assert examiner.asked == [cluster["uuid"], "", ""]

@@ -190,7 +190,7 @@ def render_cluster(cluster: Cluster, now: int, verbosity: str, away: str) -> Clu
         version=INTERFACE_VERSION,
         updated_at=iso(cluster.created_at),
         deleted_at=None,
-        last_liveness=iso(now),
+        last_liveness=None if away else iso(now),
         status=UNSET if verbosity == "metadata" else ClusterStatus(state="Disconnected" if away else "Connected"),
     )
 

@@ -41,9 +41,9 @@ def _doctor(invocation: Invocation) -> int:
 
 
 def _own_cluster(invocation: Invocation) -> str:
-    """The id by which the server of the data folder knows its cluster; empty where none runs, or it does not say."""
+    """The id by which the server of the data folder knows its cluster; empty where none runs, or not on a cluster."""
     local = load_local(data_folder(invocation))
-    if local is None:
+    if local is None or local.engine != "kubernetes":
         return ""
     try:
         client = Session(invocation).connect(local.url)

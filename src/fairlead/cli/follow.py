@@ -43,7 +43,9 @@ def check_container(session: Session, workload: Json) -> None:
     names = {container["name"] for each in pods for container in each["containers"]}
     if names and wanted not in names:
         of_what = f"Pod {pod}" if pod else f"Workload {workload['name']}"
-        raise NotFound(f"{of_what} has no container '{wanted}'; commands, output and ports are of {', '.join(names)}.")
+        raise NotFound(
+            f"{of_what} has no container '{wanted}'; commands, output and ports are of {', '.join(sorted(names))}."
+        )
 
 
 def narrate(session: Session, found: Json) -> str:

@@ -21,6 +21,7 @@ class LocalServer(NamedTuple):
     started_at: str
     #: The file of the certificate that it shows; None without TLS.
     certificate: str | None = None
+    engine: str = ""
 
 
 def load_local(folder: str) -> LocalServer | None:
@@ -35,6 +36,7 @@ def load_local(folder: str) -> LocalServer | None:
         str(found.get("version") or ""),
         str(found.get("startedAt") or ""),
         str(found.get("certificate") or "") or None,
+        str(found.get("engine") or ""),
     )
 
 

@@ -83,9 +83,10 @@ async def read_applied(
 
 
 async def drop_template(context: Context, caller: Caller, applied: Applied) -> None:
-    """Remove the template that an object was."""
+    """Remove the template that an object was, whatever its spec says now."""
+    body = msgspec.json.decode(applied.text) | {"spec": {}}
     with contextlib.suppress(Invalid):
-        await drop_manifest(context, caller, _without(applied.text, *OWNED).decode())
+        await drop_manifest(context, caller, msgspec.json.encode(body).decode())
 
 
 async def drop_applied(context: Context, caller: Caller, applied: Applied) -> None:

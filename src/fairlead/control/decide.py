@@ -11,11 +11,11 @@ import msgspec
 
 from fairlead.control.draft import RUNNING_PHASES, Draft, Entry, podset_of
 from fairlead.control.ending import forget_successes, stop_pod, stop_when_answered
-from fairlead.control.leaving import drop_ephemeral
+from fairlead.control.leaving import drop_ephemeral, leave
 from fairlead.control.restarts import fold_report
 from fairlead.control.rollout import revise
 from fairlead.control.scaling import NO_LOAD, Load
-from fairlead.engines.base import NO_ISOLATION, Forget, PodReport, PodState, Review, Start
+from fairlead.engines.base import NO_ISOLATION, PodReport, PodState, Review, Start
 from fairlead.kinds.kind import GroupState, Outcome, SetState
 from fairlead.model.clock import Millis
 from fairlead.model.phase import TERMINAL, DesiredPhase, Phase, PodPhase
@@ -61,8 +61,7 @@ def decide(entry: Entry, reports: Iterable[PodReport], now: Millis, rules: Rules
         revise(draft, load, rules.review)
     _by_desire(draft, rules, load)
     watch_time(draft)
-    _forget_ended(draft)
-    drop_ephemeral(draft)
+    leave(draft)
     count_running(draft)
     return draft
 
@@ -332,10 +331,6 @@ def _stop_leftovers(draft: Draft) -> None:
     for pod in draft.active_pods():
         if pod.role not in outliving:
             stop_pod(draft, pod, "surplus")
-
-
-def _forget_ended(draft: Draft) -> None:
-    draft.orders.extend(Forget(pod.id) for pod in draft.pods.values() if pod.has_ended)
 
 
 def count_running(draft: Draft) -> None:

@@ -22,7 +22,7 @@ from fairlead.control.decide import (
 from fairlead.control.draft import Draft, Entry
 from fairlead.control.follow_pods import fold_pods, last_failure
 from fairlead.control.rollout import revise
-from fairlead.engines.base import Remove, Run, Wait, WorkloadReport, WorkloadRun
+from fairlead.engines.base import ClusterPod, Remove, Run, Wait, WorkloadReport, WorkloadRun
 from fairlead.kinds.kind import Outcome
 from fairlead.model.clock import Millis
 from fairlead.model.org import Node
@@ -35,6 +35,8 @@ _ENUM = frozenset({"OverLimit", "NonPreemptibleOverQuota"})
 #: Whose word on why a workload waits is the cluster's.
 CLUSTER = "cluster"
 _BEFORE = frozenset({Phase.CREATING, Phase.RESUMING})
+#: Ends that a job takes note of.
+_COUNTED = frozenset({PodPhase.SUCCEEDED, PodPhase.FAILED})
 
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True):
@@ -185,12 +187,13 @@ def _is_uncounted(draft: Draft, report: WorkloadReport) -> bool:
 
     What keeps its pods running counts none.
     """
-    counted = {podset.role for podset in draft.entry.podsets if podset.restart is not RestartPolicy.ALWAYS}
-    ended = [pod for pod in report.pods if pod.role in counted and pod.phase in _COUNTED and not pod.eviction]
+    ended = [pod for pod in _counted(draft, report) if pod.phase in _COUNTED and not pod.eviction]
     return len(ended) > sum(report.succeeded.values()) + sum(report.failed.values())
 
 
-_COUNTED = frozenset({PodPhase.SUCCEEDED, PodPhase.FAILED})
+def _counted(draft: Draft, report: WorkloadReport) -> list[ClusterPod]:
+    roles = {podset.role for podset in draft.entry.podsets if podset.restart is not RestartPolicy.ALWAYS}
+    return [pod for pod in report.pods if pod.role in roles]
 
 
 def _starting_words(report: WorkloadReport) -> str:
@@ -258,7 +261,7 @@ def _finish_eviction(draft: Draft, report: WorkloadReport) -> bool:
     """Whether the evicted pods are all gone, and the workload therefore Pending again (or at its end)."""
     if any(pod.stopping_for == "evict" for pod in draft.active_pods()):
         return False
-    if sum(pod.phase is PodPhase.SUCCEEDED for pod in report.pods) > sum(report.succeeded.values()):
+    if sum(pod.phase is PodPhase.SUCCEEDED for pod in _counted(draft, report)) > sum(report.succeeded.values()):
         # One ended well within its grace, and its job is about to say so.
         return False
     borne, suffered = draft.entry.preemptions_borne, draft.workload.preemptions

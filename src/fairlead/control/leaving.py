@@ -1,14 +1,15 @@
-"""What of a workload's storage goes when its pods are gone. Pure.
+"""What of a workload goes when its pods are gone: what they left, and its storage. Pure.
 
-Called by `decide.py`: ephemeral claims go whenever a workload stops or ends. The claims that a workload made otherwise
-go with its record; the loop writes that down in the same transaction.
+Called by `decide.py`, and by the loop for a record that was made unknown to it: ephemeral claims go whenever a workload
+stops or ends. The claims that a workload made otherwise go with its record; the loop writes that down in the same
+transaction.
 """
 
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from fairlead.control.draft import Draft
-from fairlead.engines.base import DropClaims
+from fairlead.engines.base import DropClaims, Forget
 from fairlead.model.phase import TERMINAL, Phase
 from fairlead.model.podset import PodSet
 
@@ -21,6 +22,12 @@ def _claims(podsets: Iterable[PodSet]) -> Iterator[dict[str, Any]]:
 def makes_claims(podsets: Iterable[PodSet]) -> bool:
     """Whether a spec asks for claims that go when its workload is deleted."""
     return any(not item.get("existingPvc") and not item.get("ephemeral") for item in _claims(podsets))
+
+
+def leave(draft: Draft) -> None:
+    """Order the removal of what ended pods leave behind, and of claims that go with the last of them."""
+    draft.orders.extend(Forget(pod.id) for pod in draft.pods.values() if pod.has_ended)
+    drop_ephemeral(draft)
 
 
 def drop_ephemeral(draft: Draft) -> None:

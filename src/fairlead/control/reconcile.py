@@ -19,7 +19,7 @@ from fairlead.control.context import Context
 from fairlead.control.decide import Rules, decide, is_lost, report_lost
 from fairlead.control.draft import Draft, Entry
 from fairlead.control.following import Following
-from fairlead.control.leaving import makes_claims
+from fairlead.control.leaving import leave, makes_claims
 from fairlead.control.organization_removal import remove_emptied
 from fairlead.control.pods import render_pod
 from fairlead.control.refreshing import find_changed, find_mounting
@@ -247,17 +247,26 @@ class Reconciler:
         """Hold what the store has of a workload and its pods; do what a record wants that was made unknown to us."""
         of_it = Where("workload_id", Comparison.EQUAL, workload.id)
         pods: Sequence[Pod] = await self.context.store.find(Query(collection=PODS, where=(of_it,)))
-        known = {pod.id: pod.version for pod in entry.pods}
         held = self.board.put(workload, pods)
         if self.following:
             self.following.learn(pods)
         else:
-            missed = tuple(pod for pod in held.pods if known.get(pod.id) != pod.version)
-            self._orders += self._unfinished(msgspec.structs.replace(held, pods=missed), set())
+            self._orders += self._missed(entry, held, pods)
         if workload.delete_at is not None:
             self.note_due(workload.delete_at)
         self.scheduler.note(workload)
+        self.context.tell_quietly(workload.id)
         self._doubtful.discard(workload.id)
+
+    def _missed(self, before: Entry, after: Entry, pods: Iterable[Pod]) -> list[Order]:
+        """What the engine was never told of a record: starts and stops, and the removal of what ended pods left."""
+        known = {pod.id: pod.version for pod in before.pods}
+        changed = tuple(pod for pod in after.pods if known.get(pod.id) != pod.version)
+        draft = Draft(before, self.context.clock())
+        draft.workload = after.workload
+        draft.pods = {pod.id: pod for pod in pods if pod.id in known or not pod.has_ended}
+        leave(draft)
+        return [*self._unfinished(msgspec.structs.replace(after, pods=changed), set()), *draft.orders]
 
     def _by_workload(self, reports: Iterable[PodReport]) -> dict[str, list[PodReport]]:
         grouped: dict[str, list[PodReport]] = defaultdict(list)
@@ -364,6 +373,7 @@ class Reconciler:
             self._recording.discard(workload.id)
         # What is durable is carried out, whatever happens from here on.
         self._orders += draft.orders
+        self._doubtful.discard(workload.id)
         if workload.delete_at is not None and draft.entry.workload.delete_at is None:
             self.note_due(workload.delete_at)
         self.scheduler.note(workload)
@@ -464,6 +474,11 @@ class Reconciler:
                 version = before.version + 1 if before else 1
                 writes.append(Put(NODES, msgspec.structs.replace(node, version=version)))
         if writes:
-            await self.context.store.commit(Change(writes=tuple(writes)))
+            try:
+                await self.context.store.commit(Change(writes=tuple(writes)))
+            except Conflict:
+                # They were recorded before, unknown to us.
+                await self.context.directory.load()
+                raise
         await self.context.directory.load()
         self._has_other_nodes = False

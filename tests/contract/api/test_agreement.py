@@ -219,7 +219,7 @@ def test_a_cluster_that_cannot_be_reached_is_disconnected(filled: Room) -> None:
         answer = filled.call("GET", path)
     finally:
         filled.context.away = lambda: ""
-    assert answer.json["status"] == {"state": "Disconnected"}
+    assert (answer.json["status"], answer.json["lastLiveness"]) == ({"state": "Disconnected"}, None)
     assert find_disagreements("get", "/api/v1/clusters/{clusterUuid}", answer.status, answer.json) == []
 
 

@@ -271,6 +271,14 @@ def test_a_pod_that_ends_well_while_it_is_taken_away_has_ended_well(borne: int |
     assert turn(ended.workload, over, ended=("u",), preemptions_borne=borne).workload.phase is Phase.COMPLETED
 
 
+def test_what_nobody_counts_waits_for_no_count_when_it_was_taken_away() -> None:
+    asks = (builders.podset(restart=RestartPolicy.ALWAYS),)
+    workload = builders.workload(phase=Phase.TERMINATING, preemptions=1)
+    held = Entry(workload=workload, podsets=asks)
+    draft = follow(held, Seen(report=evicted(PodPhase.SUCCEEDED), ended=("u",)), NOW, RULES, render_run)
+    assert draft.workload.phase is Phase.PENDING
+
+
 def test_a_pod_that_ended_and_is_not_counted_yet_is_not_missing() -> None:
     kind = KINDS["distributed-training"]
     podsets = kind.podsets(build(kind.spec, {"image": "i", "distributedFramework": "PyTorch", "numWorkers": 1}))

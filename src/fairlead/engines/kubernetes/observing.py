@@ -112,8 +112,9 @@ def find_unsettled(held: Held, podsets: Sequence[PodSet]) -> Metadata | None:
         metadata = runner.metadata
         if metadata.deletion_timestamp is not None or metadata.uid in held.settled:
             continue
-        pods = [pod for pod in held.pods if run_of(pod.metadata) == run_of(metadata)]
         is_unsure = is_operated(runner) and is_failure_unsure(podsets, runner, held.disrupted)
+        # Looked at one by one only where it matters.
+        pods = (pod for pod in held.pods if run_of(pod.metadata) == run_of(metadata))
         if is_unsure or is_return_unseen(podsets, runner, pods):
             return metadata
     return None
