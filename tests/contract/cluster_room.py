@@ -4,9 +4,8 @@ It answers as an API server does; nobody in it makes or places pods but the test
 """
 
 import asyncio
-import functools
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, cast
 
@@ -16,7 +15,7 @@ from fairlead.engines.base import Order, Organize, Remove, Run, WorkloadReport, 
 from fairlead.engines.kubernetes import resources
 from fairlead.engines.kubernetes.api import APPLY, JSON, Api, ApiError
 from fairlead.engines.kubernetes.engine import KubernetesEngine
-from fairlead.engines.kubernetes.resources import JOB, NAMESPACE, POD, Resource
+from fairlead.engines.kubernetes.resources import NAMESPACE, POD, Resource
 from fairlead.model.org import Department, NodePool, Project
 from fairlead.model.podset import PodSet
 from tests import builders
@@ -279,20 +278,6 @@ def _told() -> Organize:
     )
 
 
-def scenario(test: Callable[[], Awaitable[None]]) -> Callable[[], None]:
-    @functools.wraps(test)
-    def run() -> None:
-        async def within() -> None:
-            async with asyncio.timeout(DEADLINE):
-                await test()
-
-        asyncio.run(within())
-
-    # The functions take no fixtures, whatever the wrapped one's signature says.
-    del run.__wrapped__
-    return run
-
-
 def run(*podsets: PodSet, number: int = 1, **members: Any) -> WorkloadRun:
     return WorkloadRun(
         workload_id="w",
@@ -317,11 +302,6 @@ def pod(job: Body, name: str, phase: str = "Running", **status: Any) -> Body:
         "spec": {"nodeName": "n1", "restartPolicy": "Never", "containers": [{"name": "main"}]},
         "status": {"phase": phase, **status},
     }
-
-
-def the_job(cluster: Cluster) -> Body:
-    [found] = cluster.all(JOB)
-    return found
 
 
 def the_pods(cluster: Cluster) -> dict[str, str]:

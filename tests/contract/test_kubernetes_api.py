@@ -22,7 +22,7 @@ from fairlead.engines.kubernetes.silence import Silences
 from fairlead.engines.kubernetes.watching import Watch
 from fairlead.model.errors import Refused
 
-DEADLINE = 30.0
+DEADLINE = 60.0
 Answer = Callable[[asyncio.StreamWriter], Awaitable[None]]
 
 

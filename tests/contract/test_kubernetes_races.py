@@ -17,7 +17,8 @@ from fairlead.model.org import NodePool
 from fairlead.model.phase import Phase
 from fairlead.model.podset import RestartScope
 from tests import builders
-from tests.contract.cluster_room import NAMESPACE_NAME, Cluster, Room, pod, run, scenario, the_pods
+from tests.contract.cluster_room import NAMESPACE_NAME, Cluster, Room, pod, run, the_pods
+from tests.contract.test_kubernetes_api import scenario
 
 TRAINING, WORKSPACE = KINDS["distributed-training"], KINDS["workspace"]
 SUSPEND = Remove("w", NAMESPACE_NAME, keeps_claims=True)

@@ -248,23 +248,23 @@ def test_a_failure_is_the_end_only_when_it_does_not_begin_again() -> None:
 
 
 @pytest.mark.parametrize(
-    ("job", "disrupted", "spec", "want"),
+    ("job", "disrupted", "spec", "want", "end"),
     [
-        (runner("Failed"), (), {}, True),
-        (runner("Failed"), (0,), {}, False),
-        (runner("Failed", attempt=1), (0,), {}, True),
-        (runner("Running"), (), {}, False),
-        (runner("Failed"), (), {"restartPolicy": "OnFailure"}, False),
+        (runner("Failed"), (), {}, True, None),
+        (runner("Failed"), (0,), {}, False, None),
+        (runner("Failed", attempt=1), (0,), {}, True, None),
+        (runner("Running"), (), {}, False, None),
+        (runner("Failed"), (), {"restartPolicy": "OnFailure"}, False, Phase.FAILED),
     ],
     ids=["failed", "taken away", "the attempt before was taken away", "runs", "its operator's affair"],
 )
 def test_a_failure_is_believed_when_no_pod_may_have_been_taken_away_unseen(
-    job: Runner, disrupted: tuple[int, ...], spec: dict[str, Any], want: bool
+    job: Runner, disrupted: tuple[int, ...], spec: dict[str, Any], want: bool, end: Phase | None
 ) -> None:
     sets = podsets(**{"backoffLimit": 0, **spec})
     held = Held(runners=(job,), disrupted=frozenset(disrupted))
     assert (find_unsettled(held, sets) is job.metadata) is want
-    assert render_report("w", held, sets).ended is None or not want
+    assert render_report("w", held, sets).ended is end
     settled = msgspec.structs.replace(held, settled=frozenset({job.metadata.uid}))
     assert find_unsettled(settled, sets) is None
 
