@@ -165,16 +165,24 @@ def _note_evictions(draft: Draft) -> None:
     """Pods that the scheduler took away since the last decision: a preemption each time, and perhaps the end of all."""
     before = {pod.id: pod.stopping_for for pod in draft.entry.pods}
     evicted = [pod for pod in draft.pods.values() if pod.stopping_for == "evict" and before.get(pod.id, "") != "evict"]
-    if not evicted:
-        return
-    pod = evicted[-1]
-    words = pod.message or "The scheduler took its place for others"
-    if not _is_more_of_last(draft, evicted):
-        _count_eviction(draft, pod, words)
-    draft.tell("Evict", words, pod=pod, source="scheduler")
+    if evicted:
+        pod = evicted[-1]
+        words = pod.message or "The scheduler took its place for others"
+        if not _is_more_of_last(draft, evicted):
+            _count_eviction(draft, pod, words)
+        draft.tell("Evict", words, pod=pod, source="scheduler")
+    last = draft.workload.last_eviction
     others = [one for one in draft.active_pods() if one.stopping_for != "evict"]
-    if not others and draft.workload.phase in (Phase.INITIALIZING, Phase.RUNNING, Phase.DEGRADED):
-        draft.move(Phase.TERMINATING, words)
+    if last is None or others or draft.workload.phase not in (Phase.INITIALIZING, Phase.RUNNING, Phase.DEGRADED):
+        return
+    if evicted or _went_with_them(draft):
+        draft.move(Phase.TERMINATING, last.message)
+
+
+def _went_with_them(draft: Draft) -> bool:
+    """Whether the last pods went because of an eviction: of some nobody may have seen more than that they are gone."""
+    gone = [pod for pod in draft.pods.values() if pod.phase is PodPhase.STOPPED]
+    return any(pod.stopping_for == "evict" for pod in gone) or (bool(gone) and _is_more_of_last(draft, gone))
 
 
 def _is_more_of_last(draft: Draft, evicted: Sequence[Pod]) -> bool:

@@ -261,6 +261,26 @@ def test_pods_that_were_taken_away_together_are_one_preemption_however_the_news_
     assert follow(held, Seen(report=again), NOW + 60_000, RULES, render_run).workload.preemptions == 2
 
 
+@pytest.mark.parametrize(
+    "news",
+    [((PodPhase.STOPPING, PodPhase.RUNNING), ()), ((PodPhase.STOPPING, PodPhase.RUNNING), (PodPhase.RUNNING,), ())],
+    ids=["both gone at once", "one after the other"],
+)
+def test_a_gang_of_which_only_one_pod_was_seen_to_be_taken_away_waits_again(news: Any) -> None:
+    asks = (builders.podset(count=2, completions=2),)
+    workload = builders.workload(phase=Phase.RUNNING)
+    pods: tuple[Pod, ...] = ()
+    for phases in ((PodPhase.RUNNING, PodPhase.RUNNING), *news):
+        left = [
+            seen(phase, id=name, ready=True, created_at=NOW - 9000, eviction="" if phase is PodPhase.RUNNING else "out")
+            for name, phase in zip("ab"[2 - len(phases) :], phases, strict=True)
+        ]
+        held = Entry(workload=workload, pods=pods, podsets=asks)
+        draft = follow(held, Seen(report=said(pods=tuple(left))), NOW, RULES, render_run)
+        workload, pods = draft.workload, tuple(draft.active_pods())
+    assert (workload.phase, workload.preemptions) == (Phase.PENDING, 1)
+
+
 @pytest.mark.parametrize("borne", [None, 0], ids=["may go on", "is to end"])
 def test_a_pod_that_ends_well_while_it_is_taken_away_has_ended_well(borne: int | None) -> None:
     first = turn(builders.workload(phase=Phase.RUNNING), said(pods=(RUNNING,)))
