@@ -32,12 +32,16 @@ from bench.cluster import (
 )
 from bench.server import Server, serving, wait_until
 from bench.table import Measurement, Options
+from deploy.cluster.api import ApiError
 from deploy.cluster.cluster import Cluster
 from deploy.cluster.nodes import MARK
 
 TRAININGS = "/api/v1/workloads/trainings"
 PROJECT = "bench"
 NAMESPACE = f"runai-{PROJECT}"
+#: Of another server: a namespace has one Fairlead.
+OLD_PROJECT = "bench-old"
+OLD_NAMESPACE = f"runai-{OLD_PROJECT}"
 NODES, FIRST_NODE = 8, "bench-0"
 LONG = 1800.0
 #: How long a server may go on with what it does after a start before its memory is looked at, in seconds.
@@ -50,7 +54,7 @@ def say(text: str) -> None:
     print(f"  {text}", file=sys.stderr, flush=True)
 
 
-def make_project(server: Server) -> str:
+def make_project(server: Server, name: str = PROJECT) -> str:
     pool = server.call("GET", "/api/v1/node-pools")
     pools = pool["nodepools"] if isinstance(pool, dict) else pool
     resources = {
@@ -59,7 +63,7 @@ def make_project(server: Server) -> str:
         "cpu": {"deserved": None},
         "memory": {"deserved": None, "units": "Mib"},
     }
-    body = {"name": PROJECT, "clusterId": server.credentials["clusterId"], "resources": [resources]}
+    body = {"name": name, "clusterId": server.credentials["clusterId"], "resources": [resources]}
     return str(server.call("POST", "/api/v1/org-unit/projects", body)["id"])
 
 
@@ -198,10 +202,13 @@ def measure_start(cluster: Cluster, options: Options, many: int) -> Iterator[Mea
     """With that many that run: a Job and a pod each."""
     api = cluster.api()
     data = options.folder / "start"
+    with serving(data, arguments_for(cluster)) as server:
+        project = make_project(server, OLD_PROJECT)
+        wait_until(lambda: has_account(cluster, OLD_NAMESPACE), every=1, deadline=LONG)
     # What makes and places pods is away meanwhile, or it would have the machine for itself.
     with without(cluster.layout.folder, *SCHEDULING):
         with serving(data, arguments_for(cluster)) as server:
-            fill(server, cluster, many)
+            fill(server, cluster, project, many)
             memory = peak_memory(server.process.pid)
         ready, peaks = [], []
         for _ in range(3):
@@ -211,19 +218,28 @@ def measure_start(cluster: Cluster, options: Options, many: int) -> Iterator[Mea
                 time.sleep(SETTLING)
                 peaks.append(peak_memory(server.process.pid))
         for path in (PODS, JOBS):
-            api.call("DELETE", path.format(NAMESPACE), {"propagationPolicy": "Background", "gracePeriodSeconds": 0})
+            gone = {"propagationPolicy": "Background", "gracePeriodSeconds": 0}
+            api.call("DELETE", path.format(OLD_NAMESPACE), gone)
     yield Measurement(f"ready with {many:,} running workloads after", "s", ready, 5)
     note = f"{SETTLING:.0f} s after that start; before it: {memory:.0f} MB"
     yield Measurement("server, most memory with them", "MB", peaks, note=note)
 
 
-def fill(server: Server, cluster: Cluster, many: int) -> None:
+def has_account(cluster: Cluster, namespace: str) -> bool:
+    """Whether pods can be made there: they want the account that a controller makes for each namespace."""
+    try:
+        cluster.api().call("GET", f"/api/v1/namespaces/{namespace}/serviceaccounts/default")
+    except ApiError:
+        return False
+    return True
+
+
+def fill(server: Server, cluster: Cluster, project: str, many: int) -> None:
     """So many workloads that run, as far as anybody can see."""
-    project = make_project(server)
     for number in range(many):
         submit(server, project, f"old-{number}")
     api = cluster.api()
-    jobs = JOBS.format(NAMESPACE)
+    jobs = JOBS.format(OLD_NAMESPACE)
     wait_until(lambda: len(api.call("GET", jobs)["items"]) >= many, every=2, deadline=LONG)
     for job in api.call("GET", jobs)["items"]:
         add_pod(api, job, FIRST_NODE)
@@ -249,4 +265,5 @@ def measure(options: Options) -> Iterator[Measurement]:
                 yield from measure_many(server, cluster, project, many)
             yield from measure_start(cluster, options, old)
     finally:
-        cluster.api().call("DELETE", f"/api/v1/namespaces/{NAMESPACE}")
+        for namespace in (NAMESPACE, OLD_NAMESPACE):
+            cluster.api().call("DELETE", f"/api/v1/namespaces/{namespace}")

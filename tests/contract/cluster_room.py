@@ -261,14 +261,14 @@ class Room:
         self.cluster.listen(self._news.set)
         await self.engine.start(self._news.set)
         try:
-            await self.engine.apply((_told(),))
+            await self.engine.apply((told(),))
             await self.settle()
             yield self
         finally:
             await self.engine.close()
 
 
-def _told() -> Organize:
+def told() -> Organize:
     members: dict[str, Any] = {"version": 1, "cluster_id": "c", "created_at": 0, "updated_at": 0}
     owner = members | {"created_by": "", "updated_by": ""}
     return Organize(

@@ -9,7 +9,7 @@ from fairlead.engines.base import Organize, Remove
 from fairlead.engines.kubernetes.api import Api
 from fairlead.engines.kubernetes.estate import Estate
 from fairlead.engines.kubernetes.objects import Node
-from fairlead.engines.kubernetes.place import POOL_LABEL
+from fairlead.engines.kubernetes.place import CLUSTER_LABEL, POOL_LABEL
 from fairlead.engines.kubernetes.resources import CONFIG_MAP, JOB, NAMESPACE, NODE, POD, POD_GROUP, PYTORCH
 from fairlead.kinds import KINDS
 from fairlead.model.fields import build
@@ -17,7 +17,7 @@ from fairlead.model.org import NodePool
 from fairlead.model.phase import Phase
 from fairlead.model.podset import RestartScope
 from tests import builders
-from tests.contract.cluster_room import NAMESPACE_NAME, Cluster, Room, pod, run, the_pods
+from tests.contract.cluster_room import NAMESPACE_NAME, Cluster, Room, pod, run, the_pods, told
 from tests.contract.test_kubernetes_api import scenario
 
 TRAINING, WORKSPACE = KINDS["distributed-training"], KINDS["workspace"]
@@ -322,3 +322,21 @@ async def test_an_operators_own_use_of_kais_label_keeps_it_from_no_other_pool() 
     await estate.label_nodes([msgspec.convert(body, Node) for body in cluster.all(NODE)], gone)
     left = {body["metadata"]["name"]: body["metadata"]["labels"].get(POOL_LABEL) for body in cluster.all(NODE)}
     assert left == {"n1": "a100", "n2": None}
+
+
+@scenario
+async def test_a_project_that_is_new_takes_no_namespace_of_another_fairlead_not_even_at_first() -> None:
+    cluster = Cluster()
+    cluster.put(NAMESPACE, {"metadata": {"name": "runai-team-b", "labels": {CLUSTER_LABEL: "other"}}})
+    async with Room(cluster).open() as room:
+        known = told()
+        [project] = known.projects
+        added = msgspec.structs.replace(project, id="8", name="team-b")
+        # The round before has not ended when the project is told.
+        gate = cluster.gates["/priorityclasses"] = asyncio.Event()
+        await room.engine.apply((known, msgspec.structs.replace(known, projects=(project, added))))
+        await room.wish(msgspec.structs.replace(run(), project="team-b", namespace="runai-team-b"))
+        await room.settle()
+        gate.set()
+        await room.until(lambda: "belongs to another Fairlead" in room.report.trouble)
+        assert not cluster.all(JOB)

@@ -198,6 +198,7 @@ class KubernetesEngine:
                     self._wish(order.workload_id, order)
                 case Organize():
                     self._told = order
+                    self._estate.plan(order)
                     self._spawn(self._organize(order))
                 case RetainWorkloads():
                     self._survey = self._spawn(self._retain(order))

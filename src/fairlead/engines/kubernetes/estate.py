@@ -54,6 +54,13 @@ class Estate(Writer):
         self._organized = asyncio.Event()
         self._trouble = ""
 
+    def plan(self, told: Organize) -> None:
+        """What there should be, known before anything of it is made: whose workloads come meanwhile ask for it."""
+        names = {project.requested_namespace for project in told.projects}
+        self._asked_for = {NAMESPACE.path(name=name) for name in names}
+        wanted = (*render_namespaces(told.projects, self._cluster), *render_queues(told, self._cluster))
+        self._wanted = {path_of(body): body for body in wanted}
+
     async def organize(self, told: Organize) -> None:
         """Namespaces, priority classes and queues as they should be; queues of ours that should not be go."""
         # An older round would remove what a newer one made.
@@ -62,12 +69,8 @@ class Estate(Writer):
             for body in render_priority_classes():
                 if await self._api.find(path_of(body)) is None:
                     await self._apply(body)
-            names = {project.requested_namespace for project in told.projects}
-            self._asked_for = {NAMESPACE.path(name=name) for name in names}
             queues = render_queues(told, self._cluster)
-            wanted = (*render_namespaces(told.projects, self._cluster), *queues)
-            self._wanted = {path_of(body): body for body in wanted}
-            for body in wanted:
+            for body in (*render_namespaces(told.projects, self._cluster), *queues):
                 await self._apply_unless_foreign(body)
             await self._drop(QUEUE, {body["metadata"]["name"] for body in queues})
             self._organized.set()
