@@ -7,12 +7,13 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
 from fairlead.engines.base import Order, Organize, Remove, Run, WorkloadReport, WorkloadRun
 from fairlead.engines.kubernetes import resources
+from fairlead.engines.kubernetes.access import Access
 from fairlead.engines.kubernetes.api import APPLY, JSON, Api, ApiError
 from fairlead.engines.kubernetes.engine import KubernetesEngine
 from fairlead.engines.kubernetes.resources import NAMESPACE, POD, Resource
@@ -44,10 +45,9 @@ def _copy(body: Any) -> Any:
     return msgspec.json.decode(msgspec.json.encode(body))
 
 
-class Cluster:
-    """Stands where `Api` would."""
-
+class Cluster(Api):
     def __init__(self, *installed: Resource) -> None:
+        super().__init__(Access(host="nowhere", port=0, tls=None, token=lambda: ""))
         names = ("POD", "SERVICE", "CLAIM", "SECRET", "EVENT", "CONFIG_MAP", "NAMESPACE", "NODE", "PRIORITY_CLASS")
         own = [getattr(resources, name) for name in (*names, "JOB", "DEPLOYMENT", "QUEUE", "POD_GROUP")]
         self._kinds: tuple[Resource, ...] = (*own, *installed)
@@ -56,9 +56,6 @@ class Cluster:
         self._behind: set[Resource] = set()
         self._listeners: list[Callable[[], None]] = []
         self.version = 0
-        #: As `Api` has them.
-        self.away = ""
-        self.notify_away: Callable[[], None] = lambda: None
         #: Requests, as method and path.
         self.asked: list[str] = []
         #: Requests that wait, by a part of them.
@@ -129,29 +126,19 @@ class Cluster:
             return self._list(kind, namespace, (query or {}).get("labelSelector", ""))
         return msgspec.json.encode(self._act(method, (kind, namespace, name), _copy(body), content))
 
-    async def get(self, path: str, **query: str) -> bytes:
-        return await self.ask("GET", path, query=query)
-
-    async def find(self, path: str) -> bytes | None:
-        try:
-            return await self.ask("GET", path)
-        except ApiError as error:
-            if error.status == 404:
-                return None
-            raise
-
     @asynccontextmanager
-    async def stream(self, path: str, query: Mapping[str, str]) -> AsyncIterator[AsyncIterator[bytes]]:
+    async def stream(self, path: str, query: Mapping[str, str] | None = None) -> AsyncIterator[AsyncIterator[bytes]]:
         kind, _, _ = self._find_kind(path)
+        asked = query or {}
         news = asyncio.Event()
         self._listeners.append(news.set)
 
         async def pieces() -> AsyncIterator[bytes]:
-            since = int(query["resourceVersion"])
+            since = int(asked["resourceVersion"])
             while True:
                 news.clear()
                 for version, of, type, body in [] if kind in self._behind else list(self._log):
-                    if version > since and of is kind and _is_selected(body, query.get("labelSelector", "")):
+                    if version > since and of is kind and _is_selected(body, asked.get("labelSelector", "")):
                         yield msgspec.json.encode({"type": type, "object": body}) + b"\n"
                 since = since if kind in self._behind else self.version
                 await news.wait()
@@ -160,8 +147,6 @@ class Cluster:
             yield pieces()
         finally:
             self._listeners.remove(news.set)
-
-    def close(self) -> None: ...
 
     def _list(self, kind: Resource, namespace: str, selector: str) -> bytes:
         items = [body for body in self.all(kind) if namespace in ("", body["metadata"].get("namespace"))]
@@ -220,7 +205,7 @@ class Room:
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
-        self.engine = KubernetesEngine(cast(Api, cluster), lambda: "c")
+        self.engine = KubernetesEngine(cluster, lambda: "c")
         self._wish: Order | None = None
         self._news = asyncio.Event()
         self.report = WorkloadReport(workload_id="w")

@@ -1,12 +1,11 @@
 """The Kubernetes engine beside watches that are behind and people who remove things: what it makes, keeps and says."""
 
 import asyncio
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
 from fairlead.engines.base import Organize, Remove
-from fairlead.engines.kubernetes.api import Api
 from fairlead.engines.kubernetes.estate import Estate
 from fairlead.engines.kubernetes.objects import Node
 from fairlead.engines.kubernetes.place import CLUSTER_LABEL, POOL_LABEL
@@ -124,6 +123,14 @@ def fail(cluster: Cluster) -> None:
     cluster.change(PYTORCH, "train", {"status": {"conditions": [failed]}})
 
 
+async def start_operated(room: Room) -> None:
+    """A job of an operator, and its two pods."""
+    await room.wish(run(*OPERATED))
+    await room.until(lambda: room.cluster.all(PYTORCH))
+    make_pods(room.cluster)
+    await room.until(lambda: len(room.report.pods) == 2)
+
+
 def begun(cluster: Cluster) -> list[dict[str, str]]:
     """With what the next attempt is to begin."""
     return [body["data"] for body in cluster.all(CONFIG_MAP) if body["metadata"]["name"] == "train-attempts"]
@@ -133,10 +140,7 @@ def begun(cluster: Cluster) -> list[dict[str, str]]:
 async def test_a_job_whose_failure_is_seen_before_its_preemption_begins_again() -> None:
     cluster = Cluster(PYTORCH)
     async with Room(cluster).open() as room:
-        await room.wish(run(*OPERATED))
-        await room.until(lambda: cluster.all(PYTORCH))
-        make_pods(cluster)
-        await room.until(lambda: len(room.report.pods) == 2)
+        await start_operated(room)
         cluster.hold(POD)
         cluster.change(POD, "train-worker-0", {"status": {"phase": "Failed", "conditions": [TAKEN]}})
         fail(cluster)
@@ -269,10 +273,7 @@ async def test_what_an_earlier_run_suffered_is_not_this_ones() -> None:
     """A pod of it may turn up late."""
     cluster = Cluster(PYTORCH)
     async with Room(cluster).open() as room:
-        await room.wish(run(*OPERATED))
-        await room.until(lambda: cluster.all(PYTORCH))
-        make_pods(cluster)
-        await room.until(lambda: len(room.report.pods) == 2)
+        await start_operated(room)
         cluster.hold(POD)
         cluster.change(POD, "train-worker-0", {"status": {"phase": "Failed", "conditions": [TAKEN]}})
         await room.wish(SUSPEND)
@@ -313,7 +314,7 @@ async def test_an_operators_own_use_of_kais_label_keeps_it_from_no_other_pool() 
     labels = {"n1": {POOL_LABEL: "a100"}, "n2": {"gpu": "h100"}}
     for name, pairs in labels.items():
         cluster.put(NODE, {"metadata": {"name": name, "labels": pairs}})
-    estate = Estate(cast(Api, cluster), "c")
+    estate = Estate(cluster, "c")
     nodes = [msgspec.convert(body, Node) for body in cluster.all(NODE)]
     await estate.label_nodes(nodes, Organize(departments=(), projects=(), node_pools=tuple(pools)))
     found = {body["metadata"]["name"]: body["metadata"]["labels"][POOL_LABEL] for body in cluster.all(NODE)}

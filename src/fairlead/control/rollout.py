@@ -24,7 +24,7 @@ from fairlead.model.workload import Condition, Pod
 #: The condition that names the newest revision when it has failed.
 FAILED_REVISION = "RevisionFailed"
 #: Phases in which a workload without pods is not to blame for it.
-_AWAY = frozenset({Phase.PENDING, Phase.TERMINATING, Phase.STOPPING, Phase.STOPPED, Phase.RESUMING})
+_EXCUSED = frozenset({Phase.PENDING, Phase.TERMINATING, Phase.STOPPING, Phase.STOPPED, Phase.RESUMING})
 
 
 def revise(
@@ -144,7 +144,7 @@ def _judge_coming(draft: Draft) -> None:
     if ready >= sum(podset.total for podset in podsets_of_revision(draft.workload.kind, coming)):
         _promote(draft, coming)
         return
-    if not pods and draft.workload.phase in _AWAY:
+    if not pods and draft.workload.phase in _EXCUSED:
         # Suspended, taken away or in the queue: the time that it has for its start begins anew with its next pod.
         if coming.begun_at is not None:
             draft.set_revision(msgspec.structs.replace(coming, begun_at=None))

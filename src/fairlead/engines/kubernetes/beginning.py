@@ -11,7 +11,7 @@ from fairlead.engines.kubernetes.groups import find_own
 from fairlead.engines.kubernetes.hands import Hands
 from fairlead.engines.kubernetes.holdings import Holdings
 from fairlead.engines.kubernetes.observing import run_of
-from fairlead.engines.kubernetes.place import Begun, pool_of
+from fairlead.engines.kubernetes.place import Begun, labelled_pool
 from fairlead.engines.kubernetes.remaking import begun_of
 from fairlead.engines.kubernetes.render import kinds_for
 from fairlead.engines.kubernetes.render_knative import FEATURES
@@ -28,7 +28,7 @@ async def begin(hands: Hands, holdings: Holdings, run: WorkloadRun, begun: Begun
     found = [one.metadata for one in held.runners] + ([own.metadata] if own is not None else [])
     there = [metadata for metadata in found if run_of(metadata) == run.run]
     if there:
-        pool = pool_of(own.metadata.labels) if own is not None else ""
+        pool = labelled_pool(own.metadata.labels) if own is not None else ""
         return msgspec.structs.replace(begun_of(there[0]), kinds=held.kinds, pool=pool)
     level = holdings.level(run.namespace)
     if words := effects.forbidden_in(run.podsets, allowed, level):

@@ -20,7 +20,7 @@ from fairlead.engines.kubernetes.finding import Finding
 from fairlead.engines.kubernetes.hands import Hands
 from fairlead.engines.kubernetes.objects import Metadata, Node
 from fairlead.engines.kubernetes.permissions import PERMISSIONS, Permission
-from fairlead.engines.kubernetes.place import CLUSTER_LABEL, DEFAULT_POOL, GPU, pool_of
+from fairlead.engines.kubernetes.place import CLUSTER_LABEL, DEFAULT_POOL, GPU, labelled_pool
 from fairlead.engines.kubernetes.render_knative import FEATURES
 from fairlead.engines.kubernetes.resources import (
     DEFINITION,
@@ -118,7 +118,7 @@ async def _look_at_scheduler(api: Api) -> list[Finding]:
         advice = "Install KAI-Scheduler (github.com/kai-scheduler/KAI-Scheduler), version 0.12 or newer"
         return [Finding("KAI-Scheduler", "missing", f"no {', '.join(lacking)} in this cluster", advice)]
     nodes = msgspec.json.decode(await api.get(NODE.path()), type=_Nodes).items
-    pools = {pool_of(node.metadata.labels) for node in nodes} - {DEFAULT_POOL}
+    pools = {labelled_pool(node.metadata.labels) for node in nodes} - {DEFAULT_POOL}
     programs = msgspec.json.decode(await api.get(DEPLOYMENT.path(_KAI)), type=_Items).items
     found = [Finding("KAI-Scheduler", "ok", "its queues and pod groups are known"), *judge_programs(programs)]
     return found + judge_schedulers(_words_of(programs), pools)

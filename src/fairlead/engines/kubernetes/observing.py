@@ -30,7 +30,7 @@ from fairlead.engines.kubernetes.place import (
     GROUP_ANNOTATION,
     MAIN,
     RUN_LABEL,
-    pool_of,
+    labelled_pool,
     role_of,
 )
 from fairlead.engines.kubernetes.remaking import begun_of, decide_remake, is_failure_unsure, is_operated
@@ -249,7 +249,7 @@ def _end_of(runners: Iterable[Runner], pods: Collection[Pod]) -> tuple[Phase | N
 
 def _render_pods(pods: Iterable[Pod], groups: Iterable[PodGroup]) -> tuple[ClusterPod, ...]:
     """The oldest first, each in the node pool in which its group is."""
-    pools = {group.metadata.name: pool_of(group.metadata.labels) for group in groups}
+    pools = {group.metadata.name: labelled_pool(group.metadata.labels) for group in groups}
     return tuple(
         msgspec.structs.replace(
             seen, node_pool=pools.get(pod.metadata.annotations.get(GROUP_ANNOTATION, ""), seen.node_pool)
@@ -278,7 +278,7 @@ def render_pod(pod: Pod) -> ClusterPod:
         index=index,
         phase=phase,
         node=pod.spec.node_name,
-        node_pool=pool_of(labels),
+        node_pool=labelled_pool(labels),
         gpu_groups=_gpu_groups(labels),
         created_at=millis(pod.metadata.creation_timestamp) or 0,
         started_at=_started(pod, main),

@@ -123,7 +123,7 @@ def role_label(role: str) -> str:
     return role.replace("@", ".at.")
 
 
-def pool_of(labels: dict[str, str]) -> str:
+def labelled_pool(labels: dict[str, str]) -> str:
     """The node pool of what carries these labels."""
     return labels.get(POOL_LABEL, DEFAULT_POOL)
 

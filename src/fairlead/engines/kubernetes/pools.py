@@ -15,7 +15,7 @@ from fairlead.engines.kubernetes.place import (
     POOL_LABEL,
     RUNAI_POOL_LABEL,
     RUNAI_QUEUE_LABEL,
-    pool_of,
+    labelled_pool,
 )
 
 #: On a pod group that we moved: the number of the condition that was the reason, so that the next pool gets its try.
@@ -24,7 +24,7 @@ MOVED = "fairlead/moved-after"
 
 def decide_pool(group: PodGroup, pods: Collection[Pod], pools: Sequence[str]) -> tuple[str, str] | None:
     """The pool that is tried next, and why: the number of the condition. None while the present one is being tried."""
-    present = pool_of(group.metadata.labels)
+    present = labelled_pool(group.metadata.labels)
     is_gone = bool(pools) and present not in pools
     if (len(pools) < 2 and not is_gone) or any(pod.spec.node_name for pod in _of(group, pods)):
         # A group that has a place is never moved.
@@ -41,7 +41,7 @@ def decide_pool(group: PodGroup, pods: Collection[Pod], pools: Sequence[str]) ->
 
 def refusals_in_pool(group: PodGroup) -> list[SchedulingCondition]:
     """What the scheduler of the pool in which it is now has said against it."""
-    present = pool_of(group.metadata.labels)
+    present = labelled_pool(group.metadata.labels)
     return [one for one in refusals_of(group) if (one.node_pool or DEFAULT_POOL) == present]
 
 

@@ -13,7 +13,7 @@ from fairlead.engines.kubernetes.api import Api, ApiError
 from fairlead.engines.kubernetes.complaints import told_at
 from fairlead.engines.kubernetes.objects import Event, Metadata
 from fairlead.engines.kubernetes.observing import Held, is_waiting
-from fairlead.engines.kubernetes.place import GROUP_ANNOTATION, pool_of
+from fairlead.engines.kubernetes.place import GROUP_ANNOTATION, labelled_pool
 from fairlead.engines.kubernetes.pools import refusals_in_pool
 from fairlead.engines.kubernetes.resources import EVENT, Resource
 
@@ -79,7 +79,7 @@ def find_silence(held: Held) -> Silence | None:
             advice = "`fairlead doctor --engine kubernetes` looks whether KAI's parts do their work"
             words = f"KAI's pod grouper has made no pod group for {name}; {advice}"
         elif not refusals_in_pool(group):
-            part, pool = SCHEDULER_PART, pool_of(group.metadata.labels)
+            part, pool = SCHEDULER_PART, labelled_pool(group.metadata.labels)
             words = f"No KAI scheduler of node pool {pool} has said anything of {name}; see that one runs"
         else:
             continue
