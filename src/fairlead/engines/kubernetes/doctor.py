@@ -18,7 +18,7 @@ from fairlead.engines.kubernetes.configuration import custom_resources
 from fairlead.engines.kubernetes.doctor_kai import look_at_work
 from fairlead.engines.kubernetes.finding import Finding
 from fairlead.engines.kubernetes.hands import Hands
-from fairlead.engines.kubernetes.objects import Metadata, Node
+from fairlead.engines.kubernetes.objects import Node
 from fairlead.engines.kubernetes.permissions import PERMISSIONS, Permission
 from fairlead.engines.kubernetes.place import CLUSTER_LABEL, DEFAULT_POOL, GPU, labelled_pool
 from fairlead.engines.kubernetes.render_knative import FEATURES
@@ -37,7 +37,7 @@ from fairlead.engines.kubernetes.resources import (
     TENSORFLOW,
     XGBOOST,
 )
-from fairlead.engines.kubernetes.writing import has_kind
+from fairlead.engines.kubernetes.writing import Listed, has_kind
 from fairlead.model.errors import FairleadError
 from fairlead.model.org import NAMESPACE_PREFIX
 
@@ -52,14 +52,6 @@ _TRAINING = (PYTORCH, TENSORFLOW, XGBOOST, JAX)
 
 class _Items(msgspec.Struct):
     items: list[dict[str, Any]] = []
-
-
-class _Definition(msgspec.Struct):
-    metadata: Metadata = Metadata()
-
-
-class _Definitions(msgspec.Struct):
-    items: list[_Definition] = []
 
 
 class _Nodes(msgspec.Struct):
@@ -263,7 +255,7 @@ async def _look_at_definitions(api: Api) -> list[Finding]:
         name = f"{resource.plural}.{resource.api.partition('/')[0]}"
         # Listed, because that is what the server's own account may do.
         listed = await api.get(DEFINITION.path(), fieldSelector=f"metadata.name={name}")
-        there = msgspec.json.decode(listed, type=_Definitions).items
+        there = msgspec.json.decode(listed, type=Listed).items
         if not there:
             advice = "kubectl apply -f deploy/crds, if workloads are to be submitted with kubectl"
             found.append(Finding(resource.kind, "note", "not installed", advice))

@@ -12,7 +12,7 @@ import msgspec
 from fairlead.engines.kubernetes.api import Api, ApiError
 from fairlead.engines.kubernetes.complaints import told_at
 from fairlead.engines.kubernetes.finding import Finding
-from fairlead.engines.kubernetes.objects import Event, Metadata, Pod, PodGroup, millis
+from fairlead.engines.kubernetes.objects import Event, Pod, PodGroup, millis
 from fairlead.engines.kubernetes.observing import Held
 from fairlead.engines.kubernetes.place import CLUSTER_LABEL, SCHEDULER
 from fairlead.engines.kubernetes.resources import NAMESPACE, POD, POD_GROUP
@@ -26,6 +26,7 @@ from fairlead.engines.kubernetes.silence import (
     find_silence,
     load_last_word,
 )
+from fairlead.engines.kubernetes.writing import Listed, Seen
 from fairlead.model.clock import Millis
 
 _AT_WORK, _NEW_PODS = "KAI at work", "New pods"
@@ -46,14 +47,6 @@ class _Waiting(msgspec.Struct):
 
 class _Groups(msgspec.Struct):
     items: list[PodGroup] = []
-
-
-class _Named(msgspec.Struct):
-    metadata: Metadata = Metadata()
-
-
-class _Names(msgspec.Struct):
-    items: list[_Named] = []
 
 
 async def look_at_work(api: Api) -> list[Finding]:
@@ -112,14 +105,14 @@ def judge_waiting(parts: Sequence[tuple[str, str]], overdue: int) -> list[Findin
 async def _try_pod(api: Api) -> tuple[Finding, Millis]:
     """Whether a pod for KAI would be made, and what time it is in the cluster."""
     ours = await api.get(NAMESPACE.path(), labelSelector=CLUSTER_LABEL, limit="1")
-    names = [one.metadata.name for one in msgspec.json.decode(ours, type=_Names).items]
+    names = [one.metadata.name for one in msgspec.json.decode(ours, type=Listed).items]
     here = round(datetime.now(UTC).timestamp() * 1000)
     try:
         path = POD.path((names or ["default"])[0])
         answer = await api.ask("POST", path, _render_pod(), query={"dryRun": "All"})
     except ApiError as error:
         return judge_refusal(error), here
-    made = msgspec.json.decode(answer, type=_Named)
+    made = msgspec.json.decode(answer, type=Seen)
     return Finding(_NEW_PODS, "ok", "can be made for KAI"), millis(made.metadata.creation_timestamp) or here
 
 
