@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from fairlead.admission.admit import admit
-from fairlead.formats.rest import read_submission
+from fairlead.formats.rest.requests import read_submission
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import read_stored_spec
 from fairlead.model.errors import Invalid

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from bench.server import Server, serving, wait_until
-from fairlead.model.workload import Workload
+from fairlead.model.records.workload import Workload
 from fairlead.store.base import Change, Comparison, Put, Query, Store, Where
 from fairlead.store.collections import EVENTS, PODS, WORKLOADS
 from fairlead.store.sqlite import open_sqlite

@@ -18,7 +18,7 @@ import uvloop
 from bench.engine import Watch, build_probe, cpu_seconds, pod, running
 from bench.table import Measurement, Options, render_table
 from fairlead.engines.base import Forget, PodState, Start, Stop
-from fairlead.model.podset import PodSpec
+from fairlead.model.pods.podset import PodSpec
 
 MEGABYTE = 1_000_000
 #: Writes 100 MB a second, as evenly as a program can.

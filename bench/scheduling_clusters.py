@@ -17,7 +17,7 @@ from fairlead.scheduling import (
     Topology,
     TopologyConstraint,
 )
-from fairlead.scheduling.snapshot import TaskStatus
+from fairlead.scheduling.model.snapshot import TaskStatus
 
 FREE = Share(limit=-1, quota=-1, over_quota_weight=1)
 GPUS = 8

@@ -36,9 +36,9 @@ from fairlead.scheduling import (
     advance,
     decide,
 )
-from fairlead.scheduling.defragment import Fragmentation, place
-from fairlead.scheduling.requests import RequestClasses
-from fairlead.scheduling.snapshot import Strategy
+from fairlead.scheduling.model.requests import RequestClasses
+from fairlead.scheduling.model.snapshot import Strategy
+from fairlead.scheduling.placement.defragment import Fragmentation, place
 
 SEEDS = tuple(range(42, 52))
 #: Ours first.

@@ -19,8 +19,8 @@ from pathlib import Path
 import msgspec
 import uvloop
 
-from fairlead.model.event import AuditLine, Event
-from fairlead.model.workload import Workload
+from fairlead.model.records.event import AuditLine, Event
+from fairlead.model.records.workload import Workload
 from fairlead.store.base import Change, Put, Store
 from fairlead.store.changes import Prepared, prepare
 from fairlead.store.collections import AUDIT, EVENTS, WORKLOADS

@@ -20,8 +20,8 @@ from bench.table import Measurement, Options, render_table
 from fairlead.engines.base import Forget, PodState, Start
 from fairlead.engines.local.engine import LocalEngine
 from fairlead.engines.local.settings import LocalSettings
-from fairlead.model.podset import PodSpec
-from fairlead.model.supplies import ClaimSupply, Supplies
+from fairlead.model.pods.podset import PodSpec
+from fairlead.model.pods.supplies import ClaimSupply, Supplies
 
 SUPPLIES = Supplies(
     secrets={"token": {"key": "hush"}},

@@ -16,10 +16,10 @@ from pathlib import Path
 from bench.commands import time_of
 from bench.server import FAIRLEAD
 from bench.table import Measurement, render_table
-from fairlead.formats.workload_yaml import read_manifests, read_workload
-from fairlead.formats.yaml_merge import Find, find_among, merge
-from fairlead.formats.yaml_text import render_yaml
-from fairlead.formats.yaml_write import render_document
+from fairlead.formats.yaml.documents import read_manifests, read_workload
+from fairlead.formats.yaml.inherit import Find, find_among, merge
+from fairlead.formats.yaml.text import render_yaml
+from fairlead.formats.yaml.write import render_document
 from fairlead.kinds import KINDS
 
 ROOT = Path(__file__).parents[1]

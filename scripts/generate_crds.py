@@ -8,8 +8,8 @@ from pathlib import Path
 
 from fairlead.formats.crd import render_crd
 from fairlead.formats.explain import explain_all
-from fairlead.formats.yaml_fields import LETTERS, yaml_fields
-from fairlead.formats.yaml_text import render_yaml
+from fairlead.formats.yaml.fields import LETTERS, yaml_fields
+from fairlead.formats.yaml.text import render_yaml
 from fairlead.kinds import KINDS
 
 ROOT = Path(__file__).parents[1]

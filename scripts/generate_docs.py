@@ -28,7 +28,7 @@ def render_cli() -> str:
     kinds = load_kinds()
     lines = ["# Command reference", "", NOTE, "", *fenced(render_overview(NOUNS, kinds))]
     for kind in kinds.values():
-        commands = importlib.import_module("fairlead.cli.kinds").commands(kind)
+        commands = importlib.import_module("fairlead.cli.workloads.kinds").commands(kind)
         lines += render_noun(kind.command, f"{kind.title}s", commands)
     for name, noun in NOUNS.items():
         if noun.group:

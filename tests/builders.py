@@ -4,12 +4,12 @@ from typing import Any
 
 import msgspec
 
-from fairlead.control.decide import Rules
+from fairlead.control.decide.phases import Rules
 from fairlead.engines.base import Review
 from fairlead.kinds import KINDS
-from fairlead.model.phase import DesiredPhase, Phase, PodPhase
-from fairlead.model.podset import Container, PodSet, PodSpec, Request, RestartPolicy
-from fairlead.model.workload import Pod, Workload
+from fairlead.model.pods.podset import Container, PodSet, PodSpec, Request, RestartPolicy
+from fairlead.model.records.phase import DesiredPhase, Phase, PodPhase
+from fairlead.model.records.workload import Pod, Workload
 
 CLUSTER = "71f69d83-ba66-4822-adf5-55ce55efd210"
 

@@ -27,33 +27,40 @@ import uvloop
 
 from fairlead import __version__
 from fairlead.api.application import Limits, make_application
-from fairlead.api.cluster_admission import ADMISSION_OPERATIONS
-from fairlead.api.http_server import HttpServer
-from fairlead.api.journal import JsonFormatter
-from fairlead.api.listening import listen, url_of
-from fairlead.api.loop_metrics import loop_samples
-from fairlead.api.metrics import Sample
-from fairlead.api.proxy import Proxy
-from fairlead.api.proxy_access import Gate
-from fairlead.api.proxy_upstream import Upstreams
-from fairlead.api.relay import Relay
-from fairlead.control.accounts import CREDENTIALS, Accounts, agree_on_key, ensure_accounts, load_signer, write_private
+from fairlead.api.proxy.access import Gate
+from fairlead.api.proxy.relay import Relay
+from fairlead.api.proxy.server import Proxy
+from fairlead.api.proxy.upstream import Upstreams
+from fairlead.api.server.http_server import HttpServer
+from fairlead.api.server.json_log import JsonFormatter
+from fairlead.api.server.loop_metrics import loop_samples
+from fairlead.api.server.metrics import Sample
+from fairlead.api.server.sockets import listen, url_of
+from fairlead.api.workloads.admission_webhook import ADMISSION_OPERATIONS
+from fairlead.control.assets.cluster_supplies import ClusterSupplier
+from fairlead.control.assets.pod_supplies import Supplier
+from fairlead.control.assets.secrets import agree_on_vault, load_vault
 from fairlead.control.bootstrap import ensure_defaults
-from fairlead.control.cluster_supplies import ClusterSupplier
 from fairlead.control.context import Context, ControlSettings
 from fairlead.control.directory import Directory, Refresher
-from fairlead.control.exposure import Exposure, UrlSettings
-from fairlead.control.identifiers import GrowingIds, new_suffix
-from fairlead.control.lease import LeaseKeeper
-from fairlead.control.machine import Machine
-from fairlead.control.resolve import Resolver
-from fairlead.control.secrets import agree_on_vault, load_vault
-from fairlead.control.sessions import Dialler, find_holder
-from fairlead.control.supplies import Supplier
-from fairlead.control.traffic import Traffic
+from fairlead.control.ids import GrowingIds, new_suffix
+from fairlead.control.loop.engine_host import Machine
+from fairlead.control.loop.lease import LeaseKeeper
+from fairlead.control.people.authentication import (
+    CREDENTIALS,
+    Accounts,
+    agree_on_key,
+    ensure_accounts,
+    load_signer,
+    write_private,
+)
+from fairlead.control.references.resolve import Resolver
+from fairlead.control.serving.traffic import Traffic
+from fairlead.control.serving.urls import Exposure, UrlSettings
+from fairlead.control.workloads.sessions import Dialler, find_holder
 from fairlead.engines.base import WholeEngine
 from fairlead.engines.local.configuration import make_engine, pick_runtime_variables
-from fairlead.engines.local.procfs import boot_id, start_time
+from fairlead.engines.local.linux.procfs import is_dead_process, process_identity
 from fairlead.engines.local.usage import observe_usage
 from fairlead.model.allowed import ALLOWABLE
 from fairlead.model.clock import Millis, iso
@@ -482,16 +489,3 @@ def read_url_settings(settings: Settings, proxied: socket.socket | None) -> UrlS
         is_tls, port = settings.ingress_tls, 443 if settings.ingress_tls else 80
     scheme = "https" if is_tls else "http"
     return UrlSettings(scheme=scheme, domain=settings.domain.lower(), port=port, by_path=settings.url_paths)
-
-
-def process_identity() -> str:
-    """This process, in words by which another can tell whether it is gone."""
-    return f"{socket.gethostname()}/{boot_id()}/{os.getpid()}/{start_time(os.getpid())}"
-
-
-def is_dead_process(holder: str) -> bool:
-    """Whether the process of that identity was on this machine and is surely gone."""
-    mine, theirs = process_identity().split("/"), holder.split("/")
-    if len(theirs) != 4 or mine[0] != theirs[0]:
-        return False
-    return mine[1] != theirs[1] or str(start_time(int(theirs[2]))) != theirs[3]

@@ -12,13 +12,13 @@ from typing import Any
 import msgspec
 
 from fairlead.engines.base import Order, Organize, Remove, Run, WorkloadReport, WorkloadRun
-from fairlead.engines.kubernetes import resources
-from fairlead.engines.kubernetes.access import Access
-from fairlead.engines.kubernetes.api import APPLY, JSON, Api, ApiError
+from fairlead.engines.kubernetes.client import resources
+from fairlead.engines.kubernetes.client.api import APPLY, JSON, Api, ApiError
+from fairlead.engines.kubernetes.client.kubeconfig import Access
+from fairlead.engines.kubernetes.client.resources import NAMESPACE, POD, Resource
 from fairlead.engines.kubernetes.engine import KubernetesEngine
-from fairlead.engines.kubernetes.resources import NAMESPACE, POD, Resource
-from fairlead.model.org import Department, NodePool, Project
-from fairlead.model.podset import PodSet
+from fairlead.model.pods.podset import PodSet
+from fairlead.model.records.organization import Department, NodePool, Project
 from tests import builders
 
 DEADLINE = 60.0

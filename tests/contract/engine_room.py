@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Protocol
 
 from fairlead.engines.base import Engine, Forget, LogRequest, PodReport, PodState, Sessions, Start, Stop
-from fairlead.model.podset import Container, PodSpec, Request
+from fairlead.model.pods.podset import Container, PodSpec, Request
 
 ENDED = (PodState.EXITED, PodState.LOST)
 #: Long enough for a machine that is busy with other tests; nothing waits this long when it works.

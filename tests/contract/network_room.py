@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from fairlead.engines.base import PodReport, PodState, Session
-from fairlead.engines.local.network import Network
-from fairlead.model.podset import PodSpec
+from fairlead.engines.local.network.plan import Network
+from fairlead.model.pods.podset import PodSpec
 from tests.contract.engine_room import DEADLINE, Room, pod
 
 #: An HTTP server that answers with its own name and, while the file `sick` is there, with 503.

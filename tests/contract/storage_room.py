@@ -10,8 +10,8 @@ from typing import Any
 from fairlead.engines.local.configuration import load_identity
 from fairlead.engines.local.engine import LocalEngine
 from fairlead.engines.local.settings import LocalSettings
-from fairlead.model.podset import PodSpec
-from fairlead.model.supplies import ClaimSupply, Supplies
+from fairlead.model.pods.podset import PodSpec
+from fairlead.model.pods.supplies import ClaimSupply, Supplies
 from tests.contract.engine_room import Room, clock, eventually, myself, shell
 
 AS_ROOT = os.geteuid() == 0

@@ -11,8 +11,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from fairlead.model.event import AuditLine, Event
-from fairlead.model.workload import Workload
+from fairlead.model.records.event import AuditLine, Event
+from fairlead.model.records.workload import Workload
 from fairlead.store.base import Change, Put, Store
 from fairlead.store.collections import WORKLOADS
 from fairlead.store.migrations import MIGRATIONS, Migration

@@ -12,18 +12,18 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from fairlead.control import lifecycle
-from fairlead.control.applied import CALLER, AppliedWorkloads
 from fairlead.control.context import Context
-from fairlead.control.following import Following
-from fairlead.control.reconcile import Reconciler
+from fairlead.control.loop.cluster_driver import Following
+from fairlead.control.loop.reconcile import Reconciler
+from fairlead.control.workloads import lifecycle
+from fairlead.control.workloads.applied import CALLER, AppliedWorkloads
 from fairlead.engines.base import Report, Review, WorkloadReport
-from fairlead.engines.kubernetes.api import MERGE, Api, ApiError
-from fairlead.engines.kubernetes.customs import Customs
-from fairlead.engines.kubernetes.resources import DEFINITION, Resource
+from fairlead.engines.kubernetes.client.api import MERGE, Api, ApiError
+from fairlead.engines.kubernetes.client.resources import DEFINITION, Resource
+from fairlead.engines.kubernetes.workload_objects import Customs
 from fairlead.model.errors import Unavailable
-from fairlead.model.phase import DesiredPhase
-from fairlead.model.workload import Workload
+from fairlead.model.records.phase import DesiredPhase
+from fairlead.model.records.workload import Workload
 from fairlead.store.collections import WORKLOADS
 from tests.contract.test_control_over_time import in_store
 from tests.contract.test_lagging_watches import Cluster as Watched

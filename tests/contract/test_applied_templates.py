@@ -9,13 +9,13 @@ import msgspec
 import pytest
 from starlette.requests import Request
 
-from fairlead.api.cluster_admission import ADMISSION_OPERATIONS, admit
-from fairlead.api.operation import Call
-from fairlead.control.applied import CALLER, AppliedWorkloads
+from fairlead.api.http.operation import Call
+from fairlead.api.workloads.admission_webhook import ADMISSION_OPERATIONS, admit
 from fairlead.control.context import Context
-from fairlead.control.manifests import store_manifest
+from fairlead.control.workloads.applied import CALLER, AppliedWorkloads
+from fairlead.control.workloads.template_yaml import store_manifest
 from fairlead.engines.base import Applied, AppliedObjects
-from fairlead.model.event import Event
+from fairlead.model.records.event import Event
 from fairlead.store.base import Change, Put, Query
 from fairlead.store.collections import TEMPLATES, WORKLOADS
 from tests.contract.test_control_over_time import in_store

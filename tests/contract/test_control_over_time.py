@@ -10,14 +10,14 @@ import pytest
 from fairlead.control.bootstrap import ensure_defaults
 from fairlead.control.context import Context, ControlSettings
 from fairlead.control.directory import Directory
-from fairlead.control.housekeeping import Housekeeper
-from fairlead.control.submit import submit
+from fairlead.control.loop.housekeeping import Housekeeper
+from fairlead.control.workloads.submit import submit
 from fairlead.kinds import KINDS
 from fairlead.model.clock import DAY
 from fairlead.model.errors import Invalid, Refused, TooMuch
-from fairlead.model.org import Caller
-from fairlead.model.phase import DesiredPhase, Phase
-from fairlead.model.revision import Revision
+from fairlead.model.records.organization import Caller
+from fairlead.model.records.phase import DesiredPhase, Phase
+from fairlead.model.records.revision import Revision
 from fairlead.model.submission import Submission
 from fairlead.store.base import Change, Put
 from fairlead.store.collections import PODS, REVISIONS, WORKLOADS

@@ -11,7 +11,7 @@ from fairlead.engines.local.configuration import load_identity
 from fairlead.engines.local.engine import LocalEngine
 from fairlead.engines.local.settings import LocalSettings
 from fairlead.model.errors import NotFound
-from fairlead.model.podset import PodSpec
+from fairlead.model.pods.podset import PodSpec
 from tests.contract.engine_room import Room, RunningEngine, clock, myself, opened, pod, scenario, shell
 
 Make = Callable[[], RunningEngine]

@@ -12,14 +12,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from fairlead.engines.kubernetes.access import Access
-from fairlead.engines.kubernetes.api import APPLY, Api, ApiError
-from fairlead.engines.kubernetes.connection import connect
-from fairlead.engines.kubernetes.objects import Pod, PodGroup
-from fairlead.engines.kubernetes.observing import Held
-from fairlead.engines.kubernetes.sharing import share_files
-from fairlead.engines.kubernetes.silence import Silences
-from fairlead.engines.kubernetes.watching import Watch
+from fairlead.engines.kubernetes.client.api import APPLY, Api, ApiError
+from fairlead.engines.kubernetes.client.connection import connect
+from fairlead.engines.kubernetes.client.kubeconfig import Access
+from fairlead.engines.kubernetes.client.objects import Pod, PodGroup
+from fairlead.engines.kubernetes.client.watch import Watch
+from fairlead.engines.kubernetes.observe.report import Held
+from fairlead.engines.kubernetes.observe.unacknowledged import Silences
+from fairlead.engines.kubernetes.shared_files import share_files
 from fairlead.model.errors import Refused
 
 DEADLINE = 60.0

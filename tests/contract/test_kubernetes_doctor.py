@@ -5,12 +5,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from fairlead.engines.kubernetes.api import ApiError
-from fairlead.engines.kubernetes.doctor_kai import find_overdue, judge_refusal, look_at_work
-from fairlead.engines.kubernetes.finding import Finding
-from fairlead.engines.kubernetes.objects import Pod
-from fairlead.engines.kubernetes.observing import Held
-from fairlead.engines.kubernetes.silence import find_silence, load_last_word
+from fairlead.engines.kubernetes.client.api import ApiError
+from fairlead.engines.kubernetes.client.objects import Pod
+from fairlead.engines.kubernetes.install.checks import Finding
+from fairlead.engines.kubernetes.install.doctor_kai import find_overdue, judge_refusal, look_at_work
+from fairlead.engines.kubernetes.observe.report import Held
+from fairlead.engines.kubernetes.observe.unacknowledged import find_silence, load_last_word
 from tests.contract.test_kubernetes_api import Answer, Scripted, answer, scenario
 
 LONG_AGO, JUST_NOW, NOW = "2026-01-01T00:00:00Z", "2026-01-01T00:59:55Z", "2026-01-01T01:00:00Z"

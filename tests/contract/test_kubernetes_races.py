@@ -6,15 +6,15 @@ from typing import Any
 import msgspec
 
 from fairlead.engines.base import Organize, Remove
-from fairlead.engines.kubernetes.estate import Estate
-from fairlead.engines.kubernetes.objects import Node
-from fairlead.engines.kubernetes.place import CLUSTER_LABEL, POOL_LABEL
-from fairlead.engines.kubernetes.resources import CONFIG_MAP, JOB, NAMESPACE, NODE, POD, POD_GROUP, PYTORCH
+from fairlead.engines.kubernetes.apply.organization import Estate
+from fairlead.engines.kubernetes.client.objects import Node
+from fairlead.engines.kubernetes.client.resources import CONFIG_MAP, JOB, NAMESPACE, NODE, POD, POD_GROUP, PYTORCH
+from fairlead.engines.kubernetes.render.context import CLUSTER_LABEL, POOL_LABEL
 from fairlead.kinds import KINDS
-from fairlead.model.fields import build
-from fairlead.model.org import NodePool
-from fairlead.model.phase import Phase
-from fairlead.model.podset import RestartScope
+from fairlead.model.pods.podset import RestartScope
+from fairlead.model.records.organization import NodePool
+from fairlead.model.records.phase import Phase
+from fairlead.model.spec.fields import build
 from tests import builders
 from tests.contract.cluster_room import NAMESPACE_NAME, Cluster, Room, pod, run, the_pods, told
 from tests.contract.test_kubernetes_api import scenario

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from fairlead.engines.base import ExecRequest
-from fairlead.engines.kubernetes.objects import Pod
+from fairlead.engines.kubernetes.client.objects import Pod
 from fairlead.engines.kubernetes.sessions import CommandSession, dial, read_end
 from tests.contract.test_kubernetes_api import DEADLINE, Answer, Scripted, hang, scenario
 

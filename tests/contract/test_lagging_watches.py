@@ -14,15 +14,15 @@ import msgspec
 import pytest
 
 from fairlead.control.context import Context
-from fairlead.control.following import Following
-from fairlead.control.reconcile import Reconciler
+from fairlead.control.loop.cluster_driver import Following
+from fairlead.control.loop.reconcile import Reconciler
 from fairlead.engines.base import Order, Report, Review
-from fairlead.engines.kubernetes.objects import Pod, Runner
-from fairlead.engines.kubernetes.observing import Held, render_report
-from fairlead.model.org import Node
-from fairlead.model.phase import Phase
-from fairlead.model.workload import Pod as PodRecord
-from fairlead.model.workload import Workload
+from fairlead.engines.kubernetes.client.objects import Pod, Runner
+from fairlead.engines.kubernetes.observe.report import Held, render_report
+from fairlead.model.records.organization import Node
+from fairlead.model.records.phase import Phase
+from fairlead.model.records.workload import Pod as PodRecord
+from fairlead.model.records.workload import Workload
 from fairlead.store.base import Change, Comparison, Put, Query, Where
 from fairlead.store.collections import PODS, WORKLOADS
 from tests import builders

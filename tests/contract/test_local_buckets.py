@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fairlead.engines.base import PodState
-from fairlead.model.supplies import Supplies
+from fairlead.model.pods.supplies import Supplies
 from tests.contract.engine_room import opened, scenario, shell
 from tests.contract.storage_room import engine_maker, fail, files_with, nothing_left, personal, say
 from tests.contract.test_local_engine import said, stop_of

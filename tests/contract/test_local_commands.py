@@ -10,11 +10,11 @@ import pytest
 
 from fairlead.engines.base import PodState
 from fairlead.engines.local import wire
-from fairlead.engines.local.commanding import AGENT, PLACE
 from fairlead.engines.local.configuration import load_identity
 from fairlead.engines.local.engine import LocalEngine
+from fairlead.engines.local.plan.remote_exec import AGENT, PLACE
 from fairlead.engines.local.settings import LocalSettings
-from fairlead.model.podset import PodSpec
+from fairlead.model.pods.podset import PodSpec
 from tests.contract.engine_room import Room, clock, eventually, is_running, myself, opened, pod, scenario, shell
 
 Make = Callable[[], LocalEngine]

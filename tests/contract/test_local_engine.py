@@ -12,14 +12,14 @@ import msgspec
 import pytest
 
 from fairlead.engines.base import Forget, LogRequest, PodState, Start, Stop
-from fairlead.engines.local import procfs
 from fairlead.engines.local.configuration import load_identity
 from fairlead.engines.local.engine import LocalEngine
+from fairlead.engines.local.linux import procfs
 from fairlead.engines.local.settings import LocalSettings
 from fairlead.model.allowed import Allowed
 from fairlead.model.clock import from_iso
 from fairlead.model.errors import NotFound
-from fairlead.model.podset import PodSpec
+from fairlead.model.pods.podset import PodSpec
 from tests.contract.engine_room import Room, clock, eventually, is_running, myself, opened, pod, scenario, shell
 
 Make = Callable[[], LocalEngine]

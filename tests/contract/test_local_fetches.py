@@ -16,7 +16,7 @@ import pytest
 
 from fairlead.engines.base import PodState, Start
 from fairlead.model.allowed import Allowed
-from fairlead.model.supplies import Supplies
+from fairlead.model.pods.supplies import Supplies
 from tests.contract.engine_room import eventually, is_running, opened, scenario, shell
 from tests.contract.storage_room import (
     AS_ROOT,

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from fairlead.engines.base import LogRequest, PodState
-from fairlead.engines.local.capabilities import NUMBERS, RUNTIME_DEFAULT
 from fairlead.engines.local.configuration import load_identity
 from fairlead.engines.local.engine import LocalEngine
+from fairlead.engines.local.linux.capabilities import NUMBERS, RUNTIME_DEFAULT
 from fairlead.engines.local.settings import NOBODY, LocalSettings
 from fairlead.model.allowed import Allowed
-from fairlead.model.podset import PodSpec
+from fairlead.model.pods.podset import PodSpec
 from tests.contract.engine_room import clock, eventually, is_running, myself, opened, scenario, shell
 
 Make = Callable[..., LocalEngine]

@@ -11,12 +11,12 @@ import msgspec
 import pytest
 
 from fairlead.engines.base import ExecRequest, PodState, Stop
-from fairlead.engines.local import cgroups
 from fairlead.engines.local.configuration import load_identity
 from fairlead.engines.local.engine import LocalEngine
-from fairlead.engines.local.limits import Means, observe_means
+from fairlead.engines.local.linux import cgroups
+from fairlead.engines.local.plan.limits import Means, observe_means
 from fairlead.engines.local.settings import LocalSettings
-from fairlead.model.podset import EnvironmentVariable, PodSpec
+from fairlead.model.pods.podset import EnvironmentVariable, PodSpec
 from tests.contract.engine_room import Room, clock, eventually, myself, opened, pod, scenario, shell
 from tests.contract.network_room import whole_output
 

@@ -15,10 +15,10 @@ import pytest
 
 from fairlead.engines.base import PodState
 from fairlead.engines.local.engine import LocalEngine
-from fairlead.engines.local.network import Network
-from fairlead.engines.local.network_bridge import has_ports
+from fairlead.engines.local.network.bridge import has_ports
+from fairlead.engines.local.network.plan import Network
 from fairlead.engines.local.settings import LocalSettings
-from fairlead.model.podset import EnvironmentVariable, PodSpec
+from fairlead.model.pods.podset import EnvironmentVariable, PodSpec
 from tests.contract.engine_room import (
     DEADLINE,
     clock,
@@ -316,7 +316,7 @@ class TestOwnNetwork:
 def test_servers_that_run_at_once_never_share_a_range(tmp_path: Path) -> None:
     """Even where both would choose the same, and neither has a pod yet."""
     claim = (
-        "import sys; from fairlead.engines.local.network import Network\n"
+        "import sys; from fairlead.engines.local.network.plan import Network\n"
         "network = Network(sys.argv[1]); network.prepare(); print(network.gateway, flush=True); sys.stdin.read()"
     )
     first = Network(str(tmp_path / "first"))

@@ -14,8 +14,8 @@ from fairlead.engines.base import DropClaims, PodState, Refresh, RetainClaims, S
 from fairlead.engines.local.engine import LocalEngine
 from fairlead.engines.local.settings import LocalSettings
 from fairlead.model.allowed import Allowed
-from fairlead.model.podset import PodSpec
-from fairlead.model.supplies import Supplies
+from fairlead.model.pods.podset import PodSpec
+from fairlead.model.pods.supplies import Supplies
 from tests.contract.engine_room import clock, opened, scenario, shell
 from tests.contract.storage_room import (
     AS_ROOT,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fairlead.engines.base import PodState, Start
-from fairlead.model.supplies import Supplies
+from fairlead.model.pods.supplies import Supplies
 from tests.contract.engine_room import eventually, opened, scenario, shell
 from tests.contract.storage_room import call, claim, engine_maker, loops_of, nothing_left, personal, say
 from tests.contract.test_local_engine import said, state_of

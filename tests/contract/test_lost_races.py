@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from fairlead.control.context import Context
-from fairlead.control.following import Following
-from fairlead.control.reconcile import Reconciler
+from fairlead.control.loop.cluster_driver import Following
+from fairlead.control.loop.reconcile import Reconciler
 from fairlead.engines.base import (
     CapacityChanged,
     ClusterPod,
@@ -24,9 +24,9 @@ from fairlead.engines.base import (
     WorkloadReport,
 )
 from fairlead.model.errors import Conflict, Unavailable
-from fairlead.model.org import Node
-from fairlead.model.phase import Phase, PodPhase
-from fairlead.model.workload import Pod, Workload
+from fairlead.model.records.organization import Node
+from fairlead.model.records.phase import Phase, PodPhase
+from fairlead.model.records.workload import Pod, Workload
 from fairlead.store.base import Change, Put, Query, Store
 from fairlead.store.collections import NODES, PODS, WORKLOADS
 from tests import builders

@@ -7,8 +7,8 @@ from collections.abc import Callable, Coroutine
 import pytest
 import uvloop
 
-from fairlead.api.proxy_upstream import Upstreams
-from fairlead.control.sessions import Dialler
+from fairlead.api.proxy.upstream import Upstreams
+from fairlead.control.workloads.sessions import Dialler
 
 
 class SilentPods(Dialler):

@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from fairlead.api.relay import Relay
+from fairlead.api.proxy.relay import Relay
 
 
 async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

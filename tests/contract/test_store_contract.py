@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from fairlead.model.errors import Conflict, Refused, Unavailable
-from fairlead.model.lease import Lease
-from fairlead.model.workload import Workload
+from fairlead.model.records.lease import Lease
+from fairlead.model.records.workload import Workload
 from fairlead.store.base import Change, Comparison, Delete, Put, Query, Store, Where
 from fairlead.store.collections import AUDIT, EVENTS, LEASES, PODS, WORKLOADS
 from fairlead.store.compaction import compact, newest_revision, oldest_revision

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from fairlead.model.assets import Scope
-from fairlead.model.phase import Phase
+from fairlead.model.records.assets import Scope
+from fairlead.model.records.phase import Phase
 from fairlead.store.base import Change, Comparison, Put, Query, Where
 from fairlead.store.collections import COLLECTIONS, EVENTS, PODS, WORKLOADS
 from fairlead.store.migrations import MIGRATIONS, Table

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fairlead.engines.local.network import Network
+from fairlead.engines.local.network.plan import Network
 from tests.e2e.server import Answer, Server, until
 
 DISTRIBUTED = "/api/v1/workloads/distributed"

@@ -7,7 +7,7 @@ from typing import Any
 
 from fairlead.cli.__main__ import load_lazily, main
 from fairlead.cli.command import Surroundings
-from fairlead.engines.kubernetes.finding import Finding
+from fairlead.engines.kubernetes.install.checks import Finding
 from tests.e2e.server import Server
 
 

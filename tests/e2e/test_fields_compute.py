@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from fairlead.engines.local import cgroups
+from fairlead.engines.local.linux import cgroups
 from tests.e2e.fields import conditions, look
 from tests.e2e.server import Server, until
 

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from fairlead.engines.local.network import Network
+from fairlead.engines.local.network.plan import Network
 from tests.e2e.server import Server, until
 from tests.e2e.web import ask_access, bearer, exposed, fetch, log_in, open_socket, start_web, submit_web
 

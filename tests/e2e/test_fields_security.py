@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fairlead.engines.local.capabilities import NUMBERS
+from fairlead.engines.local.linux.capabilities import NUMBERS
 from tests.e2e.fields import conditions, look, refuse
 from tests.e2e.server import Server
 

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from fairlead.engines.local import cgroups
+from fairlead.engines.local.linux import cgroups
 from fairlead.kinds import KINDS
-from fairlead.model.fields import Field, fields_of
+from fairlead.model.spec.fields import Field, fields_of
 from tests.e2e.fields import conditions
 from tests.e2e.server import Server, until
 from tests.e2e.several import GROUPS, delete, events, needs_networks, program, request, serve, until_pods

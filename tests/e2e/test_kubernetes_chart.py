@@ -16,7 +16,7 @@ import yaml
 from deploy.cluster import build, cluster, node
 from deploy.image import make_image
 from fairlead.client import Client, application
-from fairlead.engines.kubernetes.permissions import PERMISSIONS
+from fairlead.engines.kubernetes.install.permissions import PERMISSIONS
 from tests.clusters import running_cluster, set_nodes
 from tests.e2e.server import until
 

@@ -15,9 +15,9 @@ from msgspec import UNSET
 
 from deploy.cluster import build, cluster
 from fairlead.formats.crd import render_crd
-from fairlead.formats.yaml_fields import yaml_fields
-from fairlead.formats.yaml_text import render_yaml
-from fairlead.formats.yaml_write import render_document
+from fairlead.formats.yaml.fields import yaml_fields
+from fairlead.formats.yaml.text import render_yaml
+from fairlead.formats.yaml.write import render_document
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import Kind
 from tests.unit.formats.yaml_rows import ROWS, spec_of, written

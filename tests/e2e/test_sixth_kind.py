@@ -24,9 +24,9 @@ from msgspec import UNSET, Meta
 from fairlead.kinds.kind import Kind
 from fairlead.kinds.pods import request_of
 from fairlead.kinds.runs import preemptions_borne, lifetime_after_end, outcome_of_one, running_container
-from fairlead.model.fields import About, Flag, Maybe, value_or
-from fairlead.model.podset import PodSet
-from fairlead.model.run_fields import RunFields, run_violations
+from fairlead.model.spec.fields import About, Flag, Maybe, value_or
+from fairlead.model.pods.podset import PodSet
+from fairlead.model.spec.run_fields import RunFields, run_violations
 
 
 class ChoirSpec(RunFields, frozen=True, kw_only=True):

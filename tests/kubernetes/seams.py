@@ -28,15 +28,15 @@ from fairlead.engines.base import (
     WorkloadReport,
     WorkloadRun,
 )
-from fairlead.engines.kubernetes.access import load_access
-from fairlead.engines.kubernetes.api import Api
+from fairlead.engines.kubernetes.client.api import Api
+from fairlead.engines.kubernetes.client.kubeconfig import load_access
 from fairlead.engines.kubernetes.engine import KubernetesEngine
 from fairlead.engines.local.configuration import load_identity
 from fairlead.engines.local.engine import LocalEngine
 from fairlead.engines.local.settings import LocalSettings
-from fairlead.model.org import Department, NodePool, Project
-from fairlead.model.phase import ENDED, PodPhase
-from fairlead.model.podset import Container, PodSet, PodSpec, Request
+from fairlead.model.pods.podset import Container, PodSet, PodSpec, Request
+from fairlead.model.records.organization import Department, NodePool, Project
+from fairlead.model.records.phase import ENDED, PodPhase
 from tests.contract.engine_room import clock, myself, shell
 
 DEADLINE = 120.0

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from deploy.cluster import control
-from fairlead.engines.kubernetes.doctor import examine
-from fairlead.engines.kubernetes.manifests import Installation, render_permissions
+from fairlead.engines.kubernetes.install.doctor import examine
+from fairlead.engines.kubernetes.install.manifests import Installation, render_permissions
 from tests.e2e.server import until
 from tests.kubernetes.field_cases import STAYS
 from tests.kubernetes.room import PATIENCE, Room

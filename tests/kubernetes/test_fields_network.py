@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from fairlead.engines.kubernetes.installing import make_certificate
+from fairlead.engines.kubernetes.install.preflight import make_certificate
 from tests.e2e.server import until
 from tests.e2e.web import PROGRAM, bearer, fetch, log_in
 from tests.kubernetes.field_cases import ENDS

@@ -16,9 +16,9 @@ import pytest
 
 from deploy.cluster.images import Image, Layer, write_archive
 from deploy.cluster.node import import_images, make_busybox_layer, run_ctr
-from fairlead.engines.kubernetes.installing import make_certificate
-from fairlead.engines.kubernetes.render_git import IMAGE as GIT_IMAGE
-from fairlead.engines.kubernetes.render_s3 import IMAGE as S3_IMAGE
+from fairlead.engines.kubernetes.install.preflight import make_certificate
+from fairlead.engines.kubernetes.render.buckets import IMAGE as S3_IMAGE
+from fairlead.engines.kubernetes.render.git import IMAGE as GIT_IMAGE
 from tests.contract.test_local_fetches import PASSWORD, Guarded, repository
 from tests.e2e.server import until
 from tests.kubernetes.field_cases import STAYS

@@ -14,7 +14,7 @@ import pytest
 
 from deploy.cluster import cluster as clusters
 from deploy.cluster.options import add, drop
-from fairlead.engines.kubernetes.render_knative import FEATURES
+from fairlead.engines.kubernetes.render.knative import FEATURES
 from tests.e2e.server import until
 from tests.kubernetes.room import PATIENCE, Room
 

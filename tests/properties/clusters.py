@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from fairlead.scheduling.snapshot import (
+from fairlead.scheduling.model.snapshot import (
     Job,
     Node,
     Placement,

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fairlead.cli.__main__ import load_lazily as load
-from fairlead.formats.convert import detect, read_any, render
-from fairlead.formats.converted import Unconvertible
-from fairlead.formats.workload_yaml import read_manifests, read_workload
-from fairlead.formats.yaml_fields import yaml_fields
+from fairlead.formats.convert.dialects import detect, read_any, render
+from fairlead.formats.intermediate import Unconvertible
+from fairlead.formats.yaml.documents import read_manifests, read_workload
+from fairlead.formats.yaml.fields import yaml_fields
 from fairlead.kinds import KINDS
 
 GOLDEN = Path(__file__).parents[1] / "golden"

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from msgspec import inspect
 
 from fairlead.kinds.kind import Kind
-from fairlead.model.fields import Field, fields_of
+from fairlead.model.spec.fields import Field, fields_of
 
 #: What trips formats up: separators, quotes, things that look like other types, line breaks, wide characters.
 AWKWARD = (

@@ -6,10 +6,10 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from fairlead.cli.__main__ import load_lazily as load
-from fairlead.formats.convert import detect, read_any, render
-from fairlead.formats.converted import DIALECTS, Unconvertible
-from fairlead.formats.workload_yaml import read_manifests, read_workload
-from fairlead.formats.yaml_fields import yaml_fields
+from fairlead.formats.convert.dialects import detect, read_any, render
+from fairlead.formats.intermediate import DIALECTS, Unconvertible
+from fairlead.formats.yaml.documents import read_manifests, read_workload
+from fairlead.formats.yaml.fields import yaml_fields
 from fairlead.kinds import KINDS
 
 KIND = KINDS["training"]

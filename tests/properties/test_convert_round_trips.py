@@ -11,16 +11,16 @@ from msgspec.structs import replace
 
 from fairlead.cli.__main__ import load_lazily as load
 from fairlead.cli.flags import parse
-from fairlead.cli.kinds import commands
-from fairlead.cli.submit_flags import fill_spec
+from fairlead.cli.workloads.kinds import commands
+from fairlead.cli.workloads.submit_flags import fill_spec
 from fairlead.client.kinds import load_kinds
-from fairlead.formats.command_line import render_command
-from fairlead.formats.convert import render
-from fairlead.formats.convert_losses import carried
-from fairlead.formats.converted import from_stored
-from fairlead.formats.workload_yaml import read_manifests, read_spec
-from fairlead.formats.yaml_text import render_yaml
-from fairlead.formats.yaml_write import render_document
+from fairlead.formats.convert.dialects import render
+from fairlead.formats.flags.command_line import render_command
+from fairlead.formats.intermediate import from_stored
+from fairlead.formats.losses import carried
+from fairlead.formats.yaml.documents import read_manifests, read_spec
+from fairlead.formats.yaml.text import render_yaml
+from fairlead.formats.yaml.write import render_document
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import Kind
 from tests.properties.specs import specs

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from fairlead.scheduling import check, decide, play
 from fairlead.scheduling.cycle import decide_plainly
-from fairlead.scheduling.decisions import Decisions
-from fairlead.scheduling.snapshot import Job, Snapshot, Task
+from fairlead.scheduling.model.decisions import Decisions
+from fairlead.scheduling.model.snapshot import Job, Snapshot, Task
 
 from .clusters import Maker
 

@@ -6,9 +6,9 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead.formats.yaml_text import render_yaml
-from fairlead.formats.yaml_tree import read_tree
-from fairlead.formats.yaml_values import read_plain
+from fairlead.formats.yaml.text import render_yaml
+from fairlead.formats.yaml.tree import read_tree
+from fairlead.formats.yaml.values import read_plain
 
 #: Texts as people and other systems have them: words that mean something in YAML, scripts, everything else.
 TEXTS = st.one_of(

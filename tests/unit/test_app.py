@@ -3,7 +3,7 @@
 import pytest
 
 from fairlead.app import can_serve, read_settings, read_url_settings
-from fairlead.control.exposure import Place, render_url
+from fairlead.control.serving.urls import Place, render_url
 from fairlead.model.errors import Refused
 
 

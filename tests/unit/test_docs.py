@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.engines.kubernetes.permissions import INGRESS_PERMISSIONS, PERMISSIONS
-from fairlead.engines.kubernetes.resources import RUNNERS
+from fairlead.engines.kubernetes.client.resources import RUNNERS
+from fairlead.engines.kubernetes.install.permissions import INGRESS_PERMISSIONS, PERMISSIONS
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])

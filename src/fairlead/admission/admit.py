@@ -12,11 +12,11 @@ from fairlead.admission.policy import NO_POLICY, Policy, apply_policy
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import Kind, spec_violations
 from fairlead.model.errors import AGAINST_POLICY, MALFORMED, Invalid, Issue
-from fairlead.model.fields import build, value_or
-from fairlead.model.names import LONGEST_NAME, SUFFIX_LENGTH, name_violations
-from fairlead.model.podset import longest_names
+from fairlead.model.pods.podset import longest_names
 from fairlead.model.priority import PRIORITIES, is_preemptible
-from fairlead.model.rules import Limits, Violation
+from fairlead.model.spec.fields import build, value_or
+from fairlead.model.spec.names import LONGEST_NAME, SUFFIX_LENGTH, name_violations
+from fairlead.model.spec.rules import Limits, Violation
 from fairlead.model.submission import Submission
 
 #: The dialect whose contradictions are settled instead of refused.

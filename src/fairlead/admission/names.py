@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 
 from fairlead.model.errors import Issue
-from fairlead.model.fields import is_given, value_or
-from fairlead.model.pod_fields import pods_of
+from fairlead.model.spec.fields import is_given, value_or
+from fairlead.model.spec.pod_fields import pods_of
 
 #: What a spec can name, and the word for it in messages.
 SECRET, CONFIG_MAP, CLAIM = "secret", "config map", "claim"

@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 
 from fairlead.model.errors import Issue
-from fairlead.model.fields import Field, fields_of
 from fairlead.model.quantity import BadQuantity, parse
+from fairlead.model.spec.fields import Field, fields_of
 
 Plain = dict[str, Any]
 

@@ -6,7 +6,7 @@ by `control` before a submission is admitted.
 
 from typing import Any
 
-from fairlead.model.fields import Field, fields_of
+from fairlead.model.spec.fields import Field, fields_of
 
 Plain = dict[str, Any]
 

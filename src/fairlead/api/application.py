@@ -18,41 +18,41 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from fairlead import __version__
-from fairlead.api.assets import ASSET_OPERATIONS
-from fairlead.api.assets_history import HISTORY_OPERATIONS
-from fairlead.api.assets_volumes import VOLUME_OPERATIONS
-from fairlead.api.auth import authenticate, token_operations
-from fairlead.api.catalog import CATALOG_OPERATIONS
-from fairlead.api.credentials import OBJECT_OPERATIONS
-from fairlead.api.description import description_operations
-from fairlead.api.errors import HttpError, render_error
-from fairlead.api.forward import forward
-from fairlead.api.health import health_operations
-from fairlead.api.infrastructure import INFRASTRUCTURE_OPERATIONS
-from fairlead.api.kind_routes import kind_operations
-from fairlead.api.metrics import Metrics, Samples
-from fairlead.api.network_topologies import NETWORK_TOPOLOGY_OPERATIONS
-from fairlead.api.operation import Call, Operation
-from fairlead.api.organization import ORGANIZATION_OPERATIONS
-from fairlead.api.organization_changes import ORGANIZATION_CHANGES
-from fairlead.api.people import PEOPLE_OPERATIONS
-from fairlead.api.people_batches import BATCH_OPERATIONS
-from fairlead.api.people_rules import RULE_OPERATIONS
-from fairlead.api.pod_output import LOG_OPERATIONS
-from fairlead.api.pod_sessions import SESSION_OPERATIONS, url_operations
-from fairlead.api.proxy_access import Gate
-from fairlead.api.revisions import revision_operations
-from fairlead.api.routing import Router
-from fairlead.api.scheduling import SCHEDULING_OPERATIONS
-from fairlead.api.telemetry import telemetry_operations
-from fairlead.api.telemetry_owners import OWNER_OPERATIONS
-from fairlead.api.telemetry_places import PLACE_OPERATIONS
-from fairlead.api.templates import TEMPLATE_OPERATIONS
-from fairlead.api.url_access import access_operations
-from fairlead.api.watch import watch_operations
-from fairlead.api.workloads import WORKLOAD_OPERATIONS
-from fairlead.control.accounts import Accounts
+from fairlead.api.assets.assets import ASSET_OPERATIONS
+from fairlead.api.assets.data_volumes import VOLUME_OPERATIONS
+from fairlead.api.assets.history import HISTORY_OPERATIONS
+from fairlead.api.assets.secrets import OBJECT_OPERATIONS
+from fairlead.api.http.errors import HttpError, render_error
+from fairlead.api.http.forward import forward
+from fairlead.api.http.operation import Call, Operation
+from fairlead.api.http.routing import Router
+from fairlead.api.openapi import description_operations
+from fairlead.api.organization.changes import ORGANIZATION_CHANGES
+from fairlead.api.organization.nodes import INFRASTRUCTURE_OPERATIONS
+from fairlead.api.organization.reads import ORGANIZATION_OPERATIONS
+from fairlead.api.organization.topologies import NETWORK_TOPOLOGY_OPERATIONS
+from fairlead.api.people.access_rules import RULE_OPERATIONS
+from fairlead.api.people.accounts import PEOPLE_OPERATIONS
+from fairlead.api.people.auth import authenticate, token_operations
+from fairlead.api.people.rule_batches import BATCH_OPERATIONS
+from fairlead.api.proxy.access import Gate
+from fairlead.api.proxy.ingress_auth import access_operations
+from fairlead.api.server.health import health_operations
+from fairlead.api.server.metrics import Metrics, Samples
+from fairlead.api.telemetry.clusters import PLACE_OPERATIONS
+from fairlead.api.telemetry.metrics import telemetry_operations
+from fairlead.api.telemetry.owners import OWNER_OPERATIONS
+from fairlead.api.templates.templates import TEMPLATE_OPERATIONS
+from fairlead.api.workloads.catalog import CATALOG_OPERATIONS
+from fairlead.api.workloads.kind_routes import kind_operations
+from fairlead.api.workloads.logs import LOG_OPERATIONS
+from fairlead.api.workloads.reads import WORKLOAD_OPERATIONS
+from fairlead.api.workloads.revisions import revision_operations
+from fairlead.api.workloads.scheduling import SCHEDULING_OPERATIONS
+from fairlead.api.workloads.sessions import SESSION_OPERATIONS, url_operations
+from fairlead.api.workloads.watch import watch_operations
 from fairlead.control.context import Context
+from fairlead.control.people.authentication import Accounts
 from fairlead.model.errors import Elsewhere, FairleadError, TooMuch, Unavailable
 
 logger = logging.getLogger("fairlead.api")

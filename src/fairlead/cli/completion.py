@@ -10,8 +10,8 @@ from typing import Any
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import GLOBAL, Flag, Parsed, UsageError
-from fairlead.cli.session import Session
-from fairlead.cli.settings import KEYS
+from fairlead.cli.session.session import Session
+from fairlead.cli.session.settings import KEYS
 from fairlead.client import Client, ClientError
 from fairlead.client.kinds import load_kinds
 

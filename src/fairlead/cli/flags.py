@@ -4,10 +4,14 @@ The grammar is that of the runai CLI: `--name value`, `--name=value`, `-n value`
 only after `=`; flags may stand before and after names; what follows `--` is left as it is.
 """
 
+import os
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from fairlead.cli.suggest import suggest
+
+#: Tables that `python -m fairlead.cli.generate` makes of the declarations, one file for each kind.
+GENERATED = os.path.join(os.path.dirname(__file__), "generated")
 
 
 class UsageError(Exception):

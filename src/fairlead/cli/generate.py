@@ -14,14 +14,14 @@ from typing import Any
 import msgspec
 
 from fairlead import client
-from fairlead.cli.explain import PREFIX
+from fairlead.cli.files.explain import PREFIX
 from fairlead.engines.declared import EFFECTS, EXCLUDE, Effect, find_clustered
 from fairlead.formats.explain import Explanation, explain_all
-from fairlead.formats.flags import flag_table
-from fairlead.formats.yaml_names import API_VERSION
+from fairlead.formats.flags.table import flag_table
+from fairlead.formats.yaml.keywords import API_VERSION
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import Kind, beside_names, noun_of
-from fairlead.model.fields import fields_of
+from fairlead.model.spec.fields import fields_of
 
 _FLAGS = Path(__file__).parent / "generated"
 _KINDS = Path(client.__file__).parent / "kinds.json"

@@ -6,7 +6,7 @@ exist for them (`NotFound`); what they see and may not touch, or would make wher
 
 from fairlead.kinds import KINDS
 from fairlead.model.errors import Forbidden, NotFound, Unauthenticated
-from fairlead.model.org import Caller
+from fairlead.model.records.organization import Caller
 
 #: The scope of what belongs to no project: the whole installation.
 EVERYWHERE = ""

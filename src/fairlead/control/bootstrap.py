@@ -12,8 +12,16 @@ import msgspec
 from fairlead.control.context import Context
 from fairlead.model.clock import Millis
 from fairlead.model.errors import Conflict, Refused
-from fairlead.model.event import Event
-from fairlead.model.org import DEFAULT_NODE_POOL, Cluster, Department, NodePool, PoolQuota, Project, Quota
+from fairlead.model.records.event import Event
+from fairlead.model.records.organization import (
+    DEFAULT_NODE_POOL,
+    Cluster,
+    Department,
+    NodePool,
+    PoolQuota,
+    Project,
+    Quota,
+)
 from fairlead.store.base import Change, Put
 from fairlead.store.collections import CLUSTERS, DEPARTMENTS, NODE_POOLS, PROJECTS
 

@@ -10,13 +10,13 @@ from typing import Any
 import msgspec
 
 from fairlead.control.directory import Directory
-from fairlead.control.exposure import Exposure
-from fairlead.control.telemetry import Telemetry
+from fairlead.control.serving.urls import Exposure
+from fairlead.control.usage_history import Telemetry
 from fairlead.control.vault import Vault, draw_vault
 from fairlead.engines.base import Sessions
 from fairlead.model.clock import DAY, SECOND, Clock, Millis
-from fairlead.model.workload import Workload
-from fairlead.scheduling.decisions import FairShare
+from fairlead.model.records.workload import Workload
+from fairlead.scheduling.model.decisions import FairShare
 from fairlead.store.base import Store
 
 

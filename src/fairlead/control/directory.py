@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from fairlead.model.errors import Unavailable
-from fairlead.model.org import Cluster, Department, Node, NodePool, Project, User
-from fairlead.model.people import AccessRule
+from fairlead.model.records.access import AccessRule
+from fairlead.model.records.organization import Cluster, Department, Node, NodePool, Project, User
 from fairlead.store.base import Collection, Query, Store
 from fairlead.store.collections import ACCESS_RULES, CLUSTERS, DEPARTMENTS, NODE_POOLS, NODES, PROJECTS, USERS
 

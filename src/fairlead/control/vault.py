@@ -1,8 +1,8 @@
 """Seals what users keep secret: AES-GCM under one key per installation, in a file that only the server's owner reads.
 
-Made by `app` with the key that `control/secrets.py` loads, handed around in the context. What is sealed is bound to
-the id of the record that holds it, so that ciphertext moved to another record does not open. Nothing here logs, and
-no error shows what was being sealed.
+Made by `app` with the key that `control/assets/secrets.py` loads, handed around in the context. What is sealed is
+bound to the id of the record that holds it, so that ciphertext moved to another record does not open. Nothing here
+logs, and no error shows what was being sealed.
 """
 
 import base64

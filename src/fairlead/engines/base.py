@@ -11,10 +11,10 @@ from typing import Any, Protocol
 import msgspec
 
 from fairlead.model.clock import Millis
-from fairlead.model.org import Department, Node, NodePool, Project
-from fairlead.model.phase import Phase, PodPhase
-from fairlead.model.podset import PodSet, PodSpec
-from fairlead.model.urls import ExposedUrl
+from fairlead.model.pods.podset import PodSet, PodSpec
+from fairlead.model.pods.urls import ExposedUrl
+from fairlead.model.records.organization import Department, Node, NodePool, Project
+from fairlead.model.records.phase import Phase, PodPhase
 
 
 class Start(msgspec.Struct, frozen=True):

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
-from fairlead.model.fields import Field, fields_of
+from fairlead.model.spec.fields import Field, fields_of
 
 #: As many as people read; a request of a million mistakes is still answered quickly.
 MOST = 200

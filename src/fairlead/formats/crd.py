@@ -9,8 +9,8 @@ from typing import Any
 from msgspec import inspect
 
 from fairlead.formats.explain import render_default, render_description
-from fairlead.formats.yaml_fields import ITEMS, MAP, PLAIN, YamlField, yaml_fields
-from fairlead.formats.yaml_names import API_VERSION
+from fairlead.formats.yaml.fields import ITEMS, MAP, PLAIN, YamlField, yaml_fields
+from fairlead.formats.yaml.keywords import API_VERSION
 from fairlead.kinds.kind import Kind
 
 Schema = dict[str, Any]

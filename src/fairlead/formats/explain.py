@@ -8,11 +8,11 @@ from typing import Any
 
 import msgspec
 
-from fairlead.formats.yaml_fields import ITEMS, MAP, PLAIN, YamlField, told_kinds, yaml_fields
-from fairlead.formats.yaml_names import API_VERSION
-from fairlead.formats.yaml_write import declared
+from fairlead.formats.yaml.fields import ITEMS, MAP, PLAIN, YamlField, told_kinds, yaml_fields
+from fairlead.formats.yaml.keywords import API_VERSION
+from fairlead.formats.yaml.write import declared
 from fairlead.kinds.kind import Kind
-from fairlead.model.fields import About, Field, fields_of
+from fairlead.model.spec.fields import About, Field, fields_of
 
 _SPEC = (
     "What is to run, and how. Fields are written as `name: {value: X}`, lists as `name: {items: {KEY: {value: X}}}`."

@@ -19,10 +19,10 @@ from fairlead.kinds.runs import (
     restart_policy,
     running_container,
 )
-from fairlead.model.fields import About, Flag, Maybe, is_given, value_or
-from fairlead.model.podset import PodSet, RestartPolicy, RestartScope
-from fairlead.model.rules import Limits, Violation
-from fairlead.model.run_fields import RunFields, run_violations
+from fairlead.model.pods.podset import PodSet, RestartPolicy, RestartScope
+from fairlead.model.spec.fields import About, Flag, Maybe, is_given, value_or
+from fairlead.model.spec.rules import Limits, Violation
+from fairlead.model.spec.run_fields import RunFields, run_violations
 
 MOST_WORKERS = 10_000
 _KEYS_PATH = "/root/.ssh"

@@ -9,15 +9,15 @@ from msgspec.structs import replace
 from fairlead.kinds.kind import Kind, Outcome, SetState
 from fairlead.kinds.pods import container_of, request_of
 from fairlead.kinds.serving import served, serving_violations
-from fairlead.model.canonical import items
-from fairlead.model.fields import About, Flag, Maybe, PortNumber, Spec, is_given, value_or
-from fairlead.model.phase import Phase
-from fairlead.model.placement import Category, NodePools, Preemptibility, PriorityClass
-from fairlead.model.pod_fields import PodFields
-from fairlead.model.podset import PodSet, RestartPolicy, RestartScope
-from fairlead.model.rules import Limits, Violation, command_violations, priority_violations
-from fairlead.model.security import BasicSecurity
-from fairlead.model.storage import BasicStorage
+from fairlead.model.pods.podset import PodSet, RestartPolicy, RestartScope
+from fairlead.model.records.phase import Phase
+from fairlead.model.spec.canonical import items
+from fairlead.model.spec.fields import About, Flag, Maybe, PortNumber, Spec, is_given, value_or
+from fairlead.model.spec.placement import Category, NodePools, Preemptibility, PriorityClass
+from fairlead.model.spec.pod_fields import PodFields
+from fairlead.model.spec.rules import Limits, Violation, command_violations, priority_violations
+from fairlead.model.spec.security import BasicSecurity
+from fairlead.model.spec.storage import BasicStorage
 
 LEADER, WORKER, _GANG = "leader", "worker", "group"
 _LABELS = "leaderworkerset.sigs.k8s.io"

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from fairlead.model.podset import Operated
+from fairlead.model.pods.podset import Operated
 
 MASTER, WORKER, LAUNCHER = "master", "worker", "launcher"
 #: Where MPI's launcher finds its workers, as the MPI operator puts it there.

@@ -12,17 +12,17 @@ from fairlead.kinds.kind import Kind, Outcome, SetState
 from fairlead.kinds.pods import SPELT_OUT, container_of, request_of
 from fairlead.kinds.runs import pods
 from fairlead.kinds.serving import listening, served, serving_violations
-from fairlead.model.autoscaling import Autoscaling, ServingConfiguration, autoscaling_violations, scaling_of
-from fairlead.model.fields import About, Flag, Maybe, PortNumber, Spec, value_or
-from fairlead.model.metadata import Username
-from fairlead.model.network import ExposedUrls, Ports, RelatedUrls
-from fairlead.model.phase import Phase
-from fairlead.model.placement import Category, NodePools, Preemptibility, PriorityClass
-from fairlead.model.pod_fields import PodFields
-from fairlead.model.podset import PodSet, RestartPolicy
-from fairlead.model.revision import Stage
-from fairlead.model.rules import Limits, Violation, command_violations, priority_violations
-from fairlead.model.service_fields import InferenceSecurity, InferenceStorage, ServiceStdin, ServiceTty
+from fairlead.model.pods.podset import PodSet, RestartPolicy
+from fairlead.model.records.phase import Phase
+from fairlead.model.records.revision import Stage
+from fairlead.model.spec.autoscaling import Autoscaling, ServingConfiguration, autoscaling_violations, scaling_of
+from fairlead.model.spec.fields import About, Flag, Maybe, PortNumber, Spec, value_or
+from fairlead.model.spec.metadata import Username
+from fairlead.model.spec.network import ExposedUrls, Ports, RelatedUrls
+from fairlead.model.spec.placement import Category, NodePools, Preemptibility, PriorityClass
+from fairlead.model.spec.pod_fields import PodFields
+from fairlead.model.spec.rules import Limits, Violation, command_violations, priority_violations
+from fairlead.model.spec.service_fields import InferenceSecurity, InferenceStorage, ServiceStdin, ServiceTty
 
 ROLE = "predictor"
 #: Members that say nothing about what is in a pod.

@@ -10,10 +10,10 @@ from typing import Any
 
 import msgspec
 
-from fairlead.model.fields import build, fields_of
-from fairlead.model.phase import Phase
-from fairlead.model.podset import PodSet
-from fairlead.model.rules import Limits, Violation, violations
+from fairlead.model.pods.podset import PodSet
+from fairlead.model.records.phase import Phase
+from fairlead.model.spec.fields import build, fields_of
+from fairlead.model.spec.rules import Limits, Violation, violations
 
 
 class GroupState(msgspec.Struct, frozen=True, kw_only=True):

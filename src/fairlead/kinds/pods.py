@@ -1,19 +1,19 @@
 """From the members that all kinds share to what an engine runs: the container and the request of one pod.
 
 Called by the kinds. Where an accepted spec says two things at once (only the older page's dialect may), one of them
-wins here, by the order that the code shows and `model/rules.py` puts into words.
+wins here, by the order that the code shows and `model/spec/rules.py` puts into words.
 """
 
 from typing import Any
 
-from fairlead.model.canonical import canonical, items
-from fairlead.model.compute import Compute
-from fairlead.model.environment import Variable
-from fairlead.model.fields import is_given, value_or
-from fairlead.model.pod_fields import PodFields
-from fairlead.model.podset import Container, EnvironmentVariable, Request
+from fairlead.model.command_words import split_words
+from fairlead.model.pods.podset import Container, EnvironmentVariable, Request
 from fairlead.model.quantity import thousandths_of, whole
-from fairlead.model.words import split_words
+from fairlead.model.spec.canonical import canonical, items
+from fairlead.model.spec.compute import Compute
+from fairlead.model.spec.environment import Variable
+from fairlead.model.spec.fields import is_given, value_or
+from fairlead.model.spec.pod_fields import PodFields
 
 MEBIBYTE = 1024 * 1024
 #: What a pod gets per GPU device when it asks for GPUs and says nothing of CPU or memory.

@@ -10,11 +10,11 @@ from msgspec import UNSET
 
 from fairlead.kinds.kind import Outcome, SetState
 from fairlead.kinds.pods import SPELT_OUT, container_of
-from fairlead.model.fields import value_or
-from fairlead.model.lifecycle import AUTO_DELETION_SECONDS, BACKOFF_LIMIT, GRACE_SECONDS
-from fairlead.model.phase import Phase
-from fairlead.model.podset import Container, RestartPolicy
-from fairlead.model.run_fields import AROUND, RunFields
+from fairlead.model.pods.podset import Container, RestartPolicy
+from fairlead.model.records.phase import Phase
+from fairlead.model.spec.fields import value_or
+from fairlead.model.spec.lifecycle import AUTO_DELETION_SECONDS, BACKOFF_LIMIT, GRACE_SECONDS
+from fairlead.model.spec.run_fields import AROUND, RunFields
 
 
 def running_container(spec: RunFields, without: frozenset[str] = frozenset()) -> Container:

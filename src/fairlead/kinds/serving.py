@@ -4,9 +4,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from fairlead.model.fields import is_given, value_or
-from fairlead.model.podset import Container
-from fairlead.model.rules import Violation
+from fairlead.model.pods.podset import Container
+from fairlead.model.spec.fields import is_given, value_or
+from fairlead.model.spec.rules import Violation
 
 _LISTS = {"authorizedUsers": "authorized_users", "authorizedGroups": "authorized_groups"}
 

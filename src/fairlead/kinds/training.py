@@ -15,11 +15,11 @@ from fairlead.kinds.runs import (
     restart_policy,
     running_container,
 )
-from fairlead.model.fields import About, Flag, Int32, Maybe, value_or
-from fairlead.model.lifecycle import PreemptionLimit
-from fairlead.model.podset import PodSet
-from fairlead.model.rules import Limits, Violation
-from fairlead.model.run_fields import RunFields, run_violations
+from fairlead.model.pods.podset import PodSet
+from fairlead.model.spec.fields import About, Flag, Int32, Maybe, value_or
+from fairlead.model.spec.lifecycle import PreemptionLimit
+from fairlead.model.spec.rules import Limits, Violation
+from fairlead.model.spec.run_fields import RunFields, run_violations
 
 ROLE = "worker"
 #: Members that say how many pods run, and not what is in them.

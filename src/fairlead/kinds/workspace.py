@@ -10,9 +10,9 @@ from fairlead.kinds.runs import (
     restart_policy,
     running_container,
 )
-from fairlead.model.podset import PodSet
-from fairlead.model.rules import Limits, Violation
-from fairlead.model.run_fields import RunFields, run_violations
+from fairlead.model.pods.podset import PodSet
+from fairlead.model.spec.rules import Limits, Violation
+from fairlead.model.spec.run_fields import RunFields, run_violations
 
 ROLE = "workspace"
 

@@ -12,7 +12,7 @@ FairleadError
 ├── Unavailable      the store cannot be written now, or the server is stopping
 └── Refused          an engine or a record cannot do what was asked of it, for a reason that will not go away
 
-`api/errors.py` alone knows which HTTP status each becomes.
+`api/http/errors.py` alone knows which HTTP status each becomes.
 """
 
 import msgspec

@@ -16,9 +16,16 @@
 It decides as KAI-Scheduler does, and it neither reads a clock nor acts: `now` is in the snapshot.
 """
 
-from fairlead.scheduling.checking import SnapshotError, check
 from fairlead.scheduling.cycle import decide
-from fairlead.scheduling.decisions import (
+from fairlead.scheduling.fairness.shares import (
+    QueueDemand,
+    QueueShare,
+    Resources,
+    SharesRequest,
+    divide_queues,
+    read_shares,
+)
+from fairlead.scheduling.model.decisions import (
     Bind,
     Decisions,
     Eviction,
@@ -28,11 +35,8 @@ from fairlead.scheduling.decisions import (
     Pipelined,
     Reason,
 )
-from fairlead.scheduling.play import advance, play
-from fairlead.scheduling.reading import read_snapshot
-from fairlead.scheduling.reasons import say
-from fairlead.scheduling.shares import QueueDemand, QueueShare, Resources, SharesRequest, divide_queues, read_shares
-from fairlead.scheduling.snapshot import (
+from fairlead.scheduling.model.decode import read_snapshot
+from fairlead.scheduling.model.snapshot import (
     Job,
     Node,
     Placement,
@@ -54,6 +58,9 @@ from fairlead.scheduling.snapshot import (
     TopologyConstraint,
     Usage,
 )
+from fairlead.scheduling.model.validate import SnapshotError, check
+from fairlead.scheduling.session.reasons import say
+from fairlead.scheduling.simulate import advance, play
 
 __all__ = [
     "Bind",

@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 
 from fairlead.scheduling.cycle import decide
-from fairlead.scheduling.decisions import Decisions
-from fairlead.scheduling.snapshot import (
+from fairlead.scheduling.model.decisions import Decisions
+from fairlead.scheduling.model.snapshot import (
     Job,
     Node,
     PodSet,

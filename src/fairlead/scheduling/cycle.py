@@ -9,17 +9,17 @@ import gc
 from collections.abc import Callable
 from operator import attrgetter
 
-from fairlead.scheduling.allocate import allocate
-from fairlead.scheduling.consolidate import consolidate
-from fairlead.scheduling.decisions import Decisions, Failure, Notice, Reason
-from fairlead.scheduling.live import LiveJob
+from fairlead.scheduling.actions.allocate import allocate
+from fairlead.scheduling.actions.consolidate import consolidate
+from fairlead.scheduling.actions.evict_stale import evict_stale
+from fairlead.scheduling.actions.preempt import preempt
+from fairlead.scheduling.actions.reclaim import reclaim
+from fairlead.scheduling.model.decisions import Decisions, Failure, Notice, Reason
+from fairlead.scheduling.model.live import LiveJob
+from fairlead.scheduling.model.snapshot import ALL_ACTIONS, DEFAULT_POOL, Action, Job, Settings, Snapshot
 from fairlead.scheduling.outcome import write_down
-from fairlead.scheduling.preempt import preempt
-from fairlead.scheduling.reclaim import reclaim
-from fairlead.scheduling.record import Record
-from fairlead.scheduling.session import Session, build_queues
-from fairlead.scheduling.snapshot import ALL_ACTIONS, DEFAULT_POOL, Action, Job, Settings, Snapshot
-from fairlead.scheduling.stale import evict_stale
+from fairlead.scheduling.session.record import Record
+from fairlead.scheduling.session.session import Session, build_queues
 
 #: A task in these states has left its node.
 _ENDED = frozenset({"Succeeded", "Failed", "Deleted"})

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from fairlead.scheduling import status as st
-from fairlead.scheduling.decisions import (
+from fairlead.scheduling.fairness.fairshare import in_gpus
+from fairlead.scheduling.model import status as st
+from fairlead.scheduling.model.decisions import (
     Bind,
     Decisions,
     FairShare,
@@ -16,13 +17,12 @@ from fairlead.scheduling.decisions import (
     StaleMark,
     TaskState,
 )
-from fairlead.scheduling.devices import Devices
-from fairlead.scheduling.fairshare import in_gpus
-from fairlead.scheduling.live import LiveJob, LiveNode, LiveTask
-from fairlead.scheduling.record import Record
-from fairlead.scheduling.session import Session
-from fairlead.scheduling.snapshot import Snapshot
-from fairlead.scheduling.subgroups import is_ready
+from fairlead.scheduling.model.live import LiveJob, LiveNode, LiveTask
+from fairlead.scheduling.model.snapshot import Snapshot
+from fairlead.scheduling.model.subgroups import is_ready
+from fairlead.scheduling.session.devices import Devices
+from fairlead.scheduling.session.record import Record
+from fairlead.scheduling.session.session import Session
 
 #: A task that waited when the cycle began still does in these states.
 _WITHOUT_PLACE = frozenset((st.PENDING, st.GATED, st.PIPELINED, st.RELEASING))

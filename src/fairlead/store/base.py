@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
-from fairlead.model.event import AuditLine, Event
+from fairlead.model.records.event import AuditLine, Event
 
 
 class Column(msgspec.Struct, frozen=True):

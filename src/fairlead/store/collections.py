@@ -8,14 +8,14 @@ from collections.abc import Callable
 from operator import attrgetter
 from typing import Any
 
-from fairlead.model.assets import Asset, Claim, ConfigMap, DataVolume, Secret
-from fairlead.model.event import AuditLine, Event
-from fairlead.model.lease import Lease
-from fairlead.model.org import Cluster, Department, Node, NodePool, Project, User
-from fairlead.model.people import AccessRule
-from fairlead.model.revision import Revision
-from fairlead.model.templates import Template
-from fairlead.model.workload import Pod, Workload
+from fairlead.model.records.access import AccessRule
+from fairlead.model.records.assets import Asset, Claim, ConfigMap, DataVolume, Secret
+from fairlead.model.records.event import AuditLine, Event
+from fairlead.model.records.lease import Lease
+from fairlead.model.records.organization import Cluster, Department, Node, NodePool, Project, User
+from fairlead.model.records.revision import Revision
+from fairlead.model.records.templates import Template
+from fairlead.model.records.workload import Pod, Workload
 from fairlead.store.base import Collection, Column
 
 

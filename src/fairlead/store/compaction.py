@@ -7,7 +7,7 @@ event: so the oldest one that is kept tells from where on a watch can be resumed
 from itertools import takewhile
 
 from fairlead.model.clock import Millis
-from fairlead.model.event import AuditLine, Event
+from fairlead.model.records.event import AuditLine, Event
 from fairlead.store.base import Change, Collection, Comparison, Delete, Query, Store, Where
 from fairlead.store.collections import AUDIT, EVENTS
 

@@ -6,7 +6,7 @@ import msgspec
 
 from fairlead.admission.names import CLAIM, CONFIG_MAP, DATA_VOLUME, SECRET, STORAGE_CLASS, USER_CREDENTIAL, names_used
 from fairlead.kinds import KINDS
-from fairlead.model.assets import Claim, ConfigMap, DataVolume, Secret, project_place, user_place
+from fairlead.model.records.assets import Claim, ConfigMap, DataVolume, Secret, project_place, user_place
 from fairlead.store.base import Change, Put
 from fairlead.store.collections import CLAIMS, CONFIG_MAPS, DATA_VOLUMES, SECRETS
 from tests.contract.api.room import Room

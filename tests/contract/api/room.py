@@ -14,15 +14,15 @@ from typing import Any, TypeVar
 import uvicorn
 
 from fairlead.api.application import Limits, make_application
-from fairlead.control.accounts import Accounts, Credentials, ensure_accounts, load_signer
 from fairlead.control.bootstrap import ensure_defaults
 from fairlead.control.context import Context, ControlSettings
 from fairlead.control.directory import Directory
+from fairlead.control.people.authentication import Accounts, Credentials, ensure_accounts, load_signer
 from fairlead.engines.base import ExecRequest, LogRequest, Session
 from fairlead.model.errors import NotFound
-from fairlead.model.event import Event
-from fairlead.model.org import Node
-from fairlead.model.workload import Pod, Workload
+from fairlead.model.records.event import Event
+from fairlead.model.records.organization import Node
+from fairlead.model.records.workload import Pod, Workload
 from fairlead.store.base import Change, Put
 from fairlead.store.collections import NODES, PODS, WORKLOADS
 from fairlead.store.sqlite import open_sqlite

@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from fairlead.model.event import Event
-from fairlead.model.phase import DesiredPhase, Phase, PodPhase
-from fairlead.model.workload import Condition, PendingMessage
+from fairlead.model.records.event import Event
+from fairlead.model.records.phase import DesiredPhase, Phase, PodPhase
+from fairlead.model.records.workload import Condition, PendingMessage
 from tests import builders
 from tests.contract.api.agreement import find_disagreements, load_contract
 from tests.contract.api.room import START, Room

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from fairlead.control.assets_kinds import ASSET_KINDS, AssetKind
-from fairlead.control.resolve import load_secret
+from fairlead.control.assets.kinds import ASSET_KINDS, AssetKind
+from fairlead.control.references.resolve import load_secret
 from tests.contract.api.agreement import find_disagreements
 from tests.contract.api.room import Room
 from tests.contract.api.test_people import RESEARCHER, Person

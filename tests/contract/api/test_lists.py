@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 import pytest
 
-from fairlead.model.phase import Phase
+from fairlead.model.records.phase import Phase
 from tests import builders
 from tests.contract.api.agreement import load_contract
 from tests.contract.api.room import START, Room

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from fairlead.model.phase import Phase
+from fairlead.model.records.phase import Phase
 from fairlead.scheduling import TopologyConstraint, read_snapshot
 from tests import builders
 from tests.contract.api.room import Room

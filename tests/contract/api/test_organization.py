@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from fairlead.model.phase import Phase, PodPhase
+from fairlead.model.records.phase import Phase, PodPhase
 from fairlead.store.base import Comparison, Query, Where
 from fairlead.store.collections import AUDIT, EVENTS
 from tests import builders

@@ -5,9 +5,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from fairlead.model.org import GpuDevice, Node
-from fairlead.model.phase import Phase, PodPhase
-from fairlead.model.workload import EvictionNote
+from fairlead.model.records.organization import GpuDevice, Node
+from fairlead.model.records.phase import Phase, PodPhase
+from fairlead.model.records.workload import EvictionNote
 from fairlead.scheduling import decide, read_snapshot
 from fairlead.store.base import Change, Put
 from fairlead.store.collections import NODES

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fairlead.api.application import Limits
-from fairlead.model.event import Event
+from fairlead.model.records.event import Event
 from fairlead.store.base import Change, Delete
 from fairlead.store.collections import EVENTS
 from tests import builders

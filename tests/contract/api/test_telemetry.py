@@ -8,13 +8,13 @@ from urllib.parse import quote
 import msgspec
 import pytest
 
-from fairlead.control.telemetry import Telemetry
-from fairlead.control.traffic import Traffic
+from fairlead.control.serving.traffic import Traffic
+from fairlead.control.usage_history import Telemetry
 from fairlead.model.clock import iso
-from fairlead.model.org import GpuDevice, Node
-from fairlead.model.phase import Phase, PodPhase
-from fairlead.model.revision import Revision, Stage
-from fairlead.model.usage import Usage, node_key
+from fairlead.model.records.organization import GpuDevice, Node
+from fairlead.model.records.phase import Phase, PodPhase
+from fairlead.model.records.revision import Revision, Stage
+from fairlead.model.resource_usage import Usage, node_key
 from fairlead.store.base import Change, Put
 from fairlead.store.collections import NODES, REVISIONS
 from tests import builders

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 import jwt
 import pytest
 
-from fairlead.control.accounts import ADMINISTRATOR, hash_secret, is_secret, load_user
+from fairlead.control.people.authentication import ADMINISTRATOR, hash_secret, is_secret, load_user
 from fairlead.store.base import Change, Put
 from fairlead.store.collections import USERS
 from tests.contract.api.agreement import find_disagreements

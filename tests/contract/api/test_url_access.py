@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from fairlead.control.draft import Entry
-from fairlead.model.podset import Container
+from fairlead.control.decide.draft import Entry
+from fairlead.model.pods.podset import Container
 from tests.builders import podset, workload
 from tests.contract.api.room import Answer, Room
 

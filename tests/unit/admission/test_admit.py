@@ -6,7 +6,7 @@ from fairlead.admission.admit import admit
 from fairlead.admission.policy import Policy
 from fairlead.kinds import KINDS
 from fairlead.model.errors import AGAINST_POLICY, MALFORMED, Invalid
-from fairlead.model.fields import build
+from fairlead.model.spec.fields import build
 from fairlead.model.submission import Submission
 
 KIND = KINDS["training"]

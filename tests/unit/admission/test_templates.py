@@ -8,7 +8,7 @@ import pytest
 from fairlead.admission.templates import apply_template
 from fairlead.engines.declared import EFFECTS
 from fairlead.kinds import KINDS
-from fairlead.model.fields import fields_of
+from fairlead.model.spec.fields import fields_of
 
 A, B = {"name": "A", "value": "1"}, {"name": "B", "value": "2"}
 

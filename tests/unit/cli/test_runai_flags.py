@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from fairlead.cli.flags import UsageError, parse
-from fairlead.cli.kinds import commands
-from fairlead.cli.submit_flags import fill_spec
+from fairlead.cli.workloads.kinds import commands
+from fairlead.cli.workloads.submit_flags import fill_spec
 from fairlead.client.kinds import KindEntry, load_kinds
 
 STANDARD = """

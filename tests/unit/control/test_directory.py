@@ -5,7 +5,7 @@ from typing import Any
 
 from fairlead.control.directory import Directory, Refresher
 from fairlead.model.errors import Unavailable
-from fairlead.model.org import Node
+from fairlead.model.records.organization import Node
 from fairlead.store.base import Query
 from fairlead.store.collections import NODES
 

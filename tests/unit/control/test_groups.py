@@ -6,17 +6,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from fairlead.control.decide import Rules, decide, demand
-from fairlead.control.draft import Draft, Entry
-from fairlead.control.placing import free_index, place
-from fairlead.control.pods import pod_name, render_pod
-from fairlead.control.snapshot import render_jobs
+from fairlead.control.decide.draft import Draft, Entry
+from fairlead.control.decide.phases import Rules, decide, demand
+from fairlead.control.decide.placements import free_index, place
+from fairlead.control.decide.pod_specs import pod_name, render_pod
+from fairlead.control.decide.snapshot import render_jobs
 from fairlead.engines.base import PodReport, PodState, Review, Start, Stop
 from fairlead.kinds.kind import Outcome, SetState
-from fairlead.model.phase import Phase, PodPhase
-from fairlead.model.podset import PodSet, RestartPolicy, RestartScope
-from fairlead.model.workload import GroupTally, Pod, Tally, Workload
-from fairlead.scheduling.decisions import Bind
+from fairlead.model.pods.podset import PodSet, RestartPolicy, RestartScope
+from fairlead.model.records.phase import Phase, PodPhase
+from fairlead.model.records.workload import GroupTally, Pod, Tally, Workload
+from fairlead.scheduling.model.decisions import Bind
 from tests import builders
 
 NOW = 10_000_000

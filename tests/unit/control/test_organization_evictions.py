@@ -5,16 +5,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from fairlead.control.decide import decide
-from fairlead.control.draft import Draft, Entry
-from fairlead.control.notices import note_eviction
-from fairlead.control.placing import evict, share_of
+from fairlead.control.decide.draft import Draft, Entry
+from fairlead.control.decide.eviction_notices import note_eviction
+from fairlead.control.decide.phases import decide
+from fairlead.control.decide.placements import evict, share_of
 from fairlead.engines.base import PodReport, PodState, Stop
-from fairlead.model.org import GpuDevice, Node
-from fairlead.model.phase import DesiredPhase, Phase, PodPhase
-from fairlead.model.podset import Request
-from fairlead.model.workload import Pod, Workload
-from fairlead.scheduling.decisions import Eviction, QueueFigures
+from fairlead.model.pods.podset import Request
+from fairlead.model.records.organization import GpuDevice, Node
+from fairlead.model.records.phase import DesiredPhase, Phase, PodPhase
+from fairlead.model.records.workload import Pod, Workload
+from fairlead.scheduling.model.decisions import Eviction, QueueFigures
 from tests import builders
 
 NOW = 1_000_000

@@ -1,7 +1,7 @@
 """What owners hold and ask for, where there are too many workloads to add up: as the scheduler saw it last."""
 
-from fairlead.control.inventory import Usage, add_shares
-from fairlead.scheduling.decisions import FairShare
+from fairlead.control.organization.inventory import Usage, add_shares
+from fairlead.scheduling.model.decisions import FairShare
 
 
 def share(queue: str, pool: str, gpu: float) -> FairShare:

@@ -1,6 +1,6 @@
 """Where the workloads of golden files are rendered to."""
 
-from fairlead.engines.kubernetes.place import Place
+from fairlead.engines.kubernetes.render.context import Place
 
 GOLDEN_PLACE = Place(
     name="golden",

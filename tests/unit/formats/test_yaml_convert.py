@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from fairlead.cli.__main__ import load_lazily as load
-from fairlead.engines.kubernetes.render import render_spec
-from fairlead.formats.convert import detect, read_any, render
-from fairlead.formats.converted import Unconvertible
-from fairlead.formats.workload_yaml import read_manifests, read_workload
-from fairlead.formats.yaml_fields import resources
+from fairlead.engines.kubernetes.render.workload import render_spec
+from fairlead.formats.convert.dialects import detect, read_any, render
+from fairlead.formats.intermediate import Unconvertible
+from fairlead.formats.yaml.documents import read_manifests, read_workload
+from fairlead.formats.yaml.fields import resources
 from fairlead.kinds import KINDS
 
 GOLDEN = Path(__file__).parents[2] / "golden"

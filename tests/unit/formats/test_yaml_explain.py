@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from fairlead.cli.explain import Unknown, explain, render_text
+from fairlead.cli.files.explain import Unknown, explain, render_text
 from fairlead.formats.crd import render_crd
-from fairlead.formats.yaml_fields import yaml_fields
+from fairlead.formats.yaml.fields import yaml_fields
 from fairlead.kinds import KINDS
 from tests.unit.formats.yaml_rows import EVERY
 

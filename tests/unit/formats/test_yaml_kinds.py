@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from fairlead.formats.workload_yaml import read_manifests, read_workload
-from fairlead.formats.yaml_fields import kinds_with, yaml_fields
+from fairlead.formats.yaml.documents import read_manifests, read_workload
+from fairlead.formats.yaml.fields import kinds_with, yaml_fields
 from fairlead.kinds import KINDS
 from tests.unit.formats.yaml_texts import document, issues_of, rest, workload
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from fairlead.formats.workload_yaml import YamlWorkload
-from fairlead.model.podset import PodSet
+from fairlead.formats.yaml.documents import YamlWorkload
+from fairlead.model.pods.podset import PodSet
 from tests.unit.formats.yaml_texts import document, issues_of, workload
 
 THIRTY_DAYS = 30 * 24 * 3600

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from fairlead.cli.explain import explain
-from fairlead.formats.workload_yaml import read_manifests, read_workload
-from fairlead.formats.yaml_merge import find_among, merge
-from fairlead.formats.yaml_tree import YamlIssue
+from fairlead.cli.files.explain import explain
+from fairlead.formats.yaml.documents import read_manifests, read_workload
+from fairlead.formats.yaml.inherit import find_among, merge
+from fairlead.formats.yaml.tree import YamlIssue
 from tests.unit.formats.yaml_rows import (
     ALL,
     EVERY,

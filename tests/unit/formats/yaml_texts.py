@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from fairlead.formats.workload_yaml import Manifest, YamlWorkload, read_manifests, read_workload
-from fairlead.formats.yaml_tree import YamlIssue
+from fairlead.formats.yaml.documents import Manifest, YamlWorkload, read_manifests, read_workload
+from fairlead.formats.yaml.tree import YamlIssue
 
 HEAD = """apiVersion: run.ai/v2alpha1
 kind: {kind}

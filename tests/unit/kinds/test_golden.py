@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from fairlead.admission.admit import admit
-from fairlead.formats.rest import read_submission
+from fairlead.formats.rest.requests import read_submission
 from fairlead.kinds import KINDS
-from fairlead.model.podset import PodSet
+from fairlead.model.pods.podset import PodSet
 
 FOLDER = Path(__file__).parents[2] / "golden"
 REQUESTS = sorted(FOLDER.glob("*/*.request.json"))

@@ -6,10 +6,10 @@ import pytest
 
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import GroupState, SetState, spec_violations
-from fairlead.model.fields import build
-from fairlead.model.phase import Phase
-from fairlead.model.podset import PodSet, RestartPolicy, RestartScope
-from fairlead.model.rules import Limits
+from fairlead.model.pods.podset import PodSet, RestartPolicy, RestartScope
+from fairlead.model.records.phase import Phase
+from fairlead.model.spec.fields import build
+from fairlead.model.spec.rules import Limits
 
 TRAINING, GROUPS = KINDS["distributed-training"], KINDS["distributed-inference"]
 

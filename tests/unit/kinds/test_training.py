@@ -6,9 +6,9 @@ from fairlead.kinds import KINDS
 from fairlead.kinds.kind import Outcome, SetState, read_stored_spec
 from fairlead.kinds.runs import outcome_of_one as outcome
 from fairlead.kinds.training import TRAINING
-from fairlead.model.fields import build
-from fairlead.model.phase import Phase
-from fairlead.model.podset import PodSet, Request, RestartPolicy
+from fairlead.model.pods.podset import PodSet, Request, RestartPolicy
+from fairlead.model.records.phase import Phase
+from fairlead.model.spec.fields import build
 
 MIB = 2**20
 

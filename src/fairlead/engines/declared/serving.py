@@ -4,7 +4,7 @@ from fairlead.engines.declared.effect import Effect, seen
 
 _SERVICE = "e2e/test_inference.py::"
 _LOAD = "e2e/test_inference_scaling.py::"
-_READ = "unit/model/test_autoscaling.py::"
+_READ = "unit/model/spec/test_autoscaling.py::"
 _FROM_NONE = f"{_LOAD}test_a_request_to_a_sleeping_service_waits_and_is_answered"
 _CROWD = f"{_LOAD}test_pods_follow_the_requests_at_once_and_no_request_fails"
 _ASLEEP = f"{_LOAD}test_it_begins_asleep_and_wakes_with_as_many_as_it_should"

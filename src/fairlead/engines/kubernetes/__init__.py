@@ -1,1 +1,4 @@
-"""Workloads on a Kubernetes cluster with the KAI scheduler. So far: how they look there."""
+"""The Kubernetes engine: runs workloads as objects of a cluster, where KAI-Scheduler places the pods.
+
+`engine.py` is the way in, made by `configuration.py`. It never decides where a pod runs.
+"""

@@ -4,17 +4,17 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from fairlead.engines.kubernetes.access import load_access
-from fairlead.engines.kubernetes.api import Api
+from fairlead.engines.kubernetes.client.api import Api
+from fairlead.engines.kubernetes.client.kubeconfig import load_access
+from fairlead.engines.kubernetes.client.resources import Resource
 from fairlead.engines.kubernetes.engine import KubernetesEngine
-from fairlead.engines.kubernetes.resources import Resource
-from fairlead.engines.kubernetes.sharing import share_files
+from fairlead.engines.kubernetes.shared_files import share_files
 from fairlead.formats.crd import GROUP, VERSION, plural_of
 from fairlead.kinds import KINDS
 from fairlead.model.allowed import parse_allowed
 from fairlead.model.errors import Refused
-from fairlead.model.supplies import LoadKept
-from fairlead.model.urls import Entrance, is_host
+from fairlead.model.pods.supplies import LoadKept
+from fairlead.model.pods.urls import Entrance, is_host
 
 
 class Written(Protocol):

@@ -29,35 +29,35 @@ from fairlead.engines.base import (
     WorkloadReport,
     WorkloadRun,
 )
-from fairlead.engines.kubernetes import effects
-from fairlead.engines.kubernetes.api import Api, ApiError, insist, words_of
-from fairlead.engines.kubernetes.beginning import begin
-from fairlead.engines.kubernetes.charges import Charge
-from fairlead.engines.kubernetes.customs import Customs
-from fairlead.engines.kubernetes.estate import Estate
-from fairlead.engines.kubernetes.hands import Hands
-from fairlead.engines.kubernetes.holdings import Holdings
-from fairlead.engines.kubernetes.leftovers import find_leftovers
-from fairlead.engines.kubernetes.nodes import render_node
-from fairlead.engines.kubernetes.objects import Container, Metadata, Pod
-from fairlead.engines.kubernetes.observing import find_unsettled, render_report
-from fairlead.engines.kubernetes.place import CLUSTER_LABEL, NOTHING_BEGUN
-from fairlead.engines.kubernetes.render_runners import is_group
-from fairlead.engines.kubernetes.renewing import find_spent
-from fairlead.engines.kubernetes.resources import ALWAYS_THERE, POD, POD_GROUP, RUNNERS, SHARD, Resource
+from fairlead.engines.kubernetes.apply.applier import Hands
+from fairlead.engines.kubernetes.apply.executor import begin
+from fairlead.engines.kubernetes.apply.organization import Estate
+from fairlead.engines.kubernetes.apply.tending import tend
+from fairlead.engines.kubernetes.apply.trying import try_pods
+from fairlead.engines.kubernetes.client.api import Api, ApiError, insist, words_of
+from fairlead.engines.kubernetes.client.objects import Container, Metadata, Pod
+from fairlead.engines.kubernetes.client.resources import ALWAYS_THERE, POD, POD_GROUP, RUNNERS, SHARD, Resource
+from fairlead.engines.kubernetes.client.writer import Taken, has_kind
+from fairlead.engines.kubernetes.observe.cache import Holdings
+from fairlead.engines.kubernetes.observe.nodes import render_node
+from fairlead.engines.kubernetes.observe.report import find_unsettled, render_report
+from fairlead.engines.kubernetes.observe.unacknowledged import Silences
+from fairlead.engines.kubernetes.plan.applied_state import Standing, Survey, find_digests
+from fairlead.engines.kubernetes.plan.leftovers import find_leftovers
+from fairlead.engines.kubernetes.plan.recreate import find_spent
+from fairlead.engines.kubernetes.plan.state import Charge
+from fairlead.engines.kubernetes.render import review as render_review
+from fairlead.engines.kubernetes.render.context import CLUSTER_LABEL, NOTHING_BEGUN
+from fairlead.engines.kubernetes.render.runners import is_group
 from fairlead.engines.kubernetes.sessions import CommandSession, dial, listening_port, stream_logs
-from fairlead.engines.kubernetes.silence import Silences
-from fairlead.engines.kubernetes.standing import Standing, Survey, find_digests
-from fairlead.engines.kubernetes.tending import tend
-from fairlead.engines.kubernetes.trying import try_pods
-from fairlead.engines.kubernetes.writing import Taken, has_kind
+from fairlead.engines.kubernetes.workload_objects import Customs
 from fairlead.model.allowed import NOTHING_ALLOWED, Allowed
 from fairlead.model.clock import Millis
 from fairlead.model.errors import FairleadError, NotFound, Refused, Unavailable
-from fairlead.model.org import Node
-from fairlead.model.podset import PodSet
-from fairlead.model.supplies import LoadKept, nothing_kept
-from fairlead.model.urls import Entrance
+from fairlead.model.pods.podset import PodSet
+from fairlead.model.pods.supplies import LoadKept, nothing_kept
+from fairlead.model.pods.urls import Entrance
+from fairlead.model.records.organization import Node
 
 log = logging.getLogger(__name__)
 
@@ -134,7 +134,7 @@ class KubernetesEngine:
         await self._holdings.start(label, runners, has_groups=bool(self._hands.groups))
 
     def review(self, podset: PodSet) -> Review:
-        return effects.review(podset, self._allowed)
+        return render_review.review(podset, self._allowed)
 
     async def capacity(self) -> Sequence[Node]:
         self._nodes_changed = False

@@ -15,11 +15,11 @@ from datetime import UTC, datetime
 import msgspec
 
 from fairlead.engines.base import ExecRequest, LogRequest
-from fairlead.engines.kubernetes.api import Api, ApiError
-from fairlead.engines.kubernetes.objects import Pod
-from fairlead.engines.kubernetes.observing import main_of
-from fairlead.engines.kubernetes.resources import POD
-from fairlead.engines.kubernetes.websocket import WebSocket, pump
+from fairlead.engines.kubernetes.client.api import Api, ApiError
+from fairlead.engines.kubernetes.client.objects import Pod
+from fairlead.engines.kubernetes.client.resources import POD
+from fairlead.engines.kubernetes.client.websocket import WebSocket, pump
+from fairlead.engines.kubernetes.observe.report import main_of
 from fairlead.model.errors import NotFound, Refused, Unavailable
 
 log = logging.getLogger(__name__)

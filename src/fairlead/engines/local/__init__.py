@@ -1,5 +1,5 @@
-"""The engine that runs pods as real processes on this machine.
+"""The local engine: runs pods as real processes of this machine.
 
-`engine.LocalEngine` is its face. Nothing is imported here: the fork server and its supervisors live in this package
-too, and every module they load is memory in each of them.
+`engine.py` is the way in, made by `configuration.py`. Every module that a supervisor loads is memory in each pod,
+so the `__init__.py` files below this folder import nothing.
 """

@@ -15,7 +15,8 @@ import time
 from typing import Any
 
 from fairlead.engines.base import PodReport, PodState
-from fairlead.engines.local import journal, procfs
+from fairlead.engines.local import journal
+from fairlead.engines.local.linux import procfs
 from fairlead.model.clock import Millis
 from fairlead.model.errors import Refused
 

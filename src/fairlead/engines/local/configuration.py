@@ -8,16 +8,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from fairlead.engines.local.containers import HOST, RUNTIMES
 from fairlead.engines.local.engine import LocalEngine
-from fairlead.engines.local.environment import PATH, LoadReferences
 from fairlead.engines.local.nodes import observe_machine, parse_node, parse_nodes
+from fairlead.engines.local.plan.container import HOST, RUNTIMES
+from fairlead.engines.local.plan.environment import PATH, LoadReferences
 from fairlead.engines.local.settings import NOBODY, Identity, LocalSettings
 from fairlead.model.allowed import parse_allowed
 from fairlead.model.clock import Clock
 from fairlead.model.errors import Invalid
-from fairlead.model.org import Node
-from fairlead.model.supplies import LoadSupplies
+from fairlead.model.pods.supplies import LoadSupplies
+from fairlead.model.records.organization import Node
 
 
 class Written(Protocol):

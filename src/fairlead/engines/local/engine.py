@@ -26,39 +26,31 @@ from fairlead.engines.base import (
     Start,
     Stop,
 )
-from fairlead.engines.local import (
-    attempts,
-    cgroups,
-    commanding,
-    containers,
-    containers_inside,
-    effects,
-    journal,
-    limits,
-    logs,
-    nodes,
-    procfs,
-    reaping,
-    wire,
-)
+from fairlead.engines.local import attempts, journal, nodes, wire
 from fairlead.engines.local.attempts import Folders, Key
-from fairlead.engines.local.environment import LoadReferences, refuse_references
-from fairlead.engines.local.forking import Forking
-from fairlead.engines.local.holds import Holds
-from fairlead.engines.local.identity import observe_rights
-from fairlead.engines.local.link import Link
-from fairlead.engines.local.meeting import fill_in
-from fairlead.engines.local.network import Network, is_serving
-from fairlead.engines.local.orders import render_order
-from fairlead.engines.local.ports import Ports, inside_ports
+from fairlead.engines.local.linux import cgroups, procfs, reaping
+from fairlead.engines.local.logs import reader
+from fairlead.engines.local.network.plan import Network, is_serving
+from fairlead.engines.local.network.ports import Ports, inside_ports
+from fairlead.engines.local.plan import container as plan_container
+from fairlead.engines.local.plan import limits, remote_exec
+from fairlead.engines.local.plan import review as plan_review
+from fairlead.engines.local.plan.environment import LoadReferences, refuse_references
+from fairlead.engines.local.plan.identity import observe_rights
+from fairlead.engines.local.plan.launch_order import render_order
+from fairlead.engines.local.plan.peer_addresses import fill_in
+from fairlead.engines.local.plan.storage import Storage
 from fairlead.engines.local.sessions import LOOPBACK, ProcessSession, connect, open_socket
 from fairlead.engines.local.settings import LocalSettings
-from fairlead.engines.local.storage import Storage
+from fairlead.engines.local.storage.exclusive_claims import Holds
+from fairlead.engines.local.supervisor import container as supervisor_container
+from fairlead.engines.local.supervisor.forkserver_client import Forking
+from fairlead.engines.local.supervisor.link import Link
 from fairlead.model.clock import Clock, Millis
 from fairlead.model.errors import FairleadError, NotFound, Refused, Unavailable
-from fairlead.model.org import Node
-from fairlead.model.podset import Container, PodSet, PodSpec
-from fairlead.model.supplies import LoadSupplies, no_supplies
+from fairlead.model.pods.podset import Container, PodSet, PodSpec
+from fairlead.model.pods.supplies import LoadSupplies, no_supplies
+from fairlead.model.records.organization import Node
 
 ENDED = frozenset({PodState.EXITED, PodState.LOST})
 #: How often an order is handed out anew when its fork never came to claim it.
@@ -139,11 +131,11 @@ class LocalEngine:
 
     def review(self, podset: PodSet) -> Review:
         """What of a pod's fields this machine and its operator refuse, and what has less effect here."""
-        found = effects.review(podset.container, self._rights, self._storage.review)
+        found = plan_review.review(podset.container, self._rights, self._storage.review)
         if found.refused:
             return found
         remarks = (*found.advisory, *self._network.remarks(podset.container, is_addressed=podset.addressed))
-        return msgspec.structs.replace(found, refused=commanding.refusals(podset, self._settings), advisory=remarks)
+        return msgspec.structs.replace(found, refused=remote_exec.refusals(podset, self._settings), advisory=remarks)
 
     async def capacity(self) -> Sequence[Node]:
         return self._nodes
@@ -187,7 +179,7 @@ class LocalEngine:
         key = (request.pod_id, attempt or 0)
         if key not in self._attempts and not self._folders.has_logs(key):
             raise NotFound(f"no output of pod {request.pod_id} is kept here: it never ran, or its logs have expired")
-        return logs.stream(self._folders, key, request, self._may_write)
+        return reader.stream(self._folders, key, request, self._may_write)
 
     async def exec(self, request: ExecRequest) -> ProcessSession:
         return await ProcessSession.run(self._folders.control(self._running(request.pod_id)), request)
@@ -216,7 +208,7 @@ class LocalEngine:
         return key
 
     def _joins_networks(self, container: Container) -> bool:
-        return containers.can_stage(containers.choose(container, self._settings))
+        return plan_container.can_stage(plan_container.choose(container, self._settings))
 
     def _ready_pods(self, workload_id: str, port: int) -> list[str]:
         """Those that listen there: the leaders of a group, and not its workers."""
@@ -227,7 +219,7 @@ class LocalEngine:
     async def expire_logs(self, before: Millis) -> int:
         """Remove the output of forgotten pods that wrote nothing since `before`; how many pods' went."""
         known = {key[0] for key in self._attempts}
-        return await asyncio.to_thread(logs.expire, self._folders, before, known.__contains__)
+        return await asyncio.to_thread(reader.expire, self._folders, before, known.__contains__)
 
     def _may_write(self, key: Key) -> bool:
         """Whether output of this attempt may still come."""
@@ -433,8 +425,8 @@ class LocalEngine:
                     reaping.kill_marked, f"{attempt.key[0]}.{attempt.key[1]}"
                 )
                 if record.get("container"):
-                    surroundings = containers.render_surroundings(self._rights)
-                    await asyncio.to_thread(containers_inside.ask, record["container"], surroundings)
+                    surroundings = plan_container.render_surroundings(self._rights)
+                    await asyncio.to_thread(supervisor_container.ask, record["container"], surroundings)
                 record = attempts.record_loss(path, record, self._clock(), ended)
                 self._network.release(attempt.key[0])
                 try:

@@ -10,7 +10,7 @@ import json
 import os
 from typing import Any
 
-from fairlead.engines.local import mount_calls
+from fairlead.engines.local.linux import mount_syscalls
 
 #: Room for every line of an attempt.
 RESERVED_BYTES = 16 * 1024
@@ -23,7 +23,7 @@ def claim(path: str, record: Record) -> int:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
     with contextlib.suppress(OSError):
         # A disk that fills up later still takes the lines to come; some file systems cannot set space aside.
-        mount_calls.reserve(descriptor, RESERVED_BYTES)
+        mount_syscalls.reserve(descriptor, RESERVED_BYTES)
     append(descriptor, record)
     return descriptor
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import yaml
 
-from fairlead.engines.local.nvml import MEBIBYTE, observe_devices
+from fairlead.engines.local.linux.nvml import MEBIBYTE, observe_devices
 from fairlead.model.clock import Millis
 from fairlead.model.errors import Invalid
-from fairlead.model.org import GpuDevice, Node, Taint
 from fairlead.model.quantity import BadQuantity, thousandths, whole
+from fairlead.model.records.organization import GpuDevice, Node, Taint
 
 _NAME = re.compile(r"[a-z0-9A-Z]([-a-z0-9A-Z.]*[a-z0-9A-Z])?")
 _KEYS = ("cpu", "memory", "gpus", "gpu-memory", "gpu-model", "labels", "taints", "pods")

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator
 
 from fairlead.engines.base import ExecRequest
 from fairlead.engines.local import wire
-from fairlead.engines.local.sessions_inside import resize
+from fairlead.engines.local.supervisor.commands import resize
 from fairlead.model.errors import Refused, Unavailable
 
 _PIECE = 65_536

@@ -3,7 +3,7 @@
 import msgspec
 
 from fairlead.model.allowed import Allowed
-from fairlead.model.org import Node
+from fairlead.model.records.organization import Node
 
 MEBIBYTE = 1024 * 1024
 

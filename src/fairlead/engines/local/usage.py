@@ -11,7 +11,7 @@ from typing import NamedTuple
 from fairlead.engines.base import PodState
 from fairlead.engines.local import journal
 from fairlead.engines.local.attempts import Folders
-from fairlead.model.usage import Usage, node_key
+from fairlead.model.resource_usage import Usage, node_key
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")

@@ -1,0 +1,117 @@
+"""What holds in a project: its own settings and its department's together; and which of them a workload meets. Pure.
+
+Called where projects are changed and shown, and for every submission.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from fairlead.model.errors import Issue
+from fairlead.model.records.organization import Department, Project
+
+
+class NodeTypes(msgspec.Struct, frozen=True):
+    """Which values of the nodes' type label the workloads of a project may ask for; empty for any."""
+
+    training: tuple[str, ...] = ()
+    workspace: tuple[str, ...] = ()
+
+
+class LimitNames(NamedTuple):
+    """The scheduling rules that one category of workloads is under."""
+
+    time: str
+    #: Of GPUs, for workloads that cannot be preempted and for those that can.
+    idle: str
+    idle_preemptible: str
+
+
+#: Categories that are missing here (work that serves) have no such rules.
+LIMITS = {
+    "Train": LimitNames(
+        "trainingJobTimeLimitSeconds", "trainingJobMaxIdleDurationSeconds", "trainingJobMaxIdleDurationSeconds"
+    ),
+    "Build": LimitNames(
+        "interactiveJobTimeLimitSeconds",
+        "interactiveJobMaxIdleDurationSeconds",
+        "interactiveJobPreemptIdleDurationSeconds",
+    ),
+}
+RULE_NAMES = tuple(dict.fromkeys(name for names in LIMITS.values() for name in names))
+
+Rules = Mapping[str, int | None]
+
+
+def effective_rules(project: Department, department: Department | None) -> dict[str, int]:
+    """For each rule the stricter of the two: a department's rule can be narrowed but not lifted."""
+    found = {}
+    for name in RULE_NAMES:
+        given = [rules.get(name) for rules in (project.scheduling_rules, _rules_of(department))]
+        limits = [limit for limit in given if limit is not None]
+        if limits:
+            found[name] = min(limits)
+    return found
+
+
+def _rules_of(department: Department | None) -> Rules:
+    return department.scheduling_rules if department else {}
+
+
+def effective_node_pools(project: Department, department: Department | None) -> tuple[str, ...]:
+    """The pools to try, in order, for workloads that name none."""
+    return project.default_node_pools or (department.default_node_pools if department else ())
+
+
+def effective_node_types(project: Department, department: Department | None) -> dict[str, Any]:
+    return project.node_types or (department.node_types if department else {})
+
+
+def rule_issues(rules: Rules, above: Rules, path: str) -> list[Issue]:
+    """What is wrong with a set of rules, given those of the department."""
+    found = []
+    for name, limit in rules.items():
+        ceiling = above.get(name)
+        if limit is not None and ceiling is not None and limit > ceiling:
+            details = f"is {limit}; the department's {ceiling} holds here, and a project can only be stricter"
+            found.append(Issue(f"{path}.{name}", details))
+    for names in LIMITS.values():
+        longest = rules.get(names.time) or above.get(names.time)
+        for name in dict.fromkeys((names.idle, names.idle_preemptible)):
+            idle = rules.get(name)
+            if longest is not None and idle is not None and idle >= longest:
+                details = f"is {idle}; it must be below {names.time}, which is {longest}"
+                found.append(Issue(f"{path}.{name}", details))
+    return found
+
+
+def allowed_node_types(project: Project, department: Department | None, category: str) -> tuple[str, ...]:
+    """The node types that a workload of this category may name; empty where all are allowed."""
+    types = msgspec.convert(effective_node_types(project, department), NodeTypes)
+    return {"Train": types.training, "Build": types.workspace}.get(category, ())
+
+
+def time_limit(rules: Rules, category: str) -> int | None:
+    """Seconds of running in all after which a workload of this category is stopped."""
+    names = LIMITS.get(category)
+    return rules.get(names.time) if names else None
+
+
+def idle_limit(rules: Rules, category: str, *, preemptible: bool) -> tuple[str, int] | None:
+    """The rule on idle GPUs that a workload of this category is under, with its seconds."""
+    names = LIMITS.get(category)
+    if names is None:
+        return None
+    name = names.idle_preemptible if preemptible else names.idle
+    limit = rules.get(name)
+    return None if limit is None else (name, limit)
+
+
+def pool_issues(named: Sequence[str], known: Sequence[str], path: str) -> list[Issue]:
+    """Node pools that do not exist."""
+    return [
+        Issue(f"{path}[{place}]", f"there is no node pool {name}; known are {', '.join(known)}")
+        for place, name in enumerate(named)
+        if name not in known
+    ]

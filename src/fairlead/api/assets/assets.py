@@ -1,0 +1,462 @@
+"""Assets and storage classes: five routes for each kind in the table of `control/assets/kinds.py`, and two lists.
+
+Bodies and answers are declared from the kinds' specs. Of a credential, names and users are shown, never a secret part.
+"""
+
+from functools import cache, partial
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+from starlette.responses import Response
+
+from fairlead.api.http.body import query_boolean, query_choice, query_integer, query_text, read_body
+from fairlead.api.http.errors import Error
+from fairlead.api.http.operation import Body, Call, Handler, Inline, Operation, Parameter, as_json
+from fairlead.api.organization.bodies import read_json
+from fairlead.api.workloads.views import Instant, Shape, Uuid
+from fairlead.control import access
+from fairlead.control.assets import assets
+from fairlead.control.assets.assets import AssetFilter, AssetWish
+from fairlead.control.assets.kinds import ASSET_KINDS, BY_KIND, AssetKind
+from fairlead.control.assets.usage import Usage, find_usage
+from fairlead.control.workloads.read import normal_id
+from fairlead.kinds import KINDS
+from fairlead.model.clock import iso
+from fairlead.model.records.assets import SCOPES, STORAGE_CLASSES, Asset, Scope
+from fairlead.model.spec.fields import About, Given, Int32, Maybe, Spec, Text, Text253, fields_of, value_or
+from fairlead.model.spec.fields import Uuid as UuidText
+
+ScopeType = Literal["system", "tenant", "cluster", "department", "project"]
+
+
+class SupportedTypes(Spec, frozen=True, kw_only=True):
+    """The kinds of workload that an asset is meant for."""
+
+    workspace: Annotated[Maybe[bool], About(text="Workspaces.")] = UNSET
+    training: Annotated[Maybe[bool], About(text="Trainings.")] = UNSET
+    distributed: Annotated[Maybe[bool], About(text="Distributed trainings.")] = UNSET
+    inference: Annotated[Maybe[bool], About(text="Inferences.")] = UNSET
+    dist_framework: Annotated[
+        Maybe[Literal["MPI", "PyTorch", "TF", "XGBoost"]], About(text="The framework of distributed trainings.")
+    ] = UNSET
+
+
+class AssetMetaUpdate(Spec, frozen=True, kw_only=True):
+    name: Annotated[Text253, About(text="Its name, unique among its kind in its scope.")]
+    description: Annotated[Maybe[Annotated[str, Meta(min_length=1, max_length=250)]], About(text="What it is for.")] = (
+        UNSET
+    )
+
+
+class AssetMeta(AssetMetaUpdate, frozen=True, kw_only=True):
+    scope: Annotated[ScopeType, About(text="How far it reaches.")]
+    cluster_id: Annotated[Maybe[UuidText], About(text="The cluster, for that scope.")] = UNSET
+    department_id: Annotated[Maybe[Text], About(text="The department, for that scope.")] = UNSET
+    project_id: Annotated[Maybe[Int32], About(text="The project, for that scope.")] = UNSET
+    auto_delete: Annotated[Maybe[bool], About(text="Removed when nothing uses it any more.")] = UNSET
+    private: Annotated[Maybe[bool], About(text="Only its creator sees it.")] = UNSET
+    workload_supported_types: Annotated[Maybe[SupportedTypes], About(text="What it is meant for.")] = UNSET
+
+
+class AssetMetaView(Shape):
+    id: Uuid
+    name: str
+    kind: str
+    scope: ScopeType
+    created_at: Instant
+    created_by: str
+    updated_at: Instant
+    updated_by: str
+    update_count: int
+    tenant_id: int
+    auto_delete: bool | None
+    private: bool | None
+    description: str | UnsetType = UNSET
+    cluster_id: Uuid | UnsetType = UNSET
+    department_id: str | UnsetType = UNSET
+    project_id: int | UnsetType = UNSET
+    project_name: str | UnsetType = UNSET
+    workload_supported_types: dict[str, Any] | UnsetType = UNSET
+
+
+class ClusterResource(Shape):
+    name: str | None
+
+
+class ClusterInfo(Shape):
+    """What an asset made besides itself: the name to give in workloads."""
+
+    resources: tuple[ClusterResource, ...]
+
+
+class AssetStatus(Shape):
+    status: str
+
+
+class WorkloadUsing(Shape):
+    id: Uuid
+    name: str
+    status: str
+
+
+class AssetUsing(Shape):
+    id: Uuid
+    name: str
+    kind: str
+
+
+class AssetsUsing(Shape):
+    datasources: list[AssetUsing]
+
+
+class AssetUsage(Shape):
+    """Who uses an asset: workloads that have not ended, and assets that name it."""
+
+    trainings: list[WorkloadUsing]
+    workspaces: list[WorkloadUsing]
+    distributed: list[WorkloadUsing]
+    inferences: list[WorkloadUsing]
+    assets: AssetsUsing
+
+
+class AssetView(Shape):
+    meta: AssetMetaView
+    spec: dict[str, Any]
+    cluster_info: ClusterInfo | UnsetType = UNSET
+    status: AssetStatus | UnsetType = UNSET
+    used_by: AssetUsage | UnsetType = UNSET
+
+
+class AssetList(Shape):
+    entries: list[AssetView]
+
+
+class StorageClassSpec(msgspec.Struct):
+    is_default: bool
+    provisioner: str
+    allow_volume_expansion: bool
+
+
+class StorageClass(msgspec.Struct, rename={"spec": "Spec"}):
+    storage_class_name: str
+    cluster_id: Uuid
+    spec: StorageClassSpec
+
+
+class StorageClassList(msgspec.Struct):
+    items: list[StorageClass]
+
+
+class StorageClassSpecV2(Shape):
+    is_default: bool
+    provisioner: str
+    allow_volume_expansion: bool
+
+
+class StorageClassV2(Shape):
+    storage_class_name: str
+    cluster_id: Uuid
+    spec: StorageClassSpecV2
+
+
+class StorageClassListV2(Shape):
+    items: list[StorageClassV2]
+
+
+@cache
+def _body(kind: AssetKind, meta: type) -> Any:
+    """The struct of a request's body: what the asset is called, and the kind's spec."""
+    words = "Creation" if meta is AssetMeta else "Update"
+    fields: list[Any] = [
+        ("meta", Annotated[meta, About(text="Its name and scope.")]),
+        ("spec", Annotated[kind.spec, About(text="What it holds.")]),
+    ]
+    return msgspec.defstruct(
+        f"{kind.kind.title().replace('-', '')}{words}", fields, bases=(Spec,), frozen=True, kw_only=True, rename="camel"
+    )
+
+
+def _wish(body: Any, scope: Scope) -> AssetWish:
+    meta = body.meta
+    supported = value_or(getattr(meta, "workload_supported_types", None), None)
+    return AssetWish(
+        name=meta.name,
+        description=value_or(meta.description, ""),
+        scope=scope,
+        spec=body.spec,
+        auto_delete=value_or(getattr(meta, "auto_delete", None), False),
+        private=value_or(getattr(meta, "private", None), False),
+        supported=msgspec.to_builtins(supported) if supported is not None else {},
+    )
+
+
+def _scope(meta: AssetMeta) -> Scope:
+    ids: dict[str, Given[Any]] = {
+        "project": value_or(meta.project_id, ""),
+        "department": value_or(meta.department_id, ""),
+        "cluster": value_or(meta.cluster_id, ""),
+    }
+    return Scope(meta.scope, str(ids.get(meta.scope, "")))
+
+
+async def render_asset(call: Call, asset: Asset, *, as_member: bool = False) -> AssetView:
+    """An asset as it is shown; in lists of several kinds, its spec stands under the kind's own member."""
+    kind = BY_KIND[asset.kind]
+    context = call.context
+    spec: dict[str, Any] = msgspec.json.decode(bytes(asset.spec))
+    made: Any = None
+    if kind.is_credential:
+        spec["keyId"] = asset.version
+        made = await assets.load_secret_of(context, asset)
+        if kind.kind == "ngcApiKey":
+            # The contract wants a text of this shape; what it stands for is not shown.
+            spec["ngc_api_key"] = "hidden"
+    elif kind.kind == "pvc":
+        made = await assets.load_claim_of(context, asset)
+    name = made.name if made is not None else spec.get("existingSecretName") or spec.get("claimName")
+    view = AssetView(meta=_meta(call, asset), spec={kind.member: spec} if as_member else spec)
+    view.status = AssetStatus(status="No issues found")
+    if name and (kind.is_credential or kind.kind == "pvc"):
+        view.cluster_info = ClusterInfo(resources=(ClusterResource(name=name),))
+    if query_boolean(call, "usageInfo"):
+        view.used_by = render_usage(await find_usage(context, call.caller, asset))
+    return view
+
+
+def render_usage(usage: Usage) -> AssetUsage:
+    def of(rest: str) -> list[WorkloadUsing]:
+        own = (each for each in usage.workloads if KINDS[each.kind].rest == rest)
+        return [WorkloadUsing(id=each.id, name=each.name, status=each.phase) for each in own]
+
+    named = [AssetUsing(id=other.id, name=other.name, kind=other.kind) for other in usage.assets]
+    members = {name: of(name) for name in AssetUsage.__struct_fields__ if name != "assets"}
+    return AssetUsage(**members, assets=AssetsUsing(datasources=named))
+
+
+def _meta(call: Call, asset: Asset) -> AssetMetaView:
+    directory = call.context.directory
+    project = directory.projects.get(asset.scope.id) if asset.scope.type == "project" else None
+    is_narrow = asset.scope.type in ("cluster", "department", "project")
+    return AssetMetaView(
+        id=asset.id,
+        name=asset.name,
+        kind=asset.kind,
+        scope=asset.scope.type,  # type: ignore[arg-type]  # only words of the contract are ever stored
+        created_at=iso(asset.created_at),
+        created_by=asset.created_by,
+        updated_at=iso(asset.updated_at),
+        updated_by=asset.updated_by,
+        update_count=asset.version - 1,
+        tenant_id=directory.cluster.tenant_id,
+        auto_delete=asset.auto_delete,
+        private=asset.private,
+        description=asset.description or UNSET,
+        cluster_id=directory.cluster.id if is_narrow else UNSET,
+        department_id=asset.scope.id if asset.scope.type == "department" else UNSET,
+        project_id=int(asset.scope.id) if asset.scope.type == "project" else UNSET,
+        project_name=project.name if project is not None else UNSET,
+        workload_supported_types=asset.supported or UNSET,
+    )
+
+
+def _filter(call: Call, kinds: tuple[str, ...]) -> AssetFilter:
+    for name in ("usageInfo", "statusInfo", "includeDescendants"):
+        query_boolean(call, name)
+    meant = {word: query_boolean(call, f"is{word.title()}", None) for word in MEANT_FOR}
+    complies = query_choice(call, "complyToWorkloadType", tuple(word.title() for word in MEANT_FOR)).lower()
+    query_choice(call, "complyToReplicaType", ("Worker", "Master"))
+    ids = query_text(call, "assetIds")
+    project = query_integer(call, "projectId", None) or query_integer(call, "complyToProject", None)
+    return AssetFilter(
+        kinds=kinds,
+        name=query_text(call, "name"),
+        scope=query_choice(call, "scope", SCOPES),
+        project_id="" if project is None else str(project),
+        department_id=query_text(call, "departmentId"),
+        ids=tuple(id.strip().lower() for id in ids.split(",")) if ids else (),
+        meant_for={word: wanted for word, wanted in meant.items() if wanted is not None}
+        | ({complies: True} if complies else {}),
+        framework=query_text(call, "distributedFramework"),
+    )
+
+
+#: The kinds of workload that an asset says it is meant for, in its meta and in the filters of lists.
+MEANT_FOR = tuple(field.rest for field in fields_of(SupportedTypes) if field.attribute != "dist_framework")
+_STATUSES = {401: Error, 403: Error, 503: Error}
+_CHANGED = {**_STATUSES, 400: Error, 404: Error}
+_ASSET_ID = Parameter(
+    name="AssetId", place="path", schema={"type": "string", "format": "uuid"}, description="The asset's id."
+)
+_INTEGER = {"type": "integer", "format": "int32", "minimum": 0}
+_LIST = (
+    Parameter(name="name", schema={"type": "string"}, description="Only the one of this name."),
+    Parameter(name="scope", schema={"type": "string", "enum": list(SCOPES)}),
+    Parameter(name="projectId", schema=_INTEGER, description="Only what workloads of this project can use."),
+    Parameter(name="departmentId", schema={"type": "string"}),
+    Parameter(name="clusterId", schema={"type": "string", "format": "uuid"}),
+    Parameter(name="usageInfo", schema={"type": "boolean"}),
+    Parameter(name="statusInfo", schema={"type": "boolean"}),
+    Parameter(name="includeDescendants", schema={"type": "boolean"}),
+    Parameter(name="complyToProject", schema=_INTEGER),
+    Parameter(
+        name="complyToWorkloadType",
+        schema={"type": "string", "enum": [word.title() for word in MEANT_FOR]},
+    ),
+    Parameter(name="complyToReplicaType", schema={"type": "string", "enum": ["Worker", "Master"]}),
+    Parameter(name="assetIds", schema={"type": "string"}),
+    *(Parameter(name=f"is{word.title()}", schema={"type": "boolean"}) for word in MEANT_FOR),
+    Parameter(name="distributedFramework", schema={"type": "string"}),
+)
+
+#: What one asset is asked with too; it answers the same either way.
+_ONE = tuple(one for one in _LIST if one.name.startswith("complyTo") or one.name in ("usageInfo", "statusInfo"))
+
+
+def _handlers(kind: AssetKind) -> tuple[Handler, Handler, Handler, Handler, Handler]:
+    def id_of(call: Call) -> str:
+        return normal_id(call.path["AssetId"], kind.title)
+
+    async def create(call: Call) -> Response:
+        body = read_json(_body(kind, AssetMeta), await read_body(call.request, "application/json"))
+        wish = _wish(body, _scope(body.meta))
+        made = await assets.create_asset(call.context, call.caller, kind, wish, call.request_id)
+        return as_json(await render_asset(call, made), 202)
+
+    async def update(call: Call) -> Response:
+        body = read_json(_body(kind, AssetMetaUpdate), await read_body(call.request, "application/json"))
+        wish = _wish(body, Scope("project"))
+        changed = await assets.update_asset(call.context, call.caller, kind, id_of(call), wish, call.request_id)
+        return as_json(await render_asset(call, changed), 202)
+
+    async def find(call: Call) -> Response:
+        found = await assets.find_assets(call.context, call.caller, _filter(call, (kind.kind,)))
+        return as_json(AssetList(entries=[await render_asset(call, asset) for asset in found]))
+
+    async def get(call: Call) -> Response:
+        return as_json(await render_asset(call, await assets.load_asset(call.context, call.caller, kind, id_of(call))))
+
+    async def delete(call: Call) -> Response:
+        await assets.delete_asset(call.context, call.caller, kind, id_of(call), call.request_id)
+        return Response(status_code=204 if kind.is_deleted_at_once else 202)
+
+    return create, update, find, get, delete
+
+
+def _asset_operations(kind: AssetKind) -> tuple[Operation, ...]:
+    create, update, find, get, delete = _handlers(kind)
+    base = f"/api/v1/asset/{kind.path}"
+    one = f"{base}/{{AssetId}}"
+    word = kind.path.replace("/", "_").replace("-", "_")
+    tag = "Credentials" if kind.is_credential else "Assets"
+    done = 204 if kind.is_deleted_at_once else 202
+    creation, change = Inline(partial(_body, kind, AssetMeta)), Inline(partial(_body, kind, AssetMetaUpdate))
+    rows: tuple[tuple[str, str, str, str, Handler, dict[str, Any]], ...] = (
+        ("GET", base, f"list_{word}_assets", f"List assets: {kind.title}", find, {"parameters": _LIST}),
+        (
+            "POST",
+            base,
+            f"create_{word}_asset",
+            f"Create an asset: {kind.title}",
+            create,
+            {"body": Body(schema=creation)},
+        ),
+        ("GET", one, f"get_{word}_asset", f"One asset: {kind.title}", get, {"parameters": (_ASSET_ID, *_ONE)}),
+        (
+            "PUT",
+            one,
+            f"update_{word}_asset",
+            f"Change an asset: {kind.title}",
+            update,
+            {"parameters": (_ASSET_ID,), "body": Body(schema=change)},
+        ),
+        ("DELETE", one, f"delete_{word}_asset", f"Delete an asset: {kind.title}", delete, {"parameters": (_ASSET_ID,)}),
+    )
+    answers: dict[str, dict[int, Any]] = {
+        f"list_{word}_assets": {200: AssetList, **_CHANGED},
+        f"create_{word}_asset": {202: AssetView, **_STATUSES, 400: Error, 409: Error},
+        f"get_{word}_asset": {200: AssetView, **_CHANGED},
+        f"update_{word}_asset": {202: AssetView, **_CHANGED, 409: Error, 412: Error},
+        f"delete_{word}_asset": {done: None, **_CHANGED, 412: Error},
+    }
+    return tuple(
+        Operation(method=method, path=path, id=id, tag=tag, summary=summary, run=run, answers=answers[id], **members)
+        for method, path, id, summary, run, members in rows
+    )
+
+
+def _list_of_all(group: str, id: str, summary: str) -> Operation:
+    kinds = tuple(kind.kind for kind in ASSET_KINDS if kind.path.startswith(f"{group}/"))
+
+    async def find(call: Call) -> Response:
+        found = await assets.find_assets(call.context, call.caller, _filter(call, kinds))
+        return as_json(AssetList(entries=[await render_asset(call, asset, as_member=True) for asset in found]))
+
+    return Operation(
+        method="GET",
+        path=f"/api/v1/asset/{group}",
+        id=id,
+        tag="Credentials" if group == "credentials" else "Assets",
+        summary=summary,
+        run=find,
+        parameters=_LIST,
+        answers={200: AssetList, **_CHANGED},
+    )
+
+
+async def get_storage_classes(call: Call) -> Response:
+    access.check(call.caller, "storage-classes:read")
+    cluster = call.context.directory.cluster.id
+    items = [
+        StorageClass(name, cluster, StorageClassSpec(number == 0, "fairlead", False))
+        for number, name in enumerate(STORAGE_CLASSES)
+        if query_text(call, "name") in ("", name)
+    ]
+    return as_json(StorageClassList(items))
+
+
+async def get_storage_classes_v2(call: Call) -> Response:
+    access.check(call.caller, "storage-classes:read")
+    cluster = call.context.directory.cluster.id
+    items = [
+        StorageClassV2(
+            storage_class_name=name,
+            cluster_id=cluster,
+            spec=StorageClassSpecV2(is_default=number == 0, provisioner="fairlead", allow_volume_expansion=False),
+        )
+        for number, name in enumerate(STORAGE_CLASSES)
+        if query_text(call, "name") in ("", name)
+    ]
+    return as_json(StorageClassListV2(items=items))
+
+
+_STORAGE = (
+    Parameter(name="clusterId", schema={"type": "string", "format": "uuid"}),
+    Parameter(name="name", schema={"type": "string"}, description="Only the one of this name."),
+    Parameter(name="includeNone", schema={"type": "boolean"}),
+)
+ASSET_OPERATIONS: tuple[Operation, ...] = (
+    *(operation for kind in ASSET_KINDS for operation in _asset_operations(kind)),
+    _list_of_all("datasource", "list_datasource_assets", "List data sources of all kinds"),
+    _list_of_all("credentials", "list_credentials_assets", "List credentials of all kinds"),
+    Operation(
+        method="GET",
+        path="/api/v1/storage-classes",
+        id="getStorageClasses",
+        tag="Assets",
+        summary="The classes of storage",
+        run=get_storage_classes,
+        parameters=_STORAGE,
+        answers={200: StorageClassList, **_STATUSES, 500: Error},
+    ),
+    Operation(
+        method="GET",
+        path="/api/v2/storage-classes",
+        id="getStorageClassesV2",
+        tag="Assets",
+        summary="The classes of storage",
+        run=get_storage_classes_v2,
+        parameters=_STORAGE,
+        answers={200: StorageClassListV2, **_STATUSES, 500: Error},
+    ),
+)

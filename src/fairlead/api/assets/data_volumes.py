@@ -1,0 +1,316 @@
+"""Data volumes: the routes, and how they are shown."""
+
+from typing import Annotated, Any, Literal
+
+from msgspec import UNSET, Meta, UnsetType
+from starlette.responses import Response
+
+from fairlead.api.http.body import query_choice, query_text, read_body
+from fairlead.api.http.errors import Error
+from fairlead.api.http.list_parameters import LIMIT, OFFSET, SEARCH, filter_by, read_list_request, sort_by, sort_order
+from fairlead.api.http.operation import Body, Call, Handler, Operation, Parameter, as_json
+from fairlead.api.organization.bodies import read_json
+from fairlead.api.workloads.reads import Count
+from fairlead.api.workloads.views import Instant, Shape, Uuid
+from fairlead.control.assets import data_volumes
+from fairlead.control.assets.data_volumes import VOLUME_FIELD_NAMES, VolumeWish
+from fairlead.control.people.access_rules import scope_name
+from fairlead.control.workloads.read import normal_id
+from fairlead.model.clock import iso
+from fairlead.model.errors import MALFORMED, Conflict, Invalid, Issue
+from fairlead.model.records.assets import DataVolume, Scope
+from fairlead.model.spec.fields import Given, Maybe, Spec, UpTo63, UpTo253, value_or
+
+_REQUEST_TYPES = ("Originated", "UsableInProject")
+ScopeType = Literal["cluster", "department", "project"]
+Description = Given[Annotated[str, Meta(max_length=127)]]
+
+
+class VolumeCreation(Spec, frozen=True, kw_only=True):
+    """A claim whose data others may read."""
+
+    name: Annotated[str, Meta(max_length=63, extra_json_schema={"pattern": "^[a-z][-a-z0-9]{0,62}$"})]
+    origin_pvc_name: UpTo63
+    project_id: str
+    description: Description = UNSET
+    use_original_volume: Maybe[bool] = UNSET
+    should_delete_original_volume: Given[bool] = UNSET
+
+
+class VolumeUpdate(Spec, frozen=True, kw_only=True):
+    """What is changed of a data volume."""
+
+    description: Description = UNSET
+
+
+class SharedScope(Spec, frozen=True, kw_only=True):
+    scope_id: UpTo253
+    scope_type: ScopeType
+
+
+class SharedScopesUpdate(Spec, frozen=True, kw_only=True):
+    """With whom the data is shared from now on, and with whom no longer."""
+
+    add: Given[Annotated[tuple[SharedScope, ...], Meta(max_length=1000)]] = UNSET
+    remove: Given[Annotated[tuple[SharedScope, ...], Meta(max_length=1000)]] = UNSET
+
+
+class SharedScopeView(Shape):
+    scope_id: str
+    scope_type: ScopeType
+    scope_name: str
+
+
+class VolumeStatus(Shape):
+    phase: Literal["Ready", "NotReady", "Creating", "Deleting", "Unknown"]
+    datavolume_pvc_name: str
+
+
+class VolumeView(Shape):
+    id: Uuid
+    name: str
+    origin_pvc_name: str
+    project_id: str
+    project_name: str
+    cluster_id: Uuid
+    department_id: str
+    use_original_volume: bool | None
+    should_delete_original_volume: bool
+    created_at: Instant
+    created_by: str
+    updated_at: Instant
+    updated_by: str
+    status: VolumeStatus
+    description: str | UnsetType = UNSET
+    shared_scopes: list[SharedScopeView] | UnsetType = UNSET
+
+
+class VolumeList(Shape):
+    datavolumes: list[VolumeView]
+    next: int | UnsetType = UNSET
+
+
+def render_scopes(call: Call, volume: DataVolume) -> list[SharedScopeView]:
+    return [
+        SharedScopeView(
+            scope_id=scope.id,
+            scope_type=scope.type,  # type: ignore[arg-type]  # only words of the contract are ever stored
+            scope_name=scope_name(call.context, scope),
+        )
+        for scope in volume.shared
+    ]
+
+
+def render_volume(call: Call, volume: DataVolume, *, with_scopes: bool = False) -> VolumeView:
+    directory = call.context.directory
+    project = directory.projects.get(volume.project_id)
+    return VolumeView(
+        id=volume.id,
+        name=volume.name,
+        origin_pvc_name=volume.claim_name,
+        project_id=volume.project_id,
+        project_name=project.name if project else "",
+        cluster_id=directory.cluster.id,
+        department_id=project.department_id if project else "",
+        use_original_volume=volume.use_original,
+        should_delete_original_volume=volume.delete_original,
+        created_at=iso(volume.created_at),
+        created_by=volume.created_by,
+        updated_at=iso(volume.updated_at),
+        updated_by=volume.updated_by,
+        status=VolumeStatus(phase="Ready", datavolume_pvc_name=volume.claim_name),
+        description=volume.description or UNSET,
+        shared_scopes=render_scopes(call, volume) if with_scopes else UNSET,
+    )
+
+
+async def _read(call: Call, shape: Any) -> Any:
+    return read_json(shape, await read_body(call.request, "application/json"))
+
+
+def _id(call: Call) -> str:
+    return normal_id(call.path["datavolumeId"], "data volume")
+
+
+def _project(call: Call) -> str:
+    """The project whose usable volumes are asked for; empty for those that the caller's projects made."""
+    kind = query_choice(call, "requestType", _REQUEST_TYPES, _REQUEST_TYPES[0])
+    project = query_text(call, "usableInProjectId")
+    if kind != _REQUEST_TYPES[0] and not project:
+        raise Invalid(MALFORMED, (Issue("usableInProjectId", "must be given with this requestType"),))
+    return project if kind != _REQUEST_TYPES[0] else ""
+
+
+async def get_volumes(call: Call) -> Response:
+    request = read_list_request(call, VOLUME_FIELD_NAMES)
+    page = await data_volumes.find_volumes(call.context, call.caller, request, _project(call))
+    views = [render_volume(call, volume) for volume in page.items]
+    return as_json(VolumeList(datavolumes=views, next=UNSET if page.next is None else page.next))
+
+
+async def count_volumes(call: Call) -> Response:
+    page = await data_volumes.find_volumes(call.context, call.caller, read_list_request(call), _project(call))
+    return as_json(Count(page.total))
+
+
+async def check_name(call: Call) -> Response:
+    name = query_text(call, "dataName")
+    if not await data_volumes.is_name_free(call.context, call.caller, name):
+        raise Conflict(f"There is a data volume named {name[:63]}", ("name",))
+    return Response(status_code=204)
+
+
+async def create_volume(call: Call) -> Response:
+    body: VolumeCreation = await _read(call, VolumeCreation)
+    wish = DataVolume(
+        id="",
+        version=1,
+        name=body.name,
+        place="",
+        project_id=body.project_id,
+        claim_name=body.origin_pvc_name,
+        description=value_or(body.description, ""),
+        use_original=value_or(body.use_original_volume, True),
+        delete_original=value_or(body.should_delete_original_volume, False),
+    )
+    made = await data_volumes.create_volume(call.context, call.caller, wish, call.request_id)
+    return as_json(render_volume(call, made, with_scopes=True), 201)
+
+
+async def get_volume(call: Call) -> Response:
+    volume = await data_volumes.load_volume(call.context, call.caller, _id(call))
+    return as_json(render_volume(call, volume, with_scopes=True))
+
+
+async def update_volume(call: Call) -> Response:
+    body: VolumeUpdate = await _read(call, VolumeUpdate)
+    wish = VolumeWish(description=value_or(body.description, None))
+    changed = await data_volumes.update_volume(call.context, call.caller, _id(call), wish, call.request_id)
+    return as_json(render_volume(call, changed))
+
+
+async def delete_volume(call: Call) -> Response:
+    await data_volumes.delete_volume(call.context, call.caller, _id(call), call.request_id)
+    return Response(status_code=204)
+
+
+async def get_scopes(call: Call) -> Response:
+    volume = await data_volumes.load_volume(call.context, call.caller, _id(call))
+    return as_json(render_scopes(call, volume))
+
+
+async def update_scopes(call: Call) -> Response:
+    body: SharedScopesUpdate = await _read(call, SharedScopesUpdate)
+
+    def scopes(given: Any) -> tuple[Scope, ...]:
+        return tuple(Scope(one.scope_type, one.scope_id) for one in value_or(given, ()))
+
+    wish = VolumeWish(add=scopes(body.add), remove=scopes(body.remove))
+    changed = await data_volumes.update_volume(call.context, call.caller, _id(call), wish, call.request_id)
+    return as_json(render_scopes(call, changed))
+
+
+_FAILURES = {400: Error, 401: Error, 403: Error, 500: Error, 503: Error}
+_ONE = {**_FAILURES, 404: Error}
+_VOLUME_ID = Parameter(name="datavolumeId", place="path", schema={"type": "string", "format": "uuid"})
+_FILTERS = (filter_by(VOLUME_FIELD_NAMES), SEARCH)
+_WHICH = (
+    Parameter(name="requestType", schema={"type": "string", "enum": list(_REQUEST_TYPES)}),
+    Parameter(name="usableInProjectId", schema={"type": "string"}),
+)
+_BASE = "/api/v1/datavolumes"
+
+
+def _operation(method: str, path: str, id: str, summary: str, run: Handler, **members: Any) -> Operation:
+    if "{" in path:
+        members["parameters"] = (_VOLUME_ID,)
+    return Operation(
+        method=method, path=f"{_BASE}{path}", id=id, tag="Data volumes", summary=summary, run=run, **members
+    )
+
+
+VOLUME_OPERATIONS: tuple[Operation, ...] = (
+    _operation(
+        "GET",
+        "",
+        "get_datavolumes",
+        "List data volumes",
+        get_volumes,
+        parameters=(
+            *_WHICH,
+            OFFSET,
+            LIMIT,
+            sort_by(VOLUME_FIELD_NAMES),
+            sort_order(),
+            *_FILTERS,
+        ),
+        answers={200: VolumeList, **_ONE},
+    ),
+    _operation(
+        "POST",
+        "",
+        "create_datavolume",
+        "Share the data of a claim",
+        create_volume,
+        body=Body(schema=VolumeCreation),
+        answers={201: VolumeView, **_FAILURES},
+    ),
+    _operation(
+        "GET",
+        "/count",
+        "count_datavolumes",
+        "How many data volumes match",
+        count_volumes,
+        parameters=(*_WHICH, *_FILTERS),
+        answers={200: Count, **_ONE},
+    ),
+    _operation(
+        "GET",
+        "/name-availability",
+        "datavolume_name_availability",
+        "Whether a name is free: 204, or 409 where it is taken",
+        check_name,
+        parameters=(
+            Parameter(name="dataName", schema={"type": "string", "minLength": 1}),
+            Parameter(name="clusterId", schema={"type": "string", "format": "uuid"}),
+        ),
+        answers={204: None, **_FAILURES, 409: Error},
+    ),
+    _operation(
+        "GET", "/{datavolumeId}", "get_datavolume", "One data volume", get_volume, answers={200: VolumeView, **_ONE}
+    ),
+    _operation(
+        "PATCH",
+        "/{datavolumeId}",
+        "patch_datavolume",
+        "Change a data volume",
+        update_volume,
+        body=Body(schema=VolumeUpdate),
+        answers={200: VolumeView, **_ONE},
+    ),
+    _operation(
+        "DELETE",
+        "/{datavolumeId}",
+        "delete_datavolume",
+        "Delete a data volume; the claim stays",
+        delete_volume,
+        answers={202: None, 204: None, **_ONE, 412: Error},
+    ),
+    _operation(
+        "GET",
+        "/{datavolumeId}/sharedScopes",
+        "get_datavolume_shared_scopes",
+        "With whom the data is shared; an array",
+        get_scopes,
+        answers={200: list[SharedScopeView], **_ONE},
+    ),
+    _operation(
+        "PATCH",
+        "/{datavolumeId}/sharedScopes",
+        "patch_datavolume_shared_scopes",
+        "Share the data with others, or no longer",
+        update_scopes,
+        body=Body(schema=SharedScopesUpdate),
+        answers={200: list[SharedScopeView], **_ONE},
+    ),
+)

@@ -1,0 +1,172 @@
+"""Errors as HTTP answers: the only place that knows which status each becomes, and the wire's fixed words.
+
+`application.py` calls `render_error` for everything a handler raises. The message is one of the short strings that
+clients match on; what happened, in our words, stands in `details`. Nothing of an unexpected error is shown but its id.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from starlette.responses import Response
+
+from fairlead.control.people.authentication import BadCredentials, UnsupportedGrant
+from fairlead.model.errors import (
+    Conflict,
+    FairleadError,
+    Forbidden,
+    InUse,
+    Invalid,
+    Issue,
+    NotFound,
+    Refused,
+    TooMuch,
+    Unauthenticated,
+    Unavailable,
+)
+
+ACCEPTED = "Request has been accepted."
+MESSAGES = {
+    400: "Required parameter is missing",
+    401: "Issuer is not familiar.",
+    403: "You do not have sufficient permissions.",
+    404: "Resource id not found.",
+    405: "Method not allowed.",
+    409: "Resource with this name already exists",
+    410: "Revision is no longer kept.",
+    412: "Precondition failed",
+    413: "Request body is too large.",
+    415: "Unsupported content type.",
+    429: "Too many requests.",
+    500: "Something went wrong.",
+    503: "Please try again in few minutes.",
+}
+AGAINST_POLICY = "The workload request does not comply with the policy set by the administrator"
+
+#: The statuses that every operation may answer beside its own, each with the plain error body.
+ADDED_STATUSES = (400, 405, 413, 415, 429)
+
+
+class HttpError(Exception):
+    """Something wrong with the request as HTTP, before any use case: unknown path, method, size, content type."""
+
+    def __init__(self, status: int, details: str, headers: dict[str, str] | None = None) -> None:
+        super().__init__(details)
+        self.status = status
+        self.details = details
+        self.headers = headers or {}
+
+
+class Error(msgspec.Struct, omit_defaults=True):
+    """What went wrong: the status, a fixed message, and what to do about it."""
+
+    code: int
+    message: str
+    details: str | msgspec.UnsetType = msgspec.UNSET
+
+
+class SubmissionError(Error, omit_defaults=True, rename={"compliance_issues": "complianceIssues"}):
+    """An error with every violation of the submitted body."""
+
+    compliance_issues: tuple[Issue, ...] | msgspec.UnsetType = msgspec.UNSET
+
+
+class RevisionGone(Error, omit_defaults=True, rename={"list_revision": "listRevision"}):
+    """The watch asked for more of the past than is kept: list anew, then watch from this revision."""
+
+    list_revision: int | msgspec.UnsetType = msgspec.UNSET
+
+
+class OAuthError(msgspec.Struct, omit_defaults=True):
+    """An error of the token endpoint in the words of OAuth 2."""
+
+    error: str
+    error_description: str | msgspec.UnsetType = msgspec.UNSET
+
+
+class Gone(FairleadError):
+    """A watch from before the oldest event that is kept."""
+
+    code = "gone"
+
+    def __init__(self, message: str, revision: int) -> None:
+        super().__init__(message)
+        self.revision = revision
+
+
+#: How many violations are told in the details of operations that have no other place for them.
+_MOST_ISSUES = 100
+_STATUS: tuple[tuple[type[FairleadError], int], ...] = (
+    (Invalid, 400),
+    (Unauthenticated, 401),
+    (Forbidden, 403),
+    (NotFound, 404),
+    (Conflict, 409),
+    (Gone, 410),
+    (InUse, 412),
+    (TooMuch, 429),
+    (Unavailable, 503),
+    (Refused, 400),
+)
+
+
+def status_of(error: Exception, answers: Mapping[int, Any]) -> int:
+    """The status of an error in an operation that declares those answers."""
+    if isinstance(error, HttpError):
+        return error.status
+    status = next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
+    if status == 412 and 412 not in answers:
+        # Declared for assets only; elsewhere it is the request's mistake.
+        return 409 if 409 in answers else 400
+    if status == 409 and 409 not in answers:
+        # Creating answers 400 for a taken name; elsewhere a race that was lost over and over is worth another try.
+        return 400 if answers.get(400) is SubmissionError else 503
+    return status
+
+
+def render_error(error: Exception, answers: Mapping[int, Any], request_id: str) -> Response:
+    """The answer to a request that ended in `error`; every violation as an entry where the operation has those."""
+    status = status_of(error, answers)
+    headers: dict[str, str] = {}
+    details: str | msgspec.UnsetType
+    if isinstance(error, HttpError):
+        details, headers = error.details, error.headers
+    elif isinstance(error, FairleadError):
+        details = error.message
+    else:
+        details = f"The server met an error of its own; its log has it under the request id {request_id}"
+    if isinstance(error, TooMuch):
+        headers = {"retry-after": str(error.retry_after_seconds)}
+    elif status == 503:
+        headers = {"retry-after": "5"}
+    elif status == 401:
+        headers = {"www-authenticate": "Bearer"}
+    body: Any
+    if isinstance(error, Invalid) and error.issues:
+        message = AGAINST_POLICY if any(issue.rule for issue in error.issues) else MESSAGES[status]
+        if answers.get(status) is SubmissionError:
+            body = SubmissionError(status, message, _in_line(error.issues, 3), error.issues)
+        else:
+            body = Error(status, message, _in_line(error.issues, _MOST_ISSUES))
+    elif isinstance(error, Gone):
+        body = RevisionGone(status, MESSAGES[status], details, error.revision)
+    else:
+        body = Error(status, MESSAGES[status], details)
+    return Response(msgspec.json.encode(body), status, headers, "application/json")
+
+
+def _in_line(issues: tuple[Issue, ...], most: int) -> str:
+    """The first violations in one line, for clients that show only that."""
+    shown = "; ".join(f"{issue.field}: {issue.details}" if issue.field else issue.details for issue in issues[:most])
+    return f"{shown}; and {len(issues) - most} more" if len(issues) > most else shown
+
+
+def render_oauth_error(error: Invalid) -> Response:
+    """The answer of the OAuth 2 token endpoint to a grant that is refused."""
+    if isinstance(error, BadCredentials):
+        status, word = 401, "invalid_client"
+    elif isinstance(error, UnsupportedGrant):
+        status, word = 400, "unsupported_grant_type"
+    else:
+        status, word = 400, "invalid_request"
+    return Response(msgspec.json.encode(OAuthError(word, error.message)), status, None, "application/json")

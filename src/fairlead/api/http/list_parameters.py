@@ -1,0 +1,60 @@
+"""The query parameters that lists share: declared once for the description, read once for the use cases."""
+
+from collections.abc import Iterable
+
+from fairlead.api.http.body import query_boolean, query_choice, query_integer, query_text
+from fairlead.api.http.operation import Call, Parameter
+from fairlead.control.workloads.read import ListRequest
+
+LIMIT_MOST = 500
+LIMIT = Parameter(
+    name="limit",
+    schema={"type": "integer", "format": "int32", "minimum": 1, "maximum": LIMIT_MOST, "default": 50},
+    description="How many records at most.",
+)
+OFFSET = Parameter(
+    name="offset",
+    schema={"type": "integer", "format": "int32", "minimum": 0, "default": 0},
+    description="How many records to leave out; `next` of the previous answer.",
+)
+SEARCH = Parameter(name="search", schema={"type": "string"}, description="Text that one of the names must contain.")
+DELETED = Parameter(
+    name="deleted", schema={"type": "boolean", "default": False}, description="True lists only what was deleted."
+)
+_OPERATORS = r"(==|!=|<=|>=|=@|!@|=\^|=\$)"
+
+
+def sort_order(default: str = "asc") -> Parameter:
+    return Parameter(
+        name="sortOrder",
+        schema={"type": "string", "enum": ["asc", "desc"], "default": default},
+        description="Ascending or descending.",
+    )
+
+
+def sort_by(fields: Iterable[str]) -> Parameter:
+    return Parameter(
+        name="sortBy", schema={"type": "string", "enum": list(fields)}, description="The field to sort by."
+    )
+
+
+def filter_by(fields: Iterable[str]) -> Parameter:
+    return Parameter(
+        name="filterBy",
+        schema={"type": "array", "items": {"type": "string", "pattern": f"^({'|'.join(fields)}){_OPERATORS}.+$"}},
+        description="Field, operator, value; several by comma, all of which must hold. `=@` contains, `!@` does not "
+        "contain, `=^` starts with, `=$` ends with.",
+    )
+
+
+def read_list_request(call: Call, sort_fields: Iterable[str] = (), default_order: str = "asc") -> ListRequest:
+    """The list parameters of a request; raises `Invalid` for what is out of bounds."""
+    return ListRequest(
+        filter_by=query_text(call, "filterBy"),
+        sort_by=query_choice(call, "sortBy", tuple(sort_fields)),
+        descending=query_choice(call, "sortOrder", ("asc", "desc"), default_order) == "desc",
+        offset=query_integer(call, "offset", 0),
+        limit=query_integer(call, "limit", 50, 1, LIMIT_MOST),
+        search=query_text(call, "search"),
+        deleted=bool(query_boolean(call, "deleted")),
+    )

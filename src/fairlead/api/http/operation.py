@@ -1,0 +1,108 @@
+"""How a route is declared: one `Operation` with its path, its words, its shapes and the function that answers.
+
+The router, the 405s, the API description and the metrics' labels are all read from these declarations; a handler that
+is not declared cannot be reached, and what is declared is what is served.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from fairlead.control.context import Context
+from fairlead.model.records.organization import Caller
+
+
+class Call:
+    """One request on its way: who asks, for what, with which id. Made by `application.py` only."""
+
+    __slots__ = ("caller", "context", "operation", "path", "request", "request_id")
+
+    def __init__(self, context: Context, operation: "Operation", request: Request, request_id: str) -> None:
+        self.context = context
+        self.operation = operation
+        self.request = request
+        self.request_id = request_id
+        #: The values of the path's variables.
+        self.path: dict[str, str] = {}
+        self.caller: Caller = NOBODY
+
+
+#: Who calls a public operation.
+NOBODY = Caller("", "")
+
+Handler = Callable[[Call], Awaitable[Response]]
+
+
+class Parameter(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    #: `path`, `query` or `header`.
+    place: str = "query"
+    schema: dict[str, Any]
+    description: str = ""
+    #: Ours, on a path of Run:ai's.
+    is_addition: bool = False
+
+
+#: Marks a member that is ours within an answer of Run:ai's: `Annotated[int, OURS]`.
+OURS = msgspec.Meta(extra_json_schema={"x-fairlead-addition": True})
+
+
+class Inline(msgspec.Struct, frozen=True):
+    """A spec whose schema stands where it is used, with everything inside it.
+
+    It is made by `make` when the API is described, not when the server starts: that took half a second.
+    """
+
+    make: Callable[[], Any]
+
+
+class Body(msgspec.Struct, frozen=True, kw_only=True):
+    """What an operation reads: a content type and its schema (a struct, an `Inline`, a name, or plain JSON schema)."""
+
+    schema: Any
+    content_type: str = "application/json"
+    required: bool = True
+
+
+class Operation(msgspec.Struct, frozen=True, kw_only=True):
+    method: str
+    path: str
+    id: str
+    tag: str
+    summary: str
+    run: Handler
+    parameters: tuple[Parameter, ...] = ()
+    body: Body | None = None
+    #: Status → what its body is: a struct, a schema by name (text), plain JSON schema (dict) or None for no body.
+    answers: dict[int, Any] = {}
+    content_type: str = "application/json"
+    #: Needs no token.
+    is_public: bool = False
+    #: Ours, not Run:ai's.
+    is_addition: bool = False
+    is_deprecated: bool = False
+
+
+class JsonAnswer(Response):
+    """A JSON body that is already there as bytes. Sends what `Response` would, without working out each header anew."""
+
+    def __init__(self, body: bytes, status: int = 200, headers: dict[str, str] | None = None) -> None:
+        self.status_code = status
+        self.body = body
+        self.background = None
+        self.raw_headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+        if headers:
+            self.raw_headers += [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        await send({"type": "http.response.body", "body": self.body})
+
+
+def as_json(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    """A struct or plain data as the answer."""
+    return JsonAnswer(msgspec.json.encode(value), status, headers)

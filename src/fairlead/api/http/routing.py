@@ -1,0 +1,80 @@
+"""Finds the operation of a request in a tree of path segments. Called once per request, so it does little."""
+
+from collections.abc import Iterable
+
+from fairlead.api.http.errors import HttpError
+from fairlead.api.http.operation import Operation
+
+
+class _Branch:
+    """One place in the tree: what follows by name, what follows as a variable, and what is answered here."""
+
+    __slots__ = ("fixed", "methods", "variable")
+
+    def __init__(self) -> None:
+        self.fixed: dict[str, _Branch] = {}
+        self.variable: _Branch | None = None
+        #: Method → the operation and the names of its path's variables, in order.
+        self.methods: dict[str, tuple[Operation, tuple[str, ...]]] = {}
+
+
+class Router:
+    """A fixed segment wins over a variable one: `/workloads/count` is no workload's id."""
+
+    def __init__(self, operations: Iterable[Operation]) -> None:
+        self._root = _Branch()
+        #: The operations whose path has no variable: one lookup instead of a walk, submissions among them.
+        self._fixed: dict[tuple[str, str], Operation] = {}
+        for operation in operations:
+            self._add(operation)
+
+    def _add(self, operation: Operation) -> None:
+        branch = self._root
+        names = []
+        for segment in operation.path.split("/")[1:]:
+            if segment.startswith("{"):
+                names.append(segment[1:-1])
+                if branch.variable is None:
+                    branch.variable = _Branch()
+                branch = branch.variable
+            else:
+                branch = branch.fixed.setdefault(segment, _Branch())
+        if operation.method in branch.methods:
+            raise ValueError(f"{operation.method} {operation.path} is declared twice")
+        branch.methods[operation.method] = (operation, tuple(names))
+        if not names:
+            self._fixed[operation.method, operation.path] = operation
+
+    def find(self, method: str, path: str) -> tuple[Operation, dict[str, str]]:
+        """The operation and its path variables; raises `HttpError` 404 or 405."""
+        known = self._fixed.get((method, path))
+        if known is not None:
+            return known, {}
+        segments = path.split("/")[1:]
+        values: list[str] = []
+        branch = _descend(self._root, segments, 0, values)
+        if branch is None:
+            raise HttpError(404, f"There is no path {path[:200]} here; /api/docs lists those that are")
+        found = branch.methods.get(method)
+        if found is None:
+            allowed = ", ".join(sorted(branch.methods))
+            raise HttpError(405, f"{path[:200]} answers {allowed}, not {method[:20]}", {"allow": allowed})
+        operation, names = found
+        return operation, dict(zip(names, values, strict=True))
+
+
+def _descend(branch: _Branch, segments: list[str], depth: int, values: list[str]) -> _Branch | None:
+    if depth == len(segments):
+        return branch if branch.methods else None
+    fixed = branch.fixed.get(segments[depth])
+    if fixed is not None:
+        found = _descend(fixed, segments, depth + 1, values)
+        if found is not None:
+            return found
+    if branch.variable is not None and segments[depth]:
+        values.append(segments[depth])
+        found = _descend(branch.variable, segments, depth + 1, values)
+        if found is not None:
+            return found
+        values.pop()
+    return None

@@ -1,0 +1,244 @@
+"""The API's description (OpenAPI 3.0), generated from the declared operations and their types; and a page to read it.
+
+What is not declared as an `Operation` is not served, so the description cannot leave anything out.
+"""
+
+from collections.abc import Iterable, Sequence
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import msgspec
+from starlette.responses import Response
+
+from fairlead import __version__
+from fairlead.api.http.errors import ADDED_STATUSES, Error
+from fairlead.api.http.operation import Call, Inline, Operation, Parameter
+from fairlead.formats.rest.openapi import schemas, struct_schema
+from fairlead.kinds import KINDS
+
+_REFERENCE = "#/components/schemas/{name}"
+_ADDITION = "An addition of Fairlead; Run:ai has no such path."
+_WORDS = {
+    200: "What was asked for.",
+    201: "Made.",
+    202: "Written down; it is being carried out.",
+    204: "Done; there is nothing more to say.",
+    207: "Answered in part: what is not measured here has no values.",
+    400: "The request breaks rules; every violation is named.",
+    401: "No valid token.",
+    403: "The caller may not do this.",
+    404: "Nothing of that id.",
+    405: "The path does not answer this method.",
+    409: "The name is taken.",
+    410: "That revision is no longer kept.",
+    412: "Something still uses it.",
+    413: "The body is too large.",
+    415: "The body is of another content type.",
+    429: "Too many requests or too much open work; Retry-After tells when to come back.",
+    500: "An error of the server's own; its log has it under the request's id.",
+    503: "The store cannot be written, or the server is stopping; try again.",
+}
+
+
+def describe(operations: Sequence[Operation]) -> dict[str, Any]:
+    """The whole description as plain data."""
+    components = _components(operations)
+    paths: dict[str, dict[str, Any]] = {}
+    for operation in operations:
+        paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation)
+    return {
+        "openapi": "3.0.3",
+        "info": {
+            "title": "Fairlead",
+            "version": __version__,
+            "description": "Submits, watches and ends workloads. Paths, parameters and members are those of NVIDIA "
+            "Run:ai 2.24 unless they carry `x-fairlead-addition`.",
+            "license": {"name": "Apache-2.0"},
+        },
+        "security": [{"bearerAuth": []}],
+        "tags": [{"name": tag} for tag in dict.fromkeys(operation.tag for operation in operations)],
+        "paths": paths,
+        "components": {
+            "securitySchemes": {"bearerAuth": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}},
+            "schemas": components,
+        },
+    }
+
+
+def _components(operations: Iterable[Operation]) -> dict[str, Any]:
+    types = {kind: None for operation in operations for kind in _types(operation)}
+    _, found = msgspec.json.schema_components(tuple(types), ref_template=_REFERENCE)
+    components: dict[str, Any] = {name: as_openapi(schema) for name, schema in found.items()}
+    for kind in KINDS.values():
+        for name, schema in schemas(kind).items():
+            components.setdefault(name, schema)
+    return dict(sorted(components.items()))
+
+
+def _types(operation: Operation) -> list[Any]:
+    shapes = list(operation.answers.values())
+    if operation.body is not None:
+        shapes.append(operation.body.schema)
+    return [Error, *(shape for shape in shapes if shape is not None and not isinstance(shape, str | dict | Inline))]
+
+
+def _schema(shape: Any) -> dict[str, Any]:
+    if isinstance(shape, str):
+        return {"$ref": _REFERENCE.format(name=shape)}
+    if isinstance(shape, dict):
+        return shape
+    if isinstance(shape, Inline):
+        return _inline(shape.make())
+    (schema,), _ = msgspec.json.schema_components((shape,), ref_template=_REFERENCE)
+    described: dict[str, Any] = as_openapi(schema)
+    return described
+
+
+def _inline(struct: Any) -> dict[str, Any]:
+    """A spec's schema with everything inside it."""
+    found: dict[str, Any] = {}
+
+    def resolved(node: Any) -> Any:
+        if isinstance(node, list):
+            return [resolved(part) for part in node]
+        if not isinstance(node, dict):
+            return node
+        if "$ref" in node:
+            return resolved(found[node["$ref"].rpartition("/")[2]])
+        return {name: resolved(part) for name, part in node.items()}
+
+    schema: dict[str, Any] = resolved(struct_schema(struct, False, found))
+    return schema
+
+
+def as_openapi(schema: Any) -> Any:
+    """A JSON schema in the words of OpenAPI 3.0, which has `nullable` instead of a null type and no constants."""
+    if isinstance(schema, list):
+        return [as_openapi(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    found = {name: as_openapi(part) for name, part in schema.items()}
+    if "const" in found:
+        found["enum"] = [found.pop("const")]
+    if None in found.get("enum", ()):
+        found["enum"] = [*(value for value in found["enum"] if value is not None), None]
+        found |= {"type": "string", "nullable": True}
+    elif "enum" in found:
+        found["type"] = "string"
+    options = found.get("anyOf")
+    if isinstance(options, list) and {"type": "null"} in options:
+        rest = [option for option in options if option != {"type": "null"}]
+        del found["anyOf"]
+        found |= {"nullable": True} | (rest[0] if len(rest) == 1 and "$ref" not in rest[0] else {"anyOf": rest})
+    return found
+
+
+def _operation(operation: Operation) -> dict[str, Any]:
+    described: dict[str, Any] = {
+        "operationId": operation.id,
+        "tags": [operation.tag],
+        "summary": operation.summary,
+        "responses": {str(status): _answer(operation, status) for status in sorted(_statuses(operation))},
+    }
+    if operation.is_addition:
+        described["x-fairlead-addition"] = True
+        described["description"] = _ADDITION
+    if operation.is_deprecated:
+        described["deprecated"] = True
+    if operation.is_public:
+        described["security"] = []
+    if operation.parameters:
+        described["parameters"] = [_parameter(parameter) for parameter in operation.parameters]
+    if operation.body is not None:
+        described["requestBody"] = {
+            "required": operation.body.required,
+            "content": {operation.body.content_type: {"schema": _schema(operation.body.schema)}},
+        }
+    return described
+
+
+def _statuses(operation: Operation) -> set[int]:
+    """What the operation declares, and what may be answered to a request that never reached it."""
+    added = set(ADDED_STATUSES)
+    if operation.body is None:
+        added -= {413, 415}
+    if operation.is_public and operation.body is None:
+        added -= {400, 429}
+    return set(operation.answers) | added
+
+
+def _answer(operation: Operation, status: int) -> dict[str, Any]:
+    shape = operation.answers.get(status, Error)
+    if shape is None:
+        return {"description": _WORDS[status]}
+    content_type = operation.content_type if status < 300 else "application/json"
+    answer: dict[str, Any] = {
+        "description": _WORDS[status],
+        "content": {content_type: {"schema": _schema(shape)}},
+    }
+    if content_type == "text/event-stream":
+        # Each message's data is one such object; the stream as a whole is text.
+        answer["content"] = {content_type: {"schema": {"type": "string"}, "x-message": _schema(shape)}}
+    return answer
+
+
+def _parameter(parameter: Parameter) -> dict[str, Any]:
+    described: dict[str, Any] = {"name": parameter.name, "in": parameter.place, "schema": parameter.schema}
+    if parameter.description:
+        described["description"] = parameter.description
+    if parameter.place == "path":
+        described["required"] = True
+    if parameter.is_addition:
+        described["x-fairlead-addition"] = True
+    if parameter.schema.get("type") == "array":
+        described |= {"style": "form", "explode": False}
+    return described
+
+
+@cache
+def page() -> bytes:
+    """The page that shows the description; it loads nothing from anywhere else."""
+    return resources.files("fairlead.api").joinpath("docs.html").read_bytes()
+
+
+def description_operations(others: Sequence[Operation]) -> tuple[Operation, ...]:
+    """The two operations that show the description, theirs included."""
+    made: list[bytes] = []
+
+    async def get_description(call: Call) -> Response:
+        if not made:
+            made.append(msgspec.json.encode(describe((*others, *own))))
+        return Response(made[0], 200, None, "application/json")
+
+    async def get_page(call: Call) -> Response:
+        policy = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'"
+        headers = {"content-security-policy": policy, "x-content-type-options": "nosniff"}
+        return Response(page(), 200, headers, "text/html")
+
+    own = (
+        Operation(
+            method="GET",
+            path="/api/openapi.json",
+            id="get_description",
+            tag="Operating",
+            summary="This description",
+            run=get_description,
+            answers={200: {"type": "object"}},
+            is_public=True,
+            is_addition=True,
+        ),
+        Operation(
+            method="GET",
+            path="/api/docs",
+            id="get_page",
+            tag="Operating",
+            summary="This description as a page to read",
+            run=get_page,
+            answers={200: {"type": "string"}},
+            content_type="text/html",
+            is_public=True,
+            is_addition=True,
+        ),
+    )
+    return own

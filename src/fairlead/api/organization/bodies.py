@@ -1,0 +1,291 @@
+"""The bodies that create and change departments, projects and node pools, and the wishes they mean.
+
+Declared once; the API's description is generated from the declarations, and `read_json` names everything in a body
+that they do not allow.
+"""
+
+import re
+from fractions import Fraction
+from typing import Annotated, Any, Literal, TypeVar
+
+import msgspec
+from msgspec import UNSET, Meta
+
+from fairlead.control.organization.inputs import NodePoolWish, OwnerWish, PoolWish, QuotaWish
+from fairlead.formats.check import find_flaws
+from fairlead.model.errors import MALFORMED, Invalid, Issue
+from fairlead.model.spec.fields import INT32_MAX, Given, Maybe, QuantityText, Spec, Text, UpTo63, UpTo250, UpTo253
+
+T = TypeVar("T")
+_LARGEST = 1e15
+Amount = Annotated[float, Meta(ge=-1, le=_LARGEST)]
+Seconds = Annotated[int, Meta(ge=1, le=INT32_MAX)]
+Names = Annotated[tuple[UpTo253, ...], Meta(max_length=1000)]
+#: Bytes of one unit.
+UNITS = {"Mib": 2**20, "MB": 10**6, "GB": 10**9}
+DURATION_PATTERN = r"^(0|[+]?((\d+(\.\d+)?)(ns|us|µs|μs|ms|s|m|h|d|w))+)$"
+_PART = re.compile(r"(\d+(?:\.\d+)?)(ns|us|µs|μs|ms|s|m|h|d|w)")
+_SECONDS = {
+    "ns": Fraction(1, 10**9),
+    "us": Fraction(1, 10**6),
+    "µs": Fraction(1, 10**6),
+    "μs": Fraction(1, 10**6),
+    "ms": Fraction(1, 1000),
+    "s": Fraction(1),
+    "m": Fraction(60),
+    "h": Fraction(3600),
+    "d": Fraction(86_400),
+    "w": Fraction(604_800),
+}
+
+
+class ResourceBody(Spec, frozen=True, kw_only=True):
+    """One resource; null is unlimited."""
+
+    deserved: Maybe[Amount] = UNSET
+    limit: Maybe[Amount] = UNSET
+    over_quota_weight: Maybe[Amount] = UNSET
+
+
+class GpuBody(Spec, frozen=True, kw_only=True):
+    deserved: Given[Amount] = UNSET
+    limit: Maybe[Amount] = UNSET
+    over_quota_weight: Maybe[Amount] = UNSET
+
+
+class MemoryBody(ResourceBody, frozen=True, kw_only=True):
+    units: Literal["Mib", "MB", "GB"]
+
+
+class PoolBody(Spec, frozen=True, kw_only=True):
+    id: str
+    name: Given[str] = UNSET
+
+
+class PoolQuotaBody(Spec, frozen=True, kw_only=True):
+    """What an owner may use in one node pool: GPU devices, CPU in millicores, memory in its own units."""
+
+    gpu: Given[GpuBody] = UNSET
+    cpu: Maybe[ResourceBody] = UNSET
+    memory: Maybe[MemoryBody] = UNSET
+    node_pool: Maybe[PoolBody] = UNSET
+    priority: Maybe[str] = UNSET
+
+
+Resources = Annotated[tuple[PoolQuotaBody, ...], Meta(max_length=1000)]
+
+
+class SchedulingRulesBody(Spec, frozen=True, kw_only=True):
+    interactive_job_time_limit_seconds: Maybe[Seconds] = UNSET
+    interactive_job_max_idle_duration_seconds: Maybe[Seconds] = UNSET
+    interactive_job_preempt_idle_duration_seconds: Maybe[Seconds] = UNSET
+    training_job_time_limit_seconds: Maybe[Seconds] = UNSET
+    training_job_max_idle_duration_seconds: Maybe[Seconds] = UNSET
+
+
+class NodeTypesBody(Spec, frozen=True, kw_only=True):
+    training: Maybe[Names] = UNSET
+    workspace: Maybe[Names] = UNSET
+    names: Maybe[dict[str, str]] = UNSET
+
+
+class OwnerUpdate(Spec, frozen=True, kw_only=True):
+    """What is changed of a department; members that are left out stay as they are."""
+
+    resources: Resources
+    description: Given[UpTo250] = UNSET
+    default_node_pools: Maybe[Names] = UNSET
+    scheduling_rules: Maybe[SchedulingRulesBody] = UNSET
+    node_types: Maybe[NodeTypesBody] = UNSET
+
+
+class ProjectUpdate(OwnerUpdate, frozen=True, kw_only=True):
+    """What is changed of a project; members that are left out stay as they are."""
+
+    enforce_runai_scheduler: Maybe[bool] = UNSET
+
+
+class DepartmentCreation(OwnerUpdate, frozen=True, kw_only=True):
+    """A new department."""
+
+    name: str
+    cluster_id: str
+    #: In the contract, and without meaning in a request.
+    overtime_data: Maybe[dict[str, Any]] = UNSET
+
+
+class ProjectCreation(ProjectUpdate, frozen=True, kw_only=True):
+    """A new project; without parentId it is made in the department called default."""
+
+    name: str
+    cluster_id: str
+    parent_id: Maybe[str] = UNSET
+    requested_namespace: Given[UpTo63] = UNSET
+
+
+class PlacementBody(Spec, frozen=True, kw_only=True):
+    cpu: Maybe[Literal["spread", "binpack"]] = UNSET
+    gpu: Maybe[Literal["spread", "binpack"]] = UNSET
+
+
+class SchedulingBody(Spec, frozen=True, kw_only=True):
+    placement_strategy: Maybe[PlacementBody] = UNSET
+    min_guaranteed_runtime: Maybe[Annotated[str, Meta(max_length=63, pattern=DURATION_PATTERN)]] = UNSET
+
+
+class GpuOptimizationBody(Spec, frozen=True, kw_only=True):
+    swap_enabled: Maybe[bool] = UNSET
+    cpu_swap_memory_size: Maybe[QuantityText] = UNSET
+    reserved_gpu_memory_for_swap_operations: Maybe[QuantityText] = UNSET
+    node_level_scheduler_enabled: Maybe[bool] = UNSET
+
+
+class NodePoolUpdate(Spec, frozen=True, kw_only=True):
+    """What is changed of a node pool; members that are left out or null stay as they are."""
+
+    label_key: Maybe[Text] = UNSET
+    label_value: Maybe[Text] = UNSET
+    scheduling_configuration: Maybe[SchedulingBody] = UNSET
+    placement_strategy: Maybe[PlacementBody] = UNSET
+    gpu_resource_optimization: Maybe[GpuOptimizationBody] = UNSET
+    gpu_network_acceleration_detection: Maybe[Literal["Use", "DontUse", "Auto"]] = UNSET
+    gpu_network_acceleration_label_key: Maybe[str] = UNSET
+    network_topology_id: Maybe[str] = UNSET
+    over_provisioning_ratio: Maybe[Annotated[int, Meta(ge=1, le=5)]] = UNSET
+
+
+class NodePoolCreation(NodePoolUpdate, frozen=True, kw_only=True):
+    """A new node pool: the nodes that carry its label."""
+
+    name: Text
+    label_key: Text
+    label_value: Text
+    cluster_id: str
+
+
+def read_json(shape: type[T], body: bytes) -> T:
+    """The body as declared; raises Invalid with everything that is wrong with it."""
+    first = "the body contains a zero character, which no text here can"
+    if b"\\u0000" not in body:
+        try:
+            return msgspec.json.decode(body, type=shape)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            first = str(error)
+    try:
+        plain = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise Invalid(MALFORMED, (Issue("", f"the body is no JSON: {first}"),)) from None
+    flaws = find_flaws(shape, plain, "")
+    issues = tuple(Issue(flaw.path, flaw.details) for flaw in flaws) or (Issue("", first),)
+    raise Invalid(MALFORMED, issues)
+
+
+class _Listed(Spec, frozen=True, kw_only=True):
+    """Gives the items of a bare list a path."""
+
+    resources: Resources
+
+
+def read_resources(body: bytes) -> tuple[PoolQuotaBody, ...]:
+    """The body of `…/resources`: a list without a name."""
+    return read_json(_Listed, b'{"resources":' + body + b"}").resources
+
+
+def owner_wish(body: OwnerUpdate, **members: Any) -> OwnerWish:
+    """What a body wants of a department or a project."""
+    rules, types = body.scheduling_rules, body.node_types
+    if isinstance(body, ProjectUpdate) and isinstance(body.enforce_runai_scheduler, bool):
+        members["enforce_scheduler"] = body.enforce_runai_scheduler
+    if isinstance(body, DepartmentCreation | ProjectCreation):
+        members |= {"name": body.name, "cluster_id": body.cluster_id}
+    if isinstance(body, ProjectCreation):
+        members |= {"parent_id": body.parent_id or "", "requested_namespace": body.requested_namespace or ""}
+    return OwnerWish(
+        description=body.description,
+        resources=pool_wishes(body.resources),
+        default_node_pools=body.default_node_pools,
+        scheduling_rules=msgspec.to_builtins(rules) if isinstance(rules, SchedulingRulesBody) else rules,
+        node_types=msgspec.to_builtins(types) if isinstance(types, NodeTypesBody) else types,
+        **members,
+    )
+
+
+def resources_wish(resources: tuple[PoolQuotaBody, ...], *, is_merge: bool) -> OwnerWish:
+    return OwnerWish(resources=pool_wishes(resources), is_merge=is_merge)
+
+
+def pool_wishes(resources: tuple[PoolQuotaBody, ...]) -> tuple[PoolWish, ...]:
+    return tuple(_pool_wish(body, f"resources[{place}]") for place, body in enumerate(resources))
+
+
+def _pool_wish(body: PoolQuotaBody, path: str) -> PoolWish:
+    pool, memory = body.node_pool, body.memory
+    units = memory.units if isinstance(memory, MemoryBody) else ""
+    return PoolWish(
+        path=path,
+        node_pool_id=pool.id if isinstance(pool, PoolBody) else None,
+        node_pool_name=(pool.name or "") if isinstance(pool, PoolBody) else "",
+        gpu=_quota_wish(body.gpu) or QuotaWish(),
+        cpu=_quota_wish(body.cpu),
+        memory=_quota_wish(memory, UNITS.get(units, 1)),
+        memory_units=units,
+        priority=body.priority,
+    )
+
+
+def _quota_wish(body: Maybe[GpuBody | ResourceBody], scale: int = 1) -> QuotaWish | None:
+    if body is None or body is UNSET:
+        return None if body is None else QuotaWish()
+
+    def scaled(value: Any) -> Any:
+        return value * scale if isinstance(value, float | int) and value >= 0 else value
+
+    return QuotaWish(deserved=scaled(body.deserved), limit=scaled(body.limit), over_quota_weight=body.over_quota_weight)
+
+
+def read_duration(text: str) -> int:
+    """Whole seconds, rounded up, of `5d8h40m`."""
+    total = sum((Fraction(number) * _SECONDS[unit] for number, unit in _PART.findall(text)), Fraction(0))
+    return -(-total.numerator // total.denominator)
+
+
+def render_duration(seconds: int) -> str:
+    """`5d8h40m` of so many seconds; `0` of none."""
+    parts = []
+    for unit in ("d", "h", "m", "s"):
+        number, seconds = divmod(seconds, int(_SECONDS[unit]))
+        if number:
+            parts.append(f"{number}{unit}")
+    return "".join(parts) or "0"
+
+
+_KEPT = (
+    "gpu_resource_optimization",
+    "gpu_network_acceleration_detection",
+    "gpu_network_acceleration_label_key",
+    "over_provisioning_ratio",
+)
+
+
+def node_pool_wish(body: NodePoolUpdate) -> NodePoolWish:
+    members: dict[str, Any] = {}
+    if isinstance(body, NodePoolCreation):
+        members |= {"name": body.name, "cluster_id": body.cluster_id}
+    for name in ("label_key", "label_value", "network_topology_id"):
+        if getattr(body, name) not in (UNSET, None):
+            members[name] = getattr(body, name)
+    scheduling = body.scheduling_configuration
+    placements = [body.placement_strategy]
+    if isinstance(scheduling, SchedulingBody):
+        placements.append(scheduling.placement_strategy)
+        if isinstance(scheduling.min_guaranteed_runtime, str):
+            members["min_guaranteed_runtime_seconds"] = read_duration(scheduling.min_guaranteed_runtime)
+    for placement in placements:
+        if isinstance(placement, PlacementBody):
+            members |= {
+                f"placement_{name}": value
+                for name, value in (("gpu", placement.gpu), ("cpu", placement.cpu))
+                if isinstance(value, str)
+            }
+    plain = msgspec.to_builtins({name: getattr(body, name) for name in _KEPT if getattr(body, name) is not UNSET})
+    return NodePoolWish(settings=plain, **members)

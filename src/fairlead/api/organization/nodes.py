@@ -1,0 +1,289 @@
+"""Node pools and nodes, as the interface shows them. Reads only."""
+
+import uuid
+from typing import Any, Literal
+
+import msgspec
+from msgspec import UNSET, UnsetType
+from starlette.responses import Response
+
+from fairlead.api.http.body import query_text
+from fairlead.api.http.errors import Error
+from fairlead.api.http.list_parameters import LIMIT, OFFSET, SEARCH, filter_by, read_list_request, sort_by, sort_order
+from fairlead.api.http.operation import Call, Operation, Parameter, as_json
+from fairlead.api.organization.bodies import render_duration
+from fairlead.api.workloads.reads import Count
+from fairlead.api.workloads.views import Instant, Shape, Uuid
+from fairlead.control.organization import inventory
+from fairlead.control.organization.inventory import NODE_FIELD_NAMES, NODE_POOL_FIELD_NAMES
+from fairlead.control.workloads.read import normal_id
+from fairlead.model.clock import iso
+from fairlead.model.records.organization import DEFAULT_NODE_POOL, Node, NodePool
+
+#: The default pool has no label of its own; the contract wants one, so this stands for "no other pool's label".
+POOL_LABEL = "kai.scheduler/node-pool"
+
+
+class PlacementStrategy(Shape):
+    cpu: Literal["spread", "binpack"] | None
+    gpu: Literal["spread", "binpack"] | None
+
+
+class SchedulingConfiguration(Shape):
+    placement_strategy: PlacementStrategy
+    min_guaranteed_runtime: str | None
+
+
+class NodePoolStatus(Shape):
+    nodes: tuple[str, ...]
+
+
+class NodePoolView(Shape):
+    """Nodes that share a label, and how pods are placed on them."""
+
+    id: str
+    name: str
+    cluster_id: Uuid
+    cluster_name: str
+    tenant_id: int
+    label_key: str
+    label_value: str
+    is_default: bool
+    created_at: Instant
+    created_by: str
+    updated_at: Instant
+    updated_by: str
+    deleted_at: Instant | None
+    phase: Literal["Ready", "Empty"]
+    scheduling_configuration: SchedulingConfiguration
+    placement_strategy: PlacementStrategy
+    network_topology_id: str | None
+    status: NodePoolStatus
+    gpu_resource_optimization: dict[str, Any] | UnsetType = UNSET
+    gpu_network_acceleration_detection: Literal["Use", "DontUse", "Auto"] | UnsetType = UNSET
+    gpu_network_acceleration_label_key: str | UnsetType = UNSET
+    over_provisioning_ratio: int | UnsetType = UNSET
+
+
+class NodePoolList(Shape):
+    nodepools: list[NodePoolView]
+
+
+class GpuInfo(Shape):
+    gpu_type: str
+    gpu_count: int
+
+
+class TaintView(Shape):
+    key: str
+    effect: str
+    value: str | UnsetType = UNSET
+
+
+class NodeView(Shape):
+    """A machine that pods run on."""
+
+    name: str
+    id: Uuid
+    cluster_uuid: Uuid
+    status: Literal["Ready", "NotReady", "Unknown"]
+    node_pool: str
+    created_at: Instant
+    updated_at: Instant
+    gpu_info: GpuInfo | None
+    taints: tuple[TaintView, ...]
+    conditions: tuple[dict[str, str], ...]
+
+
+class NodeList(Shape):
+    nodes: list[NodeView]
+
+
+def render_node_pool(call: Call, pool: NodePool) -> NodePoolView:
+    cluster = call.context.directory.cluster
+    nodes = inventory.nodes_by_pool(call.context).get(pool.name, [])
+    # Only the two words of the contract are ever stored.
+    placement = PlacementStrategy(cpu=pool.placement_cpu, gpu=pool.placement_gpu)  # type: ignore[arg-type]  # as said
+    seconds = pool.min_guaranteed_runtime_seconds
+    runtime = render_duration(seconds) if seconds else None
+    return NodePoolView(
+        id=pool.id,
+        name=pool.name,
+        cluster_id=pool.cluster_id,
+        cluster_name=cluster.name,
+        tenant_id=cluster.tenant_id,
+        label_key=pool.label_key or POOL_LABEL,
+        label_value=pool.label_value or pool.name,
+        is_default=pool.name == DEFAULT_NODE_POOL,
+        created_at=iso(pool.created_at),
+        created_by=pool.created_by,
+        updated_at=iso(pool.updated_at),
+        updated_by=pool.updated_by,
+        deleted_at=None,
+        phase="Ready" if nodes else "Empty",
+        scheduling_configuration=SchedulingConfiguration(placement_strategy=placement, min_guaranteed_runtime=runtime),
+        placement_strategy=placement,
+        network_topology_id=pool.network_topology_id or None,
+        status=NodePoolStatus(nodes=tuple(sorted(node.name for node in nodes))),
+        **{name: value for name, value in pool.settings.items() if value is not None},
+    )
+
+
+def node_uuid(cluster_id: str, node: Node) -> str:
+    """Nodes are known by name; the interface's id, a UUID, follows from it."""
+    return str(uuid.uuid5(uuid.UUID(cluster_id), node.id))
+
+
+def render_node(call: Call, node: Node) -> NodeView:
+    cluster = call.context.directory.cluster
+    info = GpuInfo(gpu_type=node.gpus[0].model or "GPU", gpu_count=len(node.gpus)) if node.gpus else None
+    return NodeView(
+        name=node.name,
+        id=node_uuid(cluster.id, node),
+        cluster_uuid=cluster.id,
+        status="Ready" if node.ready else "NotReady",
+        node_pool=inventory.pool_name(call.context, node),
+        created_at=iso(node.created_at),
+        updated_at=iso(call.context.clock()),
+        gpu_info=info,
+        taints=tuple(
+            TaintView(key=taint.key, effect=taint.effect, value=taint.value or UNSET) for taint in node.taints
+        ),
+        conditions=(),
+    )
+
+
+async def get_node_pools(call: Call) -> Response:
+    page = inventory.find_node_pools(call.context, call.caller, read_list_request(call, NODE_POOL_FIELD_NAMES))
+    return as_json(NodePoolList(nodepools=[render_node_pool(call, pool) for pool in page.items]))
+
+
+async def count_node_pools(call: Call) -> Response:
+    return as_json(Count(inventory.find_node_pools(call.context, call.caller, read_list_request(call)).total))
+
+
+async def get_node_pool(call: Call) -> Response:
+    pools = call.context.directory.node_pools
+    pool = inventory.load_one(call.context, call.caller, pools, call.path["nodepoolId"], "node pool")
+    return as_json(render_node_pool(call, pool))
+
+
+async def get_nodes(call: Call) -> Response:
+    request = read_list_request(call, NODE_FIELD_NAMES)
+    name = query_text(call, "nodeName")
+    if name:
+        request = msgspec.structs.replace(request, search=name)
+    page = inventory.find_nodes(call.context, call.caller, request)
+    return as_json(NodeList(nodes=[render_node(call, node) for node in page.items]))
+
+
+async def count_nodes(call: Call) -> Response:
+    return as_json(Count(inventory.find_nodes(call.context, call.caller, read_list_request(call)).total))
+
+
+async def get_cluster_nodes(call: Call) -> Response:
+    _check_cluster(call)
+    return await get_nodes(call)
+
+
+async def count_cluster_nodes(call: Call) -> Response:
+    _check_cluster(call)
+    return await count_nodes(call)
+
+
+def _check_cluster(call: Call) -> None:
+    clusters = call.context.directory.clusters
+    inventory.load_one(call.context, call.caller, clusters, call.path["clusterUuid"], "cluster")
+
+
+async def get_node(call: Call) -> Response:
+    directory = call.context.directory
+    wanted = normal_id(call.path["nodeId"], "node")
+    by_id = {node_uuid(directory.cluster.id, node): node for node in directory.nodes.values()}
+    return as_json(render_node(call, inventory.load_one(call.context, call.caller, by_id, wanted, "node")))
+
+
+_FAILURES = {401: Error, 403: Error, 503: Error}
+_ONE = {**_FAILURES, 404: Error, 500: Error}
+_CLUSTER = Parameter(name="clusterUuid", place="path", schema={"type": "string", "format": "uuid"})
+_NODE_LIST = (filter_by(NODE_FIELD_NAMES), sort_by(NODE_FIELD_NAMES), sort_order(), OFFSET, LIMIT, SEARCH)
+_POOL_LIST = (filter_by(NODE_POOL_FIELD_NAMES), sort_by(NODE_POOL_FIELD_NAMES), sort_order(), OFFSET, LIMIT)
+
+
+def _read(path: str, id: str, summary: str, run: Any, **members: Any) -> Operation:
+    members.setdefault("tag", "Nodes")
+    return Operation(method="GET", path=f"/api/v1{path}", id=id, summary=summary, run=run, **members)
+
+
+INFRASTRUCTURE_OPERATIONS: tuple[Operation, ...] = (
+    _read(
+        "/node-pools",
+        "get_nodepools",
+        "List node pools",
+        get_node_pools,
+        parameters=_POOL_LIST,
+        answers={200: NodePoolList, **_FAILURES},
+    ),
+    _read(
+        "/node-pools/count",
+        "count_nodepools",
+        "How many node pools match",
+        count_node_pools,
+        parameters=(filter_by(NODE_POOL_FIELD_NAMES),),
+        answers={200: Count, **_FAILURES},
+    ),
+    _read(
+        "/node-pools/{nodepoolId}",
+        "get_nodepool",
+        "One node pool",
+        get_node_pool,
+        parameters=(Parameter(name="nodepoolId", place="path", schema={"type": "string"}),),
+        answers={200: NodePoolView, **_ONE},
+    ),
+    _read(
+        "/nodes",
+        "get_tenant_nodes",
+        "List nodes",
+        get_nodes,
+        parameters=_NODE_LIST,
+        answers={200: NodeList, **_ONE},
+    ),
+    _read(
+        "/nodes/count",
+        "count_tenant_nodes",
+        "How many nodes match",
+        count_nodes,
+        parameters=(filter_by(NODE_FIELD_NAMES), SEARCH),
+        answers={200: Count, **_FAILURES, 500: Error},
+    ),
+    _read(
+        "/nodes/{nodeId}",
+        "get_node",
+        "One node",
+        get_node,
+        parameters=(Parameter(name="nodeId", place="path", schema={"type": "string", "format": "uuid"}),),
+        answers={200: NodeView, **_ONE},
+        is_addition=True,
+    ),
+    _read(
+        "/clusters/{clusterUuid}/nodes",
+        "get_nodes",
+        "List the nodes of a cluster",
+        get_cluster_nodes,
+        parameters=(
+            _CLUSTER,
+            Parameter(name="nodeName", schema={"type": "string"}, description="Only nodes whose name contains this."),
+            *_NODE_LIST,
+        ),
+        answers={200: NodeList, **_ONE},
+        is_deprecated=True,
+    ),
+    _read(
+        "/clusters/{clusterUuid}/nodes/count",
+        "count_nodes",
+        "How many nodes of a cluster match",
+        count_cluster_nodes,
+        parameters=(_CLUSTER, filter_by(NODE_FIELD_NAMES), SEARCH),
+        answers={200: Count, **_ONE},
+    ),
+)

@@ -1,0 +1,479 @@
+"""Clusters, departments, projects and ranks, as the interface shows them. Reads only."""
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from msgspec import UNSET, UnsetType
+from starlette.responses import Response
+
+from fairlead.admission.project_rules import effective_node_pools, effective_node_types, effective_rules
+from fairlead.api.http.body import query_boolean, query_choice
+from fairlead.api.http.errors import Error
+from fairlead.api.http.list_parameters import LIMIT, OFFSET, SEARCH, filter_by, read_list_request, sort_by, sort_order
+from fairlead.api.http.operation import Call, Operation, Parameter, as_json
+from fairlead.api.organization.bodies import UNITS
+from fairlead.api.workloads.reads import Count
+from fairlead.api.workloads.views import Instant, Shape, Uuid
+from fairlead.control.organization import inventory
+from fairlead.control.organization.inventory import DEPARTMENT_FIELD_NAMES, PROJECT_FIELD_NAMES, Usage, Usages
+from fairlead.model.clock import iso
+from fairlead.model.records.organization import RANKS, Cluster, Department, PoolQuota, Project, Quota
+
+#: The version of the interface that this installation speaks; clients compare it.
+INTERFACE_VERSION = "2.24"
+#: How an unlimited quota of GPUs is written: the member takes no null.
+UNLIMITED = -1.0
+_MIB = 2**20
+_MB = 10**6
+_DEFAULT_RANK = PoolQuota(node_pool_id="", node_pool_name="").priority
+
+
+class ClusterStatus(Shape):
+    state: Literal["Connected", "Disconnected"]
+    conditions: tuple[dict[str, str], ...] | UnsetType = UNSET
+
+
+class ClusterView(Shape):
+    """The cluster of this installation."""
+
+    uuid: Uuid
+    tenant_id: int
+    name: str
+    created_at: Instant
+    domain: str | None
+    version: str | None
+    updated_at: Instant | None
+    deleted_at: Instant | None
+    last_liveness: Instant | None
+    status: ClusterStatus | UnsetType = UNSET
+
+
+class QuotaView(Shape):
+    """Millicores or devices; null is unlimited, except for deserved GPUs, where -1 is."""
+
+    deserved: float | None
+    limit: float | None
+    over_quota_weight: float | None
+
+
+class MemoryQuotaView(QuotaView, kw_only=True):
+    units: Literal["Mib", "MB", "GB"]
+
+
+class PoolName(Shape):
+    id: str
+    name: str
+
+
+class PoolQuotaView(Shape):
+    gpu: QuotaView
+    cpu: QuotaView
+    memory: MemoryQuotaView
+    node_pool: PoolName
+    priority: str
+
+
+class QuotaAmounts(Shape):
+    gpu: float
+    cpu: float
+    memory: float
+
+
+class QuotaStatus(Shape):
+    """What running pods hold, and what waiting ones ask for besides: GPU devices, millicores, megabytes."""
+
+    allocated: QuotaAmounts
+    allocated_non_preemptible: QuotaAmounts
+    requested: QuotaAmounts | UnsetType = UNSET
+
+
+class PoolQuotaStatus(QuotaStatus, kw_only=True):
+    node_pool_id: str
+    node_pool_name: str
+
+
+class TotalResources(Shape):
+    gpu_quota: float | None
+    cpu_quota: float | None
+    memory_quota: float | None
+
+
+class DepartmentStatus(Shape):
+    quota_status: QuotaStatus
+    node_pool_quota_statuses: tuple[PoolQuotaStatus, ...]
+
+
+class ProjectStatus(Shape):
+    namespace: str
+    phase: Literal["Ready", "Deleting"]
+    quota_status: QuotaStatus
+    node_pool_quota_statuses: tuple[PoolQuotaStatus, ...]
+
+
+class DepartmentView(Shape):
+    """A department and its quota per node pool."""
+
+    id: str
+    name: str
+    description: str
+    cluster_id: Uuid
+    created_at: Instant
+    updated_at: Instant
+    created_by: str
+    updated_by: str
+    resources: tuple[PoolQuotaView, ...]
+    total_resources: TotalResources
+    default_node_pools: tuple[str, ...] | None
+    scheduling_rules: dict[str, int | None] | None
+    node_types: dict[str, Any] | None
+    status: DepartmentStatus
+
+
+class Effective(Shape):
+    """What holds in the project, its own settings and those of its department together."""
+
+    default_node_pools: tuple[str, ...] | None
+    scheduling_rules: dict[str, int | None] | None
+    node_types: dict[str, Any] | None
+
+
+class ProjectView(Shape):
+    """A project, its quota per node pool and what of it is in use."""
+
+    id: str
+    name: str
+    description: str
+    cluster_id: Uuid
+    parent_id: str
+    created_at: Instant
+    updated_at: Instant
+    created_by: str
+    updated_by: str
+    enforce_runai_scheduler: bool
+    requested_namespace: str | None
+    resources: tuple[PoolQuotaView, ...]
+    total_resources: TotalResources
+    default_node_pools: tuple[str, ...] | None
+    scheduling_rules: dict[str, int | None] | None
+    node_types: dict[str, Any] | None
+    effective: Effective
+    status: ProjectStatus
+
+
+class DepartmentList(Shape):
+    departments: list[DepartmentView]
+    next: int | UnsetType = UNSET
+
+
+class ProjectList(Shape):
+    projects: list[ProjectView]
+    next: int | UnsetType = UNSET
+
+
+class Rank(Shape):
+    name: str
+    value: int
+    is_default: bool
+
+
+class RankList(Shape):
+    priorities: list[Rank]
+
+
+def render_cluster(cluster: Cluster, now: int, verbosity: str, away: str) -> ClusterView:
+    return ClusterView(
+        uuid=cluster.id,
+        tenant_id=cluster.tenant_id,
+        name=cluster.name,
+        created_at=iso(cluster.created_at),
+        domain=cluster.domain or None,
+        version=INTERFACE_VERSION,
+        updated_at=iso(cluster.created_at),
+        deleted_at=None,
+        last_liveness=None if away else iso(now),
+        status=UNSET if verbosity == "metadata" else ClusterStatus(state="Disconnected" if away else "Connected"),
+    )
+
+
+def _quota(quota: Quota, unlimited: float | None) -> QuotaView:
+    return QuotaView(
+        deserved=unlimited if quota.deserved is None else quota.deserved,
+        limit=quota.limit,
+        over_quota_weight=quota.over_quota_weight,
+    )
+
+
+def render_pool_quota(quota: PoolQuota) -> PoolQuotaView:
+    memory, unit = quota.memory, UNITS[quota.memory_units]
+    return PoolQuotaView(
+        gpu=_quota(quota.gpu, UNLIMITED),
+        cpu=_quota(quota.cpu, None),
+        memory=MemoryQuotaView(
+            deserved=None if memory.deserved is None else memory.deserved / unit,
+            limit=None if memory.limit is None else memory.limit / unit,
+            over_quota_weight=memory.over_quota_weight,
+            units=quota.memory_units,  # type: ignore[arg-type]  # only the three words are ever stored
+        ),
+        node_pool=PoolName(id=quota.node_pool_id, name=quota.node_pool_name),
+        priority=quota.priority,
+    )
+
+
+def _total(parts: Sequence[float | None], scale: int = 1) -> float | None:
+    return None if any(part is None for part in parts) else sum(part or 0.0 for part in parts) / scale
+
+
+def _totals(record: Department) -> TotalResources:
+    return TotalResources(
+        gpu_quota=_total([quota.gpu.deserved for quota in record.resources]),
+        cpu_quota=_total([quota.cpu.deserved for quota in record.resources]),
+        memory_quota=_total([quota.memory.deserved for quota in record.resources], _MIB),
+    )
+
+
+def _amounts(usage: Usage) -> dict[str, Any]:
+    amounts: dict[str, Any] = {
+        "allocated": _amount(usage.gpu, usage.cpu_milli, usage.memory_bytes),
+        "allocated_non_preemptible": _amount(usage.fixed_gpu, usage.fixed_cpu_milli, usage.fixed_memory_bytes),
+    }
+    if usage.requested is not None:
+        amounts["requested"] = _amount(*usage.requested)
+    return amounts
+
+
+def _amount(gpu: float, cpu: float, memory: float) -> QuotaAmounts:
+    return QuotaAmounts(gpu=round(gpu, 3), cpu=cpu, memory=memory / _MB)
+
+
+def _status(owner: str, record: Department, usages: Usages) -> dict[str, Any]:
+    pools = tuple(
+        PoolQuotaStatus(
+            node_pool_id=quota.node_pool_id,
+            node_pool_name=quota.node_pool_name,
+            **_amounts(usages.get((owner, quota.node_pool_name), Usage())),
+        )
+        for quota in record.resources
+    )
+    return {
+        "quota_status": QuotaStatus(**_amounts(usages.get((owner, ""), Usage()))),
+        "node_pool_quota_statuses": pools,
+    }
+
+
+def _settings(record: Department) -> dict[str, Any]:
+    return {
+        "default_node_pools": record.default_node_pools or None,
+        "scheduling_rules": record.scheduling_rules or None,
+        "node_types": record.node_types or None,
+    }
+
+
+def _shared(record: Department) -> dict[str, Any]:
+    return {
+        "id": record.id,
+        "name": record.name,
+        "description": record.description,
+        "cluster_id": record.cluster_id,
+        "created_at": iso(record.created_at),
+        "updated_at": iso(record.updated_at),
+        "created_by": record.created_by,
+        "updated_by": record.updated_by,
+        "resources": tuple(render_pool_quota(quota) for quota in record.resources),
+        "total_resources": _totals(record),
+        **_settings(record),
+    }
+
+
+def render_department(record: Department, usages: Usages) -> DepartmentView:
+    return DepartmentView(**_shared(record), status=DepartmentStatus(**_status(f"/{record.id}", record, usages)))
+
+
+def render_project(record: Project, department: Department | None, usages: Usages) -> ProjectView:
+    effective = Effective(
+        default_node_pools=effective_node_pools(record, department) or None,
+        scheduling_rules={**effective_rules(record, department)} or None,
+        node_types=effective_node_types(record, department) or None,
+    )
+    return ProjectView(
+        **_shared(record),
+        parent_id=record.department_id,
+        enforce_runai_scheduler=record.enforce_scheduler,
+        requested_namespace=record.requested_namespace or None,
+        effective=effective,
+        status=ProjectStatus(
+            namespace=record.namespace,
+            phase="Ready" if record.deleted_at is None else "Deleting",
+            **_status(record.id, record, usages),
+        ),
+    )
+
+
+def _next(next: int | None) -> int | UnsetType:
+    return UNSET if next is None else next
+
+
+async def get_clusters(call: Call) -> Response:
+    verbosity = query_choice(call, "verbosity", ("metadata", "full"), "full")
+    query_boolean(call, "includeRequestedForDelete")
+    clusters = inventory.load_clusters(call.context, call.caller)
+    context = call.context
+    return as_json([render_cluster(cluster, context.clock(), verbosity, context.away()) for cluster in clusters])
+
+
+async def get_cluster(call: Call) -> Response:
+    verbosity = query_choice(call, "verbosity", ("metadata", "full"), "full")
+    clusters = call.context.directory.clusters
+    cluster = inventory.load_one(call.context, call.caller, clusters, call.path["clusterUuid"], "cluster")
+    return as_json(render_cluster(cluster, call.context.clock(), verbosity, call.context.away()))
+
+
+async def get_departments(call: Call) -> Response:
+    query_choice(call, "verbosity", ("meta", "brief", "verbose"))
+    usages = await inventory.load_usage(call.context)
+    request = read_list_request(call, DEPARTMENT_FIELD_NAMES)
+    page = inventory.find_departments(call.context, call.caller, request, usages)
+    views = [render_department(record, usages) for record in page.items]
+    return as_json(DepartmentList(departments=views, next=_next(page.next)))
+
+
+async def count_departments(call: Call) -> Response:
+    usages = await inventory.load_usage(call.context)
+    return as_json(Count(inventory.find_departments(call.context, call.caller, read_list_request(call), usages).total))
+
+
+async def get_department(call: Call) -> Response:
+    records = call.context.directory.departments
+    record = inventory.load_one(call.context, call.caller, records, call.path["departmentId"], "department")
+    return as_json(render_department(record, await inventory.load_usage(call.context)))
+
+
+async def get_projects(call: Call) -> Response:
+    usages = await inventory.load_usage(call.context)
+    page = inventory.find_projects(call.context, call.caller, read_list_request(call, PROJECT_FIELD_NAMES), usages)
+    departments = call.context.directory.departments
+    views = [render_project(record, departments.get(record.department_id), usages) for record in page.items]
+    return as_json(ProjectList(projects=views, next=_next(page.next)))
+
+
+async def count_projects(call: Call) -> Response:
+    usages = await inventory.load_usage(call.context)
+    return as_json(Count(inventory.find_projects(call.context, call.caller, read_list_request(call), usages).total))
+
+
+async def get_project(call: Call) -> Response:
+    directory = call.context.directory
+    record = inventory.load_one(call.context, call.caller, directory.projects, call.path["projectId"], "project")
+    usages = await inventory.load_usage(call.context)
+    return as_json(render_project(record, directory.departments.get(record.department_id), usages))
+
+
+async def get_ranks(call: Call) -> Response:
+    ranks = [Rank(name=name, value=value, is_default=name == _DEFAULT_RANK) for name, value in RANKS.items()]
+    return as_json(RankList(priorities=ranks))
+
+
+_FAILURES = {401: Error, 403: Error, 503: Error}
+_ONE = {**_FAILURES, 404: Error}
+_CLUSTER_VERBOSITY = Parameter(
+    name="verbosity",
+    schema={"type": "string", "enum": ["metadata", "full"], "default": "full"},
+    description="`metadata` leaves the status out.",
+)
+
+
+def _id(name: str, schema: dict[str, Any] | None = None) -> Parameter:
+    return Parameter(name=name, place="path", schema=schema or {"type": "string"})
+
+
+def _read(path: str, id: str, summary: str, run: Any, **members: Any) -> Operation:
+    members.setdefault("tag", "Organization")
+    return Operation(method="GET", path=f"/api/v1{path}", id=id, summary=summary, run=run, **members)
+
+
+ORGANIZATION_OPERATIONS: tuple[Operation, ...] = (
+    _read(
+        "/clusters",
+        "get_clusters",
+        "List clusters; an array, unlike other lists",
+        get_clusters,
+        parameters=(_CLUSTER_VERBOSITY, Parameter(name="includeRequestedForDelete", schema={"type": "boolean"})),
+        answers={200: list[ClusterView], **_ONE, 500: Error},
+    ),
+    _read(
+        "/clusters/{clusterUuid}",
+        "get_cluster_by_uuid",
+        "One cluster",
+        get_cluster,
+        parameters=(_id("clusterUuid", {"type": "string", "format": "uuid"}), _CLUSTER_VERBOSITY),
+        answers={200: ClusterView, **_ONE, 500: Error},
+    ),
+    _read(
+        "/org-unit/departments",
+        "get_departments",
+        "List departments",
+        get_departments,
+        parameters=(
+            filter_by(DEPARTMENT_FIELD_NAMES),
+            sort_by(DEPARTMENT_FIELD_NAMES),
+            Parameter(name="verbosity", schema={"type": "string", "enum": ["meta", "brief", "verbose"]}),
+            sort_order(),
+            OFFSET,
+            LIMIT,
+        ),
+        answers={200: DepartmentList, **_FAILURES},
+    ),
+    _read(
+        "/org-unit/departments/count",
+        "count_departments",
+        "How many departments match",
+        count_departments,
+        parameters=(filter_by(DEPARTMENT_FIELD_NAMES),),
+        answers={200: Count, **_FAILURES},
+    ),
+    _read(
+        "/org-unit/departments/{departmentId}",
+        "get_department",
+        "One department",
+        get_department,
+        parameters=(_id("departmentId"),),
+        answers={200: DepartmentView, **_ONE},
+    ),
+    _read(
+        "/org-unit/projects",
+        "get_projects",
+        "List projects",
+        get_projects,
+        parameters=(
+            filter_by(PROJECT_FIELD_NAMES),
+            sort_by(PROJECT_FIELD_NAMES),
+            sort_order(),
+            OFFSET,
+            LIMIT,
+            SEARCH,
+        ),
+        answers={200: ProjectList, **_FAILURES},
+    ),
+    _read(
+        "/org-unit/projects/count",
+        "count_projects",
+        "How many projects match",
+        count_projects,
+        parameters=(filter_by(PROJECT_FIELD_NAMES), SEARCH),
+        answers={200: Count, **_FAILURES},
+    ),
+    _read(
+        "/org-unit/projects/{projectId}",
+        "get_project",
+        "One project",
+        get_project,
+        parameters=(_id("projectId"),),
+        answers={200: ProjectView, **_ONE},
+    ),
+    _read(
+        "/org-unit/priorities",
+        "get_priorities",
+        "The ranks of projects and departments among their siblings",
+        get_ranks,
+        answers={200: RankList, **_FAILURES},
+    ),
+)

@@ -1,0 +1,382 @@
+"""Access rules and roles: the routes, and how they are shown."""
+
+from typing import Any, Literal
+
+import msgspec
+from msgspec import UNSET, UnsetType
+from starlette.responses import Response
+
+from fairlead.api.assets.assets import MEANT_FOR
+from fairlead.api.http.body import query_boolean, query_choice, query_integer, query_text, read_body
+from fairlead.api.http.errors import Error
+from fairlead.api.http.list_parameters import LIMIT, OFFSET, SEARCH, filter_by, read_list_request, sort_by, sort_order
+from fairlead.api.http.operation import Body, Call, Handler, Operation, Parameter, as_json
+from fairlead.api.organization.bodies import read_json
+from fairlead.api.workloads.reads import Count
+from fairlead.api.workloads.views import Instant, Shape, Uuid
+from fairlead.control.people import access_rules as people_access_rules
+from fairlead.control.people.access_rules import RULE_FIELD_NAMES, SUBJECT_TYPES, RuleWish
+from fairlead.control.workloads.read import ListRequest
+from fairlead.kinds import KINDS
+from fairlead.model.clock import iso
+from fairlead.model.records.access import ADMINISTRATOR_ROLE, RESEARCHER_ROLE, AccessRule, Role
+from fairlead.model.records.assets import Scope
+from fairlead.model.records.organization import Caller
+from fairlead.model.spec.fields import Given, Int32, Spec
+
+ScopeType = Literal["system", "tenant", "cluster", "department", "project"]
+SubjectType = Literal["user", "app", "service-account", "group"]
+Action = Literal["create", "read", "update", "delete", "sync"]
+
+_OWN_TYPES = tuple(f"{word}s" for word in MEANT_FOR)
+#: What the two roles may do, in the contract's words: (resource type, group, name, whether a researcher may change it).
+RESOURCES = (
+    ("department", "organization", "Departments", "read"),
+    ("project", "organization", "Projects", "read"),
+    ("cluster", "physical-resource", "Clusters", "read"),
+    ("nodepools", "physical-resource", "Node pools", "read"),
+    ("nodes", "physical-resource", "Nodes", ""),
+    ("users", "iam", "Users", ""),
+    ("service-account", "iam", "Service accounts", ""),
+    ("access_rules", "iam", "Access rules", ""),
+    ("roles", "iam", "Roles", "read"),
+    ("access-keys", "iam", "Access keys", "all"),
+    ("workloads", "workload", "Workloads", "read"),
+    # Kinds that the contract has no resource type for follow the one they are like.
+    *((kind.rest, "workload", f"{kind.title}s", "all") for kind in KINDS.values() if kind.rest in _OWN_TYPES),
+    ("environments", "workload-asset", "Environments", "all"),
+    ("compute-resources", "workload-asset", "Compute resources", "all"),
+    ("pvc-assets", "workload-asset", "Data sources: claims", "all"),
+    ("git-assets", "workload-asset", "Data sources: Git", "all"),
+    ("host-path-assets", "workload-asset", "Data sources: host paths", "all"),
+    ("nfs-assets", "workload-asset", "Data sources: NFS", "all"),
+    ("s3-assets", "workload-asset", "Data sources: S3", "all"),
+    ("cm-volume-assets", "workload-asset", "Data sources: config maps", "all"),
+    ("secret-volume-assets", "workload-asset", "Data sources: secrets", "all"),
+    ("datavolumes", "workload-asset", "Data volumes", "all"),
+    ("credentials", "workload-asset", "Credentials", "all"),
+    ("templates", "workload-asset", "Templates", "all"),
+)
+_ALL: tuple[Action, ...] = ("create", "read", "update", "delete")
+
+
+class RuleStatus(Shape):
+    phase: Literal["Creating", "Ready", "NotReady", "Deleting"]
+
+
+class RuleView(Shape):
+    id: int
+    subject_id: str
+    subject_type: SubjectType
+    role_id: int
+    role_name: str
+    scope_id: str
+    scope_type: ScopeType
+    scope_name: str
+    created_at: Instant
+    created_by: str
+    updated_at: Instant
+    cluster_id: Uuid | UnsetType = UNSET
+    tenant_id: int | UnsetType = UNSET
+    status: RuleStatus | UnsetType = UNSET
+
+
+class RuleList(Shape):
+    access_rules: list[RuleView]
+    display_records: int
+    total_records: int
+
+
+class OwnRules(Shape):
+    access_rules: RuleList
+
+
+class PermissionView(Shape):
+    resource_type: str
+    display_name: str
+    group_id: str
+    actions: tuple[Action, ...]
+
+
+class RoleView(Shape):
+    id: int
+    name: str
+    description: str
+    custom: bool
+    effective_enabled: bool
+    enabled: bool | None
+    permissions: tuple[PermissionView, ...]
+    created_at: Instant
+    created_by: str
+    updated_at: Instant
+
+
+class RuleCreation(Spec, frozen=True, kw_only=True):
+    """A role for a user, a group or a service account, in one scope and everything below it."""
+
+    subject_id: str
+    subject_type: SubjectType
+    role_id: Int32
+    scope_id: str
+    scope_type: ScopeType
+    cluster_id: Given[str] = UNSET
+
+
+def render_rule(call: Call, rule: AccessRule) -> RuleView:
+    cluster = call.context.directory.cluster
+    return RuleView(
+        id=int(rule.id),
+        subject_id=rule.subject_id,
+        subject_type=rule.subject_type,  # type: ignore[arg-type]  # only words of the contract are ever stored
+        role_id=rule.role_id,
+        role_name=people_access_rules.role_name(rule.role_id),
+        scope_id=rule.scope.id,
+        scope_type=rule.scope.type,  # type: ignore[arg-type]  # only words of the contract are ever stored
+        scope_name=people_access_rules.scope_name(call.context, rule.scope),
+        created_at=iso(rule.created_at),
+        created_by=rule.created_by,
+        updated_at=iso(rule.created_at),
+        cluster_id=UNSET if rule.scope.type == "tenant" else cluster.id,
+        tenant_id=cluster.tenant_id,
+        status=RuleStatus(phase="Ready"),
+    )
+
+
+def _permissions(role: Role) -> tuple[PermissionView, ...]:
+    is_whole = role.id == ADMINISTRATOR_ROLE.id
+    return tuple(
+        PermissionView(
+            resource_type=type,
+            group_id=group,
+            display_name=name,
+            actions=_ALL if is_whole or what == "all" else ("read",),
+        )
+        for type, group, name, what in RESOURCES
+        if is_whole or what
+    )
+
+
+def render_role(call: Call, role: Role) -> RoleView:
+    made = iso(call.context.directory.cluster.created_at)
+    return RoleView(
+        id=role.id,
+        name=role.name,
+        description=role.description,
+        custom=False,
+        effective_enabled=True,
+        enabled=True,
+        permissions=_permissions(role),
+        created_at=made,
+        created_by="system",
+        updated_at=made,
+    )
+
+
+def _request(call: Call) -> ListRequest:
+    """The list's own filters joined by the older ones, which are parameters of their own.
+
+    Deleted rules are not kept, and there is one cluster: those two parameters change nothing.
+    """
+    request = read_list_request(call, RULE_FIELD_NAMES)
+    query_boolean(call, "includeDeleted")
+    older = {
+        "subjectType": query_choice(call, "subjectType", SUBJECT_TYPES),
+        "subjectId": query_text(call, "subjectIdFilter"),
+        "scopeType": query_text(call, "scopeType"),
+        "scopeId": query_text(call, "scopeId"),
+        "roleId": str(query_integer(call, "roleId", "")),
+    }
+    filters = [f"{name}=={value}" for name, value in older.items() if value]
+    joined = ",".join([*([request.filter_by] if request.filter_by else []), *filters])
+    return msgspec.structs.replace(request, filter_by=joined)
+
+
+async def get_rules(call: Call) -> Response:
+    page = people_access_rules.find_rules(call.context, call.caller, _request(call))
+    subjects = query_text(call, "subjectIds")
+    wanted = subjects.split(",") if subjects else None
+    since = query_text(call, "lastUpdated")
+    rules = [rule for rule in page.items if wanted is None or rule.subject_id in wanted]
+    views = [render_rule(call, rule) for rule in rules if iso(rule.created_at) >= since]
+    return as_json(RuleList(access_rules=views, display_records=len(views), total_records=page.total))
+
+
+async def count_rules(call: Call) -> Response:
+    return as_json(Count(people_access_rules.find_rules(call.context, call.caller, _request(call)).total))
+
+
+async def create_rule(call: Call) -> Response:
+    body: RuleCreation = read_json(RuleCreation, await read_body(call.request, "application/json"))
+    wish = RuleWish(
+        subject_id=body.subject_id,
+        subject_type=body.subject_type,
+        role_id=body.role_id,
+        scope=Scope(body.scope_type, body.scope_id),
+    )
+    made = await people_access_rules.create_rule(call.context, call.caller, wish, call.request_id)
+    return as_json(render_rule(call, made), 201)
+
+
+async def get_rule(call: Call) -> Response:
+    rule = people_access_rules.load_rule(call.context, call.caller, call.path["accessRuleId"])
+    return as_json(render_rule(call, rule))
+
+
+async def delete_rule(call: Call) -> Response:
+    await people_access_rules.delete_rule(call.context, call.caller, call.path["accessRuleId"], call.request_id)
+    return Response(status_code=204)
+
+
+async def get_own_rules(call: Call) -> Response:
+    page = people_access_rules.load_own_rules(call.context, call.caller, read_list_request(call))
+    views = [render_rule(call, rule) for rule in page.items]
+    listed = RuleList(access_rules=views, display_records=len(views), total_records=page.total)
+    return as_json(OwnRules(access_rules=listed))
+
+
+async def count_own_rules(call: Call) -> Response:
+    return as_json(Count(people_access_rules.load_own_rules(call.context, call.caller, read_list_request(call)).total))
+
+
+async def get_roles(call: Call) -> Response:
+    roles = people_access_rules.load_roles(call.context, call.caller)
+    return as_json([render_role(call, role) for role in roles])
+
+
+async def get_role(call: Call) -> Response:
+    return as_json(render_role(call, people_access_rules.load_role(call.context, call.caller, call.path["roleIdPath"])))
+
+
+def permissions_of(caller: Caller) -> tuple[PermissionView, ...]:
+    """What somebody may do where their rules let them."""
+    return _permissions(ADMINISTRATOR_ROLE if caller.is_administrator else RESEARCHER_ROLE)
+
+
+async def get_permissions(call: Call) -> Response:
+    people_access_rules.load_roles(call.context, call.caller)
+    return as_json(permissions_of(call.caller))
+
+
+_FAILURES = {401: Error, 403: Error, 500: Error, 503: Error}
+_READ = {400: Error, **_FAILURES}
+_DELETED = Parameter(name="includeDeleted", schema={"type": "boolean", "default": False})
+_NUMBER = {"type": "integer", "format": "int32", "minimum": 0}
+_OLDER = (
+    Parameter(name="subjectType", schema={"type": "string", "enum": list(SUBJECT_TYPES)}),
+    Parameter(name="subjectIdFilter", schema={"type": "string"}),
+    Parameter(name="scopeType", schema={"type": "string"}),
+    Parameter(name="scopeId", schema={"type": "string"}),
+    Parameter(name="roleId", schema={"type": "integer", "format": "int32", "minimum": 1}),
+)
+
+
+def _operation(method: str, path: str, id: str, summary: str, run: Handler, **members: Any) -> Operation:
+    return Operation(
+        method=method,
+        path=f"/api/v1/authorization{path}",
+        id=id,
+        tag="Access rules",
+        summary=summary,
+        run=run,
+        **members,
+    )
+
+
+_RULE_ID = Parameter(name="accessRuleId", place="path", schema=_NUMBER)
+RULE_OPERATIONS: tuple[Operation, ...] = (
+    _operation(
+        "GET",
+        "/access-rules",
+        "get_access_rules",
+        "List access rules",
+        get_rules,
+        parameters=(
+            *_OLDER,
+            _DELETED,
+            Parameter(name="subjectIds", schema={"type": "array", "items": {"type": "string"}}),
+            Parameter(name="lastUpdated", schema={"type": "string"}),
+            Parameter(name="clusterId", schema={"type": "string", "format": "uuid"}),
+            filter_by(RULE_FIELD_NAMES),
+            sort_by(RULE_FIELD_NAMES),
+            sort_order(),
+            OFFSET,
+            LIMIT,
+            SEARCH,
+        ),
+        answers={200: RuleList, **_READ},
+    ),
+    _operation(
+        "POST",
+        "/access-rules",
+        "create_access_rule",
+        "Give somebody a role in a scope",
+        create_rule,
+        body=Body(schema=RuleCreation),
+        answers={201: RuleView, **_READ, 404: Error, 409: Error},
+    ),
+    _operation(
+        "GET",
+        "/access-rules/count",
+        "count_access_rules",
+        "How many access rules match",
+        count_rules,
+        parameters=(*_OLDER, _DELETED, filter_by(RULE_FIELD_NAMES), SEARCH),
+        answers={200: Count, **_READ},
+    ),
+    _operation(
+        "GET",
+        "/access-rules/{accessRuleId}",
+        "get_access_rule",
+        "One access rule",
+        get_rule,
+        parameters=(_RULE_ID,),
+        answers={200: RuleView, **_FAILURES, 404: Error},
+    ),
+    _operation(
+        "DELETE",
+        "/access-rules/{accessRuleId}",
+        "delete_access_rule",
+        "Take a role away",
+        delete_rule,
+        parameters=(_RULE_ID,),
+        answers={204: None, **_FAILURES, 404: Error},
+    ),
+    _operation(
+        "GET",
+        "/me/access-rules",
+        "get_me_access_rules",
+        "The rules that give the caller what they may do",
+        get_own_rules,
+        parameters=(OFFSET, LIMIT, SEARCH),
+        answers={200: OwnRules, **_READ},
+    ),
+    _operation(
+        "GET",
+        "/me/access-rules/count",
+        "count_me_access_rules",
+        "How many rules the caller has",
+        count_own_rules,
+        parameters=(SEARCH,),
+        answers={200: Count, **_READ},
+    ),
+    _operation(
+        "GET", "/roles", "get_roles_v1", "The roles; an array", get_roles, answers={200: list[RoleView], **_READ}
+    ),
+    _operation(
+        "GET",
+        "/roles/{roleIdPath}",
+        "get_role_v1",
+        "One role",
+        get_role,
+        parameters=(Parameter(name="roleIdPath", place="path", schema=_NUMBER),),
+        answers={200: RoleView, **_READ, 404: Error},
+    ),
+    _operation(
+        "GET",
+        "/permissions",
+        "get_permissions",
+        "What the caller may do somewhere; an array",
+        get_permissions,
+        answers={200: list[PermissionView], **_READ},
+    ),
+)

@@ -1,0 +1,165 @@
+"""Who is calling: the bearer token of a request, and the two endpoints that give tokens out."""
+
+from typing import Any
+from urllib.parse import parse_qsl
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from fairlead.api.http.body import read_body
+from fairlead.api.http.errors import Error, OAuthError, render_oauth_error
+from fairlead.api.http.operation import Body, Call, Operation, as_json
+from fairlead.control.people.authentication import Accounts, Grant
+from fairlead.model.errors import Invalid, Unauthenticated
+from fairlead.model.records.organization import Caller
+
+NO_CACHE = {"cache-control": "no-store"}
+
+
+def authenticate(accounts: Accounts, request: Request) -> Caller:
+    """The caller of a request; raises `Unauthenticated` for no token, a forged, a foreign and an expired one."""
+    for name, value in request.scope["headers"]:
+        if name == b"authorization":
+            scheme, _, token = value.decode("latin-1").partition(" ")
+            if scheme.lower() != "bearer" or not token:
+                raise Unauthenticated("The Authorization header must be: Bearer, a blank, and an access token")
+            return accounts.caller_of(token.strip())
+    raise Unauthenticated("The request has no Authorization header; get a token at /api/v1/token")
+
+
+class TokenRequest(msgspec.Struct, rename={"client_id": "clientID"}):
+    """A request for tokens. The names are read in any mixture of upper and lower case."""
+
+    grantType: str
+    client_id: str = ""
+    clientSecret: str = ""
+    appID: str = ""
+    appSecret: str = ""
+    username: str = ""
+    password: str = ""
+    refreshToken: str = ""
+
+
+class TokenAnswer(msgspec.Struct, rename="camel"):
+    """An access token for the Authorization header, its lifetime in seconds, and a token that gets the next one."""
+
+    access_token: str
+    id_token: str
+    refresh_token: str
+    expires_in: int
+
+
+class OAuthTokenAnswer(msgspec.Struct):
+    """The same in the words of OAuth 2."""
+
+    access_token: str
+    token_type: str
+    expires_in: int
+    refresh_token: str
+    id_token: str
+    scope: str = "openid"
+
+
+_FORM = {
+    "type": "object",
+    "required": ["grant_type"],
+    "properties": {
+        "grant_type": {"type": "string", "enum": ["client_credentials", "password", "refresh_token"]},
+        "client_id": {"type": "string"},
+        "client_secret": {"type": "string", "format": "password"},
+        "username": {"type": "string"},
+        "password": {"type": "string", "format": "password"},
+        "refresh_token": {"type": "string"},
+    },
+}
+
+
+def read_grant(body: bytes) -> Grant:
+    """The grant in a JSON body whose member names may be written in any case."""
+    try:
+        members = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise Invalid(f"The body is no JSON: {error}") from error
+    if not isinstance(members, dict):
+        raise Invalid("The body must be a JSON object with grantType and the members that it needs")
+    given: dict[str, str] = {}
+    for name, value in members.items():
+        if value is None:
+            continue
+        if not isinstance(value, str):
+            raise Invalid(f"{name[:60]} must be text")
+        given[name.lower()] = value
+    return _grant(
+        given,
+        {
+            "grant_type": ("granttype",),
+            "client_id": ("clientid", "appid"),
+            "client_secret": ("clientsecret", "appsecret"),
+            "username": ("username",),
+            "password": ("password",),
+            "refresh_token": ("refreshtoken",),
+        },
+    )
+
+
+def read_form_grant(body: bytes) -> Grant:
+    """The grant in a form body."""
+    try:
+        pairs = parse_qsl(body.decode("utf-8"), keep_blank_values=True, max_num_fields=50, errors="strict")
+    except ValueError as error:
+        raise Invalid("The body is no form of name=value pairs") from error
+    members = dict(pairs)
+    return _grant(members, {name: (name,) for name in Grant.__struct_fields__})
+
+
+def _grant(given: dict[str, str], names: dict[str, tuple[str, ...]]) -> Grant:
+    values: dict[str, Any] = {}
+    for member, spellings in names.items():
+        values[member] = next((given[spelling] for spelling in spellings if given.get(spelling)), "")
+    if not values["grant_type"]:
+        raise Invalid("The request lacks the grant type: client_credentials, app_token, password or refresh_token")
+    return Grant(**values)
+
+
+def token_operations(accounts: Accounts) -> tuple[Operation, ...]:
+    async def grant_token(call: Call) -> Response:
+        tokens = await accounts.issue(read_grant(await read_body(call.request, "application/json")))
+        answer = TokenAnswer(tokens.access_token, tokens.id_token, tokens.refresh_token, tokens.expires_in)
+        return as_json(answer, headers=NO_CACHE)
+
+    async def grant_token_form(call: Call) -> Response:
+        body = await read_body(call.request, "application/x-www-form-urlencoded")
+        try:
+            tokens = await accounts.issue(read_form_grant(body))
+        except Invalid as error:
+            return render_oauth_error(error)
+        answer = OAuthTokenAnswer(
+            tokens.access_token, "Bearer", tokens.expires_in, tokens.refresh_token, tokens.id_token
+        )
+        return as_json(answer, headers=NO_CACHE)
+
+    return (
+        Operation(
+            method="POST",
+            path="/api/v1/token",
+            id="grant_token",
+            tag="Tokens",
+            summary="Log in: tokens for an application, a user, or a refresh token",
+            run=grant_token,
+            body=Body(schema=TokenRequest),
+            answers={200: TokenAnswer, 400: Error, 500: Error, 503: Error},
+            is_public=True,
+        ),
+        Operation(
+            method="POST",
+            path="/api/v2/token",
+            id="grant_token_v2",
+            tag="Tokens",
+            summary="Log in with an OAuth 2 form",
+            run=grant_token_form,
+            body=Body(schema=_FORM, content_type="application/x-www-form-urlencoded"),
+            answers={200: OAuthTokenAnswer, 400: OAuthError, 401: OAuthError, 500: Error, 503: Error},
+            is_public=True,
+        ),
+    )

@@ -1,0 +1,246 @@
+"""Access rules many at a time, and where somebody may do what: the routes, and how they are shown."""
+
+import uuid
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+from starlette.responses import Response
+
+from fairlead.api.http.body import read_body
+from fairlead.api.http.errors import Error, status_of
+from fairlead.api.http.operation import Body, Call, Operation, as_json
+from fairlead.api.organization.bodies import read_json
+from fairlead.api.people.access_rules import (
+    RESOURCES,
+    RuleCreation,
+    RuleView,
+    ScopeType,
+    SubjectType,
+    permissions_of,
+    render_rule,
+)
+from fairlead.api.workloads.views import Shape, Uuid
+from fairlead.control.people import access_rules
+from fairlead.control.people.access_rules import RuleWish
+from fairlead.model.errors import FairleadError, Forbidden
+from fairlead.model.records.assets import Scope
+from fairlead.model.spec.fields import Given, Int32, Spec
+
+#: How many one request may name.
+_MOST = 1000
+_ANSWERS = {400: 0, 403: 0, 404: 0, 409: 0}
+
+
+class RuleBatch(Spec, frozen=True, kw_only=True):
+    """Rules to delete, or to be told whether they could be; each by its number, also in the form of a UUID."""
+
+    action: Literal["delete", "validate_delete"]
+    ids: Annotated[tuple[str, ...], Meta(min_length=1, max_length=_MOST)]
+
+
+class FailedDeletion(Shape):
+    id: str
+    code: int
+    message: str
+
+
+class DeletionBatch(Shape):
+    id: Uuid
+    succeeded: list[str] | UnsetType = UNSET
+    failed: list[FailedDeletion] | UnsetType = UNSET
+
+
+class BatchSubject(Spec, frozen=True, kw_only=True):
+    subject_id: str
+    subject_type: SubjectType
+
+
+class BatchScope(Spec, frozen=True, kw_only=True):
+    scope_id: str
+    scope_type: ScopeType
+
+
+class RuleProduct(Spec, frozen=True, kw_only=True):
+    """One role for every subject in every scope."""
+
+    subjects: Annotated[tuple[BatchSubject, ...], Meta(min_length=1, max_length=_MOST)]
+    role_id: Int32
+    scopes: Annotated[tuple[BatchScope, ...], Meta(min_length=1, max_length=_MOST)]
+    cluster_id: Given[str] = UNSET
+
+
+class RuleBatchCreation(Spec, frozen=True, kw_only=True):
+    payload: RuleProduct
+
+
+class FailedCreation(Shape):
+    code: int
+    message: str
+    payload: RuleCreation
+
+
+class CreationBatch(Shape):
+    succeeded: list[RuleView]
+    failed: list[FailedCreation]
+
+
+class PermittedScopes(Shape):
+    system: bool
+    tenants: list[str]
+    clusters: list[str]
+    departments: list[str]
+    projects: list[str]
+
+
+class PermittedActions(Shape):
+    create: PermittedScopes
+    read: PermittedScopes
+    update: PermittedScopes
+    delete: PermittedScopes
+
+
+class PermittedQuestion(Spec, frozen=True, kw_only=True):
+    """Where the caller may do what with resources of a type."""
+
+    resource_type: str
+    action: Given[Literal["create", "read", "update", "delete"]] = UNSET
+
+
+def _number(id: str) -> str:
+    """The number of a rule, where it is written as a UUID too."""
+    try:
+        return id if id.isdigit() else str(uuid.UUID(id).int)
+    except ValueError:
+        return id
+
+
+async def change_many(call: Call) -> Response:
+    """Each rule for itself: one that cannot go keeps no other."""
+    body: RuleBatch = read_json(RuleBatch, await read_body(call.request, "application/json"))
+    succeeded, failed = [], []
+    for id in dict.fromkeys(body.ids):
+        try:
+            if body.action == "delete":
+                await access_rules.delete_rule(call.context, call.caller, _number(id), call.request_id)
+            else:
+                access_rules.check_deletion(call.context, call.caller, _number(id))
+        except Forbidden:
+            raise
+        except FairleadError as error:
+            failed.append(FailedDeletion(id=id, code=status_of(error, _ANSWERS), message=str(error)))
+        else:
+            succeeded.append(id)
+    return as_json(
+        DeletionBatch(id=call.context.new_id(), succeeded=succeeded or UNSET, failed=failed or UNSET),
+    )
+
+
+async def create_many(call: Call) -> Response:
+    body: RuleBatchCreation = read_json(RuleBatchCreation, await read_body(call.request, "application/json"))
+    wanted = body.payload
+    succeeded, failed = [], []
+    for subject in wanted.subjects:
+        for scope in wanted.scopes:
+            wish = RuleWish(
+                subject_id=subject.subject_id,
+                subject_type=subject.subject_type,
+                role_id=wanted.role_id,
+                scope=Scope(scope.scope_type, scope.scope_id),
+            )
+            try:
+                made = await access_rules.create_rule(call.context, call.caller, wish, call.request_id)
+            except Forbidden:
+                raise
+            except FairleadError as error:
+                given = RuleCreation(
+                    role_id=wanted.role_id, **msgspec.structs.asdict(subject), **msgspec.structs.asdict(scope)
+                )
+                words = "; ".join([str(error), *(f"{issue.field}: {issue.details}" for issue in _issues(error))])
+                failed.append(FailedCreation(code=status_of(error, _ANSWERS), message=words, payload=given))
+            else:
+                succeeded.append(render_rule(call, made))
+    return as_json(CreationBatch(succeeded=succeeded, failed=failed))
+
+
+def _issues(error: FairleadError) -> tuple[Any, ...]:
+    return getattr(error, "issues", ())
+
+
+async def get_permitted_scopes(call: Call) -> Response:
+    body: PermittedQuestion = read_json(PermittedQuestion, await read_body(call.request, "application/json"))
+    scopes = access_rules.load_own_scopes(call.context, call.caller)
+    allowed = {
+        action
+        for permission in permissions_of(call.caller)
+        if permission.resource_type == body.resource_type
+        for action in permission.actions
+    }
+    asked = ("create", "read", "update", "delete") if body.action is UNSET else (body.action,)
+    return as_json(
+        PermittedActions(
+            **{
+                action: _permitted(call, scopes if action in allowed and action in asked else [])
+                for action in ("create", "read", "update", "delete")
+            }
+        )
+    )
+
+
+def _permitted(call: Call, scopes: list[Scope]) -> PermittedScopes:
+    tenant = str(call.context.directory.cluster.tenant_id)
+    of_type = {
+        kind: sorted({scope.id for scope in scopes if scope.type == kind})
+        for kind in ("cluster", "department", "project")
+    }
+    is_wide = any(scope.type in ("system", "tenant") for scope in scopes)
+    return PermittedScopes(
+        system=False,
+        tenants=[tenant] if is_wide else [],
+        clusters=of_type["cluster"],
+        departments=of_type["department"],
+        projects=of_type["project"],
+    )
+
+
+_FAILURES = {400: Error, 401: Error, 403: Error, 500: Error, 503: Error}
+_QUESTION = {
+    "type": "object",
+    "required": ["resourceType"],
+    "properties": {
+        "resourceType": {"type": "string", "enum": [resource[0] for resource in RESOURCES]},
+        "action": {"type": "string", "enum": ["create", "read", "update", "delete"], "nullable": True},
+    },
+}
+BATCH_OPERATIONS: tuple[Operation, ...] = (
+    Operation(
+        method="POST",
+        path="/api/v1/authorization/access-rules/batch",
+        id="batch_access_rules",
+        tag="Access rules",
+        summary="Take several roles away, or learn whether they can be",
+        run=change_many,
+        body=Body(schema=RuleBatch),
+        answers={200: DeletionBatch, **_FAILURES},
+    ),
+    Operation(
+        method="POST",
+        path="/api/v1/authorization/access-rules/batch-create",
+        id="batch_create_access_rules",
+        tag="Access rules",
+        summary="Give several subjects a role in several scopes",
+        run=create_many,
+        body=Body(schema=RuleBatchCreation),
+        answers={200: CreationBatch, **_FAILURES},
+    ),
+    Operation(
+        method="POST",
+        path="/api/v1/authorization/permitted-scopes",
+        id="get_permitted_scopes",
+        tag="Access rules",
+        summary="In which scopes the caller may do what with resources of a type",
+        run=get_permitted_scopes,
+        body=Body(schema=_QUESTION),
+        answers={200: PermittedActions, 400: Error, 401: Error, 500: Error, 503: Error},
+    ),
+)

@@ -1,0 +1,171 @@
+"""What users, service accounts and access keys look like, and the bodies that make and change them."""
+
+from typing import Annotated, Any
+
+from msgspec import UNSET, Meta, UnsetType
+
+from fairlead.api.workloads.views import Instant, Shape
+from fairlead.model.clock import Millis, iso
+from fairlead.model.records.organization import User
+from fairlead.model.spec.fields import Given, Maybe, Spec, Text, UpTo253
+
+
+class UserView(Shape):
+    id: str
+    username: str
+    created_at: Instant | None
+    created_by: str
+    updated_at: Instant | None
+    last_login: Instant | None
+    is_local: bool | None
+    groups: tuple[str, ...] = ()
+    #: Ours: whether the user can log in.
+    enabled: bool | UnsetType = UNSET
+
+
+class NewUserView(Shape):
+    id: str
+    username: str
+    temp_password: str
+
+
+class AccountView(Shape):
+    """A service account."""
+
+    id: str
+    name: str
+    client_id: str
+    enabled: bool
+    created_at: Instant | None
+    created_by: str
+    updated_at: Instant | None
+    last_login: Instant | None
+
+
+class NewServiceAccountView(Shape):
+    id: str
+    name: str
+    client_id: str
+    client_secret: str
+
+
+class NewApplicationView(Shape):
+    id: str
+    name: str
+    client_id: str
+    secret: str
+
+
+class KeyView(Shape):
+    id: str
+    name: str
+    client_id: str
+    created_at: Instant | None
+    last_login: Instant | None
+
+
+class OwnedKeyView(KeyView):
+    created_by: str = ""
+
+
+class NewKeyView(Shape):
+    id: str
+    name: str
+    client_id: str
+    client_secret: str
+    created_at: Instant | None
+
+
+class KeyList(Shape):
+    access_keys: list[KeyView]
+
+
+class OwnedKeyList(Shape):
+    access_keys: list[OwnedKeyView]
+
+
+class TemporaryPassword(Shape):
+    temp_password: str
+
+
+class NewClientSecret(Shape):
+    client_secret: str
+
+
+class NewSecret(Shape):
+    secret: str
+
+
+class UserCreation(Spec, frozen=True, kw_only=True):
+    """A new user, who is told their password by whoever made them."""
+
+    email: Annotated[str, Meta(extra_json_schema={"pattern": r"^[a-zA-Z0-9._%+-]+@[a-zA-Z0-9.-]+\.[a-zA-Z]{2,}$"})]
+    reset_password: Maybe[bool] = UNSET
+    notify: Maybe[bool] = UNSET
+
+
+class UserUpdate(Spec, frozen=True, kw_only=True):
+    """Whether a user can log in, and the groups that access rules may name."""
+
+    enabled: Given[bool] = UNSET
+    groups: Given[Annotated[tuple[UpTo253, ...], Meta(max_length=1000)]] = UNSET
+
+
+class Named(Spec, frozen=True, kw_only=True):
+    """The name of a new service account or access key."""
+
+    name: Annotated[str, Meta(extra_json_schema={"pattern": "^[a-z][-_a-z0-9]*[a-z0-9]$", "maxLength": 255})]
+
+
+class Enabling(Spec, frozen=True, kw_only=True):
+    """Whether a service account can log in."""
+
+    enabled: bool
+
+
+class PasswordChange(Spec, frozen=True, kw_only=True):
+    """The password that a user has, and the one that they want."""
+
+    current_password: Text
+    new_password: Text
+
+
+def when(at: Millis | None) -> str | None:
+    return iso(at) if at else None
+
+
+def render_user(user: User) -> UserView:
+    return UserView(
+        id=user.id,
+        username=user.name,
+        created_at=when(user.created_at),
+        created_by=user.created_by,
+        updated_at=when(user.updated_at or user.created_at),
+        last_login=when(user.last_login_at),
+        is_local=True,
+        groups=user.groups,
+        enabled=user.enabled,
+    )
+
+
+def render_account(user: User) -> AccountView:
+    return AccountView(
+        id=user.id,
+        name=user.name,
+        client_id=user.name,
+        enabled=user.enabled,
+        created_at=when(user.created_at),
+        created_by=user.created_by,
+        updated_at=when(user.updated_at or user.created_at),
+        last_login=when(user.last_login_at),
+    )
+
+
+def key_members(user: User) -> dict[str, Any]:
+    return {
+        "id": user.id,
+        "name": user.label,
+        "client_id": user.name,
+        "created_at": when(user.created_at),
+        "last_login": when(user.last_login_at),
+    }

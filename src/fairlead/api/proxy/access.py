@@ -1,0 +1,240 @@
+"""Who may open a workload's URL, and what of ours is kept from the workload: tokens, cookies, names it may not set.
+
+Used by the reverse proxy for every request. A caller shows an access token, or the cookie that a one-time link put
+there for that URL alone; neither ever reaches a workload.
+"""
+
+import base64
+import binascii
+import json
+import secrets
+from urllib.parse import parse_qs, quote
+
+import msgspec
+
+from fairlead.api.proxy.messages import Headers, RequestHead, value_of
+from fairlead.control.people.authentication import Accounts
+from fairlead.control.serving.urls import Exposure, Place, Route, UrlSettings
+from fairlead.model.clock import SECOND, Clock, Millis
+from fairlead.model.errors import Unauthenticated
+from fairlead.model.pods.urls import SIGN_IN
+from fairlead.model.records.organization import Caller
+
+COOKIE = "fairlead-url"
+#: How long somebody stays signed in to a URL, and how long a link waits to be followed.
+COOKIE_SECONDS = 12 * 3600
+LINK_LIFETIME: Millis = 120 * SECOND
+_MOST_LINKS = 10_000
+_MOST_TOKENS = 1_000
+_SAFE = frozenset({b"GET", b"HEAD", b"OPTIONS"})
+#: What only we say about a request.
+_OURS = frozenset(
+    (
+        *(b"x-forwarded-for", b"x-forwarded-host", b"x-forwarded-proto", b"x-forwarded-prefix", b"x-forwarded-user"),
+        *(b"forwarded", b"x-real-ip"),
+    )
+)
+
+
+class Link(msgspec.Struct, frozen=True):
+    """A one-time link: for which URL, whose, until when."""
+
+    place: Place
+    account_id: str
+    expires: Millis
+
+
+class Denied(Exception):
+    """The request goes no further: a status and words for whoever sent it."""
+
+    def __init__(self, status: int, words: str) -> None:
+        super().__init__(words)
+        self.status = status
+        self.words = words
+
+
+class Gate:
+    def __init__(self, accounts: Accounts, exposure: Exposure, clock: Clock) -> None:
+        self._accounts = accounts
+        self._exposure = exposure
+        self._clock = clock
+        self._links: dict[str, Link] = {}
+        #: Whether tokens that were seen are ours: every request of a caller shows the same.
+        self._known: dict[bytes, bool] = {}
+
+    @property
+    def settings(self) -> UrlSettings:
+        return self._exposure.settings
+
+    def find(self, request: RequestHead) -> Route:
+        path = request.target.partition(b"?")[0].decode("latin-1")
+        route = self._exposure.find(request.host, path)
+        if route is None:
+            raise _unknown(request.host)
+        return route
+
+    def find_named(self, url: str) -> Route:
+        """The route of a URL that is given by its host and the beginning of its path. Raises Denied."""
+        host, slash, path = url.partition("/")
+        route = self._exposure.find(host, slash + path)
+        if route is None or route.place != Place(host, slash + path):
+            raise _unknown(host)
+        return route
+
+    def protocol_of(self, host: str) -> str:
+        """What is spoken at a host's root; empty where nobody has it."""
+        route = self._exposure.find(host.lower(), "")
+        return "" if route is None else route.protocol
+
+    def admit(self, request: RequestHead, route: Route) -> Caller | None:
+        """Who sent a request that may pass; None on a public URL without a caller. Raises Denied."""
+        caller, by_cookie = self._caller(request, route)
+        self._check_origin(request, route, by_cookie=by_cookie)
+        if route.is_public:
+            return caller
+        if caller is None:
+            raise Denied(
+                401,
+                "Sign in to open this URL: `fairlead url NAME` prints a link for your browser; "
+                "programs send an access token as Authorization: Bearer.",
+            )
+        if not route.admits(caller):
+            raise Denied(403, f"{caller.name} is not among those who may open this URL of {route.owner}.")
+        return caller
+
+    def _caller(self, request: RequestHead, route: Route) -> tuple[Caller | None, bool]:
+        scheme, _, token = value_of(request.headers, b"authorization").partition(b" ")
+        try:
+            if scheme.lower() == b"bearer" and self._is_ours(token):
+                return self._accounts.caller_of(token.decode("latin-1").strip()), False
+            cookie = _cookie(request.headers)
+            if cookie:
+                return self._accounts.caller_of(cookie, _use(route.place)), True
+        except Unauthenticated:
+            pass  # expired or of an account that is gone: as good as none
+        return None, False
+
+    def _check_origin(self, request: RequestHead, route: Route, *, by_cookie: bool) -> None:
+        """A page of another origin must not act in the name of whoever looks at it."""
+        origin = value_of(request.headers, b"origin")
+        if not origin or (not request.upgrade and (request.method in _SAFE or not by_cookie)):
+            return
+        own = f"{self.settings.scheme}://{value_of(request.headers, b'host').decode('latin-1')}".lower()
+        if origin.decode("latin-1").lower() != own:
+            raise Denied(403, f"A page at {origin[:200].decode('latin-1')} may not do this at a URL of {route.owner}.")
+
+    # Signing in
+
+    def make_link(self, caller: Caller, route: Route, url: str) -> str:
+        """A link that signs its follower in as `caller`, once."""
+        now = self._clock()
+        if len(self._links) >= _MOST_LINKS:
+            self._links = {code: link for code, link in self._links.items() if link.expires > now}
+        code = secrets.token_urlsafe(24)
+        self._links[code] = Link(route.place, caller.id, now + LINK_LIFETIME)
+        return f"{url.rstrip('/')}{SIGN_IN}?code={quote(code)}"
+
+    def is_sign_in(self, request: RequestHead, route: Route) -> bool:
+        path = request.target.partition(b"?")[0].decode("latin-1")
+        return path == route.place.prefix + SIGN_IN
+
+    def follow_link(self, request: RequestHead, route: Route) -> Headers:
+        """Redeem a link: the headers that set the cookie and lead to the URL itself. Raises Denied."""
+        query = parse_qs(request.target.partition(b"?")[2].decode("latin-1"))
+        link = self._links.pop(query.get("code", [""])[0], None)
+        if link is None or link.expires <= self._clock() or link.place != route.place:
+            raise Denied(401, "This link was used or has expired; `fairlead url NAME` prints a new one.")
+        try:
+            token = self._accounts.sign_for(link.account_id, _use(route.place), COOKIE_SECONDS)
+        except Unauthenticated as error:
+            raise Denied(401, str(error)) from error
+        secure = "; Secure" if self.settings.scheme == "https" else ""
+        path = route.place.prefix or "/"
+        cookie = f"{COOKIE}={token}; Path={path}; Max-Age={COOKIE_SECONDS}; HttpOnly; SameSite=Lax{secure}"
+        return [
+            (b"location", f"{route.place.prefix}/".encode("latin-1")),
+            (b"set-cookie", cookie.encode("latin-1")),
+            (b"cache-control", b"no-store"),
+            (b"referrer-policy", b"no-referrer"),
+        ]
+
+    # What a workload gets to see
+
+    def cleaned_request(self, request: RequestHead, route: Route, caller: Caller | None, peer: str) -> Headers:
+        """The request's headers without anything of ours, and with what we know about who sent it."""
+        headers: Headers = []
+        for name, value in request.headers:
+            if name in _OURS:
+                continue
+            if name == b"authorization" and self._is_ours(value.partition(b" ")[2]):
+                continue
+            if name == b"cookie":
+                value = _without_ours(value)
+                if not value:
+                    continue
+            headers.append((name, value))
+        headers.append((b"x-forwarded-for", peer.encode("latin-1")))
+        headers.append((b"x-forwarded-proto", self.settings.scheme.encode("latin-1")))
+        headers.append((b"x-forwarded-host", value_of(request.headers, b"host")))
+        if route.place.prefix:
+            headers.append((b"x-forwarded-prefix", route.place.prefix.encode("latin-1")))
+        if caller is not None:
+            headers.append((b"x-forwarded-user", quote(caller.name, safe="@+._-").encode("latin-1")))
+        return headers
+
+    def _is_ours(self, token: bytes) -> bool:
+        """Whether a token was made by this installation, valid or not; it is then none of the workload's business."""
+        known = self._known.get(token)
+        if known is None:
+            if len(self._known) >= _MOST_TOKENS:
+                self._known.clear()
+            known = self._known[token] = _issuer(token) == self._accounts.issuer
+        return known
+
+
+def _unknown(host: str) -> Denied:
+    return Denied(404, f"No workload has a URL at {host[:200]}; `fairlead describe NAME` shows those.")
+
+
+def _issuer(token: bytes) -> object:
+    """Who made a token, as it says itself; None for what is none."""
+    parts = token.strip().split(b".")
+    if len(parts) != 3:
+        return None
+    try:
+        claims = json.loads(base64.urlsafe_b64decode(parts[1] + b"=" * (-len(parts[1]) % 4)))
+    except (ValueError, binascii.Error):
+        return None
+    return claims.get("iss") if isinstance(claims, dict) else None
+
+
+def cleaned_response(headers: Headers) -> Headers:
+    """A response's headers: a workload sets no cookie of ours, and none for hosts beside its own."""
+    kept: Headers = []
+    for name, value in headers:
+        if name == b"set-cookie":
+            parts = [part for part in value.split(b";") if not part.strip().lower().startswith(b"domain=")]
+            if parts[0].partition(b"=")[0].strip() == COOKIE.encode():
+                continue
+            value = b";".join(parts)
+        kept.append((name, value))
+    return kept
+
+
+def _use(place: Place) -> str:
+    """What a cookie's token is good for: one URL."""
+    return f"url {place.host}{place.prefix}"
+
+
+def _cookie(headers: Headers) -> str:
+    for name, value in headers:
+        for part in value.split(b";") if name == b"cookie" else ():
+            key, _, token = part.strip().partition(b"=")
+            if key == COOKIE.encode():
+                return token.decode("latin-1")
+    return ""
+
+
+def _without_ours(value: bytes) -> bytes:
+    parts = value.split(b";")
+    return b";".join(part for part in parts if part.partition(b"=")[0].strip() != COOKIE.encode()).strip()

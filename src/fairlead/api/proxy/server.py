@@ -1,0 +1,361 @@
+"""The reverse proxy before workloads' URLs: a listener of its own, so that no workload's page runs on the API's origin.
+
+`app` starts it beside the API. One request at a time per connection, bodies passed on as they come in both directions,
+other protocols (WebSockets) tunnelled; a connection that begins with HTTP/2 is `proxy_http2.py`'s. It decides nothing:
+`proxy_access.Gate` says who may, `exposure` who answers.
+"""
+
+import asyncio
+import logging
+import socket
+import ssl
+from functools import partial
+from html import escape
+from typing import NamedTuple
+
+from fairlead.api.proxy.access import Denied, Gate, cleaned_response
+from fairlead.api.proxy.http2 import Http2Conversation
+from fairlead.api.proxy.http2_connection import PREFACE
+from fairlead.api.proxy.messages import (
+    BadMessage,
+    Body,
+    Headers,
+    RequestHead,
+    ResponseHead,
+    passed_on,
+    read_request,
+    read_response,
+    render_head,
+    value_of,
+)
+from fairlead.api.proxy.upstream import Upstream, Upstreams, reach, too_late
+from fairlead.control.serving.traffic import Visit
+from fairlead.control.serving.urls import GRPC, Route
+from fairlead.model.records.organization import Caller
+
+logger = logging.getLogger("fairlead.proxy")
+
+_HEAD_BYTES = 64 * 1024
+_PIECE = 64 * 1024
+#: How long a connection may be silent between two requests, or take to send a head.
+IDLE_SECONDS = 75.0
+_SAFE_TO_REPEAT = frozenset({b"GET", b"HEAD", b"OPTIONS"})
+_WORDS = {
+    400: "Bad Request",
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "Not Found",
+    431: "Request Header Fields Too Large",
+    502: "Bad Gateway",
+    503: "Service Unavailable",
+    504: "Gateway Timeout",
+}
+
+
+class Disconnected(Exception):
+    """The other side closed its connection in the middle."""
+
+
+class Peer(NamedTuple):
+    """Who sends requests: the two ways of the connection, and the address at its other end."""
+
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    address: str
+
+
+class Exchange(NamedTuple):
+    """A request, and what was made of it."""
+
+    head: bytes
+    request: RequestHead
+    route: Route | None
+    caller: Caller | None
+    #: The head as it goes to the pod.
+    outgoing: bytes
+    peer: Peer
+
+    def is_same(self, request: RequestHead, route: Route, caller: Caller | None) -> bool:
+        """Whether the same caller asks for the same, and nothing that decides on it has changed."""
+        return self.request is request and self.route is route and self.caller is caller
+
+
+class Proxy:
+    def __init__(self, gate: Gate, upstreams: Upstreams) -> None:
+        self._gate = gate
+        self._upstreams = upstreams
+        self._server: asyncio.Server | None = None
+        self._open: set[asyncio.StreamWriter] = set()
+
+    async def start(self, sock: socket.socket, certificate: str = "", key: str = "") -> None:
+        """Serve on a listening socket; by TLS where there is a certificate (PEM files)."""
+        tls: ssl.SSLContext | None = None
+        if certificate:
+            tls, both = (ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER) for _ in range(2))
+            for each in (tls, both):
+                each.load_cert_chain(certificate, key or None)
+            both.set_alpn_protocols(["h2", "http/1.1"])
+            tls.sni_callback = lambda talk, name, _: self._offer(talk, name, both)
+        self._server = await asyncio.start_server(self._serve, sock=sock, limit=_HEAD_BYTES, ssl=tls)
+
+    def _offer(self, talk: ssl.SSLObject | ssl.SSLSocket, name: str | None, both: ssl.SSLContext) -> None:
+        """HTTP/2 only to callers of a workload that speaks it: browsers would take it wherever they can."""
+        if name and self._gate.protocol_of(name) == GRPC:
+            talk.context = both
+
+    async def stop(self) -> None:
+        if self._server is not None:
+            self._server.close()
+        for writer in list(self._open):
+            writer.close()
+        self._upstreams.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._open.add(writer)
+        peer = (writer.get_extra_info("peername") or ("",))[0]
+        before: Exchange | None = None
+        try:
+            while True:
+                head = await _request_head(reader, writer)
+                if head == PREFACE and before is None:
+                    await Http2Conversation(self._gate, self._upstreams, peer, IDLE_SECONDS).serve(reader, writer)
+                    break
+                before = await self._serve_one(head, before, Peer(reader, writer, peer)) if head else None
+                if before is None:
+                    break
+        except (Disconnected, OSError, asyncio.IncompleteReadError, TimeoutError):
+            pass  # one side left; there is nobody to tell
+        except Exception:
+            logger.exception("A connection of the proxy met an unexpected error")
+        finally:
+            self._open.discard(writer)
+            writer.close()
+
+    async def _serve_one(self, head: bytes, before: "Exchange | None", peer: Peer) -> "Exchange | None":
+        """One request and its answer; what the next on this connection can take over, None when there can be none."""
+        if before is not None and before.head == head:
+            request = before.request  # many callers send the same head again and again
+        else:
+            try:
+                request = read_request(head)
+            except BadMessage as error:
+                await _answer(peer.writer, None, 400, f"This request cannot be read: {error}.")
+                return None
+        try:
+            route = self._gate.find(request)
+            if self._gate.is_sign_in(request, route):
+                headers = self._gate.follow_link(request, route)
+                exchange = Exchange(head, request, route, None, b"", peer)
+                return exchange if await _answer(peer.writer, request, 303, "", headers) else None
+            caller = self._gate.admit(request, route)
+            if before is not None and before.is_same(request, route, caller):
+                exchange = before
+            else:
+                outgoing = self._render(request, route, caller, peer.address)
+                exchange = Exchange(head, request, route, caller, outgoing, peer)
+            visit = self._upstreams.begin(route.workload_id)
+            is_timed = False
+            try:
+                keep = await self._forward(exchange, route, visit)
+                is_timed = not request.upgrade
+                return exchange if keep else None
+            finally:
+                visit.end(is_timed=is_timed)
+        except Denied as denied:
+            exchange = Exchange(head, request, None, None, b"", peer)
+            return exchange if await _answer(peer.writer, request, denied.status, denied.words) else None
+
+    def _render(self, request: RequestHead, route: Route, caller: Caller | None, address: str) -> bytes:
+        """The request's head as it goes to a pod."""
+        headers = passed_on(self._gate.cleaned_request(request, route, caller, address))
+        if request.upgrade:
+            headers += [(b"connection", b"upgrade"), (b"upgrade", request.upgrade)]
+        return render_head(b"%s %s HTTP/1.1" % (request.method, request.target), headers)
+
+    async def _forward(self, exchange: Exchange, route: Route, visit: Visit) -> bool:
+        """The request to a pod and its answer back; whether the connection can carry another."""
+        request, writer, limit = exchange.request, exchange.peer.writer, visit.serving.timeout
+        try:
+            if limit is None:
+                upstream, response, sending = await self._ask(exchange, route, visit)
+            else:
+                async with asyncio.timeout(limit / 1000):
+                    upstream, response, sending = await self._ask(exchange, route, visit)
+        except TimeoutError as error:
+            raise too_late(route, limit) from error
+        if response.status == 101:
+            return await _tunnel(response, upstream, exchange.peer)
+        try:
+            keep = request.keep_alive and (response.body.chunked or response.body.length is not None)
+            await _pass_response(response, upstream, writer, keep)
+            is_whole = sending is None or sending.done()
+            keep = keep and is_whole
+        except BaseException:
+            upstream.close()
+            await _end(sending)
+            raise
+        await _end(sending)
+        if response.keep_alive and is_whole:
+            self._upstreams.keep(upstream)
+        else:
+            upstream.close()
+        return keep
+
+    async def _ask(
+        self, exchange: Exchange, route: Route, visit: Visit
+    ) -> tuple[Upstream, ResponseHead, asyncio.Task[None] | None]:
+        """Send the request to a pod until one begins to answer; its body is still on its way then."""
+        request, peer = exchange.request, exchange.peer
+        has_body = request.body.chunked or bool(request.body.length)
+        for is_last in (False, True):
+            connect = partial(self._upstreams.get, port=route.port, fresh=is_last or has_body)
+            upstream = await reach(route, visit, connect)
+            sending: asyncio.Task[None] | None = None
+            try:
+                upstream.writer.write(exchange.outgoing)
+                if has_body:
+                    sending = asyncio.create_task(copy_body(peer.reader, upstream.writer, request.body))
+                return upstream, await _response_head(upstream, request, peer.writer), sending
+            except (OSError, asyncio.IncompleteReadError, Disconnected) as error:
+                upstream.close()
+                await _end(sending)
+                if not is_last and not has_body and request.method in _SAFE_TO_REPEAT:
+                    continue  # a kept connection that the pod had closed meanwhile, or a pod that ended: ask the next
+                raise Denied(502, f"A pod of {route.owner} closed the connection without an answer.") from error
+            except (BadMessage, asyncio.LimitOverrunError) as error:
+                upstream.close()
+                await _end(sending)
+                raise Denied(502, f"A pod of {route.owner} answered with what is no HTTP: {error}.") from error
+            except BaseException:
+                upstream.close()
+                await _end(sending)
+                raise
+        raise AssertionError("the last try answers or raises")
+
+
+async def _request_head(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+    """The head of the next request; nothing where it is too long, which is said."""
+    try:
+        async with asyncio.timeout(IDLE_SECONDS):
+            return await reader.readuntil(b"\r\n\r\n")
+    except asyncio.LimitOverrunError:
+        await _answer(writer, None, 431, "The request's headers are too long.")
+        return b""
+
+
+async def _response_head(upstream: Upstream, request: RequestHead, writer: asyncio.StreamWriter) -> ResponseHead:
+    """The head of the answer; what comes before it (100, 103) is passed on as it is."""
+    while True:
+        head = await upstream.reader.readuntil(b"\r\n\r\n")
+        response = read_response(head, request.method)
+        if response.status >= 200 or response.status == 101:
+            return response
+        writer.write(head)
+
+
+async def _pass_response(response: ResponseHead, upstream: Upstream, writer: asyncio.StreamWriter, keep: bool) -> None:
+    headers = cleaned_response(passed_on(response.headers))
+    headers.append((b"connection", b"keep-alive" if keep else b"close"))
+    writer.write(render_head(b"HTTP/1.1 %d %s" % (response.status, response.words), headers))
+    await copy_body(upstream.reader, writer, response.body)
+    await writer.drain()
+
+
+async def copy_body(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, body: Body) -> None:
+    """A body from one side to the other, piece by piece as it comes."""
+    if body.chunked:
+        await _copy_chunks(reader, writer)
+    elif body.length is not None:
+        await _copy_length(reader, writer, body.length)
+    else:
+        while piece := await reader.read(_PIECE):
+            writer.write(piece)
+            await writer.drain()
+
+
+async def _copy_length(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, left: int) -> None:
+    while left:
+        piece = await reader.read(min(left, _PIECE))
+        if not piece:
+            raise Disconnected
+        writer.write(piece)
+        left -= len(piece)
+        if left:
+            await writer.drain()
+
+
+async def _copy_chunks(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while True:
+        line = await reader.readuntil(b"\r\n")
+        try:
+            size = int(line.partition(b";")[0].strip() or b"-", 16)
+        except ValueError as error:
+            raise Disconnected from error
+        if size < 0:
+            raise Disconnected
+        writer.write(b"%x\r\n" % size)
+        await _copy_length(reader, writer, size)
+        if size == 0:
+            break
+        if await reader.readexactly(2) != b"\r\n":
+            raise Disconnected
+        writer.write(b"\r\n")
+        await writer.drain()
+    # Trailers end like a head; they are not passed on.
+    while await reader.readuntil(b"\r\n") != b"\r\n":
+        pass
+    writer.write(b"\r\n")
+
+
+async def _tunnel(response: ResponseHead, upstream: Upstream, peer: Peer) -> bool:
+    """The two have agreed on another protocol: from here on only bytes."""
+    headers = cleaned_response(passed_on(response.headers))
+    headers += [(b"connection", b"upgrade"), (b"upgrade", value_of(response.headers, b"upgrade"))]
+    peer.writer.write(render_head(b"HTTP/1.1 101 Switching Protocols", headers))
+    ways = [
+        asyncio.create_task(copy_body(peer.reader, upstream.writer, Body(False, None))),
+        asyncio.create_task(copy_body(upstream.reader, peer.writer, Body(False, None))),
+    ]
+    try:
+        await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for way in ways:
+            way.cancel()
+        await asyncio.gather(*ways, return_exceptions=True)
+        upstream.close()
+    return False
+
+
+async def _end(sending: asyncio.Task[None] | None) -> None:
+    """Let go of a request's body that nobody reads any more."""
+    if sending is not None:
+        sending.cancel()
+        await asyncio.gather(sending, return_exceptions=True)
+
+
+async def _answer(
+    writer: asyncio.StreamWriter, request: RequestHead | None, status: int, words: str, headers: Headers | None = None
+) -> bool:
+    """Our own answer, in words for people; whether the connection can go on."""
+    body, kind = words.encode() + b"\n" if words else b"", b"text/plain; charset=utf-8"
+    if words and request is not None and b"text/html" in value_of(request.headers, b"accept"):
+        title = _WORDS.get(status, "")
+        body = f"<!doctype html><title>{title}</title><h1>{title}</h1><p>{escape(words)}</p>\n".encode()
+        kind = b"text/html; charset=utf-8"
+    keep = request is not None and request.keep_alive and request.body == Body(False, 0)
+    sent: Headers = [
+        (b"content-type", kind),
+        (b"content-length", b"%d" % len(body)),
+        (b"connection", b"keep-alive" if keep else b"close"),
+        (b"content-security-policy", b"default-src 'none'"),
+        *(headers or []),
+    ]
+    if status == 401:
+        sent.append((b"www-authenticate", b"Bearer"))
+    if status == 503:
+        sent.append((b"retry-after", b"1"))
+    start = b"HTTP/1.1 %d %s" % (status, _WORDS.get(status, "See Other").encode())
+    shown = b"" if request is not None and request.method == b"HEAD" else body
+    writer.write(render_head(start, sent) + shown)
+    await writer.drain()
+    return keep

@@ -1,0 +1,133 @@
+"""Connections of the reverse proxy to pods: opened through the engine, kept for the next request, dropped in time."""
+
+import asyncio
+import contextlib
+import socket
+import time
+from collections import defaultdict
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+from weakref import WeakSet
+
+from fairlead.api.proxy.access import Denied
+from fairlead.control.serving.traffic import Visit
+from fairlead.control.serving.urls import Route
+from fairlead.control.workloads.sessions import Dialler
+from fairlead.model.errors import FairleadError
+
+Connection = TypeVar("Connection")
+#: Between two tries to reach pods that are said to be ready and take no connection.
+_AGAIN_SECONDS = 0.025
+
+_KEPT_PER_PORT = 64
+_KEPT_SECONDS = 30.0
+_LIMIT = 64 * 1024
+
+
+def too_late(route: Route, limit: int | None) -> Denied:
+    """The answer to a request that no pod began to answer within so many milliseconds."""
+    words = f"{route.owner} did not begin to answer within {(limit or 0) // 1000} s."
+    return Denied(504, words[:1].upper() + words[1:])
+
+
+class Upstream:
+    """One connection to one port of one pod."""
+
+    __slots__ = ("is_used", "kept_at", "key", "reader", "writer")
+
+    def __init__(self, key: tuple[str, int], reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.key = key
+        self.reader = reader
+        self.writer = writer
+        #: Whether it has carried a request before, and so may have been closed meanwhile.
+        self.is_used = False
+        self.kept_at = 0.0
+
+    def close(self) -> None:
+        self.writer.close()
+
+
+class Upstreams:
+    def __init__(self, dialler: Dialler) -> None:
+        self._dialler = dialler
+        self._kept: dict[tuple[str, int], list[Upstream]] = {}
+        self._open: defaultdict[str, WeakSet[socket.socket]] = defaultdict(WeakSet)
+        dialler.listen_for_ends(self._cut)
+
+    def begin(self, workload_id: str) -> Visit:
+        return self._dialler.begin(workload_id)
+
+    async def get(self, pod_id: str, port: int, *, fresh: bool = False) -> Upstream:
+        """A connection to a pod's port; a kept one unless it must be fresh. Raises OSError when nobody takes it."""
+        key = (pod_id, port)
+        kept = self._kept.get(key)
+        while kept and not fresh:
+            upstream = kept.pop()
+            if not upstream.reader.at_eof() and not upstream.writer.is_closing():
+                return upstream
+            upstream.close()
+        self._drop_stale()
+        of_pod = self._open[pod_id]
+        made = socket.socket(fileno=await self._dialler.dial(pod_id, port))
+        if self._open.get(pod_id) is not of_pod:
+            made.close()
+            raise ConnectionResetError("the pod ended meanwhile")
+        of_pod.add(made)
+        reader, writer = await asyncio.open_connection(sock=made, limit=_LIMIT)
+        return Upstream(key, reader, writer)
+
+    def _cut(self, pod_id: str) -> None:
+        """Nothing comes from a pod after what has come: its network may have gone before the packet that says so."""
+        for made in self._open.pop(pod_id, ()):
+            with contextlib.suppress(OSError):
+                made.shutdown(socket.SHUT_RD)
+
+    def keep(self, upstream: Upstream) -> None:
+        kept = self._kept.setdefault(upstream.key, [])
+        if len(kept) >= _KEPT_PER_PORT or upstream.reader.at_eof():
+            upstream.close()
+            return
+        upstream.is_used = True
+        upstream.kept_at = time.monotonic()
+        kept.append(upstream)
+
+    def _drop_stale(self) -> None:
+        """Whenever a new one is opened: let go of those that nobody needed for a while, or whose pod is gone."""
+        oldest = time.monotonic() - _KEPT_SECONDS
+        for key, kept in list(self._kept.items()):
+            fresh = [one for one in kept if one.kept_at > oldest and not one.reader.at_eof()]
+            for one in kept:
+                if one not in fresh:
+                    one.close()
+            if fresh:
+                self._kept[key] = fresh
+            else:
+                del self._kept[key]
+
+    def close(self) -> None:
+        for kept in self._kept.values():
+            for upstream in kept:
+                upstream.close()
+        self._kept.clear()
+
+
+async def reach(route: Route, visit: Visit, connect: Callable[[str], Awaitable[Connection]]) -> Connection:
+    """A connection to the next pod that takes the request; those that cannot be reached are passed over.
+
+    Where the workload holds its requests, this waits for a pod.
+    """
+    passed_over: frozenset[str] = frozenset()
+    while True:
+        while pod := visit.find_pod(passed_over):
+            with contextlib.suppress(OSError, FairleadError):
+                return await connect(pod)
+            passed_over |= {pod}
+        if not visit.serving.holds:
+            if passed_over:
+                raise Denied(502, f"No pod of {route.owner} takes connections on port {route.port}.")
+            raise Denied(503, f"No pod of {route.owner} is ready; try again in a moment.")
+        if passed_over:
+            await asyncio.sleep(_AGAIN_SECONDS)
+            passed_over = frozenset()
+        else:
+            await visit.wait()

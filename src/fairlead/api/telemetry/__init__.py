@@ -1,0 +1,4 @@
+"""Routes of metrics of workloads, nodes, owners and clusters.
+
+Each route calls one use case of `control/telemetry`.
+"""

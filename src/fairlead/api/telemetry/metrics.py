@@ -1,0 +1,309 @@
+"""Figures of workloads, pods, services and nodes: over a span of time, and at this moment by groups.
+
+What nobody measures on this machine has no values, and the answer's status is then 207. Text as CSV on request.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import UNSET, UnsetType
+from starlette.responses import Response
+
+from fairlead.api.http.body import query_choice, query_integer, query_text
+from fairlead.api.http.errors import Error
+from fairlead.api.http.operation import Call, Handler, Operation, Parameter, as_json
+from fairlead.api.organization.nodes import node_uuid
+from fairlead.api.telemetry.names import (
+    NODE_GROUPS,
+    NODE_METRICS,
+    NODE_TELEMETRY,
+    POD_METRICS,
+    SERVICE_METRICS,
+    WORKLOAD_GROUPS,
+    WORKLOAD_METRICS,
+    WORKLOAD_TELEMETRY,
+)
+from fairlead.api.workloads.kind_routes import WORKLOAD_ID
+from fairlead.api.workloads.views import Instant, Shape
+from fairlead.control import access
+from fairlead.control.telemetry import metrics, summaries
+from fairlead.control.telemetry.metrics import Measurement, Span
+from fairlead.control.workloads import read as workloads_read
+from fairlead.kinds import KINDS
+from fairlead.kinds.kind import Kind, noun_of
+from fairlead.model.clock import from_iso, iso
+from fairlead.model.errors import Invalid, Issue, NotFound
+from fairlead.model.records.organization import Node
+from fairlead.model.records.phase import Phase
+
+
+class Value(Shape):
+    value: str
+    timestamp: Instant | None
+
+
+class PartView(Shape):
+    key: str
+    value: str
+
+
+class MeasurementView(Shape):
+    type: str
+    values: list[Value]
+    labels: dict[str, str] | None = None
+    groups: tuple[PartView, ...] | UnsetType = UNSET
+
+
+class MetricsView(Shape):
+    """Figures over a span of time."""
+
+    measurements: list[MeasurementView]
+
+
+class GroupView(Shape):
+    key: str
+    value: str
+    name: str = ""
+
+
+class TelemetryValue(Shape):
+    value: str
+    groups: tuple[GroupView, ...] = ()
+
+
+class TelemetryView(Shape):
+    """A figure of this moment, for each group."""
+
+    type: str
+    timestamp: Instant
+    values: list[TelemetryValue]
+
+
+def read_names(
+    call: Call, name: str, allowed: Sequence[str], *, most: int = 0, is_needed: bool = False
+) -> tuple[str, ...]:
+    """A list of words of the contract; raises Invalid with those that it does not have."""
+    given = tuple(dict.fromkeys(word for word in query_text(call, name).split(",") if word))
+    unknown = [word for word in given if word not in allowed]
+    if unknown:
+        raise wrong_parameter(name, f"has no {', '.join(unknown)[:200]}; there are {', '.join(allowed)}")
+    if is_needed and not given:
+        raise wrong_parameter(name, f"is missing; give one or more of {', '.join(allowed)}")
+    if most and len(given) > most:
+        raise wrong_parameter(name, f"takes at most {most}")
+    return given
+
+
+def wrong_parameter(name: str, details: str) -> Invalid:
+    return Invalid(f"The query parameter {name} {details}", (Issue(name, details),))
+
+
+def read_span(call: Call) -> Span:
+    moments = []
+    for name in ("start", "end"):
+        text = query_text(call, name)
+        if not text:
+            raise wrong_parameter(name, "is missing; give an ISO-8601 date and time")
+        try:
+            # A plus sign that was not escaped arrives as a blank.
+            moments.append(from_iso(text.replace(" ", "+")))
+        except ValueError:
+            raise wrong_parameter(name, "must be an ISO-8601 date and time") from None
+    samples = query_integer(call, "numberOfSamples", 20, 0, 1000)
+    return metrics.check_span(Span(moments[0], moments[1], samples))
+
+
+def _number(value: float) -> str:
+    return f"{value:.6f}".rstrip("0").rstrip(".")
+
+
+def render_metrics(call: Call, found: Sequence[Measurement]) -> Response:
+    status = 200 if all(each.is_known for each in found) else 207
+    if status == 200 and "text/csv" in call.request.headers.get("accept", ""):
+        lines = ["type,labels,timestamp,value"]
+        for each in found:
+            parts = [*(each.labels or {}).items(), *([each.group] if each.group else [])]
+            labels = ";".join(f"{name}={value}" for name, value in parts)
+            lines += [f"{each.type},{labels},{iso(at)},{_number(value)}" for at, value in each.values]
+        return _csv(lines)
+    views = [
+        MeasurementView(
+            type=each.type,
+            labels=each.labels,
+            groups=UNSET if each.group is None else (PartView(key=each.group[0], value=each.group[1]),),
+            values=[Value(value=_number(value), timestamp=iso(at)) for at, value in each.values],
+        )
+        for each in found
+    ]
+    return as_json(MetricsView(measurements=views), status)
+
+
+def _csv(lines: Sequence[str]) -> Response:
+    return Response("\r\n".join(lines) + "\r\n", media_type="text/csv")
+
+
+async def get_workload_metrics(call: Call) -> Response:
+    workload = await workloads_read.load_workload(call.context, call.caller, call.path["workloadId"])
+    types, span = read_names(call, "metricType", WORKLOAD_METRICS, is_needed=True), read_span(call)
+    telemetry = await metrics.telemetry_of(call.context)
+    pods = await metrics.load_pods_within(call.context, workload, span)
+    times = span.times(call.context.clock())
+    return render_metrics(call, metrics.measure_workload(workload, pods, types, times, telemetry))
+
+
+async def get_pod_metrics(call: Call) -> Response:
+    workload = await workloads_read.load_workload(call.context, call.caller, call.path["workloadId"])
+    types, span = read_names(call, "metricType", POD_METRICS, is_needed=True), read_span(call)
+    return await _used(call, (await metrics.load_pod(call.context, workload, call.path["podId"])).id, types, span)
+
+
+async def _used(call: Call, id: str, types: tuple[str, ...], span: Span) -> Response:
+    telemetry = await metrics.telemetry_of(call.context)
+    return render_metrics(call, metrics.measure_used(id, types, span.times(call.context.clock()), telemetry))
+
+
+def _service_metrics(kind: Kind, *, of_pod: bool) -> Handler:
+    async def get(call: Call) -> Response:
+        workload = await workloads_read.load_workload(call.context, call.caller, call.path["workloadId"], kind.key)
+        types, span = read_names(call, "metricType", SERVICE_METRICS, is_needed=True), read_span(call)
+        id = (await metrics.load_pod(call.context, workload, call.path["podId"])).id if of_pod else workload.id
+        return await _used(call, id, types, span)
+
+    return get
+
+
+def _node(call: Call) -> Node:
+    access.check(call.caller, "nodes:read")
+    wanted = call.path["nodeId"].lower()
+    for node in call.context.directory.nodes.values():
+        if node_uuid(call.context.directory.cluster.id, node) == wanted:
+            return node
+    raise NotFound(f"There is no node with the id {call.path['nodeId'][:60]}")
+
+
+async def get_node_metrics(call: Call) -> Response:
+    node = _node(call)
+    types, span = read_names(call, "metricType", NODE_METRICS, is_needed=True), read_span(call)
+    telemetry = await metrics.telemetry_of(call.context)
+    pods = await metrics.load_node_pods(call.context, node, span)
+    return render_metrics(call, metrics.measure_node(node, pods, types, span.times(call.context.clock()), telemetry))
+
+
+def render_telemetry(call: Call, type: str, sums: summaries.Sums) -> Response:
+    if "text/csv" in call.request.headers.get("accept", ""):
+        rows = (";".join(f"{key}={value}" for key, value, _ in groups) for groups in sums)
+        return _csv(
+            ["groups,value", *(f"{row},{_number(value)}" for row, value in zip(rows, sums.values(), strict=True))]
+        )
+    values = [
+        TelemetryValue(
+            value=_number(value), groups=tuple(GroupView(key=key, value=of, name=name) for key, of, name in groups)
+        )
+        for groups, value in sums.items()
+    ]
+    return as_json(TelemetryView(type=type, timestamp=iso(call.context.clock()), values=values))
+
+
+async def get_workloads_telemetry(call: Call) -> Response:
+    question = summaries.WorkloadQuestion(
+        type=read_telemetry_type(call, WORKLOAD_TELEMETRY),
+        group_by=read_names(call, "groupBy", WORKLOAD_GROUPS, most=2),
+        cluster_id=query_text(call, "clusterId").lower(),
+        node_pool=query_text(call, "nodepoolName"),
+        department_id=query_text(call, "departmentId"),
+        phases=read_names(call, "filterByPhases", [phase.value for phase in Phase]),
+    )
+    return render_telemetry(call, question.type, await summaries.count_workloads(call.context, call.caller, question))
+
+
+def read_telemetry_type(call: Call, options: tuple[str, ...]) -> str:
+    chosen = query_choice(call, "telemetryType", options)
+    if not chosen:
+        raise wrong_parameter("telemetryType", f"is missing; give one of {', '.join(options)}")
+    return chosen
+
+
+async def get_nodes_telemetry(call: Call) -> Response:
+    type = read_telemetry_type(call, NODE_TELEMETRY)
+    groups = read_names(call, "groupBy", NODE_GROUPS, most=2)
+    cluster = query_text(call, "clusterId").lower()
+    if cluster and cluster != call.context.directory.cluster.id:
+        return render_telemetry(call, type, {})
+    pool = query_text(call, "nodepoolName")
+    return render_telemetry(call, type, await summaries.count_nodes(call.context, call.caller, type, groups, pool))
+
+
+ONE = {400: Error, 401: Error, 403: Error, 404: Error, 500: Error, 503: Error}
+MEASURED: dict[int, Any] = {200: MetricsView, 207: MetricsView, **ONE}
+_POD_ID = Parameter(name="podId", place="path", schema={"type": "string", "format": "uuid"})
+_NODE_ID = Parameter(name="nodeId", place="path", schema={"type": "string", "format": "uuid"})
+_CLUSTER = Parameter(name="clusterId", schema={"type": "string", "format": "uuid"})
+_POOL = Parameter(name="nodepoolName", schema={"type": "string"})
+_DEPARTMENT = Parameter(name="departmentId", schema={"type": "string"})
+
+
+def list_of(name: str, options: Sequence[str], description: str = "") -> Parameter:
+    items = {"type": "string", "enum": list(options)}
+    return Parameter(name=name, schema={"type": "array", "items": items}, description=description)
+
+
+def over_time(options: Sequence[str]) -> tuple[Parameter, ...]:
+    moment = {"type": "string", "format": "date-time"}
+    return (
+        list_of("metricType", options, "Which figures; must be given."),
+        Parameter(name="start", schema=moment, description="From when; must be given."),
+        Parameter(name="end", schema=moment, description="To when; must be given."),
+        Parameter(
+            name="numberOfSamples",
+            schema={"type": "integer", "minimum": 0, "maximum": 1000, "default": 20},
+            description="At how many moments in between.",
+        ),
+    )
+
+
+def telemetry_operations() -> tuple[Operation, ...]:
+    workloads, nodes = "/api/v1/workloads", "/api/v1/nodes"
+    operations: list[Operation] = []
+
+    def read(path: str, id: str, summary: str, run: Handler, parameters: tuple[Parameter, ...]) -> None:
+        shown: dict[int, Any] = {200: TelemetryView, **ONE} if path.endswith("telemetry") else MEASURED
+        operations.append(
+            Operation(
+                method="GET",
+                path=path,
+                id=id,
+                tag="Telemetry",
+                summary=summary,
+                run=run,
+                parameters=parameters,
+                answers=shown,
+            )
+        )
+
+    one, pod = f"{workloads}/{{workloadId}}", f"{workloads}/{{workloadId}}/pods/{{podId}}"
+    of_workload, of_pod = (WORKLOAD_ID, *over_time(WORKLOAD_METRICS)), (WORKLOAD_ID, _POD_ID, *over_time(POD_METRICS))
+    read(f"{one}/metrics", "get_workload_metrics", "A workload's figures over time", get_workload_metrics, of_workload)
+    read(f"{pod}/metrics", "get_workload_pod_metrics", "A pod's figures over time", get_pod_metrics, of_pod)
+    grouped = (list_of("groupBy", WORKLOAD_GROUPS, "At most two."), list_of("filterByPhases", [p.value for p in Phase]))
+    asked = Parameter(name="telemetryType", schema={"type": "string", "enum": list(WORKLOAD_TELEMETRY)})
+    counted = (_CLUSTER, _POOL, _DEPARTMENT, *grouped, asked)
+    summary = "How many workloads there are now, what they hold, how long they wait"
+    read(f"{workloads}/telemetry", "get_workloads_telemetry", summary, get_workloads_telemetry, counted)
+    asked = Parameter(name="telemetryType", schema={"type": "string", "enum": list(NODE_TELEMETRY)})
+    of_nodes = (_CLUSTER, _POOL, list_of("groupBy", NODE_GROUPS, "At most two."), asked)
+    read(f"{nodes}/telemetry", "get_node_telemetry", "What nodes have and hold now", get_nodes_telemetry, of_nodes)
+    of_node = (_NODE_ID, *over_time(NODE_METRICS))
+    read(f"{nodes}/{{nodeId}}/metrics", "get_node_metrics", "A node's figures over time", get_node_metrics, of_node)
+    for kind in KINDS.values():
+        if not kind.revises:
+            continue
+        word, noun = kind.rest.replace("-", "_").removesuffix("s"), noun_of(kind)
+        base = f"{workloads}/{kind.rest}/{{workloadId}}"
+        served = over_time(SERVICE_METRICS)
+        summary, run = f"How many requests {noun}s get and how long they take", _service_metrics(kind, of_pod=False)
+        read(f"{base}/metrics", f"get_{word}_workload_metrics", summary, run, (WORKLOAD_ID, *served))
+        run = _service_metrics(kind, of_pod=True)
+        named = (WORKLOAD_ID, _POD_ID, *served)
+        summary = "The same of one of its pods"
+        read(f"{base}/pods/{{podId}}/metrics", f"get_{word}_workload_pod_metrics", summary, run, named)
+    return tuple(operations)

@@ -1,0 +1,1 @@
+"""Routes of templates, and of workloads in other dialects."""

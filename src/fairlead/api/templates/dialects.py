@@ -1,0 +1,131 @@
+"""Workloads and templates in other dialects than REST: templates as the workload YAML they were written as, workloads
+as workload YAML, as a command line or as the request that would make them again. Ours, not the contract's.
+"""
+
+from typing import Annotated, Literal
+
+import msgspec
+from starlette.responses import Response
+
+from fairlead.api.http.body import read_body
+from fairlead.api.http.errors import Error
+from fairlead.api.http.operation import Body, Call, Operation, Parameter, as_json
+from fairlead.api.organization.bodies import read_json
+from fairlead.api.workloads.views import Shape, Uuid
+from fairlead.control.serving.urls import first_url
+from fairlead.control.workloads import read, template_yaml, templates
+from fairlead.formats.convert import to_flags, to_rest, to_yaml
+from fairlead.formats.intermediate import Unconvertible, from_stored
+from fairlead.formats.losses import Loss
+from fairlead.kinds import KINDS
+from fairlead.model.errors import Invalid
+from fairlead.model.records.phase import DesiredPhase
+from fairlead.model.spec.fields import About, Spec
+
+_TEMPLATES = "/api/v1/workload-templates"
+#: The words of the path, and who writes those dialects.
+_DIALECTS = {"yaml": to_yaml.render, "rest": to_rest.render, "command": to_flags.render}
+_FAILURES = {400: Error, 401: Error, 403: Error, 404: Error, 500: Error, 503: Error}
+_ID = {"type": "string", "format": "uuid"}
+
+
+class ManifestBody(Spec, frozen=True, kw_only=True):
+    manifest: Annotated[str, About(text="One document of workload YAML with usage: Template.")]
+
+
+class ManifestView(Shape):
+    """A template as a document; empty where it was not written as one."""
+
+    id: Uuid
+    name: str
+    manifest: str
+
+
+class StoredView(Shape):
+    id: Uuid
+    name: str
+    #: What storing it did.
+    change: Literal["created", "changed", "unchanged"]
+
+
+async def put_manifest(call: Call) -> Response:
+    body = read_json(ManifestBody, await read_body(call.request, "application/json"))
+    template, change = await template_yaml.store_manifest(call.context, call.caller, body.manifest, call.request_id)
+    return as_json({"id": template.id, "name": template.name, "change": change})
+
+
+async def get_manifest(call: Call) -> Response:
+    id = read.normal_id(call.path["templateId"], "template")
+    template = await templates.load_template(call.context, call.caller, id)
+    return as_json(ManifestView(id=template.id, name=template.name, manifest=template.manifest))
+
+
+async def get_written(call: Call) -> Response:
+    """The workload in the dialect that is asked for; what that cannot say stands in comments at its beginning."""
+    dialect = call.path["dialect"]
+    if dialect not in _DIALECTS:
+        raise Invalid(f"There is no dialect {dialect[:60]!r}; there are {', '.join(_DIALECTS)}")
+    workload = await read.load_workload(call.context, call.caller, call.path["workloadId"])
+    found = from_stored(
+        KINDS[workload.kind],
+        workload.name,
+        workload.project_name,
+        msgspec.json.decode(workload.spec),
+        workload.desired_phase is not DesiredPhase.STOPPED,
+    )
+    try:
+        rendered = _DIALECTS[dialect](found)
+    except Unconvertible as unconvertible:
+        raise Invalid(" ".join(unconvertible.lines)) from None
+    told = [] if dialect == "rest" else [f"# {_carried(loss)}: {loss}\n" for loss in rendered.losses]
+    if dialect == "yaml":
+        # What the system fills in is refused from users, so that it stands beside the document, which applies as it is.
+        url = first_url(workload, call.context.exposure.settings)
+        owned = {"userId": workload.created_by, "ingressUrl": url}
+        told += [f"# set by the system: spec.{name}: {value}\n" for name, value in owned.items() if value]
+    return Response("".join(told) + rendered.text, media_type="text/plain; charset=utf-8")
+
+
+def _carried(loss: Loss) -> str:
+    return "not carried" if loss.is_gone else "carried otherwise"
+
+
+MANIFEST_OPERATIONS: tuple[Operation, ...] = (
+    Operation(
+        method="PUT",
+        path=f"{_TEMPLATES}/manifests",
+        id="store_template_manifest",
+        tag="Templates",
+        summary="Make or change the template that a document of workload YAML is",
+        run=put_manifest,
+        body=Body(schema=ManifestBody),
+        answers={200: StoredView, **_FAILURES},
+        is_addition=True,
+    ),
+    Operation(
+        method="GET",
+        path=f"{_TEMPLATES}/{{templateId}}/manifest",
+        id="get_template_manifest",
+        tag="Templates",
+        summary="A template as the document that it was written as",
+        run=get_manifest,
+        parameters=(Parameter(name="templateId", place="path", schema=_ID),),
+        answers={200: ManifestView, **_FAILURES},
+        is_addition=True,
+    ),
+    Operation(
+        method="GET",
+        path="/api/v1/workloads/{workloadId}/as/{dialect}",
+        id="get_workload_as",
+        tag="Workloads",
+        summary="A workload as workload YAML, as a command line, or as the request that would make it again",
+        run=get_written,
+        parameters=(
+            Parameter(name="workloadId", place="path", schema=_ID),
+            Parameter(name="dialect", place="path", schema={"type": "string", "enum": list(_DIALECTS)}),
+        ),
+        answers={200: {"type": "string"}, **_FAILURES},
+        content_type="text/plain",
+        is_addition=True,
+    ),
+)

@@ -1,0 +1,345 @@
+"""Templates: routes for each kind of workload, made by walking `KINDS`, and the lists of all of them."""
+
+from functools import cache, partial
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+from starlette.responses import Response
+
+from fairlead.api.assets.assets import MEANT_FOR
+from fairlead.api.http.body import query_choice, query_integer, query_text, read_body
+from fairlead.api.http.errors import Error
+from fairlead.api.http.list_parameters import LIMIT, OFFSET, SEARCH, filter_by, read_list_request, sort_by, sort_order
+from fairlead.api.http.operation import Body, Call, Handler, Inline, Operation, Parameter, as_json
+from fairlead.api.organization.bodies import read_json
+from fairlead.api.templates.dialects import MANIFEST_OPERATIONS
+from fairlead.api.workloads.reads import Count
+from fairlead.api.workloads.views import Instant, Shape, Uuid
+from fairlead.control.workloads import templates
+from fairlead.control.workloads.read import normal_id
+from fairlead.control.workloads.templates import TEMPLATE_FIELDS, TemplateWish
+from fairlead.kinds import KINDS
+from fairlead.kinds.kind import Kind
+from fairlead.model.clock import iso
+from fairlead.model.errors import Conflict
+from fairlead.model.records.assets import SCOPES, Scope
+from fairlead.model.records.templates import Template
+from fairlead.model.spec.fields import About, Maybe, Spec, Text253, UpTo253, value_or
+from fairlead.model.spec.fields import Uuid as UuidText
+
+ScopeType = Literal["system", "tenant", "cluster", "department", "project"]
+Description = Annotated[Maybe[Annotated[str, Meta(min_length=1, max_length=250)]], About(text="What it is for.")]
+
+
+class TemplateMetaUpdate(Spec, frozen=True, kw_only=True):
+    name: Annotated[Text253, About(text="Its name, unique in its scope.")]
+    description: Description = UNSET
+
+
+class TemplateMetaPatch(Spec, frozen=True, kw_only=True):
+    name: Annotated[Maybe[Text253], About(text="Its name, unique in its scope.")] = UNSET
+    description: Description = UNSET
+
+
+class TemplateMeta(TemplateMetaUpdate, frozen=True, kw_only=True):
+    scope_type: Annotated[ScopeType, About(text="How far it reaches.")]
+    scope_id: Annotated[Maybe[UpTo253], About(text="Of which project, department or cluster.")] = UNSET
+
+
+class DataSourceRef(Spec, frozen=True, kw_only=True):
+    id: Annotated[UuidText, About(text="The data source's id.")]
+    kind: Annotated[Maybe[Text253], About(text="Its kind.")] = UNSET
+
+
+class TemplateAssets(Spec, frozen=True, kw_only=True):
+    """Assets by id, whose members workloads get where neither request nor template says otherwise."""
+
+    environment: Annotated[Maybe[UuidText], About(text="An environment.")] = UNSET
+    compute: Annotated[Maybe[UuidText], About(text="A compute resource.")] = UNSET
+    datasources: Annotated[
+        Maybe[Annotated[tuple[DataSourceRef, ...], Meta(max_length=1000)]], About(text="Data sources.")
+    ] = UNSET
+
+
+class TemplateMetaView(Shape):
+    id: Uuid
+    name: str
+    workload_type: str
+    scope_type: ScopeType
+    scope_id: str
+    created_at: Instant
+    created_by: str
+    updated_at: Instant
+    updated_by: str
+    description: str | UnsetType = UNSET
+    cluster_id: Uuid | UnsetType = UNSET
+    department_id: str | UnsetType = UNSET
+    project_id: int | UnsetType = UNSET
+
+
+class Runnable(Shape):
+    is_runnable: bool
+    issue: str | UnsetType = UNSET
+
+
+class TemplateView(Shape):
+    meta: TemplateMetaView
+    spec: dict[str, Any]
+    runnable: Runnable
+    assets: dict[str, Any] | UnsetType = UNSET
+    combined_spec: dict[str, Any] | UnsetType = UNSET
+
+
+class Pagination(Shape):
+    limit: int
+    offset: int
+    next_offset: int | UnsetType = UNSET
+
+
+class TemplateList(Shape):
+    entries: list[TemplateView]
+    pagination: Pagination
+
+
+@cache
+def _body(kind: Kind, meta: type) -> Any:
+    """The struct of a request's body; the kind's spec may be left out."""
+    # A type that is made at run time, which no type checker knows.
+    given: Any = kind.spec | UnsetType | None
+    spec = Annotated[given, About(text="What the workloads are to be.")]
+    named = Annotated[TemplateAssets | UnsetType | None, About(text="Assets by id.")]
+    about = About(text="Its name and scope.")
+    head: Any = ("meta", Annotated[meta, about])
+    if meta is TemplateMetaPatch:
+        head = ("meta", Annotated[meta | UnsetType, about], UNSET)
+    return msgspec.defstruct(
+        f"{kind.title}{meta.__name__}",
+        [head, ("spec", spec, UNSET), ("assets", named, UNSET)],
+        bases=(Spec,),
+        frozen=True,
+        kw_only=True,
+        rename="camel",
+        forbid_unknown_fields=True,
+    )
+
+
+async def _wish(call: Call, kind: Kind, meta: type) -> TemplateWish:
+    body = read_json(_body(kind, meta), await read_body(call.request, "application/json"))
+    head = value_or(body.meta, TemplateMetaPatch())
+    scope = Scope("project")
+    if isinstance(head, TemplateMeta):
+        scope = Scope(head.scope_type, value_or(head.scope_id, ""))
+    return TemplateWish(
+        name=value_or(head.name, None),
+        description=value_or(head.description, None),
+        scope=scope,
+        spec=value_or(body.spec, None),
+        assets=None if body.assets is UNSET else msgspec.to_builtins(body.assets) or {},
+        is_merge=meta is TemplateMetaPatch,
+    )
+
+
+async def render_template(call: Call, template: Template) -> TemplateView:
+    scope = template.scope
+    spec: dict[str, Any] = msgspec.json.decode(bytes(template.spec))
+    meta = TemplateMetaView(
+        id=template.id,
+        name=template.name,
+        workload_type=KINDS[template.kind].title,
+        scope_type=scope.type,  # type: ignore[arg-type]  # only words of the contract are ever stored
+        scope_id=scope.id,
+        created_at=iso(template.created_at),
+        created_by=template.created_by,
+        updated_at=iso(template.updated_at),
+        updated_by=template.updated_by,
+        description=template.description or UNSET,
+        cluster_id=call.context.directory.cluster.id if scope.type != "tenant" else UNSET,
+        department_id=scope.id if scope.type == "department" else UNSET,
+        project_id=int(scope.id) if scope.type == "project" else UNSET,
+    )
+    combined = await templates.load_combined(call.context, template)
+    is_whole = bool(combined.get("image"))
+    runnable = Runnable(is_runnable=is_whole, issue=UNSET if is_whole else "image must be given at submission")
+    if not template.assets:
+        return TemplateView(meta=meta, spec=spec, runnable=runnable)
+    return TemplateView(meta=meta, spec=spec, runnable=runnable, assets=template.assets, combined_spec=combined)
+
+
+def _lister(kind: Kind | None) -> Handler:
+    async def find(call: Call) -> Response:
+        request = read_list_request(call, TEMPLATE_FIELDS)
+        project = query_integer(call, "complyToProject", None)
+        chosen = query_choice(call, "complyToWorkloadType", _TYPES)
+        query_choice(call, "complyToReplicaType", ("Worker", "Master"))
+        wanted = kind or next((one for one in KINDS.values() if one.title == chosen), None)
+        if chosen and wanted is None:
+            return as_json(TemplateList(entries=[], pagination=Pagination(limit=request.limit, offset=0)))
+        page = await templates.find_templates(
+            call.context, call.caller, request, wanted, "" if project is None else str(project)
+        )
+        return as_json(
+            TemplateList(
+                entries=[await render_template(call, template) for template in page.items],
+                pagination=Pagination(
+                    limit=request.limit,
+                    offset=request.offset,
+                    next_offset=UNSET if page.next is None else page.next,
+                ),
+            )
+        )
+
+    return find
+
+
+async def count_templates(call: Call) -> Response:
+    return as_json(Count(await templates.count_templates(call.context, call.caller, read_list_request(call))))
+
+
+async def check_name(call: Call) -> Response:
+    scope = Scope(query_choice(call, "scopeType", SCOPES[1:], "tenant"), query_text(call, "scopeId"))
+    name = query_text(call, "templateName")
+    if not await templates.is_name_free(call.context, call.caller, name, scope):
+        raise Conflict(f"There is a template named {name[:253]} in this scope", ("name",))
+    return Response(status_code=204)
+
+
+async def get_template(call: Call) -> Response:
+    id = normal_id(call.path["templateId"], "template")
+    return as_json(await render_template(call, await templates.load_template(call.context, call.caller, id)))
+
+
+#: The kinds of workload that the contract asks templates for.
+_TYPES = tuple(word.title() for word in MEANT_FOR)
+_FAILURES = {400: Error, 401: Error, 403: Error, 500: Error, 503: Error}
+_ONE = {**_FAILURES, 404: Error}
+_ID = Parameter(name="templateId", place="path", schema={"type": "string", "format": "uuid"})
+_PROJECT = Parameter(
+    name="complyToProject",
+    schema={"type": "integer", "format": "int32", "minimum": 0},
+    description="Only what this project can use.",
+)
+_LIST = (
+    OFFSET,
+    LIMIT,
+    sort_order(),
+    sort_by(TEMPLATE_FIELDS),
+    filter_by(TEMPLATE_FIELDS),
+    SEARCH,
+    _PROJECT,
+)
+_LISTED: dict[int, Any] = {200: TemplateList, **_FAILURES}
+_BASE = "/api/v1/workload-templates"
+
+
+def _kind_operations(kind: Kind) -> tuple[Operation, ...]:
+    async def create(call: Call) -> Response:
+        wish = await _wish(call, kind, TemplateMeta)
+        made = await templates.create_template(call.context, call.caller, kind, wish, call.request_id)
+        return as_json(await render_template(call, made), 202)
+
+    async def change(call: Call, meta: type) -> Response:
+        wish = await _wish(call, kind, meta)
+        id = normal_id(call.path["templateId"], "template")
+        changed = await templates.update_template(call.context, call.caller, kind, id, wish, call.request_id)
+        return as_json(await render_template(call, changed))
+
+    async def put(call: Call) -> Response:
+        return await change(call, TemplateMetaUpdate)
+
+    async def patch(call: Call) -> Response:
+        return await change(call, TemplateMetaPatch)
+
+    async def get(call: Call) -> Response:
+        id = normal_id(call.path["templateId"], "template")
+        return as_json(await render_template(call, await templates.load_template(call.context, call.caller, id, kind)))
+
+    async def delete(call: Call) -> Response:
+        id = normal_id(call.path["templateId"], "template")
+        await templates.delete_template(call.context, call.caller, kind, id, call.request_id)
+        return Response(status_code=204)
+
+    noun = f"template for a {kind.title.lower()}"
+    word = kind.rest.replace("-", "_").removesuffix("s")
+    base, one = f"{_BASE}/{kind.rest}", f"{_BASE}/{kind.rest}/{{templateId}}"
+    made: dict[int, Any] = {202: TemplateView, **_FAILURES}
+    shown: dict[int, Any] = {200: TemplateView, **_ONE}
+    rows: tuple[tuple[str, str, str, str, Handler, type | None, dict[int, Any]], ...] = (
+        ("GET", base, f"list_{word}_templates", f"List {noun}s", _lister(kind), None, _LISTED),
+        ("POST", base, f"create_{word}_template", f"Create a {noun}", create, TemplateMeta, made),
+        ("GET", one, f"get_{word}_template", f"One {noun}", get, None, shown),
+        ("PUT", one, f"update_{word}_template", f"Replace a {noun}", put, TemplateMetaUpdate, shown),
+        ("PATCH", one, f"patch_{word}_template", f"Change a {noun}", patch, TemplateMetaPatch, shown),
+        ("DELETE", one, f"delete_{word}_template", f"Delete a {noun}", delete, None, {204: None, **_ONE}),
+    )
+    return tuple(
+        Operation(
+            method=method,
+            path=path,
+            id=id,
+            tag="Templates",
+            summary=summary,
+            run=run,
+            parameters=(_ID,) if path == one else _LIST if method == "GET" else (),
+            body=None if meta is None else Body(schema=Inline(partial(_body, kind, meta))),
+            answers=answers,
+            # The contract has templates for some kinds of workload, and changes those of kinds that compute; here every
+            # kind has all of it.
+            is_addition=kind.title not in _TYPES or (method in ("PUT", "PATCH") and not kind.can_suspend),
+        )
+        for method, path, id, summary, run, meta, answers in rows
+    )
+
+
+TEMPLATE_OPERATIONS: tuple[Operation, ...] = (
+    *MANIFEST_OPERATIONS,
+    *(operation for kind in KINDS.values() for operation in _kind_operations(kind)),
+    Operation(
+        method="GET",
+        path=_BASE,
+        id="list_templates1",
+        tag="Templates",
+        summary="List templates for all kinds",
+        run=_lister(None),
+        parameters=(
+            *_LIST,
+            Parameter(name="complyToWorkloadType", schema={"type": "string", "enum": list(_TYPES)}),
+            Parameter(name="complyToReplicaType", schema={"type": "string", "enum": ["Worker", "Master"]}),
+        ),
+        answers={200: TemplateList, **_FAILURES},
+    ),
+    Operation(
+        method="GET",
+        path=f"{_BASE}/count",
+        id="count_templates",
+        tag="Templates",
+        summary="How many templates match",
+        run=count_templates,
+        parameters=(filter_by(TEMPLATE_FIELDS), SEARCH),
+        answers={200: Count, **_FAILURES},
+    ),
+    Operation(
+        method="GET",
+        path=f"{_BASE}/name-availability",
+        id="template_name_availability",
+        tag="Templates",
+        summary="Whether a name is free: 204, or 409 where it is taken",
+        run=check_name,
+        parameters=(
+            Parameter(name="templateName", schema={"type": "string", "minLength": 1}),
+            Parameter(name="scopeType", schema={"type": "string", "enum": list(SCOPES[1:])}),
+            Parameter(name="scopeId", schema={"type": "string"}),
+        ),
+        answers={204: None, **_FAILURES, 409: Error},
+    ),
+    Operation(
+        method="GET",
+        path=f"{_BASE}/{{templateId}}",
+        id="get_template_by_id1",
+        tag="Templates",
+        summary="One template of any kind",
+        run=get_template,
+        parameters=(_ID,),
+        answers={200: TemplateView, **_ONE},
+    ),
+)

@@ -1,0 +1,142 @@
+"""The cluster's questions before it stores a workload that somebody applies: who applied it, and may it. Ours alone.
+
+Served where the engine is a cluster. The API server asks without a token of ours; the answer says only what is wrong
+with the object that it showed, and writes nothing but who applied it. What was never asked is checked again by
+`control/workloads/applied.py`.
+"""
+
+import base64
+from typing import Any
+
+import msgspec
+from starlette.responses import Response
+
+from fairlead.api.http.body import read_body
+from fairlead.api.http.operation import Body, Call, Handler, Operation, as_json
+from fairlead.control.workloads.applied import CALLER
+from fairlead.control.workloads.applied_reader import Applied, check_applied, check_change, owned_by_system
+from fairlead.kinds import KINDS
+from fairlead.model.errors import FairleadError, Invalid
+
+PATH = "/kubernetes/admission"
+
+
+class _Metadata(msgspec.Struct):
+    name: str = ""
+    generate_name: str = msgspec.field(name="generateName", default="")
+    labels: dict[str, str] = {}
+
+
+class _Object(msgspec.Struct, rename="camel"):
+    api_version: str = ""
+    kind: str = ""
+    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
+    spec: dict[str, Any] = {}
+
+
+class _User(msgspec.Struct):
+    username: str = ""
+
+
+class _Question(msgspec.Struct, rename="camel"):
+    uid: str
+    user_info: _User = msgspec.field(default_factory=_User)
+    operation: str = ""
+    namespace: str = ""
+    object: _Object | None = None
+    old_object: _Object | None = None
+
+
+class Review(msgspec.Struct, rename="camel"):
+    """An AdmissionReview of `admission.k8s.io/v1`."""
+
+    request: _Question
+    api_version: str = "admission.k8s.io/v1"
+    kind: str = "AdmissionReview"
+
+
+async def admit(call: Call) -> Response:
+    review = await _read_review(call)
+    return _answer(review, await _refusal(call, review.request))
+
+
+async def fill_in(call: Call) -> Response:
+    """Write into a new object who applied it: nobody else knows that later."""
+    review = await _read_review(call)
+    question = review.request
+    asked = question.object
+    kind = next((key for key, kind in KINDS.items() if asked is not None and kind.resource == asked.kind), "")
+    if question.operation != "CREATE" or asked is None or not kind:
+        return _answer(review)
+    owned = owned_by_system(kind)
+    given = [f"spec.{name}: is filled in by the system; leave it out" for name in owned if name in asked.spec]
+    if given or "userId" not in owned or not question.user_info.username:
+        return _answer(review, "; ".join(given))
+    patch = [{"op": "add", "path": "/spec/userId", "value": {"value": question.user_info.username}}]
+    text = base64.b64encode(msgspec.json.encode(patch)).decode()
+    return _answer(review, change={"patchType": "JSONPatch", "patch": text})
+
+
+async def _read_review(call: Call) -> Review:
+    body = await read_body(call.request, "application/json")
+    try:
+        return msgspec.json.decode(body, type=Review)
+    except msgspec.DecodeError as error:
+        raise Invalid(f"This is no AdmissionReview: {error}") from error
+
+
+def _answer(review: Review, refusal: str = "", change: dict[str, str] | None = None) -> Response:
+    answer: dict[str, Any] = {"uid": review.request.uid, "allowed": not refusal, **(change or {})}
+    if refusal:
+        answer["status"] = {"message": refusal, "code": 422, "reason": "Invalid"}
+    return as_json({"apiVersion": review.api_version, "kind": review.kind, "response": answer})
+
+
+async def _refusal(call: Call, question: _Question) -> str:
+    """Why it is not admitted; empty if it is."""
+    asked = question.object
+    old = question.old_object if question.operation == "UPDATE" else None
+    if asked is None or (old is not None and asked.spec == old.spec):
+        return ""
+    try:
+        if old is not None and not all(one.spec.get("usage") == "Template" for one in (old, asked)):
+            check_change(old.spec, asked.spec)
+        elif question.operation in ("CREATE", "UPDATE"):
+            await check_applied(call.context, CALLER, _render(question, asked))
+    except Invalid as error:
+        return "; ".join(f"{issue.field}: {issue.details}" for issue in error.issues) or error.message
+    except FairleadError as error:
+        return error.message
+    return ""
+
+
+def _render(question: _Question, asked: _Object) -> Applied:
+    name = asked.metadata.name or f"{asked.metadata.generate_name}new"
+    metadata = {"name": name, "namespace": question.namespace, "labels": asked.metadata.labels}
+    text = {"apiVersion": asked.api_version, "kind": asked.kind, "metadata": metadata, "spec": asked.spec}
+    return Applied(
+        id=question.uid, namespace=question.namespace, name=name, text=msgspec.json.encode(text), generation=1
+    )
+
+
+def _operation(path: str, id: str, summary: str, run: Handler) -> Operation:
+    return Operation(
+        method="POST",
+        path=path,
+        id=id,
+        tag="Operating",
+        summary=summary,
+        run=run,
+        body=Body(schema=Review),
+        answers={200: {"type": "object"}},
+        is_public=True,
+        is_addition=True,
+    )
+
+
+ADMISSION_OPERATIONS = (
+    _operation(PATH, "admit_object", "Whether a cluster may store the workload that somebody applies to it", admit),
+    _operation(
+        f"{PATH}/owner", "fill_in_owner", "Who applied a workload to a cluster, as a change of the object", fill_in
+    ),
+)

@@ -1,0 +1,201 @@
+"""What workloads can be: their priorities, types and categories. Constant; made from the model and by walking kinds."""
+
+import uuid
+from typing import Annotated, Any
+
+from starlette.responses import Response
+
+from fairlead.api.http.body import query_boolean
+from fairlead.api.http.errors import Error
+from fairlead.api.http.list_parameters import filter_by, read_list_request, sort_by, sort_order
+from fairlead.api.http.operation import OURS, Call, Operation, Parameter, as_json
+from fairlead.api.workloads.views import Shape, Uuid
+from fairlead.control import access
+from fairlead.control.filters import Field, parse_filters, select
+from fairlead.control.workloads.read import normal_id
+from fairlead.kinds import KINDS
+from fairlead.model.errors import NotFound
+from fairlead.model.priority import PRIORITIES, is_preemptible
+
+#: Ids of constant things follow from their names, the same in every installation.
+_NAMESPACE = uuid.UUID("6f0f54f8-3b5a-5d0e-9c53-1b1e8b1d9c11")
+_SOURCE = "Run:ai"
+_GROUP = "run.ai"
+_CATEGORIES = {
+    "Build": "Interactive work: notebooks and development sessions.",
+    "Train": "Unattended work that runs to an end.",
+    "Deploy": "Work that serves and does not end by itself.",
+}
+
+
+class PriorityView(Shape):
+    """A priority class; within one queue, higher values go first."""
+
+    id: Uuid
+    name: str
+    value: int
+    source: str
+
+
+class TypeView(Shape):
+    """A kind of workload with its category, and the priority and preemptibility it has when none are given."""
+
+    id: Uuid
+    name: str
+    group: str
+    category_id: Uuid
+    category_name: str
+    priority_id: Uuid
+    priority_name: str
+    preemptibility: Annotated[str, OURS]
+
+
+class CategoryView(Shape):
+    id: Uuid
+    name: str
+    description: str
+
+
+class PriorityList(Shape):
+    priorities: list[PriorityView]
+
+
+class TypeList(Shape):
+    types: list[TypeView]
+
+
+class CategoryList(Shape):
+    categories: list[CategoryView]
+
+
+def constant_id(what: str, name: str) -> str:
+    return str(uuid.uuid5(_NAMESPACE, f"{what}/{name}"))
+
+
+_PRIORITIES = [
+    PriorityView(id=constant_id("priority", name), name=name, value=value, source=_SOURCE)
+    for name, value in PRIORITIES.items()
+]
+_TYPES = {
+    constant_id("type", kind.key): TypeView(
+        id=constant_id("type", kind.key),
+        name=kind.title.replace(" ", ""),
+        group=_GROUP,
+        category_id=constant_id("category", kind.category),
+        category_name=kind.category,
+        priority_id=constant_id("priority", kind.priority),
+        priority_name=kind.priority,
+        preemptibility="preemptible" if is_preemptible(PRIORITIES[kind.priority], None) else "non-preemptible",
+    )
+    for kind in KINDS.values()
+}
+_CATEGORY_VIEWS = {
+    constant_id("category", name): CategoryView(id=constant_id("category", name), name=name, description=text)
+    for name, text in _CATEGORIES.items()
+}
+_PRIORITY_FIELDS = {
+    "name": Field(take=lambda view: view.name),
+    "source": Field(take=lambda view: view.source),
+    "value": Field("number", take=lambda view: view.value),
+}
+_TYPE_FIELDS = {"name": Field(take=lambda view: view.name), "group": Field(take=lambda view: view.group)}
+
+
+async def get_priorities(call: Call) -> Response:
+    access.check(call.caller, "workload-priorities:read")
+    request = read_list_request(call, _PRIORITY_FIELDS)
+    filters = parse_filters(request.filter_by, _PRIORITY_FIELDS)
+    sort = _PRIORITY_FIELDS[request.sort_by or "value"]
+    found = select(_PRIORITIES, filters, sort, request.descending, lambda view: view.id)
+    return as_json(PriorityList(priorities=found))
+
+
+async def get_types(call: Call) -> Response:
+    access.check(call.caller, "workload-types:read")
+    external_only = query_boolean(call, "externalTypesOnly")
+    filters = parse_filters(read_list_request(call).filter_by, _TYPE_FIELDS)
+    found = select(_TYPES.values(), filters, _TYPE_FIELDS["name"], False, lambda view: view.id)
+    return as_json(TypeList(types=[] if external_only else found))
+
+
+async def get_type(call: Call) -> Response:
+    access.check(call.caller, "workload-types:read")
+    return as_json(_one(_TYPES, call.path["workloadTypeId"], "workload type"))
+
+
+async def get_categories(call: Call) -> Response:
+    access.check(call.caller, "workload-categories:read")
+    return as_json(CategoryList(categories=list(_CATEGORY_VIEWS.values())))
+
+
+async def get_category(call: Call) -> Response:
+    access.check(call.caller, "workload-categories:read")
+    return as_json(_one(_CATEGORY_VIEWS, call.path["categoryId"], "category"))
+
+
+def _one(views: dict[str, Any], id: str, what: str) -> Any:
+    view = views.get(normal_id(id, what))
+    if view is None:
+        raise NotFound(f"There is no {what} with the id {id}")
+    return view
+
+
+_FAILURES = {401: Error, 403: Error, 503: Error}
+_ONE = {**_FAILURES, 404: Error}
+_UUID = {"type": "string", "format": "uuid"}
+
+
+def _read(path: str, id: str, summary: str, run: Any, **members: Any) -> Operation:
+    return Operation(
+        method="GET", path=f"/api/v1{path}", id=id, tag="Workload properties", summary=summary, run=run, **members
+    )
+
+
+CATALOG_OPERATIONS: tuple[Operation, ...] = (
+    _read(
+        "/workload-priorities",
+        "get_workload_priorities",
+        "List priority classes",
+        get_priorities,
+        parameters=(sort_order(), sort_by(_PRIORITY_FIELDS), filter_by(_PRIORITY_FIELDS)),
+        answers={200: PriorityList, **_FAILURES, 500: Error},
+    ),
+    _read(
+        "/workload-types",
+        "list_workload_types",
+        "List workload types",
+        get_types,
+        parameters=(
+            Parameter(
+                name="externalTypesOnly",
+                schema={"type": "boolean", "default": False},
+                description="Only types that are not the platform's own; there are none here.",
+            ),
+            filter_by(_TYPE_FIELDS),
+        ),
+        answers={200: TypeList, **_FAILURES},
+    ),
+    _read(
+        "/workload-types/{workloadTypeId}",
+        "get_workload_type",
+        "One workload type",
+        get_type,
+        parameters=(Parameter(name="workloadTypeId", place="path", schema=_UUID),),
+        answers={200: TypeView, **_ONE},
+    ),
+    _read(
+        "/workload-categories",
+        "list_categories",
+        "List workload categories",
+        get_categories,
+        answers={200: CategoryList, **_FAILURES},
+    ),
+    _read(
+        "/workload-categories/{categoryId}",
+        "get_category_by_id",
+        "One workload category",
+        get_category,
+        parameters=(Parameter(name="categoryId", place="path", schema=_UUID),),
+        answers={200: CategoryView, **_ONE},
+    ),
+)

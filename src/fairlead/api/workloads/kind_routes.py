@@ -1,0 +1,188 @@
+"""The routes of every workload kind, made by walking `KINDS`: create, get, delete; suspend and resume, and change,
+where the kind has them. Each parses, calls one use case and formats; the kind's own file says everything else.
+"""
+
+from collections.abc import Awaitable, Callable
+
+import msgspec
+from starlette.responses import Response
+
+from fairlead.api.http.body import query_boolean, query_choice, read_body
+from fairlead.api.http.errors import ACCEPTED, Error, SubmissionError
+from fairlead.api.http.operation import Body, Call, Handler, JsonAnswer, Operation, Parameter
+from fairlead.control.context import Context
+from fairlead.control.workloads import lifecycle, read
+from fairlead.control.workloads.submit import submit
+from fairlead.control.workloads.update import update
+from fairlead.formats.rest.requests import read_changes, read_submission, render_workload
+from fairlead.formats.yaml.documents import DIALECT as WORKLOAD_YAML
+from fairlead.formats.yaml.fields import resources
+from fairlead.kinds import KINDS
+from fairlead.kinds.kind import Kind, noun_of
+from fairlead.model.errors import Invalid
+from fairlead.model.records.organization import Caller
+from fairlead.model.records.workload import Workload
+from fairlead.model.submission import Submission
+
+Change = Callable[[Context, Caller, str, str, str], Awaitable[Workload]]
+
+
+class Accepted(msgspec.Struct):
+    """The request was written down and is being carried out."""
+
+    code: int
+    message: str
+
+
+WORKLOAD_ID = Parameter(
+    name="workloadId",
+    place="path",
+    schema={"type": "string", "format": "uuid"},
+    description="The id that the workload was given when it was created.",
+)
+DRY_RUN = Parameter(
+    name="dryRun",
+    schema={"type": "boolean", "default": False},
+    description="An addition of Fairlead: answers 200 with what would be created, and creates nothing.",
+    is_addition=True,
+)
+ORIGIN = Parameter(
+    name="origin",
+    schema={"type": "string"},
+    description="An addition of Fairlead: the kind of workload YAML that the workload was written as.",
+    is_addition=True,
+)
+_ACCEPTED_BODY = msgspec.json.encode(Accepted(202, ACCEPTED))
+_FAILURES = {401: Error, 403: Error, 404: Error, 500: Error, 503: Error}
+
+
+def request_schema(kind: Kind) -> str:
+    """The name of the schema of what creates a workload of this kind."""
+    return f"{kind.title}CreationRequest"
+
+
+def change_schema(kind: Kind) -> str:
+    """The name of the schema of what changes a workload of this kind."""
+    return f"{kind.title}UpdateRequest"
+
+
+def kind_operations() -> tuple[Operation, ...]:
+    return tuple(operation for kind in KINDS.values() for operation in _operations(kind))
+
+
+def _operations(kind: Kind) -> list[Operation]:
+    base = f"/api/v1/workloads/{kind.rest}"
+    noun = noun_of(kind)
+    word = kind.rest.replace("-", "_").removesuffix("s")
+    one = f"{base}/{{workloadId}}"
+    operations = [
+        Operation(
+            method="POST",
+            path=base,
+            id=f"create_{word}",
+            tag=kind.title,
+            summary=f"Create a {noun}",
+            run=_creator(kind),
+            parameters=(DRY_RUN, ORIGIN),
+            body=Body(schema=request_schema(kind)),
+            answers={200: kind.title, 202: kind.title, 400: _refusal(kind), 401: Error, 403: Error, 503: Error},
+        ),
+        Operation(
+            method="GET",
+            path=one,
+            id=f"get_{word}",
+            tag=kind.title,
+            summary=f"One {noun}, as it was sent and how far it has come",
+            run=_getter(kind),
+            parameters=(WORKLOAD_ID,),
+            answers={200: kind.title, **_FAILURES},
+        ),
+        _change(kind, "DELETE", one, f"delete_{word}", f"Delete a {noun} in whatever phase it is", lifecycle.delete),
+    ]
+    if kind.changes is not None:
+        operations.append(
+            Operation(
+                method="PATCH",
+                path=one,
+                id=f"update_{word}_spec",
+                tag=kind.title,
+                summary=f"Change a {noun} while it runs",
+                run=_changer(kind),
+                parameters=(WORKLOAD_ID,),
+                body=Body(schema=change_schema(kind)),
+                answers={202: kind.title, 400: Error, **_FAILURES},
+            )
+        )
+    if kind.can_suspend:
+        suspend = f"Stop the pods of a {noun} and keep it"
+        resume = f"Start a suspended {noun} again"
+        operations += [
+            _change(kind, "POST", f"{one}/suspend", f"suspend_{word}", suspend, lifecycle.suspend),
+            _change(kind, "POST", f"{one}/resume", f"resume_{word}", resume, lifecycle.resume),
+        ]
+    return operations
+
+
+def _creator(kind: Kind) -> Handler:
+    async def create(call: Call) -> Response:
+        body = await read_body(call.request, "application/json")
+        if not body:
+            raise Invalid(f"The request has no body; send the {noun_of(kind)} as a JSON object")
+        submission = read_submission(kind, body)
+        is_trial = False
+        if call.request.scope["query_string"]:
+            is_trial = bool(query_boolean(call, DRY_RUN.name))
+            submission = _with_origin(kind, submission, query_choice(call, ORIGIN.name, tuple(resources())))
+        workload = await submit(call.context, call.caller, submission, call.request_id, is_trial=is_trial)
+        return JsonAnswer(render_workload(kind, workload), 200 if is_trial else 202)
+
+    return create
+
+
+def _with_origin(kind: Kind, submission: Submission, origin: str) -> Submission:
+    """The submission with a word on what it was written as; another kind becomes a condition of the workload."""
+    if not origin:
+        return submission
+    words = f"was written as a {origin}; it runs as a {kind.resource}"
+    remarks = submission.remarks if origin == kind.resource else (*submission.remarks, ("kind", words))
+    return msgspec.structs.replace(submission, dialect=WORKLOAD_YAML, remarks=remarks)
+
+
+def _changer(kind: Kind) -> Handler:
+    async def change(call: Call) -> Response:
+        workload_id = read.normal_id(call.path["workloadId"], "workload")
+        wanted = read_changes(kind, await read_body(call.request, "application/json"))
+        workload = await update(call.context, call.caller, kind.key, workload_id, wanted, call.request_id)
+        return JsonAnswer(render_workload(kind, workload), 202)
+
+    return change
+
+
+def _refusal(kind: Kind) -> type[Error]:
+    return SubmissionError if kind.lists_issues else Error
+
+
+def _getter(kind: Kind) -> Handler:
+    async def get(call: Call) -> Response:
+        workload = await read.load_workload(call.context, call.caller, call.path["workloadId"], kind.key)
+        return JsonAnswer(render_workload(kind, workload))
+
+    return get
+
+
+def _change(kind: Kind, method: str, path: str, id: str, summary: str, change: Change) -> Operation:
+    async def run(call: Call) -> Response:
+        workload_id = read.normal_id(call.path["workloadId"], "workload")
+        await change(call.context, call.caller, kind.key, workload_id, call.request_id)
+        return JsonAnswer(_ACCEPTED_BODY, 202)
+
+    return Operation(
+        method=method,
+        path=path,
+        id=id,
+        tag=kind.title,
+        summary=summary,
+        run=run,
+        parameters=(WORKLOAD_ID,),
+        answers={202: Accepted, **_FAILURES},
+    )

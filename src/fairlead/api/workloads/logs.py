@@ -1,0 +1,96 @@
+"""The output of a workload's pods as plain text, streamed while it is written. Ours: the contract has no such path."""
+
+from collections.abc import AsyncIterator
+
+from starlette.responses import Response, StreamingResponse
+
+from fairlead.api.http.body import query_boolean, query_integer, query_text
+from fairlead.api.http.errors import Error
+from fairlead.api.http.operation import Call, Operation, Parameter
+from fairlead.api.workloads.kind_routes import WORKLOAD_ID
+from fairlead.control.workloads.read import normal_id
+from fairlead.control.workloads.sessions import LogRequest, pod_logs
+from fairlead.model.clock import SECOND, Millis, from_iso
+from fairlead.model.errors import Invalid, Issue
+
+
+def read_since(text: str, now: Millis) -> Millis | None:
+    """A point in time: ISO-8601, or so many seconds ago."""
+    if not text:
+        return None
+    try:
+        return now - round(float(text) * SECOND) if text.replace(".", "", 1).isdigit() else from_iso(text)
+    except (ValueError, OverflowError) as error:
+        details = "must be an ISO-8601 date and time, or a number of seconds ago"
+        raise Invalid(f"The query parameter since {details}", (Issue("since", details),)) from error
+
+
+async def _first(stream: AsyncIterator[bytes]) -> tuple[bytes, AsyncIterator[bytes]]:
+    """Waits for the first piece, so that what is wrong with the request is still answered with its own status."""
+    try:
+        return await anext(stream), stream
+    except StopAsyncIteration:
+        return b"", stream
+
+
+async def _joined(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    if first:
+        yield first
+    async for piece in rest:
+        yield piece
+
+
+async def get_logs(call: Call) -> Response:
+    follow = bool(query_boolean(call, "follow"))
+    request = LogRequest(
+        pod_id="",
+        attempt=query_integer(call, "attempt", None, 1),
+        follow=follow,
+        tail=query_integer(call, "tail", None, 0),
+        since=read_since(query_text(call, "since"), call.context.clock()),
+        timestamps=bool(query_boolean(call, "timestamps")),
+        limit_bytes=query_integer(call, "limitBytes", None, 1),
+    )
+    workload_id = normal_id(call.path["workloadId"], "workload")
+    previous = bool(query_boolean(call, "previous"))
+    pod = query_text(call, "pod")
+    stream = await pod_logs(call.context, call.caller, workload_id, pod, request, previous)
+    if not follow:
+        stream = _joined(*await _first(stream))
+    return StreamingResponse(stream, 200, {"cache-control": "no-store", "x-accel-buffering": "no"}, "text/plain")
+
+
+_INTEGER = {"type": "integer", "format": "int32", "minimum": 0}
+_POSITIVE = {"type": "integer", "format": "int32", "minimum": 1}
+_BOOLEAN = {"type": "boolean", "default": False}
+
+LOG_OPERATIONS: tuple[Operation, ...] = (
+    Operation(
+        method="GET",
+        path="/api/v1/workloads/{workloadId}/logs",
+        id="get_workload_logs",
+        tag="Pods",
+        summary="The output of one of a workload's pods",
+        run=get_logs,
+        parameters=(
+            WORKLOAD_ID,
+            Parameter(
+                name="pod",
+                schema={"type": "string"},
+                description="The pod's name; without it, that of the master or leader, or the newest pod.",
+            ),
+            Parameter(name="attempt", schema=_POSITIVE, description="Which start of the pod; without it, the latest."),
+            Parameter(name="previous", schema=_BOOLEAN, description="The attempt before the latest."),
+            Parameter(name="follow", schema=_BOOLEAN, description="Go on until the pod has ended."),
+            Parameter(name="tail", schema=_INTEGER, description="Only the last so many lines."),
+            Parameter(
+                name="since", schema={"type": "string"}, description="Only from this time, or so many seconds ago."
+            ),
+            Parameter(name="timestamps", schema=_BOOLEAN, description="Put the time of writing before each line."),
+            Parameter(name="limitBytes", schema=_POSITIVE, description="At most so many bytes."),
+        ),
+        answers={200: {"type": "string"}, 401: Error, 403: Error, 404: Error, 500: Error, 503: Error},
+        content_type="text/plain",
+        is_addition=True,
+    ),
+)

@@ -1,0 +1,268 @@
+"""Reads of workloads of any kind: list, count, one with its pending messages, pods, events, history, explanation."""
+
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, UnsetType
+from starlette.responses import Response
+
+from fairlead.api.http.body import query_boolean, query_choice
+from fairlead.api.http.errors import Error
+from fairlead.api.http.list_parameters import (
+    DELETED,
+    LIMIT,
+    OFFSET,
+    SEARCH,
+    filter_by,
+    read_list_request,
+    sort_by,
+    sort_order,
+)
+from fairlead.api.http.operation import Call, Operation, Parameter, as_json
+from fairlead.api.workloads.explanation import Explanation, render_explanation
+from fairlead.api.workloads.kind_routes import WORKLOAD_ID
+from fairlead.api.workloads.views import (
+    EventView,
+    HistoryRecord,
+    PodView,
+    Shape,
+    Surroundings,
+    WorkloadDetailedView,
+    WorkloadView,
+    render_event,
+    render_history,
+    render_pod,
+    render_workload_detailed,
+    render_workload_view,
+)
+from fairlead.control.explain.why import explain_waiting
+from fairlead.control.workloads import read
+from fairlead.control.workloads.read import POD_FIELD_NAMES, WORKLOAD_FIELDS, Page
+from fairlead.model.records.workload import Pod
+
+#: Tells at which revision a list is true at least; a watch from there misses nothing.
+REVISION_HEADER = "x-fairlead-revision"
+
+
+class WorkloadList(Shape):
+    workloads: list[WorkloadView]
+    next: int | UnsetType = UNSET
+
+
+class PodList(Shape):
+    pods: list[PodView]
+    next: int | UnsetType = UNSET
+
+
+class EventList(Shape):
+    events: list[EventView]
+    next: int | UnsetType = UNSET
+
+
+class HistoryList(Shape):
+    records: list[HistoryRecord]
+    next: int | UnsetType = UNSET
+
+
+class Count(msgspec.Struct):
+    count: int
+
+
+def surroundings(call: Call) -> Surroundings:
+    directory = call.context.directory
+    return Surroundings(call.context.clock(), directory.cluster, directory.projects, call.context.exposure.settings)
+
+
+def _headers(page: Page[Any]) -> dict[str, str]:
+    return {REVISION_HEADER: str(page.revision)}
+
+
+def _next(page: Page[Any]) -> int | UnsetType:
+    return UNSET if page.next is None else page.next
+
+
+async def list_workloads(call: Call) -> Response:
+    page = await read.find_workloads(call.context, call.caller, read_list_request(call, WORKLOAD_FIELDS))
+    pods = await read.load_live_pods(call.context, page.items)
+    around = surroundings(call)
+    views = [render_workload_view(workload, pods.get(workload.id, ()), around) for workload in page.items]
+    return as_json(WorkloadList(workloads=views, next=_next(page)), headers=_headers(page))
+
+
+async def count_workloads(call: Call) -> Response:
+    return as_json(Count(await read.count_workloads(call.context, call.caller, read_list_request(call))))
+
+
+async def get_workload(call: Call) -> Response:
+    workload = await read.load_workload(call.context, call.caller, call.path["workloadId"])
+    pods = await read.load_live_pods(call.context, (workload,))
+    return as_json(render_workload_detailed(workload, pods.get(workload.id, ()), surroundings(call)))
+
+
+async def get_workload_pods(call: Call) -> Response:
+    page = await read.load_workload_pods(call.context, call.caller, call.path["workloadId"], read_list_request(call))
+    return await _pods(call, page)
+
+
+async def list_pods(call: Call) -> Response:
+    completed = {"true": True, "false": False}.get(query_choice(call, "completed", ("all", "true", "false"), "all"))
+    query_choice(call, "verbosity", ("brief", "full"))
+    request = read_list_request(call, POD_FIELD_NAMES)
+    return await _pods(call, await read.find_pods(call.context, call.caller, request, completed))
+
+
+async def _pods(call: Call, page: Page[Pod]) -> Response:
+    workloads = await read.load_workloads_of(call.context, page.items)
+    around = surroundings(call)
+    views = [render_pod(pod, workloads[pod.workload_id], around) for pod in page.items if pod.workload_id in workloads]
+    return as_json(PodList(pods=views, next=_next(page)), headers=_headers(page))
+
+
+async def count_pods(call: Call) -> Response:
+    return as_json(Count(await read.count_pods(call.context, call.caller, read_list_request(call))))
+
+
+async def get_workload_events(call: Call) -> Response:
+    request = read_list_request(call, default_order="desc")
+    workload, page = await read.load_events(call.context, call.caller, call.path["workloadId"], request)
+    around = surroundings(call)
+    views = [render_event(event, workload, around) for event in page.items]
+    return as_json(EventList(events=views, next=_next(page)), headers=_headers(page))
+
+
+async def get_workload_history(call: Call) -> Response:
+    request = read_list_request(call)
+    workload, page = await read.load_events(call.context, call.caller, call.path["workloadId"], request)
+    around = surroundings(call)
+    records = [render_history(event, workload, around) for event in page.items]
+    return as_json(HistoryList(records=records, next=_next(page)), headers=_headers(page))
+
+
+async def explain_workload(call: Call) -> Response:
+    workload = await read.load_workload(call.context, call.caller, call.path["workloadId"])
+    wants_waiting = query_boolean(call, "waiting", default=True)
+    waiting = await explain_waiting(call.context, call.caller, workload) if wants_waiting else None
+    return as_json(render_explanation(workload, waiting))
+
+
+_FAILURES = {401: Error, 403: Error, 500: Error, 503: Error}
+_ONE = {**_FAILURES, 404: Error}
+_POD_LIST = (
+    Parameter(name="verbosity", schema={"type": "string", "enum": ["brief", "full"], "default": "brief"}),
+    Parameter(
+        name="completed",
+        schema={"type": "string", "enum": ["all", "true", "false"], "default": "all"},
+        description="Whether pods that have ended are listed, only they, or none of them.",
+    ),
+)
+
+
+def _read(path: str, id: str, summary: str, run: Any, **members: Any) -> Operation:
+    members.setdefault("tag", "Workloads")
+    return Operation(method="GET", path=f"/api/v1/workloads{path}", id=id, summary=summary, run=run, **members)
+
+
+WORKLOAD_OPERATIONS: tuple[Operation, ...] = (
+    _read(
+        "",
+        "get_workloads",
+        "List workloads of all kinds",
+        list_workloads,
+        parameters=(
+            DELETED,
+            OFFSET,
+            LIMIT,
+            sort_order(),
+            sort_by(WORKLOAD_FIELDS),
+            filter_by(WORKLOAD_FIELDS),
+            SEARCH,
+        ),
+        answers={200: WorkloadList, **_FAILURES},
+    ),
+    _read(
+        "/count",
+        "count_workloads",
+        "How many workloads match",
+        count_workloads,
+        parameters=(DELETED, filter_by(WORKLOAD_FIELDS), SEARCH),
+        answers={200: Count, **_FAILURES},
+    ),
+    _read(
+        "/pods",
+        "list_pods",
+        "List pods of all workloads",
+        list_pods,
+        tag="Pods",
+        parameters=(
+            DELETED,
+            OFFSET,
+            LIMIT,
+            sort_order(),
+            sort_by(POD_FIELD_NAMES),
+            filter_by(POD_FIELD_NAMES),
+            *_POD_LIST,
+            SEARCH,
+        ),
+        answers={200: PodList, **_ONE},
+    ),
+    _read(
+        "/pods/count",
+        "count_pods",
+        "How many pods match",
+        count_pods,
+        tag="Pods",
+        parameters=(DELETED, filter_by(POD_FIELD_NAMES), SEARCH),
+        answers={200: Count, **_FAILURES},
+    ),
+    _read(
+        "/{workloadId}",
+        "get_workload",
+        "One workload of any kind, with why it waits",
+        get_workload,
+        parameters=(WORKLOAD_ID,),
+        answers={200: WorkloadDetailedView, **_ONE},
+    ),
+    _read(
+        "/{workloadId}/pods",
+        "get_workload_pods",
+        "The pods of a workload",
+        get_workload_pods,
+        tag="Pods",
+        parameters=(WORKLOAD_ID, DELETED, OFFSET, LIMIT, SEARCH),
+        answers={200: PodList, **_ONE},
+    ),
+    _read(
+        "/{workloadId}/events",
+        "get_workload_events",
+        "What happened to a workload and its pods",
+        get_workload_events,
+        tag="Events",
+        parameters=(WORKLOAD_ID, OFFSET, LIMIT, sort_order("desc")),
+        answers={200: EventList, **_ONE},
+    ),
+    _read(
+        "/{workloadId}/history",
+        "get_workload_history",
+        "Events and changes of phase of a workload, oldest first",
+        get_workload_history,
+        tag="Events",
+        parameters=(WORKLOAD_ID, OFFSET, LIMIT),
+        answers={200: HistoryList, **_ONE},
+    ),
+    _read(
+        "/{workloadId}/explanation",
+        "explain_workload",
+        "Why a workload is where it is, and where each of its values came from",
+        explain_workload,
+        parameters=(
+            WORKLOAD_ID,
+            Parameter(
+                name="waiting",
+                schema={"type": "boolean", "default": True},
+                description="Whether the scheduler is asked why it waits; false leaves that out and is cheaper.",
+            ),
+        ),
+        answers={200: Explanation, **_ONE},
+        is_addition=True,
+    ),
+)

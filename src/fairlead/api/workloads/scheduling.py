@@ -1,0 +1,179 @@
+"""What the scheduler sees and says, as the interface shows it: a snapshot, why something waits, evictions. Ours."""
+
+from typing import Any, Literal
+
+import msgspec
+from msgspec import UNSET, UnsetType
+from starlette.responses import Response
+
+from fairlead.api.http.errors import Error
+from fairlead.api.http.operation import Call, Operation, as_json
+from fairlead.api.workloads.views import Instant, Shape, Uuid, instant
+from fairlead.control.explain.cluster_snapshot import load_snapshot
+from fairlead.control.explain.why import Holder, OwnerFigures, WaitingReport
+from fairlead.model.clock import iso
+from fairlead.model.records.workload import EvictionNote
+
+
+class Amounts(Shape):
+    """GPU devices, millicores, bytes; -1 is unlimited."""
+
+    gpu: float
+    cpu: float
+    memory: float
+
+
+class EvictionView(Shape):
+    """How a workload last lost a pod to another one."""
+
+    at: Instant
+    pod: str
+    node: str
+    rule: Literal["preempted", "reclaimed", "consolidated", "stale"]
+    message: str
+    by_workload: str | None = None
+    by_workload_id: Uuid | None = None
+    by_project: str | None = None
+    since: Instant | None = None
+    gpus: float = 0.0
+    over_quota_gpus: float = 0.0
+    quota_gpus: float | None = None
+    moved_to: str | None = None
+
+
+class HolderView(Shape):
+    """A workload that holds what is waited for; of one in a project that the caller may not see, only what it holds."""
+
+    workload: str
+    workload_id: Uuid | None
+    project: str
+    node_pool: str
+    nodes: tuple[str, ...]
+    holds: Amounts
+    preemptible: bool
+    is_over_quota: bool
+    is_ending: bool
+    since: Instant | None
+
+
+class OwnerFiguresView(Shape):
+    """The numbers of a project or department in one node pool."""
+
+    name: str
+    type: Literal["PROJECT", "DEPARTMENT"]
+    node_pool: str
+    quota: Amounts
+    limit: Amounts
+    fair_share: Amounts
+    allocated: Amounts
+    allocated_non_preemptible: Amounts
+    requested: Amounts
+
+
+class PoolBlockerView(Shape):
+    node_pool: str
+    message: str
+    reason: dict[str, Any]
+
+
+class WaitingView(Shape):
+    """Why it waits, who holds what it waits for, and what would change that."""
+
+    message: str
+    #: Where a cluster's scheduler decides and `message` is its word: what we count ourselves.
+    counted: str
+    #: What keeps it from running, as data: which resource, how much is asked, how much is free.
+    reason: dict[str, Any]
+    pools: tuple[PoolBlockerView, ...]
+    owners: tuple[OwnerFiguresView, ...]
+    holders: tuple[HolderView, ...]
+    holder_count: int
+    remedies: tuple[str, ...]
+    waits_for: tuple[str, ...] | UnsetType = UNSET
+
+
+def render_eviction(note: EvictionNote) -> EvictionView:
+    return EvictionView(
+        at=iso(note.at),
+        pod=note.pod,
+        node=note.node,
+        rule=note.rule,  # type: ignore[arg-type]  # the scheduler has these four words only
+        message=note.message,
+        by_workload=note.by_workload or None,
+        by_workload_id=note.by_workload_id or None,
+        by_project=note.by_project or None,
+        since=instant(note.since),
+        gpus=note.gpus,
+        over_quota_gpus=note.over_quota_gpus,
+        quota_gpus=note.quota_gpus,
+        moved_to=note.moved_to or None,
+    )
+
+
+def render_waiting(report: WaitingReport) -> WaitingView:
+    return WaitingView(
+        message=report.message,
+        counted=report.counted,
+        reason=msgspec.to_builtins(report.reason),
+        pools=tuple(
+            PoolBlockerView(node_pool=pool.node_pool, message=pool.message, reason=msgspec.to_builtins(pool.reason))
+            for pool in report.pools
+        ),
+        owners=tuple(_owner(figures) for figures in report.owners),
+        holders=tuple(_holder(holder) for holder in report.holders),
+        holder_count=report.holder_count,
+        remedies=report.remedies,
+        waits_for=report.reason.waits_for or UNSET,
+    )
+
+
+def _amounts(values: tuple[float, float, float]) -> Amounts:
+    return Amounts(gpu=values[0], cpu=values[1], memory=values[2])
+
+
+def _owner(figures: OwnerFigures) -> OwnerFiguresView:
+    return OwnerFiguresView(
+        name=figures.name,
+        type=figures.type,  # type: ignore[arg-type]  # one of the two
+        node_pool=figures.node_pool,
+        quota=_amounts(figures.quota),
+        limit=_amounts(figures.limit),
+        fair_share=_amounts(figures.fair_share),
+        allocated=_amounts(figures.allocated),
+        allocated_non_preemptible=_amounts(figures.allocated_non_preemptible),
+        requested=_amounts(figures.requested),
+    )
+
+
+def _holder(holder: Holder) -> HolderView:
+    return HolderView(
+        workload=holder.workload,
+        workload_id=holder.workload_id,
+        project=holder.project,
+        node_pool=holder.node_pool,
+        nodes=holder.nodes,
+        holds=Amounts(gpu=holder.gpu, cpu=holder.cpu, memory=holder.memory),
+        preemptible=holder.preemptible,
+        is_over_quota=holder.is_over_quota,
+        is_ending=holder.is_ending,
+        since=instant(holder.since),
+    )
+
+
+async def get_snapshot(call: Call) -> Response:
+    return as_json(await load_snapshot(call.context, call.caller))
+
+
+SCHEDULING_OPERATIONS: tuple[Operation, ...] = (
+    Operation(
+        method="GET",
+        path="/api/v1/scheduling/snapshot",
+        id="get_scheduling_snapshot",
+        tag="Scheduling",
+        summary="Everything that a scheduling decision would look at now; `fairlead schedule` replays it",
+        run=get_snapshot,
+        # Its format has a reference page of its own, with its JSON schema.
+        answers={200: {"type": "object"}, 401: Error, 403: Error, 503: Error},
+        is_addition=True,
+    ),
+)

@@ -1,0 +1,206 @@
+"""Commands, terminals and connections into pods over HTTP, and the links by which browsers sign in to URLs. Ours.
+
+A session is one POST whose body and answer flow at the same time (`duplex`), so it needs no other protocol and passes
+wherever streams pass. Both directions of a command are frames (`FRAME`): a channel, a length, bytes; a port is bytes
+alone.
+"""
+
+import asyncio
+import contextlib
+import socket
+import struct
+from typing import Any
+
+import msgspec
+from starlette.responses import Response
+from starlette.types import Send
+
+from fairlead.api.http.body import query_boolean, query_integer, query_text
+from fairlead.api.http.duplex import STREAM, Duplex, Ways
+from fairlead.api.http.errors import Error
+from fairlead.api.http.operation import Body, Call, Operation, Parameter, as_json
+from fairlead.api.proxy.access import LINK_LIFETIME, Gate
+from fairlead.api.workloads.kind_routes import WORKLOAD_ID
+from fairlead.control.context import Context
+from fairlead.control.workloads.read import normal_id
+from fairlead.control.workloads.sessions import ExecRequest, Session, attach, connect, run_command, urls_of
+from fairlead.model.clock import iso
+from fairlead.model.errors import Invalid, Issue
+
+FRAME = struct.Struct("!BI")
+#: Channels towards the pod: bytes of input, their end, the terminal's new size as `COLUMNSxROWS`.
+INPUT, END, SIZE = 0, 1, 2
+#: Channels from the pod.
+_CHANNELS = {"output": 1, "error": 2, "exit": 3}
+_MOST = 1 << 20
+
+
+def _duplex_of(session: Session, context: Context) -> Duplex:
+    """The frames of a command's session."""
+    pending = bytearray()
+
+    async def inward(data: bytes) -> None:
+        pending.extend(data)
+        while len(pending) >= FRAME.size:
+            channel, length = FRAME.unpack_from(pending)
+            if length > _MOST:
+                raise ValueError("a frame of that length is none of ours")
+            if len(pending) < FRAME.size + length:
+                return
+            content = bytes(pending[FRAME.size : FRAME.size + length])
+            del pending[: FRAME.size + length]
+            if channel == INPUT:
+                await session.write(content)
+            elif channel == END:
+                session.close_input()
+            elif channel == SIZE:
+                columns, _, rows = content.partition(b"x")
+                if columns.isdigit() and rows.isdigit():
+                    session.resize(min(int(columns), 9999), min(int(rows), 9999))
+
+    async def outward(send: Send) -> None:
+        while True:
+            name, content = await session.read()
+            frame = FRAME.pack(_CHANNELS[name], len(content)) + content
+            await send({"type": "http.response.body", "body": frame, "more_body": True})
+            if name == "exit":
+                return
+
+    return Duplex(Ways(inward, outward, session.close_input, session.close), context)
+
+
+async def execute(call: Call) -> Response:
+    command = tuple(call.request.query_params.getlist("command"))
+    if not command or not command[0] or any("\x00" in word for word in command):
+        details = "must be given once per word of the command to run"
+        raise Invalid(f"The query parameter command {details}", (Issue("command", details),))
+    request = ExecRequest(
+        pod_id="",
+        command=command,
+        tty=bool(query_boolean(call, "tty")),
+        stdin=bool(query_boolean(call, "stdin")),
+        columns=query_integer(call, "columns", 80, 1, 9999),
+        rows=query_integer(call, "rows", 24, 1, 9999),
+    )
+    workload_id = normal_id(call.path["workloadId"], "workload")
+    session = await run_command(call.context, call.caller, workload_id, query_text(call, "pod"), request)
+    return _duplex_of(session, call.context)
+
+
+async def attach_to(call: Call) -> Response:
+    workload_id = normal_id(call.path["workloadId"], "workload")
+    session = await attach(call.context, call.caller, workload_id, query_text(call, "pod"))
+    return _duplex_of(session, call.context)
+
+
+async def forward_port(call: Call) -> Response:
+    port = query_integer(call, "port", None, 1, 65_535)
+    if port is None:
+        raise Invalid("The query parameter port is missing", (Issue("port", "must be a port of the pod"),))
+    workload_id = normal_id(call.path["workloadId"], "workload")
+    file = await connect(call.context, call.caller, workload_id, query_text(call, "pod"), port)
+    reader, writer = await asyncio.open_connection(sock=socket.socket(fileno=file))
+
+    async def inward(data: bytes) -> None:
+        with contextlib.suppress(OSError):
+            writer.write(data)
+            await writer.drain()
+
+    async def outward(send: Send) -> None:
+        with contextlib.suppress(OSError):
+            while piece := await reader.read(65_536):
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+
+    def ended() -> None:
+        with contextlib.suppress(OSError):
+            writer.write_eof()
+
+    async def close() -> None:
+        writer.close()
+
+    return Duplex(Ways(inward, outward, ended, close), call.context)
+
+
+class SignInLink(msgspec.Struct, rename="camel"):
+    """A URL of the workload, and a link that signs its follower in to it, once."""
+
+    url: str
+    container_port: int
+    sign_in_url: str
+    expires_at: str
+
+
+class SignInLinks(msgspec.Struct):
+    links: list[SignInLink]
+
+
+def url_operations(gate: Gate) -> tuple[Operation, ...]:
+    async def make_links(call: Call) -> Response:
+        workload_id = normal_id(call.path["workloadId"], "workload")
+        found = await urls_of(call.context, call.caller, workload_id)
+        expires = iso(call.context.clock() + LINK_LIFETIME)
+        links = [SignInLink(url, route.port, gate.make_link(call.caller, route, url), expires) for route, url in found]
+        return as_json(SignInLinks(links), headers={"cache-control": "no-store"})
+
+    return (
+        Operation(
+            method="POST",
+            path="/api/v1/workloads/{workloadId}/sign-in-links",
+            id="create_sign_in_links",
+            tag="Pods",
+            summary="One-time links that sign a browser in to the workload's URLs",
+            run=make_links,
+            parameters=(WORKLOAD_ID,),
+            answers={200: SignInLinks, 401: Error, 403: Error, 404: Error, 500: Error, 503: Error},
+            is_addition=True,
+        ),
+    )
+
+
+_BOOLEAN = {"type": "boolean", "default": False}
+_POD = Parameter(name="pod", schema={"type": "string"}, description="The pod's name; without it, the first that runs.")
+_FRAMES = Body(schema={"type": "string", "format": "binary"}, content_type=STREAM, required=False)
+_ANSWERS = {200: {"type": "string", "format": "binary"}, 401: Error, 403: Error, 404: Error, 500: Error, 503: Error}
+
+
+def _operation(path: str, id: str, summary: str, run: Any, *parameters: Parameter) -> Operation:
+    return Operation(
+        method="POST",
+        path=f"/api/v1/workloads/{{workloadId}}/{path}",
+        id=id,
+        tag="Pods",
+        summary=summary,
+        run=run,
+        parameters=(WORKLOAD_ID, _POD, *parameters),
+        body=_FRAMES,
+        answers=_ANSWERS,
+        content_type=STREAM,
+        is_addition=True,
+    )
+
+
+SESSION_OPERATIONS: tuple[Operation, ...] = (
+    _operation(
+        "exec",
+        "execute_in_workload",
+        "Run a command beside a pod's own",
+        execute,
+        Parameter(
+            name="command",
+            schema={"type": "array", "items": {"type": "string"}, "minItems": 1},
+            description="The words of the command, one parameter each.",
+        ),
+        Parameter(name="tty", schema=_BOOLEAN, description="On a terminal of its own."),
+        Parameter(name="stdin", schema=_BOOLEAN, description="The body's frames are its input."),
+        Parameter(name="columns", schema={"type": "integer", "minimum": 1, "maximum": 9999}),
+        Parameter(name="rows", schema={"type": "integer", "minimum": 1, "maximum": 9999}),
+    ),
+    _operation("attach", "attach_to_workload", "The input and output of a pod's own command", attach_to),
+    _operation(
+        "port-forward",
+        "forward_port_of_workload",
+        "A connection to a port of a pod",
+        forward_port,
+        Parameter(name="port", schema={"type": "integer", "minimum": 1, "maximum": 65535}),
+    ),
+)

@@ -1,0 +1,376 @@
+"""Workloads, pods, events and history as the interface shows them: the contract's members, filled from records.
+
+Handlers call the `render_` functions; the structs are also what the API description is generated from. Nothing here
+reads: whatever a view needs beside its record is handed in.
+"""
+
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from fairlead.api.http.operation import OURS
+from fairlead.api.workloads.connections import ConnectionView, render_connections
+from fairlead.api.workloads.resource_views import (
+    AllocatedResourcesView,
+    RequestedPods,
+    RequestedResources,
+    render_allocated,
+    render_asked,
+    render_requested,
+)
+from fairlead.api.workloads.resource_views import Instant as Instant
+from fairlead.api.workloads.resource_views import Shape as Shape
+from fairlead.api.workloads.resource_views import Uuid as Uuid
+from fairlead.control.decide.expand import base_role, meaning_of
+from fairlead.control.serving.urls import UrlSettings
+from fairlead.kinds import KINDS
+from fairlead.model.clock import Millis, iso
+from fairlead.model.records.event import Event
+from fairlead.model.records.organization import Cluster, Project, namespace_of
+from fairlead.model.records.phase import Phase, PodPhase
+from fairlead.model.records.workload import Pod, Workload
+
+#: Phases during which waiting time and running time go on.
+WAITING = frozenset({Phase.CREATING, Phase.PENDING, Phase.RESUMING})
+RUNNING = frozenset({Phase.RUNNING, Phase.DEGRADED, Phase.UPDATING})
+
+_SOURCES = {"cli": "CLI", "rest": "Control-plane", "rest-older": "Control-plane"}
+#: The phases that Kubernetes has for a pod.
+_POD_PHASES = {
+    PodPhase.STARTING: "Pending",
+    PodPhase.RUNNING: "Running",
+    PodPhase.STOPPING: "Running",
+    PodPhase.SUCCEEDED: "Succeeded",
+    PodPhase.FAILED: "Failed",
+    PodPhase.STOPPED: "Failed",
+}
+
+
+class ActionsSupport(Shape):
+    delete: bool
+    suspend: bool
+
+
+class ConditionView(Shape):
+    """A lasting statement about the workload, such as a field that is not enforced here."""
+
+    type: str
+    status: str
+    reason: str = ""
+    message: str = ""
+    last_transition_time: Instant | None = None
+
+
+class WorkloadView(Shape):
+    """A workload of any kind, as lists show it."""
+
+    type: str
+    name: str
+    id: Uuid
+    source: Literal["CLI", "Control-plane", "Other"]
+    priority: int | None
+    priority_class_name: str
+    cluster_id: Uuid
+    project_name: str
+    project_id: str
+    department_name: str
+    department_id: str
+    namespace: str
+    created_at: Instant
+    phase: Phase
+    conditions: tuple[ConditionView, ...]
+    k8s_phase: str = msgspec.field(name="k8sPhase")
+    tenant_id: int
+    running_pods: int
+    phase_updated_at: Instant
+    k8s_phase_updated_at: Instant = msgspec.field(name="k8sPhaseUpdatedAt")
+    updated_at: Instant
+    deleted_at: Instant | None
+    category: str
+    submitted_by: str
+    distributed_framework: str | UnsetType = UNSET
+    phase_message: str = ""
+    phase_reason: Literal["NonPreemptibleOverQuota", "OverLimit"] | None = None
+    preemptible: bool | UnsetType = UNSET
+    completed_at: Instant | None = None
+    total_pending_time_seconds: int | UnsetType = UNSET
+    total_running_time_seconds: int | UnsetType = UNSET
+    requested_node_pools: tuple[str, ...] = ()
+    current_node_pools: tuple[str, ...] = ()
+    requested_pods: RequestedPods | UnsetType = UNSET
+    workload_requested_resources: RequestedResources | UnsetType = UNSET
+    pods_requested_resources: RequestedResources | UnsetType = UNSET
+    allocated_resources: AllocatedResourcesView | UnsetType = UNSET
+    actions_support: ActionsSupport | UnsetType = UNSET
+    images: tuple[str, ...] = ()
+    #: Where it is reached: its exposed URLs, the ports of this machine that lead to it, and pages that belong to it.
+    urls: tuple[str, ...] = ()
+    external_connections: tuple[ConnectionView, ...] = ()
+    command: str | UnsetType = UNSET
+    arguments: str | UnsetType = UNSET
+    environment_variables: dict[str, str] | UnsetType = UNSET
+
+
+class PendingMessageView(Shape):
+    """Why one node pool did not take the workload."""
+
+    node_pool: str
+    phase_reason: Literal["NonPreemptibleOverQuota", "OverLimit"]
+    reason: str
+    org_type: Literal["PROJECT", "DEPARTMENT"] | None = None
+    user_message: str | None = None
+
+
+class WorkloadDetailedView(WorkloadView, kw_only=True):
+    """One workload, with the reasons of the node pools that did not take it."""
+
+    pending_scheduling_messages: tuple[PendingMessageView, ...] | None
+
+
+class ContainerView(Shape):
+    name: str
+    image: str
+    started_at: Instant | None = None
+
+
+class PodView(Shape):
+    """A pod: one process tree on a node, started for a workload."""
+
+    name: str
+    priority_class_name: str
+    id: Uuid
+    workload_id: Uuid
+    cluster_id: Uuid
+    created_at: Instant
+    containers: tuple[ContainerView, ...]
+    k8s_phase: str = msgspec.field(name="k8sPhase")
+    tenant_id: int
+    k8s_phase_updated_at: Instant = msgspec.field(name="k8sPhaseUpdatedAt")
+    updated_at: Instant
+    project_id: str
+    completed_at: Instant | None = None
+    deleted_at: Instant | None = None
+    node_name: str | None = None
+    current_node_pool: str | None = None
+    requested_node_pools: tuple[str, ...] = ()
+    requested_resources: RequestedResources | UnsetType = UNSET
+    allocated_resources: AllocatedResourcesView | UnsetType = UNSET
+    project_name: str | UnsetType = UNSET
+    workload_name: str | UnsetType = UNSET
+    revision_id: Uuid | UnsetType = UNSET
+    #: How often its process was started again in place.
+    restarts: Annotated[int, OURS] = 0
+    #: How its process ended, or ended last before it was started again, as the engine saw it.
+    exit_code: Annotated[int | UnsetType, OURS] = UNSET
+    signal: Annotated[int | UnsetType, OURS] = UNSET
+    reason: Annotated[str, OURS] = ""
+    message: Annotated[str, OURS] = ""
+
+
+class InvolvedObject(Shape):
+    uid: Uuid
+    kind: str
+    name: str
+    namespace: str
+
+
+class EventView(Shape):
+    """Something that happened to the workload or to one of its pods."""
+
+    created_at: Instant
+    type: str
+    cluster_id: Uuid
+    message: str
+    id: Uuid
+    reason: str
+    source: str
+    involved_object: InvolvedObject
+
+
+class HistoryMeta(Shape):
+    creation_timestamp: Instant
+    type: Literal["Event", "PhaseUpdate"]
+
+
+class PhaseUpdate(Shape):
+    phase: str
+    phase_message: str
+
+
+class HistorySpec(Shape):
+    event: EventView | UnsetType = UNSET
+    phase_update: PhaseUpdate | UnsetType = UNSET
+
+
+class HistoryRecord(Shape):
+    """One step of a workload's history: an event, or a change of phase."""
+
+    meta: HistoryMeta
+    spec: HistorySpec
+
+
+class Surroundings(msgspec.Struct, frozen=True):
+    """What views need beside the records themselves."""
+
+    now: Millis
+    cluster: Cluster
+    projects: Mapping[str, Project]
+    urls: UrlSettings = UrlSettings()
+
+    def namespace(self, workload: Workload) -> str:
+        project = self.projects.get(workload.project_id)
+        return project.namespace if project else namespace_of(workload.project_name)
+
+
+def instant(at: Millis | None) -> str | None:
+    return None if at is None else iso(at)
+
+
+def spent(stored: Millis, workload: Workload, counting: frozenset[Phase], now: Millis) -> int:
+    """Seconds spent in some phases: what is stored, and what has passed since if it is in one of them now."""
+    going_on = max(0, now - workload.phase_updated_at) if workload.phase in counting and not workload.gone else 0
+    return (stored + going_on) // 1000
+
+
+def render_workload_view(workload: Workload, pods: Sequence[Pod], around: Surroundings) -> WorkloadView:
+    return WorkloadView(**_members(workload, pods, around))
+
+
+def render_workload_detailed(workload: Workload, pods: Sequence[Pod], around: Surroundings) -> WorkloadDetailedView:
+    messages = tuple(
+        PendingMessageView(
+            node_pool=message.node_pool,
+            phase_reason=message.reason,  # type: ignore[arg-type]  # only the two words are ever stored
+            reason=message.reason,
+            org_type=message.org_type,  # type: ignore[arg-type]  # only words of the contract are ever stored
+            user_message=message.message,
+        )
+        for message in workload.pending_messages
+    )
+    waits = workload.phase in (Phase.PENDING, Phase.CREATING, Phase.RESUMING)
+    return WorkloadDetailedView(
+        **_members(workload, pods, around), pending_scheduling_messages=messages if waits else None
+    )
+
+
+def _members(workload: Workload, pods: Sequence[Pod], around: Surroundings) -> dict[str, Any]:
+    kind = KINDS[workload.kind]
+    podsets = meaning_of(workload.kind, bytes(workload.spec)).podsets
+    ended = workload.is_terminal or workload.deleted_at is not None
+    return {
+        "type": kind.title,
+        "name": workload.name,
+        "id": workload.id,
+        "source": _SOURCES.get(workload.dialect, "Other"),
+        "priority": workload.priority,
+        "priority_class_name": workload.priority_class,
+        "cluster_id": workload.cluster_id,
+        "project_name": workload.project_name,
+        "project_id": workload.project_id,
+        "department_name": workload.department_name,
+        "department_id": workload.department_id,
+        "namespace": around.namespace(workload),
+        "created_at": iso(workload.created_at),
+        "phase": workload.phase,
+        "conditions": tuple(
+            ConditionView(
+                type=condition.type,
+                status=condition.status,
+                reason=condition.reason,
+                message=condition.message,
+                last_transition_time=instant(condition.last_transition_time or None),
+            )
+            for condition in workload.conditions
+        ),
+        "k8s_phase": workload.phase.value,
+        "tenant_id": around.cluster.tenant_id,
+        "running_pods": workload.running_pods,
+        "phase_updated_at": iso(workload.phase_updated_at),
+        "k8s_phase_updated_at": iso(workload.phase_updated_at),
+        "updated_at": iso(workload.updated_at),
+        "deleted_at": instant(workload.deleted_at),
+        "category": workload.category,
+        "submitted_by": workload.created_by,
+        "distributed_framework": workload.framework or UNSET,
+        "phase_message": workload.phase_message,
+        "phase_reason": workload.phase_reason,
+        "preemptible": workload.preemptible,
+        "completed_at": instant(workload.completed_at),
+        "total_pending_time_seconds": spent(workload.pending_time, workload, WAITING, around.now),
+        "total_running_time_seconds": spent(workload.running_time, workload, RUNNING, around.now),
+        "requested_node_pools": workload.node_pools,
+        "current_node_pools": tuple(sorted({pod.node_pool for pod in pods if pod.node_pool})),
+        "actions_support": ActionsSupport(delete=workload.deleted_at is None, suspend=kind.can_suspend and not ended),
+        "allocated_resources": render_allocated(pods),
+        **render_connections(workload, podsets, pods, around.urls),
+        **render_asked(podsets),
+    }
+
+
+def render_pod(pod: Pod, workload: Workload, around: Surroundings) -> PodView:
+    spec = next((each.spec for each in workload.revisions if each.id == pod.revision_id), workload.spec)
+    sets = meaning_of(workload.kind, bytes(spec)).podsets
+    podset = next((podset for podset in sets if podset.role == base_role(pod.role)), None)
+    touched = max(pod.created_at, pod.started_at or 0, pod.completed_at or 0)
+    image = podset.container.image if podset else ""
+    return PodView(
+        name=pod.name,
+        priority_class_name=workload.priority_class,
+        id=pod.id,
+        workload_id=pod.workload_id,
+        cluster_id=workload.cluster_id,
+        created_at=iso(pod.created_at),
+        containers=(
+            ContainerView(name=pod.container or workload.name, image=image, started_at=instant(pod.started_at)),
+        ),
+        k8s_phase=(not pod.has_ended and pod.cluster_phase) or _POD_PHASES[pod.phase],
+        tenant_id=around.cluster.tenant_id,
+        k8s_phase_updated_at=iso(touched),
+        updated_at=iso(touched),
+        project_id=pod.project_id,
+        completed_at=instant(pod.completed_at),
+        deleted_at=instant(pod.completed_at if pod.phase is PodPhase.STOPPED else workload.deleted_at),
+        node_name=pod.node or None,
+        current_node_pool=pod.node_pool or None,
+        requested_node_pools=workload.node_pools,
+        requested_resources=render_requested(podset) if podset else UNSET,
+        allocated_resources=render_allocated(() if pod.has_ended else (pod,)),
+        project_name=workload.project_name,
+        workload_name=workload.name,
+        revision_id=pod.revision_id or UNSET,
+        restarts=pod.restarts,
+        exit_code=UNSET if pod.exit_code is None else pod.exit_code,
+        signal=UNSET if pod.signal is None else pod.signal,
+        reason=pod.reason,
+        message=pod.message,
+    )
+
+
+def render_event(event: Event, workload: Workload, around: Surroundings) -> EventView:
+    if event.pod_id:
+        uid, kind, name = event.pod_id, "Pod", event.pod_name
+    else:
+        uid, kind, name = workload.id, KINDS[workload.kind].resource, workload.name
+    return EventView(
+        created_at=iso(event.at),
+        type=event.type,
+        cluster_id=workload.cluster_id,
+        message=event.message,
+        # An event's id must be a UUID and stay the same: it follows from the cluster and the revision.
+        id=str(uuid.uuid5(uuid.UUID(workload.cluster_id), str(event.revision))),
+        reason=event.reason,
+        source=event.source,
+        involved_object=InvolvedObject(uid=uid, kind=kind, name=name, namespace=around.namespace(workload)),
+    )
+
+
+def render_history(event: Event, workload: Workload, around: Surroundings) -> HistoryRecord:
+    if event.phase:
+        meta = HistoryMeta(creation_timestamp=iso(event.at), type="PhaseUpdate")
+        update = PhaseUpdate(phase=event.phase, phase_message=event.message)
+        return HistoryRecord(meta=meta, spec=HistorySpec(phase_update=update))
+    meta = HistoryMeta(creation_timestamp=iso(event.at), type="Event")
+    return HistoryRecord(meta=meta, spec=HistorySpec(event=render_event(event, workload, around)))

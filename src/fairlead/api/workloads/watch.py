@@ -1,0 +1,144 @@
+"""A stream of workload changes as server-sent events, resumable without a gap. Ours: the contract has no such path.
+
+A client lists first and takes the list's revision header as its start; after a break it sends the id of the last
+message. Each message carries the workload as it is now, so a slow client skips steps and never the end.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+
+import msgspec
+from starlette.responses import Response, StreamingResponse
+
+from fairlead.api.http.body import query_integer, query_text
+from fairlead.api.http.errors import Error, Gone, RevisionGone
+from fairlead.api.http.operation import Call, Operation, Parameter
+from fairlead.api.workloads.reads import surroundings
+from fairlead.api.workloads.views import Shape, Uuid, WorkloadView, render_workload_view
+from fairlead.control.workloads import read
+from fairlead.model.errors import TooMuch
+
+#: An empty message is sent after so long without a change, so that both ends notice a dead connection.
+KEEP_ALIVE_SECONDS = 15.0
+_GREATEST_REVISION = 2**62
+
+
+class ChangeView(Shape):
+    """A workload that changed: the newest thing that happened to it, and how it is now (null once it is purged)."""
+
+    revision: int
+    workload_id: Uuid
+    reason: str
+    message: str
+    workload: WorkloadView | None
+
+
+def watch_operations(streams_most: int) -> tuple[Operation, ...]:
+    open_streams = 0
+
+    async def watch(call: Call) -> Response:
+        nonlocal open_streams
+        since = await _start(call)
+        if open_streams >= streams_most:
+            raise TooMuch(f"{streams_most} watch streams are open, the most that this server serves", 30)
+        open_streams += 1
+
+        async def counted() -> AsyncIterator[bytes]:
+            nonlocal open_streams
+            try:
+                async with contextlib.aclosing(_changes(call, since)) as changes:
+                    async for message in changes:
+                        yield message
+            finally:
+                open_streams -= 1
+
+        headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
+        return StreamingResponse(counted(), 200, headers, "text/event-stream")
+
+    operation = Operation(
+        method="GET",
+        path="/api/v1/workloads/watch",
+        id="watch_workloads",
+        tag="Workloads",
+        summary="A stream of workload changes as server-sent events",
+        run=watch,
+        parameters=(
+            Parameter(
+                name="revision",
+                schema={"type": "integer", "format": "int64", "minimum": 0},
+                description="Changes after this revision: the X-Fairlead-Revision header of a list. Without it, from "
+                "now on.",
+            ),
+            Parameter(
+                name="Last-Event-ID",
+                place="header",
+                schema={"type": "string"},
+                description="The id of the last message that was received; it wins over `revision`.",
+            ),
+            Parameter(name="projectId", schema={"type": "string"}, description="Only workloads of this project."),
+        ),
+        answers={200: ChangeView, 401: Error, 403: Error, 410: RevisionGone, 500: Error, 503: Error},
+        content_type="text/event-stream",
+        is_addition=True,
+    )
+    return (operation,)
+
+
+async def _start(call: Call) -> int:
+    """The revision to start after; raises `Gone` for one whose followers were dropped, or that never was."""
+    newest = await read.load_revision(call.context)
+    last = call.request.headers.get("last-event-id", "")
+    if last.isascii() and last.isdigit() and len(last) < 19:
+        since = int(last)
+    else:
+        asked = query_integer(call, "revision", None, 0, _GREATEST_REVISION)
+        if asked is None:
+            return newest
+        since = asked
+    if since > newest or since < await read.load_oldest_revision(call.context):
+        raise Gone(f"Revision {since} is not among those that are kept; list again and watch from {newest}", newest)
+    return since
+
+
+async def _changes(call: Call, since: int) -> AsyncGenerator[bytes, None]:
+    """Messages for ever. A commit that comes while we read sets the flag again, so none is slept through."""
+    changed = asyncio.Event()
+
+    def hear(revision: int, subjects: Sequence[tuple[str, str]]) -> None:
+        changed.set()
+
+    project = query_text(call, "projectId")
+    stop = call.context.store.subscribe(hear)
+    try:
+        yield b": watching\n\n"
+        while not call.context.stopping:
+            changed.clear()
+            through, changes = await read.load_changes(call.context, call.caller, since, project)
+            live = await read.load_live_pods(call.context, (w for _, w in changes if w is not None))
+            around = surroundings(call)
+            for event, workload in changes:
+                view = None if workload is None else render_workload_view(workload, live.get(workload.id, ()), around)
+                change = ChangeView(
+                    revision=event.revision,
+                    workload_id=event.subject_id,
+                    reason=event.reason,
+                    message=event.message,
+                    workload=view,
+                )
+                yield b"id: %d\nevent: workload\ndata: %b\n\n" % (event.revision, msgspec.json.encode(change))
+            since = through
+            if not changes and not await _wait(changed):
+                # An id without data is remembered by the client and shown to nobody.
+                yield b"id: %d\n\n" % since
+    finally:
+        stop()
+
+
+async def _wait(changed: asyncio.Event) -> bool:
+    """Whether something happened before the silence grew too long."""
+    try:
+        await asyncio.wait_for(changed.wait(), KEEP_ALIVE_SECONDS)
+    except TimeoutError:
+        return False
+    return True

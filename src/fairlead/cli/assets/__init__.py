@@ -1,0 +1,1 @@
+"""Commands on assets, secrets and templates."""

@@ -1,0 +1,179 @@
+"""The nouns `environment`, `compute` and `datasource`: pieces of a workload under names of their own.
+
+`submit` takes them by name (`--environment`, `--compute`, `--datasource`): the interface for workloads knows none of
+them, so what they hold is put into the request here, below what flags and files say.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from fairlead.cli.command import Command, Invocation, one
+from fairlead.cli.exit_codes import OK
+from fairlead.cli.flags import OUTPUT, PROJECT, Flag, UsageError
+from fairlead.cli.session.json_file import read_json_file
+from fairlead.cli.session.session import NotFound, Session, find_named
+from fairlead.cli.terminal.output import Listing, chosen_format, render
+from fairlead.cli.terminal.tables import Column
+from fairlead.cli.terminal.times import age
+from fairlead.client.client import quote
+
+Json = dict[str, Any]
+_BASE = "/api/v1/asset"
+NOUNS = ("environment", "compute", "datasource")
+_WORDS = {"environment": "environment", "compute": "compute resource", "datasource": "data source"}
+#: The kinds of data sources, and their path below `datasource/`.
+_SOURCES = {
+    "git": "git",
+    "hostPath": "host-path",
+    "nfs": "nfs",
+    "pvc": "pvc",
+    "s3": "s3",
+    "config-map": "config-map",
+    "secret-volume": "secrets",
+}
+
+
+def commands(noun: str) -> tuple[Command, ...]:
+    word = _WORDS[noun]
+    kind = (Flag("kind", "The kind of data source", choices=tuple(_SOURCES), default="nfs"),)
+    file = Flag("file", "JSON file with the spec; - is standard input", short="f", placeholder="FILE")
+    description = Flag("description", "What it is for", placeholder="TEXT")
+    made = (PROJECT, file, description, *(kind if noun == "datasource" else ()), *OUTPUT)
+    return (
+        Command("list", f"List {word}s", lambda call: _list(call, noun), (PROJECT, *OUTPUT), aliases=("ls",)),
+        Command("describe", f"Show one {word}", lambda call: _describe(call, noun), (PROJECT, *OUTPUT), "NAME", 1, 1),
+        Command("create", f"Create {one(word)} for the project", lambda call: _create(call, noun), made, "NAME", 1, 1),
+        Command(
+            "delete",
+            f"Delete {word}s; workloads made from them stay",
+            lambda call: _delete(call, noun),
+            (PROJECT,),
+            "NAME...",
+            1,
+            None,
+        ),
+    )
+
+
+def _rows(session: Session, noun: str) -> list[Json]:
+    """Those that workloads of the project can use."""
+    rows: list[Json] = session.client.request("GET", f"{_BASE}/{noun}", complyToProject=int(session.project()["id"]))[
+        "entries"
+    ]
+    return rows
+
+
+def find_asset(session: Session, noun: str, name: str) -> Json:
+    """The asset of that name or id."""
+    return find_named(_rows(session, noun), name, _WORDS[noun])
+
+
+def _path(noun: str, kind: str) -> str:
+    return f"{_BASE}/{noun}/{_SOURCES[kind]}" if noun == "datasource" else f"{_BASE}/{noun}"
+
+
+def _list(invocation: Invocation, noun: str) -> int:
+    session = Session(invocation)
+    now = time.time()
+    columns = (
+        Column("NAME", lambda row: row["meta"]["name"], shrinks=True),
+        Column("KIND", lambda row: row["meta"]["kind"]),
+        Column("SCOPE", lambda row: row["meta"]["scope"]),
+        Column("CREATED BY", lambda row: row["meta"]["createdBy"], wide=True),
+        Column("ID", lambda row: row["meta"]["id"], wide=True),
+        Column("AGE", lambda row: age(row["meta"].get("createdAt"), now)),
+    )
+    listing = Listing(columns, lambda row: str(row["meta"]["name"]), f"There are no {_WORDS[noun]}s.")
+    form = chosen_format(invocation, session.settings)
+    listing.show(session.console, form, _rows(session, noun), not invocation.get("no-headers"))
+    session.close()
+    return OK
+
+
+def _describe(invocation: Invocation, noun: str) -> int:
+    session = Session(invocation)
+    found = find_asset(session, noun, invocation.names[0])
+    if not session.show(found, found["meta"]["name"]):
+        session.console.data(render(session.console, "yaml", found))
+    session.close()
+    return OK
+
+
+def _create(invocation: Invocation, noun: str) -> int:
+    session = Session(invocation)
+    if invocation.get("file") is None:
+        raise UsageError("Give the spec with --file FILE; - is standard input.")
+    content = read_json_file(invocation, invocation.get("file"))
+    project = int(session.project()["id"])
+    meta: Json = {"name": invocation.names[0], "scope": "project", "projectId": project}
+    if invocation.get("description"):
+        meta["description"] = invocation.get("description")
+    path = _path(noun, invocation.get("kind", "nfs"))
+    made = session.client.request("POST", path, {"meta": meta, "spec": content.get("spec", content)})
+    if not session.show(made, made["meta"]["name"]):
+        session.console.data(made["meta"]["name"])
+    session.close()
+    return OK
+
+
+def _delete(invocation: Invocation, noun: str) -> int:
+    session = Session(invocation)
+    for name in invocation.names:
+        found = find_asset(session, noun, name)["meta"]
+        session.client.request("DELETE", f"{_path(noun, found['kind'])}/{quote(found['id'])}")
+        session.console.say(f"Deleted {_WORDS[noun]} {found['name']}.")
+    session.close()
+    return OK
+
+
+def apply_assets(session: Session, spec: Json) -> None:
+    """Put what the named assets hold into a spec, below what stands there already."""
+    found = [find_asset(session, noun, name) for noun, name in _named(session.invocation.get) if name]
+    if not found:
+        return
+    assets = session.console.load("assets")
+    held = [assets.Held(**_read_asset(session, one)) for one in found]
+    _put_below(spec, assets.render_assets(held, _find_secrets(session, assets.credentials_of(held))))
+
+
+def _named(get: Callable[..., Any]) -> Iterator[tuple[str, str]]:
+    yield from ((noun, get(noun, "")) for noun in ("environment", "compute"))
+    yield from (("datasource", name) for name in get("datasource", ()))
+
+
+def _read_asset(session: Session, found: Json) -> Json:
+    meta, spec = found["meta"], found["spec"]
+    kind = meta["kind"]
+    if kind in _SOURCES:
+        # In the list of all data sources the spec stands below its kind.
+        (spec,) = spec.values()
+    if spec.get("connections"):
+        session.console.say("The connections of the environment are not taken over; give --external-url or --port.")
+    claim = found["clusterInfo"]["resources"][0]["name"] if kind == "pvc" else ""
+    given = {name: value for name, value in spec.items() if name != "connections"}
+    return {"kind": kind, "name": meta["name"], "spec": given, "claim_name": claim}
+
+
+def _find_secrets(session: Session, credentials: set[str]) -> dict[str, str]:
+    """The secrets that credentials are for workloads, by the credentials' ids."""
+    rows = session.client.request("GET", f"{_BASE}/credentials")["entries"] if credentials else ()
+    found = {row["meta"]["id"]: str(row["clusterInfo"]["resources"][0]["name"]) for row in rows}
+    for missing in sorted(credentials - found.keys()):
+        raise NotFound(f"The credential {missing} that the asset names is not there.")
+    return found
+
+
+def _put_below(spec: Json, given: Json) -> None:
+    named = {one["name"] for one in spec.get("environmentVariables", ())}
+    for name, value in given.items():
+        if name == "environmentVariables":
+            others = [one for one in value if one["name"] not in named]
+            spec[name] = [*others, *spec.get(name, ())]
+        elif name == "storage":
+            for volumes, items in value.items():
+                spec.setdefault(name, {}).setdefault(volumes, []).extend(items)
+        elif name in ("compute", "security"):
+            spec[name] = {**value, **spec.get(name, {})}
+        else:
+            spec.setdefault(name, value)

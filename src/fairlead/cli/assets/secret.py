@@ -1,0 +1,192 @@
+"""The nouns `secret`, `configmap`, `pvc` and `credential`: what workloads name. List, describe, create, delete.
+
+Values may be given on the command line, where other users of the machine can see them for a moment; from a file or
+from standard input (`KEY=-`) nobody can.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from fairlead.cli.command import Command, Invocation
+from fairlead.cli.exit_codes import OK
+from fairlead.cli.flags import OUTPUT, PROJECT, Flag, UsageError
+from fairlead.cli.session.session import Session, find_named
+from fairlead.cli.terminal.output import Listing, chosen_format
+from fairlead.cli.terminal.tables import Column
+from fairlead.cli.terminal.times import age
+from fairlead.client.client import quote
+
+Json = dict[str, Any]
+_PATHS = {
+    "secret": "/api/v1/secrets",
+    "configmap": "/api/v1/config-maps",
+    "pvc": "/api/v1/persistent-volume-claims",
+    "credential": "/api/v1/user-credentials",
+}
+_WORDS = {"secret": "secret", "configmap": "config map", "pvc": "claim", "credential": "credential"}
+_LITERAL = Flag("from-literal", "One key and its value", repeatable=True, placeholder="KEY=VALUE")
+_FILE = Flag(
+    "from-file", "One key and the file with its value; - is standard input", repeatable=True, placeholder="KEY=FILE"
+)
+_DESCRIPTION = Flag("description", "What it is for", placeholder="TEXT")
+_CLAIM_FLAGS = (
+    Flag("size", "How large it is, such as 10Gi", placeholder="QUANTITY"),
+    Flag("storage-class", "Which class of storage provides it", placeholder="NAME", default="local"),
+    Flag(
+        "access-mode",
+        "Who may mount it, and how",
+        repeatable=True,
+        choices=("ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany"),
+        default="ReadWriteOnce",
+    ),
+)
+_PAGE = 500
+
+
+def commands(noun: str) -> tuple[Command, ...]:
+    word = _WORDS[noun]
+    flags = _CLAIM_FLAGS if noun == "pvc" else (_LITERAL, _FILE)
+    place = () if noun == "credential" else (PROJECT,)
+    return (
+        _command(noun, "list", f"List {word}s", _list, (*place, *OUTPUT))._replace(
+            usage="", fewest=0, most=0, aliases=("ls",)
+        ),
+        _command(noun, "describe", f"Show one {word}; of a secret, its keys only", _describe, (*place, *OUTPUT)),
+        _command(noun, "create", f"Create a {word}", _create, (*place, _DESCRIPTION, *flags, *OUTPUT)),
+        _command(noun, "delete", f"Delete {word}s that nothing uses", _delete, place)._replace(
+            usage="NAME...", most=None
+        ),
+    )
+
+
+def _command(
+    noun: str, verb: str, summary: str, run: Callable[[Invocation, str], int], flags: tuple[Flag, ...]
+) -> Command:
+    return Command(verb, summary, lambda call: run(call, noun), flags, "NAME", 1, 1)
+
+
+def _rows(session: Session, noun: str) -> list[Json]:
+    """Everything that the project's workloads (or, for credentials, the caller's) can use."""
+    query: dict[str, Any] = {} if noun == "credential" else {"projectId": str(session.project()["id"])}
+    rows: list[Json] = []
+    offset: int | None = 0
+    while offset is not None:
+        page = session.client.request("GET", _PATHS[noun], limit=_PAGE, offset=offset, **query)
+        rows += page["items"]
+        offset = page.get("next")
+    return rows
+
+
+def _find(session: Session, noun: str, name: str) -> Json:
+    return find_named(_rows(session, noun), name, _WORDS[noun])
+
+
+def _list(invocation: Invocation, noun: str) -> int:
+    session = Session(invocation)
+    listing = Listing(_columns(noun), lambda row: str(row["name"]), f"There are no {_WORDS[noun]}s.")
+    form = chosen_format(invocation, session.settings)
+    listing.show(session.console, form, _rows(session, noun), not invocation.get("no-headers"))
+    session.close()
+    return OK
+
+
+def _columns(noun: str) -> tuple[Column, ...]:
+    now = time.time()
+    name = Column("NAME", lambda row: row["name"], shrinks=True)
+    made = Column("AGE", lambda row: age(row.get("createdAt"), now))
+    by = Column("CREATED BY", lambda row: row.get("createdBy") or "", wide=True)
+    if noun == "pvc":
+        return (
+            name,
+            Column("SIZE", lambda row: row["size"]),
+            Column("CLASS", lambda row: row["storageClass"]),
+            Column("ACCESS", lambda row: ",".join(row["accessModes"])),
+            by,
+            made,
+        )
+    scope = Column("SCOPE", lambda row: row["scope"], wide=True)
+    return (name, Column("KEYS", lambda row: ",".join(row.get("keys") or ()), shrinks=True), scope, by, made)
+
+
+def _describe(invocation: Invocation, noun: str) -> int:
+    session = Session(invocation)
+    found = _find(session, noun, invocation.names[0])
+    if not session.show(found, found["name"]):
+        for member, value in found.items():
+            shown = ", ".join(value) if isinstance(value, list) else value
+            if isinstance(value, dict):
+                session.console.data(f"{member}:")
+                for key, text in value.items():
+                    session.console.data(f"  {key}: {text}")
+            else:
+                session.console.data(f"{member}: {shown}")
+    session.close()
+    return OK
+
+
+def _create(invocation: Invocation, noun: str) -> int:
+    session = Session(invocation)
+    body: Json = {"name": invocation.names[0]}
+    if noun != "credential":
+        body["projectId"] = str(session.project()["id"])
+    if invocation.get("description"):
+        body["description"] = invocation.get("description")
+    if noun == "pvc":
+        body |= _claim(invocation)
+    else:
+        body["data"] = read_values(invocation)
+    made = session.client.request("POST", _PATHS[noun], body)
+    if not session.show(made, made["name"]):
+        session.console.data(made["name"])
+    session.close()
+    return OK
+
+
+def _claim(invocation: Invocation) -> Json:
+    if not invocation.get("size"):
+        raise UsageError("A claim needs --size, such as --size 10Gi.")
+    members: Json = {"size": invocation.get("size")}
+    if invocation.get("storage-class"):
+        members["storageClass"] = invocation.get("storage-class")
+    if invocation.get("access-mode"):
+        members["accessModes"] = invocation.get("access-mode")
+    return members
+
+
+def read_values(invocation: Invocation) -> dict[str, str]:
+    """Keys and values from the flags, the files that they name, and standard input."""
+    values: dict[str, str] = {}
+    for pair in invocation.get("from-literal") or ():
+        key, equals, value = pair.partition("=")
+        if not equals:
+            raise UsageError("--from-literal takes KEY=VALUE.")
+        values[key] = value
+    for pair in invocation.get("from-file") or ():
+        key, equals, path = pair.partition("=")
+        if not equals:
+            raise UsageError("--from-file takes KEY=FILE.")
+        values[key] = _read(invocation, path)
+    if not values:
+        raise UsageError("Give values with --from-literal KEY=VALUE or --from-file KEY=FILE.")
+    return values
+
+
+def _read(invocation: Invocation, path: str) -> str:
+    if path == "-":
+        return invocation.surroundings.stdin.read()
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} cannot be read as text: {error}.") from error
+
+
+def _delete(invocation: Invocation, noun: str) -> int:
+    session = Session(invocation)
+    for name in invocation.names:
+        found = _find(session, noun, name)
+        session.client.request("DELETE", f"{_PATHS[noun]}/{quote(found['id'])}")
+        session.console.say(f"Deleted {_WORDS[noun]} {found['name']}.")
+    session.close()
+    return OK

@@ -1,0 +1,1 @@
+"""Commands on files: apply, diff, convert, explain."""

@@ -1,0 +1,299 @@
+"""`apply -f`, `diff -f` and `delete -f`: files of workload YAML against what a server has.
+
+Nothing is sent before every document of every file has been read without a mistake. Applying again does nothing when
+nothing changed; what cannot change in a submitted workload is named. Templates come first, since workloads name them.
+"""
+
+import difflib
+import os
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+from fairlead.cli.command import Command, Invocation
+from fairlead.cli.exit_codes import FAILED, OK
+from fairlead.cli.files.apply_objects import (
+    Templates,
+    apply_template,
+    delete_template,
+    diff_template,
+    drop_secrets,
+    keep_secrets,
+)
+from fairlead.cli.files.convert import read_text
+from fairlead.cli.flags import PROJECT, Flag, UsageError
+from fairlead.cli.session.report import exit_code, render_error
+from fairlead.cli.session.session import NotFound, Session
+from fairlead.client import ClientError
+
+Json = dict[str, Any]
+
+_FILES = Flag("filename", "File or folder with workload YAML; - reads standard input", "string", "f", True)
+_RECURSIVE = Flag("recursive", "Folders inside of folders too", "boolean", "R")
+_DRY_RUN = Flag("dry-run", "Only say what would be done", "boolean")
+_ENDINGS = (".yaml", ".yml", ".json")
+_STOPPED, _DELETED = "Stopped", "Deleted"
+_ENDED = ("Completed", "Failed")
+
+
+class Live(NamedTuple):
+    """A workload that the server has: as lists show it, and its own object with the spec."""
+
+    row: Json
+    content: Json
+
+
+def commands(noun: str) -> tuple[Command, ...]:
+    flags = (_FILES, _RECURSIVE, PROJECT)
+    found = {
+        "apply": Command("", "Submit, suspend or resume what files describe", _apply, (*flags, _DRY_RUN)),
+        "diff": Command("", "Compare files with what the server has", _diff, flags),
+        "delete": Command("", "Delete the workloads that files describe", _delete, (*flags, _DRY_RUN)),
+    }
+    return (found[noun],)
+
+
+def _apply(invocation: Invocation) -> int:
+    return _each(invocation, _apply_one, apply_template)
+
+
+def _diff(invocation: Invocation) -> int:
+    return _each(invocation, _diff_one, diff_template)
+
+
+def _delete(invocation: Invocation) -> int:
+    return _each(invocation, _delete_one, delete_template)
+
+
+def _each(invocation: Invocation, act: Any, act_on_template: Any) -> int:
+    """Act on every document of the files; the first failure's exit code counts."""
+    session = Session(invocation)
+    templates = Templates(session)
+    read = _read(session, templates)
+    if read is None:
+        session.close()
+        return FAILED
+    workloads, documents = read
+    steps: list[tuple[str, Callable[[], int]]] = [
+        *((one.name, partial(act_on_template, session, templates, one)) for one in documents),
+        *((one.name, partial(act, session, one)) for one in workloads),
+    ]
+    if act is _delete_one:
+        # What is named by others goes after them.
+        steps.reverse()
+    code = OK
+    for name, step in steps:
+        try:
+            outcome = step()
+            code = code or outcome
+        except ClientError as error:
+            session.console.complain(f"fairlead: {name}: {render_error(error)}")
+            code = code or exit_code(error)
+    session.close()
+    return code
+
+
+def _read(session: Session, templates: Templates) -> tuple[list[Any], list[Any]] | None:
+    """The workloads and the templates of all files; None where something is wrong with them, which has been told."""
+    invocation = session.invocation
+    load = invocation.surroundings.load
+    files = [(path, read_text(invocation, path)) for path in _paths(invocation)]
+
+    def namespace() -> str:
+        return f"runai-{session.project()['name']}"
+
+    try:
+        workloads, documents = load("convert_from_yaml").read_files(files, templates.fetch, namespace)
+    except load("converted").Unconvertible as unconvertible:
+        for line in unconvertible.lines:
+            session.console.complain(line)
+        return None
+    for workload in workloads:
+        for path, what in workload.remarks:
+            session.console.complain(f"{workload.name}: {path}: {what}")
+    return workloads, documents
+
+
+def _paths(invocation: Invocation) -> list[str]:
+    given = invocation.get("filename")
+    if not given:
+        raise UsageError("Which files? Name them with -f.")
+    return [path for one in given for path in _in_folder(one, bool(invocation.get("recursive")))]
+
+
+def _in_folder(path: str, recursive: bool) -> list[str]:
+    if not os.path.isdir(path):
+        return [path]
+    found = []
+    for folder, folders, names in os.walk(path):
+        folders.sort()
+        found += [os.path.join(folder, name) for name in sorted(names) if name.endswith(_ENDINGS)]
+        if not recursive:
+            break
+    if not found:
+        raise UsageError(f"There are no files ending in {', '.join(_ENDINGS)} in {path}.")
+    return found
+
+
+def _project(session: Session, workload: Any) -> Json:
+    """The project that the document's namespace names, or else the one of the command."""
+    if not workload.project:
+        return session.project()
+    found = session.client.projects(filterBy=[f"name=={workload.project}"])
+    if not found:
+        raise NotFound(f"There is no project '{workload.project}', which its namespace names.")
+    return found[0]
+
+
+def _find(session: Session, workload: Any, project: Json) -> Live | None:
+    """The workload of that name; of a prefix, one that was submitted with it and is the same."""
+    sign = f"name=^{workload.name}-" if workload.is_prefix else f"name=={workload.name}"
+    filters = [sign, f"projectId=={project['id']}", f"type=={workload.kind.title}"]
+    client = session.client.kind(workload.kind.key)
+    for row in session.client.all_workloads(filterBy=filters):
+        content = client.get(row["id"])
+        if content.get("desiredPhase") == _DELETED:
+            continue
+        is_same = content["requestedName"] == workload.name and not _changes(session, content, workload)
+        if is_same or not workload.is_prefix:
+            return Live(row, content)
+    return None
+
+
+def _changes(session: Session, content: Json, workload: Any) -> list[str]:
+    """Paths at which what runs differs from what is described."""
+    writer = session.invocation.surroundings.load("convert_to_yaml")
+    found: list[str] = writer.differences(
+        workload.kind, _whole_spec(session, content, workload), _wanted_spec(session, content, workload)
+    )
+    return found
+
+
+def _whole_spec(session: Session, content: Json, workload: Any) -> Json:
+    """The spec of a request or a workload, with what REST has beside it."""
+    beside = session.client.kind(workload.kind.key).entry.beside
+    return (content.get("spec") or {}) | {name: content[name] for name in beside if name in content}
+
+
+def _wanted_spec(session: Session, content: Json, workload: Any) -> Json:
+    """What the document describes; where a template of the server is part of it, as the server puts them together."""
+    if not workload.template_id:
+        spec: Json = workload.spec
+        return spec
+    # A prefix, because the name itself is taken by what this is compared with.
+    body = _request(session, workload, content) | {"useGivenNameAsPrefix": True}
+    return _whole_spec(session, session.client.kind(workload.kind.key).try_out(body), workload)
+
+
+def _request(session: Session, workload: Any, place: Json) -> Json:
+    body: Json = session.invocation.surroundings.load("convert_to_rest").request_body(workload)
+    body |= {"projectId": str(place.get("projectId") or place["id"]), "clusterId": place["clusterId"]}
+    return body | ({"templateId": workload.template_id} if workload.template_id else {})
+
+
+def _apply_one(session: Session, workload: Any) -> int:
+    project = _project(session, workload)
+    live = _find(session, workload, project)
+    if live is None:
+        _submit(session, workload, project)
+        return OK
+    changes = _changes(session, live.content, workload)
+    allowed = session.client.kind(workload.kind.key).entry.can_change
+    fixed = [path for path in changes if path.split(".")[0].split("[")[0] not in allowed]
+    if fixed:
+        keeps = "keeps its spec" if not allowed else "keeps most of its spec"
+        session.console.complain(
+            f"fairlead: {workload.name}: a submitted workload {keeps}; these members differ: "
+            f"{', '.join(fixed)}.\nDelete it first, or give it another name."
+        )
+        return FAILED
+    if changes:
+        _change(session, workload, live, changes)
+    else:
+        _set_active(session, workload, live)
+    return OK
+
+
+def _change(session: Session, workload: Any, live: Live, changes: list[str]) -> None:
+    """What may change while it runs."""
+    told = ", ".join(changes)
+    if session.invocation.get("dry-run"):
+        session.console.data(f"{live.row['name']}: would be changed ({told})")
+        return
+    before = _whole_spec(session, live.content, workload)
+    wanted = _wanted_spec(session, live.content, workload)
+    members = {path.split(".")[0].split("[")[0] for path in changes}
+    patch = {name: _difference(before.get(name), wanted.get(name)) for name in members}
+    session.client.kind(workload.kind.key).update(live.row["id"], patch)
+    session.console.data(f"{live.row['name']}: changed ({told})")
+
+
+def _difference(before: Any, wanted: Any) -> Any:
+    """What to send: objects are changed member by member, and null takes one away."""
+    if not isinstance(before, dict) or not isinstance(wanted, dict):
+        return wanted
+    gone: Json = {name: None for name in before if name not in wanted}
+    return gone | {name: _difference(before.get(name), value) for name, value in wanted.items()}
+
+
+def _submit(session: Session, workload: Any, project: Json) -> None:
+    if session.invocation.get("dry-run"):
+        session.console.data(f"{workload.name}: would be submitted")
+        return
+    client = session.client.kind(workload.kind.key)
+    keep_secrets(session, workload, project)
+    created = client.submit(_request(session, workload, project), origin=workload.origin)
+    if not workload.is_active:
+        client.suspend(created["workloadId"])
+    session.console.data(f"{created['name']}: submitted" + ("" if workload.is_active else " and suspended"))
+
+
+def _set_active(session: Session, workload: Any, live: Live) -> None:
+    """Suspend or resume where the document says otherwise than it is."""
+    name, is_stopped = live.row["name"], live.content["desiredPhase"] == _STOPPED
+    if live.content.get("actualPhase") in _ENDED or workload.is_active != is_stopped:
+        session.console.data(f"{name}: unchanged")
+        return
+    verb, done = ("resume", "resumed") if workload.is_active else ("suspend", "suspended")
+    if session.invocation.get("dry-run"):
+        session.console.data(f"{name}: would be {done}")
+        return
+    getattr(session.client.kind(workload.kind.key), verb)(live.row["id"])
+    session.console.data(f"{name}: {done}")
+
+
+def _diff_one(session: Session, workload: Any) -> int:
+    """The difference as YAML; exit code 1 where there is one."""
+    project = _project(session, workload)
+    load = session.invocation.surroundings.load
+    render, altered = load("convert_to_yaml").render, load("converted").altered
+    live = _find(session, workload, project)
+    before = ""
+    wanted = workload
+    if live is not None:
+        spec = _whole_spec(session, live.content, workload)
+        as_it_is = {"spec": spec, "is_active": live.content["desiredPhase"] != _STOPPED}
+        before = render(altered(workload, as_it_is)).text
+        wanted = altered(workload, {"spec": _wanted_spec(session, live.content, workload)})
+    after = render(wanted).text
+    lines = difflib.unified_diff(
+        before.splitlines(), after.splitlines(), f"server/{workload.name}", f"file/{workload.name}", lineterm=""
+    )
+    found = list(lines)
+    if found:
+        session.console.data("\n".join(found))
+    return FAILED if found else OK
+
+
+def _delete_one(session: Session, workload: Any) -> int:
+    project = _project(session, workload)
+    live = _find(session, workload, project)
+    if live is None:
+        session.console.data(f"{workload.name}: not there")
+    elif session.invocation.get("dry-run"):
+        session.console.data(f"{live.row['name']}: would be deleted")
+    else:
+        session.client.kind(workload.kind.key).delete(live.row["id"])
+        session.console.data(f"{live.row['name']}: deleted")
+        drop_secrets(session, workload, project)
+    return OK

@@ -1,0 +1,136 @@
+"""What `apply`, `diff` and `delete` do beside workloads: templates that files hold or name, and the secrets for
+credentials that stand in files in plain text.
+"""
+
+import difflib
+import json
+from typing import Any
+
+from fairlead.cli.exit_codes import FAILED, OK
+from fairlead.cli.session.session import NotFound, Session
+from fairlead.client import ServerError
+from fairlead.client.client import quote
+from fairlead.client.kinds import load_kinds
+
+Json = dict[str, Any]
+_TEMPLATES, _SECRETS = "/api/v1/workload-templates", "/api/v1/secrets"
+_TAKEN = 409
+
+
+class Templates:
+    """The server's templates, each asked for once."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._rows: dict[str, list[Json]] = {}
+
+    def fetch(self, namespace: str, name: str) -> Any:
+        """The template that documents in that namespace see under that name, for `read_files`; None if none."""
+        row = self.find(namespace, name)
+        if row is None:
+            return None
+        reader = self._session.invocation.surroundings.load("convert_from_yaml")
+        return reader.kept_template(row["meta"]["id"], row["meta"]["workloadType"], self.manifest(row))
+
+    def find(self, namespace: str, name: str) -> Json | None:
+        """A project's own template; for everybody's namespace, one of whatever is wider."""
+        project = namespace.removeprefix("runai-") if namespace.startswith("runai-") else ""
+        rows = self._rows.get(name)
+        if rows is None:
+            page = self._session.client.request("GET", _TEMPLATES, limit=100, filterBy=[f"name=={name}"])
+            rows = self._rows[name] = page["entries"]
+        ids = [str(one["id"]) for one in self._projects(project)] if project else []
+        for row in rows:
+            meta = row["meta"]
+            if (meta["scopeType"] == "project") == bool(project) and (not project or meta["scopeId"] in ids):
+                return row
+        return None
+
+    def _projects(self, name: str) -> list[Json]:
+        return self._session.client.projects(filterBy=[f"name=={name}"])
+
+    def forget(self, name: str) -> None:
+        """What was asked for before does not hold any more."""
+        self._rows.pop(name, None)
+
+    def manifest(self, row: Json) -> str:
+        found = self._session.client.request("GET", f"{_TEMPLATES}/{quote(row['meta']['id'])}/manifest")
+        return str(found["manifest"])
+
+
+def apply_template(session: Session, templates: Templates, template: Any) -> int:
+    """Keep the template on the server, as the document that it is."""
+    if session.invocation.get("dry-run"):
+        row = templates.find(template.namespace, template.name)
+        is_same = row is not None and templates.manifest(row) == template.manifest
+        change = "unchanged" if is_same else "would be created" if row is None else "would be changed"
+    else:
+        body = {"manifest": template.manifest}
+        change = session.client.request("PUT", f"{_TEMPLATES}/manifests", body)["change"]
+    session.console.data(f"{template.name}: template {change}")
+    return OK
+
+
+def diff_template(session: Session, templates: Templates, template: Any) -> int:
+    row = templates.find(template.namespace, template.name)
+    before = templates.manifest(row) if row is not None else ""
+    if row is not None and not before:
+        before = json.dumps({"spec": row["spec"]})
+    lines = difflib.unified_diff(
+        _lines(before), _lines(template.manifest), f"server/{template.name}", f"file/{template.name}", lineterm=""
+    )
+    found = list(lines)
+    if found:
+        session.console.data("\n".join(found))
+    return FAILED if found else OK
+
+
+def _lines(text: str) -> list[str]:
+    return json.dumps(json.loads(text), indent=2, ensure_ascii=False).splitlines() if text else []
+
+
+def delete_template(session: Session, templates: Templates, template: Any) -> int:
+    row = templates.find(template.namespace, template.name)
+    if row is None:
+        session.console.data(f"{template.name}: template not there")
+    elif session.invocation.get("dry-run"):
+        session.console.data(f"{template.name}: template would be deleted")
+    else:
+        rest = next(entry.rest for entry in load_kinds().values() if entry.title == row["meta"]["workloadType"])
+        session.client.request("DELETE", f"{_TEMPLATES}/{rest}/{quote(row['meta']['id'])}")
+        templates.forget(template.name)
+        session.console.data(f"{template.name}: template deleted")
+    return OK
+
+
+def keep_secrets(session: Session, workload: Any, project: Json) -> None:
+    """Put credentials of the file where the workload's spec looks for them."""
+    for secret in workload.secrets:
+        body = {"name": secret.name, "projectId": str(project["id"]), "data": secret.values}
+        try:
+            session.client.request("POST", _SECRETS, body)
+        except ServerError as error:
+            if error.status != _TAKEN:
+                raise
+            known = _find_secret(session, secret.name, project)
+            session.client.request("PUT", f"{_SECRETS}/{quote(known['id'])}", {"data": secret.values})
+        session.console.say(f"{workload.name}: its credentials are kept in the secret {secret.name}.")
+
+
+def drop_secrets(session: Session, workload: Any, project: Json) -> None:
+    """Remove what `keep_secrets` has put there; a secret that something else uses stays."""
+    for secret in workload.secrets:
+        try:
+            known = _find_secret(session, secret.name, project)
+            session.client.request("DELETE", f"{_SECRETS}/{quote(known['id'])}")
+        except (NotFound, ServerError):
+            session.console.say(f"{workload.name}: the secret {secret.name} stays; something uses it, or it is gone.")
+
+
+def _find_secret(session: Session, name: str, project: Json) -> Json:
+    page = session.client.request("GET", _SECRETS, projectId=str(project["id"]), search=name, limit=100)
+    for row in page["items"]:
+        if row["name"] == name:
+            found: Json = row
+            return found
+    raise NotFound(f"There is no secret '{name}' in the project.")

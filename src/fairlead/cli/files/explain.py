@@ -1,0 +1,171 @@
+"""`explain KIND[.FIELD…]`: what a field means, from the same declarations that the server reads requests by.
+
+It reads tables that are made of them ahead of time, so that it answers at once.
+"""
+
+import json
+import os
+from typing import Any, NamedTuple
+
+from fairlead.cli.command import Command, Invocation
+from fairlead.cli.exit_codes import NOT_FOUND, OK
+from fairlead.cli.flags import GENERATED, Flag
+from fairlead.cli.suggest import suggest
+
+Json = dict[str, Any]
+PREFIX = "explain-"
+_WIDTH = 80
+#: Words between a list and the members of its items.
+_BETWEEN = ("items", "value")
+_FLAGS = (Flag("output", "Output format", short="o", choices=("text", "json"), default="text"),)
+_DETAILS = """Examples:
+  fairlead explain trainingworkload.spec
+  fairlead explain trainingworkload.spec.pvcs.size
+  fairlead explain training.spec.nodeAffinityRequired"""
+
+
+class Unknown(Exception):
+    """There is no such kind or field; the words name what is near."""
+
+
+class Found(NamedTuple):
+    """An explanation, and under what it was asked for."""
+
+    kind: str
+    version: str
+    field: str
+    entry: Json
+
+
+def commands(_noun: str) -> tuple[Command, ...]:
+    return (
+        Command(
+            "", "Explain a field of a workload", _run, _FLAGS, "KIND[.FIELD...]", fewest=1, most=1, details=_DETAILS
+        ),
+    )
+
+
+def _run(invocation: Invocation) -> int:
+    around = invocation.surroundings
+    try:
+        found = explain(invocation.names[0])
+    except Unknown as unknown:
+        around.stderr.write(f"fairlead: {unknown}\n")
+        return NOT_FOUND
+    if invocation.get("output") == "json":
+        named = {"kind": found.kind, "version": found.version, "field": found.field}
+        around.stdout.write(json.dumps({**named, **found.entry}, indent=2, ensure_ascii=False) + "\n")
+    else:
+        around.stdout.write(render_text(found))
+    return OK
+
+
+def explain(asked: str) -> Found:
+    """The explanation of `KIND`, `KIND.spec`, `KIND.spec.FIELD` or further down; `spec` may be left out."""
+    name, *words = asked.strip(".").split(".")
+    table = _load_table(name)
+    entries = {path.lower(): entry for path, entry in table["entries"].items()}
+    path = words[1:] if words[:1] == ["spec"] and len(words) > 1 else words
+    entry = _find(entries, path)
+    if entry is None:
+        near = _elsewhere(path) or _near(table, path)
+        raise Unknown(f"There is no field '{'.'.join(path)}' in {table['kind']}.{near}")
+    below = ".".join(path)
+    field = below if path in ([], ["spec"]) else f"spec.{below}"
+    return Found(table["kind"], str(entry.get("version") or table["version"]), field, entry)
+
+
+def _find(entries: dict[str, Json], path: list[str]) -> Json | None:
+    """By its path, with the words of YAML's wrappers and the key of an item in between left out."""
+    plain = [word.lower() for word in path if word.lower() not in _BETWEEN]
+    tries = (".".join(word.lower() for word in path), ".".join(plain), ".".join([*plain[:1], *plain[-1:]]))
+    return next((entries[each] for each in tries if each in entries), None)
+
+
+def _near(table: Json, path: list[str]) -> str:
+    """What may have been meant: of the members below the part of the path that exists."""
+    entries = {known.lower(): known for known in table["entries"]}
+    above = ".".join(word.lower() for word in path[:-1] if word.lower() not in _BETWEEN)
+    depth = above.count(".") + 1 if above else 0
+    known = [name for low, name in entries.items() if low.startswith(above) and low.count(".") == depth]
+    return suggest(path[-1], [name.rpartition(".")[2] for name in known])
+
+
+def _elsewhere(path: list[str]) -> str:
+    """The kinds that have such a field, as a sentence; nothing where none has."""
+    kinds = []
+    for file in _table_files():
+        with open(os.path.join(GENERATED, file), encoding="utf-8") as opened:
+            table = json.load(opened)
+        entries = {known.lower(): entry for known, entry in table["entries"].items()}
+        if _find(entries, path) is not None:
+            kinds.append(table["kind"])
+    return f" It belongs to {', '.join(kinds)}." if kinds else ""
+
+
+def _table_files() -> list[str]:
+    return sorted(file for file in os.listdir(GENERATED) if file.startswith(PREFIX))
+
+
+def _load_table(name: str) -> Json:
+    wanted = name.lower().replace("-", "")
+    known: dict[str, str] = {}
+    for file in _table_files():
+        with open(os.path.join(GENERATED, file), encoding="utf-8") as opened:
+            # The first line has the names alone, so that tables of other kinds are not read.
+            names = json.loads(opened.readline().rstrip().rstrip(",") + "}")["names"]
+            if wanted in names:
+                opened.seek(0)
+                table: Json = json.load(opened)
+                return table
+        known.update(dict.fromkeys(names, names[0]))
+    raise Unknown(
+        f"There is no kind '{name}'.{suggest(wanted, known)} There are {', '.join(sorted(set(known.values())))}."
+    )
+
+
+def render_text(found: Found) -> str:
+    """The explanation as kubectl lays it out, and below it what kubectl does not know."""
+    entry = found.entry
+    lines = [f"KIND:       {found.kind}", f"VERSION:    {found.version}", ""]
+    if found.field:
+        lines += [f"FIELD: {found.field} <{entry['type']}>", ""]
+    lines += ["DESCRIPTION:", *_wrapped(entry["description"], 4), ""]
+    for title, value in (
+        ("DEFAULT", entry.get("default", "")),
+        ("ONE OF", ", ".join(entry.get("choices", ()))),
+        ("REST", ", ".join(entry.get("rest", ()))),
+        ("FLAG", "; ".join(entry.get("flags", ()))),
+        ("ALSO", ", ".join(entry.get("spellings", ()))),
+        ("KINDS", ", ".join(entry.get("kinds", ()))),
+        ("EXAMPLE", entry.get("example", "")),
+    ):
+        if value:
+            lines.append(f"{title + ':':<11} {value}")
+    lines += _engines(entry.get("engines", ()))
+    if entry.get("fields"):
+        lines += ["", "FIELDS:"] if lines[-1] else ["FIELDS:"]
+        for name, kind, description in entry["fields"]:
+            lines += [f"  {name}\t<{kind}>", *_wrapped(description, 4), ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _engines(rows: Any) -> list[str]:
+    """What becomes of the field on each engine, for each of its places in a request."""
+    lines = ["", "ENGINES:"] if rows else []
+    for path, effects in rows:
+        lines += [f"  {path}"] if len(rows) > 1 else []
+        lines += [line for engine, effect in effects.items() for line in _wrapped(f"{engine}: {effect}", 4)]
+    return lines
+
+
+def _wrapped(text: str, indent: int) -> list[str]:
+    lines: list[str] = []
+    line = ""
+    for word in text.split():
+        if line and len(line) + 1 + len(word) > _WIDTH - indent:
+            lines.append(line)
+            line = word
+        else:
+            line = f"{line} {word}" if line else word
+    return [" " * indent + part for part in (*lines, line) if part]

@@ -1,0 +1,1 @@
+"""Commands on projects, departments, node pools, nodes and users."""

@@ -1,0 +1,149 @@
+"""The nouns around work: projects, clusters, nodes and node pools. `set` makes one the default of this command."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from fairlead.cli.command import Command, Invocation
+from fairlead.cli.exit_codes import OK
+from fairlead.cli.flags import OUTPUT
+from fairlead.cli.session.session import NotFound, Session
+from fairlead.cli.session.settings import record_setting
+from fairlead.cli.suggest import suggest
+from fairlead.cli.terminal.output import Listing, chosen_format
+from fairlead.cli.terminal.tables import Column
+from fairlead.cli.terminal.times import age
+from fairlead.client import Client
+
+Json = dict[str, Any]
+LOADERS: dict[str, Callable[[Client], list[Json]]] = {
+    "project": lambda client: client.projects(),
+    "department": lambda client: client.departments(),
+    "cluster": lambda client: client.clusters(),
+    "node": lambda client: client.nodes(),
+    "nodepool": lambda client: client.node_pools(),
+    "workload-type": lambda client: client.workload_types(),
+}
+#: Places that a default can be set for.
+_SETTABLE = ("project", "cluster")
+TITLES = {
+    "project": "projects",
+    "department": "departments",
+    "cluster": "clusters",
+    "node": "nodes",
+    "nodepool": "node pools",
+    "workload-type": "types of workloads",
+}
+
+
+def commands(noun: str) -> tuple[Command, ...]:
+    listed = Command("list", f"List {TITLES[noun]}", lambda call: _list(call, noun), OUTPUT, aliases=("ls",))
+    if noun not in _SETTABLE:
+        return (listed,)
+    chosen = Command(
+        "set",
+        f"Make a {noun} the one that commands use",
+        lambda call: _set(call, noun),
+        usage="NAME",
+        fewest=1,
+        most=1,
+        completes=noun,
+    )
+    return (listed, chosen)
+
+
+def _list(invocation: Invocation, noun: str) -> int:
+    session = Session(invocation)
+    rows = LOADERS[noun](session.client)
+    listing = Listing(_columns(session, noun), lambda row: str(row["name"]), f"There are no {TITLES[noun]}.")
+    form = chosen_format(invocation, session.settings)
+    listing.show(session.console, form, rows, not invocation.get("no-headers"))
+    session.close()
+    return OK
+
+
+def _set(invocation: Invocation, noun: str) -> int:
+    session = Session(invocation)
+    name = invocation.names[0]
+    known = [str(row["name"]) for row in LOADERS[noun](session.client)]
+    if name not in known:
+        raise NotFound(f"There is no {noun} '{name}'.{suggest(name, known)}")
+    record_setting(invocation, noun, name)
+    session.console.say(f"Commands now use {noun} {name}.")
+    session.close()
+    return OK
+
+
+def _columns(session: Session, noun: str) -> tuple[Column, ...]:
+    now = time.time()
+    configured = session.settings.get(noun)
+    name = Column("NAME", lambda row: row["name"] + (" *" if row["name"] == configured else ""), shrinks=True)
+    id = Column("ID", lambda row: _text(row.get("uuid" if noun == "cluster" else "id")), wide=True)
+    if noun == "workload-type":
+        return (name, *_COLUMNS[noun], id)
+    made = Column("AGE", lambda row: age(row.get("createdAt"), now))
+    if noun == "project":
+        departments = {str(row["id"]): row["name"] for row in session.client.departments()}
+        status = Column("STATUS", lambda row: _text(_get(row, "status", "phase")))
+        parent = Column("DEPARTMENT", lambda row: departments.get(str(row.get("parentId")), ""))
+        namespace = Column("NAMESPACE", lambda row: _text(_get(row, "status", "namespace")), wide=True)
+        return (name, status, parent, *_COLUMNS["department"], namespace, id, made)
+    return (name, *_COLUMNS[noun], id, made)
+
+
+#: What each sort of place has beside its name, id and age.
+_COLUMNS: dict[str, tuple[Column, ...]] = {
+    "department": (
+        Column("GPU QUOTA", lambda row: _quota(row, "gpu")),
+        Column("GPU USED", lambda row: _used(row, "allocated")),
+        Column("GPU REQUESTED", lambda row: _used(row, "requested")),
+        Column("CPU QUOTA", lambda row: _quota(row, "cpu")),
+    ),
+    "cluster": (
+        Column("STATUS", lambda row: _text(_get(row, "status", "state"))),
+        Column("VERSION", lambda row: _text(row.get("version"))),
+        Column("DOMAIN", lambda row: _text(row.get("domain")), wide=True),
+    ),
+    "node": (
+        Column("STATUS", lambda row: _text(row.get("status"))),
+        Column("NODE POOL", lambda row: _text(row.get("nodePool"))),
+        Column("GPUS", lambda row: _text(_get(row, "gpuInfo", "gpuCount"))),
+        Column("GPU TYPE", lambda row: _text(_get(row, "gpuInfo", "gpuType"))),
+    ),
+    "nodepool": (
+        Column("STATUS", lambda row: _text(_get(row, "status", "phase") or row.get("phase"))),
+        Column("NODES", lambda row: ",".join(_get(row, "status", "nodes") or row.get("nodes") or ())),
+        Column("LABEL", lambda row: "=".join(filter(None, (row.get("labelKey"), row.get("labelValue"))))),
+    ),
+    "workload-type": (
+        Column("CATEGORY", lambda row: _text(row.get("categoryName"))),
+        Column("PRIORITY", lambda row: _text(row.get("priorityName"))),
+        Column("PREEMPTIBILITY", lambda row: _text(row.get("preemptibility"))),
+    ),
+}
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else str(value)
+
+
+def _get(row: Json, *path: str) -> Any:
+    found: Any = row
+    for member in path:
+        found = found.get(member) if isinstance(found, dict) else None
+    return found
+
+
+def _used(row: Json, what: str) -> str:
+    amount = _get(row, "status", "quotaStatus", what, "gpu")
+    return "" if amount is None else f"{amount:g}"
+
+
+def _quota(row: Json, resource: str) -> str:
+    """The quota over all node pools; blank where none is set. CPU in cores."""
+    scale = 1000 if resource == "cpu" else 1
+    shares = [_get(pool, resource, "deserved") for pool in row.get("resources") or ()]
+    known = [share for share in shares if isinstance(share, int | float)]
+    if any(share < 0 for share in known):
+        return "unlimited"
+    return f"{sum(known) / scale:g}" if known else ""

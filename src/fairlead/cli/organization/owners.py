@@ -1,0 +1,210 @@
+"""The nouns `project`, `department`, `nodepool` and `node`: list, describe, create, update, delete.
+
+Listing and choosing a default is `places`. A deletion that takes others with it lists them and asks; `--force` skips.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from fairlead.cli.command import Command, Invocation
+from fairlead.cli.exit_codes import FAILED, OK
+from fairlead.cli.flags import OUTPUT, Flag
+from fairlead.cli.organization import lists
+from fairlead.cli.organization.page import node_facts, pool_facts, show_facts, show_owner
+from fairlead.cli.organization.quota import QUOTA_FLAGS, RULE_FLAGS, apply_quotas, read_quotas, read_settings
+from fairlead.cli.session.session import Session, find_named
+from fairlead.cli.terminal.console import is_terminal
+from fairlead.cli.terminal.tables import Column, render_table
+from fairlead.client.client import quote
+
+Json = dict[str, Any]
+
+_PATHS = {
+    "project": "/api/v1/org-unit/projects",
+    "department": "/api/v1/org-unit/departments",
+    "nodepool": "/api/v1/node-pools",
+}
+_WORDS = {"project": "project", "department": "department", "nodepool": "node pool", "node": "node"}
+_FORCE = Flag("force", "Do not ask", "boolean", "f")
+_DEPARTMENT = Flag("department", "The department that it is made in", placeholder="NAME", default="default")
+_NAMESPACE = Flag("namespace", "Its namespace, instead of runai-NAME", placeholder="NAME")
+_POOL_FLAGS = (
+    Flag("label", "Nodes with this label belong to it", placeholder="KEY=VALUE"),
+    Flag("gpu-placement", "How pods with GPUs are placed", choices=("binpack", "spread")),
+    Flag("cpu-placement", "How pods without GPUs are placed", choices=("binpack", "spread")),
+    Flag("min-guaranteed-runtime", "Nothing is evicted that runs shorter, such as 30m", placeholder="SPAN"),
+)
+_SHOWN = 20
+
+
+def commands(noun: str) -> tuple[Command, ...]:
+    listed = lists.commands(noun)
+    shown = _command(noun, "describe", f"Show one {_WORDS[noun]}", _describe, OUTPUT)
+    if noun == "node":
+        return (*listed, shown)
+    flags = _POOL_FLAGS if noun == "nodepool" else (*QUOTA_FLAGS, *RULE_FLAGS)
+    extra = (_DEPARTMENT, _NAMESPACE) if noun == "project" else ()
+    removal = _command(noun, "delete", f"Delete {_WORDS[noun]}s", _delete, (_FORCE,))
+    return (
+        *listed,
+        shown,
+        _command(noun, "create", f"Create a {_WORDS[noun]}", _create, (*extra, *flags, *OUTPUT)),
+        _command(noun, "update", f"Change a {_WORDS[noun]}; what no flag names stays", _update, (*flags, *OUTPUT)),
+        removal._replace(usage="NAME...", most=None),
+    )
+
+
+def _command(
+    noun: str, verb: str, summary: str, run: Callable[[Invocation, str], int], flags: tuple[Flag, ...]
+) -> Command:
+    return Command(verb, summary, lambda call: run(call, noun), flags, "NAME", 1, 1, completes=noun)
+
+
+def _find(session: Session, noun: str, name: str) -> Json:
+    """The record of that name or id."""
+    return find_named(lists.LOADERS[noun](session.client), name, _WORDS[noun])
+
+
+def _describe(invocation: Invocation, noun: str) -> int:
+    session = Session(invocation)
+    found = _find(session, noun, invocation.names[0])
+    if not session.show(found, found["name"]):
+        if noun == "nodepool":
+            show_facts(session, pool_facts(found))
+        elif noun == "node":
+            _describe_node(session, found)
+        else:
+            show_owner(session, found, _owner_facts(session, noun, found))
+    session.close()
+    return OK
+
+
+def _owner_facts(session: Session, noun: str, found: Json) -> list[tuple[str, str]]:
+    facts = [("Name", found["name"]), ("Id", str(found["id"]))]
+    if noun == "department":
+        inside = session.client.projects(filterBy=[f"parentId=={found['id']}"])
+        return [*facts, ("Projects", ", ".join(project["name"] for project in inside))]
+    status = found.get("status") or {}
+    departments = {str(row["id"]): str(row["name"]) for row in session.client.departments()}
+    return [
+        *facts,
+        ("Status", status.get("phase") or ""),
+        ("Department", departments.get(str(found.get("parentId")), "")),
+        ("Namespace", status.get("namespace") or ""),
+    ]
+
+
+def _describe_node(session: Session, found: Json) -> None:
+    pods = session.client.request(
+        "GET", "/api/v1/workloads/pods", filterBy=[f"nodeName=={found['name']}"], completed="false", limit=500
+    )["pods"]
+    show_facts(session, node_facts(found, pods))
+    if not pods:
+        return
+    console = session.console
+    console.data("")
+    columns = (
+        Column("POD", lambda row: row["name"], shrinks=True),
+        Column("WORKLOAD", lambda row: row.get("workloadName") or "", shrinks=True),
+        Column("PROJECT", lambda row: row.get("projectName") or "", shrinks=True),
+        Column("GPU", lambda row: f"{(row.get('allocatedResources') or {}).get('gpu') or 0:g}"),
+    )
+    for line in render_table(columns, pods, width=console.width(), headers=True, paint=console.paint):
+        console.data(line)
+
+
+def _create(invocation: Invocation, noun: str) -> int:
+    session = Session(invocation)
+    body: Json = {"name": invocation.names[0], "clusterId": session.client.clusters()[0]["uuid"]}
+    if noun == "nodepool":
+        body |= _pool_members(invocation)
+    else:
+        pools = session.client.node_pools()
+        body["resources"] = apply_quotas(read_quotas(invocation), (), pools)
+        body |= read_settings(invocation, {})
+    if noun == "project":
+        if invocation.get("department"):
+            body["parentId"] = str(_find(session, "department", invocation.get("department"))["id"])
+        if invocation.get("namespace"):
+            body["requestedNamespace"] = invocation.get("namespace")
+    made = session.client.request("POST", _PATHS[noun], body)
+    return _told(session, noun, made, "created")
+
+
+def _update(invocation: Invocation, noun: str) -> int:
+    session = Session(invocation)
+    found = _find(session, noun, invocation.names[0])
+    if noun == "nodepool":
+        body = _pool_members(invocation)
+    else:
+        pools = session.client.node_pools()
+        body = {"resources": apply_quotas(read_quotas(invocation), found.get("resources") or (), pools)}
+        body |= read_settings(invocation, found)
+    changed = session.client.request("PUT", f"{_PATHS[noun]}/{quote(str(found['id']))}", body)
+    return _told(session, noun, changed, "changed")
+
+
+def _told(session: Session, noun: str, found: Json, what: str) -> int:
+    if not session.show(found, found["name"]):
+        session.console.say(f"{_WORDS[noun].capitalize()} {found['name']} {what} (id {found['id']}).")
+    session.close()
+    return OK
+
+
+def _pool_members(invocation: Invocation) -> Json:
+    members: Json = {}
+    label = invocation.get("label")
+    if label:
+        members["labelKey"], _, members["labelValue"] = label.partition("=")
+    configuration: Json = {}
+    placement = {name: invocation.get(f"{name}-placement") for name in ("gpu", "cpu")}
+    if any(placement.values()):
+        configuration["placementStrategy"] = {name: value for name, value in placement.items() if value}
+    if invocation.get("min-guaranteed-runtime"):
+        configuration["minGuaranteedRuntime"] = invocation.get("min-guaranteed-runtime")
+    return members | ({"schedulingConfiguration": configuration} if configuration else {})
+
+
+def _delete(invocation: Invocation, noun: str) -> int:
+    session = Session(invocation)
+    found = [_find(session, noun, name) for name in invocation.names]
+    if not invocation.get("force") and not _is_agreed(session, noun, found):
+        session.close()
+        return FAILED
+    for row in found:
+        session.client.request("DELETE", f"{_PATHS[noun]}/{quote(str(row['id']))}")
+        session.console.say(f"{_WORDS[noun].capitalize()} {row['name']}: delete requested.")
+    session.close()
+    return OK
+
+
+def _is_agreed(session: Session, noun: str, found: list[Json]) -> bool:
+    """List what goes too, and ask; where nobody can answer, the answer is no."""
+    for row in found:
+        for line in _losses(session, noun, row):
+            session.console.complain(line)
+    names = ", ".join(row["name"] for row in found)
+    if not is_terminal(session.invocation.surroundings.stdin):
+        session.console.complain(f"Nothing was deleted. Say --force to delete {names} without being asked.")
+        return False
+    session.console.complain(f"Delete {names}? [y/N]")
+    answer = session.invocation.surroundings.stdin.readline().strip().lower()
+    return answer in ("y", "yes")
+
+
+def _losses(session: Session, noun: str, row: Json) -> list[str]:
+    if noun == "nodepool":
+        nodes = (row.get("status") or {}).get("nodes") or ()
+        moved = f"its nodes ({', '.join(nodes)}) go to another pool" if nodes else "it has no nodes"
+        return [f"Node pool {row['name']}: {moved}, and all quotas in it are dropped."]
+    projects = [row] if noun == "project" else session.client.projects(filterBy=[f"parentId=={row['id']}"])
+    lines = []
+    if noun == "department":
+        inside = ", ".join(project["name"] for project in projects) or "none"
+        lines.append(f"Department {row['name']} goes with its projects: {inside}.")
+    for project in projects:
+        workloads = session.client.workloads(filterBy=[f"projectId=={project['id']}"], limit=_SHOWN)
+        names = [f"{one['name']} ({one['phase']})" for one in workloads["workloads"]]
+        more = " and more" if workloads.get("next") is not None else ""
+        lines.append(f"Project {project['name']} goes with its workloads: {', '.join(names) or 'none'}{more}.")
+    return lines

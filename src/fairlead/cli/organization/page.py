@@ -1,0 +1,121 @@
+"""One project, department, node pool or node on a page, and the small words in which amounts are shown."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from fairlead.cli.session.session import Session
+from fairlead.cli.terminal.tables import Column, render_table
+from fairlead.cli.terminal.times import shown_time, span
+
+Json = dict[str, Any]
+_RULES = {
+    "trainingJobTimeLimitSeconds": "Training time limit",
+    "trainingJobMaxIdleDurationSeconds": "Training idle limit",
+    "interactiveJobTimeLimitSeconds": "Workspace time limit",
+    "interactiveJobMaxIdleDurationSeconds": "Workspace idle limit",
+    "interactiveJobPreemptIdleDurationSeconds": "Preemptible workspace idle limit",
+}
+
+
+def amount(value: Any, resource: str, units: str = "") -> str:
+    """A quota or a use: GPUs, cores, or memory with its unit; null and -1 are unlimited."""
+    if value is None or value == -1:
+        return "unlimited"
+    if resource == "cpu":
+        return f"{value / 1000:g}"
+    if resource == "memory":
+        factor = {"Mib": 2**20, "MB": 10**6, "GB": 10**9}.get(units, 1)
+        return f"{value * factor / 2**30:.3g} GiB"
+    return f"{value:g}"
+
+
+def show_owner(session: Session, found: Json, facts: Sequence[tuple[str, str]]) -> None:
+    """A project or department: what it is, its quota and use per node pool, its rules."""
+    console = session.console
+    effective = found.get("effective") or found
+    rules = effective.get("schedulingRules") or {}
+    types = effective.get("nodeTypes") or {}
+    shown = [
+        *facts,
+        ("Description", found.get("description") or ""),
+        ("Node pools", ", ".join(effective.get("defaultNodePools") or ())),
+        *((_RULES[name], span(limit)) for name, limit in rules.items() if name in _RULES and limit),
+        *((f"Node types ({name})", ", ".join(values)) for name, values in types.items() if isinstance(values, list)),
+        ("Created", shown_time(found.get("createdAt"))),
+        ("Created by", found.get("createdBy") or ""),
+    ]
+    show_facts(session, shown)
+    statuses = {one["nodePoolName"]: one for one in (found.get("status") or {}).get("nodePoolQuotaStatuses") or ()}
+    rows = [
+        (pool, resource, statuses.get(pool["nodePool"]["name"]) or {})
+        for pool in found.get("resources") or ()
+        for resource in ("gpu", "cpu", "memory")
+    ]
+    console.data("")
+    for line in render_table(_QUOTAS, rows, width=console.width(), headers=True, paint=console.paint):
+        console.data(line)
+
+
+def _used(row: tuple[Json, str, Json], what: str) -> str:
+    _, resource, status = row
+    found = (status.get(what) or {}).get(resource)
+    return "" if found is None else amount(found, resource, "MB")
+
+
+def _granted(row: tuple[Json, str, Json], what: str) -> str:
+    pool, resource, _ = row
+    quota = pool.get(resource) or {}
+    return amount(quota.get(what), resource, quota.get("units") or "")
+
+
+_QUOTAS = (
+    Column("NODE POOL", lambda row: row[0]["nodePool"]["name"]),
+    Column("RESOURCE", lambda row: {"gpu": "GPU", "cpu": "CPU cores", "memory": "memory"}[row[1]]),
+    Column("QUOTA", lambda row: _granted(row, "deserved")),
+    Column("LIMIT", lambda row: _granted(row, "limit")),
+    Column("WEIGHT", lambda row: f"{(row[0].get(row[1]) or {}).get('overQuotaWeight') or 0:g}"),
+    Column("RANK", lambda row: row[0].get("priority") or "" if row[1] == "gpu" else ""),
+    Column("USED", lambda row: _used(row, "allocated")),
+    Column("NON-PREEMPTIBLE", lambda row: _used(row, "allocatedNonPreemptible")),
+    Column("REQUESTED", lambda row: _used(row, "requested")),
+)
+
+
+def show_facts(session: Session, facts: Sequence[tuple[str, str]]) -> None:
+    shown = [(name, text) for name, text in facts if text]
+    left = max((len(name) for name, _ in shown), default=0) + 1
+    for name, text in shown:
+        session.console.data(f"{name + ':':<{left}}  {text}")
+
+
+def pool_facts(found: Json) -> list[tuple[str, str]]:
+    configuration = found.get("schedulingConfiguration") or {}
+    placement = configuration.get("placementStrategy") or {}
+    label = "" if found.get("isDefault") else f"{found.get('labelKey')}={found.get('labelValue')}"
+    return [
+        ("Name", found["name"]),
+        ("Id", str(found["id"])),
+        ("Status", found.get("phase") or ""),
+        ("Label", label or "none: it takes the nodes of no other pool"),
+        ("Nodes", ", ".join((found.get("status") or {}).get("nodes") or ())),
+        ("GPU placement", placement.get("gpu") or ""),
+        ("CPU placement", placement.get("cpu") or ""),
+        ("Guaranteed runtime", configuration.get("minGuaranteedRuntime") or ""),
+        ("Created", shown_time(found.get("createdAt"))),
+        ("Created by", found.get("createdBy") or ""),
+    ]
+
+
+def node_facts(found: Json, pods: Sequence[Json]) -> list[tuple[str, str]]:
+    gpus = found.get("gpuInfo") or {}
+    taints = [f"{one['key']}={one.get('value') or ''}:{one['effect']}" for one in found.get("taints") or ()]
+    held = sum((pod.get("allocatedResources") or {}).get("gpu") or 0 for pod in pods)
+    return [
+        ("Name", found["name"]),
+        ("Id", str(found["id"])),
+        ("Status", found.get("status") or ""),
+        ("Node pool", found.get("nodePool") or ""),
+        ("GPUs", f"{gpus['gpuCount']} ({gpus['gpuType']}), {held:g} in use" if gpus else "none"),
+        ("Taints", ", ".join(taints)),
+        ("Created", shown_time(found.get("createdAt"))),
+    ]

@@ -1,0 +1,203 @@
+"""The nouns `user` and `service-account`: list, create, describe, delete, new secrets, and what they may do where."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from fairlead.cli.command import Command, Invocation
+from fairlead.cli.exit_codes import OK
+from fairlead.cli.flags import OUTPUT, Flag, UsageError
+from fairlead.cli.session.session import NotFound, Session, find_named
+from fairlead.cli.session.settings import next_command
+from fairlead.cli.terminal.output import Listing, chosen_format, render
+from fairlead.cli.terminal.tables import Column
+from fairlead.cli.terminal.times import age
+from fairlead.client.client import quote
+
+Json = dict[str, Any]
+_PATHS = {"user": "/api/v1/users", "service-account": "/api/v1/service-accounts"}
+_RULES = "/api/v1/authorization/access-rules"
+_NAMES = {"user": "username", "service-account": "name"}
+_WORDS = {"user": "user", "service-account": "service account"}
+_ROLES = {"administrator": 1, "researcher": 2}
+_ROLE = Flag("role", "The role", choices=tuple(_ROLES), default="researcher")
+_SCOPE = (
+    Flag("project", "In this project", short="p", placeholder="NAME"),
+    Flag("department", "In this department and all its projects", placeholder="NAME"),
+)
+
+
+def commands(noun: str) -> tuple[Command, ...]:
+    word = _WORDS[noun]
+    usage = "MAIL" if noun == "user" else "NAME"
+
+    def command(verb: str, summary: str, run: Callable[[Invocation, str], int], *flags: Flag) -> Command:
+        return Command(verb, summary, lambda call: run(call, noun), flags, usage, 1, 1)
+
+    return (
+        Command("list", f"List {word}s", lambda call: _list(call, noun), OUTPUT, aliases=("ls",)),
+        command("create", f"Create a {word}; its secret is shown once", _create, *OUTPUT),
+        command("describe", f"Show one {word} and what it may do", _describe, *OUTPUT),
+        command("renew", f"Give a {word} another secret, shown once", _renew, *OUTPUT),
+        command("enable", f"Let a {word} log in", _enable),
+        command("disable", f"Let a {word} no longer log in", _disable),
+        command("grant", f"Give a {word} a role; without a scope, everywhere", _grant, _ROLE, *_SCOPE),
+        command("revoke", f"Take a role from a {word}; without a scope, the one everywhere", _revoke, _ROLE, *_SCOPE),
+        command("delete", f"Delete a {word} with its keys, rules and credentials", _delete),
+    )
+
+
+def _rows(session: Session, noun: str) -> list[Json]:
+    rows: list[Json] = session.client.request("GET", _PATHS[noun])
+    return rows
+
+
+def _find(session: Session, noun: str, name: str) -> Json:
+    return find_named(_rows(session, noun), name, _WORDS[noun], _NAMES[noun])
+
+
+def _list(invocation: Invocation, noun: str) -> int:
+    session = Session(invocation)
+    now = time.time()
+    columns = (
+        Column("NAME", lambda row: row[_NAMES[noun]], shrinks=True),
+        Column("ENABLED", lambda row: "no" if row.get("enabled") is False else "yes"),
+        Column("GROUPS", lambda row: ",".join(row.get("groups") or ()), wide=True),
+        Column("CREATED BY", lambda row: row.get("createdBy") or "", wide=True),
+        Column("ID", lambda row: row["id"], wide=True),
+        Column("AGE", lambda row: age(row.get("createdAt"), now)),
+    )
+    listing = Listing(columns, lambda row: str(row[_NAMES[noun]]), f"There are no {_WORDS[noun]}s.")
+    form = chosen_format(invocation, session.settings)
+    listing.show(session.console, form, _rows(session, noun), not invocation.get("no-headers"))
+    session.close()
+    return OK
+
+
+def _create(invocation: Invocation, noun: str) -> int:
+    session = Session(invocation)
+    name = invocation.names[0]
+    made = session.client.request("POST", _PATHS[noun], {"email": name} if noun == "user" else {"name": name})
+    form = chosen_format(invocation, session.settings)
+    if form in ("json", "yaml"):
+        session.console.data(render(session.console, form, made))
+    else:
+        session.console.data(made.get("tempPassword") or made["clientSecret"])
+        what = "password" if noun == "user" else "client secret"
+        session.console.say(f"This is the {what} of {name}; it is shown this once.")
+        grant = next_command(invocation, f"{noun} grant {name} --project NAME")
+        session.console.say(f"Let it work somewhere with `{grant}`.")
+    session.close()
+    return OK
+
+
+def _describe(invocation: Invocation, noun: str) -> int:
+    session = Session(invocation)
+    found = _find(session, noun, invocation.names[0])
+    found["accessRules"] = _rules(session, noun, found)
+    if not session.show(found, invocation.names[0]):
+        for member, value in found.items():
+            if member != "accessRules" and value not in (None, []):
+                session.console.data(f"{member}: {', '.join(value) if isinstance(value, list) else value}")
+        for rule in found["accessRules"]:
+            session.console.data(f"{rule['roleName']} of {rule['scopeType']} {rule['scopeName']}")
+    session.close()
+    return OK
+
+
+def _rules(session: Session, noun: str, found: Json) -> list[Json]:
+    rules = session.client.request("GET", _RULES, limit=500)["accessRules"]
+    names = (found["id"], found[_NAMES[noun]])
+    return [rule for rule in rules if rule["subjectId"] in names and rule["subjectType"] != "group"]
+
+
+def _renew(invocation: Invocation, noun: str) -> int:
+    session = Session(invocation)
+    found = _find(session, noun, invocation.names[0])
+    last = "password" if noun == "user" else "secret"
+    made = session.client.request("POST", f"{_PATHS[noun]}/{quote(found['id'])}/{last}")
+    form = chosen_format(invocation, session.settings)
+    if form in ("json", "yaml"):
+        session.console.data(render(session.console, form, made))
+    else:
+        session.console.data(made.get("tempPassword") or made["clientSecret"])
+    session.console.say("The old one, and every session with it, has ended.")
+    session.close()
+    return OK
+
+
+def _enable(invocation: Invocation, noun: str) -> int:
+    return _set_enabled(invocation, noun, True)
+
+
+def _disable(invocation: Invocation, noun: str) -> int:
+    return _set_enabled(invocation, noun, False)
+
+
+def _set_enabled(invocation: Invocation, noun: str, enabled: bool) -> int:
+    session = Session(invocation)
+    found = _find(session, noun, invocation.names[0])
+    session.client.request("PATCH", f"{_PATHS[noun]}/{quote(found['id'])}", {"enabled": enabled})
+    session.console.say(f"{found[_NAMES[noun]]} can {'' if enabled else 'no longer '}log in.")
+    session.close()
+    return OK
+
+
+def _scope(session: Session) -> tuple[str, str, str]:
+    """The scope's type, id and name that the flags give; without any, the whole installation."""
+    project, department = session.invocation.get("project"), session.invocation.get("department")
+    if project and department:
+        raise UsageError("Give --project or --department, not both.")
+    if not project and not department:
+        cluster = session.client.clusters()[0]
+        return "cluster", str(cluster["uuid"]), str(cluster["name"])
+    rows = session.client.projects() if project else session.client.departments()
+    word = "project" if project else "department"
+    found = find_named(rows, str(project or department), word)
+    return word, str(found["id"]), str(found["name"])
+
+
+def _grant(invocation: Invocation, noun: str) -> int:
+    session = Session(invocation)
+    found = _find(session, noun, invocation.names[0])
+    type, id, name = _scope(session)
+    role = invocation.get("role") or "researcher"
+    rule = {
+        "subjectId": found[_NAMES[noun]],
+        "subjectType": noun,
+        "roleId": _ROLES[role],
+        "scopeType": type,
+        "scopeId": id,
+    }
+    session.client.request("POST", _RULES, rule)
+    session.console.say(f"{found[_NAMES[noun]]} is {role} of {type} {name}.")
+    session.close()
+    return OK
+
+
+def _revoke(invocation: Invocation, noun: str) -> int:
+    session = Session(invocation)
+    found = _find(session, noun, invocation.names[0])
+    type, id, name = _scope(session)
+    role = invocation.get("role") or "researcher"
+    taken = [
+        rule
+        for rule in _rules(session, noun, found)
+        if (rule["roleId"], rule["scopeType"], rule["scopeId"]) == (_ROLES[role], type, id)
+    ]
+    if not taken:
+        raise NotFound(f"{found[_NAMES[noun]]} is no {role} of {type} {name}.")
+    for rule in taken:
+        session.client.request("DELETE", f"{_RULES}/{rule['id']}")
+    session.console.say(f"{found[_NAMES[noun]]} is no longer {role} of {type} {name}.")
+    session.close()
+    return OK
+
+
+def _delete(invocation: Invocation, noun: str) -> int:
+    session = Session(invocation)
+    found = _find(session, noun, invocation.names[0])
+    session.client.request("DELETE", f"{_PATHS[noun]}/{quote(found['id'])}")
+    session.console.say(f"Deleted {_WORDS[noun]} {found[_NAMES[noun]]}.")
+    session.close()
+    return OK

@@ -1,0 +1,92 @@
+"""`test FILE...`: scheduling cases from files, each a small cluster and what must come of it.
+
+The same files and the same judge as the project's own tests use. Needs no server.
+"""
+
+import os
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from fairlead.cli.command import Command, Invocation
+from fairlead.cli.exit_codes import FAILED, OK
+from fairlead.cli.flags import OUTPUT, UsageError
+from fairlead.cli.terminal.console import Console
+from fairlead.cli.terminal.output import chosen_format, render
+
+_ENDINGS = (".yaml", ".yml", ".json")
+
+
+class Judged(NamedTuple):
+    file: str
+    name: str
+    #: What differs from what the case expects.
+    differences: list[str]
+
+
+def commands(_noun: str) -> tuple[Command, ...]:
+    return (
+        Command(
+            "",
+            "Run scheduling cases from files",
+            _test,
+            OUTPUT,
+            "FILE|FOLDER...",
+            1,
+            None,
+            details="A file holds a list of cases, in YAML or JSON; the reference page on snapshots has their words.",
+        ),
+    )
+
+
+def _test(invocation: Invocation) -> int:
+    console = Console(invocation)
+    judged = [found for path in _files(invocation) for found in _judge_file(invocation, path)]
+    failed = [case for case in judged if case.differences]
+    form = chosen_format(invocation, {})
+    if form in ("json", "yaml"):
+        console.data(render(console, form, [case._asdict() for case in judged]))
+    else:
+        for case in judged:
+            if case.differences or console.is_verbose:
+                word = console.paint("FAILED", "red") if case.differences else console.paint("ok", "green")
+                console.data(f"{word}  {case.file}: {case.name}")
+                for difference in case.differences:
+                    console.data(f"        {difference}")
+        console.data(f"{len(judged)} cases, {len(failed)} failed.")
+    return FAILED if failed or not judged else OK
+
+
+def _files(invocation: Invocation) -> Iterator[str]:
+    """The named files, and those of the named folders in the order of their names."""
+    for name in invocation.names:
+        path = os.path.join(invocation.surroundings.folder, name)
+        if os.path.isdir(path):
+            yield from (os.path.join(path, each) for each in sorted(os.listdir(path)) if each.endswith(_ENDINGS))
+        else:
+            yield path
+
+
+def _judge_file(invocation: Invocation, path: str) -> Iterator[Judged]:
+    yaml = invocation.surroundings.load("yaml")
+    try:
+        with open(path, encoding="utf-8") as file:
+            content = yaml.safe_load(file)
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} cannot be read: {error}.") from None
+    except yaml.YAMLError as error:
+        raise UsageError(f"{path} is no YAML: {error}") from None
+    if not isinstance(content, list) or not all(isinstance(case, dict) for case in content):
+        raise UsageError(f"{path} holds no list of cases.")
+    shown = os.path.relpath(path, invocation.surroundings.folder)
+    for number, case in enumerate(content, start=1):
+        yield Judged(shown, str(case.get("name", f"case {number}")), _judge(invocation, case))
+
+
+def _judge(invocation: Invocation, case: dict[str, Any]) -> list[str]:
+    cases = invocation.surroundings.load("cases")
+    try:
+        found: list[str] = cases.judge(case)
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        # Words that make no cluster: a member of another type, a name that nothing has.
+        return [f"The case cannot be read: {type(error).__name__}: {error}"]
+    return found

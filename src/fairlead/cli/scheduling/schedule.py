@@ -1,0 +1,116 @@
+"""`schedule`, `fairshare` and `snapshot`: the scheduler as a function of files, for tests and tools.
+
+The same input gives the same output to the byte. The scheduler is loaded by these commands only; `snapshot` asks the
+server for what its own scheduler sees.
+"""
+
+from typing import Any
+
+import msgspec
+
+from fairlead.cli.command import Command, Invocation
+from fairlead.cli.exit_codes import FAILED, OK
+from fairlead.cli.flags import Flag, UsageError
+from fairlead.cli.session.session import Session
+
+_STANDARD_INPUT = "-"
+_ACTIONS = ("allocate", "consolidation", "reclaim", "preempt", "stalegangeviction")
+_SCHEDULE_FLAGS = (
+    Flag("snapshot", "The snapshot as JSON; - reads standard input", short="f", placeholder="FILE"),
+    Flag("actions", f"Only these, in this order, of {', '.join(_ACTIONS)}", placeholder="A,B"),
+    Flag("cycles", "Play so many cycles: what was bound runs in the next, what was evicted waits", "integer"),
+    Flag("seconds", "How much time passes from cycle to cycle", "number", default="1"),
+)
+_SHARE_FLAGS = (Flag("queues", "Totals and queues as JSON; - reads standard input", short="f", placeholder="FILE"),)
+
+
+def commands(noun: str) -> tuple[Command, ...]:
+    return {
+        "schedule": (
+            Command(
+                "",
+                "Decide on a snapshot of a cluster and print the decisions",
+                _schedule,
+                _SCHEDULE_FLAGS,
+                details="Without --cycles one object is printed; with it, a list of one object per cycle.",
+            ),
+        ),
+        "fairshare": (Command("", "Divide a cluster among queues and print their shares", _fairshare, _SHARE_FLAGS),),
+        "snapshot": (Command("", "Print what the server's scheduler sees now", _snapshot),),
+    }[noun]
+
+
+def _load(invocation: Invocation, flag: str) -> str:
+    path = invocation.get(flag)
+    if not path:
+        raise UsageError(f"Which file? Give it with --{flag}.")
+    if path == _STANDARD_INPUT:
+        return invocation.surroundings.stdin.read()
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} cannot be read: {error}.") from None
+
+
+def _refuse(invocation: Invocation, problems: tuple[str, ...]) -> int:
+    invocation.surroundings.stderr.write("fairlead: this cannot be decided on:\n")
+    for problem in problems:
+        invocation.surroundings.stderr.write(f"  {problem}\n")
+    return FAILED
+
+
+def _print(invocation: Invocation, value: Any) -> None:
+    """JSON with the members in the order in which they are declared; numbers as Python writes them."""
+    text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+    invocation.surroundings.stdout.write(text + "\n")
+
+
+def _schedule(invocation: Invocation) -> int:
+    scheduling = invocation.surroundings.load("scheduling")
+    cycles = invocation.get("cycles")
+    if cycles is not None and cycles < 1:
+        raise UsageError("--cycles is at least 1.")
+    try:
+        snapshot = scheduling.read_snapshot(_load(invocation, "snapshot"))
+    except scheduling.SnapshotError as error:
+        return _refuse(invocation, error.problems)
+    actions = _actions(invocation)
+    if actions is not None:
+        settings = msgspec.structs.replace(snapshot.settings, actions=actions)
+        snapshot = msgspec.structs.replace(snapshot, settings=settings)
+    if cycles is None:
+        _print(invocation, scheduling.decide(snapshot))
+    else:
+        played = scheduling.play(snapshot, cycles, invocation.get("seconds", 1.0))
+        _print(invocation, [decisions for _, decisions in played])
+    return OK
+
+
+def _actions(invocation: Invocation) -> tuple[str, ...] | None:
+    text = invocation.get("actions")
+    if text is None:
+        return None
+    actions = tuple(word for word in text.split(",") if word)
+    unknown = [word for word in actions if word not in _ACTIONS]
+    if unknown:
+        raise UsageError(f"'{unknown[0]}' is no action; there are {', '.join(_ACTIONS)}.")
+    return actions
+
+
+def _fairshare(invocation: Invocation) -> int:
+    scheduling = invocation.surroundings.load("scheduling")
+    try:
+        request = scheduling.read_shares(_load(invocation, "queues"))
+    except scheduling.SnapshotError as error:
+        return _refuse(invocation, error.problems)
+    _print(invocation, scheduling.divide_queues(request))
+    return OK
+
+
+def _snapshot(invocation: Invocation) -> int:
+    session = Session(invocation)
+    # As the server wrote it: to be replayed, not to be read as Python's numbers.
+    session.console.raw(session.client.snapshot() + b"\n")
+    session.close()
+    return OK

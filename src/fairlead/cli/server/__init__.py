@@ -1,0 +1,1 @@
+"""Commands on the server of this machine, and on this command's own set-up."""

@@ -1,0 +1,123 @@
+"""`backup` and `restore`: the server's database, keys and credentials in one file, and back.
+
+A backup may be made while the server runs; a restore wants it stopped. A PostgreSQL database has tools of its own.
+"""
+
+import fcntl
+import os
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from fairlead.cli.command import Command, Invocation
+from fairlead.cli.exit_codes import OK
+from fairlead.cli.flags import Flag, UsageError
+from fairlead.cli.session.local import HOLDER
+from fairlead.cli.session.settings import data_folder, next_command
+from fairlead.cli.terminal.console import Console
+from fairlead.client import ClientError
+
+_DATABASE = "fairlead.db"
+_CREDENTIALS = "credentials.json"
+_KEYS = "keys"
+
+
+def commands(noun: str) -> tuple[Command, ...]:
+    force = Flag("force", "Go over what is there", "boolean")
+    if noun == "backup":
+        return (Command("", "Copy the server's data into a file", _backup, (force,), "FILE", 1, 1),)
+    return (Command("", "Bring the server's data back from such a file", _restore, (force,), "FILE", 1, 1),)
+
+
+def _backup(invocation: Invocation) -> int:
+    folder = Path(data_folder(invocation))
+    target = Path(invocation.surroundings.folder, invocation.names[0])
+    database = folder / _DATABASE
+    if not database.exists():
+        raise ClientError(
+            f"There is no database {database}. One in PostgreSQL is backed up with PostgreSQL's own tools; "
+            f"copy {_KEYS}/ and {_CREDENTIALS} from {folder} beside it."
+        )
+    if target.exists() and not invocation.get("force"):
+        raise UsageError(f"{target} exists; --force goes over it.")
+    with tempfile.TemporaryDirectory(dir=folder) as scratch:
+        copied = Path(scratch, _DATABASE)
+        invocation.surroundings.load("sqlite").copy(database, copied)
+        _write_archive(target, copied, folder)
+    console = Console(invocation)
+    console.data(str(target))
+    console.say("It holds password hashes and keys: keep it where only you can read it.")
+    return OK
+
+
+def _write_archive(target: Path, database: Path, folder: Path) -> None:
+    """The file appears whole or not at all, readable by its owner only."""
+    partial = target.with_name(target.name + ".partial")
+    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        with tarfile.open(fileobj=file, mode="w:gz") as archive:
+            archive.add(database, _DATABASE)
+            for path in _secrets(folder):
+                archive.add(path, str(path.relative_to(folder)), recursive=False)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(partial, target)
+
+
+def _secrets(folder: Path) -> Iterator[Path]:
+    if (folder / _CREDENTIALS).exists():
+        yield folder / _CREDENTIALS
+    yield from sorted(path for path in (folder / _KEYS).glob("*") if path.is_file())
+
+
+def _restore(invocation: Invocation) -> int:
+    folder = Path(data_folder(invocation))
+    source = Path(invocation.surroundings.folder, invocation.names[0])
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with open(folder / HOLDER, "w", encoding="utf-8") as holder:
+        try:
+            fcntl.flock(holder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            stop = next_command(invocation, "server stop")
+            raise ClientError(f"A server uses {folder}; stop it with `{stop}` first.") from None
+        if (folder / _DATABASE).exists() and not invocation.get("force"):
+            raise UsageError(f"{folder} has a database already; --force goes over it.")
+        _unpack(source, folder)
+    start = next_command(invocation, "server start")
+    Console(invocation).say(f"Restored into {folder}. Start the server with `{start}`.")
+    return OK
+
+
+def _unpack(source: Path, folder: Path) -> None:
+    """Take out what a backup holds and nothing else, whatever names the archive has."""
+    try:
+        with tarfile.open(source, "r:gz") as archive:
+            members = {member.name: member for member in archive.getmembers() if member.isfile()}
+            if _DATABASE not in members:
+                raise ClientError(f"{source} is no backup of Fairlead: it holds no {_DATABASE}.")
+            for name, member in members.items():
+                content = archive.extractfile(member)
+                if content is not None and _is_ours(name):
+                    _write(folder / name, content.read())
+    except (OSError, tarfile.TarError) as error:
+        raise ClientError(f"{source} cannot be read: {error}.") from error
+    for leftover in (f"{_DATABASE}-wal", f"{_DATABASE}-shm"):
+        # They belong to the database that was there before and would be mixed into this one.
+        (folder / leftover).unlink(missing_ok=True)
+
+
+def _is_ours(name: str) -> bool:
+    parent, _, last = name.rpartition("/")
+    return name in (_DATABASE, _CREDENTIALS) or (parent == _KEYS and last not in ("", ".", ".."))
+
+
+def _write(path: Path, content: bytes) -> None:
+    path.parent.mkdir(mode=0o700, exist_ok=True)
+    partial = path.with_name(path.name + ".partial")
+    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(partial, path)

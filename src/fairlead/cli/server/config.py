@@ -1,0 +1,67 @@
+"""`config`: shows and changes the configuration file of this command."""
+
+from fairlead.cli.command import Command, Invocation
+from fairlead.cli.exit_codes import OK
+from fairlead.cli.flags import OUTPUT, UsageError
+from fairlead.cli.session.settings import KEYS, config_path, load_settings, record_setting
+from fairlead.cli.suggest import suggest
+from fairlead.cli.terminal.console import Console
+from fairlead.cli.terminal.output import Listing, chosen_format
+from fairlead.cli.terminal.tables import Column
+
+
+def commands(_noun: str) -> tuple[Command, ...]:
+    keys = "Keys:\n" + "\n".join(f"  {key:<8}  {text}" for key, text in KEYS.items())
+    return (
+        Command("list", "Show every value", _list, OUTPUT, aliases=("view", "show")),
+        Command("get", "Show one value", _get, usage="KEY", fewest=1, most=1, details=keys, completes="key"),
+        Command("set", "Set a value", _set, usage="KEY VALUE", fewest=2, most=2, details=keys, completes="key"),
+        Command("unset", "Take a value out", _unset, usage="KEY", fewest=1, most=1, details=keys, completes="key"),
+        Command("path", "Show where the configuration is", _path),
+    )
+
+
+def _list(invocation: Invocation) -> int:
+    settings = load_settings(invocation)
+    console = Console(invocation)
+    form = chosen_format(invocation, {})
+    rows = [{"key": key, "value": settings.get(key), "about": KEYS.get(key, "")} for key in {**KEYS, **settings}]
+    columns = (
+        Column("KEY", lambda row: row["key"]),
+        Column("VALUE", lambda row: "" if row["value"] is None else str(row["value"]), shrinks=True),
+        Column("ABOUT", lambda row: row["about"], shrinks=True),
+    )
+    listing = Listing(columns, lambda row: str(row["key"]), "Nothing can be configured.")
+    listing.show(console, form, rows, not invocation.get("no-headers"))
+    return OK
+
+
+def _get(invocation: Invocation) -> int:
+    value = load_settings(invocation).get(_key(invocation))
+    if value is not None:
+        Console(invocation).data(str(value))
+    return OK
+
+
+def _set(invocation: Invocation) -> int:
+    key = _key(invocation)
+    record_setting(invocation, key, invocation.names[1])
+    Console(invocation).say(f"{key} is now {invocation.names[1]}.")
+    return OK
+
+
+def _unset(invocation: Invocation) -> int:
+    record_setting(invocation, _key(invocation), None)
+    return OK
+
+
+def _path(invocation: Invocation) -> int:
+    Console(invocation).data(config_path(invocation))
+    return OK
+
+
+def _key(invocation: Invocation) -> str:
+    key = invocation.names[0]
+    if key not in KEYS:
+        raise UsageError(f"There is no key '{key}'; there are {', '.join(KEYS)}.{suggest(key, KEYS)}")
+    return key

@@ -1,0 +1,56 @@
+"""`doctor`: looks whether a cluster has what workloads need, and says for everything that it lacks what to do."""
+
+import json
+
+from fairlead.cli.command import Command, Invocation
+from fairlead.cli.exit_codes import FAILED, OK
+from fairlead.cli.flags import Flag
+from fairlead.cli.session.local import load_local
+from fairlead.cli.session.session import Session
+from fairlead.cli.session.settings import data_folder
+from fairlead.client import ClientError
+
+_ENGINES = ("kubernetes",)
+_MARKS = {"ok": "ok", "note": "note", "missing": "MISSING"}
+_FLAGS = (
+    Flag("engine", "What to look at", choices=_ENGINES, default=_ENGINES[0], placeholder="ENGINE"),
+    Flag("kubeconfig", "How the cluster is reached", placeholder="FILE", default="$KUBECONFIG"),
+    Flag("json", "Print what was found as JSON", "boolean"),
+)
+
+
+def commands(_noun: str) -> tuple[Command, ...]:
+    return (Command("", "Look whether a cluster has what workloads need", _doctor, flags=_FLAGS),)
+
+
+def _doctor(invocation: Invocation) -> int:
+    examined = invocation.surroundings.load("doctor").examine(
+        invocation.get("kubeconfig", ""), _own_cluster(invocation)
+    )
+    out = invocation.surroundings.stdout
+    if invocation.get("json"):
+        names = ("what", "state", "found", "advice")
+        out.write(json.dumps([{name: getattr(each, name) for name in names} for each in examined], indent=2) + "\n")
+    else:
+        width = max(len(each.what) for each in examined)
+        for each in examined:
+            out.write(f"{_MARKS[each.state]:8}{each.what:{width}}  {each.found}\n")
+            if each.advice and each.state != "ok":
+                out.write(f"{'':8}{'':{width}}  → {each.advice}.\n")
+    return FAILED if any(each.state == "missing" for each in examined) else OK
+
+
+def _own_cluster(invocation: Invocation) -> str:
+    """The id by which the server of the data folder knows its cluster; empty where none runs, or not on a cluster."""
+    local = load_local(data_folder(invocation))
+    if local is None or local.engine != "kubernetes":
+        return ""
+    try:
+        client = Session(invocation).connect(local.url)
+        try:
+            clusters = client.clusters()
+        finally:
+            client.close()
+    except ClientError:
+        return ""
+    return str(clusters[0]["uuid"]) if clusters else ""

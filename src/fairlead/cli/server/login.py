@@ -1,0 +1,98 @@
+"""`login`, `logout` and `whoami`. The server of one's own machine needs no login: its credentials lie in its folder."""
+
+import getpass
+import time
+
+from fairlead.cli.command import Command, Invocation
+from fairlead.cli.exit_codes import OK
+from fairlead.cli.flags import OUTPUT, Flag, UsageError
+from fairlead.cli.session.session import Session
+from fairlead.cli.session.settings import record_setting
+from fairlead.cli.terminal.times import span
+from fairlead.client import Credentials, application, password
+from fairlead.client.identity import claims
+
+_USER_FLAGS = (
+    Flag("user", "User name", short="u", aliases=("username",), placeholder="NAME"),
+    Flag("password", "Password; asked for when it is not given", short="p"),
+)
+_APPLICATION_FLAGS = (
+    Flag("name", "Application, by its client id", placeholder="ID", aliases=("client-id",)),
+    Flag("secret", "Its secret; asked for when it is not given", aliases=("client-secret",)),
+)
+
+
+def commands(noun: str) -> tuple[Command, ...]:
+    if noun == "logout":
+        return (Command("", "Forget the login", _logout),)
+    if noun == "whoami":
+        return (Command("", "Show who is logged in, and where", _whoami, flags=OUTPUT),)
+    return (
+        Command("", "Log in with a user name and a password", _log_in_user, _USER_FLAGS),
+        Command("user", "Log in with a user name and a password", _log_in_user, _USER_FLAGS),
+        Command("application", "Log in as an application", _log_in_application, _APPLICATION_FLAGS, aliases=("app",)),
+    )
+
+
+def _log_in_user(invocation: Invocation) -> int:
+    name = invocation.get("user") or _ask(invocation, "User name: ")
+    secret = invocation.get("password") or _ask_secret(invocation, "Password: ")
+    return _log_in(invocation, password(name, secret), name)
+
+
+def _log_in_application(invocation: Invocation) -> int:
+    name = invocation.get("name") or _ask(invocation, "Application: ")
+    secret = invocation.get("secret") or _ask_secret(invocation, "Secret: ")
+    return _log_in(invocation, application(name, secret), name)
+
+
+def _log_in(invocation: Invocation, credentials: Credentials, name: str) -> int:
+    """Log in and keep the token; an address given with --url becomes the configured one."""
+    session = Session(invocation, logs_in=True)
+    session.client.log_in(credentials)
+    if invocation.get("url"):
+        record_setting(invocation, "url", session.client.url)
+    session.console.say(f"Logged in to {session.client.url} as {name}.")
+    session.close()
+    return OK
+
+
+def _ask(invocation: Invocation, prompt: str) -> str:
+    around = invocation.surroundings
+    if not around.stdin.isatty():
+        raise UsageError("There is no terminal to ask at; give name and secret by flags.")
+    around.stderr.write(prompt)
+    around.stderr.flush()
+    return around.stdin.readline().strip()
+
+
+def _ask_secret(invocation: Invocation, prompt: str) -> str:
+    around = invocation.surroundings
+    if not around.stdin.isatty():
+        raise UsageError("There is no terminal to ask at; give name and secret by flags.")
+    return getpass.getpass(prompt, around.stderr)
+
+
+def _logout(invocation: Invocation) -> int:
+    session = Session(invocation)
+    session.client.log_out()
+    session.console.say(f"Logged out of {session.client.url}.")
+    session.close()
+    return OK
+
+
+def _whoami(invocation: Invocation) -> int:
+    session = Session(invocation)
+    said = claims(session.client.token())
+    facts = {
+        "user": said.get("preferred_username") or said.get("username") or said.get("email") or said.get("sub"),
+        "server": session.client.url,
+        "expires": span(said["exp"] - time.time()) if said.get("exp") else None,
+    }
+    if not session.show(facts, str(facts["user"])):
+        session.console.data(f"User:    {facts['user']}")
+        session.console.data(f"Server:  {facts['server']}")
+        if facts["expires"]:
+            session.console.data(f"Token:   for another {facts['expires']}")
+    session.close()
+    return OK

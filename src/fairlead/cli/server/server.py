@@ -1,0 +1,115 @@
+"""`server`: start, stop or look at the server of this machine that runs in the background."""
+
+import os
+import signal
+import time
+
+from fairlead.cli.command import Command, Invocation
+from fairlead.cli.exit_codes import OK, TIMED_OUT, UNREACHABLE
+from fairlead.cli.flags import OUTPUT, Flag
+from fairlead.cli.session.background import find_or_start, is_healthy
+from fairlead.cli.session.local import exists, is_alive, load_flags, load_local
+from fairlead.cli.session.settings import data_folder, next_command
+from fairlead.cli.terminal.console import Console
+from fairlead.cli.terminal.output import chosen_format, render
+from fairlead.cli.terminal.times import shown_time
+from fairlead.client import ClientError
+
+_PAUSE = 0.02
+_FAREWELL = 5.0
+_TIMEOUT = Flag("timeout", "Wait at most so long for its end", "duration", default="30s")
+
+
+def commands(_noun: str) -> tuple[Command, ...]:
+    return (
+        Command("status", "Show whether it runs, and where", _status, OUTPUT),
+        Command(
+            "start",
+            "Start it unless it runs; words after -- go to `fairlead serve`",
+            _start,
+            trailing="SERVE-FLAG...",
+        ),
+        Command("stop", "Stop it; workloads go on", _stop, (_TIMEOUT,)),
+        Command(
+            "restart",
+            "Stop it and start it again, with the flags it had or with the words after --; workloads go on",
+            _restart,
+            (_TIMEOUT,),
+            trailing="SERVE-FLAG...",
+        ),
+    )
+
+
+def _status(invocation: Invocation) -> int:
+    console = Console(invocation)
+    folder = data_folder(invocation)
+    found = load_local(folder)
+    healthy = found is not None and is_healthy(found.url)
+    form = chosen_format(invocation, {})
+    if form in ("json", "yaml"):
+        facts = {"running": found is not None, "healthy": healthy, "dataDir": folder}
+        facts |= (
+            {} if found is None else {"url": found.url, "pid": found.pid, "log": found.log, "version": found.version}
+        )
+        console.data(render(console, form, facts))
+    elif found is None:
+        console.data(f"No server runs with data folder {folder}.")
+        console.say(f"Start one with `{next_command(invocation, 'server start')}`.")
+    else:
+        console.data(f"Server:   {found.url}{'' if healthy else ' (does not answer)'}")
+        console.data(f"Process:  {found.pid}, version {found.version}, since {shown_time(found.started_at)}")
+        console.data(f"Data:     {folder}")
+        console.data(f"Log:      {found.log}")
+    return OK if healthy else UNREACHABLE
+
+
+def _start(invocation: Invocation) -> int:
+    console = Console(invocation)
+    flags = invocation.parsed.trailing or []
+    known = load_local(data_folder(invocation))
+    found = find_or_start(data_folder(invocation), flags, console.say)
+    console.data(found.url)
+    if flags and known is not None and known.pid == found.pid:
+        again = next_command(invocation, "server restart")
+        console.say(f"It runs already, so these flags have no effect; `{again} -- {' '.join(flags)}` gives it others.")
+    stop = next_command(invocation, "server stop")
+    console.say(f"Process {found.pid}; log {found.log}; stop it with `{stop}`.")
+    return OK
+
+
+def _restart(invocation: Invocation) -> int:
+    console = Console(invocation)
+    found = load_local(data_folder(invocation))
+    flags = invocation.parsed.trailing
+    if found is not None:
+        had = load_flags(found.pid)
+        if had is None:
+            raise ClientError(f"Process {found.pid} was started by `fairlead serve`; restart it where it was started.")
+        flags = had if flags is None else flags
+        code = _stop(invocation)
+        if code != OK:
+            return code
+    started = find_or_start(data_folder(invocation), flags or [], console.say)
+    console.data(started.url)
+    return OK
+
+
+def _stop(invocation: Invocation) -> int:
+    console = Console(invocation)
+    found = load_local(data_folder(invocation))
+    if found is None:
+        console.say(f"No server runs with data folder {data_folder(invocation)}.")
+        return OK
+    os.kill(found.pid, signal.SIGTERM)
+    deadline = time.monotonic() + invocation.get("timeout", 30.0)
+    while is_alive(found.pid):
+        if time.monotonic() > deadline:
+            console.complain(f"Process {found.pid} still runs; its log is {found.log}.")
+            return TIMED_OUT
+        time.sleep(_PAUSE)
+    # Ended, but perhaps not yet taken note of by its parent; some container's first process never does.
+    deadline = time.monotonic() + _FAREWELL
+    while exists(found.pid) and time.monotonic() < deadline:
+        time.sleep(_PAUSE)
+    console.say("Stopped.")
+    return OK

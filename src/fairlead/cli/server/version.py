@@ -1,0 +1,29 @@
+"""`fairlead version`: this command's version and, where one can be reached, the server's."""
+
+from fairlead import __version__
+from fairlead.cli.command import Command, Invocation
+from fairlead.cli.exit_codes import OK
+from fairlead.cli.flags import OUTPUT
+from fairlead.cli.session.session import Session
+from fairlead.client import ClientError
+
+
+def commands(_noun: str) -> tuple[Command, ...]:
+    return (Command("", "Show the versions of this command and of the server", _version, flags=OUTPUT),)
+
+
+def _version(invocation: Invocation) -> int:
+    session = Session(invocation)
+    server = ""
+    try:
+        session.client.clusters()
+        server = session.client.server_version or "does not say"
+    except ClientError as error:
+        if invocation.get("debug"):
+            session.console.complain(str(error))
+    versions = {"client": __version__, "server": server or None}
+    if not session.show(versions, __version__):
+        session.console.data(f"fairlead {__version__}")
+        session.console.data(f"server   {server or '(none reached)'}")
+    session.close()
+    return OK

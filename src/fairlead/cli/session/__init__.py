@@ -1,0 +1,1 @@
+"""How a command finds, starts and addresses a server, and how it reports errors."""

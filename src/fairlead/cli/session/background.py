@@ -1,0 +1,128 @@
+"""The server that starts by itself: finds this machine's server, or starts one in the background.
+
+Only one is started, however many commands ask at once: they queue at a lock in the data folder.
+"""
+
+import fcntl
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+
+from fairlead.cli.session.local import BACKGROUND, HOLDER, LOCK, LocalServer, load_local
+from fairlead.client import ClientError, Unreachable
+from fairlead.client.connection import Connection, read_address
+
+#: A server that is not ready after so many seconds has failed.
+_PATIENCE = 60.0
+_PAUSE = 0.01
+_LAST_LINES = 20
+
+
+def is_healthy(url: str, timeout: float = 10.0) -> bool:
+    """Whether a server answers there."""
+    connection = Connection(read_address(url), timeout)
+    try:
+        response = connection.send("GET", "/healthz", {}, None)
+        response.read()
+        return response.status == 200
+    except Unreachable:
+        return False
+    finally:
+        connection.close()
+
+
+def find_or_start(folder: str, extra: Sequence[str], say: Callable[[str], None]) -> LocalServer:
+    """This machine's server; started in personal mode with the extra flags if none runs."""
+    found = _load_answering(folder)
+    if found is not None:
+        return found
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    with open(os.path.join(folder, LOCK), "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        while found is None:
+            found = _wait_for_holder(folder, say)
+            if found is None:
+                say("Starting a server in the background …")
+                found = _start(folder, extra)
+        return found
+
+
+def _load_answering(folder: str) -> LocalServer | None:
+    found = load_local(folder)
+    return found if found is not None and is_healthy(found.url) else None
+
+
+def _is_held(folder: str) -> bool:
+    """Whether a server holds the data folder, be it one that is not ready yet. Servers try again after a short look."""
+    with open(os.path.join(folder, HOLDER), "a", encoding="utf-8") as holder:
+        try:
+            fcntl.flock(holder, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            return True
+    return False
+
+
+def _wait_for_holder(folder: str, say: Callable[[str], None]) -> LocalServer | None:
+    """A server that somebody else has started and that is not ready yet is waited for; None if there is none."""
+    deadline = time.monotonic() + _PATIENCE
+    is_told = False
+    while _is_held(folder):
+        found = _load_answering(folder)
+        if found is not None:
+            return found
+        if time.monotonic() > deadline:
+            known = load_local(folder)
+            what = f"Process {known.pid} at {known.url}" if known else "A process"
+            raise Unreachable(f"{what} holds the data folder {folder} and does not answer. Its log: {_log(folder)}")
+        if not is_told:
+            say("Another server is starting. Waiting for it …")
+            is_told = True
+        time.sleep(_PAUSE)
+    return None
+
+
+def _log(folder: str) -> str:
+    return os.path.join(folder, "logs", "server.log")
+
+
+def _start(folder: str, extra: Sequence[str]) -> LocalServer | None:
+    """The new server; None if somebody else's took the folder in the meantime."""
+    log = _log(folder)
+    os.makedirs(os.path.dirname(log), mode=0o700, exist_ok=True)
+    command = [sys.executable, "-m", "fairlead", *BACKGROUND, "--data-dir", folder, *extra]
+    with open(log, "ab") as output:
+        begin = output.tell()
+        # Its own session: neither Ctrl-C nor the end of this terminal reaches it.
+        child = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd="/", start_new_session=True
+        )
+    found = _wait_until_ready(folder, child)
+    if found is None:
+        has_ended = child.poll() is not None
+        child.kill()
+        child.wait()
+        if has_ended and _is_held(folder):
+            return None
+        raise ClientError(f"The server did not start. The end of its log, {log}:\n{_tail(log, begin)}")
+    # It outlives this command and is nobody's child then; Popen must not remind us of it at the end.
+    child.returncode = 0
+    return found
+
+
+def _wait_until_ready(folder: str, child: "subprocess.Popen[bytes]") -> LocalServer | None:
+    deadline = time.monotonic() + _PATIENCE
+    while time.monotonic() < deadline and child.poll() is None:
+        found = load_local(folder)
+        if found is not None and found.pid == child.pid and is_healthy(found.url):
+            return found
+        time.sleep(_PAUSE)
+    return None
+
+
+def _tail(path: str, begin: int) -> str:
+    with open(path, "rb") as file:
+        file.seek(begin)
+        lines = file.read().decode("utf-8", "replace").splitlines()
+    return "\n".join(f"  {line}" for line in lines[-_LAST_LINES:]) or "  (it is empty)"

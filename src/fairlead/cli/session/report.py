@@ -1,0 +1,61 @@
+"""Failures in words: what a command's error means, and the exit code that says so. Loaded only when one failed."""
+
+from fairlead.cli import exit_codes
+from fairlead.cli.command import Invocation
+from fairlead.cli.flags import UsageError
+from fairlead.cli.session.session import NotFound
+from fairlead.cli.session.settings import next_command
+from fairlead.cli.terminal.console import Console
+from fairlead.client import ClientError, NotLoggedIn, ServerError, TimedOut, Unreachable
+
+_STATUS_CODES = {
+    401: exit_codes.NOT_ALLOWED,
+    403: exit_codes.NOT_ALLOWED,
+    404: exit_codes.NOT_FOUND,
+    502: exit_codes.UNREACHABLE,
+    503: exit_codes.UNREACHABLE,
+    504: exit_codes.UNREACHABLE,
+}
+
+
+def report(error: Exception, invocation: Invocation) -> int:
+    """Tell an error and give its exit code; what nobody foresaw is raised again."""
+    console = Console(invocation)
+    if invocation.get("debug"):
+        console.complain("".join(console.load("traceback").format_exception(error)).rstrip())
+    if isinstance(error, UsageError):
+        console.complain(f"fairlead: {error}\nSee `fairlead {' '.join(invocation.words)} --help`.")
+        return exit_codes.USAGE
+    if not isinstance(error, ClientError):
+        raise error
+    console.complain(f"fairlead: {render_error(error)}")
+    if isinstance(error, NotLoggedIn):
+        console.complain(f"Log in with `{next_command(invocation, 'login')}`.")
+    return exit_code(error)
+
+
+def render_error(error: ClientError) -> str:
+    """An error as lines: every issue with its field where there are any, else the server's own words."""
+    if not isinstance(error, ServerError):
+        return str(error)
+    if not error.issues:
+        return error.details or error.message
+    lines = [f"The server refused the request ({error.status}, {error.message.rstrip('.')}):"]
+    for issue in error.issues:
+        rule = f" [{issue.rule}]" if issue.rule else ""
+        lines.append(f"  {issue.field}: {issue.details}{rule}" if issue.field else f"  {issue.details}{rule}")
+    return "\n".join(lines)
+
+
+def exit_code(error: ClientError) -> int:
+    if isinstance(error, Unreachable):
+        return exit_codes.UNREACHABLE
+    if isinstance(error, NotLoggedIn):
+        return exit_codes.NOT_ALLOWED
+    if isinstance(error, NotFound):
+        return exit_codes.NOT_FOUND
+    if isinstance(error, TimedOut):
+        return exit_codes.TIMED_OUT
+    if isinstance(error, ServerError):
+        return _STATUS_CODES.get(error.status, exit_codes.FAILED)
+    return exit_codes.FAILED

@@ -1,0 +1,1 @@
+"""Tables, colours, output formats, times."""

@@ -1,0 +1,49 @@
+"""Results in the format that was asked for: a table, JSON, YAML or bare names."""
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from fairlead.cli.command import Invocation
+from fairlead.cli.terminal.console import Console
+from fairlead.cli.terminal.tables import Column, render_table
+
+
+def chosen_format(invocation: Invocation, settings: dict[str, Any]) -> str:
+    """The output format: by flag, by configuration, or a table."""
+    for name in ("json", "yaml", "table"):
+        if invocation.get(name):
+            return name
+    return str(invocation.get("output") or settings.get("output") or "table")
+
+
+def render(console: Console, form: str, content: Any) -> str:
+    """JSON, or YAML for the form `yaml`."""
+    if form != "yaml":
+        return json.dumps(content, indent=2, ensure_ascii=False)
+    text: str = console.load("yaml_text").render_yaml(content)
+    return text.rstrip("\n")
+
+
+class Listing:
+    """How rows of one sort are shown."""
+
+    def __init__(self, columns: Sequence[Column], name: Callable[[Any], str], empty: str) -> None:
+        self._columns = columns
+        self._name = name
+        self._empty = empty
+
+    def show(self, console: Console, form: str, rows: Sequence[Any], headers: bool) -> None:
+        """Print rows as `form` says; an empty table says so beside the output, not in it."""
+        if form in ("json", "yaml"):
+            console.data(render(console, form, list(rows)))
+        elif form == "name":
+            for row in rows:
+                console.data(self._name(row))
+        elif not rows:
+            console.say(self._empty)
+        else:
+            columns = [column for column in self._columns if form == "wide" or not column.wide]
+            width = None if form == "wide" else console.width()
+            for line in render_table(columns, rows, width=width, headers=headers, paint=console.paint):
+                console.data(line)

@@ -1,0 +1,1 @@
+"""Commands on workloads of every kind."""

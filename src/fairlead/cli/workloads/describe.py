@@ -1,0 +1,175 @@
+"""One workload on a page: state, compute, addresses, pods, events."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from fairlead.cli.session.session import Session
+from fairlead.cli.terminal.tables import Column, render_table
+from fairlead.cli.terminal.times import shown_time, span
+
+Json = dict[str, Any]
+
+
+def describe(session: Session, found: Json) -> None:
+    """Print the parts of the page that are wanted."""
+    get = session.invocation.get
+    if get("general", True):
+        _facts(session, "", _general(found))
+        for message in found.get("pendingSchedulingMessages") or ():
+            session.console.data(f"  {message['nodePool']}: {message.get('userMessage') or message['reason']}")
+        _conditions(session, found.get("conditions") or ())
+        _evictions(session, found)
+    if get("compute", True):
+        _facts(session, "Compute", _compute(found))
+    if get("networks", True) and found.get("urls"):
+        _facts(session, "Networks", [("URL", url) for url in found["urls"]])
+    if get("pods", True):
+        _pods(session, found["id"])
+    if get("events", True):
+        _events(session, found["id"])
+
+
+def _general(found: Json) -> list[tuple[str, str]]:
+    requested = found.get("requestedPods") or {}
+    return [
+        ("Name", found["name"]),
+        ("Id", found["id"]),
+        ("Type", found["type"]),
+        ("Project", found["projectName"]),
+        ("Status", found["phase"]),
+        ("Message", found.get("phaseMessage") or ""),
+        ("Priority", found.get("priorityClassName") or ""),
+        ("Node pools", ", ".join(found.get("currentNodePools") or found.get("requestedNodePools") or ())),
+        ("Image", ", ".join(found.get("images") or ())),
+        ("Command", found.get("command") or ""),
+        ("Arguments", found.get("arguments") or ""),
+        ("Pods running", f"{found.get('runningPods', 0)} of {requested.get('number', '?')}"),
+        ("Completions", str(requested.get("completions") or "")),
+        ("Submitted by", found.get("submittedBy") or ""),
+        ("Created", shown_time(found.get("createdAt"))),
+        ("Completed", shown_time(found.get("completedAt"))),
+        ("Deleted", shown_time(found.get("deletedAt"))),
+        ("Waited", span(found.get("totalPendingTimeSeconds"))),
+        ("Ran", span(found.get("totalRunningTimeSeconds"))),
+    ]
+
+
+def _evictions(session: Session, found: Json) -> None:
+    """How it lost pods to other workloads, if it ever did."""
+    if not found.get("preemptible", True):
+        return
+    told = session.client.explanation(found["id"], waiting=False)
+    last = told.get("lastEviction")
+    if last:
+        times = "once" if told["preemptions"] == 1 else f"{told['preemptions']} times"
+        session.console.data(f"Evicted {times}, last at {shown_time(last['at'])}: {last['message']}")
+
+
+def _compute(found: Json) -> list[tuple[str, str]]:
+    asked = found.get("podsRequestedResources") or found.get("workloadRequestedResources") or {}
+    allocated = found.get("allocatedResources") or {}
+    titles = {"gpu": "GPU devices", "gpuMemory": "GPU memory", "cpu": "CPU cores", "cpuMemory": "CPU memory"}
+    facts = []
+    for key, title in titles.items():
+        value = asked.get(key) or {}
+        shown = _size if key.endswith("Memory") else _amount
+        words = [f"{name} {shown(value[name])}" for name in ("request", "limit") if _amount(value.get(name))]
+        if _amount(allocated.get(key)):
+            words.append(f"allocated {shown(allocated[key])}")
+        facts.append((title, ", ".join(words)))
+    extended = [(item["resource"], str(item["quantity"])) for item in asked.get("extendedResources") or ()]
+    return facts + extended
+
+
+def _amount(value: Any) -> str:
+    """A number or a quantity; nothing is blank, whichever way it is written."""
+    text = f"{value:g}" if isinstance(value, int | float) else str(value or "")
+    return "" if text == "0" else text
+
+
+def _size(value: Any) -> str:
+    """Bytes in the largest unit in which they are a whole number; other quantities as they are."""
+    text = _amount(value)
+    if not text.isdecimal():
+        return text
+    number = int(text)
+    units = [(1024**power, f"{letter}i") for power, letter in ((4, "T"), (3, "G"), (2, "M"), (1, "K"))]
+    units += [(1000**power, letter) for power, letter in ((4, "T"), (3, "G"), (2, "M"), (1, "k"))]
+    size, unit = min(
+        (pair for pair in units if number % pair[0] == 0), key=lambda pair: number // pair[0], default=(1, "")
+    )
+    return f"{number // size}{unit}"
+
+
+def _facts(session: Session, title: str, facts: Sequence[tuple[str, str]]) -> None:
+    shown = [(name, text) for name, text in facts if text]
+    if not shown:
+        return
+    if title:
+        _title(session, title)
+    left = max(len(name) for name, _ in shown) + 1
+    for name, text in shown:
+        session.console.data(f"{name + ':':<{left}}  {text}")
+
+
+def _title(session: Session, title: str) -> None:
+    session.console.data("")
+    session.console.data(session.console.paint(title, "bold"))
+
+
+def _conditions(session: Session, conditions: Sequence[Json]) -> None:
+    for condition in conditions:
+        if condition.get("message"):
+            about = f" ({condition['reason']})" if condition.get("reason") else ""
+            session.console.data(f"{condition['type']}{about}: {condition['message']}")
+
+
+def _started(pod: Json) -> str | None:
+    return next((one["startedAt"] for one in pod.get("containers") or () if one.get("startedAt")), None)
+
+
+def _pods(session: Session, workload_id: str) -> None:
+    pods = session.client.pods(workload_id)
+    limit = session.invocation.get("pod-limit", 10)
+    columns = [
+        Column("POD", lambda row: row["name"], shrinks=True),
+        Column("STATUS", lambda row: row.get("k8sPhase") or ""),
+        Column("NODE", lambda row: row.get("nodeName") or "", shrinks=True),
+        Column("STARTED", lambda row: shown_time(_started(row))),
+        Column("ENDED", lambda row: shown_time(row.get("completedAt"))),
+        Column("EXIT", lambda row: "" if row.get("exitCode") is None else str(row["exitCode"])),
+        Column("RESTARTS", lambda row: str(row.get("restarts") or 0)),
+    ]
+    if session.invocation.get("containers"):
+        columns.append(Column("CONTAINERS", lambda row: ",".join(one["name"] for one in row.get("containers") or ())))
+    _rows(session, "Pods", columns, pods if limit < 0 else pods[:limit], len(pods))
+
+
+def _events(session: Session, workload_id: str) -> None:
+    limit = session.invocation.get("event-limit", 50)
+    order = session.invocation.get("sortEvents", "asc")
+    # The newest are the ones to show when not all fit, in whatever order they are shown then.
+    events = session.client.events(workload_id, sortOrder="desc", limit=limit if 0 < limit <= 500 else 500)
+    if order == "asc":
+        events.reverse()
+    columns = [
+        Column("TIME", lambda row: shown_time(row.get("createdAt"))),
+        Column("TYPE", lambda row: row.get("type") or ""),
+        Column("REASON", lambda row: row.get("reason") or ""),
+        Column("ABOUT", lambda row: (row.get("involvedObject") or {}).get("name") or "", shrinks=True),
+        Column("MESSAGE", lambda row: row.get("message") or "", shrinks=True),
+    ]
+    if limit:
+        _rows(session, "Events", columns, events, len(events))
+
+
+def _rows(session: Session, title: str, columns: Sequence[Column], rows: Sequence[Json], count: int) -> None:
+    if not rows:
+        return
+    _title(session, title)
+    console = session.console
+    headers = not session.invocation.get("no-headers")
+    for line in render_table(columns, rows, width=console.width(), headers=headers, paint=console.paint):
+        console.data(line)
+    if len(rows) < count:
+        console.say(f"{len(rows)} of {count} are shown; --pod-limit -1 shows all.")

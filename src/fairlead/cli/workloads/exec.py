@@ -1,0 +1,192 @@
+"""`exec`, `bash` and `attach`: commands beside a pod, and the pod's own terminal, as if they ran here.
+
+Their exit code is the command's own. With a terminal on both sides keys go through as they are typed.
+"""
+
+import contextlib
+import os
+import select
+import signal
+import sys
+import termios
+import tty
+from collections.abc import Iterator
+from typing import Any
+
+from fairlead.cli.command import Command, Invocation
+from fairlead.cli.exit_codes import OK, RUN_FAILED
+from fairlead.cli.flags import PROJECT, Flag, UsageError
+from fairlead.cli.session.session import Session
+from fairlead.cli.workloads.follow import check_container, wait_for_pod
+from fairlead.client.client import quote
+from fairlead.client.duplex import END, ERROR, EXIT, INPUT, OUTPUT, SIZE, Duplex
+
+_PIECE = 32_768
+#: Leaves a pod that one is attached to and lets it run: Ctrl-P Ctrl-Q, as with containers.
+_DETACH = b"\x10\x11"
+_CUT = "The connection to the pod ended before its command.\n"
+
+POD_FLAGS = (
+    PROJECT,
+    Flag("pod", "Pod; without it, the first that runs", placeholder="NAME"),
+    Flag("container", "Container of the pod; there is one", short="c", placeholder="NAME"),
+    Flag("wait-timeout", "Wait at most so long for a pod to run", "duration"),
+)
+EXEC_FLAGS = (
+    *POD_FLAGS,
+    Flag("stdin", "Pass standard input on", "boolean", "i"),
+    Flag("tty", "On a terminal of its own", "boolean", "t"),
+)
+
+
+def commands(noun: str) -> tuple[Command, ...]:
+    found = {command.verb: command for command in verbs()}
+    return (found[noun]._replace(verb=""),)
+
+
+def verbs() -> tuple[Command, ...]:
+    """The commands as verbs of a noun."""
+    return (
+        Command(
+            "exec",
+            "Run a command beside a pod's own",
+            _exec,
+            EXEC_FLAGS,
+            "NAME",
+            1,
+            1,
+            trailing="COMMAND [ARGUMENT...]",
+            details="The exit code is the command's own.",
+            completes="workload",
+        ),
+        Command(
+            "bash", "Open a shell beside a pod's own command", _bash, EXEC_FLAGS, "NAME", 1, 1, completes="workload"
+        ),
+        Command(
+            "attach",
+            "Be at the input and output of a pod's own command",
+            _attach,
+            POD_FLAGS,
+            "NAME",
+            1,
+            1,
+            details="Ctrl-P Ctrl-Q leaves it running. Input reaches only pods that were submitted with stdin.",
+            completes="workload",
+        ),
+    )
+
+
+def _exec(invocation: Invocation) -> int:
+    words = invocation.parsed.trailing
+    if not words:
+        raise UsageError("Run what? Put the command after --, as in: fairlead exec NAME -- nvidia-smi")
+    return _run(invocation, words, bool(invocation.get("stdin")), bool(invocation.get("tty")))
+
+
+def _bash(invocation: Invocation) -> int:
+    has_terminal = invocation.surroundings.stdin.isatty()
+    shell = ["/bin/sh", "-c", "command -v bash >/dev/null && exec bash || exec sh"]
+    return _run(invocation, shell, invocation.get("stdin", True), invocation.get("tty", has_terminal))
+
+
+def _run(invocation: Invocation, words: list[str], stdin: bool, with_terminal: bool) -> int:
+    columns, rows = _window()
+    query = "&".join(f"command={quote(word)}" for word in words)
+    query += f"&stdin={_yes(stdin)}&tty={_yes(with_terminal)}&columns={columns}&rows={rows}"
+    return _open(invocation, "exec", query, stdin, with_terminal)
+
+
+def _attach(invocation: Invocation) -> int:
+    return _open(invocation, "attach", "", True, invocation.surroundings.stdin.isatty())
+
+
+def _window() -> tuple[int, int]:
+    """Columns and rows of the terminal, or the usual ones without one."""
+    try:
+        columns, rows = os.get_terminal_size(1)
+    except OSError:
+        return 80, 24
+    return columns or 80, rows or 24
+
+
+def _yes(value: bool) -> str:
+    return "true" if value else "false"
+
+
+def _open(invocation: Invocation, verb: str, query: str, stdin: bool, with_terminal: bool) -> int:
+    session = Session(invocation)
+    try:
+        found = session.workload(invocation.names[0])
+        if invocation.get("wait-timeout"):
+            wait_for_pod(session, found["id"], invocation.get("wait-timeout"))
+        check_container(session, found)
+        if invocation.get("pod"):
+            query += f"&pod={quote(invocation.get('pod'))}"
+        duplex = session.client.duplex(f"/api/v1/workloads/{found['id']}/{verb}", query.removeprefix("&"))
+        try:
+            with _raw_terminal(with_terminal and stdin) as resized:
+                return _converse(duplex, stdin, resized, can_detach=verb == "attach")
+        finally:
+            duplex.close()
+    finally:
+        session.close()
+
+
+@contextlib.contextmanager
+def _raw_terminal(wanted: bool) -> Iterator[int]:
+    """Keys as they are typed, while it lasts; hands out a descriptor that tells of changes of the window's size."""
+    told, tell = os.pipe()
+    if not wanted or not sys.stdin.isatty():
+        yield told
+        return
+    before = termios.tcgetattr(0)
+    os.set_blocking(tell, False)
+    previous = signal.signal(signal.SIGWINCH, lambda *_: os.write(tell, b"."))
+    try:
+        tty.setraw(0)
+        yield told
+    finally:
+        signal.signal(signal.SIGWINCH, previous)
+        termios.tcsetattr(0, termios.TCSADRAIN, before)
+
+
+def _converse(duplex: Duplex, stdin: bool, resized: int, *, can_detach: bool) -> int:
+    """Pass bytes both ways until the command ends; its exit code."""
+    pending = bytearray()
+    waiting: list[Any] = [duplex, resized, *([0] if stdin else [])]
+    if not stdin:
+        duplex.send_frame(END)
+    typed = b""
+    while True:
+        ready = [duplex] if duplex.has_pending else select.select(waiting, [], [])[0]
+        if resized in ready:
+            os.read(resized, 64)
+            columns, rows = _window()
+            duplex.send_frame(SIZE, f"{columns}x{rows}".encode())
+        if 0 in ready:
+            data = os.read(0, _PIECE)
+            typed = (typed + data)[-2:]
+            if can_detach and typed == _DETACH:
+                return OK
+            if data:
+                duplex.send_frame(INPUT, data)
+            else:
+                duplex.send_frame(END)
+                waiting.remove(0)
+        if duplex in ready:
+            for channel, data in duplex.frames(pending):
+                if channel == EXIT and not data.isdigit() and not can_detach:
+                    sys.stderr.write(_CUT)
+                    return RUN_FAILED
+                if channel == EXIT:
+                    return int(data) if data.isdigit() else OK
+                if channel in (OUTPUT, ERROR):
+                    _write(1 if channel == OUTPUT else 2, data)
+            if duplex.is_over:
+                sys.stderr.write(_CUT)
+                return RUN_FAILED
+
+
+def _write(descriptor: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(descriptor, data) :]

@@ -1,0 +1,153 @@
+"""Follows a workload: tells how the wait goes, passes its output on, and knows how it ended.
+
+Used by `run`, by `submit --attach`, by `logs --follow` and by `wait`.
+"""
+
+from typing import Any
+
+from fairlead.cli.exit_codes import OK, RUN_FAILED
+from fairlead.cli.session.session import NotFound, Session
+from fairlead.client import ServerError, Unreachable
+from fairlead.client.client import ENDED
+
+Json = dict[str, Any]
+
+#: Phases in which a workload has or had pods, or will have none without somebody's doing.
+_WITH_PODS = (*ENDED, "Running", "Degraded", "Stopped", "Stopping", "Terminating", "Deleting")
+_LEFT = ("Stopped", "Stopping", "Deleting")
+
+
+def wait_for_pod(session: Session, workload_id: str, timeout: float | None = None) -> Json:
+    """Tell how the wait goes until the workload has a pod, or is in a phase in which none is to come."""
+    found = session.client.workload(workload_id)
+    if found["phase"] in _WITH_PODS:
+        return found
+    told = ""
+    for found in session.client.changes(workload_id, timeout):
+        if found["phase"] in _WITH_PODS:
+            session.console.clear()
+            return found
+        text = narrate(session, found)
+        if text != told:
+            session.console.live(text)
+            told = text
+    raise Unreachable("The server ended the stream of changes.")
+
+
+def check_container(session: Session, workload: Json) -> None:
+    """Sessions lead into the container of the workload's own command; one of another name is refused, not ignored."""
+    wanted, pod = session.invocation.get("container"), session.invocation.get("pod")
+    if not wanted:
+        return
+    pods = [each for each in session.client.pods(workload["id"]) if pod in (None, each["name"])]
+    names = {container["name"] for each in pods for container in each["containers"]}
+    if names and wanted not in names:
+        of_what = f"Pod {pod}" if pod else f"Workload {workload['name']}"
+        raise NotFound(
+            f"{of_what} has no container '{wanted}'; commands, output and ports are of {', '.join(sorted(names))}."
+        )
+
+
+def narrate(session: Session, found: Json) -> str:
+    """One line on where a waiting workload is: its phase, its place in the queue, what it waits for."""
+    text = f"{found['name']}: {found['phase']}"
+    if found["phase"] == "Pending":
+        text += f", {_position(session, found)}"
+    return f"{text} · {found['phaseMessage']}" if found.get("phaseMessage") else text
+
+
+def _position(session: Session, found: Json) -> str:
+    """Its place among those of the project that wait, by the time they came."""
+    waiting = [f"projectId=={found['projectId']}", "phase==Pending"]
+    count = session.client.count_workloads(filterBy=waiting)
+    before = session.client.count_workloads(filterBy=[*waiting, f"createdAt<={found['createdAt']}"])
+    return f"{max(before, 1)} of {max(count, before, 1)} in line"
+
+
+def follow_to_end(session: Session, created: Json, patience: float | None = None) -> int:
+    """Pass on the output of every pod, one after another, until the workload ends; the answer is its exit code.
+
+    A server that goes away meanwhile is waited for, and the output goes on where it was.
+    """
+    follower = _Follower(session, created)
+    while True:
+        try:
+            code = follower.follow(patience)
+        except Unreachable:
+            session.console.live("The server does not answer. Waiting for it to come back …")
+            session.reconnect()
+            continue
+        if code is not None:
+            return code
+
+
+class _Follower:
+    """How much of each pod's output has been passed on."""
+
+    def __init__(self, session: Session, created: Json) -> None:
+        self._session = session
+        self._id: str = created["workloadId"]
+        self._name: str = created["name"]
+        self._passed: dict[str, int] = {}
+        self._ended: set[str] = set()
+
+    def follow(self, patience: float | None) -> int | None:
+        """One round: the output of all pods that have some; the exit code if it was the last round."""
+        found = wait_for_pod(self._session, self._id, patience)
+        before = sum(self._passed.values())
+        pods = _pods(self._session, self._id)
+        for pod in pods:
+            if pod["id"] not in self._ended:
+                self._pass_on(pod)
+        if any(pod["id"] not in self._ended for pod in pods) and sum(self._passed.values()) > before:
+            return None
+        if found["phase"] in ENDED:
+            return _tell_end(self._session, found, self._name)
+        if found["phase"] in _LEFT:
+            self._session.console.say(f"{self._name} is {found['phase']}.")
+            return RUN_FAILED
+        self._wait_for_change(found)
+        return None
+
+    def _pass_on(self, pod: Json) -> None:
+        """Its output from where it was left. Only of a pod that was known to have ended it is certainly all."""
+        skip = self._passed.get(pod["id"], 0)
+        try:
+            for piece in self._session.client.logs(self._id, pod=pod["name"], follow=True):
+                fresh = piece[skip:]
+                skip -= len(piece) - len(fresh)
+                if fresh:
+                    self._session.console.raw(fresh)
+                    self._passed[pod["id"]] = self._passed.get(pod["id"], 0) + len(fresh)
+        except ServerError as error:
+            if error.status != 404:
+                raise
+        if pod.get("completedAt"):
+            self._ended.add(pod["id"])
+
+    def _wait_for_change(self, before: Json) -> None:
+        for found in self._session.client.changes(before["id"]):
+            if (found["phase"], found["updatedAt"]) != (before["phase"], before["updatedAt"]):
+                return
+
+
+def _pods(session: Session, workload_id: str) -> list[Json]:
+    return sorted(session.client.pods(workload_id), key=lambda pod: (pod["createdAt"], pod["name"]))
+
+
+def _tell_end(session: Session, found: Json, name: str) -> int:
+    if found["phase"] == "Completed":
+        return OK
+    message = found.get("phaseMessage") or ""
+    session.console.complain(f"{name} failed. {message}".rstrip())
+    return command_exit_code(_pods(session, found["id"]))
+
+
+def command_exit_code(pods: list[Json]) -> int:
+    """The exit code of the pod that ended last; 128 and the number for a signal, as shells have it."""
+    for pod in reversed(pods):
+        if pod.get("exitCode") is not None:
+            return int(pod["exitCode"])
+        if pod.get("signal"):
+            return 128 + int(pod["signal"])
+    return RUN_FAILED

@@ -1,0 +1,112 @@
+"""The verbs of each kind of workload: submit, list, describe, logs, exec, port-forward, suspend, resume, delete.
+
+The kinds and the flags of their specs come from generated tables; no kind is known by name here.
+"""
+
+from typing import Any
+
+from fairlead.cli.command import Command, Invocation, one
+from fairlead.cli.flags import PROJECT, Flag, UsageError
+from fairlead.cli.session.session import Session
+from fairlead.cli.workloads import submit
+from fairlead.cli.workloads.exec import verbs
+from fairlead.cli.workloads.port_forward import verb as port_forward_verb
+from fairlead.cli.workloads.submit_flags import submit_flags
+from fairlead.cli.workloads.update import update_command
+from fairlead.cli.workloads.workload import (
+    DESCRIBE_FLAGS,
+    LIST_FLAGS,
+    LOGS_FLAGS,
+    act_on_each,
+    describe_workload,
+    list_workloads,
+    show_logs,
+)
+from fairlead.client.kinds import KindEntry
+
+
+def commands(kind: KindEntry) -> tuple[Command, ...]:
+    """The verbs of one kind."""
+    title = kind.noun
+    made = [
+        _submit(kind),
+        Command(
+            "list",
+            f"List {title}s",
+            lambda call: list_workloads(call, kind.title, kind.sets),
+            LIST_FLAGS,
+            aliases=("ls",),
+        ),
+        Command(
+            "describe",
+            f"Show one {title}",
+            lambda call: describe_workload(call, kind.title),
+            DESCRIBE_FLAGS,
+            "NAME",
+            1,
+            1,
+            completes="workload",
+        ),
+        Command(
+            "logs",
+            f"Show what {one(title)} prints",
+            lambda call: show_logs(call, kind.title),
+            LOGS_FLAGS,
+            "NAME",
+            0,
+            1,
+            completes="workload",
+        ),
+    ]
+    if "replicas" in kind.can_change:
+        made.append(
+            Command(
+                "scale",
+                f"Change the number of replicas of {one(title)}",
+                lambda call: _scale(call, kind),
+                (PROJECT, Flag("replicas", "How many there are to be", placeholder="NUMBER")),
+                "NAME",
+                1,
+                1,
+                completes="workload",
+            )
+        )
+    elif kind.can_change:
+        made.append(update_command(kind))
+    if kind.can_suspend:
+        made += [_action(kind, "suspend", "Stop {}s; they can be resumed"), _action(kind, "resume", "Resume {}s")]
+    return (*made, *verbs(), port_forward_verb(), _action(kind, "delete", "Delete {}s"))
+
+
+def _submit(kind: KindEntry) -> Command:
+    return Command(
+        "submit",
+        f"Submit {one(kind.noun)}",
+        lambda call: submit.submit(call, kind),
+        submit_flags(kind),
+        "[NAME]",
+        most=1,
+        trailing="[COMMAND] ARGUMENT...",
+    )
+
+
+def _scale(invocation: Invocation, kind: KindEntry) -> int:
+    wanted = invocation.get("replicas")
+    if wanted is None or not str(wanted).isdecimal():
+        raise UsageError("Give the number of replicas: --replicas NUMBER.")
+
+    def scale(session: Session, found: dict[str, Any]) -> None:
+        session.client.kind(kind.key).update(found["id"], {"replicas": int(wanted)})
+
+    return act_on_each(invocation, kind.title, "scale", scale)
+
+
+def _action(kind: KindEntry, verb: str, summary: str) -> Command:
+    def run(invocation: Invocation) -> int:
+        return act_on_each(invocation, kind.title, verb, lambda session, found: _act(session, kind, verb, found))
+
+    return Command(verb, summary.format(kind.noun), run, (PROJECT,), "NAME...", 1, None, completes="workload")
+
+
+def _act(session: Session, kind: KindEntry, verb: str, found: dict[str, Any]) -> None:
+    getattr(session.client.kind(kind.key), verb)(found["id"])

@@ -1,0 +1,126 @@
+"""`port-forward`: ports of this machine that lead to ports of a pod, as long as the command runs."""
+
+import contextlib
+import select
+import socket
+from _thread import start_new_thread
+from typing import Any
+
+from fairlead.cli.command import Command, Invocation
+from fairlead.cli.exit_codes import OK
+from fairlead.cli.flags import Flag, UsageError
+from fairlead.cli.session.report import render_error
+from fairlead.cli.session.session import NotFound, Session
+from fairlead.cli.workloads.exec import POD_FLAGS
+from fairlead.cli.workloads.follow import check_container, wait_for_pod
+from fairlead.client.client import ENDED, Client, quote
+from fairlead.client.duplex import Duplex
+from fairlead.client.errors import ClientError
+
+_PIECE = 65_536
+#: Phases in which there is no pod, and in which none is to come by itself.
+_OVER = (*ENDED, "Stopped")
+_FLAGS = (
+    *POD_FLAGS,
+    Flag("port", "Port here and port of the pod; one number for both", repeatable=True, placeholder="LOCAL:REMOTE"),
+    Flag("address", "Address of this machine to listen on", placeholder="ADDRESS", default="localhost"),
+)
+
+
+def commands(_noun: str) -> tuple[Command, ...]:
+    return (verb()._replace(verb=""),)
+
+
+def verb() -> Command:
+    return Command(
+        "port-forward",
+        "Reach a port of a pod by a port of this machine",
+        _forward,
+        _FLAGS,
+        "NAME",
+        1,
+        1,
+        details="Port 0 takes any that is free. It goes on until Ctrl-C.",
+        completes="workload",
+    )
+
+
+def read_ports(text: str) -> tuple[int, int]:
+    """`8080:80`, or `80` for both."""
+    local, colon, remote = text.partition(":")
+    numbers = (local, remote if colon else local)
+    if not all(number.isdecimal() and int(number) < 65_536 for number in numbers) or int(numbers[1]) == 0:
+        raise UsageError(f"'{text}' is no pair of ports; write LOCAL:REMOTE, as in 8080:80.")
+    return int(numbers[0]), int(numbers[1])
+
+
+def _forward(invocation: Invocation) -> int:
+    pairs = [read_ports(text) for text in invocation.get("port", [])]
+    if not pairs:
+        raise UsageError("Which port? Give one with --port LOCAL:REMOTE.")
+    session = Session(invocation)
+    found = session.workload(invocation.names[0])
+    if invocation.get("wait-timeout"):
+        found = wait_for_pod(session, found["id"], invocation.get("wait-timeout"))
+    if found["phase"] in _OVER:
+        # Said at once, and not to the first who connects; in the server's words.
+        raise NotFound(f"Workload {found['name']} has no running pod; it is {found['phase']}")
+    check_container(session, found)
+    path = f"/api/v1/workloads/{found['id']}/port-forward"
+    pod = f"&pod={quote(invocation.get('pod'))}" if invocation.get("pod") else ""
+    listeners = []
+    for local, remote in pairs:
+        listener = socket.create_server((invocation.get("address", "localhost"), local))
+        listeners.append((listener, f"port={remote}{pod}"))
+        host, port = listener.getsockname()[:2]
+        session.console.say(f"Forwarding {host}:{port} to port {remote} of {found['name']}")
+    try:
+        while True:
+            ready = select.select([listener for listener, _ in listeners], [], [])[0]
+            for listener, query in listeners:
+                if listener in ready:
+                    accepted, _ = listener.accept()
+                    # Without the module `threading`, which is as much to load as the rest of this command.
+                    start_new_thread(_pass_on, (session.client, path, query, accepted, session))
+    except KeyboardInterrupt:
+        return OK
+    finally:
+        for listener, _ in listeners:
+            listener.close()
+
+
+def _pass_on(client: Client, path: str, query: str, accepted: socket.socket, session: Session) -> None:
+    """One connection, to its end."""
+    with accepted:
+        try:
+            duplex = client.duplex(path, query)
+        except ClientError as error:
+            session.console.complain(render_error(error))
+            return
+        with contextlib.suppress(OSError), contextlib.closing(duplex):
+            if not _converse(accepted, duplex):
+                asked = query.partition("&")[0].replace("=", " ")
+                session.console.complain(f"The pod ended a connection to {asked} without a word; does it listen there?")
+
+
+def _converse(accepted: socket.socket, duplex: Duplex) -> bool:
+    """Bytes both ways until the pod's end; False where that came unasked and without a single byte."""
+    waiting: list[Any] = [accepted, duplex]
+    is_answered = False
+    while True:
+        ready: list[Any] = [duplex] if duplex.has_pending else select.select(waiting, [], [])[0]
+        if accepted in ready:
+            data = accepted.recv(_PIECE)
+            if data:
+                # Where it is over, its end is read below.
+                with contextlib.suppress(OSError):
+                    duplex.send(data)
+            else:
+                duplex.end()
+                waiting.remove(accepted)
+        if duplex in ready:
+            data = duplex.receive()
+            is_answered = is_answered or bool(data)
+            accepted.sendall(data)
+            if duplex.is_over:
+                return is_answered or accepted not in waiting

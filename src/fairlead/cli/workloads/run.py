@@ -1,0 +1,208 @@
+"""`run -- COMMAND`: the shortest way from a command line to a running workload, on this machine.
+
+Without a server one is started; the workload goes through the same REST interface as every other.
+"""
+
+import os
+import re
+import shlex
+from typing import Any
+
+from fairlead.cli.command import Command, Invocation
+from fairlead.cli.exit_codes import INTERRUPTED, OK, RUN_FAILED
+from fairlead.cli.flags import PROJECT, Flag, UsageError
+from fairlead.cli.session.background import find_or_start
+from fairlead.cli.session.report import render_error
+from fairlead.cli.session.session import Session
+from fairlead.cli.session.settings import data_folder, next_command
+from fairlead.cli.workloads.follow import follow_to_end
+from fairlead.cli.workloads.spec_flags import apply_flags, as_flag, load_table
+from fairlead.client import ClientError
+from fairlead.client.kinds import KindEntry, load_kinds
+
+Json = dict[str, Any]
+
+#: Stands for this machine itself: no image is fetched, the command sees the machine's own files.
+HOST_IMAGE = "fairlead.local/host"
+#: The kind that `run` makes is the first there is: work that ends.
+_FLAGS = (
+    PROJECT,
+    Flag("name", "Name; without it, one is made from the command", short="n", placeholder="NAME"),
+    Flag("detach", "Do not wait for the end", "boolean"),
+    Flag("gpu", "GPU devices; below 1, a portion of one", "number"),
+    Flag(
+        "env",
+        "Environment variable; without a value, the one of this shell",
+        repeatable=True,
+        placeholder="NAME[=VALUE]",
+    ),
+)
+_LONGEST_NAME = 40
+_INTERPRETERS = re.compile(r"^(python|pypy|node|ruby|perl|bash|sh|zsh|julia|R)[0-9.]*$")
+#: What the server would replace by its value; `run` passes on what was typed.
+_REFERENCE = re.compile(r"\$(?=[({])")
+
+
+def commands(_noun: str) -> tuple[Command, ...]:
+    kind = _kind()
+    known = {flag.name for flag in _FLAGS} | {"command", "args"}
+    spec = [as_flag(entry) for entry in load_table(kind.key)]
+    flags = (
+        *_FLAGS,
+        *(flag._replace(short="") if flag.short == "n" else flag for flag in spec if flag.name not in known),
+    )
+    return (
+        Command(
+            "",
+            "Run a command on this machine and see its output",
+            _run,
+            flags,
+            trailing="COMMAND [ARGUMENT...]",
+            details="The exit code is the command's own. Ctrl-C asks whether to detach or to stop.",
+        ),
+    )
+
+
+def _kind() -> KindEntry:
+    return next(iter(load_kinds().values()))
+
+
+def _run(invocation: Invocation) -> int:
+    words = invocation.parsed.trailing
+    if not words:
+        raise UsageError('Run what? Put the command after --, as in: fairlead run -- python3 -c "print(1)"')
+    session = Session(invocation)
+    try:
+        created = _submit(session, words)
+        if invocation.get("detach"):
+            session.console.data(created["name"])
+            again = next_command(invocation, f"logs -f {created['name']}", "project")
+            session.console.say(
+                f"It goes on without this command and starts when there is room. Its output: `{again}`."
+            )
+            return OK
+        return _follow(session, created)
+    except ClientError as error:
+        # 1 to 7 could be the command's own exit codes; what happens to `run` itself has a code of its own.
+        session.console.complain(f"fairlead: {render_error(error)}")
+        return RUN_FAILED
+    finally:
+        session.close()
+
+
+def _submit(session: Session, words: list[str]) -> Json:
+    if not _is_elsewhere(session):
+        find_or_start(data_folder(session.invocation), [], session.console.say)
+    return session.client.kind(_kind().key).submit(make_request(session, words))
+
+
+def _is_elsewhere(session: Session) -> bool:
+    """Whether a server is named, so that none of this machine is wanted."""
+    invocation = session.invocation
+    return bool(
+        invocation.get("url") or invocation.surroundings.environ.get("FAIRLEAD_URL") or session.settings.get("url")
+    )
+
+
+def make_request(session: Session, words: list[str]) -> Json:
+    """The creation request of a command: run once, here, in this folder."""
+    invocation = session.invocation
+    spec: Json = {
+        "image": HOST_IMAGE,
+        "workingDir": invocation.surroundings.folder,
+        # The exit code is the answer, so a failed command is not tried again unless that is asked for.
+        "backoffLimit": 0,
+        "restartPolicy": "Never",
+    }
+    apply_flags(load_table(_kind().key), invocation.parsed.values, spec)
+    _apply_gpu(invocation, spec)
+    _apply_environment(invocation, spec)
+    spec["command"] = quote_words(words[:1])
+    if words[1:]:
+        spec["args"] = quote_words(words[1:])
+    project = session.project()
+    name = invocation.get("name")
+    return {
+        "name": name or name_for(words),
+        "useGivenNameAsPrefix": name is None,
+        "projectId": str(project["id"]),
+        "clusterId": project["clusterId"],
+        "spec": spec,
+    }
+
+
+def quote_words(words: list[str]) -> str:
+    """The words as one text that the server splits into just these; `$(` and `${` are meant for the command's shell."""
+    return shlex.join(_REFERENCE.sub("$$", word) for word in words)
+
+
+def _apply_gpu(invocation: Invocation, spec: Json) -> None:
+    wanted = invocation.get("gpu")
+    if wanted is None:
+        return
+    compute = spec.setdefault("compute", {})
+    if wanted and wanted < 1:
+        compute |= {"gpuDevicesRequest": 1, "gpuRequestType": "portion", "gpuPortionRequest": wanted}
+    elif wanted == int(wanted):
+        compute["gpuDevicesRequest"] = int(wanted)
+    else:
+        raise UsageError(f"--gpu takes whole devices or a portion below 1, not {wanted:g}.")
+
+
+def _apply_environment(invocation: Invocation, spec: Json) -> None:
+    variables = spec.setdefault("environmentVariables", [])
+    for text in invocation.get("env", ()):
+        name, equals, value = text.partition("=")
+        if not equals:
+            value = invocation.surroundings.environ.get(name, "")
+        variables.append({"name": name, "value": value})
+    if not variables:
+        del spec["environmentVariables"]
+
+
+def name_for(words: list[str]) -> str:
+    """A name made from a command: the script's for an interpreter with one, else the program's."""
+    program = os.path.basename(words[0])
+    if _INTERPRETERS.match(program) and len(words) > 1 and not words[1].startswith("-"):
+        program = os.path.splitext(os.path.basename(words[1]))[0]
+    name = re.sub(r"[^a-z0-9]+", "-", program.lower()).strip("-")[:_LONGEST_NAME].strip("-")
+    if not name:
+        return "run"
+    return name if name[0].isalpha() else f"run-{name}"
+
+
+def _follow(session: Session, created: Json) -> int:
+    """Follow to the end; the first Ctrl-C asks, a second at the question detaches."""
+    while True:
+        try:
+            return follow_to_end(session, created)
+        except KeyboardInterrupt:
+            session.console.clear()
+            session.client.close()
+            answer = _ask(session, created["name"])
+            if answer == "stop":
+                session.client.kind(_kind().key).suspend(created["workloadId"])
+                look = next_command(session.invocation, f"describe {created['name']}", "project")
+                session.console.say(f"{created['name']} is being stopped; `{look}` shows it.")
+                return INTERRUPTED
+            if answer == "detach":
+                again = next_command(session.invocation, f"logs -f {created['name']}", "project")
+                session.console.say(f"{created['name']} runs on. Come back with `{again}`.")
+                return INTERRUPTED
+
+
+def _ask(session: Session, name: str) -> str:
+    around = session.invocation.surroundings
+    if not around.stdin.isatty():
+        return "detach"
+    around.stderr.write(f"\n{name} is running. (d)etach and let it run, (s)top it, or Enter to go on watching? ")
+    around.stderr.flush()
+    try:
+        answer = around.stdin.readline()
+    except KeyboardInterrupt:
+        around.stderr.write("\n")
+        return "detach"
+    letter = answer.strip().lower()[:1]
+    if not answer or letter == "d":
+        return "detach"
+    return "stop" if letter == "s" else "stay"

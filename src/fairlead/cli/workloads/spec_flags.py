@@ -1,0 +1,230 @@
+"""Flags that fill a workload's spec: a generated table says which flag sets which member, and how.
+
+The table (`generated/<kind>.json`) is written from the model by `python -m fairlead.cli.generate`, so that no command
+loads the model. This module knows no field by name.
+"""
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from fairlead.cli.flags import GENERATED, Flag, UsageError, read_typed
+from fairlead.cli.suggest import suggest
+
+Entry = Mapping[str, Any]
+
+
+def load_table(key: str) -> list[Entry]:
+    """The flags of one kind, as generated."""
+    path = os.path.join(GENERATED, f"{key}.json")
+    with open(path, encoding="utf-8") as file:
+        entries: list[Entry] = json.load(file)
+    return entries
+
+
+def as_flag(entry: Entry) -> Flag:
+    """An entry as the parser and the help text see it. Most values are read later, when they are put in their place."""
+    form = entry["form"]
+    is_plain = form == "value"
+    return Flag(
+        name_of(entry),
+        entry.get("help", ""),
+        "boolean" if form == "switch" else entry.get("type", "string") if is_plain else "string",
+        entry.get("short", "").removeprefix("-"),
+        bool(entry.get("repeatable")),
+        tuple(entry.get("choices", ())) if is_plain else (),
+        tuple(alias.removeprefix("--") for alias in entry.get("aliases", ())),
+        _placeholder(entry),
+    )
+
+
+def name_of(entry: Entry) -> str:
+    return str(entry["flag"]).removeprefix("--")
+
+
+def _placeholder(entry: Entry) -> str:
+    form = entry["form"]
+    if form == "pair":
+        return "NAME=VALUE"
+    if form == "list":
+        return "A,B"
+    if form in ("item", "object"):
+        names = dict.fromkeys(_part_shown(part) for part in entry["parts"])
+        return ",".join(names)
+    return "TIME" if form == "duration" else ""
+
+
+def _part_shown(part: Mapping[str, Any]) -> str:
+    return str(part["name"]) if part.get("type") == "boolean" else f"{part['name']}="
+
+
+def apply_flags(table: Sequence[Entry], values: Mapping[str, Any], spec: dict[str, Any]) -> None:
+    """Put the values of the flags that were given into the spec; a value wins over what a switch stands for."""
+    for entry in sorted(table, key=lambda entry: "constant" not in entry):
+        name = name_of(entry)
+        if name in values:
+            _apply(entry, f"--{name}", values[name], spec)
+
+
+def _apply(entry: Entry, shown: str, value: Any, spec: dict[str, Any]) -> None:
+    form, path = entry["form"], entry["path"]
+    if form in ("pair", "item"):
+        for text in value:
+            append(spec, path, _read_pair(entry, shown, text) if form == "pair" else _read_item(entry, shown, text))
+        return
+    if form == "switch":
+        _apply_switch(entry, value, spec)
+    elif form == "object":
+        _apply_object(entry, shown, value, spec)
+    elif form == "duration":
+        _apply_duration(entry, shown, value, spec)
+    elif form == "list":
+        words = [word for text in value for word in text.split(",") if word]
+        place(spec, path, [_choose(entry, shown, read_typed(entry["type"], shown, word)) for word in words])
+    else:
+        place(spec, path, _whole(value))
+    for other, constant in entry.get("preset", {}).items():
+        place(spec, other, constant)
+
+
+def _apply_switch(entry: Entry, value: bool, spec: dict[str, Any]) -> None:
+    constant = entry.get("constant", True)
+    if value:
+        place(spec, entry["path"], constant)
+    elif isinstance(constant, bool):
+        place(spec, entry["path"], not constant)
+
+
+def _apply_object(entry: Entry, shown: str, value: str, spec: dict[str, Any]) -> None:
+    """Parts as of an item; a first word that names none is the first part's value, as in `8000,protocol=http`."""
+    first, *rest = value.split(",")
+    names = {part["name"].lower() for part in entry["parts"]}
+    if "=" not in first and first.strip().lower() not in names:
+        first = f"{entry['parts'][0]['name']}={first}"
+    for path, found in leaves(_read_parts(entry, shown, ",".join([first, *rest]))):
+        place(spec, f"{entry['path']}.{path}", found)
+
+
+def leaves(tree: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    """The values of a tree of objects with their dotted paths."""
+    for name, value in tree.items():
+        if isinstance(value, dict):
+            yield from leaves(value, f"{before}{name}.")
+        else:
+            yield f"{before}{name}", value
+
+
+def _apply_duration(entry: Entry, shown: str, value: str, spec: dict[str, Any]) -> None:
+    """A time of 0 is what the runai CLI has for not given, so it is not sent; a file can say 0."""
+    seconds = int(read_typed("duration", shown, value))
+    if seconds:
+        place(spec, entry["path"], seconds)
+
+
+def _whole(value: Any) -> Any:
+    """A number without fraction as an integer, so that `2` is sent as 2."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _read_pair(entry: Entry, shown: str, text: str) -> dict[str, Any]:
+    """`NAME=VALUE`; further equals signs belong to the value. A third member stands behind the entry's separator."""
+    paths = entry["pair"]
+    left, equals, right = text.partition("=")
+    words = [left, right]
+    if len(paths) > 2:
+        words = [left, *right.split(entry["separator"], 1)]
+    if not equals or not left or len(words) != len(paths):
+        wanted = "NAME=VALUE" if len(paths) == 2 else f"NAME=VALUE{entry['separator']}VALUE"
+        raise UsageError(f"{shown} takes {wanted}, not '{text}'.")
+    item = _preset(entry)
+    for path, kind, word in zip(paths, entry["pairTypes"], words, strict=True):
+        place(item, path, read_typed(kind, shown, word))
+    return item
+
+
+def _read_item(entry: Entry, shown: str, text: str) -> dict[str, Any]:
+    """Parts joined by commas. An item that is nothing but a list takes several of them, joined by semicolons."""
+    wrap = entry.get("wrap")
+    if wrap:
+        return {wrap: [_read_parts(entry, shown, part) for part in text.split(";")]}
+    return _read_parts(entry, shown, text)
+
+
+def _read_parts(entry: Entry, shown: str, text: str) -> dict[str, Any]:
+    """`name=value` each, or a bare word for a part that is a switch."""
+    parts = {part["name"].lower(): part for part in entry["parts"]}
+    item = _preset(entry)
+    for word in text.split(","):
+        name, equals, value = word.partition("=")
+        part = parts.get(name.strip().lower())
+        if part is None:
+            raise UsageError(f"{shown} has no part '{name}'; it takes {', '.join(parts)}.{suggest(name, parts)}")
+        place(item, part["path"], _read_part(part, f"{shown} {part['name']}", value if equals else None))
+    return item
+
+
+def _preset(entry: Entry) -> dict[str, Any]:
+    item: dict[str, Any] = {}
+    for path, constant in entry.get("preset", {}).items():
+        place(item, path, constant)
+    return item
+
+
+def _read_part(part: Mapping[str, Any], shown: str, text: str | None) -> Any:
+    if "constant" in part:
+        constant = part["constant"]
+        given = True if text is None else read_typed("boolean", shown, text)
+        return constant if given else not constant
+    if text is None:
+        if part.get("type") == "boolean":
+            return True
+        raise UsageError(f"{shown} needs a value: {part['name']}=…")
+    if part.get("list"):
+        words = [word for word in text.split(":") if word]
+        pair = part.get("pair")
+        return [_read_two(pair, shown, word) if pair else read_typed(part["type"], shown, word) for word in words]
+    return _choose(part, shown, _whole(read_typed(part.get("type", "string"), shown, text)))
+
+
+def _read_two(members: Sequence[str], shown: str, word: str) -> dict[str, str]:
+    left, equals, right = word.partition("=")
+    if not equals:
+        raise UsageError(f"{shown} takes {members[0]}={members[1]}:…, not '{word}'.")
+    return {members[0]: left, members[1]: right}
+
+
+def _choose(declared: Mapping[str, Any], shown: str, value: Any) -> Any:
+    """The choice that a value means in whatever case, where there are choices."""
+    choices = declared.get("choices")
+    if not choices:
+        return value
+    for choice in choices:
+        if str(choice).lower() == str(value).lower():
+            return choice
+    raise UsageError(f"{shown} is one of {', '.join(choices)}, not '{value}'.{suggest(str(value), choices)}")
+
+
+def place(tree: dict[str, Any], path: str, value: Any) -> None:
+    """Set a member by its dotted path, making the objects on the way."""
+    *parents, last = path.split(".")
+    for parent in parents:
+        below = tree.get(parent)
+        if not isinstance(below, dict):
+            below = tree[parent] = {}
+        tree = below
+    tree[last] = value
+
+
+def append(tree: dict[str, Any], path: str, item: Any) -> None:
+    """Add an item to the list at a dotted path."""
+    *parents, last = path.split(".")
+    for parent in parents:
+        below = tree.get(parent)
+        if not isinstance(below, dict):
+            below = tree[parent] = {}
+        tree = below
+    found = tree.get(last)
+    if not isinstance(found, list):
+        found = tree[last] = []
+    found.append(item)

@@ -1,0 +1,118 @@
+"""`submit`: makes the creation request from a file, flags and the words after `--`, and sends it."""
+
+from typing import Any
+
+from fairlead.cli.assets.asset import apply_assets
+from fairlead.cli.assets.template import find_template
+from fairlead.cli.command import Invocation
+from fairlead.cli.exit_codes import OK
+from fairlead.cli.flags import UsageError
+from fairlead.cli.session.json_file import read_json_file
+from fairlead.cli.session.session import Session
+from fairlead.cli.session.settings import next_command
+from fairlead.cli.terminal.output import chosen_format, render
+from fairlead.cli.workloads import follow
+from fairlead.cli.workloads.submit_flags import fill_spec
+from fairlead.client import ServerError
+from fairlead.client.kinds import KindEntry
+
+Json = dict[str, Any]
+
+#: How often a taken number behind --name-prefix is tried again with the next.
+_TRIES = 5
+
+
+def submit(invocation: Invocation, kind: KindEntry) -> int:
+    session = Session(invocation)
+    body = make_request(session, kind)
+    if invocation.get("dry-run"):
+        form = chosen_format(invocation, session.settings)
+        made = session.client.kind(kind.key).try_out(body)
+        session.console.data(render(session.console, form, body | {"spec": made["spec"]}))
+        session.close()
+        return OK
+    created = send(session, kind, body)
+    show_created(session, kind, created)
+    code = OK
+    if invocation.get("attach"):
+        code = follow.follow_to_end(session, created, invocation.get("pod-running-timeout"))
+    session.close()
+    return code
+
+
+def make_request(session: Session, kind: KindEntry) -> Json:
+    """The creation request: the file's content, then the flags, then what follows from the project."""
+    invocation = session.invocation
+    body = _read_file(invocation)
+    spec = body.setdefault("spec", {})
+    if not isinstance(spec, dict):
+        raise UsageError("The file's spec is no object.")
+    spec.update({name: body.pop(name) for name in kind.beside if name in body})
+    fill_spec(spec, kind, invocation.parsed, lambda pod: apply_assets(session, pod))
+    body.update({name: spec.pop(name) for name in kind.beside if name in spec})
+    if invocation.get("template"):
+        body["templateId"] = find_template(session, invocation.get("template"))["meta"]["id"]
+    _apply_name(session, kind, body)
+    _apply_project(session, body)
+    return body
+
+
+def _read_file(invocation: Invocation) -> Json:
+    path = invocation.get("file")
+    if path is None:
+        return {}
+    return read_json_file(invocation, path)
+
+
+def _apply_name(session: Session, kind: KindEntry, body: Json) -> None:
+    invocation = session.invocation
+    given = invocation.names[0] if invocation.names else invocation.get("name")
+    prefix = invocation.get("name-prefix")
+    if given and prefix:
+        raise UsageError("Give a name or --name-prefix, not both.")
+    if given:
+        body["name"] = given
+    elif prefix:
+        body["name"] = _next_name(session, prefix)
+    elif "name" not in body:
+        body["name"], body["useGivenNameAsPrefix"] = "-".join(kind.command), True
+
+
+def _next_name(session: Session, prefix: str) -> str:
+    filters = [f"name=^{prefix}-", f"projectId=={session.project()['id']}"]
+    taken = [found["name"][len(prefix) + 1 :] for found in session.client.all_workloads(filterBy=filters)]
+    return f"{prefix}-{max((int(end) for end in taken if end.isdecimal()), default=0) + 1}"
+
+
+def _apply_project(session: Session, body: Json) -> None:
+    """A file's own project and cluster stand unless a flag says otherwise."""
+    if "projectId" not in body or session.invocation.get("project"):
+        body["projectId"] = str(session.project()["id"])
+    if "clusterId" not in body:
+        body["clusterId"] = session.project()["clusterId"]
+
+
+def send(session: Session, kind: KindEntry, body: Json) -> Json:
+    """Submit it; a number behind --name-prefix that somebody else took meanwhile is counted on."""
+    prefix = session.invocation.get("name-prefix")
+    for _ in range(_TRIES if prefix else 1):
+        try:
+            return session.client.kind(kind.key).submit(body)
+        except ServerError as error:
+            following = _next_name(session, prefix) if prefix and error.status == 400 else body["name"]
+            if following == body["name"]:
+                raise
+            body["name"] = following
+    raise UsageError(f"No free number was found behind the prefix '{prefix}'.")
+
+
+def show_created(session: Session, kind: KindEntry, created: Json) -> None:
+    """The new workload's name as the result, and what to do next beside it."""
+    form = chosen_format(session.invocation, session.settings)
+    if form in ("json", "yaml"):
+        session.console.data(render(session.console, form, created))
+    else:
+        session.console.data(created["name"])
+        if form != "name":
+            again = next_command(session.invocation, f"{' '.join(kind.command)} logs -f {created['name']}", "project")
+            session.console.say(f"Submitted. Follow it with `{again}`.")

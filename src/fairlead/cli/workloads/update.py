@@ -1,0 +1,62 @@
+"""`update`: changes a workload while it runs, with the flags of those members that its kind allows to be changed.
+
+Offered for every kind that says which; no kind and no field is known by name here.
+"""
+
+from typing import Any
+
+from fairlead.cli.command import Command, Invocation
+from fairlead.cli.flags import PROJECT, Flag, UsageError
+from fairlead.cli.session.session import Session
+from fairlead.cli.workloads.spec_flags import Entry, apply_flags, as_flag, load_table
+from fairlead.cli.workloads.submit_flags import apply_words
+from fairlead.cli.workloads.workload import act_on_each
+from fairlead.client.kinds import KindEntry
+
+Json = dict[str, Any]
+_WORDS = Flag(
+    "command", "The words after -- replace the image's entry point, instead of being its arguments", "boolean", "c"
+)
+
+
+def update_command(kind: KindEntry) -> Command:
+    table = [entry for entry in load_table(kind.key) if entry["path"].partition(".")[0] in kind.can_change]
+    flags = tuple(as_flag(entry) for entry in table)
+    return Command(
+        "update",
+        f"Change one {kind.noun} while it runs; what runs before serves until the change is ready",
+        lambda call: _update(call, kind, table),
+        (PROJECT, _WORDS, *(flag for flag in flags if flag.name != _WORDS.name)),
+        "NAME",
+        1,
+        1,
+        trailing="[COMMAND] ARGUMENT...",
+        details="Of variables and other lists with names, those that are given are changed and the others stay.",
+        completes="workload",
+    )
+
+
+def _update(invocation: Invocation, kind: KindEntry, table: list[Entry]) -> int:
+    wanted: Json = {}
+    given = {name: value for name, value in invocation.parsed.values.items() if name != _WORDS.name}
+    apply_flags(table, given, wanted)
+    if invocation.parsed.trailing is not None:
+        apply_words(invocation.parsed.trailing, bool(invocation.get(_WORDS.name)), wanted)
+    if not wanted:
+        raise UsageError("Nothing is to be changed: give a flag, or words after --.")
+
+    def update(session: Session, found: Json) -> None:
+        client = session.client.kind(kind.key)
+        before = client.get(found["id"])["spec"] or {}
+        client.update(found["id"], {name: _kept(before.get(name), value) for name, value in wanted.items()})
+
+    return act_on_each(invocation, kind.title, "update", update)
+
+
+def _kept(before: Any, wanted: Any) -> Any:
+    """A list of named items with those of before that are not given again; anything else as it is wanted."""
+    is_named = isinstance(wanted, list) and all(isinstance(each, dict) and "name" in each for each in wanted)
+    if not is_named or not isinstance(before, list):
+        return wanted
+    names = {each["name"] for each in wanted}
+    return [*(each for each in before if each and each.get("name") not in names), *wanted]

@@ -1,0 +1,36 @@
+"""`url`: links that open a workload's exposed URLs in a browser, signed in as whoever asks."""
+
+from fairlead.cli.command import Command, Invocation
+from fairlead.cli.exit_codes import FAILED, OK
+from fairlead.cli.flags import PROJECT, Flag
+from fairlead.cli.session.session import Session
+
+
+def commands(_noun: str) -> tuple[Command, ...]:
+    return (
+        Command(
+            "",
+            "Links that open a workload's URLs in a browser",
+            _links,
+            (PROJECT, Flag("plain", "The URLs themselves, without signing in", "boolean")),
+            "NAME",
+            1,
+            1,
+            details="Each link works once, within two minutes, and signs the browser in to that URL alone.",
+            completes="workload",
+        ),
+    )
+
+
+def _links(invocation: Invocation) -> int:
+    session = Session(invocation)
+    try:
+        found = session.workload(invocation.names[0])
+        links = session.client.request("POST", f"/api/v1/workloads/{found['id']}/sign-in-links")["links"]
+        for link in links:
+            session.console.data(link["url"] if invocation.get("plain") else link["signInUrl"])
+        if not links:
+            session.console.complain(f"{found['name']} exposes no URL that you may open; it is {found['phase']}.")
+        return OK if links else FAILED
+    finally:
+        session.close()

@@ -1,0 +1,94 @@
+"""`wait NAME --for PHASE`: for scripts that go on when a workload has come so far. Its exit codes are documented."""
+
+from typing import Any
+
+from fairlead.cli.command import Command, Invocation
+from fairlead.cli.exit_codes import ENDED_OTHERWISE, OK
+from fairlead.cli.flags import PROJECT, Flag
+from fairlead.cli.session.session import NotFound, Session
+from fairlead.cli.workloads.follow import narrate
+from fairlead.cli.workloads.workload import read_phase
+from fairlead.client import ServerError, Unreachable
+from fairlead.client.client import ENDED
+from fairlead.client.streams import Deadline
+
+Json = dict[str, Any]
+
+_DELETED = "Deleted"
+_FLAGS = (
+    PROJECT,
+    Flag("for", "Phase to wait for, or several by comma; Deleted too", placeholder="PHASE", default="Completed"),
+    Flag("timeout", "Give up after this time; without it, wait for ever", "duration"),
+)
+_DETAILS = "Exit codes: 0 the phase is reached; 6 not in time; 7 the workload ended in another phase; 3 there is none."
+
+
+def commands(_noun: str) -> tuple[Command, ...]:
+    return (
+        Command(
+            "",
+            "Wait until a workload reaches a phase",
+            _wait,
+            _FLAGS,
+            "NAME",
+            1,
+            1,
+            details=_DETAILS,
+            completes="workload",
+        ),
+    )
+
+
+def _wait(invocation: Invocation) -> int:
+    wanted = {_read(word) for word in invocation.get("for", "Completed").split(",")}
+    session = Session(invocation)
+    name = invocation.names[0]
+    try:
+        found = session.workload(name)
+    except NotFound:
+        # A script that deletes and then waits may come too late to see it go.
+        if _DELETED not in wanted or not session.was_deleted(name):
+            raise
+        code = OK
+    else:
+        code = wait_for(session, found["id"], wanted, invocation.get("timeout"))
+    session.close()
+    return code
+
+
+def _read(word: str) -> str:
+    return _DELETED if word.strip().lower() == _DELETED.lower() else read_phase(word.strip())
+
+
+def wait_for(session: Session, workload_id: str, wanted: set[str], timeout: float | None) -> int:
+    """Wait until the workload is in one of the phases, or can no longer get there; a server's restart is sat out."""
+    deadline = Deadline(timeout)
+    while True:
+        try:
+            return _wait_once(session, workload_id, wanted, deadline.left())
+        except Unreachable:
+            session.console.live("The server does not answer. Waiting for it to come back …")
+            session.reconnect(deadline.left())
+        except ServerError as error:
+            if error.status != 404:
+                raise
+            # Gone for good: whoever waited for that has it.
+            return OK if _DELETED in wanted else ENDED_OTHERWISE
+
+
+def _wait_once(session: Session, workload_id: str, wanted: set[str], timeout: float | None) -> int:
+    told = ""
+    for found in session.client.changes(workload_id, timeout):
+        reached = _DELETED if found.get("deletedAt") else found["phase"]
+        if reached in wanted:
+            session.console.clear()
+            return OK
+        if reached == _DELETED or (reached in ENDED and _DELETED not in wanted):
+            message = found.get("phaseMessage") or ""
+            session.console.complain(f"{found['name']} is {reached} and will not change. {message}".rstrip())
+            return ENDED_OTHERWISE
+        text = narrate(session, found)
+        if text != told:
+            session.console.live(text)
+            told = text
+    raise Unreachable("The server ended the stream of changes.")

@@ -1,0 +1,129 @@
+"""`why NAME`: what keeps a workload from running, in numbers; who holds what it waits for; what would change it."""
+
+from typing import Any
+
+from fairlead.cli.command import Command, Invocation
+from fairlead.cli.exit_codes import OK
+from fairlead.cli.flags import OUTPUT, PROJECT
+from fairlead.cli.organization.page import amount
+from fairlead.cli.session.session import Session
+from fairlead.cli.terminal.tables import Column, render_table
+from fairlead.cli.terminal.times import shown_time
+
+Json = dict[str, Any]
+_ENDED = {"Completed", "Failed", "Deleting"}
+
+
+def commands(_noun: str) -> tuple[Command, ...]:
+    summary = "Why a workload waits: the blocker, who holds what, what would change it"
+    return (Command("", summary, show_why, (PROJECT, *OUTPUT), "NAME", 1, 1, completes="workload"),)
+
+
+def show_why(invocation: Invocation) -> int:
+    session = Session(invocation)
+    found = session.workload(invocation.names[0])
+    told = session.client.explanation(found["id"])
+    if not session.show({name: value for name, value in told.items() if name != "values"}, found["name"]):
+        _show(session, found, told)
+    session.close()
+    return OK
+
+
+def _show(session: Session, found: Json, told: Json) -> None:
+    console = session.console
+    waiting = told.get("waiting")
+    console.data(f"{told['name']} is {told['phase']}{_since(found)}.")
+    if waiting:
+        _show_waiting(session, found, waiting)
+    elif told.get("message"):
+        console.data(told["message"])
+    if told.get("retryAt"):
+        console.data(f"The next try is due at {shown_time(told['retryAt'])}.")
+    last = told.get("lastEviction")
+    if last and told["phase"] not in _ENDED:
+        console.data("")
+        console.data(console.paint("Last eviction", "bold"))
+        console.data(f"{shown_time(last['at'])}: {last['message']}")
+
+
+def _since(found: Json) -> str:
+    return f" since {shown_time(found['phaseUpdatedAt'])}" if found.get("phaseUpdatedAt") else ""
+
+
+def _show_waiting(session: Session, found: Json, waiting: Json) -> None:
+    console = session.console
+    console.data(waiting["message"])
+    if waiting.get("counted"):
+        console.data(f"Counted here: {waiting['counted']}")
+    if len(waiting["pools"]) > 1:
+        _title(session, "Node pools, in the order they are tried")
+        for pool in waiting["pools"]:
+            console.data(f"{pool['nodePool']}: {pool['message']}")
+    resource = "gpu" if _asked_gpus(found) else "cpu"
+    unit = {"gpu": "GPU", "cpu": "CPU"}[resource]
+    _title(session, f"{unit}s: quotas and shares")
+    _table(session, _owner_columns(resource), waiting["owners"])
+    if waiting["holders"]:
+        _title(session, "Who holds what it waits for")
+        _table(session, _holder_columns(resource), waiting["holders"])
+        more = waiting["holderCount"] - len(waiting["holders"])
+        if more > 0:
+            console.data(f"… and {more} more.")
+    _title(session, "What would change it")
+    for remedy in waiting["remedies"]:
+        console.data(f"- {remedy}")
+
+
+def _asked_gpus(found: Json) -> float:
+    asked = (found.get("podsRequestedResources") or {}).get("gpu") or {}
+    return float(asked.get("request") or 0)
+
+
+def _title(session: Session, title: str) -> None:
+    session.console.data("")
+    session.console.data(session.console.paint(title, "bold"))
+
+
+def _table(session: Session, columns: tuple[Column, ...], rows: list[Json]) -> None:
+    console = session.console
+    headers = not session.invocation.get("no-headers")
+    for line in render_table(columns, rows, width=console.width(), headers=headers, paint=console.paint):
+        console.data(line)
+
+
+def _owner_columns(resource: str) -> tuple[Column, ...]:
+    def of(member: str) -> Any:
+        return lambda row: amount(row[member][resource], resource)
+
+    return (
+        Column("OWNER", lambda row: f"{row['type'].lower()} {row['name']}"),
+        Column("NODE POOL", lambda row: row["nodePool"]),
+        Column("QUOTA", of("quota")),
+        Column("LIMIT", of("limit")),
+        Column("FAIR SHARE", of("fairShare")),
+        Column("USED", of("allocated")),
+        Column("NON-PREEMPTIBLE", of("allocatedNonPreemptible")),
+        Column("REQUESTED", of("requested")),
+    )
+
+
+def _holder_columns(resource: str) -> tuple[Column, ...]:
+    return (
+        Column("WORKLOAD", lambda row: row["workload"], shrinks=True),
+        Column("PROJECT", lambda row: row["project"], shrinks=True),
+        Column(resource.upper(), lambda row: amount(row["holds"][resource], resource)),
+        Column("NODES", lambda row: ",".join(row["nodes"]), shrinks=True),
+        Column("SINCE", lambda row: shown_time(row.get("since"))),
+        Column("REMARK", _remark),
+    )
+
+
+def _remark(row: Json) -> str:
+    words = []
+    if row["isEnding"]:
+        words.append("ending")
+    if row["isOverQuota"]:
+        words.append("its project is over quota")
+    if not row["preemptible"]:
+        words.append("not preemptible")
+    return ", ".join(words)

@@ -1,0 +1,289 @@
+"""The noun `workload`, and the shortcuts `list`, `describe` and `logs`: workloads of every kind in one project.
+
+The verbs of single kinds use the same functions with the kind's type given.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from fairlead.cli.command import Command, Invocation
+from fairlead.cli.exit_codes import OK
+from fairlead.cli.flags import OUTPUT, PROJECT, Flag, UsageError
+from fairlead.cli.session.report import exit_code, render_error
+from fairlead.cli.session.session import Session
+from fairlead.cli.terminal.output import Listing, chosen_format, render
+from fairlead.cli.terminal.tables import Column
+from fairlead.cli.terminal.times import age, span
+from fairlead.cli.workloads.describe import describe
+from fairlead.cli.workloads.follow import check_container, wait_for_pod
+from fairlead.client import ClientError
+from fairlead.client.kinds import load_kinds
+
+Json = dict[str, Any]
+
+LIST_FLAGS = (
+    PROJECT,
+    Flag("all", "Of all projects", "boolean", "A"),
+    Flag("limit", "At most so many", "integer", default="50"),
+    Flag("offset", "Leave out so many at the beginning", "integer", default="0"),
+    Flag("status", "Only those in this phase", placeholder="PHASE"),
+    Flag("deleted", "The deleted ones of the last 14 days instead", "boolean"),
+    Flag("search", "Only those whose texts contain this"),
+    *OUTPUT,
+)
+#: Formats of `describe` in which the workload could be submitted again.
+_DIALECTS = ("yaml", "rest", "command")
+DESCRIBE_FLAGS = (
+    PROJECT,
+    Flag(
+        "output",
+        "Output format; yaml, rest and command could be submitted again",
+        short="o",
+        choices=("table", "wide", "json", "name", *_DIALECTS),
+        placeholder="FORMAT",
+        default="table",
+    ),
+    *OUTPUT[1:],
+    Flag("general", "Show the state", "boolean", default="true"),
+    Flag("compute", "Show what it asks for", "boolean", default="true"),
+    Flag("networks", "Show its addresses", "boolean", default="true"),
+    Flag("pods", "Show its pods", "boolean", default="true"),
+    Flag("events", "Show what happened", "boolean", default="true"),
+    Flag("containers", "Show the containers of its pods", "boolean"),
+    Flag("event-limit", "At most so many events; -1 for all", "integer", default="50"),
+    Flag("pod-limit", "At most so many pods; -1 for all", "integer", default="10"),
+    Flag("sortEvents", "Order of the events", choices=("asc", "desc"), default="asc"),
+)
+LOGS_FLAGS = (
+    PROJECT,
+    Flag("name", "The workload, if it is not given as a word", placeholder="NAME"),
+    Flag("pod", "Pod; without it, the master or leader, or the newest", placeholder="NAME"),
+    Flag("container", "Container of the pod; there is one", short="c", placeholder="NAME"),
+    Flag("follow", "Go on until the pod ends", "boolean", "f"),
+    Flag("previous", "Of the attempt before the present one", "boolean"),
+    Flag("since", "Only what is younger than this", "duration"),
+    Flag("since-time", "Only what is younger than this moment (ISO 8601)", placeholder="MOMENT"),
+    Flag("tail", "Only so many lines at the end; -1 for all", "integer", "t", default="-1"),
+    Flag("limit-bytes", "At most so many bytes", "integer"),
+    Flag("timestamps", "Begin each line with its time", "boolean"),
+    Flag("wait-timeout", "Wait at most so long for a pod to start", "duration"),
+)
+_COLOURS = {
+    "Running": "green",
+    "Completed": "blue",
+    "Failed": "red",
+    "Degraded": "red",
+    "Unknown": "red",
+    "Pending": "yellow",
+}
+#: Phases by the words that other surfaces use for them.
+PHASE_WORDS = {"suspended": "Stopped", "suspending": "Stopping", "succeeded": "Completed"}
+PHASES = (
+    "Creating",
+    "Initializing",
+    "Resuming",
+    "Pending",
+    "Deleting",
+    "Running",
+    "Updating",
+    "Stopped",
+    "Stopping",
+    "Degraded",
+    "Failed",
+    "Completed",
+    "Terminating",
+    "Unknown",
+)
+#: Verbs and the phases in which the server accepts them without effect.
+_WITHOUT_EFFECT = {
+    "suspend": ("Completed", "Failed", "Stopped", "Stopping", "Deleting"),
+    "resume": tuple(phase for phase in PHASES if phase not in ("Stopped", "Stopping")),
+}
+
+
+def commands(noun: str) -> tuple[Command, ...]:
+    found = {
+        "list": Command("list", "List workloads", _list_any, (*LIST_FLAGS, *_TYPE_FLAGS), aliases=("ls",)),
+        "describe": Command(
+            "describe", "Show one workload", describe_workload, DESCRIBE_FLAGS, "NAME", 1, 1, completes="workload"
+        ),
+        "logs": Command(
+            "logs", "Show what a workload prints", show_logs, LOGS_FLAGS, "NAME", 0, 1, completes="workload"
+        ),
+        "delete": Command("delete", "Delete workloads", _delete, (PROJECT,), "NAME...", 1, None, completes="workload"),
+    }
+    return (found[noun]._replace(verb=""),) if noun in found else tuple(found.values())
+
+
+_TYPE_FLAGS = (
+    Flag("type", "Only those of this type", placeholder="TYPE"),
+    Flag("framework", "Only those of this framework of distributed work", placeholder="NAME"),
+)
+
+
+def read_phase(text: str) -> str:
+    """The phase that a word means, in whatever case, or one of the other words for it."""
+    wanted = PHASE_WORDS.get(text.lower(), text).lower()
+    for phase in PHASES:
+        if phase.lower() == wanted:
+            return phase
+    raise UsageError(f"'{text}' is no phase; there are {', '.join(PHASES)}.")
+
+
+def _list_any(invocation: Invocation) -> int:
+    title = invocation.get("type")
+    known = [entry.title for entry in load_kinds().values()]
+    return list_workloads(invocation, next((name for name in known if name.lower() == str(title).lower()), title))
+
+
+def list_workloads(invocation: Invocation, title: str | None = None, sets: tuple[str, Any] | None = None) -> int:
+    """One page of workloads; what does not fit on it is mentioned, never dropped in silence.
+
+    `sets` is what a command for a part of a kind means by itself: (member, value).
+    """
+    session = Session(invocation)
+    filters = [f"type=={title}"] if title else []
+    filters += ["==".join(map(str, sets))] if sets else []
+    if not invocation.get("all"):
+        filters.append(f"projectId=={session.project()['id']}")
+    if invocation.get("status"):
+        filters.append(f"phase=={read_phase(invocation.get('status'))}")
+    if invocation.get("framework"):
+        filters.append(f"distributedFramework=={invocation.get('framework')}")
+    narrowed = {
+        "filterBy": filters,
+        "deleted": True if invocation.get("deleted") else None,
+        "search": invocation.get("search"),
+    }
+    offset, limit = invocation.get("offset", 0), invocation.get("limit", 50)
+    page = session.client.workloads(**narrowed, sortBy="createdAt", sortOrder="desc", offset=offset, limit=limit)
+    rows = page["workloads"]
+    form = chosen_format(invocation, session.settings)
+    _listing().show(session.console, form, rows, not invocation.get("no-headers"))
+    if page.get("next") is not None:
+        count = session.client.count_workloads(**narrowed)
+        session.console.complain(
+            f"Shown: {offset + 1} to {offset + len(rows)} of {count}; --limit and --offset show others."
+        )
+    session.close()
+    return OK
+
+
+def _listing() -> Listing:
+    now = time.time()
+    columns = (
+        Column("NAME", lambda row: row["name"], shrinks=True),
+        Column("TYPE", lambda row: row["type"]),
+        Column("STATUS", lambda row: row["phase"], colour=lambda text: _COLOURS.get(text, "")),
+        Column("PROJECT", lambda row: row["projectName"], shrinks=True),
+        Column("PODS", _pods),
+        Column("GPU", lambda row: number((row.get("allocatedResources") or {}).get("gpu"))),
+        Column("AGE", lambda row: age(row.get("createdAt"), now)),
+        Column("RAN", lambda row: span(row.get("totalRunningTimeSeconds"))),
+        Column("PRIORITY", lambda row: row.get("priorityClassName") or "", wide=True),
+        Column("PREEMPTIBLE", lambda row: "" if row.get("preemptible") is None else yes(row["preemptible"]), wide=True),
+        Column("NODE POOLS", lambda row: ",".join(row.get("currentNodePools") or ()), wide=True),
+        Column("SUBMITTED BY", lambda row: row.get("submittedBy") or "", wide=True),
+        Column("IMAGE", lambda row: ",".join(row.get("images") or ()), wide=True),
+        Column("ID", lambda row: row["id"], wide=True),
+        Column("MESSAGE", lambda row: row.get("phaseMessage") or "", shrinks=True),
+    )
+    return Listing(columns, lambda row: str(row["name"]), "There are no workloads.")
+
+
+def _pods(row: Json) -> str:
+    wanted = (row.get("requestedPods") or {}).get("number")
+    return f"{row.get('runningPods', 0)}/{wanted}" if wanted is not None else str(row.get("runningPods", 0))
+
+
+def number(value: Any) -> str:
+    return "" if value is None else f"{value:g}"
+
+
+def yes(value: bool) -> str:
+    return "yes" if value else "no"
+
+
+def describe_workload(invocation: Invocation, title: str | None = None) -> int:
+    session = Session(invocation)
+    found = session.client.workload(session.workload(invocation.names[0], title)["id"])
+    form = chosen_format(invocation, session.settings)
+    if form == "name":
+        session.console.data(found["name"])
+    elif form in _DIALECTS:
+        session.console.data(session.client.written(found["id"], form).rstrip("\n"))
+    elif form == "json":
+        whole = {**found, "pods": session.client.pods(found["id"]), "events": session.client.events(found["id"])}
+        session.console.data(render(session.console, form, whole))
+    else:
+        describe(session, found)
+    session.close()
+    return OK
+
+
+def show_logs(invocation: Invocation, title: str | None = None) -> int:
+    """What a pod printed; with --follow also what it prints from now on."""
+    session = Session(invocation)
+    name = invocation.names[0] if invocation.names else invocation.get("name")
+    if not name:
+        raise UsageError("Logs of which workload? Give its name.")
+    found = session.workload(name, title)
+    if invocation.get("wait-timeout") is not None or invocation.get("follow"):
+        wait_for_pod(session, found["id"], invocation.get("wait-timeout"))
+    check_container(session, found)
+    for piece in session.client.logs(found["id"], **_log_query(invocation)):
+        session.console.raw(piece)
+    session.close()
+    return OK
+
+
+def _log_query(invocation: Invocation) -> dict[str, Any]:
+    tail = invocation.get("tail", -1)
+    since = invocation.get("since-time")
+    return {
+        "pod": invocation.get("pod"),
+        "follow": invocation.get("follow"),
+        "previous": invocation.get("previous"),
+        "since": since if since else _seconds(invocation.get("since")),
+        "tail": tail if tail >= 0 else None,
+        "limitBytes": invocation.get("limit-bytes"),
+        "timestamps": invocation.get("timestamps"),
+    }
+
+
+def _seconds(value: float | None) -> str | None:
+    return None if value is None else f"{value:.3f}"
+
+
+def act_on_each(invocation: Invocation, title: str | None, verb: str, act: Callable[[Session, Json], None]) -> int:
+    """Do something with every named workload; the first failure's exit code counts, the others are still done.
+
+    The server accepts what has no effect any more, too; the user is told then.
+    """
+    session = Session(invocation)
+    code = OK
+    for name in invocation.names:
+        try:
+            found = session.workload(name, title)
+            act(session, found)
+            has_effect = found["phase"] not in _WITHOUT_EFFECT.get(verb, ())
+            said = f"{verb} requested" if has_effect else f"is {found['phase']}, so {verb} has no effect"
+            session.console.say(f"{name}: {said}.")
+        except ClientError as error:
+            session.console.complain(f"fairlead: {name}: {render_error(error)}")
+            code = code or exit_code(error)
+    session.close()
+    return code
+
+
+def _delete(invocation: Invocation) -> int:
+    return act_on_each(invocation, None, "delete", _delete_one)
+
+
+def _delete_one(session: Session, found: Json) -> None:
+    for key, entry in load_kinds().items():
+        if entry.title == found["type"]:
+            session.client.kind(key).delete(found["id"])
+            return
+    raise ClientError(f"This version of the command does not know workloads of type {found['type']}.")

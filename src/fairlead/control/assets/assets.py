@@ -1,0 +1,324 @@
+"""Assets: create, read, change and delete, for every kind in the table of `assets_kinds.py`.
+
+Called by the API. A credential's asset makes a secret under the kind's prefix, a claim's asset makes the claim; both
+are written, changed and removed together with it. Secret values are taken out of the spec before anything is kept.
+"""
+
+from typing import Any
+
+import msgspec
+
+from fairlead.admission.names import CLAIM, SECRET
+from fairlead.control import access
+from fairlead.control.assets.claims import claim_issues, claim_wish, make_claim
+from fairlead.control.assets.kinds import BY_KIND, AssetKind, credential_issues
+from fairlead.control.assets.secrets import object_issues
+from fairlead.control.context import Context
+from fairlead.control.records import Request, Step, record_steps, retried
+from fairlead.control.references import scopes
+from fairlead.control.references.names import release
+from fairlead.control.references.users import refuse_in_use
+from fairlead.model.errors import MALFORMED, Conflict, InUse, Invalid, Issue, NotFound
+from fairlead.model.records.assets import Asset, Claim, Scope, Secret, project_place
+from fairlead.model.records.organization import Caller
+from fairlead.model.spec.fields import fields_of, value_or
+from fairlead.store.base import Comparison, Query, Where
+from fairlead.store.collections import ASSETS, CLAIMS, SECRETS
+
+
+class AssetWish(msgspec.Struct, frozen=True, kw_only=True):
+    """What an asset is to be. The scope is the first one's; a change leaves it."""
+
+    name: str
+    description: str = ""
+    scope: Scope = Scope("project")
+    #: An instance of the kind's spec.
+    spec: Any
+    auto_delete: bool = False
+    private: bool = False
+    supported: dict[str, bool | str | None] = {}
+
+
+class AssetFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """What a list of assets is kept to; empty members keep everything."""
+
+    kinds: tuple[str, ...]
+    name: str = ""
+    scope: str = ""
+    project_id: str = ""
+    department_id: str = ""
+    ids: tuple[str, ...] = ()
+    #: Kinds of workload → whether the asset must, or must not, be meant for them.
+    meant_for: dict[str, bool] = {}
+    framework: str = ""
+
+
+async def create_asset(
+    context: Context, caller: Caller, kind: AssetKind, wish: AssetWish, request_id: str = ""
+) -> Asset:
+    scopes.check_write(context, caller, f"{kind.resource}:create", wish.scope)
+    scope = scopes.settle_scope(context, wish.scope, "meta")
+    await _check(context, caller, kind, wish, scope)
+    now = context.clock()
+    asset = Asset(
+        id=context.new_id(),
+        version=1,
+        name=wish.name,
+        place=scope.place,
+        description=wish.description,
+        kind=kind.kind,
+        scope=scope,
+        spec=_shown(wish.spec),
+        auto_delete=wish.auto_delete,
+        private=wish.private,
+        supported=wish.supported,
+        created_at=now,
+        created_by=caller.name,
+        updated_at=now,
+        updated_by=caller.name,
+    )
+    message = f"{kind.title} {wish.name} was created by {caller.name}"
+    steps = [Step(ASSETS, asset.id, asset, "Created", message)]
+    if kind.values is not None and not value_or(getattr(wish.spec, "existing_secret_name", None), ""):
+        secret = _secret(context, caller, kind, asset, kind.values(wish.spec))
+        steps.append(Step(SECRETS, secret.id, secret, "Created", message))
+    steps += await _claim_steps(context, caller, kind, asset, wish.spec, message)
+    try:
+        await record_steps(context, Request(caller, "create", request_id), steps, None)
+    except Conflict as error:
+        if not error.columns:
+            raise
+        raise Conflict(f"There is a {kind.title} named {wish.name} in this scope", error.columns) from None
+    await release(context)
+    return asset
+
+
+async def _check(context: Context, caller: Caller, kind: AssetKind, wish: AssetWish, scope: Scope) -> None:
+    """Raises Invalid with everything that is wrong with what the asset says or names."""
+    issues = []
+    if kind.values is not None:
+        issues = credential_issues(kind, wish.spec)
+        issues += object_issues(f"{kind.prefix}{wish.name}", kind.values(wish.spec), "spec")
+        existing = value_or(getattr(wish.spec, "existing_secret_name", None), "")
+        if existing and not await _is_there(context, SECRETS, scope, existing):
+            issues.append(Issue("spec.existingSecretName", f"there is no secret '{existing[:80]}' in this scope"))
+    for member in kind.credentials:
+        id = value_or(getattr(wish.spec, member), "")
+        if id and not await _is_credential(context, caller, id.lower()):
+            rest = next(field.rest for field in fields_of(kind.spec) if field.attribute == member)
+            issues.append(Issue(f"spec.{rest}", f"there is no credential with the id {id}"))
+    if issues:
+        raise Invalid(MALFORMED, tuple(issues))
+
+
+async def _is_there(context: Context, collection: Any, scope: Scope, name: str) -> bool:
+    seen = scopes.places_of_project(context, scope.id) if scope.type == "project" else (scope.place,)
+    where = (Where("place", Comparison.ONE_OF, seen), Where("name", Comparison.EQUAL, name))
+    return await context.store.count(Query(collection=collection, where=where)) > 0
+
+
+async def _is_credential(context: Context, caller: Caller, id: str) -> bool:
+    found: Asset | None = await context.store.get(ASSETS, id)
+    if found is None or not BY_KIND[found.kind].is_credential:
+        return False
+    seen = scopes.seen_places(context, caller)
+    return seen is None or found.place in seen
+
+
+def _shown(spec: Any) -> msgspec.Raw:
+    """The spec as it is kept and shown: as sent, but for secret values."""
+    return msgspec.Raw(msgspec.json.encode(_without_secrets(type(spec), msgspec.to_builtins(spec))))
+
+
+def _without_secrets(struct: Any, plain: dict[str, Any]) -> dict[str, Any]:
+    kept = {}
+    for field in fields_of(struct):
+        if field.rest not in plain or field.about.secret:
+            continue
+        value = plain[field.rest]
+        if field.struct is not None and isinstance(value, list | tuple):
+            value = [item and _without_secrets(field.struct, item) for item in value]
+        elif field.struct is not None and isinstance(value, dict):
+            value = _without_secrets(field.struct, value)
+        kept[field.rest] = value
+    return kept
+
+
+def _secret(context: Context, caller: Caller, kind: AssetKind, asset: Asset, values: dict[str, str]) -> Secret:
+    id = context.new_id()
+    return Secret(
+        id=id,
+        version=1,
+        name=f"{kind.prefix}{asset.name}",
+        place=asset.place,
+        type=kind.secret_type,
+        keys=tuple(sorted(values)),
+        sealed=context.vault.seal(values, id),
+        asset_id=asset.id,
+        created_at=asset.created_at,
+        created_by=caller.name,
+        updated_at=asset.created_at,
+        updated_by=caller.name,
+    )
+
+
+async def _claim_steps(
+    context: Context, caller: Caller, kind: AssetKind, asset: Asset, spec: Any, message: str
+) -> list[Step]:
+    """The claim that a data source makes right away; one that exists must be there."""
+    if kind.kind != "pvc":
+        return []
+    name = value_or(spec.claim_name, "") or f"{asset.name}-{context.new_suffix()}"
+    if value_or(spec.existing_pvc, False):
+        if not await _is_there(context, CLAIMS, asset.scope, name):
+            raise Invalid(MALFORMED, (Issue("spec.claimName", f"there is no claim '{name[:63]}' in this scope"),))
+        return []
+    if value_or(spec.ephemeral, False):
+        return []
+    project_id = asset.scope.id if asset.scope.type == "project" else ""
+    wish = claim_wish(name, project_id, spec)
+    issues = claim_issues(wish.name, wish.size, wish.storage_class, "spec.claimInfo.")
+    if issues:
+        raise Invalid(MALFORMED, tuple(issues))
+    claim = msgspec.structs.replace(make_claim(context, caller, wish, asset.id), place=asset.place)
+    return [Step(CLAIMS, claim.id, claim, "Created", message)]
+
+
+async def load_asset(context: Context, caller: Caller, kind: AssetKind, id: str, verb: str = "read") -> Asset:
+    asset: Asset | None = await context.store.get(ASSETS, id)
+    if asset is None or asset.kind != kind.kind or not _is_shown(asset, caller):
+        raise NotFound(f"There is no {kind.title} with the id {id[:60]!r}")
+    scopes.check_seen(context, caller, asset.place, f"{kind.title} with the id {id[:60]!r}")
+    if verb == "read":
+        access.check(caller, f"{kind.resource}:read")
+    else:
+        scopes.check_write(context, caller, f"{kind.resource}:{verb}", asset.scope)
+    return asset
+
+
+def _is_shown(asset: Asset, caller: Caller) -> bool:
+    return not asset.private or asset.created_by == caller.name
+
+
+async def find_assets(context: Context, caller: Caller, chosen: AssetFilter) -> list[Asset]:
+    """The assets that the caller may see, oldest first. Those of a project include what its workloads can use."""
+    access.check(caller, f"{BY_KIND[chosen.kinds[0]].resource}:read", chosen.project_id)
+    where = [Where("kind", Comparison.ONE_OF, chosen.kinds)]
+    seen = scopes.seen_places(context, caller)
+    if seen is not None:
+        where.append(Where("place", Comparison.ONE_OF, seen))
+    if chosen.name:
+        where.append(Where("name", Comparison.EQUAL, chosen.name))
+    if chosen.project_id and not chosen.scope:
+        where.append(Where("place", Comparison.ONE_OF, scopes.places_of_project(context, chosen.project_id)))
+    elif chosen.project_id:
+        where.append(Where("place", Comparison.EQUAL, project_place(chosen.project_id)))
+    elif chosen.department_id:
+        where.append(Where("place", Comparison.EQUAL, f"department/{chosen.department_id}"))
+    query = Query(collection=ASSETS, where=tuple(where), order=(("created_at", False),))
+    found: list[Asset] = await context.store.find(query)
+    return [asset for asset in found if _is_shown(asset, caller) and _is_chosen(asset, chosen)]
+
+
+def _is_chosen(asset: Asset, chosen: AssetFilter) -> bool:
+    """What says nothing of a kind of workload is meant for it."""
+    if chosen.scope not in ("", asset.scope.type) or (chosen.ids and asset.id not in chosen.ids):
+        return False
+    if chosen.framework and asset.supported.get("distFramework") not in (None, chosen.framework):
+        return False
+    return all((asset.supported.get(word) is not False) is wanted for word, wanted in chosen.meant_for.items())
+
+
+async def load_secret_of(context: Context, asset: Asset) -> Secret | None:
+    found: Secret | None = await _of(context, SECRETS, asset)
+    return found
+
+
+async def load_claim_of(context: Context, asset: Asset) -> Claim | None:
+    found: Claim | None = await _of(context, CLAIMS, asset)
+    return found
+
+
+async def _of(context: Context, collection: Any, asset: Asset) -> Any:
+    where = (Where("asset_id", Comparison.EQUAL, asset.id),)
+    found = await context.store.find(Query(collection=collection, where=where, limit=1))
+    return found[0] if found else None
+
+
+async def update_asset(
+    context: Context, caller: Caller, kind: AssetKind, id: str, wish: AssetWish, request_id: str = ""
+) -> Asset:
+    """Change name, description and spec. Secret values that are not given stay; a claim that was made stays too."""
+
+    async def attempt() -> Asset:
+        before = await load_asset(context, caller, kind, id, "update")
+        if kind.values is None:
+            await _check(context, caller, kind, wish, before.scope)
+        after: Asset = msgspec.structs.replace(
+            before,
+            version=before.version + 1,
+            name=wish.name,
+            description=wish.description,
+            spec=_shown(wish.spec),
+            updated_at=context.clock(),
+            updated_by=caller.name,
+        )
+        message = f"{kind.title} {before.name} was changed by {caller.name}"
+        steps = [Step(ASSETS, id, after, "Updated", message)]
+        steps += await _secret_steps(context, caller, kind, after, wish.spec, message)
+        await record_steps(context, Request(caller, "update", request_id), steps, None)
+        return after
+
+    return await retried(attempt)
+
+
+async def _secret_steps(
+    context: Context, caller: Caller, kind: AssetKind, asset: Asset, spec: Any, message: str
+) -> list[Step]:
+    secret = await load_secret_of(context, asset)
+    if kind.values is None or secret is None:
+        return []
+    values = context.vault.open(secret.sealed, secret.id) | kind.values(spec)
+    name = f"{kind.prefix}{asset.name}"
+    issues = object_issues(name, values, "spec")
+    if issues:
+        raise Invalid(MALFORMED, tuple(issues))
+    if name != secret.name:
+        await refuse_in_use(context, SECRET, secret)
+    after = msgspec.structs.replace(
+        secret,
+        version=secret.version + 1,
+        name=name,
+        keys=tuple(sorted(values)),
+        sealed=context.vault.seal(values, secret.id),
+        updated_at=asset.updated_at,
+        updated_by=caller.name,
+    )
+    return [Step(SECRETS, secret.id, after, "Updated", message)]
+
+
+async def delete_asset(context: Context, caller: Caller, kind: AssetKind, id: str, request_id: str = "") -> None:
+    """Remove it with what it made, unless a workload or another asset uses that."""
+    asset = await load_asset(context, caller, kind, id, "delete")
+    message = f"{kind.title} {asset.name} was deleted by {caller.name}"
+    steps = [Step(ASSETS, id, None, "Deleted", message)]
+    if kind.is_credential:
+        await _refuse_named(context, asset)
+    secret, claim = await load_secret_of(context, asset), await load_claim_of(context, asset)
+    if secret is not None:
+        await refuse_in_use(context, SECRET, secret)
+        steps.append(Step(SECRETS, secret.id, None, "Deleted", message))
+    if claim is not None:
+        await refuse_in_use(context, CLAIM, claim)
+        steps.append(Step(CLAIMS, claim.id, None, "Deleted", message))
+    await record_steps(context, Request(caller, "delete", request_id), steps, None)
+
+
+async def _refuse_named(context: Context, credential: Asset) -> None:
+    """A credential that another asset names stays."""
+    others: list[Asset] = await context.store.find(Query(collection=ASSETS))
+    users = [
+        other.name for other in others if credential.id.encode() in bytes(other.spec) and other.id != credential.id
+    ]
+    if users:
+        raise InUse(f"{credential.name} is used by the assets {', '.join(users[:3])}; delete them first")

@@ -1,0 +1,193 @@
+"""Claims, storage classes and data volumes, as records: what storage there is to be. Engines provide it.
+
+Called by the API, and by `submit.py` for the claims that a workload's spec asks for.
+"""
+
+import re
+from typing import Any
+
+import msgspec
+
+from fairlead.control import access
+from fairlead.control.context import Context
+from fairlead.control.records import Request, Step, record_steps
+from fairlead.control.references import scopes
+from fairlead.control.references.names import release
+from fairlead.control.references.users import CLAIM, refuse_in_use
+from fairlead.control.workloads.read import ListRequest, Page, load_page
+from fairlead.model.errors import MALFORMED, Conflict, Invalid, Issue, NotFound
+from fairlead.model.quantity import BadQuantity, parse
+from fairlead.model.records.assets import DEFAULT_STORAGE_CLASS, STORAGE_CLASSES, Claim, project_place
+from fairlead.model.records.organization import Caller, Project
+from fairlead.model.records.workload import Workload
+from fairlead.model.spec.canonical import items
+from fairlead.model.spec.fields import is_given, value_or
+from fairlead.model.spec.pod_fields import pods_of
+from fairlead.store.base import Comparison, Query, Where
+from fairlead.store.collections import CLAIMS
+
+ACCESS_MODES = {
+    "read_write_once": "ReadWriteOnce",
+    "read_only_many": "ReadOnlyMany",
+    "read_write_many": "ReadWriteMany",
+}
+_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?\Z")
+_LONGEST = 63
+
+
+class ClaimWish(msgspec.Struct, frozen=True, kw_only=True):
+    """What a new claim is to be."""
+
+    name: str
+    project_id: str
+    size: str
+    storage_class: str = DEFAULT_STORAGE_CLASS
+    access_modes: tuple[str, ...] = ("ReadWriteOnce",)
+    volume_mode: str = "Filesystem"
+    description: str = ""
+    attributes: dict[str, str] = {}
+    data_sharing: bool = False
+
+
+def claim_issues(name: str, size: str, storage_class: str, path: str = "") -> list[Issue]:
+    found = []
+    if len(name) > _LONGEST or not _NAME.match(name):
+        words = "lower-case letters, digits, hyphens and dots; it starts and ends with a letter or digit"
+        found.append(Issue(f"{path}name", f"is '{name[:80]}'; up to {_LONGEST} of these are allowed: {words}"))
+    try:
+        is_sized = parse(size) > 0
+    except BadQuantity:
+        is_sized = False
+    if not is_sized:
+        found.append(Issue(f"{path}size", f"is '{size[:63]}'; a quantity above zero such as 10Gi is needed"))
+    if storage_class not in STORAGE_CLASSES:
+        known = ", ".join(STORAGE_CLASSES)
+        found.append(
+            Issue(f"{path}storageClass", f"there is no storage class '{storage_class[:63]}'; there is {known}")
+        )
+    return found
+
+
+def make_claim(context: Context, caller: Caller, wish: ClaimWish, asset_id: str = "") -> Claim:
+    now = context.clock()
+    return Claim(
+        id=context.new_id(),
+        version=1,
+        name=wish.name,
+        place=project_place(wish.project_id),
+        project_id=wish.project_id,
+        description=wish.description,
+        size=wish.size,
+        storage_class=wish.storage_class,
+        access_modes=wish.access_modes,
+        volume_mode=wish.volume_mode,
+        attributes=wish.attributes,
+        data_sharing=wish.data_sharing,
+        asset_id=asset_id,
+        created_at=now,
+        created_by=caller.name,
+        updated_at=now,
+        updated_by=caller.name,
+    )
+
+
+async def create_claim(context: Context, caller: Caller, wish: ClaimWish, request_id: str = "") -> Claim:
+    project = scopes.load_project(context, caller, "claims:create", wish.project_id)
+    issues = claim_issues(wish.name, wish.size, wish.storage_class)
+    if issues:
+        raise Invalid(MALFORMED, tuple(issues))
+    claim = make_claim(context, caller, wish)
+    message = f"Claim {wish.name} of {wish.size} was created by {caller.name} in project {project.name}"
+    try:
+        step = Step(CLAIMS, claim.id, claim, "Created", message)
+        await record_steps(context, Request(caller, "create", request_id), [step], None)
+    except Conflict as error:
+        if not error.columns:
+            raise
+        raise Conflict(f"Project {project.name} has a claim named {wish.name}", error.columns) from None
+    await release(context)
+    return claim
+
+
+async def load_claim(context: Context, caller: Caller, id: str, verb: str = "read") -> Claim:
+    claim: Claim | None = await context.store.get(CLAIMS, id)
+    if claim is None:
+        raise NotFound(f"There is no claim with the id {id[:60]!r}")
+    access.check(caller, f"claims:{verb}", claim.project_id)
+    return claim
+
+
+async def find_claims(context: Context, caller: Caller, request: ListRequest, project_id: str = "") -> Page[Claim]:
+    access.check(caller, "claims:read", project_id)
+    seen = access.visible_projects(caller)
+    where: tuple[Where, ...] = ()
+    if project_id:
+        where = (Where("place", Comparison.EQUAL, project_place(project_id)),)
+    elif seen is not None:
+        where = (Where("place", Comparison.ONE_OF, [project_place(id) for id in seen]),)
+    return await load_page(context, CLAIMS, where, request)
+
+
+async def delete_claim(context: Context, caller: Caller, id: str, request_id: str = "") -> None:
+    """Remove it, unless a workload that is not finished mounts it."""
+    claim = await load_claim(context, caller, id, "delete")
+    if claim.asset_id:
+        raise Invalid(f"The claim {claim.name} belongs to a data source; delete the data source {claim.asset_id}")
+    await refuse_in_use(context, CLAIM, claim)
+    step = Step(CLAIMS, id, None, "Deleted", f"Claim {claim.name} was deleted by {caller.name}")
+    await record_steps(context, Request(caller, "delete", request_id), [step], None)
+
+
+def claim_name(workload: str, given: Any, item: Any, number: int) -> str:
+    """What the claim of an item is called: as given, or made from the workload's name and the item's own or number."""
+    made = f"{workload}-{value_or(item, '') or number}".lower()
+    return value_or(given, "") or re.sub(r"[^a-z0-9.-]+", "-", made)[:_LONGEST].strip("-.")
+
+
+async def settle_claims(
+    context: Context, caller: Caller, project: Project, workload: Workload, spec: Any
+) -> list[Claim]:
+    """The claims that a workload asks for and that are not there yet; they are written together with it.
+
+    What is removed whenever the workload stops (`ephemeral`) is no claim of its own.
+    """
+    wanted: dict[str, Any] = {}
+    for pod, _ in pods_of(spec):
+        storage: Any = getattr(pod, "storage", None)
+        for number, item in enumerate(items(storage.pvc) if is_given(storage) else ()):
+            if not value_or(item.existing_pvc, False) and not value_or(item.ephemeral, False):
+                wanted.setdefault(claim_name(workload.name, item.claim_name, item.name, number), item)
+    if not wanted:
+        return []
+    where = (
+        Where("place", Comparison.EQUAL, project_place(project.id)),
+        Where("name", Comparison.ONE_OF, list(wanted)),
+    )
+    there = {claim.name for claim in await context.store.find(Query(collection=CLAIMS, where=where))}
+    return [
+        msgspec.structs.replace(
+            make_claim(context, caller, claim_wish(name, project.id, item)), workload_id=workload.id
+        )
+        for name, item in wanted.items()
+        if name not in there
+    ]
+
+
+def claim_wish(name: str, project_id: str, item: Any) -> ClaimWish:
+    """The claim that a `pvc` item of a spec (or of a data source) describes."""
+    info = item.claim_info if is_given(item.claim_info) else None
+    modes = info.access_modes if info is not None and is_given(info.access_modes) else None
+    chosen = tuple(
+        word for name, word in ACCESS_MODES.items() if modes is not None and value_or(getattr(modes, name), False)
+    )
+    attributes = value_or(info.added_attr_values, ()) if info is not None else ()
+    return ClaimWish(
+        name=name,
+        project_id=project_id,
+        size=value_or(info.size, "") if info is not None else "",
+        storage_class=(value_or(info.storage_class, "") if info is not None else "") or DEFAULT_STORAGE_CLASS,
+        access_modes=chosen or ("ReadWriteOnce",),
+        volume_mode=value_or(info.volume_mode, "Filesystem") if info is not None else "Filesystem",
+        attributes={attribute.key: value_or(attribute.value, "") for attribute in attributes},
+        data_sharing=value_or(item.data_sharing, False),
+    )

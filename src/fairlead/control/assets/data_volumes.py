@@ -1,0 +1,185 @@
+"""Data volumes: a claim's data made available, for reading, to other projects, departments or the whole cluster.
+
+Called by the API. Which ones a workload can use, `resolve.py` says.
+"""
+
+import re
+from collections.abc import Iterable
+
+import msgspec
+
+from fairlead.control import access
+from fairlead.control.context import Context
+from fairlead.control.filters import Field, parse_filters, select
+from fairlead.control.records import Request, Step, record_steps, retried
+from fairlead.control.references import scopes
+from fairlead.control.references.names import release
+from fairlead.control.references.resolve import load_data_volumes
+from fairlead.control.references.users import DATA_VOLUME, refuse_in_use
+from fairlead.control.workloads.read import ListRequest, Page
+from fairlead.model.errors import MALFORMED, Conflict, Invalid, Issue, NotFound
+from fairlead.model.records.assets import DataVolume, Scope, project_place
+from fairlead.model.records.organization import Caller
+from fairlead.store.base import Comparison, Query, Where
+from fairlead.store.collections import CLAIMS, DATA_VOLUMES
+
+_NAME = re.compile(r"[a-z][-a-z0-9]{0,62}\Z")
+
+
+def volume_fields(context: Context) -> dict[str, Field]:
+    projects = context.directory.projects
+    return {
+        "name": Field(take=lambda volume: volume.name),
+        "projectId": Field(take=lambda volume: volume.project_id),
+        "clusterId": Field(constant=context.directory.cluster.id),
+        "departmentId": Field(take=lambda volume: _department(context, volume.project_id)),
+        "projectName": Field(take=lambda volume: getattr(projects.get(volume.project_id), "name", None)),
+        "createdAt": Field("time", take=lambda volume: volume.created_at),
+        "createdBy": Field(take=lambda volume: volume.created_by),
+        "phase": Field(constant="Ready"),
+    }
+
+
+VOLUME_FIELD_NAMES = (
+    "name",
+    "projectId",
+    "clusterId",
+    "departmentId",
+    "projectName",
+    "createdAt",
+    "createdBy",
+    "phase",
+)
+
+
+def _department(context: Context, project_id: str) -> str | None:
+    project = context.directory.projects.get(project_id)
+    return None if project is None else project.department_id
+
+
+async def create_volume(context: Context, caller: Caller, wish: DataVolume, request_id: str = "") -> DataVolume:
+    """`wish` is the record without what is filled in here: id, place, times."""
+    project = scopes.load_project(context, caller, "data-volumes:create", wish.project_id)
+    issues = []
+    if not _NAME.match(wish.name):
+        issues.append(Issue("name", f"is '{wish.name[:80]}', which does not match ^[a-z][-a-z0-9]{{0,62}}$"))
+    where = (
+        Where("place", Comparison.EQUAL, project_place(project.id)),
+        Where("name", Comparison.EQUAL, wish.claim_name),
+    )
+    if not await context.store.count(Query(collection=CLAIMS, where=where)):
+        details = f"project {project.name} has no claim '{wish.claim_name[:63]}'"
+        issues.append(Issue("originPvcName", details))
+    if not await is_name_free(context, caller, wish.name):
+        issues.append(Issue("name", f"there is a data volume named {wish.name[:63]}"))
+    if issues:
+        raise Invalid(MALFORMED, tuple(issues))
+    now = context.clock()
+    volume: DataVolume = msgspec.structs.replace(
+        wish,
+        id=context.new_id(),
+        version=1,
+        place=project_place(project.id),
+        created_at=now,
+        created_by=caller.name,
+        updated_at=now,
+        updated_by=caller.name,
+    )
+    message = f"Data volume {volume.name} was created by {caller.name} from claim {volume.claim_name}"
+    try:
+        step = Step(DATA_VOLUMES, volume.id, volume, "Created", message)
+        await record_steps(context, Request(caller, "create", request_id), [step], None)
+    except Conflict as error:
+        if not error.columns:
+            raise
+        raise Invalid(MALFORMED, (Issue("name", f"there is a data volume named {wish.name}"),)) from None
+    await release(context)
+    return volume
+
+
+async def is_name_free(context: Context, caller: Caller, name: str) -> bool:
+    access.check(caller, "data-volumes:read")
+    where = (Where("name", Comparison.EQUAL, name),)
+    return await context.store.count(Query(collection=DATA_VOLUMES, where=where)) == 0
+
+
+async def find_volumes(
+    context: Context, caller: Caller, request: ListRequest, project_id: str = ""
+) -> Page[DataVolume]:
+    """Those that the caller's projects made; of a project that is named, those that it can use."""
+    access.check(caller, "data-volumes:read", project_id)
+    if project_id:
+        found = list((await load_data_volumes(context, project_id)).values())
+    else:
+        mine = access.visible_projects(caller)
+        seen = (await _seen(context, caller)).values()
+        found = [volume for volume in seen if mine is None or volume.project_id in mine]
+    fields = volume_fields(context)
+    filters = parse_filters(request.filter_by, fields)
+    word = request.search.lower()
+    named = [volume for volume in found if word in volume.name.lower()]
+    sort = fields[request.sort_by] if request.sort_by else fields["createdAt"]
+    kept = select(named, filters, sort, request.descending, lambda volume: volume.id)
+    end = request.offset + request.limit
+    return Page(kept[request.offset : end], end if end < len(kept) else None, total=len(kept))
+
+
+async def _seen(context: Context, caller: Caller) -> dict[str, DataVolume]:
+    projects: Iterable[str] = context.directory.projects if caller.is_administrator else caller.projects
+    seen: dict[str, DataVolume] = {}
+    for project_id in projects:
+        seen |= await load_data_volumes(context, project_id)
+    return seen
+
+
+async def load_volume(context: Context, caller: Caller, id: str, verb: str = "read") -> DataVolume:
+    """One that the caller may see; to change it, one of a project of the caller's own."""
+    access.check(caller, f"data-volumes:{verb}")
+    volume = (await _seen(context, caller)).get(id)
+    if volume is None:
+        raise NotFound(f"There is no data volume with the id {id[:60]!r}")
+    if verb != "read":
+        access.check(caller, f"data-volumes:{verb}", volume.project_id)
+    return volume
+
+
+class VolumeWish(msgspec.Struct, frozen=True, kw_only=True):
+    """What of a data volume is changed."""
+
+    description: str | None = None
+    add: tuple[Scope, ...] = ()
+    remove: tuple[Scope, ...] = ()
+
+
+async def update_volume(
+    context: Context, caller: Caller, id: str, wish: VolumeWish, request_id: str = ""
+) -> DataVolume:
+    async def attempt() -> DataVolume:
+        before = await load_volume(context, caller, id, "update")
+        added = [scopes.settle_scope(context, scope, "add") for scope in wish.add]
+        removed = set(wish.remove)
+        shared = dict.fromkeys(scope for scope in (*before.shared, *added) if scope not in removed)
+        after: DataVolume = msgspec.structs.replace(
+            before,
+            version=before.version + 1,
+            description=before.description if wish.description is None else wish.description,
+            shared=tuple(shared),
+            updated_at=context.clock(),
+            updated_by=caller.name,
+        )
+        message = f"Data volume {before.name} was changed by {caller.name}"
+        step = Step(DATA_VOLUMES, id, after, "Updated", message)
+        await record_steps(context, Request(caller, "update", request_id), [step], None)
+        return after
+
+    changed = await retried(attempt)
+    await release(context)
+    return changed
+
+
+async def delete_volume(context: Context, caller: Caller, id: str, request_id: str = "") -> None:
+    """Remove it, unless a workload that is not finished mounts it. The claim stays."""
+    volume = await load_volume(context, caller, id, "delete")
+    await refuse_in_use(context, DATA_VOLUME, volume)
+    step = Step(DATA_VOLUMES, id, None, "Deleted", f"Data volume {volume.name} was deleted by {caller.name}")
+    await record_steps(context, Request(caller, "delete", request_id), [step], None)

@@ -1,0 +1,197 @@
+"""The kinds of assets as one table: what each is called, what its spec is, and what it makes besides itself.
+
+`assets.py` walks it for the use cases, the API for its routes. A kind that makes a secret says here which keys it has.
+"""
+
+import base64
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from fairlead.model.errors import Issue
+from fairlead.model.spec import assets as specs
+from fairlead.model.spec.fields import value_or
+
+#: Under which a secret holds what lets one in at a registry, as Kubernetes has it.
+REGISTRY_KEY = ".dockerconfigjson"
+_NGC = re.compile(r"[-._A-Za-z0-9]+\Z")
+
+
+class AssetKind(msgspec.Struct, frozen=True, kw_only=True):
+    #: Below `/api/v1/asset/`.
+    path: str
+    #: The contract's word for it in an asset's meta.
+    kind: str
+    #: What people call it.
+    title: str
+    spec: Any
+    #: Its member in the list of all data sources or of all credentials.
+    member: str = ""
+    #: For credentials: what the secret's name begins with, its type, and its values from the spec.
+    prefix: str = ""
+    secret_type: str = ""
+    values: Callable[[Any], dict[str, str]] | None = None
+    #: Whether the contract answers a deletion with 204 instead of 202.
+    is_deleted_at_once: bool = False
+    #: Members that name a credential by its id.
+    credentials: tuple[str, ...] = ()
+
+    @property
+    def is_credential(self) -> bool:
+        return self.values is not None
+
+    @property
+    def resource(self) -> str:
+        """What access rules call it."""
+        return "credentials" if self.is_credential else "assets"
+
+
+def _given(**members: Any) -> dict[str, str]:
+    return {name: value for name, value in members.items() if isinstance(value, str)}
+
+
+def _access_key(spec: Any) -> dict[str, str]:
+    return _given(AccessKeyId=spec.access_key_id, SecretKey=spec.secret_access_key)
+
+
+def _password(spec: Any) -> dict[str, str]:
+    return _given(User=spec.user, Password=spec.password)
+
+
+def _docker_registry(spec: Any) -> dict[str, str]:
+    """The form in which Kubernetes and container runtimes read a registry's credentials."""
+    user, password, url = (value_or(value, "") for value in (spec.user, spec.password, spec.url))
+    if not password:
+        return {}
+    entry = {"username": user, "password": password, "auth": base64.b64encode(f"{user}:{password}".encode()).decode()}
+    return {REGISTRY_KEY: json.dumps({"auths": {url: entry}})}
+
+
+def _generic(spec: Any) -> dict[str, str]:
+    return {value_or(pair.key, ""): value_or(pair.value, "") for pair in value_or(spec.key_value_pairs, ())}
+
+
+def _ngc(spec: Any) -> dict[str, str]:
+    return {"NGC_API_KEY": spec.ngc_api_key}
+
+
+def credential_issues(kind: AssetKind, spec: Any) -> list[Issue]:
+    """What the spec of a new credential lacks. Values are never repeated in it."""
+    if isinstance(value_or(getattr(spec, "existing_secret_name", None), None), str):
+        return []
+    if kind.spec is specs.NgcCredential:
+        ok = _NGC.match(spec.ngc_api_key) is not None
+        return [] if ok else [Issue("spec.ngc_api_key", "has characters other than letters, digits and '-._'")]
+    needed: Mapping[str, Any] = {
+        specs.AccessKeyCredential: {"accessKeyId": "access_key_id", "secretAccessKey": "secret_access_key"},
+        specs.PasswordCredential: {"user": "user", "password": "password"},
+        specs.DockerRegistryCredential: {"user": "user", "password": "password", "url": "url"},
+        specs.GenericSecretCredential: {"keyValuePairs": "key_value_pairs"},
+    }[kind.spec]
+    return [
+        Issue(f"spec.{rest}", "is missing; give it, or existingSecretName")
+        for rest, member in needed.items()
+        if not value_or(getattr(spec, member), None)
+    ]
+
+
+ASSET_KINDS: tuple[AssetKind, ...] = (
+    AssetKind(path="environment", kind="environment", title="environment", spec=specs.EnvironmentAsset),
+    AssetKind(path="compute", kind="compute", title="compute resource", spec=specs.ComputeAsset),
+    AssetKind(
+        path="datasource/git",
+        kind="git",
+        title="Git data source",
+        spec=specs.GitAsset,
+        member="git",
+        credentials=("password_asset_id", "credential_id"),
+    ),
+    AssetKind(
+        path="datasource/host-path",
+        kind="hostPath",
+        title="host path data source",
+        spec=specs.HostPathAsset,
+        member="hostPath",
+    ),
+    AssetKind(path="datasource/nfs", kind="nfs", title="NFS data source", spec=specs.NfsAsset, member="nfs"),
+    AssetKind(path="datasource/pvc", kind="pvc", title="claim data source", spec=specs.PvcAsset, member="pvc"),
+    AssetKind(
+        path="datasource/s3",
+        kind="s3",
+        title="S3 data source",
+        spec=specs.S3Asset,
+        member="s3",
+        credentials=("access_key_asset_id",),
+    ),
+    AssetKind(
+        path="datasource/config-map",
+        kind="config-map",
+        title="config map data source",
+        spec=specs.ConfigMapAsset,
+        member="config_map",
+    ),
+    AssetKind(
+        path="datasource/secrets",
+        kind="secret-volume",
+        title="secret data source",
+        spec=specs.SecretAsset,
+        member="secret",
+        credentials=("credential_asset_id",),
+    ),
+    AssetKind(
+        path="credentials/access-key",
+        kind="accessKey",
+        title="access key credential",
+        spec=specs.AccessKeyCredential,
+        member="accessKey",
+        prefix="accesskey-",
+        secret_type="access-key",  # noqa: S106 - a type, no secret
+        values=_access_key,
+    ),
+    AssetKind(
+        path="credentials/password",
+        kind="password",
+        title="password credential",
+        spec=specs.PasswordCredential,
+        member="password",
+        prefix="password-",
+        secret_type="password",  # noqa: S106 - a type, no secret
+        values=_password,
+    ),
+    AssetKind(
+        path="credentials/docker-registry",
+        kind="dockerRegistry",
+        title="docker registry credential",
+        spec=specs.DockerRegistryCredential,
+        member="dockerRegistry",
+        prefix="dockerregistry-",
+        secret_type="docker-registry",  # noqa: S106 - a type, no secret
+        values=_docker_registry,
+    ),
+    AssetKind(
+        path="credentials/generic-secret",
+        kind="genericSecret",
+        title="generic secret credential",
+        spec=specs.GenericSecretCredential,
+        member="genericSecret",
+        prefix="genericsecret-",
+        secret_type="generic",  # noqa: S106 - a type, no secret
+        values=_generic,
+        is_deleted_at_once=True,
+    ),
+    AssetKind(
+        path="credentials/ngc-api-key",
+        kind="ngcApiKey",
+        title="NGC API key credential",
+        spec=specs.NgcCredential,
+        member="ngcApiKey",
+        prefix="genericsecret-ngcgs-",
+        secret_type="ngc-api-key",  # noqa: S106 - a type, no secret
+        values=_ngc,
+        is_deleted_at_once=True,
+    ),
+)
+BY_KIND = {kind.kind: kind for kind in ASSET_KINDS}

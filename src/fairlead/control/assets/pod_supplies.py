@@ -1,0 +1,158 @@
+"""What the volumes of a pod refer to, read for the engine before each start; and what becomes of a workload's claims.
+
+`app` hands `Supplier.load` to the engine. Names are looked up as at submission: from the project outwards.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from fairlead.control.assets.claims import claim_name
+from fairlead.control.assets.kinds import REGISTRY_KEY
+from fairlead.control.context import Context
+from fairlead.control.references import scopes
+from fairlead.control.references.resolve import load_config_map, load_data_volumes, load_secret, load_user_credential
+from fairlead.control.references.users import CLAIM, find_users
+from fairlead.engines.base import RetainClaims
+from fairlead.model.errors import Refused
+from fairlead.model.pods.podset import PodSpec
+from fairlead.model.pods.supplies import ClaimSupply, Supplies
+from fairlead.model.quantity import whole
+from fairlead.model.records.assets import Claim, project_place
+from fairlead.model.records.event import Event
+from fairlead.model.records.workload import Workload
+from fairlead.store.base import Comparison, Delete, Put, Query, Where
+from fairlead.store.collections import CLAIMS, WORKLOADS
+
+_READ_ONLY, _ONE_NODE = ("ReadOnlyMany",), ("ReadWriteOnce",)
+
+
+class Supplier(msgspec.Struct, frozen=True):
+    """Gives the engine what a pod's volumes are made of."""
+
+    context: Context
+
+    async def load(self, pod: PodSpec) -> Supplies:
+        storage: dict[str, Any] = pod.container.fields.get("storage") or {}
+        workload: Workload | None = await self.context.store.get(WORKLOADS, pod.workload_id)
+        if workload is None:
+            raise Refused("its workload is gone")
+        project = workload.project_id
+        maps = {item["configMap"] for item in storage.get("configMapVolume") or ()}
+        return Supplies(
+            secrets={name: await load_secret(self.context, project, name) for name in sorted(_secrets(storage))},
+            config_maps={name: await load_config_map(self.context, project, name) for name in sorted(maps)},
+            claims=await self._load_claims(workload, storage.get("pvc") or ()),
+            data_volumes=await self._load_data_volumes(workload, storage.get("dataVolume") or ()),
+            registries=await self._load_registries(workload, pod.container.fields.get("imagePullSecrets") or ()),
+        )
+
+    async def _load_registries(self, workload: Workload, items: Iterable[dict[str, Any]]) -> tuple[str, ...]:
+        """Pull secrets as container runtimes read them; one that is no registry's is refused."""
+        found = []
+        for item in items:
+            name = item["name"]
+            if item.get("userCredential"):
+                values = await load_user_credential(self.context, workload.created_by, name)
+            else:
+                values = await load_secret(self.context, workload.project_id, name)
+            if REGISTRY_KEY not in values:
+                raise Refused(f"imagePullSecrets: '{name}' is no credential of a registry: it has no {REGISTRY_KEY}")
+            found.append(values[REGISTRY_KEY])
+        return tuple(found)
+
+    async def _load_claims(self, workload: Workload, items: Iterable[dict[str, Any]]) -> dict[int, ClaimSupply]:
+        wanted = {
+            number: claim_name(workload.name, item.get("claimName"), item.get("name"), number)
+            for number, item in enumerate(items)
+            if not item.get("ephemeral")
+        }
+        if not wanted:
+            return {}
+        where = scopes.places_of_project(self.context, workload.project_id)
+        found = await self._find(where, set(wanted.values()))
+        return {number: _supply(found[name]) for number, name in wanted.items() if name in found}
+
+    async def _find(self, where: tuple[str, ...], names: set[str]) -> dict[str, Claim]:
+        wanted = (Where("place", Comparison.ONE_OF, where), Where("name", Comparison.ONE_OF, sorted(names)))
+        return scopes.nearest(where, await self.context.store.find(Query(collection=CLAIMS, where=wanted)))
+
+    async def _load_data_volumes(self, workload: Workload, items: Iterable[dict[str, Any]]) -> dict[str, ClaimSupply]:
+        wanted = [item["id"].lower() for item in items]
+        if not wanted:
+            return {}
+        known = await load_data_volumes(self.context, workload.project_id)
+        supplies = {}
+        for volume in (known[id] for id in wanted if id in known):
+            claims = await self._find((project_place(volume.project_id),), {volume.claim_name})
+            if volume.claim_name in claims:
+                supply = _supply(claims[volume.claim_name])
+                is_others = volume.project_id != workload.project_id
+                supplies[volume.id] = msgspec.structs.replace(supply, read_only=supply.read_only or is_others)
+        return supplies
+
+
+def _secrets(storage: dict[str, Any]) -> set[str]:
+    named = [item["secret"] for item in storage.get("secretVolume") or ()]
+    repositories = storage.get("git") or ()
+    named += [(item.get("secretRef") or {}).get("name") or item.get("passwordSecret") for item in repositories]
+    named += [item.get("accessKeySecret") for item in storage.get("s3") or ()]
+    return {name for name in named if name}
+
+
+def _supply(claim: Claim) -> ClaimSupply:
+    if claim.volume_mode == "Block":
+        raise Refused(f"claim '{claim.name}' is a raw device (volumeMode Block), which is not provided here")
+    return ClaimSupply(
+        id=claim.id,
+        name=claim.name,
+        size_bytes=whole(claim.size) if claim.size else None,
+        storage_class=claim.storage_class,
+        read_only=claim.access_modes == _READ_ONLY,
+        is_for_one_node=claim.access_modes == _ONE_NODE,
+        workload_id=claim.workload_id,
+        attributes=claim.attributes,
+    )
+
+
+# A workload's own claims
+
+
+async def leave_claims(context: Context, workload: Workload) -> tuple[list[Put | Delete], list[Event]]:
+    """What is written when a workload is gone: its claims go too; one that others mount stays, as nobody's."""
+    where = (Where("place", Comparison.EQUAL, project_place(workload.project_id)),)
+    found: list[Claim] = await context.store.find(Query(collection=CLAIMS, where=where))
+    writes: list[Put | Delete] = []
+    events: list[Event] = []
+    for claim in found:
+        if claim.workload_id != workload.id:
+            continue
+        others = [user for user in await find_users(context, CLAIM, claim) if user.id != workload.id]
+        if others:
+            writes.append(Put(CLAIMS, msgspec.structs.replace(claim, version=claim.version + 1, workload_id="")))
+            words = f"Claim {claim.name} stays without {workload.name}, which made it: {others[0].name} mounts it"
+        else:
+            writes.append(Delete(CLAIMS, claim.id))
+            words = f"Claim {claim.name} went with {workload.name}, which made it"
+        events.append(_event(context, claim, words))
+    return writes, events
+
+
+def _event(context: Context, claim: Claim, words: str) -> Event:
+    """The loop hears of the claim by it, and has the engine remove what is behind it."""
+    return Event(
+        at=context.clock(),
+        subject=CLAIMS.name,
+        subject_id=claim.id,
+        project_id=claim.project_id,
+        reason="WorkloadDeleted",
+        message=words,
+        source="control",
+    )
+
+
+async def load_retained(context: Context, workload_ids: Iterable[str]) -> RetainClaims:
+    """What an engine is told after a start: everything else that it keeps for claims is left over from before."""
+    claims: list[Claim] = await context.store.find(Query(collection=CLAIMS))
+    return RetainClaims(frozenset(claim.id for claim in claims), frozenset(workload_ids))

@@ -1,0 +1,217 @@
+"""Secrets and config maps, kept for the workloads of a project or for one user alone; and the key that seals them.
+
+Called by the API. A secret's values come in, are sealed, and leave only towards a pod, through `resolve.py`.
+"""
+
+import base64
+import re
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from fairlead.control import access
+from fairlead.control.bootstrap import agree
+from fairlead.control.context import Context
+from fairlead.control.people.authentication import write_private
+from fairlead.control.records import Request, Step, record_steps, retried
+from fairlead.control.references import scopes
+from fairlead.control.references.names import release
+from fairlead.control.references.users import refuse_in_use
+from fairlead.control.vault import KEY_BYTES, Vault
+from fairlead.control.workloads.read import ListRequest, Page, load_page
+from fairlead.model.errors import MALFORMED, Conflict, Invalid, Issue, NotFound, Refused
+from fairlead.model.records.assets import ConfigMap, Kept, Secret, project_place, user_place
+from fairlead.model.records.organization import Caller
+from fairlead.store.base import Collection, Comparison, Where
+from fairlead.store.collections import CONFIG_MAPS, SECRETS
+
+_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?\Z")
+_KEY = re.compile(r"[-._a-zA-Z0-9]+\Z")
+_LONGEST = 253
+#: What one object may hold in all, as Kubernetes has it.
+BYTES_MOST = 1 << 20
+_KEY_FILE = "encryption.key"
+
+
+def load_vault(folder: Path) -> Vault:
+    """The vault with this data folder's key, which is drawn on the first call and never leaves the folder."""
+    path = folder / "keys" / _KEY_FILE
+    if not path.exists():
+        write_private(path, base64.b64encode(secrets.token_bytes(KEY_BYTES)))
+    key = base64.b64decode(path.read_bytes())
+    if len(key) != KEY_BYTES:
+        raise Refused(f"{path} is no key of {KEY_BYTES} bytes; bring back the one from a backup")
+    return Vault(key)
+
+
+async def agree_on_vault(context: Context) -> None:
+    """All servers on one database seal with one key."""
+    refusal = (
+        "This database holds secrets that were encrypted with another key: copy the folder `keys` from the data "
+        "folder of its first server, or from a backup, into this one's"
+    )
+    await agree(context, "vault_fingerprint", context.vault.fingerprint, refusal)
+
+
+class ObjectWish(msgspec.Struct, frozen=True, kw_only=True):
+    """What a secret, a config map or a user's credential is to be."""
+
+    name: str = ""
+    project_id: str = ""
+    description: str = ""
+    type: str = "generic"
+    data: Mapping[str, str] = {}
+
+
+class ObjectKind(msgspec.Struct, frozen=True, kw_only=True):
+    """What tells secrets, config maps and user credentials apart."""
+
+    #: The word for access rules and for the audit.
+    resource: str
+    title: str
+    collection: Collection
+    is_secret: bool = True
+    #: It belongs to its creator instead of a project.
+    is_own: bool = False
+
+
+SECRET = ObjectKind(resource="secrets", title="secret", collection=SECRETS)
+CONFIG_MAP = ObjectKind(resource="config-maps", title="config map", collection=CONFIG_MAPS, is_secret=False)
+USER_CREDENTIAL = ObjectKind(resource="user-credentials", title="user credential", collection=SECRETS, is_own=True)
+
+
+def object_issues(name: str, data: Mapping[str, str], path: str = "data") -> list[Issue]:
+    """Why an object cannot be called so or hold this. Values are never repeated in it."""
+    found = []
+    if not name or len(name) > _LONGEST or not _NAME.match(name):
+        words = "lower-case letters, digits, hyphens and dots; it starts and ends with a letter or digit"
+        found.append(Issue("name", f"is '{name[:80]}'; up to {_LONGEST} of these are allowed: {words}"))
+    found += [
+        Issue(path, f"has the key '{key[:80]}'; letters, digits, '-', '_' and '.' are allowed")
+        for key in data
+        if len(key) > _LONGEST or not _KEY.match(key)
+    ]
+    if sum(len(key) + len(value.encode("utf-8", "replace")) for key, value in data.items()) > BYTES_MOST:
+        found.append(Issue(path, f"holds more than {BYTES_MOST} bytes, the most that one object may hold"))
+    if any("\x00" in value for value in data.values()):
+        found.append(Issue(path, "has a value with a zero character, which no environment variable can hold"))
+    return found
+
+
+async def create(context: Context, caller: Caller, kind: ObjectKind, wish: ObjectWish, request_id: str = "") -> Kept:
+    place = _place(context, caller, kind, wish)
+    issues = object_issues(wish.name, wish.data)
+    if issues:
+        raise Invalid(MALFORMED, tuple(issues))
+    record = _record(context, caller, kind, wish, place)
+    message = f"{kind.title.capitalize()} {wish.name} was created by {caller.name}"
+    step = Step(kind.collection, record.id, record, "Created", message)
+    try:
+        await record_steps(context, Request(caller, "create", request_id), [step], None)
+    except Conflict as error:
+        if not error.columns:
+            raise
+        raise Conflict(f"There is a {kind.title} named {wish.name}", error.columns) from None
+    await release(context)
+    return record
+
+
+def _place(context: Context, caller: Caller, kind: ObjectKind, wish: ObjectWish) -> str:
+    if kind.is_own:
+        access.check(caller, f"{kind.resource}:create")
+        return user_place(caller.name)
+    return project_place(scopes.load_project(context, caller, f"{kind.resource}:create", wish.project_id).id)
+
+
+def _record(context: Context, caller: Caller, kind: ObjectKind, wish: ObjectWish, place: str) -> Kept:
+    now = context.clock()
+    id = context.new_id()
+    head: dict[str, Any] = {
+        "id": id,
+        "version": 1,
+        "name": wish.name,
+        "place": place,
+        "description": wish.description,
+        "created_at": now,
+        "created_by": caller.name,
+        "updated_at": now,
+        "updated_by": caller.name,
+    }
+    if not kind.is_secret:
+        return ConfigMap(**head, data=dict(wish.data))
+    sealed = context.vault.seal(wish.data, id)
+    return Secret(**head, type=wish.type, keys=tuple(sorted(wish.data)), sealed=sealed)
+
+
+async def update(
+    context: Context, caller: Caller, kind: ObjectKind, id: str, wish: ObjectWish, request_id: str = ""
+) -> Kept:
+    """Give it other values; its name and place stay. Pods that run keep what they were given."""
+
+    async def attempt() -> Kept:
+        before = await load(context, caller, kind, id, "update")
+        issues = object_issues(before.name, wish.data)
+        if issues:
+            raise Invalid(MALFORMED, tuple(issues))
+        members: dict[str, Any] = {
+            "version": before.version + 1,
+            "updated_at": context.clock(),
+            "updated_by": caller.name,
+            "description": wish.description or before.description,
+        }
+        if kind.is_secret:
+            members |= {"keys": tuple(sorted(wish.data)), "sealed": context.vault.seal(wish.data, id)}
+        else:
+            members["data"] = dict(wish.data)
+        after: Kept = msgspec.structs.replace(before, **members)
+        message = f"{kind.title.capitalize()} {before.name} was changed by {caller.name}"
+        step = Step(kind.collection, id, after, "Updated", message)
+        await record_steps(context, Request(caller, "update", request_id), [step], None)
+        return after
+
+    return await retried(attempt)
+
+
+async def load(context: Context, caller: Caller, kind: ObjectKind, id: str, verb: str = "read") -> Kept:
+    record: Kept | None = await context.store.get(kind.collection, id)
+    if record is None or record.place.startswith("user/") is not kind.is_own:
+        raise NotFound(f"There is no {kind.title} with the id {id[:60]!r}")
+    access.check(caller, f"{kind.resource}:{verb}", _project_of(record.place))
+    scopes.check_seen(context, caller, record.place, f"{kind.title} with the id {id[:60]!r}")
+    return record
+
+
+def _project_of(place: str) -> str:
+    return place.removeprefix("project/") if place.startswith("project/") else access.EVERYWHERE
+
+
+async def find(
+    context: Context, caller: Caller, kind: ObjectKind, request: ListRequest, project_id: str = ""
+) -> Page[Kept]:
+    access.check(caller, f"{kind.resource}:read", project_id)
+    if kind.is_own:
+        scope = Where("place", Comparison.EQUAL, user_place(caller.name))
+    elif project_id:
+        scope = Where("place", Comparison.ONE_OF, scopes.places_of_project(context, project_id))
+    else:
+        seen = scopes.seen_places(context, caller)
+        if seen is None:
+            scope = Where("place", Comparison.STARTS, "")
+        else:
+            scope = Where("place", Comparison.ONE_OF, [place for place in seen if not place.startswith("user/")])
+    others = () if kind.is_own else (Where("place", Comparison.LACKS, "user/"),)
+    return await load_page(context, kind.collection, (scope, *others), request)
+
+
+async def delete(context: Context, caller: Caller, kind: ObjectKind, id: str, request_id: str = "") -> None:
+    """Remove it, unless a workload that is not finished names it."""
+    record = await load(context, caller, kind, id, "delete")
+    if isinstance(record, Secret) and record.asset_id:
+        raise Invalid(f"The secret {record.name} belongs to a credential; delete the credential {record.asset_id}")
+    await refuse_in_use(context, kind.title, record)
+    message = f"{kind.title.capitalize()} {record.name} was deleted by {caller.name}"
+    step = Step(kind.collection, id, None, "Deleted", message)
+    await record_steps(context, Request(caller, "delete", request_id), [step], None)

@@ -1,0 +1,58 @@
+"""Who uses an asset, and what happened to it. Called by the API where that is asked for; nothing is counted before."""
+
+import msgspec
+
+from fairlead.admission.names import CLAIM, SECRET
+from fairlead.control.assets.assets import load_asset, load_claim_of, load_secret_of
+from fairlead.control.assets.kinds import BY_KIND, AssetKind
+from fairlead.control.context import Context
+from fairlead.control.references.users import find_users
+from fairlead.control.workloads.read import ListRequest, Page
+from fairlead.model.records.assets import Asset
+from fairlead.model.records.event import Event
+from fairlead.model.records.organization import Caller
+from fairlead.model.records.workload import Workload
+from fairlead.store.base import Comparison, Query, Where
+from fairlead.store.collections import ASSETS, EVENTS
+
+
+class Usage(msgspec.Struct, frozen=True):
+    """The workloads that have not ended and the assets that name it."""
+
+    workloads: tuple[Workload, ...] = ()
+    assets: tuple[Asset, ...] = ()
+
+
+async def find_usage(context: Context, caller: Caller, asset: Asset) -> Usage:
+    """What of that the caller may see: workloads of their projects, assets that are not somebody's own."""
+    secret, claim = await load_secret_of(context, asset), await load_claim_of(context, asset)
+    workloads: list[Workload] = []
+    if secret is not None:
+        workloads += await find_users(context, SECRET, secret)
+    if claim is not None:
+        workloads += await find_users(context, CLAIM, claim)
+    seen = [each for each in workloads if caller.is_administrator or each.project_id in caller.projects]
+    others: list[Asset] = []
+    if BY_KIND[asset.kind].is_credential:
+        found: list[Asset] = await context.store.find(Query(collection=ASSETS))
+        others = [other for other in found if other.id != asset.id and asset.id.encode() in bytes(other.spec)]
+    shown = [other for other in others if not other.private or other.created_by == caller.name]
+    return Usage(tuple(seen), tuple(shown))
+
+
+async def load_history(
+    context: Context, caller: Caller, kind: AssetKind, id: str, request: ListRequest
+) -> tuple[Asset, Page[Event]]:
+    """What happened to an asset, oldest first."""
+    asset = await load_asset(context, caller, kind, id)
+    where = (Where("subject_id", Comparison.EQUAL, asset.id), Where("subject", Comparison.EQUAL, ASSETS.name))
+    query = Query(
+        collection=EVENTS,
+        where=where,
+        order=(("revision", request.descending),),
+        offset=request.offset,
+        limit=request.limit + 1,
+    )
+    found: list[Event] = await context.store.find(query)
+    following = request.offset + request.limit if len(found) > request.limit else None
+    return asset, Page(found[: request.limit], following)

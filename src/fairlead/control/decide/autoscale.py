@@ -1,0 +1,128 @@
+"""How many pods a service is to have now, from its load and from what was decided before. Pure: the time is handed in.
+
+The load is looked at over two windows, as Knative does it: pods are added by the short one, so that a burst is met,
+and taken away by the long one, so that a pause is none. Called by `rollout.py`.
+"""
+
+import math
+
+import msgspec
+
+from fairlead.model.clock import Millis
+from fairlead.model.pods.scaling import Measure, Scaling
+
+
+class Rates(msgspec.Struct, frozen=True):
+    """Means over a window of time."""
+
+    concurrency: float = 0.0
+    #: Requests per second.
+    throughput: float = 0.0
+    #: Milliseconds; None when no answer ended in the window.
+    latency: float | None = None
+
+
+class Load(msgspec.Struct, frozen=True, kw_only=True):
+    """What the proxy knows of a service's requests."""
+
+    #: Requests that are being answered or wait for it.
+    in_flight: int = 0
+    short: Rates = Rates()
+    long: Rates = Rates()
+    #: How long the long window is, and since when requests have been counted.
+    window: Millis = 60_000
+    counted_since: Millis = 0
+    #: Requests that each pod is answering.
+    busy: dict[str, int] = {}
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nobody has asked for as long as the window reaches back."""
+        return not self.in_flight and not self.long.concurrency and not self.long.throughput
+
+
+NO_LOAD = Load()
+
+
+class Position(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the number of pods stands."""
+
+    replicas: int
+    ready: int = 0
+    serving_since: Millis = 0
+    low_since: Millis | None = None
+    low_most: int = 0
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    replicas: int
+    #: Since when fewer would do, and how many would have at most.
+    low_since: Millis | None = None
+    low_most: int = 0
+    #: When to look again although nobody asks; None when nothing changes by time.
+    look_at: Millis | None = None
+    reason: str = ""
+
+
+def decide_replicas(scaling: Scaling, load: Load, position: Position, now: Millis) -> Wanted:
+    bounded = min(max(position.replicas, scaling.least), scaling.most)
+    if scaling.least == scaling.most:
+        return Wanted(replicas=bounded, reason="its bounds leave no other number")
+    if not bounded:
+        return _wake(scaling, load)
+    soon = None if load.is_idle else now + max(load.window // 30, 100)
+    short, long = (_asked(scaling, rates, position.ready) for rates in (load.short, load.long))
+    if short > bounded:
+        return Wanted(replicas=min(short, scaling.most), look_at=soon, reason=_words(scaling, load.short))
+    asked = max(short, long, scaling.least, 0 if load.is_idle else 1)
+    if asked >= bounded:
+        return Wanted(replicas=bounded, look_at=soon, reason="its bounds" if bounded != position.replicas else "")
+    return _shrink(scaling, load, msgspec.structs.replace(position, replicas=bounded), asked, now)
+
+
+def _wake(scaling: Scaling, load: Load) -> Wanted:
+    if not load.in_flight:
+        return Wanted(replicas=0)
+    wanted = max(scaling.activation, _asked(scaling, load.short, 0), 1)
+    return Wanted(replicas=min(wanted, scaling.most), reason="a request woke it")
+
+
+def _shrink(scaling: Scaling, load: Load, position: Position, asked: int, now: Millis) -> Wanted:
+    """Fewer would do. They go when that has lasted: the whole window, the delay, and for the last one the retention."""
+    low_since = now if position.low_since is None else position.low_since
+    most = max(asked, position.low_most)
+    whole_at = max(load.counted_since, position.serving_since) + load.window
+    look_at = None if load.is_idle else now + max(load.window // 30, 100)
+    goal = most
+    due = max(whole_at, low_since + scaling.delay)
+    if goal == 0:
+        # The last pod goes in a step of its own, and stays for the retention.
+        goal = 1 if position.replicas > 1 else 0
+        if not goal:
+            due = max(due, low_since + scaling.retention)
+    if now < due:
+        look_at = due if look_at is None else min(look_at, due)
+        return Wanted(replicas=position.replicas, low_since=low_since, low_most=most, look_at=look_at)
+    reason = "nobody asks" if load.is_idle else _words(scaling, load.long)
+    # What is left of it has its time counted anew, from the same beginning where the last pod's is still to come.
+    again = low_since if goal and not most else None
+    return Wanted(replicas=goal, low_since=again, look_at=now if again is not None else look_at, reason=reason)
+
+
+def _asked(scaling: Scaling, rates: Rates, ready: int) -> int:
+    if scaling.measure is Measure.CONCURRENCY:
+        share = rates.concurrency / scaling.target
+    elif scaling.measure is Measure.THROUGHPUT:
+        share = rates.throughput / scaling.target
+    else:
+        share = max(ready, 1) * rates.latency / scaling.target if rates.latency is not None else 0.0
+    # A trace of load too small to show in a rounded mean asks for nothing more.
+    return math.ceil(round(share, 3))
+
+
+def _words(scaling: Scaling, rates: Rates) -> str:
+    if scaling.measure is Measure.CONCURRENCY:
+        return f"{rates.concurrency:.1f} requests at once, {scaling.target:g} per pod"
+    if scaling.measure is Measure.THROUGHPUT:
+        return f"{rates.throughput:.1f} requests per second, {scaling.target:g} per pod"
+    return f"{rates.latency or 0.0:.0f} ms per answer, {scaling.target:g} ms allowed"

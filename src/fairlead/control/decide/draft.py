@@ -1,0 +1,191 @@
+"""A workload and its pods while a decision about them is being made: what changes, what is ordered, what is told.
+
+`decide.py` writes into a draft and hands it out; the loop records it in one transaction and only then carries out
+its orders. Pure: the time is handed in.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from fairlead.engines.base import Order
+from fairlead.model.clock import Millis
+from fairlead.model.pods.podset import PodSet
+from fairlead.model.records.event import Event
+from fairlead.model.records.phase import Phase, may_move
+from fairlead.model.records.revision import Revision
+from fairlead.model.records.workload import GroupTally, Pod, Tally, Workload
+
+#: The phases whose time counts as waiting and as running.
+_WAITING = frozenset({Phase.CREATING, Phase.PENDING, Phase.RESUMING})
+RUNNING_PHASES = frozenset({Phase.RUNNING, Phase.DEGRADED, Phase.UPDATING})
+_SHOWN_MOVES = 12
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """What the loop holds of one workload: its record, what its spec means, and its pods that have not ended."""
+
+    workload: Workload
+    podsets: tuple[PodSet, ...]
+    pods: tuple[Pod, ...] = ()
+    #: How long a finished workload stays before it deletes itself; None for ever.
+    lifetime_after_end: Millis | None = None
+    #: How many preemptions it outlives; None for any number.
+    preemptions_borne: int | None = None
+    #: Whether changes of its spec roll out as revisions.
+    revises: bool = False
+
+
+@dataclass
+class Draft:
+    entry: Entry
+    now: Millis
+    workload: Workload = field(init=False)
+    pods: dict[str, Pod] = field(init=False)
+    #: The revisions whose records are to be written, by id.
+    revisions: dict[str, Revision] = field(default_factory=dict)
+    orders: list[Order] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+    #: The earliest time at which this workload needs another look although nothing happens.
+    wake_at: Millis | None = None
+    #: Why no retry can help.
+    fatal: str = ""
+    _moves: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.workload = self.entry.workload
+        self.pods = {pod.id: pod for pod in self.entry.pods}
+
+    def set(self, **members: Any) -> None:
+        """Change members of the workload."""
+        self.workload = msgspec.structs.replace(self.workload, **members)
+
+    def set_tally(self, role: str, tally: Tally) -> None:
+        self.set(tallies={**self.workload.tallies, role: tally})
+
+    def set_group(self, group: int, tally: GroupTally) -> None:
+        self.set(groups={**self.workload.groups, group: tally})
+
+    def set_revision(self, revision: Revision) -> None:
+        """Change a revision, or add one as the newest; its record follows."""
+        known = {each.id: each for each in self.entry.workload.revisions}
+        version = known[revision.id].version + 1 if revision.id in known else 1
+        changed = msgspec.structs.replace(revision, version=version)
+        self.revisions[revision.id] = changed
+        others = {each.id: each for each in self.workload.revisions} | {revision.id: changed}
+        self.set(revisions=tuple(others.values()))
+
+    def count_failure(self, role: str, retry_at: Millis | None = None) -> int:
+        """One more pod of a set failed; no replacement before `retry_at`. How many have by now."""
+        tally = self.workload.tally(role)
+        self.set_tally(role, msgspec.structs.replace(tally, failed=tally.failed + 1, retry_at=retry_at))
+        return tally.failed + 1
+
+    def count_success(self, pod: Pod) -> None:
+        tally = self.workload.tally(pod.role)
+        done = tally.done
+        if podset_of(self.entry.podsets, pod.role).slots:
+            done = (*done, pod.index)
+        self.set_tally(pod.role, msgspec.structs.replace(tally, succeeded=tally.succeeded + 1, done=done))
+
+    def set_pod(self, pod: Pod, **members: Any) -> Pod:
+        """Change members of a pod, or add one."""
+        changed = msgspec.structs.replace(pod, **members) if members else pod
+        self.pods[pod.id] = changed
+        return changed
+
+    def changed_pods(self) -> list[Pod]:
+        """The pods that differ from the record, each with its next version."""
+        before = {pod.id: pod for pod in self.entry.pods}
+        changed = [pod for pod in self.pods.values() if pod is not before.get(pod.id)]
+        return [
+            msgspec.structs.replace(pod, version=before[pod.id].version + 1 if pod.id in before else 1)
+            for pod in changed
+        ]
+
+    def active_pods(self) -> list[Pod]:
+        return [pod for pod in self.pods.values() if not pod.has_ended]
+
+    def running_time(self) -> Millis:
+        """How long it has run in all, up to now."""
+        workload = self.workload
+        going_on = max(0, self.now - workload.phase_updated_at) if workload.phase in RUNNING_PHASES else 0
+        return workload.running_time + going_on
+
+    def wake(self, at: Millis) -> None:
+        self.wake_at = at if self.wake_at is None else min(self.wake_at, at)
+
+    def tell(
+        self,
+        reason: str,
+        message: str,
+        *,
+        pod: Pod | None = None,
+        warning: bool = False,
+        source: str = "engine",
+        revision: str = "",
+    ) -> None:
+        self.events.append(
+            Event(
+                at=self.now,
+                subject="workloads",
+                subject_id=self.workload.id,
+                project_id=self.workload.project_id,
+                type="Warning" if warning else "Normal",
+                reason=reason,
+                message=message,
+                pod_id=pod.id if pod else "",
+                pod_name=pod.name if pod else "",
+                revision_id=pod.revision_id if pod else revision,
+                source=source,
+            )
+        )
+
+    def move(self, phase: Phase, message: str = "", *, reason: str | None = None) -> None:
+        """Enter a phase, or change the words of the present one. An illegal move marks the workload Unknown."""
+        before = self.workload
+        if before.phase == phase:
+            if (before.phase_message, before.phase_reason) != (message, reason):
+                self.set(phase_message=message, phase_reason=reason)
+            return
+        if not may_move(before.phase, phase):
+            message = (
+                f"The move from {before.phase} to {phase} is not legal ({message or 'no message'}). {self._history()}"
+            )
+            phase, reason = Phase.UNKNOWN, None
+        spent = max(0, self.now - before.phase_updated_at)
+        self.set(
+            phase=phase,
+            phase_message=message,
+            phase_reason=reason,
+            phase_updated_at=self.now,
+            pending_time=before.pending_time + (spent if before.phase in _WAITING else 0),
+            running_time=before.running_time + (spent if before.phase in RUNNING_PHASES else 0),
+        )
+        self._moves.append(f"{before.phase}→{phase}")
+        self.events.append(
+            Event(
+                at=self.now,
+                subject="workloads",
+                subject_id=before.id,
+                project_id=before.project_id,
+                type="Warning" if phase in (Phase.FAILED, Phase.UNKNOWN, Phase.DEGRADED) else "Normal",
+                reason=phase.value,
+                message=message,
+                phase=phase.value,
+                source="control",
+            )
+        )
+
+    def _history(self) -> str:
+        return f"Moves in this decision: {', '.join(self._moves[-_SHOWN_MOVES:]) or 'none'}."
+
+    @property
+    def is_changed(self) -> bool:
+        return self.workload != self.entry.workload or bool(self.events) or bool(self.changed_pods())
+
+
+def podset_of(podsets: Iterable[PodSet], role: str) -> PodSet:
+    return next(podset for podset in podsets if podset.role == role)

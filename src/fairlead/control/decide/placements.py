@@ -1,0 +1,136 @@
+"""Write the scheduler's decisions into drafts: pods that got a place, pods that lost theirs, why others wait. Pure."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from fairlead.control.decide.draft import Draft
+from fairlead.control.decide.phases import Rules
+from fairlead.control.decide.pod_specs import pod_name
+from fairlead.control.decide.stopping import stop_pod
+from fairlead.engines.base import Start
+from fairlead.model.clock import SECOND, Millis
+from fairlead.model.pods.podset import PodSet
+from fairlead.model.records.organization import DEFAULT_NODE_POOL, Node
+from fairlead.model.records.phase import Phase, PodPhase
+from fairlead.model.records.workload import EvictionNote, PendingMessage, Pod
+from fairlead.scheduling import say
+from fairlead.scheduling.model.decisions import Bind, Pending, PoolReason
+
+#: The two reasons for which the contract has a word of its own.
+_ENUM = frozenset({"OverLimit", "NonPreemptibleOverQuota"})
+#: A changed number in a reason is worth a write only so often; a changed reason always is.
+_REFRESH: Millis = 10 * SECOND
+
+
+def share_of(podset: PodSet, node: Node | None) -> int:
+    """Which part of each device a pod holds, in thousandths; memory counts in hundredths of the device, rounded up."""
+    request = podset.request
+    device = min((gpu.memory_mib for gpu in node.gpus), default=0) if node else 0
+    if not request.gpu_memory_bytes or not device:
+        return request.gpu_portion
+    return -(-100 * (request.gpu_memory_bytes >> 20) // device) * 10
+
+
+def place(draft: Draft, podset: PodSet, group: int, pod_id: str, rules: Rules, found: tuple[Bind, Node | None]) -> None:
+    """Make the pod that was given a place, and order its start."""
+    workload = draft.workload
+    bind, node = found
+    tally = workload.tally(podset.role)
+    index = free_index(draft, podset, group)
+    pod = Pod(
+        id=pod_id,
+        version=1,
+        workload_id=workload.id,
+        project_id=workload.project_id,
+        name=pod_name(workload, podset, group, index),
+        role=podset.role,
+        group=group,
+        index=index,
+        run=workload.run,
+        revision_id=next((each.id for each in workload.revisions if each.number == podset.revision), ""),
+        node=bind.node,
+        node_pool=bind.node_pool or DEFAULT_NODE_POOL,
+        gpu_devices=bind.devices,
+        gpu_groups=bind.gpu_groups,
+        gpu_thousandths=share_of(podset, node) if bind.devices else 0,
+        cpu_milli=podset.request.cpu_milli,
+        memory_bytes=podset.request.memory_bytes,
+        created_at=draft.now,
+    )
+    draft.set_tally(podset.role, msgspec.structs.replace(tally, made=tally.made + 1, retry_at=None))
+    if group in workload.groups:
+        draft.set_group(group, msgspec.structs.replace(workload.groups[group], retry_at=None))
+    draft.set(blocked_by=None, pending_messages=())
+    draft.set_pod(pod)
+    draft.orders.append(Start(rules.pod_spec(draft.workload, pod, podset)))
+    draft.tell("Scheduled", f"Pod {pod.name} was given node {pod.node}{_devices(pod)}", pod=pod, source="scheduler")
+    if workload.phase is Phase.PENDING:
+        draft.move(Phase.INITIALIZING, f"Pod {pod.name} starts on node {pod.node}")
+
+
+def free_index(draft: Draft, podset: PodSet, group: int) -> int:
+    """The next pod's index: the lowest place that is free, or one more than ever."""
+    tally = draft.workload.tally(podset.role)
+    if not podset.slots:
+        return tally.made
+    taken = {pod.index for pod in draft.active_pods() if pod.role == podset.role and pod.group == group}
+    return next(index for index in range(podset.count + 1) if index not in taken and index not in tally.done)
+
+
+def _devices(pod: Pod) -> str:
+    return f", GPU {', '.join(map(str, pod.gpu_devices))}" if pod.gpu_devices else ""
+
+
+def evict(draft: Draft, pod: Pod, message: str, note: EvictionNote) -> None:
+    """End a pod for another workload's sake; the workload goes back to the queue when it is gone."""
+    draft.tell("Evict", f"{message}\n{note.message}", pod=pod, source="scheduler")
+    stop_pod(draft, pod, "evict")
+    if draft.workload.preemptions == draft.entry.workload.preemptions:
+        draft.set(preemptions=draft.workload.preemptions + 1)
+    draft.set(last_eviction=note)
+    others = [p for p in draft.active_pods() if p.stopping_for != "evict" and p.phase is not PodPhase.STOPPING]
+    if not others and draft.workload.phase in (Phase.INITIALIZING, Phase.RUNNING, Phase.DEGRADED):
+        draft.move(Phase.TERMINATING, note.message)
+    if not draft.active_pods():
+        # It only waited for its next start, so no process will report its end: go on by ourselves.
+        draft.wake(draft.now)
+
+
+def explain(draft: Draft, pending: Pending) -> None:
+    """Say why it waits: in the record when the reason is another one, or its numbers are old."""
+    workload = draft.workload
+    known = workload.blocked_by or {}
+    message = say(pending.reason)
+    if known.get("code") == pending.reason.code and (
+        message == workload.phase_message or draft.now - workload.updated_at < _REFRESH
+    ):
+        return
+    draft.set(
+        blocked_by=msgspec.to_builtins(pending.reason, str_keys=True),
+        pending_messages=_pending_messages(pending.pools),
+        updated_at=draft.now,
+    )
+    if known.get("code") != pending.reason.code:
+        draft.tell("Unschedulable", message, warning=True, source="scheduler")
+    reason = pending.reason.code if pending.reason.code in _ENUM else None
+    if workload.phase is Phase.RUNNING:
+        # Only a part of it waits; what that means is the kind's to say.
+        draft.wake(draft.now)
+    elif workload.phase is Phase.PENDING:
+        draft.move(Phase.PENDING, message, reason=reason)
+    elif workload.phase is Phase.DEGRADED:
+        draft.move(Phase.DEGRADED, message)
+
+
+def _pending_messages(pools: Sequence[PoolReason]) -> tuple[PendingMessage, ...]:
+    return tuple(
+        PendingMessage(
+            node_pool=pool.node_pool,
+            reason=pool.reason.code,
+            message=say(pool.reason),
+            org_type="DEPARTMENT" if (pool.reason.queue_id or "").startswith("department-") else "PROJECT",
+        )
+        for pool in pools
+        if pool.reason.code in _ENUM
+    )

@@ -1,0 +1,77 @@
+"""From a workload, one of its pods and its pod set to what an engine is told to run. Pure."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from fairlead.model.pods.podset import Container, PodSet, PodSpec, fill
+from fairlead.model.records.organization import Project, namespace_of
+from fairlead.model.records.workload import Pod, Workload
+
+
+def _place(workload: Workload, podset: PodSet, group: int, index: int) -> dict[str, str]:
+    """What tells one pod from the others. The run counts from 0, as names of pods show it."""
+    return {
+        "workload": workload.name,
+        "run": str(workload.run - 1),
+        "revision": f"{podset.revision or 1:05d}",
+        "role": podset.role,
+        "group": str(group),
+        "index": str(index),
+        "ordinal": str(index + podset.offset),
+    }
+
+
+def pod_name(workload: Workload, podset: PodSet, group: int, index: int) -> str:
+    return fill(podset.naming, _place(workload, podset, group, index))
+
+
+def identity(workload: Workload) -> dict[str, str]:
+    """The variables by which a program learns who it is; they stay the same over suspend and preemption."""
+    return {
+        "RUNAI_PROJECT": workload.project_name,
+        "RUNAI_JOB_NAME": workload.name,
+        "RUNAI_JOB_UUID": workload.id,
+        "JOB_NAME": workload.name,
+        "JOB_UUID": workload.id,
+        "jobName": workload.name,
+        "jobUUID": workload.id,
+    }
+
+
+def render_pod(workload: Workload, pod: Pod, podset: PodSet, project: Project | None) -> PodSpec:
+    namespace = project.namespace if project else namespace_of(workload.project_name)
+    values = _place(workload, podset, pod.group, pod.index) | {"namespace": namespace}
+    return PodSpec(
+        workload_id=workload.id,
+        workload_name=workload.name,
+        kind=workload.kind,
+        project=workload.project_name,
+        namespace=namespace,
+        created_by=workload.created_by,
+        pod_id=pod.id,
+        pod_name=pod.name,
+        attempt=pod.attempt,
+        node=pod.node,
+        role=pod.role,
+        index=pod.index,
+        container=_labelled(podset, values) if podset.labels or podset.annotations else podset.container,
+        request=podset.request,
+        gpu_devices=pod.gpu_devices,
+        identity=identity(workload),
+        variables={name: fill(template, values) for name, template in podset.variables.items()},
+        group=pod.group,
+        addressed=podset.addressed,
+        commands=podset.commands,
+        files={path: fill(template, values) for path, template in podset.files.items()},
+    )
+
+
+def _labelled(podset: PodSet, values: Mapping[str, str]) -> Container:
+    """The container with the labels and annotations of its set before the spec's own."""
+    fields = dict(podset.container.fields)
+    for member, templates in (("labels", podset.labels), ("annotations", podset.annotations)):
+        if templates:
+            ours = [{"name": name, "value": fill(template, values)} for name, template in templates.items()]
+            fields[member] = [*ours, *(fields.get(member) or ())]
+    return msgspec.structs.replace(podset.container, fields=fields)

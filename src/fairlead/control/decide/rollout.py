@@ -1,0 +1,293 @@
+"""Revisions of a workload that is changed while it serves: made, judged, given the requests, ended. Pure.
+
+Called by `decide.py` after the pods' reports are folded in, for kinds whose changes roll out. Only what the record
+says counts, so a server that was killed in the middle goes on where it was.
+"""
+
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+
+import msgspec
+
+from fairlead.control.decide.autoscale import Load, Position, Wanted, decide_replicas
+from fairlead.control.decide.draft import Draft
+from fairlead.control.decide.expand import base_role, meaning_of, podsets_of, podsets_of_revision
+from fairlead.control.decide.pod_reports import START_ERROR
+from fairlead.engines.base import Review
+from fairlead.model.clock import Millis
+from fairlead.model.pods.podset import PodSet
+from fairlead.model.pods.scaling import INITIALIZATION, Scaling
+from fairlead.model.records.phase import TERMINAL, DesiredPhase, Phase, PodPhase
+from fairlead.model.records.revision import Revision, Stage
+from fairlead.model.records.workload import Condition, Pod
+
+#: The condition that names the newest revision when it has failed.
+FAILED_REVISION = "RevisionFailed"
+#: Phases in which a workload without pods is not to blame for it.
+_EXCUSED = frozenset({Phase.PENDING, Phase.TERMINATING, Phase.STOPPING, Phase.STOPPED, Phase.RESUMING})
+
+
+def revise(
+    draft: Draft, load: Load, review: Callable[[PodSet], Review], scaled: Mapping[str, int] | None = None
+) -> None:
+    """Bring the revisions to where the spec, the pods and the load want them, and the pod sets with them.
+
+    `scaled` says how many pods there are to be, by role, where a cluster decides on their number itself.
+    """
+    workload = draft.workload
+    if workload.desired_phase is not DesiredPhase.RUNNING or workload.phase in TERMINAL or workload.waits_for:
+        return
+    _follow_spec(draft, review)
+    for revision in draft.workload.revisions if scaled is not None else ():
+        _take_scaled(draft, revision, scaled or {})
+    _judge_coming(draft)
+    if scaled is None:
+        _scale_serving(draft, load)
+    _forget_left(draft)
+    _show(draft)
+    draft.entry = msgspec.structs.replace(draft.entry, podsets=podsets_of(draft.workload))
+
+
+def _at(draft: Draft, stage: Stage) -> Revision | None:
+    return next((each for each in draft.workload.revisions if each.stage is stage), None)
+
+
+def _follow_spec(draft: Draft, review: Callable[[PodSet], Review]) -> None:
+    """A spec that means other pods than the newest revision becomes one; another change is only taken over."""
+    workload = draft.workload
+    newest = workload.revisions[-1] if workload.revisions else None
+    if newest is not None and bytes(newest.spec) == bytes(workload.spec):
+        return
+    if newest is not None and newest.stage is not Stage.LEAVING and _means_same_pods(draft, newest):
+        changed = msgspec.structs.replace(newest, spec=workload.spec)
+        scaling = _scaling(draft, changed)
+        bounded = min(max(changed.replicas, scaling.least), scaling.most) if scaling else changed.replicas
+        draft.set_revision(msgspec.structs.replace(changed, replicas=bounded))
+        return
+    _make(draft, newest, review)
+
+
+def _means_same_pods(draft: Draft, revision: Revision) -> bool:
+    workload = draft.workload
+    before, after = (meaning_of(workload.kind, bytes(spec)).podsets for spec in (revision.spec, workload.spec))
+    return revision.node_pools == workload.node_pools and _plain(before) == _plain(after)
+
+
+def _plain(podsets: Sequence[PodSet]) -> list[PodSet]:
+    """The sets without what says only how many pods there are."""
+    replace = msgspec.structs.replace
+    return [podset if podset.scaling is None else replace(podset, count=0, scaling=None) for podset in podsets]
+
+
+def _make(draft: Draft, newest: Revision | None, review: Callable[[PodSet], Review]) -> None:
+    workload, now = draft.workload, draft.now
+    number = 1 if newest is None else newest.number + 1
+    podsets = meaning_of(workload.kind, bytes(workload.spec)).podsets
+    serving = _at(draft, Stage.SERVING)
+    replicas = podsets[0].count
+    if serving is not None and podsets[0].scaling is not None:
+        replicas = min(max(serving.replicas, replicas), podsets[0].scaling.most)
+    revision = Revision(
+        id=str(uuid.uuid5(uuid.UUID(workload.id), str(number))),
+        version=1,
+        workload_id=workload.id,
+        project_id=workload.project_id,
+        number=number,
+        name=f"{workload.name}-{number:05d}",
+        spec=workload.spec,
+        node_pools=workload.node_pools,
+        replicas=replicas,
+        created_at=now,
+        begun_at=None if newest is None else now,
+        phase_updated_at=now,
+    )
+    before = _at(draft, Stage.COMING)
+    if before is not None:
+        _leave(draft, before, Phase.STOPPED, f"Revision {number} came before it was ready")
+    draft.set_revision(revision)
+    if newest is None:
+        _adopt(draft, revision)
+        return
+    draft.tell("RevisionCreated", f"Revision {number} starts {_pods(replicas)}", source="control", revision=revision.id)
+    refused = [note for podset in podsets for note in review(podset).refused]
+    if refused:
+        words = "; ".join(f"{field}: {why}" for field, why in refused)
+        _fail(draft, revision, f"it cannot start here: {words}")
+
+
+def _adopt(draft: Draft, revision: Revision) -> None:
+    """Pods from before there were revisions belong to the first."""
+    roles = {base_role(podset.role): podset.role for podset in podsets_of_revision(draft.workload.kind, revision)}
+    for pod in draft.active_pods():
+        if pod.role in roles:
+            draft.set_pod(pod, role=roles[pod.role], revision_id=revision.id)
+
+
+def _pods(number: int) -> str:
+    return "1 pod" if number == 1 else f"{number} pods"
+
+
+def _members(draft: Draft, revision: Revision) -> list[Pod]:
+    return [pod for pod in draft.active_pods() if pod.revision_id == revision.id]
+
+
+def _judge_coming(draft: Draft) -> None:
+    coming = _at(draft, Stage.COMING)
+    if coming is None:
+        return
+    pods = _members(draft, coming)
+    broken = next((pod for pod in pods if pod.reason == START_ERROR), None)
+    if broken is not None:
+        _fail(draft, coming, f"pod {broken.name} could not be started: {broken.message}")
+        return
+    ready = sum(pod.ready and pod.phase is PodPhase.RUNNING and not pod.stopping_for for pod in pods)
+    if ready >= sum(podset.total for podset in podsets_of_revision(draft.workload.kind, coming)):
+        _promote(draft, coming)
+        return
+    if not pods and draft.workload.phase in _EXCUSED:
+        # Suspended, taken away or in the queue: the time that it has for its start begins anew with its next pod.
+        if coming.begun_at is not None:
+            draft.set_revision(msgspec.structs.replace(coming, begun_at=None))
+        return
+    if coming.begun_at is None:
+        if not pods:
+            return
+        # The first one has waited in the queue until now; that is not its own doing.
+        coming = msgspec.structs.replace(coming, begun_at=draft.now)
+        draft.set_revision(coming)
+    scaling = _scaling(draft, coming)
+    allowed = scaling.initialization if scaling else INITIALIZATION
+    due = (coming.begun_at or draft.now) + allowed
+    if draft.now < due:
+        draft.wake(due)
+        return
+    last = next((f" The last word of pod {pod.name}: {pod.message}." for pod in pods if pod.message), "")
+    _fail(draft, coming, f"{ready} of {_pods(coming.replicas)} were ready after {allowed // 1000} s.{last}")
+
+
+def _promote(draft: Draft, revision: Revision) -> None:
+    """It is ready: requests go to it from now on, and the one before ends."""
+    before = _at(draft, Stage.SERVING)
+    if before is not None:
+        _leave(draft, before, Phase.STOPPED, f"Revision {revision.number} serves instead")
+    serving = msgspec.structs.replace(revision, stage=Stage.SERVING, serving_since=draft.now)
+    draft.set_revision(serving)
+    if revision.number > 1:
+        draft.tell("RevisionReady", f"Revision {revision.number} serves", source="control", revision=revision.id)
+    _set_condition(draft, None)
+
+
+def _fail(draft: Draft, revision: Revision, why: str) -> None:
+    """It is ended; the one before serves on, or without one the workload has failed."""
+    serving = _at(draft, Stage.SERVING)
+    words = f"Revision {revision.number} failed: {why}"
+    _leave(draft, revision, Phase.FAILED, words)
+    if serving is None:
+        draft.fatal = draft.fatal or words
+        return
+    draft.tell("RevisionFailed", words, warning=True, source="control", revision=revision.id)
+    _set_condition(draft, f"{words.rstrip('.')}. Revision {serving.number} serves on")
+
+
+def _set_condition(draft: Draft, message: str | None) -> None:
+    others = tuple(each for each in draft.workload.conditions if each.type != FAILED_REVISION)
+    if message is not None:
+        failed = Condition(type=FAILED_REVISION, status="True", message=message, last_transition_time=draft.now)
+        others = (*others, failed)
+    if others != draft.workload.conditions:
+        draft.set(conditions=others)
+
+
+def _leave(draft: Draft, revision: Revision, phase: Phase, words: str) -> None:
+    draft.set_revision(
+        msgspec.structs.replace(
+            revision,
+            stage=Stage.LEAVING,
+            replicas=0,
+            phase=phase,
+            phase_message=words,
+            phase_updated_at=draft.now,
+        )
+    )
+
+
+def _scaling(draft: Draft, revision: Revision) -> Scaling | None:
+    podsets = meaning_of(draft.workload.kind, bytes(revision.spec)).podsets
+    return next((podset.scaling for podset in podsets if podset.scaling is not None), None)
+
+
+def _scale_serving(draft: Draft, load: Load) -> None:
+    serving = _at(draft, Stage.SERVING)
+    scaling = None if serving is None else _scaling(draft, serving)
+    if serving is None or scaling is None:
+        return
+    if not draft.workload.urls and serving.replicas >= scaling.least:
+        # Nobody counts requests that do not come through a URL.
+        return
+    ready = sum(pod.ready and not pod.stopping_for for pod in _members(draft, serving))
+    position = Position(
+        replicas=serving.replicas,
+        ready=ready,
+        serving_since=serving.serving_since or 0,
+        low_since=serving.low_since,
+        low_most=serving.low_most,
+    )
+    wanted = decide_replicas(scaling, load, position, draft.now)
+    if wanted.look_at is not None:
+        draft.wake(wanted.look_at)
+    _take(draft, serving, wanted)
+
+
+def _take_scaled(draft: Draft, revision: Revision, scaled: Mapping[str, int]) -> None:
+    """As many as the cluster has decided on; it tells nobody why."""
+    number = next(
+        (scaled[one.role] for one in podsets_of_revision(draft.workload.kind, revision) if one.role in scaled), 0
+    )
+    if revision.stage is not Stage.LEAVING and number not in (0, revision.replicas):
+        draft.set_revision(msgspec.structs.replace(revision, replicas=number))
+
+
+def _take(draft: Draft, serving: Revision, wanted: Wanted) -> None:
+    changed = msgspec.structs.replace(
+        serving, replicas=wanted.replicas, low_since=wanted.low_since, low_most=wanted.low_most
+    )
+    if changed == serving:
+        return
+    draft.set_revision(changed)
+    if wanted.replicas != serving.replicas:
+        words = f"From {_pods(serving.replicas)} to {wanted.replicas}: {wanted.reason or 'its bounds changed'}"
+        draft.tell("Scaled", words, source="control", revision=serving.id)
+
+
+def _forget_left(draft: Draft) -> None:
+    """A revision that is leaving and has no pods any more is history; the newest stays, so that the spec finds it."""
+    held = {pod.revision_id for pod in draft.active_pods()}
+    newest = draft.workload.revisions[-1:]
+    kept = tuple(
+        each
+        for each in draft.workload.revisions
+        if each.stage is not Stage.LEAVING or each.id in held or each in newest
+    )
+    if kept != draft.workload.revisions:
+        draft.set(revisions=kept)
+
+
+def _show(draft: Draft) -> None:
+    """The phases of revisions, as their pods have it."""
+    for revision in draft.workload.revisions:
+        if revision.stage is Stage.LEAVING:
+            continue
+        phase, words = _phase(draft, revision)
+        if (phase, words) != (revision.phase, revision.phase_message):
+            at: Millis = draft.now if phase is not revision.phase else revision.phase_updated_at
+            draft.set_revision(msgspec.structs.replace(revision, phase=phase, phase_message=words, phase_updated_at=at))
+
+
+def _phase(draft: Draft, revision: Revision) -> tuple[Phase, str]:
+    pods = [pod for pod in _members(draft, revision) if not pod.stopping_for]
+    ready = sum(pod.ready for pod in pods)
+    if revision.stage is Stage.COMING:
+        phase = Phase.INITIALIZING if pods else Phase.PENDING
+    else:
+        phase = Phase.RUNNING if ready or not revision.replicas else Phase.DEGRADED
+    return phase, f"{ready} of {_pods(revision.replicas)} ready"

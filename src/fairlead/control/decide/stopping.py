@@ -1,0 +1,101 @@
+"""Ends of pods that we bring about: one pod, or what is left of a group that is to be made again. Pure.
+
+Called by the decisions about one workload and by the scheduler's; the engine hears of it as an order in the draft.
+"""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from fairlead.control.decide.autoscale import Load
+from fairlead.control.decide.draft import Draft, podset_of
+from fairlead.engines.base import Stop
+from fairlead.model.clock import SECOND, Millis
+from fairlead.model.pods.podset import PodSet, RestartScope
+from fairlead.model.pods.scaling import REQUEST_TIMEOUT
+from fairlead.model.records.phase import PodPhase
+from fairlead.model.records.workload import GroupTally, Pod
+
+#: A pod that ran for so long was well: its group begins to count anew.
+HEALTHY: Millis = 600 * SECOND
+
+
+def retry_delay(failures: int, first: Millis, most: Millis) -> Millis:
+    """The growing delay before the retry that follows so many failures."""
+    return min(most, first << min(max(failures - 1, 0), 40))
+
+
+def stop_pod(draft: Draft, pod: Pod, cause: str) -> None:
+    """Tell a pod to end, once. A pod that waits for its restart has no process and ends here."""
+    if pod.phase is PodPhase.STOPPING:
+        return
+    if pod.restart_at is not None:
+        draft.set_pod(pod, phase=PodPhase.STOPPED, completed_at=draft.now, restart_at=None, stopping_for=cause)
+        return
+    draft.set_pod(pod, phase=PodPhase.STOPPING, stopping_for=cause)
+    grace = podset_of(draft.entry.podsets, pod.role).container.termination_grace_seconds
+    draft.orders.append(Stop(pod.id, pod.attempt, grace))
+    draft.tell("Stopping", f"Pod {pod.name} was told to end ({cause}); it has {grace} s", pod=pod)
+
+
+def stop_when_answered(draft: Draft, pods: Iterable[Pod], load: Load) -> None:
+    """Tell pods that are not needed to end. Those that answer requests get no more first, and end when they have
+    answered what they have; the others of a group that goes wait for them."""
+    surplus = list(pods)
+    podsets = {podset.role: podset for podset in draft.entry.podsets}
+    groups = {pod.group for pod in surplus if pod.group >= podsets[pod.role].groups}
+    asked = [pod for pod in surplus if _answers(podsets[pod.role]) and pod.phase is PodPhase.RUNNING]
+    held: set[str | int] = set()
+    for pod in asked:
+        if not _has_answered(draft, pod, podsets[pod.role], load):
+            held.add(pod.group if pod.group in groups else pod.id)
+    for pod in surplus:
+        if (pod.group if pod.group in groups else pod.id) not in held:
+            stop_pod(draft, pod, "surplus")
+
+
+def _answers(podset: PodSet) -> bool:
+    return podset.completions is None and bool(podset.container.fields.get("exposedUrls"))
+
+
+def _has_answered(draft: Draft, pod: Pod, podset: PodSet, load: Load) -> bool:
+    """Whether a pod that gets no more requests has answered them all, or had its time. Sees to it that it gets none."""
+    if pod.drain_until is None:
+        allowed = podset.scaling.request_timeout if podset.scaling else REQUEST_TIMEOUT
+        draft.set_pod(pod, stopping_for="surplus", drain_until=draft.now + allowed)
+        # Only when that is recorded can no request reach it any more.
+        draft.wake(draft.now)
+        return False
+    if load.busy.get(pod.id) and draft.now < pod.drain_until:
+        draft.wake(pod.drain_until)
+        return False
+    return True
+
+
+def break_group(draft: Draft, pod: Pod, first: Millis, most: Millis) -> None:
+    """End what is left of a pod's group, which is made again when all of it has ended.
+
+    The first time that happens at once, then after a growing delay, until a pod has run for long again.
+    """
+    before = draft.workload.groups.get(pod.group, GroupTally())
+    was_well = pod.started_at is not None and draft.now - pod.started_at >= HEALTHY
+    recreated = 1 if was_well else before.recreated + 1
+    wait = retry_delay(recreated - 1, first, most) if recreated > 1 else 0
+    draft.set_group(pod.group, GroupTally(recreated=recreated, retry_at=draft.now + wait))
+    draft.set(restarts=draft.workload.restarts + 1)
+    delay = f" in {wait / 1000:g} s" if wait else ""
+    words = f"Group {pod.group} is made again{delay}, for the {recreated}. time, because of pod {pod.name}"
+    draft.tell("GroupRecreated", words, pod=pod, warning=True)
+    shared = {podset.role for podset in draft.entry.podsets if podset.restart_scope is RestartScope.GROUP}
+    for other in draft.active_pods():
+        if other.group == pod.group and other.role in shared:
+            stop_pod(draft, other, "group")
+    forget_successes(draft)
+
+
+def forget_successes(draft: Draft) -> None:
+    """What ended well in a group that starts again has to run again with the others."""
+    for podset in draft.entry.podsets:
+        tally = draft.workload.tally(podset.role)
+        if podset.restart_scope is RestartScope.GROUP and tally.succeeded:
+            draft.set_tally(podset.role, msgspec.structs.replace(tally, succeeded=0, done=()))

@@ -1,0 +1,57 @@
+"""The cluster as the scheduler would see it now, put together from the store on any server; and what it would decide.
+
+For people and tools that ask. The loop has its own view, which this equals once everything is recorded.
+"""
+
+import asyncio
+from collections import defaultdict
+
+from fairlead.control import access
+from fairlead.control.context import Context
+from fairlead.control.explain.gpu_numbers import number_devices
+from fairlead.control.loop.board import Board
+from fairlead.control.loop.schedule import Scheduler
+from fairlead.model.records.organization import Caller
+from fairlead.model.records.workload import Pod, Workload
+from fairlead.scheduling import decide
+from fairlead.scheduling.model.decisions import Decisions
+from fairlead.scheduling.model.snapshot import Snapshot
+from fairlead.store.base import Comparison, Query, Where
+from fairlead.store.collections import PODS, WORKLOADS
+
+
+async def load_board(context: Context) -> Board:
+    """Every workload with something to do, and its pods."""
+    active = (Where("is_active", Comparison.EQUAL, 1),)
+    workloads: list[Workload] = await context.store.find(Query(collection=WORKLOADS, where=active))
+    found: list[Pod] = await context.store.find(Query(collection=PODS, where=active))
+    pods: dict[str, list[Pod]] = defaultdict(list)
+    for pod in found:
+        pods[pod.workload_id].append(pod)
+    known = {workload.id for workload in workloads}
+    ended = tuple(id for id in pods if id not in known)
+    if ended:
+        where = (Where("id", Comparison.ONE_OF, ended),)
+        workloads += await context.store.find(Query(collection=WORKLOADS, where=where))
+    board = Board({})
+    for workload in workloads:
+        board.put(workload, pods[workload.id])
+    return board
+
+
+async def load_snapshot(context: Context, caller: Caller) -> Snapshot:
+    """What a decision made now would be made on."""
+    access.check(caller, "scheduling:read")
+    return render_snapshot(context, await load_board(context))
+
+
+def render_snapshot(context: Context, board: Board) -> Snapshot:
+    snapshot = Scheduler(context, board).snapshot(board.entries.values(), context.clock())
+    # Pods of a cluster are recorded with as many devices as they have, not with which.
+    placed_elsewhere = {pod.id for entry in board.entries.values() for pod in entry.pods if pod.cluster_phase}
+    return number_devices(snapshot, placed_elsewhere)
+
+
+async def load_decisions(context: Context, board: Board) -> Decisions:
+    """What would be decided now; nothing is carried out."""
+    return await asyncio.to_thread(decide, render_snapshot(context, board))

@@ -1,0 +1,87 @@
+"""Which GPUs of a node its pods are taken to hold, where a cluster gave them out. Pure.
+
+Called by `current.py` for what people ask. A cluster tells how many GPUs a pod has and which pods share one, but not
+the numbers of whole ones: so the numbers here only keep apart what is apart, and are the same for the same pods.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection
+from itertools import count, islice
+
+import msgspec
+
+from fairlead.scheduling.model.snapshot import Job, Node, Snapshot, Task
+
+#: Portions are decimal fractions: a GPU that is given out wholly may add up to a little more than one.
+_SLACK = 0.001
+
+
+def number_devices(snapshot: Snapshot, ids: Collection[str]) -> Snapshot:
+    """The snapshot with devices for these tasks that overlap only where a GPU is shared."""
+    nodes = {node.name: node for node in snapshot.nodes}
+    held: dict[str, list[Task]] = defaultdict(list)
+    for job in snapshot.jobs:
+        for task in job.tasks:
+            if task.id in ids and task.devices and task.node is not None:
+                held[task.node].append(task)
+    if not held:
+        return snapshot
+    numbered: dict[str, Task] = {}
+    for name, tasks in held.items():
+        numbered |= _number_node(name, nodes.get(name), sorted(tasks, key=lambda task: task.id))
+    jobs = tuple(_with_tasks(job, numbered) for job in snapshot.jobs)
+    changed: Snapshot = msgspec.structs.replace(snapshot, jobs=jobs)
+    return changed
+
+
+def _with_tasks(job: Job, numbered: dict[str, Task]) -> Job:
+    if not any(task.id in numbered for task in job.tasks):
+        return job
+    changed: Job = msgspec.structs.replace(job, tasks=tuple(numbered.get(task.id, task) for task in job.tasks))
+    return changed
+
+
+def _number_node(name: str, node: Node | None, tasks: list[Task]) -> dict[str, Task]:
+    """Shared GPUs first, then the whole ones, from 0 on."""
+    groups = _share_out(name, node, [task for task in tasks if not task.gpu])
+    devices = {
+        group: number for number, group in enumerate(dict.fromkeys(each for of in groups.values() for each in of))
+    }
+    following = len(devices)
+    numbered: dict[str, Task] = {}
+    for task in tasks:
+        if task.gpu:
+            own: tuple[int, ...] = tuple(range(following, following + task.gpu))
+            following += task.gpu
+        else:
+            own = tuple(devices[group] for group in groups[task.id])
+        numbered[task.id] = msgspec.structs.replace(task, devices=own, gpu_groups=groups.get(task.id, ()))
+    return numbered
+
+
+def _share_out(name: str, node: Node | None, tasks: list[Task]) -> dict[str, tuple[str, ...]]:
+    """The shared GPUs of each task: those that the cluster named, else the first with room for its part."""
+    known = {task.id: task.gpu_groups for task in tasks if len(task.gpu_groups) == task.gpu_devices}
+    used: dict[str, float] = {}
+    for task in tasks:
+        for group in known.get(task.id, ()):
+            used[group] = used.get(group, 0) + _part(task, node)
+    found = dict(known)
+    for task in tasks:
+        if task.id in known:
+            continue
+        part = _part(task, node)
+        chosen = [group for group, taken in used.items() if taken + part <= 1 + _SLACK][: task.gpu_devices]
+        unnamed = (group for number in count() if (group := f"{name}-shared-{number}") not in used)
+        chosen += islice(unnamed, task.gpu_devices - len(chosen))
+        for group in chosen:
+            used[group] = used.get(group, 0) + part
+        found[task.id] = tuple(chosen)
+    return found
+
+
+def _part(task: Task, node: Node | None) -> float:
+    """Which part of each of its GPUs a task has; all of one whose memory is not known."""
+    if not task.gpu_memory_mib:
+        return task.gpu_portion
+    return task.gpu_memory_mib / node.gpu_memory_mib if node is not None and node.gpu_memory_mib else 1.0

@@ -1,0 +1,309 @@
+"""Why a workload waits: the blocker with its numbers, who holds what it waits for, and what would change it.
+
+Called by the API. It asks the scheduler anew on the records of this moment, so the answer is as fresh as the question;
+nothing is carried out. The words of the blocker itself are the scheduler's. Workloads of projects that the caller may
+not see are counted and never named.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from fairlead.control import access
+from fairlead.control.context import Context
+from fairlead.control.decide.cluster_reports import CLUSTER
+from fairlead.control.decide.draft import Entry
+from fairlead.control.decide.eviction_notices import name_pods
+from fairlead.control.decide.phases import demand
+from fairlead.control.decide.snapshot import pool_of, queue_name
+from fairlead.control.explain.cluster_snapshot import load_board, load_decisions
+from fairlead.control.loop.board import Board
+from fairlead.control.organization.inventory import Usage
+from fairlead.model.clock import Millis
+from fairlead.model.records.organization import DEFAULT_NODE_POOL, Caller, Department, PoolQuota
+from fairlead.model.records.phase import PodPhase
+from fairlead.model.records.workload import Pod, Workload
+from fairlead.scheduling import say
+from fairlead.scheduling.model.decisions import Decisions, FairShare, Pending, Reason
+from fairlead.scheduling.session.reasons import amount
+
+_SHOWN = 20
+#: What stands for the name of a workload or a project that the caller may not see.
+HIDDEN_WORKLOAD, HIDDEN_PROJECT = "another project's workload", "another project"
+_UNITS = {"gpu": "GPUs", "cpu": "CPU cores", "memory": "GB memory"}
+
+
+class Holder(msgspec.Struct, frozen=True, kw_only=True):
+    """A workload that holds what is waited for, in one node pool."""
+
+    workload: str
+    #: None if the caller may not see it.
+    workload_id: str | None
+    project: str
+    node_pool: str
+    nodes: tuple[str, ...]
+    #: GPU devices, millicores, bytes.
+    gpu: float
+    cpu: float
+    memory: float
+    preemptible: bool
+    #: Whether its project holds more GPUs there than its quota, without what is ending.
+    is_over_quota: bool
+    is_ending: bool
+    since: Millis | None
+
+
+class OwnerFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """A project or department in a node pool: GPU, CPU, memory; -1 is unlimited."""
+
+    name: str
+    #: PROJECT or DEPARTMENT.
+    type: str
+    node_pool: str
+    quota: tuple[float, float, float]
+    limit: tuple[float, float, float]
+    fair_share: tuple[float, float, float]
+    allocated: tuple[float, float, float]
+    allocated_non_preemptible: tuple[float, float, float]
+    requested: tuple[float, float, float]
+
+
+class PoolBlocker(msgspec.Struct, frozen=True, kw_only=True):
+    node_pool: str
+    reason: Reason
+    message: str
+
+
+class WaitingReport(msgspec.Struct, frozen=True, kw_only=True):
+    reason: Reason
+    #: The words of whoever decides; and where that is a cluster's scheduler, what we count ourselves.
+    message: str
+    counted: str = ""
+    pools: tuple[PoolBlocker, ...]
+    owners: tuple[OwnerFigures, ...]
+    holders: tuple[Holder, ...]
+    #: How many hold something in all; `holders` shows the first of them.
+    holder_count: int
+    remedies: tuple[str, ...]
+
+
+async def explain_waiting(context: Context, caller: Caller, workload: Workload) -> WaitingReport | None:
+    """None for a workload that wants no further place, or that would be given one now."""
+    access.check(caller, "workloads:read", workload.project_id)
+    if not workload.is_active:
+        return None
+    board = await load_board(context)
+    entry = board.entries.get(workload.id)
+    if entry is None or not demand(entry, context.clock()):
+        return None
+    decisions = await load_decisions(context, board)
+    pending = next((each for each in decisions.pending if each.tasks[0].split("/")[0] == workload.id), None)
+    if pending is None:
+        return None
+    visible = access.visible_projects(caller)
+    pods = [(each.workload, pod) for each in board.entries.values() for pod in each.pods]
+    staying = [(owner, pod) for owner, pod in pods if pod.phase is not PodPhase.STOPPING and not pod.stopping_for]
+    scene = _Scene(context, board, visible, _add_up(pods), _add_up(staying))
+    return _report(scene, entry, pending, decisions)
+
+
+def _add_up(pods: Iterable[tuple[Workload, Pod]]) -> dict[tuple[str, str], Usage]:
+    """By queue and node pool. A decision's own sums do not say it: they have in them what it would start and end."""
+    found: dict[tuple[str, str], Usage] = {}
+    for workload, pod in pods:
+        for queue in (f"project-{workload.project_id}", f"department-{workload.department_id}"):
+            found.setdefault((queue, pod.node_pool), Usage()).add(pod, not workload.preemptible)
+    return found
+
+
+class _Scene(msgspec.Struct, frozen=True):
+    """What a report is made from, and for whose eyes."""
+
+    context: Context
+    board: Board
+    #: Projects that the caller may see; None for all.
+    visible: frozenset[str] | None
+    #: By queue and node pool what pods hold now, and what those hold that were not told to end.
+    held: Mapping[tuple[str, str], Usage]
+    staying: Mapping[tuple[str, str], Usage]
+
+    def shows(self, workload: Workload) -> bool:
+        return self.visible is None or workload.project_id in self.visible
+
+    def named(self, reason: Reason) -> Reason:
+        return name_pods(reason, self.board.pods, self.board.entries, self.visible)
+
+
+def _report(scene: _Scene, entry: Entry, pending: Pending, decisions: Decisions) -> WaitingReport:
+    context, workload = scene.context, entry.workload
+    reason = scene.named(pending.reason)
+    pools = workload.node_pools or (DEFAULT_NODE_POOL,)
+    directory = context.directory
+    owners = [directory.projects.get(workload.project_id), directory.departments.get(workload.department_id)]
+    shares = {(share.queue, share.node_pool): share for share in decisions.fair_shares}
+    figures = tuple(_figures(scene, owner, pool, shares) for owner in owners if owner for pool in pools)
+    holders = _holders(scene, entry, pools)
+    told = _told_by_cluster(workload)
+    return WaitingReport(
+        reason=reason,
+        message=told or say(reason),
+        counted=say(reason) if told else "",
+        pools=tuple(
+            PoolBlocker(
+                node_pool=each.node_pool, reason=scene.named(each.reason), message=say(scene.named(each.reason))
+            )
+            for each in pending.pools
+        ),
+        owners=figures,
+        holders=tuple(holders[:_SHOWN]),
+        holder_count=len(holders),
+        remedies=tuple(_remedies(entry, reason, figures, holders, _largest(context, entry, pools))),
+    )
+
+
+def _told_by_cluster(workload: Workload) -> str:
+    """What the cluster's scheduler said of it last."""
+    blocked = workload.blocked_by or {}
+    return str(blocked.get("detail", "")) if blocked.get("source") == CLUSTER else ""
+
+
+def _quota(owner: Department, pool: str) -> PoolQuota:
+    granted = next((quota for quota in owner.resources if quota.node_pool_name == pool), None)
+    return granted or PoolQuota(node_pool_id="", node_pool_name=pool)
+
+
+def _figures(scene: _Scene, owner: Department, pool: str, shares: dict[tuple[str, str], FairShare]) -> OwnerFigures:
+    quota = _quota(owner, pool)
+    resources = (quota.gpu, quota.cpu, quota.memory)
+    name = queue_name(owner)
+    share, held = shares.get((name, pool)), scene.held.get((name, pool), Usage())
+    nothing = (0.0, 0.0, 0.0)
+    return OwnerFigures(
+        name=owner.name,
+        type="PROJECT" if name.startswith("project-") else "DEPARTMENT",
+        node_pool=pool,
+        quota=_three(-1.0 if each.deserved is None else each.deserved for each in resources),
+        limit=_three(-1.0 if each.limit is None else each.limit for each in resources),
+        fair_share=share.fair_share if share else nothing,
+        allocated=(round(held.gpu, 3), held.cpu_milli, held.memory_bytes),
+        allocated_non_preemptible=(round(held.fixed_gpu, 3), held.fixed_cpu_milli, held.fixed_memory_bytes),
+        requested=share.requested if share else nothing,
+    )
+
+
+def _three(values: Iterable[float]) -> tuple[float, float, float]:
+    gpu, cpu, memory = values
+    return gpu, cpu, memory
+
+
+def _holders(scene: _Scene, waiting: Entry, pools: Sequence[str]) -> list[Holder]:
+    """Who has something of the kind that is asked for; first those who may have to give it back."""
+    wants_gpu = any(podset.request.gpu_devices for podset in waiting.podsets)
+    found = []
+    for entry in scene.board.entries.values():
+        for pool in pools:
+            pods = [pod for pod in entry.pods if pod.node_pool == pool and (pod.gpu_devices or not wants_gpu)]
+            if pods:
+                found.append(_holder(scene, entry.workload, pool, pods))
+    return sorted(found, key=_holder_order)
+
+
+def _holder(scene: _Scene, workload: Workload, pool: str, pods: Sequence[Pod]) -> Holder:
+    project = scene.context.directory.projects.get(workload.project_id)
+    staying = scene.staying.get((f"project-{workload.project_id}", pool), Usage())
+    quota = _quota(project, pool).gpu.deserved if project else None
+    starts = [pod.started_at for pod in pods if pod.started_at is not None]
+    is_shown = scene.shows(workload)
+    return Holder(
+        workload=workload.name if is_shown else HIDDEN_WORKLOAD,
+        workload_id=workload.id if is_shown else None,
+        project=workload.project_name if is_shown else HIDDEN_PROJECT,
+        node_pool=pool,
+        nodes=tuple(sorted({pod.node for pod in pods})),
+        gpu=round(sum(len(pod.gpu_devices) * pod.gpu_thousandths for pod in pods) / 1000, 3),
+        cpu=float(sum(pod.cpu_milli for pod in pods)),
+        memory=float(sum(pod.memory_bytes for pod in pods)),
+        preemptible=workload.preemptible,
+        is_over_quota=quota is not None and round(staying.gpu, 3) > quota,
+        is_ending=all(pod.stopping_for for pod in pods),
+        since=min(starts) if starts else None,
+    )
+
+
+def _holder_order(holder: Holder) -> tuple[bool, bool, bool, float, str, str]:
+    """Ending ones, then over quota, then preemptible, then who holds most; ties by name and id."""
+    return (
+        not holder.is_ending,
+        not holder.is_over_quota,
+        not holder.preemptible,
+        -holder.gpu,
+        holder.workload,
+        holder.workload_id or "",
+    )
+
+
+def _remedies(
+    entry: Entry, reason: Reason, figures: Sequence[OwnerFigures], holders: Sequence[Holder], largest: str
+) -> list[str]:
+    """What would let it start, most direct first."""
+    others = [holder for holder in holders if holder.workload_id != entry.workload.id]
+    if reason.code == "NonPreemptibleOverQuota":
+        return [f"Submit it as preemptible: it may then go over quota. {_raise(reason, 'quota')}", _wait_for(others)]
+    if reason.code == "OverLimit":
+        return [_raise(reason, "limit"), "Or end other workloads of the same project."]
+    if reason.code == "NeverFits":
+        return [f"Ask for less: no node is large enough, whoever ends. {largest}"]
+    if reason.code == "WaitsForVictims":
+        grace = max(podset.container.termination_grace_seconds for podset in entry.podsets)
+        return [f"Nothing to do: it starts when they are gone. Their own grace bounds that; {grace} s is this one's."]
+    if reason.code in ("NoSuchNodePool", "QueueDoesNotExist"):
+        return ["Name a node pool that exists, or create this one."]
+    if reason.code == "Fragmented":
+        return ["Wait for consolidation, ask for fewer GPUs per pod, or end small workloads on one node."]
+    return [_wait_for(others), *_share_words(entry, figures, others)]
+
+
+def _raise(reason: Reason, what: str) -> str:
+    resource = reason.resource or "gpu"
+    needed = amount((reason.used or 0) + (reason.requested or 0), resource)
+    return f"A {what} of {needed} {_UNITS[resource]} for {reason.queue or 'its project'} would let it start."
+
+
+def _largest(context: Context, entry: Entry, pools: Sequence[str]) -> str:
+    """What the largest node in these pools has of what it asks for."""
+    known = context.directory.node_pools.values()
+    nodes = [node for node in context.directory.nodes.values() if pool_of(node, known) in pools]
+    memory = max((gpu.memory_mib for node in nodes for gpu in node.gpus), default=0)
+    if memory and any(podset.request.gpu_memory_bytes for podset in entry.podsets):
+        return f"The largest GPU has {memory} MiB."
+    return f"The largest has {max((len(node.gpus) for node in nodes), default=0)} GPUs."
+
+
+def _wait_for(holders: Sequence[Holder]) -> str:
+    ending = _names_of(holder for holder in holders if holder.is_ending)
+    if ending:
+        return f"Wait: {', '.join(ending[:5])} {'is' if len(ending) == 1 else 'are'} ending."
+    if not holders:
+        return "Nobody else holds what it asks for: add a node, or ask for less."
+    names = _names_of(holders)
+    return f"It starts when enough of {', '.join(names[:5])}{' and others' if len(names) > 5 else ''} has ended."
+
+
+def _names_of(holders: Iterable[Holder]) -> list[str]:
+    return list(dict.fromkeys(holder.workload for holder in holders))
+
+
+def _share_words(entry: Entry, figures: Sequence[OwnerFigures], holders: Sequence[Holder]) -> list[str]:
+    """Whether more quota would let it take from others."""
+    own = next((each for each in figures if each.type == "PROJECT"), None)
+    is_borrowed = any(holder.is_over_quota and holder.project != entry.workload.project_name for holder in holders)
+    asked = sum(podset.request.gpu_devices * podset.request.gpu_portion / 1000 for podset in entry.podsets)
+    if own is None or not asked or own.quota[0] < 0 or not is_borrowed:
+        return []
+    if own.allocated[0] + asked <= own.quota[0]:
+        return [f"Project {own.name} is within its quota: what others hold over theirs is reclaimed for it."]
+    needed = amount(own.allocated[0] + asked, "gpu")
+    return [
+        f"A quota of {needed} GPUs for project {own.name} (now {amount(own.quota[0], 'gpu')}) would let it reclaim "
+        "what others hold over theirs."
+    ]

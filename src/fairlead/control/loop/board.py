@@ -1,0 +1,107 @@
+"""What the loop holds in memory: every workload with something to do, its pods that have not ended, and the next times.
+
+Only the loop writes it. Finished workloads are not on it, so its size follows the work at hand and not the history.
+"""
+
+import heapq
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+import msgspec
+
+from fairlead.control.decide.draft import Entry
+from fairlead.control.decide.expand import meaning_of, podsets_of
+from fairlead.control.serving.urls import Exposure
+from fairlead.kinds import KINDS
+from fairlead.model.clock import Millis
+from fairlead.model.records.workload import Pod, Workload
+from fairlead.scheduling.model.snapshot import Job
+
+
+class Board:
+    def __init__(self, open_workloads: dict[str, int], exposure: Exposure | None = None) -> None:
+        self._exposure = exposure or Exposure()
+        self.entries: dict[str, Entry] = {}
+        #: Which workload a pod belongs to, for pods that have not ended.
+        self.pods: dict[str, str] = {}
+        self._wakes: list[tuple[Millis, str]] = []
+        #: The next of them for each workload.
+        self._next_wakes: dict[str, Millis] = {}
+        self._open = open_workloads
+        self._jobs: dict[str, tuple[Entry, list[Job]]] = {}
+
+    def put(self, workload: Workload, pods: Iterable[Pod]) -> Entry:
+        """Hold the newest record of a workload. What its spec means is worked out once per spec."""
+        known = self.entries.get(workload.id)
+        active = tuple(pod for pod in pods if not pod.has_ended)
+        if known is None:
+            entry = _entry(workload, active)
+            self._open[workload.project_id] = self._open.get(workload.project_id, 0) + 1
+        else:
+            is_same = known.workload.revisions == workload.revisions and (
+                bool(workload.revisions) or bytes(known.workload.spec) == bytes(workload.spec)
+            )
+            entry = (
+                msgspec.structs.replace(known, workload=workload, pods=active) if is_same else _entry(workload, active)
+            )
+            for pod in known.pods:
+                self.pods.pop(pod.id, None)
+        for pod in active:
+            self.pods[pod.id] = workload.id
+        self.entries[workload.id] = entry
+        self._exposure.take(entry)
+        return entry
+
+    def drop_if_done(self, workload_id: str) -> None:
+        """Take a workload off the board once nothing is left to do."""
+        entry = self.entries[workload_id]
+        if entry.workload.is_active or entry.pods:
+            return
+        del self.entries[workload_id]
+        self._exposure.release(workload_id)
+        self._jobs.pop(workload_id, None)
+        self._open[entry.workload.project_id] -= 1
+
+    def wake(self, at: Millis, workload_id: str) -> None:
+        """Look at it at that time. One that is looked at before says then when it wants to be next."""
+        known = self._next_wakes.get(workload_id)
+        if known is None or at < known:
+            self._next_wakes[workload_id] = at
+            heapq.heappush(self._wakes, (at, workload_id))
+
+    def next_wake(self) -> Millis | None:
+        return self._wakes[0][0] if self._wakes else None
+
+    def due(self, now: Millis) -> set[str]:
+        """The workloads whose time has come."""
+        due: set[str] = set()
+        while self._wakes and self._wakes[0][0] <= now:
+            at, workload_id = heapq.heappop(self._wakes)
+            if self._next_wakes.get(workload_id) == at:
+                del self._next_wakes[workload_id]
+            due.add(workload_id)
+        return due
+
+    def jobs(self, entry: Entry, render: Callable[[Entry], list[Job]]) -> list[Job]:
+        """The scheduler's view of a workload, made anew only when its entry is another one."""
+        known = self._jobs.get(entry.workload.id)
+        if known is not None and known[0] is entry:
+            return known[1]
+        jobs = render(entry)
+        self._jobs[entry.workload.id] = (entry, jobs)
+        return jobs
+
+    def count_pods(self) -> Counter[str]:
+        return Counter(pod.phase.value for entry in self.entries.values() for pod in entry.pods)
+
+
+def _entry(workload: Workload, pods: tuple[Pod, ...]) -> Entry:
+    meaning = meaning_of(workload.kind, bytes(workload.spec))
+    return Entry(
+        workload=workload,
+        pods=pods,
+        podsets=podsets_of(workload),
+        lifetime_after_end=meaning.lifetime_after_end,
+        preemptions_borne=meaning.preemptions_borne,
+        revises=KINDS[workload.kind].revises,
+    )

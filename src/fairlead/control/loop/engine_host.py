@@ -1,0 +1,156 @@
+"""The part of a server that runs pods: its engine, the loop, housekeeping, and the lease on all that.
+
+Made and started by `app`. Where several servers share a cluster, those without the lease stand by: they serve, pass on
+what only the holder can do, and the first that finds the lease free takes over.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from fairlead.control.context import Context
+from fairlead.control.directory import Refresher
+from fairlead.control.loop.cluster_driver import Following
+from fairlead.control.loop.housekeeping import Housekeeper
+from fairlead.control.loop.lease import LeaseKeeper
+from fairlead.control.loop.reconcile import Reconciler
+from fairlead.control.usage_history import Telemetry
+from fairlead.control.workloads.applied import AppliedWorkloads
+from fairlead.engines.base import AppliedObjects, Forget, WholeEngine
+from fairlead.model.clock import Millis
+from fairlead.model.errors import Refused, Unavailable
+from fairlead.model.resource_usage import Usage
+
+log = logging.getLogger(__name__)
+
+#: How often a server that stands by looks whether the lease is free.
+_LOOK_SECONDS = 1.0
+#: How long a part that failed waits before it begins again.
+_AGAIN_SECONDS = 5.0
+
+
+@dataclass
+class Machine:
+    context: Context
+    engine: WholeEngine
+    lease: LeaseKeeper
+    #: Drops events and audit lines that are older than they are kept.
+    compact: Callable[[Millis], Awaitable[object]]
+    #: A clock for measuring spans, in seconds.
+    measure: Callable[[], float]
+    observe_usage: Callable[[], Sequence[Usage]] = tuple
+    #: Where the engine's cluster places pods itself, it may have workloads as objects too.
+    follows: bool = False
+    objects: AppliedObjects | None = None
+    #: The loop, while this server runs the machine.
+    reconciler: Reconciler | None = None
+    _tasks: list[asyncio.Task[None]] = field(default_factory=list)
+    #: The task of the loop, once everything from before has been found again.
+    _loop: asyncio.Task[None] | None = None
+
+    async def start(self, begun: Callable[[], Awaitable[None]], lost: Callable[[], None]) -> None:
+        """Returns when everything from before has been found again, or when this server stands by.
+
+        `begun` is called once the machine is run from here, now or later, and `lost` if it no longer can be.
+        """
+        try:
+            await self.lease.take()
+        except Refused as error:
+            if not self.follows:
+                raise
+            log.info("standing by: %s", error)
+            self._tasks.append(asyncio.create_task(self._stand_by(begun, lost), name="standing by"))
+            return
+        await self._run(begun, lost)
+
+    async def _stand_by(self, begun: Callable[[], Awaitable[None]], lost: Callable[[], None]) -> None:
+        unsubscribe = self.context.store.subscribe(Refresher(self.context.directory).hear)
+        try:
+            await self._wait_for_lease()
+            log.warning("this server takes over")
+            await self._run(begun, lost)
+        except Exception:
+            # Whatever it was: nobody waits for this task, and half a takeover must not stand.
+            log.exception("this server could not take over")
+            lost()
+        finally:
+            unsubscribe()
+
+    async def _wait_for_lease(self) -> None:
+        while True:
+            # That a lease has expired nobody says.
+            await asyncio.sleep(_LOOK_SECONDS)
+            try:
+                await self.lease.take()
+                return
+            except (Refused, Unavailable):
+                continue
+
+    async def _run(self, begun: Callable[[], Awaitable[None]], lost: Callable[[], None]) -> None:
+        context = self.context
+        housekeeper = Housekeeper(context, self._compact, self._drop_logs)
+        following = Following(context) if self.follows else None
+        reconciler = Reconciler(
+            context, self.engine, self.engine.review, housekeeper.note, self.measure, following=following
+        )
+        telemetry = Telemetry(context.store, context.clock, context.exposure.traffic, self.observe_usage)
+        ready = asyncio.Event()
+        loop = asyncio.create_task(reconciler.run(ready), name="loop")
+        waiting = asyncio.create_task(ready.wait())
+        self.reconciler, context.telemetry, context.sessions = reconciler, telemetry, self.engine
+        self._tasks.append(loop)
+        self._begin("housekeeping", housekeeper.run)
+        self._begin("lease", partial(self.lease.keep, lost))
+        self._begin("telemetry", telemetry.run)
+        await asyncio.wait({waiting, loop}, return_when=asyncio.FIRST_COMPLETED)
+        if loop.done():
+            waiting.cancel()
+            loop.result()
+        self._loop = loop
+        loop.add_done_callback(partial(_tell_of_failure, lost))
+        if self.objects:
+            self._begin("applied", AppliedWorkloads(context, self.objects).run)
+        await begun()
+
+    def _begin(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
+        self._tasks.append(asyncio.create_task(keep_going(name, work), name=name))
+
+    async def stop(self) -> None:
+        """Let go; pods run on."""
+        if self.reconciler:
+            self.reconciler.stop()
+        for task in self._tasks:
+            # The loop ends by itself, with what it has begun; before that its engine may wait for a cluster for long.
+            if task is not self._loop:
+                task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        try:
+            await self.lease.release()
+        finally:
+            await self.engine.close()
+
+    async def _compact(self, at: Millis) -> None:
+        await self.compact(at)
+        await self.engine.expire_logs(at - self.context.settings.keep_logs)
+
+    async def _drop_logs(self, pods: list[str]) -> None:
+        await self.engine.apply([Forget(pod, logs_too=True) for pod in pods])
+
+
+async def keep_going(name: str, work: Callable[[], Awaitable[None]], pause: float = _AGAIN_SECONDS) -> None:
+    """Work that nobody waits for: if it fails, it begins again."""
+    while True:
+        try:
+            return await work()
+        except Exception:
+            log.exception("%s failed, and begins again", name)
+            await asyncio.sleep(pause)
+
+
+def _tell_of_failure(lost: Callable[[], None], loop: asyncio.Task[None]) -> None:
+    """A server whose loop has ended would take work that nobody runs."""
+    if not loop.cancelled() and (error := loop.exception()) is not None:
+        log.error("the loop failed", exc_info=error)
+        lost()

@@ -1,0 +1,208 @@
+"""Between the loop and `scheduling`: when to ask it, what to show it, and writing what it decided into drafts.
+
+The plain way would be to ask in every turn. It is left out where the answer cannot differ (`is_needed`, `waiting.py`),
+and put off for a moment where asking takes long, so that a large cluster's scheduler leaves time for everything else.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping
+
+import msgspec
+
+from fairlead.control.context import Context
+from fairlead.control.decide.draft import Draft, Entry, podset_of
+from fairlead.control.decide.equivalence import Waiting
+from fairlead.control.decide.eviction_notices import name_pods, note_eviction
+from fairlead.control.decide.phases import Rules, demand
+from fairlead.control.decide.placements import evict, explain, place
+from fairlead.control.decide.snapshot import HELD, constrain, preferred_levels, render_jobs, render_node, render_queues
+from fairlead.control.loop.board import Board
+from fairlead.model.clock import Millis
+from fairlead.model.records.organization import NodePool
+from fairlead.model.records.phase import PodPhase
+from fairlead.model.records.workload import Workload
+from fairlead.scheduling import decide
+from fairlead.scheduling.model.decisions import Decisions, Pending
+from fairlead.scheduling.model.snapshot import Job, Placement, PoolSettings, Settings, Snapshot, Strategy, Topology
+
+log = logging.getLogger(__name__)
+
+#: Snapshots of at most so many jobs are decided on where they are; larger ones in a thread.
+_INLINE_JOBS = 100
+#: A decision that took longer than this many milliseconds is followed by a pause as long as itself.
+_BRIEF = 20
+
+
+class Scheduler:
+    def __init__(self, context: Context, board: Board) -> None:
+        self._context = context
+        self._board = board
+        self._waiting = Waiting(context.twins)
+        #: Set when something outside the workloads changed: nodes, quotas, pools; or when asking was put off.
+        self.needed = True
+        #: When the answer may change by time alone, or asking was put off to.
+        self.next_change_at: Millis | None = None
+        self._not_before: Millis = 0
+        #: Since when a gang lacks members, by job; in seconds, as `scheduling` has it.
+        self._stale: dict[str, float] = {}
+
+    def is_needed(self, drafts: Mapping[str, Draft], now: Millis) -> bool:
+        """Whether anything that scheduling looks at changed: a pod wants a place, or one has left its own."""
+        due = self.next_change_at is not None and self.next_change_at <= now
+        matter = self.needed or due
+        if matter:
+            self._waiting.clear()
+        for draft in drafts.values():
+            if _has_other_pods(draft):
+                self._waiting.clear()
+                matter = True
+        for draft in drafts.values():
+            after = _entry_of(draft)
+            if pending := self._waiting.reason(after, now):
+                explain(draft, pending)
+            elif demand(after, now):
+                matter = True
+        if matter and now < self._not_before:
+            self.needed, self.next_change_at = True, self._not_before
+            return False
+        return matter
+
+    def note(self, workload: Workload) -> None:
+        """A workload was recorded."""
+        self._waiting.note(workload)
+
+    def snapshot(self, entries: Iterable[Entry], now: Millis) -> Snapshot:
+        directory = self._context.directory
+        pools = list(directory.node_pools.values())
+        owners = [*directory.departments.values(), *directory.projects.values()]
+        jobs: list[Job] = []
+        for entry in entries:
+            jobs += self._board.jobs(entry, lambda entry: self._render(entry, now))
+        if self._stale:
+            jobs = [self._marked(job) for job in jobs]
+        topologies = directory.cluster.network_topologies
+        if topologies:
+            near = preferred_levels(pools, topologies)
+            jobs = [constrain(job, near) for job in jobs]
+        return Snapshot(
+            now=now / 1000,
+            nodes=tuple(render_node(node, pools) for node in directory.nodes.values()),
+            queues=tuple(render_queues(owners, pools)),
+            jobs=tuple(jobs),
+            topologies=tuple(Topology(name=known.name, levels=known.levels) for known in topologies),
+            settings=_settings(pools),
+        )
+
+    def _marked(self, job: Job) -> Job:
+        since = self._stale.get(job.id)
+        return job if since is None else msgspec.structs.replace(job, stale_since=since)
+
+    def _render(self, entry: Entry, now: Millis) -> list[Job]:
+        project = self._context.directory.projects.get(entry.workload.project_id)
+        return render_jobs(entry, project.namespace if project else "", now)
+
+    async def decide(self, drafts: dict[str, Draft], now: Millis, rules: Callable[[str], Rules]) -> Decisions:
+        """Decide on the whole cluster as it will be when the drafts are recorded."""
+        entries = {id: entry for id, entry in self._board.entries.items() if id not in drafts}
+        entries |= {id: _entry_of(draft) for id, draft in drafts.items()}
+        snapshot = self.snapshot(entries.values(), now)
+        if len(snapshot.jobs) > _INLINE_JOBS:
+            # A pure function on frozen data: it may run beside the requests.
+            decisions = await asyncio.to_thread(decide, snapshot)
+        else:
+            decisions = decide(snapshot)
+        self.needed = False
+        self.next_change_at = None if decisions.next_change_at is None else int(decisions.next_change_at * 1000) + 1
+        finished = self._context.clock()
+        self._not_before = finished + (finished - now if finished - now > _BRIEF else 0)
+        for mark in decisions.stale:
+            self._stale.pop(mark.job, None)
+            if mark.since is not None:
+                self._stale[mark.job] = mark.since
+        known = {job.id for job in snapshot.jobs} if self._stale else set()
+        self._stale = {job: since for job, since in self._stale.items() if job in known}
+        for failure in decisions.failures:
+            log.error("job %s could not be decided on in %s: %s", failure.job, failure.action, failure.error)
+        self._waiting.learn(entries, decisions)
+        self._context.fair_shares = decisions.fair_shares
+        self._write(decisions, drafts, now, rules)
+        return decisions
+
+    def _write(
+        self, decisions: Decisions, drafts: dict[str, Draft], now: Millis, rules: Callable[[str], Rules]
+    ) -> None:
+        def draft_of(workload_id: str) -> Draft:
+            if workload_id not in drafts:
+                drafts[workload_id] = Draft(self._board.entries[workload_id], now)
+            return drafts[workload_id]
+
+        for bind in decisions.binds:
+            workload_id, role, group, slot = bind.task.split("/")
+            if slot.startswith(HELD):
+                # There is room for it, and it does not start yet: the others are asked again for that room.
+                self.needed = True
+                continue
+            draft = draft_of(workload_id)
+            podset = podset_of(draft.entry.podsets, role)
+            found = (bind, self._context.directory.nodes.get(bind.node))
+            place(draft, podset, int(group), self._context.new_id(), rules(draft.workload.kind), found)
+        for eviction in decisions.evictions:
+            if eviction.never_started:
+                continue
+            draft = draft_of(self._board.pods[eviction.task])
+            pod = draft.pods[eviction.task]
+            note = note_eviction(eviction, draft.workload, pod, self._workload_of(eviction.by_job), now)
+            evict(draft, pod, eviction.message, note)
+        told: set[str] = set()
+        for pending in decisions.pending:
+            workload_id = pending.tasks[0].split("/")[0]
+            if workload_id not in told and "/" in pending.tasks[0]:
+                told.add(workload_id)
+                explain(draft_of(workload_id), self._with_names(pending))
+
+    def _workload_of(self, job: str | None) -> Workload | None:
+        """The workload behind a job of the snapshot: jobs are known by their workload, their pod or their task."""
+        if job is None:
+            return None
+        entry = self._board.entries.get(self._board.pods.get(job, job.split("/")[0]))
+        return entry.workload if entry else None
+
+    def _with_names(self, pending: Pending) -> Pending:
+        """What is waited for by the names of pods instead of their ids; the record is read in its own project only."""
+        if not pending.reason.waits_for:
+            return pending
+        entry = self._board.entries.get(pending.tasks[0].split("/")[0])
+        own = frozenset({entry.workload.project_id} if entry else ())
+        reason = name_pods(pending.reason, self._board.pods, self._board.entries, own)
+        return msgspec.structs.replace(pending, reason=reason)
+
+
+def _settings(pools: Iterable[NodePool]) -> Settings:
+    """The scheduler's settings with what each node pool does differently."""
+    return Settings(
+        staleness_grace=60,
+        pools=tuple(
+            PoolSettings(
+                name=pool.name,
+                placement=Placement(gpu=_strategy(pool.placement_gpu), cpu=_strategy(pool.placement_cpu)),
+                preempt_min_runtime=pool.min_guaranteed_runtime_seconds,
+                reclaim_min_runtime=pool.min_guaranteed_runtime_seconds,
+            )
+            for pool in pools
+        ),
+    )
+
+
+def _strategy(name: str) -> Strategy:
+    return "spread" if name == "spread" else "defragment" if name == "defragment" else "binpack"
+
+
+def _has_other_pods(draft: Draft) -> bool:
+    """Whether a pod has ended or begun to end: room on a node is, or will be, free."""
+    before = {pod.id: pod.phase is PodPhase.STOPPING for pod in draft.entry.pods}
+    return before != {pod.id: pod.phase is PodPhase.STOPPING for pod in draft.active_pods()}
+
+
+def _entry_of(draft: Draft) -> Entry:
+    return msgspec.structs.replace(draft.entry, workload=draft.workload, pods=tuple(draft.active_pods()))

@@ -1,0 +1,159 @@
+"""What a request wants of a department, a project or a node pool, in the units of the records. Plain data.
+
+Made by the API from a body; left out, null and a value are three different wishes.
+"""
+
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from fairlead.model.clock import Millis
+from fairlead.model.errors import Issue
+from fairlead.model.records.organization import Department, NodePool, PoolQuota, Quota
+
+#: How unlimited may also be written, and is where null is not allowed.
+UNLIMITED = -1.0
+
+
+class QuotaWish(msgspec.Struct, frozen=True, kw_only=True):
+    """Devices, millicores or bytes; None is unlimited (for the weight: the usual one)."""
+
+    deserved: float | UnsetType | None = UNSET
+    limit: float | UnsetType | None = UNSET
+    over_quota_weight: float | UnsetType | None = UNSET
+
+
+class PoolWish(msgspec.Struct, frozen=True, kw_only=True):
+    #: Where it stands in the request, for issues.
+    path: str
+    #: None means the default pool.
+    node_pool_id: str | None = None
+    node_pool_name: str = ""
+    gpu: QuotaWish = QuotaWish()
+    #: None sets back to unlimited.
+    cpu: QuotaWish | None = QuotaWish()
+    memory: QuotaWish | None = QuotaWish()
+    memory_units: str = ""
+    priority: str | UnsetType | None = UNSET
+
+
+class OwnerWish(msgspec.Struct, frozen=True, kw_only=True):
+    """What is wanted of a department or a project. Unset members stay as they are."""
+
+    name: str = ""
+    cluster_id: str = ""
+    parent_id: str = ""
+    requested_namespace: str = ""
+    enforce_scheduler: bool | UnsetType = UNSET
+    description: str | UnsetType = UNSET
+    resources: tuple[PoolWish, ...] | UnsetType = UNSET
+    #: Whether what is not said of a pool stays, instead of becoming what a new project has.
+    is_merge: bool = False
+    default_node_pools: tuple[str, ...] | UnsetType | None = UNSET
+    scheduling_rules: dict[str, int | None] | UnsetType | None = UNSET
+    node_types: dict[str, Any] | UnsetType | None = UNSET
+
+
+class NodePoolWish(msgspec.Struct, frozen=True, kw_only=True):
+    name: str = ""
+    cluster_id: str = ""
+    label_key: str | UnsetType = UNSET
+    label_value: str | UnsetType = UNSET
+    placement_gpu: str | UnsetType = UNSET
+    placement_cpu: str | UnsetType = UNSET
+    min_guaranteed_runtime_seconds: int | UnsetType = UNSET
+    network_topology_id: str | UnsetType = UNSET
+    settings: dict[str, Any] = {}
+
+
+def settle_quota(wish: QuotaWish | None, before: Quota, path: str, issues: list[Issue]) -> Quota:
+    """A quota as it will be: what the wish says over what there was."""
+    if wish is None:
+        return Quota(deserved=None)
+    members = {}
+    for name, value in (("deserved", wish.deserved), ("limit", wish.limit)):
+        if value is UNSET:
+            continue
+        if isinstance(value, float | int) and value < 0 and value != UNLIMITED:
+            issues.append(Issue(f"{path}.{name}", f"is {value:g}; it must be 0 or more, or -1 for unlimited"))
+        members[name] = None if value == UNLIMITED else value
+    if wish.over_quota_weight is not UNSET:
+        weight = wish.over_quota_weight
+        if weight is not None and weight < 0:
+            issues.append(Issue(f"{path}.overQuotaWeight", f"is {weight:g}; it must be 0 or more"))
+        members["over_quota_weight"] = Quota().over_quota_weight if weight is None else weight
+    settled: Quota = msgspec.structs.replace(before, **members)
+    if settled.limit is not None and settled.deserved is not None and settled.limit < settled.deserved:
+        issues.append(Issue(f"{path}.limit", f"is {settled.limit:g}, below the quota of {settled.deserved:g}"))
+    return settled
+
+
+def settle_pool(wish: PoolWish, before: PoolQuota, ranks: tuple[str, ...], issues: list[Issue]) -> PoolQuota:
+    priority = before.priority
+    if wish.priority is None:
+        priority = PoolQuota(node_pool_id="", node_pool_name="").priority
+    elif wish.priority is not UNSET:
+        priority = wish.priority
+        if priority not in ranks:
+            issues.append(Issue(f"{wish.path}.priority", f"is '{priority[:40]}'; allowed are {', '.join(ranks)}"))
+    return PoolQuota(
+        node_pool_id=before.node_pool_id,
+        node_pool_name=before.node_pool_name,
+        gpu=settle_quota(wish.gpu, before.gpu, f"{wish.path}.gpu", issues),
+        cpu=settle_quota(wish.cpu, before.cpu, f"{wish.path}.cpu", issues),
+        memory=settle_quota(wish.memory, before.memory, f"{wish.path}.memory", issues),
+        priority=priority,
+        memory_units=wish.memory_units or before.memory_units,
+    )
+
+
+def settle_resources(
+    wish: OwnerWish, before: Department | None, pools: dict[str, NodePool], ranks: tuple[str, ...], issues: list[Issue]
+) -> tuple[PoolQuota, ...]:
+    """An owner's quotas in every pool there is, the default pool first. A pool not named is open for borrowing."""
+    known = {quota.node_pool_id: quota for quota in before.resources} if before else {}
+    found = {id: PoolQuota(node_pool_id=id, node_pool_name=pool.name) for id, pool in pools.items()}
+    if wish.is_merge or wish.resources is UNSET:
+        found |= {id: quota for id, quota in known.items() if id in pools}
+    seen: set[str] = set()
+    for each in wish.resources if wish.resources is not UNSET else ():
+        pool = _pool_named(each, pools, issues)
+        if pool is None:
+            continue
+        if pool.id in seen:
+            issues.append(Issue(f"{each.path}.nodePool.id", f"names node pool {pool.id} a second time"))
+        seen.add(pool.id)
+        found[pool.id] = settle_pool(each, found[pool.id], ranks, issues)
+    return tuple(found[id] for id in sorted(found, key=int))
+
+
+def _pool_named(wish: PoolWish, pools: dict[str, NodePool], issues: list[Issue]) -> NodePool | None:
+    default = min(pools.values(), key=lambda pool: int(pool.id))
+    pool = default if wish.node_pool_id is None else pools.get(wish.node_pool_id)
+    known = ", ".join(f"{one.id} ({one.name})" for one in pools.values())
+    if pool is None:
+        issues.append(
+            Issue(f"{wish.path}.nodePool.id", f"there is no node pool {wish.node_pool_id}; known are {known}")
+        )
+    elif wish.node_pool_name and wish.node_pool_name != pool.name:
+        issues.append(
+            Issue(f"{wish.path}.nodePool.name", f"node pool {pool.id} is called {pool.name}; known are {known}")
+        )
+        return None
+    return pool
+
+
+def owner_members(wish: OwnerWish, caller: str, now: Millis) -> dict[str, Any]:
+    """The members of the record that the wish sets, quotas aside."""
+    members: dict[str, Any] = {"updated_at": now, "updated_by": caller}
+    if wish.description is not UNSET:
+        members["description"] = wish.description
+    if wish.default_node_pools is not UNSET:
+        members["default_node_pools"] = tuple(dict.fromkeys(wish.default_node_pools or ()))
+    if wish.scheduling_rules is not UNSET:
+        rules = wish.scheduling_rules or {}
+        members["scheduling_rules"] = {name: limit for name, limit in rules.items() if limit is not None}
+    if wish.node_types is not UNSET:
+        members["node_types"] = wish.node_types or {}
+    return members

@@ -1,0 +1,276 @@
+"""Reads of what workloads live in: clusters, departments, projects, node pools, nodes; and how much of it is in use.
+
+Called by the API. The records come from the directory in memory, usage from the pods that have not ended.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+from fairlead.control import access
+from fairlead.control.context import Context
+from fairlead.control.decide.expand import podsets_of
+from fairlead.control.decide.snapshot import pool_of
+from fairlead.control.filters import Field, parse_filters, select
+from fairlead.control.workloads.read import ListRequest, Page, load_workloads_of
+from fairlead.model.errors import NotFound
+from fairlead.model.records.organization import DEFAULT_NODE_POOL, Caller, Cluster, Department, Node, NodePool, Project
+from fairlead.model.records.phase import DesiredPhase
+from fairlead.model.records.workload import Pod, Workload
+from fairlead.scheduling.model.decisions import FairShare
+from fairlead.store.base import Comparison, Query, Where
+from fairlead.store.collections import PODS, WORKLOADS
+
+T = TypeVar("T")
+#: Open workloads up to this number are added up at every look; beyond, what is asked for is as the scheduler saw it
+#: last, or left out where no scheduler runs.
+_ADDED_UP = 1000
+
+_AVERAGES = tuple(
+    f"avg{what}{span}"
+    for span in ("24h", "7d", "30d")
+    for what in ("GpuAllocation", "GpuUtilization", "GpuMemoryUtilization")
+)
+
+
+class Usage(msgspec.Struct):
+    """What running pods hold: GPU devices, millicores, bytes; and the part of it that cannot be preempted."""
+
+    gpu: float = 0.0
+    cpu_milli: int = 0
+    memory_bytes: int = 0
+    fixed_gpu: float = 0.0
+    fixed_cpu_milli: int = 0
+    fixed_memory_bytes: int = 0
+    #: GPU, CPU and memory of running and waiting pods together; None where there are too many to add up.
+    requested: tuple[float, float, float] | None = None
+
+    def add(self, pod: Pod, is_fixed: bool) -> None:
+        gpu = pod.gpu_thousandths * max(1, len(pod.gpu_devices)) / 1000
+        self.gpu += gpu
+        self.cpu_milli += pod.cpu_milli
+        self.memory_bytes += pod.memory_bytes
+        if is_fixed:
+            self.fixed_gpu += gpu
+            self.fixed_cpu_milli += pod.cpu_milli
+            self.fixed_memory_bytes += pod.memory_bytes
+
+
+#: Usage by (owner's id, node pool's name); the whole of an owner stands under the pool "".
+Usages = Mapping[tuple[str, str], Usage]
+
+
+async def load_usage(context: Context) -> Usages:
+    """What each project and department holds now, department ids marked by a leading slash."""
+    active = (Where("is_active", Comparison.EQUAL, 1),)
+    pods: list[Pod] = await context.store.find(Query(collection=PODS, where=active))
+    open_count = await context.store.count(Query(collection=WORKLOADS, where=active))
+    if open_count <= _ADDED_UP:
+        found_open: list[Workload] = await context.store.find(Query(collection=WORKLOADS, where=active))
+        workloads = {workload.id: workload for workload in found_open}
+    else:
+        workloads = await load_workloads_of(context, pods)
+    found: dict[tuple[str, str], Usage] = {}
+    places: dict[str, int] = {}
+    for pod in pods:
+        workload = workloads.get(pod.workload_id)
+        if workload is None:
+            continue
+        places[f"{workload.id}/{pod.role}"] = places.get(f"{workload.id}/{pod.role}", 0) + 1
+        for usage in _usages_of(found, workload, pod.node_pool):
+            usage.add(pod, not workload.preemptible)
+    if open_count <= _ADDED_UP:
+        for owner in (*context.directory.projects, *(f"/{id}" for id in context.directory.departments)):
+            for name in ("", *(pool.name for pool in context.directory.node_pools.values())):
+                found.setdefault((owner, name), Usage())
+        _add_requests(found, workloads.values(), places)
+    else:
+        add_shares(found, context.fair_shares)
+    return found
+
+
+def add_shares(found: dict[tuple[str, str], Usage], shares: Iterable[FairShare]) -> None:
+    """What queues asked for at the scheduler's last look, per pool and in all."""
+    for share in shares:
+        kind, _, id = share.queue.partition("-")
+        owner = id if kind == "project" else f"/{id}"
+        for pool in ("", share.node_pool):
+            usage = found.setdefault((owner, pool), Usage())
+            gpu, cpu, memory = usage.requested or (0.0, 0.0, 0.0)
+            asked = share.requested
+            usage.requested = (gpu + asked[0], cpu + asked[1], memory + asked[2])
+
+
+def _usages_of(found: dict[tuple[str, str], Usage], workload: Workload, pool: str) -> list[Usage]:
+    owners = (workload.project_id, f"/{workload.department_id}")
+    return [found.setdefault((owner, name), Usage()) for owner in owners for name in ("", pool)]
+
+
+def _add_requests(
+    found: dict[tuple[str, str], Usage], workloads: Iterable[Workload], places: Mapping[str, int]
+) -> None:
+    """Add what waiting pods ask for to what is held; they count where they are tried first."""
+    waiting: dict[int, tuple[Usage, list[float]]] = {}
+    for workload in workloads:
+        if workload.desired_phase is not DesiredPhase.RUNNING:
+            continue
+        pool = workload.node_pools[0] if workload.node_pools else DEFAULT_NODE_POOL
+        usages = _usages_of(found, workload, pool)
+        for podset in podsets_of(workload):
+            rest = podset.count if podset.completions is None else min(podset.count, podset.completions)
+            rest -= places.get(f"{workload.id}/{podset.role}", 0)
+            request = podset.request
+            gpu = request.gpu_devices * request.gpu_portion / 1000
+            for usage in usages if rest > 0 else ():
+                asked = waiting.setdefault(id(usage), (usage, [0.0, 0.0, 0.0]))[1]
+                asked[0] += gpu * rest
+                asked[1] += request.cpu_milli * rest
+                asked[2] += request.memory_bytes * rest
+    for usage in found.values():
+        _, asked = waiting.get(id(usage), (usage, [0.0, 0.0, 0.0]))
+        usage.requested = (usage.gpu + asked[0], usage.cpu_milli + asked[1], usage.memory_bytes + asked[2])
+
+
+def gpu_quota(record: Department) -> float | None:
+    """Deserved GPUs over all pools; None where one is unlimited."""
+    parts = [quota.gpu.deserved for quota in record.resources]
+    return None if any(part is None for part in parts) else sum(part or 0.0 for part in parts)
+
+
+def department_fields(usage: Usages) -> dict[str, Field]:
+    return {
+        "name": Field(take=lambda record: record.name),
+        "clusterId": Field(take=lambda record: record.cluster_id),
+        "totalGpuQuota": Field("number", take=gpu_quota),
+        "gpuAllocated": Field("number", take=lambda record: usage.get((f"/{record.id}", ""), Usage()).gpu),
+        "createdAt": Field("time", take=lambda record: record.created_at),
+        **{name: Field("number") for name in _AVERAGES},
+    }
+
+
+def project_fields(usage: Usages) -> dict[str, Field]:
+    return {
+        "name": Field(take=lambda record: record.name),
+        "clusterId": Field(take=lambda record: record.cluster_id),
+        "departmentId": Field(take=lambda record: record.department_id),
+        "parentId": Field(take=lambda record: record.department_id),
+        "parentName": Field(take=lambda record: record.department_name),
+        "phase": Field(take=lambda record: "Ready" if record.deleted_at is None else "Deleting"),
+        "totalGpuQuota": Field("number", take=gpu_quota),
+        "gpuAllocated": Field("number", take=lambda record: usage.get((record.id, ""), Usage()).gpu),
+        "createdAt": Field("time", take=lambda record: record.created_at),
+        **{name: Field("number") for name in _AVERAGES},
+    }
+
+
+def node_pool_fields(has_nodes: Callable[[NodePool], bool]) -> dict[str, Field]:
+    return {
+        "name": Field(take=lambda pool: pool.name),
+        "clusterId": Field(take=lambda pool: pool.cluster_id),
+        "phase": Field(take=lambda pool: "Ready" if has_nodes(pool) else "Empty"),
+        "createdAt": Field("time", take=lambda pool: pool.created_at),
+        "updatedAt": Field("time", take=lambda pool: pool.updated_at),
+        "gpuNetworkAccelerationDetection": Field(constant="Auto"),
+        "networkTopologyName": Field(),
+        "gpuNetworkAccelerationDetected": Field(constant="false"),
+        "gpuNetworkAccelerationLabelKey": Field(),
+        "swapEnabled": Field(constant="false"),
+        "nodeLevelSchedulerEnabled": Field(constant="false"),
+    }
+
+
+def node_fields(cluster_id: str, pool_name: Callable[[Node], str]) -> dict[str, Field]:
+    return {
+        "name": Field(take=lambda node: node.name),
+        "status": Field(take=lambda node: "Ready" if node.ready else "NotReady"),
+        "nodePool": Field(take=pool_name),
+        "gpuType": Field(take=lambda node: node.gpus[0].model if node.gpus else None),
+        "nvLinkDomainUid": Field(),
+        "nvLinkCliqueId": Field(),
+        "clusterUuid": Field(constant=cluster_id),
+    }
+
+
+DEPARTMENT_FIELD_NAMES = tuple(department_fields({}))
+PROJECT_FIELD_NAMES = tuple(project_fields({}))
+NODE_POOL_FIELD_NAMES = tuple(node_pool_fields(lambda pool: False))
+NODE_FIELD_NAMES = tuple(node_fields("", lambda node: ""))
+
+
+def load_clusters(context: Context, caller: Caller) -> list[Cluster]:
+    access.check(caller, "clusters:read")
+    return list(context.directory.clusters.values())
+
+
+def find_departments(context: Context, caller: Caller, request: ListRequest, usage: Usages) -> Page[Department]:
+    access.check(caller, "departments:read")
+    return _page(visible_departments(context, caller), request, department_fields(usage))
+
+
+def visible_departments(context: Context, caller: Caller) -> dict[str, Department]:
+    """The departments that a caller has a role in, or in a project of."""
+    departments = context.directory.departments
+    return {id: one for id, one in departments.items() if _is_visible(context, caller, one)}
+
+
+def _is_visible(context: Context, caller: Caller, owner: Department) -> bool:
+    seen = access.visible_projects(caller)
+    if seen is None or (isinstance(owner, Project) and owner.id in seen) or owner.id in caller.departments:
+        return True
+    return any(
+        context.directory.projects[id].department_id == owner.id for id in seen & context.directory.projects.keys()
+    )
+
+
+def find_projects(context: Context, caller: Caller, request: ListRequest, usage: Usages) -> Page[Project]:
+    access.check(caller, "projects:read")
+    seen = access.visible_projects(caller)
+    projects = context.directory.projects
+    mine = projects if seen is None else {id: project for id, project in projects.items() if id in seen}
+    return _page(mine, request, project_fields(usage))
+
+
+def find_node_pools(context: Context, caller: Caller, request: ListRequest) -> Page[NodePool]:
+    access.check(caller, "node-pools:read")
+    nodes = nodes_by_pool(context)
+    return _page(context.directory.node_pools, request, node_pool_fields(lambda pool: bool(nodes.get(pool.name))))
+
+
+def find_nodes(context: Context, caller: Caller, request: ListRequest) -> Page[Node]:
+    access.check(caller, "nodes:read")
+    fields = node_fields(context.directory.cluster.id, lambda node: pool_name(context, node))
+    return _page(context.directory.nodes, request, fields)
+
+
+def load_one(context: Context, caller: Caller, records: Mapping[str, T], id: str, what: str) -> T:
+    """The record of that id; raises `NotFound`."""
+    access.check(caller, f"{what.replace(' ', '-')}s:read", id if what == "project" else access.EVERYWHERE)
+    record = records.get(id) or records.get(id.lower())
+    if record is None or (isinstance(record, Department) and not _is_visible(context, caller, record)):
+        raise NotFound(f"There is no {what} with the id {id[:60]!r}")
+    return record
+
+
+def pool_name(context: Context, node: Node) -> str:
+    """The name of the node pool that a node belongs to."""
+    return pool_of(node, context.directory.node_pools.values())
+
+
+def nodes_by_pool(context: Context) -> dict[str, list[Node]]:
+    found: dict[str, list[Node]] = {}
+    for node in context.directory.nodes.values():
+        found.setdefault(pool_name(context, node), []).append(node)
+    return found
+
+
+def _page(records: Mapping[str, Any], request: ListRequest, fields: Mapping[str, Field]) -> Page[Any]:
+    filters = parse_filters(request.filter_by, fields)
+    found: list[Any] = list(records.values())
+    if request.search:
+        word = request.search.lower()
+        found = [record for record in found if word in record.name.lower()]
+    sort = fields[request.sort_by] if request.sort_by else None
+    kept = select(found, filters, sort, request.descending, lambda record: record.id)
+    end = request.offset + request.limit
+    return Page(kept[request.offset : end], end if end < len(kept) else None, total=len(kept))

@@ -1,0 +1,168 @@
+"""Node pools: create, change, delete. A new pool is open to every project for borrowing, without any quota there.
+
+Called by the API. The default pool has no label, catches the nodes of no other pool and stays.
+"""
+
+from typing import Any
+
+import msgspec
+
+from fairlead.control import access
+from fairlead.control.context import Context
+from fairlead.control.organization.inputs import NodePoolWish
+from fairlead.control.organization.owners import name_issues
+from fairlead.control.records import Request, Step, check_id, draw_number, record_steps, retried
+from fairlead.model.errors import MALFORMED, Conflict, Invalid, Issue, NotFound
+from fairlead.model.records.organization import DEFAULT_NODE_POOL, Caller, Department, NodePool, PoolQuota, Project
+from fairlead.store.base import Collection, Query
+from fairlead.store.collections import DEPARTMENTS, NODE_POOLS, PROJECTS
+
+
+async def create_node_pool(context: Context, caller: Caller, wish: NodePoolWish, request_id: str = "") -> NodePool:
+    access.check(caller, "node-pools:create")
+
+    async def attempt() -> NodePool:
+        issues = name_issues(wish.name) + _label_issues(context, wish, "")
+        if wish.cluster_id.lower() != context.directory.cluster.id:
+            issues.append(Issue("clusterId", f"there is no cluster {wish.cluster_id}"))
+        if any(pool.name == wish.name for pool in context.directory.node_pools.values()):
+            issues.append(Issue("name", f"there is a node pool named {wish.name}"))
+        _refuse(issues)
+        now = context.clock()
+        id, numbers = await draw_number(context, NODE_POOLS, context.directory.node_pools)
+        pool = NodePool(
+            id=id,
+            version=1,
+            name=wish.name,
+            cluster_id=context.directory.cluster.id,
+            created_at=now,
+            updated_at=now,
+            created_by=caller.name,
+            updated_by=caller.name,
+            **_members(wish, {}),
+        )
+        message = f"Node pool {pool.name} for nodes with {pool.label_key}={pool.label_value} was created"
+        steps = [Step(NODE_POOLS, id, pool, "Created", message), *await _grants(context, pool)]
+        try:
+            await record_steps(context, Request(caller, "create", request_id), steps, numbers)
+        except Conflict as error:
+            if "name" in error.columns:
+                # Of two at the same moment; the contract has no other answer for a taken name here.
+                raise Invalid(MALFORMED, (Issue("name", f"there is a node pool named {wish.name}"),)) from None
+            raise
+        return pool
+
+    return await retried(attempt)
+
+
+async def update_node_pool(
+    context: Context, caller: Caller, id: str, wish: NodePoolWish, request_id: str = ""
+) -> NodePool:
+    """Change what the wish names. Nodes follow a changed label at the next turn of the loop."""
+    access.check(caller, "node-pools:update")
+
+    async def attempt() -> NodePool:
+        before = await _load(context, id)
+        issues = _label_issues(context, wish, id)
+        if before.name == DEFAULT_NODE_POOL and (
+            wish.label_key is not msgspec.UNSET or wish.label_value is not msgspec.UNSET
+        ):
+            issues.append(Issue("labelKey", "the default node pool has no label: it takes the nodes of no other pool"))
+        _refuse(issues)
+        after: NodePool = msgspec.structs.replace(
+            before,
+            version=before.version + 1,
+            updated_at=context.clock(),
+            updated_by=caller.name,
+            **_members(wish, before.settings),
+        )
+        step = Step(NODE_POOLS, id, after, "Updated", f"Node pool {before.name} was changed by {caller.name}")
+        await record_steps(context, Request(caller, "update", request_id), [step], None)
+        return after
+
+    return await retried(attempt)
+
+
+async def delete_node_pool(context: Context, caller: Caller, id: str, request_id: str = "") -> None:
+    """Take the pool away with everybody's quota in it. Its nodes go to another pool with their label, or to default."""
+    access.check(caller, "node-pools:delete")
+
+    async def attempt() -> None:
+        pool = await _load(context, id)
+        if pool.name == DEFAULT_NODE_POOL:
+            raise Invalid("The default node pool takes every node that no other pool does; it cannot be deleted")
+        steps = [Step(NODE_POOLS, id, None, "Deleted", f"Node pool {pool.name} was deleted by {caller.name}")]
+        for collection, owner in await _owners(context):
+            kept = tuple(quota for quota in owner.resources if quota.node_pool_id != id)
+            pools = tuple(name for name in owner.default_node_pools if name != pool.name)
+            if kept != owner.resources or pools != owner.default_node_pools:
+                after = _changed(owner, resources=kept, default_node_pools=pools)
+                steps.append(Step(collection, owner.id, after, "Updated", f"Node pool {pool.name} is gone"))
+        await record_steps(context, Request(caller, "delete", request_id), steps, None)
+
+    await retried(attempt)
+
+
+async def _load(context: Context, id: str) -> NodePool:
+    pool: NodePool | None = await context.store.get(NODE_POOLS, check_id(id, "node pool"))
+    if pool is None:
+        raise NotFound(f"There is no node pool with the id {id[:60]!r}")
+    return pool
+
+
+async def _owners(context: Context) -> list[tuple[Collection, Department]]:
+    found: list[tuple[Collection, Department]] = []
+    for collection in (DEPARTMENTS, PROJECTS):
+        owners: list[Department] = await context.store.find(Query(collection=collection))
+        found += [(collection, owner) for owner in owners]
+    return found
+
+
+async def _grants(context: Context, pool: NodePool) -> list[Step]:
+    """Every department and project with the new pool: no GPU of its own, CPU and memory unlimited, free to borrow."""
+    steps = []
+    for collection, owner in await _owners(context):
+        quota = PoolQuota(node_pool_id=pool.id, node_pool_name=pool.name)
+        after = _changed(owner, resources=(*owner.resources, quota))
+        steps.append(Step(collection, owner.id, after, "Updated", f"Node pool {pool.name} is open to it"))
+    return steps
+
+
+def _changed(owner: Department, **members: Any) -> Department:
+    changed: Department | Project = msgspec.structs.replace(owner, version=owner.version + 1, **members)
+    return changed
+
+
+def _members(wish: NodePoolWish, settings: dict[str, Any]) -> dict[str, Any]:
+    names = (
+        "label_key",
+        "label_value",
+        "placement_gpu",
+        "placement_cpu",
+        "min_guaranteed_runtime_seconds",
+        "network_topology_id",
+    )
+    members = {name: getattr(wish, name) for name in names if getattr(wish, name) is not msgspec.UNSET}
+    return members | {"settings": {**settings, **wish.settings}}
+
+
+def _label_issues(context: Context, wish: NodePoolWish, id: str) -> list[Issue]:
+    """Two pools with one label would both claim its nodes."""
+    own = context.directory.node_pools.get(id)
+    key = wish.label_key if wish.label_key is not msgspec.UNSET else own.label_key if own else ""
+    value = wish.label_value if wish.label_value is not msgspec.UNSET else own.label_value if own else ""
+    issues = []
+    topologies = context.directory.cluster.network_topologies
+    if wish.network_topology_id and all(known.id != wish.network_topology_id for known in topologies):
+        issues.append(Issue("networkTopologyId", f"there is no network topology {wish.network_topology_id}"))
+    issues += [
+        Issue("labelValue", f"{key}={value} is the label of node pool {pool.name}")
+        for pool in context.directory.node_pools.values()
+        if pool.id != id and pool.label_key and (pool.label_key, pool.label_value) == (key, value)
+    ]
+    return issues
+
+
+def _refuse(issues: list[Issue]) -> None:
+    if issues:
+        raise Invalid(MALFORMED, tuple(issues))

@@ -1,0 +1,240 @@
+"""Departments and projects: create, change, delete. Each is one transaction; the loop hears of it from the store.
+
+Called by the API with a wish that says what is wanted. Deleting goes through `organization_removal.py`.
+"""
+
+import re
+from typing import Any
+
+import msgspec
+
+from fairlead.admission.project_rules import pool_issues, rule_issues
+from fairlead.control import access
+from fairlead.control.context import Context
+from fairlead.control.organization.inputs import OwnerWish, owner_members, settle_resources
+from fairlead.control.organization.inventory import Usage, load_usage
+from fairlead.control.records import Request, Step, check_id, draw_number, record_steps, retried
+from fairlead.model.errors import MALFORMED, Conflict, Invalid, Issue, NotFound
+from fairlead.model.records.organization import (
+    NAMESPACE_PREFIX,
+    RANKS,
+    Caller,
+    Department,
+    PoolQuota,
+    Project,
+    namespace_of,
+)
+from fairlead.store.collections import DEPARTMENTS, PROJECTS
+
+_NAME = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])?\Z")
+_LONGEST = 63
+#: How Kubernetes begins the names of its own namespaces.
+_RESERVED = "kube-"
+_DEFAULT = "default"
+
+
+def name_issues(name: str, longest: int = _LONGEST, path: str = "name") -> list[Issue]:
+    """Why a department, project or node pool cannot be called so."""
+    if not name:
+        return [Issue(path, "is empty; it must be given")]
+    found = []
+    if len(name) > longest:
+        found.append(Issue(path, f"has {len(name)} characters; at most {longest} are allowed"))
+    if not _NAME.match(name):
+        words = "lower-case letters, digits and hyphens are allowed; it starts with a letter, ends with no hyphen"
+        found.append(Issue(path, f"is '{name[:80]}'; {words}"))
+    return found
+
+
+async def create_department(context: Context, caller: Caller, wish: OwnerWish, request_id: str = "") -> Department:
+    access.check(caller, "departments:create")
+
+    async def attempt() -> Department:
+        issues = name_issues(wish.name) + _cluster_issues(context, wish)
+        department = Department(
+            id="",
+            version=1,
+            name=wish.name,
+            **_made(context, caller, wish),
+            **_settled(context, wish, None, None, issues),
+        )
+        _refuse(issues)
+        id, numbers = await draw_number(context, DEPARTMENTS, context.directory.departments)
+        department = msgspec.structs.replace(department, id=id)
+        step = Step(DEPARTMENTS, id, department, "Created", f"Department {wish.name} was created by {caller.name}")
+        try:
+            await record_steps(context, Request(caller, "create", request_id), [step], numbers)
+        except Conflict as error:
+            raise _named(error, f"There is a department named {wish.name}") from None
+        return department
+
+    return await retried(attempt)
+
+
+async def create_project(context: Context, caller: Caller, wish: OwnerWish, request_id: str = "") -> Project:
+    access.check(caller, "projects:create")
+
+    async def attempt() -> Project:
+        longest = _LONGEST if wish.requested_namespace else _LONGEST - len(NAMESPACE_PREFIX)
+        issues = name_issues(wish.name, longest) + _cluster_issues(context, wish)
+        department = _parent(context, wish, issues)
+        issues += _namespace_issues(context, wish)
+        settled = _settled(context, wish, None, department, issues)
+        _refuse(issues)
+        id, numbers = await draw_number(context, PROJECTS, context.directory.projects)
+        project = Project(
+            id=id,
+            version=1,
+            name=wish.name,
+            department_id=department.id if department else "",
+            department_name=department.name if department else "",
+            requested_namespace=wish.requested_namespace,
+            enforce_scheduler=wish.enforce_scheduler is not False,
+            **_made(context, caller, wish),
+            **settled,
+        )
+        message = f"Project {wish.name} was created by {caller.name} in department {project.department_name}"
+        step = Step(PROJECTS, id, project, "Created", message)
+        try:
+            await record_steps(context, Request(caller, "create", request_id), [step], numbers)
+        except Conflict as error:
+            raise _named(error, f"There is a project named {wish.name}") from None
+        return project
+
+    return await retried(attempt)
+
+
+async def update_department(
+    context: Context, caller: Caller, id: str, wish: OwnerWish, request_id: str = ""
+) -> Department:
+    """Change what the wish names; a quota below what cannot be preempted is refused."""
+    access.check(caller, "departments:update")
+
+    async def attempt() -> Department:
+        before: Department | None = await context.store.get(DEPARTMENTS, check_id(id, "department"))
+        if before is None or before.deleted_at is not None:
+            raise NotFound(f"There is no department with the id {id[:60]!r}")
+        issues: list[Issue] = []
+        settled = _settled(context, wish, before, None, issues)
+        issues += await _use_issues(context, f"/{id}", settled["resources"], wish)
+        _refuse(issues)
+        after: Department = msgspec.structs.replace(
+            before, version=before.version + 1, **owner_members(wish, caller.name, context.clock()), **settled
+        )
+        step = Step(DEPARTMENTS, id, after, "Updated", f"Department {before.name} was changed by {caller.name}")
+        await record_steps(context, Request(caller, "update", request_id), [step], None)
+        return after
+
+    return await retried(attempt)
+
+
+async def update_project(context: Context, caller: Caller, id: str, wish: OwnerWish, request_id: str = "") -> Project:
+    """Change what the wish names; a quota below what cannot be preempted is refused."""
+    access.check(caller, "projects:update", id)
+
+    async def attempt() -> Project:
+        before: Project | None = await context.store.get(PROJECTS, check_id(id, "project"))
+        if before is None or before.deleted_at is not None:
+            raise NotFound(f"There is no project with the id {id[:60]!r}")
+        issues: list[Issue] = []
+        department = context.directory.departments.get(before.department_id)
+        settled = _settled(context, wish, before, department, issues)
+        issues += await _use_issues(context, id, settled["resources"], wish)
+        _refuse(issues)
+        members = owner_members(wish, caller.name, context.clock()) | settled
+        if wish.enforce_scheduler is not msgspec.UNSET:
+            members["enforce_scheduler"] = wish.enforce_scheduler
+        after: Project = msgspec.structs.replace(before, version=before.version + 1, **members)
+        step = Step(PROJECTS, id, after, "Updated", f"Project {before.name} was changed by {caller.name}")
+        await record_steps(context, Request(caller, "update", request_id), [step], None)
+        return after
+
+    return await retried(attempt)
+
+
+def _made(context: Context, caller: Caller, wish: OwnerWish) -> dict[str, Any]:
+    now = context.clock()
+    return {
+        "cluster_id": context.directory.cluster.id,
+        "created_at": now,
+        "created_by": caller.name,
+        **owner_members(wish, caller.name, now),
+    }
+
+
+def _settled(
+    context: Context, wish: OwnerWish, before: Department | None, department: Department | None, issues: list[Issue]
+) -> dict[str, Any]:
+    """The quotas as they will be; everything that is wrong with them and with the settings goes to the issues."""
+    pools = context.directory.node_pools
+    members = {"resources": settle_resources(wish, before, pools, tuple(RANKS), issues)}
+    if wish.default_node_pools:
+        issues += pool_issues(wish.default_node_pools, [pool.name for pool in pools.values()], "defaultNodePools")
+    if wish.scheduling_rules:
+        above = department.scheduling_rules if department else {}
+        issues += rule_issues(wish.scheduling_rules, above, "schedulingRules")
+    return members
+
+
+def _cluster_issues(context: Context, wish: OwnerWish) -> list[Issue]:
+    known = context.directory.cluster.id
+    if wish.cluster_id.lower() == known:
+        return []
+    return [Issue("clusterId", f"there is no cluster {wish.cluster_id}; the cluster here is {known}")]
+
+
+def _parent(context: Context, wish: OwnerWish, issues: list[Issue]) -> Department | None:
+    """The department that the project is made in: the named one, the one called default, or the oldest."""
+    present = {id: one for id, one in context.directory.departments.items() if one.deleted_at is None}
+    if wish.parent_id:
+        found = present.get(wish.parent_id)
+    else:
+        ordered = sorted(present.values(), key=lambda one: (one.name != _DEFAULT, int(one.id)))
+        found = ordered[0] if ordered else None
+    if found is None:
+        known = ", ".join(f"{one.id} ({one.name})" for one in present.values()) or "none; create one first"
+        issues.append(Issue("parentId", f"there is no department {wish.parent_id or 'yet'}; known are {known}"))
+    return found
+
+
+def _namespace_issues(context: Context, wish: OwnerWish) -> list[Issue]:
+    wanted = wish.requested_namespace or namespace_of(wish.name)
+    issues = name_issues(wanted, path="requestedNamespace") if wish.requested_namespace else []
+    if wish.requested_namespace.startswith(_RESERVED):
+        issues.append(Issue("requestedNamespace", f"names that begin with {_RESERVED} are the cluster's own"))
+    for project in context.directory.projects.values():
+        if project.namespace == wanted and project.name != wish.name:
+            issues.append(Issue("requestedNamespace", f"{wanted} is the namespace of project {project.name}"))
+    return issues
+
+
+async def _use_issues(context: Context, owner: str, resources: tuple[PoolQuota, ...], wish: OwnerWish) -> list[Issue]:
+    """Quotas that would fall below what workloads hold that nobody may end."""
+    if wish.resources is msgspec.UNSET:
+        return []
+    usages = await load_usage(context)
+    found = []
+    for quota in resources:
+        usage = usages.get((owner, quota.node_pool_name), Usage())
+        for name, limit, used in (
+            ("gpu", quota.gpu.deserved, usage.fixed_gpu),
+            ("cpu", quota.cpu.deserved, float(usage.fixed_cpu_milli)),
+            ("memory", quota.memory.deserved, float(usage.fixed_memory_bytes)),
+        ):
+            if limit is not None and limit < used:
+                details = (
+                    f"of {limit:g} in node pool {quota.node_pool_name} is below the {used:g} that non-preemptible "
+                    "workloads hold there; end some of them first"
+                )
+                found.append(Issue(f"resources.{name}.deserved", details))
+    return found
+
+
+def _refuse(issues: list[Issue]) -> None:
+    if issues:
+        raise Invalid(MALFORMED, tuple(issues))
+
+
+def _named(error: Conflict, message: str) -> Conflict:
+    """A taken name in words; a lost race as it is."""
+    return Conflict(message, error.columns) if "name" in error.columns else error

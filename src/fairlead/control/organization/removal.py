@@ -1,0 +1,101 @@
+"""Deleting departments and projects: their workloads are stopped first, and the record goes when nothing is left.
+
+Until then the record stays, marked: a pod that is still ending holds its GPU, and the scheduler must see whose it is.
+The API marks, the loop calls `remove_emptied` after its turns; whatever is interrupted is taken up at the next turn.
+"""
+
+import msgspec
+
+from fairlead.control import access
+from fairlead.control.context import Context
+from fairlead.control.records import Request, Step, check_id, record_steps, retried
+from fairlead.control.workloads.lifecycle import delete_by_itself
+from fairlead.model.clock import Millis
+from fairlead.model.errors import NotFound
+from fairlead.model.records.organization import Caller, Department, Project
+from fairlead.model.records.workload import Workload
+from fairlead.store.base import Comparison, Query, Where
+from fairlead.store.collections import DEPARTMENTS, PROJECTS, WORKLOADS
+
+_SYSTEM = Caller("system", "", is_administrator=True)
+_BATCH = 200
+
+
+async def delete_project(context: Context, caller: Caller, id: str, request_id: str = "") -> bool:
+    """Ask for a project's end, with all its workloads; tells whether it is gone already."""
+    access.check(caller, "projects:delete", id)
+
+    async def attempt() -> Project:
+        before: Project | None = await context.store.get(PROJECTS, check_id(id, "project"))
+        if before is None:
+            raise NotFound(f"There is no project with the id {id[:60]!r}")
+        if before.deleted_at is None:
+            step = _marking(before, caller, context.clock())
+            await record_steps(context, Request(caller, "delete", request_id), [step], None)
+        return before
+
+    await retried(attempt)
+    await _end_workloads(context, "project_id", id)
+    await remove_emptied(context)
+    return id not in context.directory.projects
+
+
+async def delete_department(context: Context, caller: Caller, id: str, request_id: str = "") -> bool:
+    """Ask for a department's end, with its projects and their workloads; tells whether it is gone already."""
+    access.check(caller, "departments:delete")
+
+    async def attempt() -> None:
+        before: Department | None = await context.store.get(DEPARTMENTS, check_id(id, "department"))
+        if before is None:
+            raise NotFound(f"There is no department with the id {id[:60]!r}")
+        of_it = Where("department_id", Comparison.EQUAL, id)
+        projects: list[Project] = await context.store.find(Query(collection=PROJECTS, where=(of_it,)))
+        owners = [before, *projects]
+        steps = [_marking(owner, caller, context.clock()) for owner in owners if owner.deleted_at is None]
+        if steps:
+            await record_steps(context, Request(caller, "delete", request_id), steps, None)
+
+    await retried(attempt)
+    await _end_workloads(context, "department_id", id)
+    await remove_emptied(context)
+    return id not in context.directory.departments
+
+
+def _marking(owner: Department, caller: Caller, now: Millis) -> Step:
+    is_project = isinstance(owner, Project)
+    after: Department = msgspec.structs.replace(
+        owner, version=owner.version + 1, deleted_at=now, updated_at=now, updated_by=caller.name
+    )
+    what = "Project" if is_project else "Department"
+    message = f"{what} {owner.name} was deleted by {caller.name}; what runs in it ends first"
+    return Step(PROJECTS if is_project else DEPARTMENTS, owner.id, after, "Deleting", message)
+
+
+async def _end_workloads(context: Context, column: str, id: str) -> None:
+    """Ask for the deletion of every workload of a project or department, finished ones too."""
+    while True:
+        where = (Where(column, Comparison.EQUAL, id), Where("deleted_at", Comparison.IS_NULL, True))
+        found: list[Workload] = await context.store.find(Query(collection=WORKLOADS, where=where, limit=_BATCH))
+        for workload in found:
+            message = f"Project {workload.project_name} is being deleted"
+            await delete_by_itself(context, workload, "Delete", message)
+        if len(found) < _BATCH:
+            return
+
+
+async def remove_emptied(context: Context) -> None:
+    """Remove the projects and departments whose end was asked for and of which nothing is left."""
+    directory = context.directory
+    for project in [one for one in directory.projects.values() if one.deleted_at is not None]:
+        await _end_workloads(context, "project_id", project.id)
+        where = (Where("project_id", Comparison.EQUAL, project.id), Where("is_active", Comparison.EQUAL, 1))
+        if await context.store.count(Query(collection=WORKLOADS, where=where)) == 0:
+            await _remove(context, Step(PROJECTS, project.id, None, "Deleted", f"Project {project.name} is gone"))
+    for department in [one for one in directory.departments.values() if one.deleted_at is not None]:
+        if not any(project.department_id == department.id for project in directory.projects.values()):
+            message = f"Department {department.name} is gone"
+            await _remove(context, Step(DEPARTMENTS, department.id, None, "Deleted", message))
+
+
+async def _remove(context: Context, step: Step) -> None:
+    await record_steps(context, Request(_SYSTEM, "delete"), [step], None)

@@ -1,0 +1,122 @@
+"""Network topologies: create, list, delete. A node pool that has one keeps the pods of a gang near each other.
+
+Called by the API. They are few and belong to the cluster, so they stand in its record.
+"""
+
+import re
+
+import msgspec
+
+from fairlead.control import access
+from fairlead.control.context import Context
+from fairlead.control.organization.owners import name_issues
+from fairlead.control.records import Request, Step, record_steps, retried
+from fairlead.model.errors import MALFORMED, Invalid, Issue, NotFound, Unavailable
+from fairlead.model.records.organization import Caller, Cluster, NetworkTopology
+from fairlead.store.collections import CLUSTERS
+
+_MOST_LEVELS = 16
+_HOSTNAME = "kubernetes.io/hostname"
+_LABEL = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?\Z")
+
+
+class TopologyWish(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    cluster_id: str
+    levels: tuple[str, ...]
+
+
+def list_topologies(context: Context, caller: Caller) -> tuple[NetworkTopology, ...]:
+    access.check(caller, "network-topologies:read")
+    return context.directory.cluster.network_topologies
+
+
+def get_topology(context: Context, caller: Caller, id: str) -> NetworkTopology:
+    return _find(list_topologies(context, caller), id)
+
+
+def pools_with(context: Context, topology: NetworkTopology) -> tuple[str, ...]:
+    """Names of the node pools that have this topology."""
+    pools = context.directory.node_pools.values()
+    return tuple(sorted(pool.name for pool in pools if pool.network_topology_id == topology.id))
+
+
+async def create_topology(
+    context: Context, caller: Caller, wish: TopologyWish, request_id: str = ""
+) -> NetworkTopology:
+    access.check(caller, "network-topologies:create")
+
+    async def attempt() -> NetworkTopology:
+        cluster = await _load(context)
+        issues = name_issues(wish.name) + _level_issues(wish.levels)
+        if wish.cluster_id.lower() != cluster.id:
+            issues.append(Issue("clusterId", f"there is no cluster {wish.cluster_id[:60]}"))
+        if any(known.name == wish.name for known in cluster.network_topologies):
+            issues.append(Issue("name", f"there is a network topology named {wish.name}"))
+        if issues:
+            raise Invalid(MALFORMED, tuple(issues))
+        made = NetworkTopology(
+            id=context.new_id(),
+            name=wish.name,
+            levels=wish.levels,
+            created_at=context.clock(),
+            created_by=caller.name,
+        )
+        message = f"Network topology {made.name} with the levels {', '.join(made.levels)} was created"
+        step = _step(cluster, (*cluster.network_topologies, made), message)
+        await record_steps(context, Request(caller, "create", request_id), [step], None)
+        return made
+
+    return await retried(attempt)
+
+
+async def delete_topology(context: Context, caller: Caller, id: str, request_id: str = "") -> None:
+    """Take away a topology that no node pool has."""
+    access.check(caller, "network-topologies:delete")
+
+    async def attempt() -> None:
+        cluster = await _load(context)
+        topology = _find(cluster.network_topologies, id)
+        pools = pools_with(context, topology)
+        if pools:
+            raise Invalid(
+                f"Network topology {topology.name} belongs to node pool {', '.join(pools)}; change that first"
+            )
+        rest = tuple(known for known in cluster.network_topologies if known.id != topology.id)
+        message = f"Network topology {topology.name} was deleted by {caller.name}"
+        await record_steps(context, Request(caller, "delete", request_id), [_step(cluster, rest, message)], None)
+
+    await retried(attempt)
+
+
+async def _load(context: Context) -> Cluster:
+    cluster: Cluster | None = await context.store.get(CLUSTERS, context.directory.cluster.id)
+    if cluster is None:
+        raise Unavailable("The cluster's record is not there; try again in a moment")
+    return cluster
+
+
+def _find(known: tuple[NetworkTopology, ...], id: str) -> NetworkTopology:
+    for topology in known:
+        if topology.id == id.lower():
+            return topology
+    raise NotFound(f"There is no network topology with the id {id[:60]!r}")
+
+
+def _step(cluster: Cluster, topologies: tuple[NetworkTopology, ...], message: str) -> Step:
+    after = msgspec.structs.replace(cluster, version=cluster.version + 1, network_topologies=topologies)
+    return Step(CLUSTERS, cluster.id, after, "Updated", message)
+
+
+def _level_issues(levels: tuple[str, ...]) -> list[Issue]:
+    issues = []
+    if not 1 <= len(levels) <= _MOST_LEVELS:
+        issues.append(Issue("levels", f"has {len(levels)} levels; 1 to {_MOST_LEVELS} are allowed"))
+    for place, level in enumerate(levels):
+        if not _LABEL.match(level):
+            issues.append(Issue(f"levels[{place}]", f"is '{level[:80]}'; a level is the name of a node label"))
+        elif level in levels[:place]:
+            issues.append(Issue(f"levels[{place}]", f"{level} is a level already"))
+        elif level == _HOSTNAME and place + 1 < len(levels):
+            issues.append(Issue(f"levels[{place}]", f"{_HOSTNAME} can only be the last level"))
+    return issues

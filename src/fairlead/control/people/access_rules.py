@@ -1,0 +1,177 @@
+"""Access rules: who has which role where. Called by the API; what the rules amount to, `callers.py` says."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from fairlead.control import access
+from fairlead.control.context import Context
+from fairlead.control.filters import Field
+from fairlead.control.people.accounts import page_of, refuse_without_administrator
+from fairlead.control.people.callers import is_subject
+from fairlead.control.records import Request, Step, draw_number, record_steps, retried
+from fairlead.control.references import scopes
+from fairlead.control.workloads.read import ListRequest, Page
+from fairlead.model.errors import MALFORMED, Conflict, Invalid, Issue, NotFound
+from fairlead.model.records.access import ADMINISTRATOR_ROLE, ROLES, AccessRule, Role
+from fairlead.model.records.assets import Scope
+from fairlead.model.records.organization import Caller
+from fairlead.store.collections import ACCESS_RULES
+
+SUBJECT_TYPES = ("user", "app", "service-account", "group")
+_WHOLE = ("tenant", "cluster")
+
+
+def rule_fields(context: Context) -> dict[str, Field]:
+    return {
+        "subjectId": Field(take=lambda rule: rule.subject_id),
+        "subjectType": Field(take=lambda rule: rule.subject_type),
+        "roleId": Field("number", take=lambda rule: rule.role_id),
+        "scopeId": Field(take=lambda rule: rule.scope.id),
+        "scopeType": Field(take=lambda rule: rule.scope.type),
+        "roleName": Field(take=lambda rule: role_name(rule.role_id)),
+        "scopeName": Field(take=lambda rule: scope_name(context, rule.scope)),
+        "createdAt": Field("time", take=lambda rule: rule.created_at),
+        "deletedAt": Field("time"),
+        "createdBy": Field(take=lambda rule: rule.created_by),
+        "phase": Field(constant="Ready"),
+    }
+
+
+RULE_FIELD_NAMES = (
+    "subjectId",
+    "subjectType",
+    "roleId",
+    "scopeId",
+    "scopeType",
+    "roleName",
+    "scopeName",
+    "createdAt",
+    "deletedAt",
+    "createdBy",
+    "phase",
+)
+
+
+def role_name(role_id: int) -> str:
+    return next((role.name for role in ROLES if role.id == role_id), "")
+
+
+def scope_name(context: Context, scope: Scope) -> str:
+    directory = context.directory
+    records: dict[str, Mapping[str, Any]] = {
+        "project": directory.projects,
+        "department": directory.departments,
+        "cluster": directory.clusters,
+    }
+    found = records.get(scope.type, {}).get(scope.id)
+    return scope.type if found is None else str(found.name)
+
+
+def load_roles(context: Context, caller: Caller) -> tuple[Role, ...]:
+    access.check(caller, "roles:read")
+    return ROLES
+
+
+def load_role(context: Context, caller: Caller, id: str) -> Role:
+    for role in load_roles(context, caller):
+        if str(role.id) == id:
+            return role
+    raise NotFound(f"There is no role with the id {id[:20]!r}; there are {', '.join(str(role.id) for role in ROLES)}")
+
+
+def find_rules(context: Context, caller: Caller, request: ListRequest) -> Page[AccessRule]:
+    access.check(caller, "access-rules:read")
+    rules = context.directory.access_rules.values()
+    return page_of(rules, request, rule_fields(context), lambda rule: f"{rule.subject_id} {role_name(rule.role_id)}")
+
+
+def load_own_rules(context: Context, caller: Caller, request: ListRequest) -> Page[AccessRule]:
+    """The rules that give the caller what they may do. Everybody may know their own."""
+    user = context.directory.users.get(caller.id)
+    rules = context.directory.access_rules.values()
+    own = [] if user is None else [rule for rule in rules if is_subject(rule, user)]
+    return page_of(own, request, {}, lambda rule: f"{rule.subject_id} {role_name(rule.role_id)}")
+
+
+def load_own_scopes(context: Context, caller: Caller) -> list[Scope]:
+    """Where the caller has a role."""
+    user = context.directory.users.get(caller.id)
+    rules = context.directory.access_rules.values()
+    return [] if user is None else [rule.scope for rule in rules if is_subject(rule, user)]
+
+
+def load_rule(context: Context, caller: Caller, id: str, verb: str = "read") -> AccessRule:
+    access.check(caller, f"access-rules:{verb}")
+    rule = context.directory.access_rules.get(id)
+    if rule is None:
+        raise NotFound(f"There is no access rule with the id {id[:20]!r}")
+    return rule
+
+
+class RuleWish(AccessRule, frozen=True, kw_only=True):
+    """A rule without its id."""
+
+    id: str = ""
+    version: int = 1
+
+
+async def create_rule(context: Context, caller: Caller, wish: RuleWish, request_id: str = "") -> AccessRule:
+    access.check(caller, "access-rules:create")
+    scope = _settle(context, wish)
+    members: dict[str, Any] = {
+        "subject_id": wish.subject_id,
+        "subject_type": wish.subject_type,
+        "role_id": wish.role_id,
+        "scope": scope,
+    }
+
+    async def attempt() -> AccessRule:
+        for other in context.directory.access_rules.values():
+            if all(getattr(other, name) == value for name, value in members.items()):
+                raise Conflict("There is the same access rule already", ("subject_id",))
+        id, numbers = await draw_number(context, ACCESS_RULES, context.directory.access_rules)
+        rule = AccessRule(id=id, version=1, created_at=context.clock(), created_by=caller.name, **members)
+        where = f"{scope.type} {scope_name(context, scope)}"
+        message = f"{wish.subject_id} became {role_name(wish.role_id)} of {where}, by {caller.name}"
+        step = Step(ACCESS_RULES, id, rule, "Created", message)
+        await record_steps(context, Request(caller, "create", request_id), [step], numbers)
+        return rule
+
+    return await retried(attempt)
+
+
+def _settle(context: Context, wish: RuleWish) -> Scope:
+    """The rule's scope; raises Invalid with everything that is wrong with the rule."""
+    issues = []
+    if wish.role_id not in {role.id for role in ROLES}:
+        known = ", ".join(f"{role.id} ({role.name})" for role in ROLES)
+        issues.append(Issue("roleId", f"there is no role {wish.role_id}; there are {known}"))
+    if wish.role_id == ADMINISTRATOR_ROLE.id and wish.scope.type not in _WHOLE:
+        details = f"{ADMINISTRATOR_ROLE.name} is a role for the whole installation: tenant or cluster"
+        issues.append(Issue("scopeType", details))
+    if not wish.subject_id or len(wish.subject_id) > 255:
+        issues.append(Issue("subjectId", "must have 1 to 255 characters"))
+    elif wish.subject_type != "group" and not any(is_subject(wish, user) for user in context.directory.users.values()):
+        issues.append(Issue("subjectId", f"there is no {wish.subject_type} '{wish.subject_id[:80]}'"))
+    try:
+        scope = scopes.settle_scope(context, wish.scope, "scope")
+    except Invalid as error:
+        issues += [Issue("scopeId" if "Id" in issue.field else "scopeType", issue.details) for issue in error.issues]
+    if issues:
+        raise Invalid(MALFORMED, tuple(issues))
+    return scope
+
+
+def check_deletion(context: Context, caller: Caller, id: str) -> AccessRule:
+    """A rule that could be deleted now; raises what deleting it would."""
+    rule = load_rule(context, caller, id, "delete")
+    left = [other for other in context.directory.access_rules.values() if other.id != id]
+    refuse_without_administrator(context, context.directory.users.values(), left)
+    return rule
+
+
+async def delete_rule(context: Context, caller: Caller, id: str, request_id: str = "") -> None:
+    rule = check_deletion(context, caller, id)
+    message = f"{rule.subject_id} is no longer {role_name(rule.role_id)} there, by {caller.name}"
+    step = Step(ACCESS_RULES, id, None, "Deleted", message)
+    await record_steps(context, Request(caller, "delete", request_id), [step], None)

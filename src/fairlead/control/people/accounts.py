@@ -1,0 +1,255 @@
+"""Users, applications and access keys: made, changed, locked out, removed. Called by the API.
+
+A secret or password is drawn here, told once to whoever asked for the account, and kept as a hash. Whatever makes
+tokens worthless counts the account's generation up: `accounts.py` compares it at every request.
+"""
+
+import asyncio
+import re
+import secrets
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from fairlead.control import access
+from fairlead.control.context import Context
+from fairlead.control.filters import Field, parse_filters, select
+from fairlead.control.people.authentication import ACCESS_KEY, cost_for, hash_secret, is_secret
+from fairlead.control.people.callers import is_subject, settle_caller
+from fairlead.control.records import Request, Step, record_steps, retried
+from fairlead.control.workloads.read import ListRequest, Page
+from fairlead.model.errors import MALFORMED, Conflict, Forbidden, Invalid, Issue, NotFound
+from fairlead.model.records.access import AccessRule
+from fairlead.model.records.assets import Secret, user_place
+from fairlead.model.records.organization import Caller, User
+from fairlead.store.base import Comparison, Query, Where
+from fairlead.store.collections import ACCESS_RULES, SECRETS, USERS
+
+KEYS_MOST = 20
+_MAIL = re.compile(r"[a-zA-Z0-9._%+-]+@[a-zA-Z0-9.-]+\.[a-zA-Z]{2,}\Z")
+_CLIENT = re.compile(r"[a-z][-_a-z0-9]*[a-z0-9]\Z")
+_LONGEST = 255
+_SHORTEST_PASSWORD = 8
+#: The resource of each type of account, for access and for messages.
+RESOURCES = {"user": "users", "app": "service-accounts", ACCESS_KEY: "access-keys"}
+_TITLES = {"user": "user", "app": "service account", ACCESS_KEY: "access key"}
+
+USER_FIELDS: dict[str, Field] = {
+    "username": Field(take=lambda user: user.name),
+    "createdBy": Field(take=lambda user: user.created_by),
+    "lastLogin": Field("time", take=lambda user: user.last_login_at),
+    "creationTime": Field("time", take=lambda user: user.created_at),
+    "lastUpdated": Field("time", take=lambda user: user.updated_at or user.created_at),
+    "isLocal": Field(constant="true"),
+    "type": Field(constant="local"),
+}
+
+
+class Made(NamedTuple):
+    """A new account, or one with a new secret, and that secret in clear: told once."""
+
+    account: User
+    secret: str
+
+
+def find_accounts(context: Context, caller: Caller, type: str, request: ListRequest) -> Page[User]:
+    access.check(caller, f"{RESOURCES[type]}:administer" if type == ACCESS_KEY else f"{RESOURCES[type]}:read")
+    found = [user for user in context.directory.users.values() if user.type == type]
+    return page_of(found, request, USER_FIELDS, lambda user: user.name)
+
+
+def page_of(
+    records: Iterable[Any], request: ListRequest, fields: Mapping[str, Field], name_of: Callable[[Any], str]
+) -> Page[Any]:
+    """A piece of a list that is kept in memory."""
+    filters = parse_filters(request.filter_by, fields)
+    word = request.search.lower()
+    found = [record for record in records if word in name_of(record).lower()]
+    sort = fields[request.sort_by] if request.sort_by else None
+    kept = select(found, filters, sort, request.descending, lambda record: record.id)
+    end = request.offset + request.limit
+    return Page(kept[request.offset : end], end if end < len(kept) else None, total=len(kept))
+
+
+def load_account(context: Context, caller: Caller, type: str, id: str, verb: str = "read") -> User:
+    """An account by its id; an access key only by its owner, or with the verb `administer`."""
+    access.check(caller, f"{RESOURCES[type]}:{verb}")
+    user = context.directory.users.get(id)
+    is_others_key = type == ACCESS_KEY and verb != "administer" and user is not None and user.owner_id != caller.id
+    if user is None or user.type != type or is_others_key:
+        raise NotFound(f"There is no {_TITLES[type]} with the id {id[:60]!r}")
+    return user
+
+
+async def create_user(context: Context, caller: Caller, mail: str, request_id: str = "") -> Made:
+    access.check(caller, "users:create")
+    if len(mail) > _LONGEST or not _MAIL.match(mail):
+        raise Invalid(MALFORMED, (Issue("email", f"is '{mail[:80]}', which is no mail address"),))
+    return await _create(context, caller, {"type": "user", "name": mail.lower()}, secrets.token_urlsafe(12), request_id)
+
+
+async def create_service_account(context: Context, caller: Caller, name: str, request_id: str = "") -> Made:
+    access.check(caller, "service-accounts:create")
+    _check_client_name(name)
+    return await _create(context, caller, {"type": "app", "name": name}, secrets.token_urlsafe(32), request_id)
+
+
+async def create_access_key(context: Context, caller: Caller, name: str, request_id: str = "") -> Made:
+    """A key with which programs act as the caller. Its client id is drawn: names are each user's own."""
+    access.check(caller, "access-keys:create")
+    if caller.type != "user":
+        raise Forbidden("Access keys belong to users; a service account has a client id and a secret of its own")
+    _check_client_name(name)
+    own = own_keys(context, caller)
+    if len(own) >= KEYS_MOST:
+        raise Invalid(MALFORMED, (Issue("name", f"you have {KEYS_MOST} access keys, the most allowed; delete one"),))
+    if any(key.label == name for key in own):
+        raise Conflict(f"You have an access key named {name}", ("name",))
+    client_id = f"key-{secrets.token_hex(12)}"
+    members = {"type": ACCESS_KEY, "name": client_id, "label": name, "owner_id": caller.id}
+    return await _create(context, caller, members, secrets.token_urlsafe(32), request_id)
+
+
+def own_keys(context: Context, caller: Caller) -> list[User]:
+    access.check(caller, "access-keys:read")
+    keys = (user for user in context.directory.users.values() if user.type == ACCESS_KEY)
+    return sorted((key for key in keys if key.owner_id == caller.id), key=lambda key: (key.created_at, key.id))
+
+
+def _check_client_name(name: str) -> None:
+    if len(name) > _LONGEST or not _CLIENT.match(name):
+        words = "lower-case letters, digits, '-' and '_'; it starts with a letter, ends with a letter or digit"
+        raise Invalid(MALFORMED, (Issue("name", f"is '{name[:80]}'; 2 to {_LONGEST} of these are allowed: {words}"),))
+
+
+async def _create(context: Context, caller: Caller, members: dict[str, Any], secret: str, request_id: str) -> Made:
+    now = context.clock()
+    hashed = await asyncio.to_thread(hash_secret, secret, cost_for(members["type"]))
+    user = User(
+        id=context.new_id(),
+        version=1,
+        secret_hash=hashed,
+        created_at=now,
+        created_by=caller.name,
+        updated_at=now,
+        **members,
+    )
+    title = _TITLES[user.type]
+    step = Step(USERS, user.id, user, "Created", f"{title.capitalize()} {user.name} was created by {caller.name}")
+    try:
+        await record_steps(context, Request(caller, "create", request_id), [step], None)
+    except Conflict as error:
+        if not error.columns:
+            raise
+        raise Conflict(f"There is a {title} named {user.name}", error.columns) from None
+    return Made(user, secret)
+
+
+async def renew_secret(context: Context, caller: Caller, type: str, id: str, request_id: str = "") -> Made:
+    """Draw another secret or password; the old one and every token are worth nothing from now on."""
+    load_account(context, caller, type, id, "update")
+    secret = secrets.token_urlsafe(12 if type == "user" else 32)
+    hashed = await asyncio.to_thread(hash_secret, secret, cost_for(type))
+    message = f"was given another secret by {caller.name}"
+    request = Request(caller, "renew-secret", request_id)
+    return Made(await _change(context, request, id, message, {"secret_hash": hashed}, locks_out=True), secret)
+
+
+async def change_own_password(context: Context, caller: Caller, current: str, new: str, request_id: str = "") -> None:
+    user = context.directory.users.get(caller.id)
+    if user is None or user.type != "user":
+        raise NotFound("Only a user has a password; a service account's secret is drawn anew instead")
+    if not await asyncio.to_thread(is_secret, current, user.secret_hash):
+        raise Invalid(MALFORMED, (Issue("currentPassword", "is not the password of this account"),))
+    if len(new) < _SHORTEST_PASSWORD:
+        raise Invalid(MALFORMED, (Issue("newPassword", f"is shorter than {_SHORTEST_PASSWORD} characters"),))
+    hashed = await asyncio.to_thread(hash_secret, new)
+    request = Request(caller, "change-password", request_id)
+    await _change(context, request, user.id, "changed the password", {"secret_hash": hashed}, locks_out=True)
+
+
+async def log_out(context: Context, caller: Caller, id: str, request_id: str = "") -> None:
+    """End all sessions of a user: tokens given out before are worth nothing from now on."""
+    if id != caller.id:
+        load_account(context, caller, "user", id, "update")
+    request = Request(caller, "log-out", request_id)
+    await _change(context, request, id, f"was logged out by {caller.name}", {}, locks_out=True)
+
+
+class AccountWish(msgspec.Struct, frozen=True, kw_only=True):
+    """What of an account is changed; None stays as it is."""
+
+    enabled: bool | None = None
+    groups: tuple[str, ...] | None = None
+
+
+async def update_account(
+    context: Context, caller: Caller, type: str, id: str, wish: AccountWish, request_id: str = ""
+) -> User:
+    before = load_account(context, caller, type, id, "update")
+    members = {name: value for name, value in msgspec.structs.asdict(wish).items() if value is not None}
+    after = msgspec.structs.replace(before, **members)
+    refuse_without_administrator(context, [after if user.id == id else user for user in _accounts(context)])
+    request = Request(caller, "update", request_id)
+    return await _change(
+        context, request, id, f"was changed by {caller.name}", members, locks_out=wish.enabled is False
+    )
+
+
+async def _change(
+    context: Context, request: Request, id: str, message: str, members: dict[str, Any], *, locks_out: bool
+) -> User:
+    async def attempt() -> User:
+        before: User | None = await context.store.get(USERS, id)
+        if before is None:
+            raise NotFound(f"There is no account with the id {id[:60]!r}")
+        after = msgspec.structs.replace(
+            before,
+            version=before.version + 1,
+            updated_at=context.clock(),
+            generation=before.generation + int(locks_out),
+            **members,
+        )
+        await record_steps(context, request, [Step(USERS, id, after, "Updated", f"{before.name} {message}")], None)
+        return after
+
+    return await retried(attempt)
+
+
+async def delete_account(
+    context: Context, caller: Caller, type: str, id: str, verb: str = "delete", request_id: str = ""
+) -> None:
+    """Remove an account with its access keys, its access rules and its own credentials. What it submitted stays."""
+    user = load_account(context, caller, type, id, verb)
+    refuse_without_administrator(context, [other for other in _accounts(context) if other.id != id])
+    message = f"{_TITLES[type].capitalize()} {user.name} was deleted by {caller.name}"
+    steps = [Step(USERS, id, None, "Deleted", message)]
+    directory = context.directory
+    steps += [Step(USERS, key.id, None, "Deleted", message) for key in directory.users.values() if key.owner_id == id]
+    if type != ACCESS_KEY:
+        steps += [
+            Step(ACCESS_RULES, rule.id, None, "Deleted", message)
+            for rule in directory.access_rules.values()
+            if rule.subject_type != "group" and is_subject(rule, user)
+        ]
+        own = Query(collection=SECRETS, where=(Where("place", Comparison.EQUAL, user_place(user.name)),))
+        credentials: list[Secret] = await context.store.find(own)
+        steps += [Step(SECRETS, secret.id, None, "Deleted", message) for secret in credentials]
+    await record_steps(context, Request(caller, "delete", request_id), steps, None)
+
+
+def _accounts(context: Context) -> Sequence[User]:
+    return list(context.directory.users.values())
+
+
+def refuse_without_administrator(
+    context: Context, users: Iterable[User], rules: Iterable[AccessRule] | None = None
+) -> None:
+    """Raises Invalid when nobody who can log in would be administrator any more."""
+    kept = list(context.directory.access_rules.values() if rules is None else rules)
+    projects = context.directory.projects
+    if not any(user.enabled and settle_caller(user, kept, projects).is_administrator for user in users):
+        raise Invalid(
+            "Nobody would be left who can administer this installation; make somebody else administrator first"
+        )

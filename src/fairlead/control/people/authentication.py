@@ -1,0 +1,429 @@
+"""Users, applications and their tokens: who may log in, what a token says, and the accounts of a first start.
+
+Called by `api/people/auth.py` for every request and by the bootstrap once. Secrets are stored as salted scrypt hashes
+only; nothing here logs. Tokens are signed with a key that belongs to one installation, so they are worth nothing
+elsewhere.
+"""
+
+import asyncio
+import base64
+import hashlib
+import hmac
+import json
+import os
+import secrets
+import uuid
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import jwt
+import msgspec
+
+from fairlead.control.bootstrap import agree
+from fairlead.control.context import Context
+from fairlead.control.people.callers import settle_caller
+from fairlead.model.clock import SECOND, Clock, Millis
+from fairlead.model.errors import Conflict, Invalid, Unauthenticated
+from fairlead.model.records.access import ADMINISTRATOR_ROLE, AccessRule
+from fairlead.model.records.assets import Scope
+from fairlead.model.records.organization import Caller, User
+from fairlead.store.base import Change, Comparison, Put, Query, Store, Where
+from fairlead.store.collections import ACCESS_RULES, USERS
+
+#: The file of a data folder with the accounts of a first start.
+CREDENTIALS = "credentials.json"
+ADMINISTRATOR = "admin@fairlead.local"
+APPLICATION = "fairlead"
+#: The type of an account that logs in for a user, with that user's rights.
+ACCESS_KEY = "access-key"
+_BOOTSTRAP = "bootstrap"
+ACCESS_SECONDS = 86_400
+REFRESH_SECONDS = 30 * 86_400
+#: How long a verified secret is remembered, so that a client that logs in per request does not pay for each.
+REMEMBER: Millis = 300 * SECOND
+REMEMBERED_AT_MOST = 4096
+
+#: Cost of hashing what a person may choose, and what is always drawn with 256 bits (which no guessing finds).
+CHOSEN_COST = 2**14
+DRAWN_COST = 2**10
+
+
+def cost_for(type: str) -> int:
+    """What hashing a secret costs: equal for all accounts that log in the same way, so that time tells none apart."""
+    return CHOSEN_COST if type == "user" else DRAWN_COST
+
+
+class Grant(msgspec.Struct, frozen=True, kw_only=True):
+    """A request for tokens, in whichever of the two interfaces it came."""
+
+    grant_type: str
+    client_id: str = ""
+    client_secret: str = ""
+    username: str = ""
+    password: str = ""
+    refresh_token: str = ""
+
+
+class Tokens(msgspec.Struct, frozen=True, kw_only=True):
+    access_token: str
+    refresh_token: str
+    id_token: str
+    expires_in: int
+
+
+class Credentials(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The first accounts in clear, written once to a file that only its owner reads."""
+
+    username: str
+    password: str
+    client_id: str
+    client_secret: str
+    cluster_id: str
+
+
+class Token(msgspec.Struct, frozen=True, kw_only=True):
+    """What a token says: whose it is, until when, and which state of the account it was made for."""
+
+    account_id: str
+    generation: int
+    expires: Millis
+    #: The access key that it was given for, if any, and that key's state.
+    key_id: str = ""
+    key_generation: int = 0
+
+
+class BadCredentials(Invalid):
+    """Name and secret do not belong together, or the refresh token is none of ours."""
+
+    code = "bad-credentials"
+
+
+class UnsupportedGrant(Invalid):
+    """A way to ask for tokens that this server does not offer."""
+
+    code = "unsupported-grant"
+
+
+class Signer:
+    """Signs and reads tokens of one installation."""
+
+    def __init__(self, key: bytes, installation: str, clock: Clock, access_seconds: int = ACCESS_SECONDS) -> None:
+        self._key = key
+        self._clock = clock
+        self._jws = jwt.PyJWS(algorithms=["HS256"])
+        self.issuer = f"fairlead/{installation}"
+        self.fingerprint = hashlib.sha256(key).hexdigest()[:16]
+        self.access_seconds = access_seconds
+
+    def sign(self, user: User, use: str, seconds: int, key: User | None = None) -> str:
+        now = self._clock() // 1000
+        claims: dict[str, Any] = {
+            "iss": self.issuer,
+            "sub": user.name,
+            "uid": user.id,
+            "typ": user.type,
+            "gen": user.generation,
+            "use": use,
+            "groups": list(user.groups),
+            "iat": now,
+            "exp": now + seconds,
+            "jti": secrets.token_hex(8),
+        }
+        if key is not None:
+            claims |= {"key": key.id, "kgn": key.generation}
+        return self._jws.encode(_plain(claims), self._key, algorithm="HS256", headers={"typ": "JWT"})
+
+    def read(self, token: str, use: str) -> Token:
+        """What the token says; raises `Unauthenticated` for every token that is not valid here."""
+        try:
+            payload = self._jws.decode(token, self._key, algorithms=["HS256"])
+            claims = json.loads(payload)
+            found = Token(
+                account_id=str(claims["uid"]),
+                generation=int(claims.get("gen", 0)),
+                expires=int(claims["exp"]) * 1000,
+                key_id=str(claims.get("key", "")),
+                key_generation=int(claims.get("kgn", 0)),
+            )
+            valid = claims["iss"] == self.issuer and claims["use"] == use and found.expires > self._clock()
+        except (jwt.PyJWTError, ValueError, KeyError, TypeError) as error:
+            raise Unauthenticated("The token was not made by this installation") from error
+        if not valid:
+            raise Unauthenticated("The token has expired or was made for something else; log in again")
+        return found
+
+
+def _plain(claims: dict[str, Any]) -> bytes:
+    """The claims as JSON whose base64url has neither `-` nor `_`.
+
+    NVIDIA's client reads the expiry with a decoder for plain base64, which drops those two characters and then fails.
+    ASCII text makes them only from `>`, `?`, `~` and DEL, so these are escaped.
+    """
+    text = json.dumps(claims, separators=(",", ":"))
+    for character in ">?~\x7f":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text.encode("ascii")
+
+
+def load_signer(folder: Path, installation: str, clock: Clock, access_seconds: int = ACCESS_SECONDS) -> Signer:
+    """The signer with this data folder's key; the key is drawn on the first call and never leaves the folder."""
+    keys = folder / "keys"
+    keys.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path = keys / "signing.key"
+    if not path.exists():
+        write_private(path, secrets.token_hex(32).encode("ascii"))
+    return Signer(path.read_bytes(), installation, clock, access_seconds)
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Write a file that only its owner reads, whole or not at all; an existing one is replaced."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(draft, path)
+
+
+def hash_secret(secret: str, cost: int = CHOSEN_COST) -> str:
+    salt = secrets.token_bytes(16)
+    digest = hashlib.scrypt(secret.encode(), salt=salt, n=cost, r=8, p=1)
+    return f"scrypt${cost}${base64.b64encode(salt).decode()}${base64.b64encode(digest).decode()}"
+
+
+def _hash_of_nobody(type: str) -> str:
+    """A hash of nothing: comparing with it takes as long as with that of an account."""
+    salt, digest = (base64.b64encode(secrets.token_bytes(size)).decode() for size in (16, 64))
+    return f"scrypt${cost_for(type)}${salt}${digest}"
+
+
+def is_secret(secret: str, hashed: str) -> bool:
+    """Whether `secret` is what `hashed` was made of; takes some 10 ms of CPU for a chosen password."""
+    _, cost, salt, digest = hashed.split("$")
+    found = hashlib.scrypt(secret.encode(), salt=base64.b64decode(salt), n=int(cost), r=8, p=1)
+    return hmac.compare_digest(found, base64.b64decode(digest))
+
+
+class Accounts:
+    """Logs callers in and recognises them again. One per server; `make_application` is given it."""
+
+    def __init__(self, context: Context, signer: Signer) -> None:
+        self._store = context.store
+        self._directory = context.directory
+        self._signer = signer
+        self._clock = context.clock
+        self._verified: dict[tuple[str, int, bytes], Millis] = {}
+        #: What tokens say, and who that is at a revision of the directory.
+        self._callers: dict[tuple[str, str], tuple[Token, Caller, int]] = {}
+        self._hashing = asyncio.Semaphore(2)
+
+    def caller_of(self, token: str, use: str = "access") -> Caller:
+        """Who a token of that use speaks for, and what the access rules give them now.
+
+        Its signature is checked once, its expiry every time, the account whenever people or projects have changed: a
+        token is worth nothing from the moment its account is deleted, disabled or given another password.
+        """
+        known = self._callers.get((use, token))
+        revision = self._directory.revision
+        if known is None or known[2] != revision:
+            said = self._signer.read(token, use) if known is None else known[0]
+            self._callers.pop((use, token), None)
+            known = (said, self._settle(said), revision)
+            if len(self._callers) >= REMEMBERED_AT_MOST:
+                self._callers.clear()
+            self._callers[use, token] = known
+        if known[0].expires <= self._clock():
+            del self._callers[use, token]
+            raise Unauthenticated("The token has expired; log in again")
+        return known[1]
+
+    def sign_for(self, account_id: str, use: str, seconds: int) -> str:
+        """A token of another use for an account: worth nothing anywhere else."""
+        user = self._directory.users.get(account_id)
+        if user is None or not user.enabled:
+            raise Unauthenticated("The account is gone or disabled")
+        return self._signer.sign(user, use, seconds)
+
+    @property
+    def issuer(self) -> str:
+        """By which our own tokens can be told from others'."""
+        return self._signer.issuer
+
+    def _settle(self, token: Token) -> Caller:
+        users = self._directory.users
+        user, key = users.get(token.account_id), users.get(token.key_id)
+        is_good = user is not None and user.enabled and user.generation == token.generation
+        if token.key_id:
+            is_good = is_good and key is not None and key.generation == token.key_generation
+        if user is None or not is_good:
+            raise Unauthenticated("The account of this token is gone, disabled or was changed since; log in again")
+        return settle_caller(user, self._directory.access_rules.values(), self._directory.projects)
+
+    async def issue(self, grant: Grant) -> Tokens:
+        """Tokens for a grant; raises `BadCredentials`, `UnsupportedGrant`, or `Invalid` naming what is missing."""
+        key: User | None = None
+        if grant.grant_type in ("app_token", "client_credentials"):
+            user = await self._log_in("app", grant.client_id, grant.client_secret, ("clientId", "clientSecret"))
+            if user.type == ACCESS_KEY:
+                key, user = user, await self._owner(user)
+        elif grant.grant_type == "password":
+            user = await self._log_in("user", grant.username, grant.password, ("username", "password"))
+        elif grant.grant_type == "refresh_token":
+            user, key = await self._refresh(grant.refresh_token)
+        else:
+            raise UnsupportedGrant(
+                f"The grant type {grant.grant_type!r} is not offered here; "
+                "use client_credentials, app_token, password or refresh_token"
+            )
+        seconds = self._signer.access_seconds
+        return Tokens(
+            access_token=self._signer.sign(user, "access", seconds, key),
+            refresh_token=self._signer.sign(user, "refresh", max(seconds, REFRESH_SECONDS), key),
+            id_token=self._signer.sign(user, "id", seconds, key),
+            expires_in=seconds,
+        )
+
+    async def _owner(self, key: User) -> User:
+        """Whose access key it is; a key of a disabled user is worth nothing."""
+        user: User | None = await self._store.get(USERS, key.owner_id)
+        if user is None or not user.enabled:
+            raise BadCredentials("The user of this access key is gone or disabled")
+        return user
+
+    async def _refresh(self, token: str) -> tuple[User, User | None]:
+        if not token:
+            raise Invalid("The grant refresh_token needs a refreshToken")
+        try:
+            said = self._signer.read(token, "refresh")
+        except Unauthenticated as error:
+            raise BadCredentials("The refresh token is not valid here, or has expired; log in again") from error
+        user: User | None = await self._store.get(USERS, said.account_id)
+        key: User | None = await self._store.get(USERS, said.key_id) if said.key_id else None
+        is_good = user is not None and user.enabled and user.generation == said.generation
+        if said.key_id:
+            is_good = is_good and key is not None and key.generation == said.key_generation
+        if user is None or not is_good:
+            raise BadCredentials("The account of this refresh token is gone, disabled or was changed since")
+        return user, key
+
+    async def _log_in(self, type: str, name: str, secret: str, members: tuple[str, str]) -> User:
+        missing = [member for member, value in zip(members, (name, secret), strict=True) if not value]
+        if missing:
+            raise Invalid(f"The request lacks {' and '.join(missing)}")
+        user = await load_user(self._store, type, name)
+        if user is None and type == "app":
+            user = await load_user(self._store, ACCESS_KEY, name)
+        if not await self._matches(user, secret, type) or user is None or not user.enabled:
+            raise BadCredentials("No enabled account has this name and this secret; check both")
+        return user
+
+    async def _matches(self, user: User | None, secret: str, type: str) -> bool:
+        if user is None:
+            async with self._hashing:
+                await asyncio.to_thread(is_secret, secret, _hash_of_nobody(type))
+            return False
+        key = (user.id, user.version, hashlib.sha256(secret.encode()).digest())
+        now = self._clock()
+        if self._verified.get(key, 0) > now:
+            return True
+        async with self._hashing:
+            matches = await asyncio.to_thread(is_secret, secret, user.secret_hash)
+        if matches:
+            if len(self._verified) >= REMEMBERED_AT_MOST:
+                self._verified.clear()
+            self._verified[key] = now + REMEMBER
+        return matches
+
+
+async def load_user(store: Store, type: str, name: str) -> User | None:
+    if "\x00" in name:
+        return None
+    where = (Where("type", Comparison.EQUAL, type), Where("name", Comparison.EQUAL, name))
+    found: list[User] = await store.find(Query(collection=USERS, where=where, limit=1))
+    return found[0] if found else None
+
+
+async def ensure_accounts(context: Context, folder: Path, cluster_id: str) -> Credentials | None:
+    """Make the administrator and the application of a first start, and write them to `credentials.json`.
+
+    Called at every start; returns the credentials in clear when it made them, else None. Accounts that exist are left
+    alone. The file comes first, under the secrets that follow, so that a crash between the two leaves no account whose
+    secret nobody knows.
+    """
+    if await load_user(context.store, "user", ADMINISTRATOR) is not None:
+        await _ensure_rules(context)
+        return None
+    password, client_secret = secrets.token_urlsafe(24), secrets.token_urlsafe(32)
+    credentials: Credentials | None = Credentials(
+        username=ADMINISTRATOR,
+        password=password,
+        client_id=APPLICATION,
+        client_secret=client_secret,
+        cluster_id=cluster_id,
+    )
+    write_private(folder / CREDENTIALS, msgspec.json.format(msgspec.json.encode(credentials)) + b"\n")
+    now = context.clock()
+    accounts = (("user", ADMINISTRATOR, password), ("app", APPLICATION, client_secret))
+    users = tuple(
+        User(
+            id=str(uuid.uuid4()),
+            version=1,
+            type=type,
+            name=name,
+            secret_hash=hash_secret(secret, cost_for(type)),
+            created_at=now,
+            created_by=_BOOTSTRAP,
+        )
+        for type, name, secret in accounts
+    )
+    writes = [Put(USERS, user) for user in users]
+    writes += [Put(ACCESS_RULES, rule) for rule in _first_rules(context, users)]
+    try:
+        await context.store.commit(Change(writes=tuple(writes)))
+    except Conflict:
+        # Another server on the same database was faster; its accounts stand, and its data folder has the secrets.
+        (folder / CREDENTIALS).unlink(missing_ok=True)
+        credentials = None
+    await context.directory.load()
+    return credentials
+
+
+def _first_rules(context: Context, users: Iterable[User]) -> list[AccessRule]:
+    """The first accounts are administrators of everything."""
+    scope = Scope("tenant", str(context.directory.cluster.tenant_id))
+    return [
+        AccessRule(
+            id=str(number),
+            version=1,
+            subject_id=user.name,
+            subject_type=user.type,
+            role_id=ADMINISTRATOR_ROLE.id,
+            scope=scope,
+            created_at=context.clock(),
+            created_by=_BOOTSTRAP,
+        )
+        for number, user in enumerate(users, 1)
+    ]
+
+
+async def _ensure_rules(context: Context) -> None:
+    """A database from before there were access rules: its accounts could do everything, and still can."""
+    if context.directory.access_rules:
+        return
+    rules = _first_rules(context, context.directory.users.values())
+    with suppress(Conflict):
+        await context.store.commit(Change(writes=tuple(Put(ACCESS_RULES, rule) for rule in rules)))
+    await context.directory.load()
+
+
+async def agree_on_key(context: Context, fingerprint: str) -> None:
+    """All servers on one database sign with one key."""
+    refusal = (
+        "This database belongs to an installation with another signing key: copy the folder `keys` from the data "
+        "folder of its first server into this one's, so that the tokens of one are good at the other"
+    )
+    await agree(context, "key_fingerprint", fingerprint, refusal)

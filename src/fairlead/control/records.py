@@ -1,0 +1,98 @@
+"""How changes of the organization are written down: records, an event each and one audit line, all or nothing.
+
+The use cases of `organization.py` and `organization_pools.py` stand on this. After a commit this server's directory is
+read again before the caller is answered, so that whoever asked for a change sees it; the loop hears of it by itself.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+
+from fairlead.control.context import Context
+from fairlead.model.errors import Conflict, NotFound, Unavailable
+from fairlead.model.records.event import AuditLine, Event
+from fairlead.model.records.organization import Caller, Cluster
+from fairlead.store.base import Change, Collection, Delete, Put
+from fairlead.store.collections import CLUSTERS
+
+T = TypeVar("T")
+_TRIES = 20
+
+
+class Step(NamedTuple):
+    """One record that is written or, with no record, removed; and what is said of it."""
+
+    collection: Collection
+    id: str
+    record: Any | None
+    reason: str
+    message: str
+
+
+class Request(NamedTuple):
+    """Who asks for what, for the audit."""
+
+    caller: Caller
+    operation: str
+    id: str = ""
+
+
+async def record_steps(context: Context, request: Request, steps: Sequence[Step], numbers: Cluster | None) -> None:
+    """Make the steps durable together. The first one is what was asked for; `numbers` is the cluster with a new id."""
+    now = context.clock()
+    writes = [Put(CLUSTERS, numbers)] if numbers else []
+    puts = [
+        Delete(step.collection, step.id) if step.record is None else Put(step.collection, step.record) for step in steps
+    ]
+    events = tuple(
+        Event(
+            at=now,
+            subject=step.collection.name,
+            subject_id=step.id,
+            reason=step.reason,
+            message=step.message,
+            source="control",
+        )
+        for step in steps
+    )
+    audit = AuditLine(
+        at=now,
+        caller=request.caller.name,
+        operation=request.operation,
+        subject=steps[0].collection.name,
+        subject_id=steps[0].id,
+        request_id=request.id,
+        details=steps[0].message,
+    )
+    await context.store.commit(Change(writes=(*writes, *puts), events=events, audit=(audit,)))
+    changed = [(step.collection.name, step.id) for step in steps]
+    await context.directory.refresh([*changed, (CLUSTERS.name, "")] if numbers else changed)
+
+
+def check_id(id: str, what: str) -> str:
+    """An id as it may be looked up in the store: ids here are numbers, anything else names nothing."""
+    if not (id.isascii() and id.isdecimal() and len(id) < 20):
+        raise NotFound(f"There is no {what} with the id {id[:60]!r}")
+    return id
+
+
+async def retried(attempt: Callable[[], Awaitable[T]]) -> T:
+    """Again when somebody else was faster with the same record; a name that is taken is no race."""
+    for _ in range(_TRIES):
+        try:
+            return await attempt()
+        except Conflict as error:
+            if error.columns:
+                raise
+    raise Conflict("The record changed too often to be changed now; send the request again")
+
+
+async def draw_number(context: Context, collection: Collection, known: Mapping[str, Any]) -> tuple[str, Cluster]:
+    """A new id and the cluster's record that remembers it; they are written with what gets the id."""
+    cluster: Cluster | None = await context.store.get(CLUSTERS, context.directory.cluster.id)
+    if cluster is None:
+        raise Unavailable("The cluster's record is not there; try again in a moment")
+    number = max(cluster.numbers.get(collection.name, 0), *(int(id) for id in known), 0) + 1
+    numbers = {**cluster.numbers, collection.name: number}
+    return str(number), msgspec.structs.replace(cluster, version=cluster.version + 1, numbers=numbers)

@@ -1,0 +1,87 @@
+"""The names in a submission against what exists: refused with what exists nearby, or waited for in the older dialect.
+
+Called by `submit.py`. Whoever makes an object calls `release`, so that what waited for it is looked at again.
+"""
+
+from typing import Any
+
+import msgspec
+
+from fairlead.admission.admit import FORGIVEN
+from fairlead.admission.names import Use, missing_names, names_used
+from fairlead.control.context import Context
+from fairlead.control.references.resolve import load_existing
+from fairlead.kinds import KINDS
+from fairlead.kinds.kind import read_stored_spec
+from fairlead.model.clock import Millis
+from fairlead.model.errors import MALFORMED, Conflict, Invalid, Issue
+from fairlead.model.records.event import Event
+from fairlead.model.records.workload import WAITS_FOR_NAMES, Condition, Workload
+from fairlead.store.base import Change, Comparison, Put, Query, Where
+from fairlead.store.collections import WORKLOADS
+
+
+async def find_missing(context: Context, project_id: str, creator: str, spec: Any) -> list[tuple[Use, Issue]]:
+    """What the spec names and the project does not have. Asks the store only if it names anything."""
+    uses = names_used(spec)
+    if not uses:
+        return []
+    return missing_names(uses, await load_existing(context, project_id, creator, uses))
+
+
+async def settle_names(context: Context, project_id: str, creator: str, spec: Any, dialect: str) -> dict[str, Any]:
+    """The members of the workload's record that follow: none, or what it waits for; raises Invalid with every name."""
+    missing = await find_missing(context, project_id, creator, spec)
+    if not missing or context.are_names_elsewhere:
+        return {}
+    if dialect != FORGIVEN:
+        raise Invalid(MALFORMED, tuple(issue for _, issue in missing))
+    names = tuple(dict.fromkeys(f"{use.what} {use.name}" for use, _ in missing))
+    return {"waits_for": names, "conditions": (waiting_condition(names, context.clock()),)}
+
+
+def waiting_condition(names: tuple[str, ...], now: Millis) -> Condition:
+    return Condition(
+        type=WAITS_FOR_NAMES,
+        status="True",
+        reason="NotFound",
+        message=f"Waits until its project has: {', '.join(names)}",
+        last_transition_time=now,
+    )
+
+
+async def release(context: Context) -> None:
+    """Look again at every workload that waits for a name; those that have all of theirs go on."""
+    waiting = (Where("waits_for", Comparison.IS_NULL, False), Where("is_active", Comparison.EQUAL, 1))
+    found: list[Workload] = await context.store.find(Query(collection=WORKLOADS, where=waiting))
+    for workload in found:
+        spec = read_stored_spec(KINDS[workload.kind], bytes(workload.spec))
+        missing = await find_missing(context, workload.project_id, workload.created_by, spec)
+        names = tuple(dict.fromkeys(f"{use.what} {use.name}" for use, _ in missing))
+        if names != workload.waits_for:
+            await _record(context, workload, names)
+
+
+async def _record(context: Context, workload: Workload, names: tuple[str, ...]) -> None:
+    now = context.clock()
+    others = tuple(condition for condition in workload.conditions if condition.type != WAITS_FOR_NAMES or not names)
+    conditions = (*others, waiting_condition(names, now)) if names else others
+    after = msgspec.structs.replace(
+        workload, version=workload.version + 1, waits_for=names, conditions=conditions, updated_at=now
+    )
+    event = Event(
+        at=now,
+        subject=WORKLOADS.name,
+        subject_id=workload.id,
+        project_id=workload.project_id,
+        reason=WAITS_FOR_NAMES,
+        message=f"Waits for {', '.join(names)}" if names else "Everything that it names is there",
+        source="control",
+    )
+    try:
+        await context.store.commit(Change(writes=(Put(WORKLOADS, after),), events=(event,)))
+    except Conflict:
+        # The loop was faster: it told nobody that names are there, so this is tried once more.
+        newest: Workload | None = await context.store.get(WORKLOADS, workload.id)
+        if newest is not None and newest.waits_for == workload.waits_for:
+            await _record(context, newest, names)

@@ -1,0 +1,112 @@
+"""Where named objects belong and who finds them there: from a project outwards to the whole installation.
+
+Pure but for the directory in memory. Called by the use cases of secrets, assets and templates, and by the resolver.
+"""
+
+from collections.abc import Iterable
+from typing import TypeVar
+
+from fairlead.control import access
+from fairlead.control.context import Context
+from fairlead.model.errors import MALFORMED, Forbidden, Invalid, Issue, NotFound
+from fairlead.model.records.assets import SCOPES, WHOLE, Kept, Scope, project_place, user_place
+from fairlead.model.records.organization import Caller, Project
+
+K = TypeVar("K", bound=Kept)
+
+
+def places_of_project(context: Context, project_id: str) -> tuple[str, ...]:
+    """Where a workload of that project looks for a name, nearest first."""
+    project = context.directory.projects.get(project_id)
+    department = (f"department/{project.department_id}",) if project else ()
+    return (project_place(project_id), *department, f"cluster/{context.directory.cluster.id}", WHOLE)
+
+
+def places_around(context: Context, scope: Scope) -> tuple[str, ...]:
+    """What everybody in a scope can use: its own things, and those of all that is wider."""
+    if scope.type == "project":
+        return places_of_project(context, scope.id)
+    cluster = f"cluster/{context.directory.cluster.id}"
+    return (f"department/{scope.id}", cluster, WHOLE) if scope.type == "department" else (cluster, WHOLE)
+
+
+def nearest(places: tuple[str, ...], found: Iterable[K]) -> dict[str, K]:
+    """By name; of records with equal names the one whose place comes first."""
+    order = {place: number for number, place in enumerate(places)}
+    ranked = sorted(found, key=lambda record: order.get(record.place, len(order)), reverse=True)
+    return {record.name: record for record in ranked}
+
+
+def seen_places(context: Context, caller: Caller) -> tuple[str, ...] | None:
+    """The places whose records a caller may read; None for all of them, other people's own aside."""
+    if caller.is_administrator:
+        return None
+    departments = {
+        project.department_id for id, project in context.directory.projects.items() if id in caller.projects
+    } | caller.departments
+    return (
+        WHOLE,
+        f"cluster/{context.directory.cluster.id}",
+        *(f"department/{id}" for id in sorted(departments)),
+        *(project_place(id) for id in sorted(caller.projects)),
+        user_place(caller.name),
+    )
+
+
+def settle_scope(context: Context, scope: Scope, path: str) -> Scope:
+    """The scope with its id filled in; raises Invalid where it names nothing."""
+    directory = context.directory
+    known: dict[str, Iterable[str]] = {
+        "cluster": directory.clusters,
+        "department": [id for id, one in directory.departments.items() if one.deleted_at is None],
+        "project": [id for id, one in directory.projects.items() if one.deleted_at is None],
+    }
+    if scope.type not in SCOPES[1:]:
+        raise Invalid(MALFORMED, (Issue(f"{path}.scope", f"is {scope.type}; give {', '.join(SCOPES[1:])}"),))
+    if scope.type == "tenant":
+        return Scope("tenant", str(directory.cluster.tenant_id))
+    if scope.type == "cluster" and not scope.id:
+        return Scope("cluster", directory.cluster.id)
+    if scope.id.lower() not in known[scope.type]:
+        shown = scope.id[:60] or "nothing"
+        raise Invalid(
+            MALFORMED, (Issue(f"{path}.{scope.type}Id", f"names {shown}, and there is no such {scope.type}"),)
+        )
+    return Scope(scope.type, scope.id.lower())
+
+
+def check_write(context: Context, caller: Caller, operation: str, scope: Scope) -> None:
+    """Whether a caller may make, change or remove something of that scope; raises otherwise.
+
+    A project's things are its researchers'; a department's are those with a role in the whole of it; what is wider
+    is the administrators' alone.
+    """
+    if scope.type == "project":
+        access.check(caller, operation, scope.id)
+    elif not caller.is_administrator:
+        access.check(caller, operation)
+        if scope.type != "department" or scope.id not in caller.departments:
+            raise Forbidden(f"{operation} in the scope {scope.type} needs an access rule for it")
+
+
+def check_seen(context: Context, caller: Caller, place: str, what: str) -> None:
+    """Raises NotFound for a record in a place whose records the caller may not know of."""
+    places = seen_places(context, caller)
+    is_others_own = place.startswith("user/") and place != user_place(caller.name)
+    if is_others_own or (places is not None and place not in places):
+        raise NotFound(f"There is no {what}")
+
+
+def load_project(context: Context, caller: Caller, operation: str, project_id: str) -> Project:
+    """The project that a request names, if the caller may do this there; raises Invalid or Forbidden."""
+    access.check(caller, operation, project_id)
+    project = context.directory.projects.get(project_id)
+    if project is None or project.deleted_at is not None:
+        known = ", ".join(f"{one.id} ({one.name})" for one in visible_projects(context, caller)[:10]) or "none"
+        raise Invalid(MALFORMED, (Issue("projectId", f"there is no project {project_id[:60]!r}; known are {known}"),))
+    return project
+
+
+def visible_projects(context: Context, caller: Caller) -> list[Project]:
+    scope = access.visible_projects(caller)
+    return [one for id, one in context.directory.projects.items() if scope is None or id in scope]

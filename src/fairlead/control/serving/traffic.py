@@ -1,0 +1,226 @@
+"""The requests that workloads' URLs get: which pod answers each, which of them wait, and how much there is to do.
+
+Kept in memory on the event loop of the server that runs the machine. The reverse proxy asks for a pod here for every
+request; the loop tells which pods are ready, reads the load for its decisions, and is told when to look at a service.
+It opens no connection and decides on no pod's life.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+
+import msgspec
+
+from fairlead.control.decide.autoscale import Load
+from fairlead.control.serving.request_rates import Meter, Totals
+from fairlead.model.clock import Clock, Millis
+
+#: Arrivals tell the loop at most so often that there is load, in parts of the long window.
+_TOLD = 120
+#: Of so many of a service's pods, the newest, it is known how many requests each had.
+_KNOWN_PODS = 1000
+
+
+class Serving(msgspec.Struct, frozen=True, kw_only=True):
+    """What the loop knows of a service."""
+
+    #: The pods that answer now.
+    pods: tuple[str, ...] = ()
+    #: The attempts of its pods that have not ended, ready or not.
+    running: frozenset[tuple[str, int]] = frozenset()
+    #: Whether requests wait for a pod when there is none; for how long one may wait for its answer to begin.
+    holds: bool = False
+    timeout: Millis | None = None
+    #: The most requests that one pod gets at once; 0 for any number.
+    limit: int = 0
+    #: Whether the number of pods follows the load.
+    is_followed: bool = False
+
+
+class Service:
+    """One workload's requests."""
+
+    __slots__ = ("busy", "counted_since", "meter", "next_word", "pods", "serving", "turn", "waiting")
+
+    def __init__(self, meter: Meter, counted_since: Millis) -> None:
+        self.meter = meter
+        self.counted_since = counted_since
+        self.serving = Serving()
+        self.busy: dict[str, int] = {}
+        self.pods: dict[str, Totals] = {}
+        self.waiting: deque[asyncio.Future[None]] = deque()
+        self.turn = 0
+        self.next_word = 0.0
+
+
+class Visit:
+    """One request on its way: it waits, has a pod, and ends."""
+
+    __slots__ = ("_traffic", "began", "pod_id", "service", "workload_id")
+
+    def __init__(self, traffic: "Traffic", workload_id: str, service: Service, began: float) -> None:
+        self._traffic = traffic
+        self.workload_id = workload_id
+        self.service = service
+        self.began = began
+        self.pod_id = ""
+
+    @property
+    def serving(self) -> Serving:
+        return self.service.serving
+
+    def find_pod(self, passed_over: frozenset[str] = frozenset()) -> str:
+        """The next pod that takes it: the one with the least to do. Empty when none can."""
+        self.leave_pod()
+        service = self.service
+        pods = [pod for pod in service.serving.pods if pod not in passed_over]
+        if not pods:
+            return ""
+        service.turn += 1
+        start = service.turn % len(pods)
+        pod = min((*pods[start:], *pods[:start]), key=lambda each: service.busy.get(each, 0))
+        if service.serving.limit and service.busy.get(pod, 0) >= service.serving.limit:
+            return ""
+        service.busy[pod] = service.busy.get(pod, 0) + 1
+        self.pod_id = pod
+        return pod
+
+    async def wait(self) -> None:
+        """Until a pod may be free."""
+        self._traffic.tell(self.workload_id)
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.service.waiting.append(future)
+        try:
+            await future
+        except asyncio.CancelledError:
+            if future.done() and not future.cancelled():
+                self._traffic.call_next(self.service)
+            raise
+        finally:
+            if not future.done():
+                future.cancel()
+
+    def leave_pod(self) -> None:
+        if not self.pod_id:
+            return
+        busy = self.service.busy
+        busy[self.pod_id] -= 1
+        if not busy[self.pod_id]:
+            del busy[self.pod_id]
+            if self.pod_id not in self.service.serving.pods:
+                self._traffic.tell(self.workload_id)
+        self.pod_id = ""
+        self._traffic.call_next(self.service)
+
+    def end(self, *, is_timed: bool = True) -> None:
+        self._traffic.end(self, is_timed)
+
+
+class Traffic:
+    def __init__(self, clock: Clock, measure: Callable[[], float], window: Millis = 60_000) -> None:
+        self._clock = clock
+        self._measure = measure
+        self._window = window
+        self._services: dict[str, Service] = {}
+        self._listener: Callable[[str], None] = lambda workload_id: None
+        self._cut: Callable[[str], None] = lambda pod_id: None
+
+    def listen(self, listener: Callable[[str], None]) -> None:
+        """Call `listener` with the id of a workload that is to be looked at."""
+        self._listener = listener
+
+    def listen_for_ends(self, cut: Callable[[str], None]) -> None:
+        """Call `cut` with the id of a pod whose attempt has ended."""
+        self._cut = cut
+
+    def tell(self, workload_id: str) -> None:
+        self._listener(workload_id)
+
+    def serve(self, workload_id: str, serving: Serving) -> None:
+        """What holds from now on; requests that waited try again."""
+        service = self._service(workload_id)
+        if service.serving == serving:
+            return
+        self._replace(service, serving)
+        for _ in range(len(service.waiting)):
+            self.call_next(service)
+
+    def _replace(self, service: Service, serving: Serving) -> None:
+        ended = service.serving.running - serving.running
+        service.serving = serving
+        for pod_id, _ in ended:
+            self._cut(pod_id)
+
+    def pods(self, workload_id: str) -> tuple[str, ...]:
+        """The pods that answer now."""
+        service = self._services.get(workload_id)
+        return () if service is None else service.serving.pods
+
+    def release(self, workload_id: str) -> None:
+        """The workload is gone; requests that wait for it learn so."""
+        service = self._services.pop(workload_id, None)
+        if service is not None:
+            self._replace(service, Serving())
+            while service.waiting:
+                self.call_next(service)
+
+    def begin(self, workload_id: str) -> Visit:
+        """A request has arrived."""
+        service = self._service(workload_id)
+        now = self._measure()
+        service.meter.enter(now)
+        if service.serving.is_followed and now >= service.next_word:
+            service.next_word = now + self._window / 1000 / _TOLD
+            self._listener(workload_id)
+        return Visit(self, workload_id, service, now)
+
+    def end(self, visit: Visit, is_timed: bool) -> None:
+        now = self._measure()
+        pod = visit.pod_id
+        seconds = now - visit.began if is_timed and pod else None
+        visit.service.meter.leave(now, seconds)
+        visit.leave_pod()
+        if pod and seconds is not None:
+            known = visit.service.pods
+            totals = known.setdefault(pod, Totals())
+            totals.requests += 1
+            totals.count(seconds)
+            if len(known) > _KNOWN_PODS:
+                del known[next(iter(known))]
+
+    def call_next(self, service: Service) -> None:
+        """Let the request that has waited longest try again."""
+        while service.waiting:
+            future = service.waiting.popleft()
+            if not future.done():
+                future.set_result(None)
+                return
+
+    def load(self, workload_id: str) -> Load:
+        """How much a service has to do."""
+        service = self._services.get(workload_id)
+        if service is None:
+            return Load(window=self._window, counted_since=self._clock())
+        now, window = self._measure(), self._window / 1000
+        return Load(
+            in_flight=service.meter.in_flight,
+            short=service.meter.rates(now, window / 10),
+            long=service.meter.rates(now, window),
+            window=self._window,
+            counted_since=service.counted_since,
+            busy=dict(service.busy),
+        )
+
+    def totals(self) -> dict[str, tuple[int, int, float]]:
+        """By workload and by pod, over all time: requests, answers that ended, and the seconds that they took."""
+        found = {id: service.meter.totals for id, service in self._services.items()}
+        for service in self._services.values():
+            found |= service.pods
+        return {id: (each.requests, each.answers, each.latency) for id, each in found.items()}
+
+    def _service(self, workload_id: str) -> Service:
+        service = self._services.get(workload_id)
+        if service is None:
+            meter = Meter(self._window / 1000, self._measure())
+            service = self._services[workload_id] = Service(meter, self._clock())
+        return service

@@ -1,0 +1,169 @@
+"""Figures of the cluster and of its node pools over time: what there is of GPUs, what is held, how busy machines are.
+
+Called by the API. Held is told to the moment, from the records of pods. Nodes and quotas are told as they are now,
+also for earlier times: their past is not kept.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+import msgspec
+
+from fairlead.control.context import Context
+from fairlead.control.organization.inventory import nodes_by_pool
+from fairlead.control.telemetry.metrics import Measurement, Span, measure_node
+from fairlead.control.usage_history import Telemetry
+from fairlead.model.clock import Millis
+from fairlead.model.records.organization import Node
+from fairlead.model.records.workload import Pod, Workload
+from fairlead.store.base import Comparison, Query, Where
+from fairlead.store.collections import PODS, WORKLOADS
+
+_MOST_PODS = 10_000
+_MOST_WORKLOADS = 10_000
+#: By the utilization that is asked for: what of a node it is a part of.
+_UTILIZATION: Mapping[str, Callable[[Node], float]] = {
+    "CPU_UTILIZATION": lambda node: float(node.cpu_milli),
+    "CPU_MEMORY_UTILIZATION": lambda node: float(node.memory_bytes),
+}
+
+
+class Place(msgspec.Struct, frozen=True, kw_only=True):
+    """What a figure is about: nodes, quotas and pods of a cluster, a pool, or a part by which they are grouped."""
+
+    #: (key, value) by which it was grouped; empty for the whole.
+    group: tuple[str, str] = ("", "")
+    #: None where its part has no nodes, or no quota, of its own.
+    nodes: tuple[Node, ...] | None = None
+    quota: float | None = None
+    pods: tuple[Pod, ...] = ()
+    workloads: tuple[Workload, ...] = ()
+
+
+class Records(msgspec.Struct, frozen=True, kw_only=True):
+    pods: Sequence[Pod]
+    workloads: Sequence[Workload]
+
+
+async def load_records(context: Context, span: Span, pool: str) -> Records:
+    """Pods and workloads that existed within the span; of one pool, or of all."""
+    before = Where("created_at", Comparison.AT_MOST, span.end)
+    newest = (("created_at", True),)
+    pods: list[Pod] = await context.store.find(Query(collection=PODS, where=(before,), order=newest, limit=_MOST_PODS))
+    pods = [pod for pod in pods if pod.completed_at is None or pod.completed_at >= span.start]
+    query = Query(collection=WORKLOADS, where=(before,), order=newest, limit=_MOST_WORKLOADS)
+    workloads: list[Workload] = await context.store.find(query)
+    workloads = [each for each in workloads if each.deleted_at is None or each.deleted_at >= span.start]
+    if pool:
+        pods = [pod for pod in pods if pod.node_pool == pool]
+        inside = {pod.workload_id for pod in pods}
+        workloads = [each for each in workloads if each.id in inside or pool in each.node_pools]
+    return Records(pods=pods, workloads=workloads)
+
+
+def list_places(context: Context, records: Records, group_by: str, pool: str) -> list[Place]:
+    """The whole, or its parts."""
+    by_pool = nodes_by_pool(context)
+    pools = [pool] if pool else [one.name for one in context.directory.node_pools.values()]
+    if not group_by:
+        nodes = tuple(node for name in pools for node in by_pool.get(name, ()))
+        whole = Place(nodes=nodes, quota=_quota(context, pools, lambda project_id: True))
+        return [_filled(whole, records.pods, records.workloads)]
+    if group_by == "Nodepool":
+        return [
+            _filled(
+                Place(
+                    group=(group_by, name),
+                    nodes=tuple(by_pool.get(name, ())),
+                    quota=_quota(context, [name], lambda project_id: True),
+                ),
+                [pod for pod in records.pods if pod.node_pool == name],
+                [each for each in records.workloads if name in each.node_pools],
+            )
+            for name in pools
+        ]
+    return list(_parts(context, records, group_by, pools))
+
+
+def _parts(context: Context, records: Records, group_by: str, pools: Sequence[str]) -> Iterator[Place]:
+    """By project, department or category: whose pods and workloads they are. Nodes belong to none of them."""
+    part_of: Callable[[Workload], str] = {
+        "Project": lambda workload: workload.project_name,
+        "Department": lambda workload: workload.department_name,
+        "Category": lambda workload: workload.category,
+    }[group_by]
+    of_workload = {workload.id: part_of(workload) for workload in records.workloads}
+    projects = context.directory.projects.values()
+    owners = {
+        "Project": {one.name: {one.id} for one in projects},
+        "Department": {
+            name: {one.id for one in projects if one.department_name == name}
+            for name in (one.department_name for one in projects)
+        },
+    }.get(group_by, {})
+    for name in sorted({*of_workload.values(), *owners}):
+        quota = _quota(context, pools, owners[name].__contains__) if name in owners else None
+        pods = [pod for pod in records.pods if of_workload.get(pod.workload_id) == name]
+        workloads = [each for each in records.workloads if of_workload[each.id] == name]
+        yield _filled(Place(group=(group_by, name), quota=quota), pods, workloads)
+
+
+def _filled(place: Place, pods: Iterable[Pod], workloads: Iterable[Workload]) -> Place:
+    return msgspec.structs.replace(place, pods=tuple(pods), workloads=tuple(workloads))
+
+
+def _quota(context: Context, pools: Sequence[str], is_meant: Callable[[str], bool]) -> float:
+    """What projects are promised of GPUs; an unlimited quota is no number and adds nothing."""
+    projects = [one for one in context.directory.projects.values() if is_meant(one.id)]
+    granted = [quota for project in projects for quota in project.resources if quota.node_pool_name in pools]
+    return sum(quota.gpu.deserved or 0.0 for quota in granted)
+
+
+def measure_place(
+    place: Place, types: Iterable[str], times: Sequence[Millis], telemetry: Telemetry
+) -> list[Measurement]:
+    """The figures of one place; what it has none of, or nobody measures here, has no values."""
+    return [_measure(place, type, times, telemetry) for type in types]
+
+
+def _measure(place: Place, type: str, times: Sequence[Millis], telemetry: Telemetry) -> Measurement:
+    if type == "ALLOCATED_GPU":
+        return Measurement(type, tuple((at, _held(place, at)) for at in times))
+    if type == "WORKLOADS_COUNT":
+        return Measurement(type, tuple((at, float(sum(_is_there(one, at) for one in place.workloads))) for at in times))
+    if type == "GPU_QUOTA" and place.quota is not None:
+        return Measurement(type, tuple((at, place.quota) for at in times))
+    if place.nodes is None:
+        return Measurement(type, is_known=False)
+    gpus = float(sum(len(node.gpus) for node in place.nodes))
+    if type == "TOTAL_GPU":
+        return Measurement(type, tuple((at, gpus) for at in times))
+    if type == "UNALLOCATED_GPU":
+        return Measurement(type, tuple((at, max(0.0, gpus - _held(place, at))) for at in times))
+    if type == "TOTAL_GPU_NODES":
+        return Measurement(type, tuple((at, float(sum(bool(node.gpus) for node in place.nodes))) for at in times))
+    if type in _UTILIZATION:
+        return _utilization(place, place.nodes, type, times, telemetry)
+    return Measurement(type, is_known=False)
+
+
+def _held(place: Place, at: Millis) -> float:
+    pods = (pod for pod in place.pods if pod.exists_at(at))
+    return sum(len(pod.gpu_devices) * pod.gpu_thousandths for pod in pods) / 1000
+
+
+def _is_there(workload: Workload, at: Millis) -> bool:
+    return workload.created_at <= at and (workload.deleted_at is None or workload.deleted_at > at)
+
+
+def _utilization(
+    place: Place, nodes: Sequence[Node], type: str, times: Sequence[Millis], telemetry: Telemetry
+) -> Measurement:
+    """The mean over nodes, each weighed by its size; moments at which none was looked at are left out."""
+    sums: dict[Millis, float] = {}
+    whole = sum(_UTILIZATION[type](node) for node in nodes)
+    for node in nodes:
+        pods = [pod for pod in place.pods if pod.node == node.name]
+        (found,) = measure_node(node, pods, [type], times, telemetry)
+        for at, value in found.values:
+            sums[at] = sums.get(at, 0.0) + value * _UTILIZATION[type](node)
+    return Measurement(type, tuple((at, value / whole) for at, value in sorted(sums.items())) if whole else ())

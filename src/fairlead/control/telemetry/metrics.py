@@ -1,0 +1,197 @@
+"""Figures of workloads, pods and nodes over time and at this moment, by the names that the interface has for them.
+
+Called by the API. What was asked for and held follows from the records of pods, to the moment; what was used comes
+from `telemetry.py`. A figure that nobody measures here has no values, and the answer says so by its status.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import msgspec
+
+from fairlead.control.context import Context
+from fairlead.control.decide.expand import base_role, meaning_of
+from fairlead.control.usage_history import Series, Telemetry
+from fairlead.control.workloads.read import normal_id
+from fairlead.control.workloads.sessions import elsewhere
+from fairlead.model.clock import Millis
+from fairlead.model.errors import Invalid, Issue, NotFound
+from fairlead.model.pods.podset import PodSet
+from fairlead.model.records.organization import Node
+from fairlead.model.records.workload import Pod, Workload
+from fairlead.model.resource_usage import node_key
+from fairlead.store.base import Comparison, Query, Where
+from fairlead.store.collections import PODS
+
+_MEBIBYTE = 1024 * 1024
+#: Pods whose time is looked through for one question.
+_MOST_PODS = 10_000
+
+
+class Span(msgspec.Struct, frozen=True):
+    """From when to when, and at how many moments in between."""
+
+    start: Millis
+    end: Millis
+    samples: int
+
+    def times(self, now: Millis) -> list[Millis]:
+        """Evenly spaced, none in the future."""
+        step = (self.end - self.start) / max(self.samples - 1, 1)
+        times = (self.start + round(step * number) for number in range(self.samples))
+        return [time for time in times if time <= now]
+
+
+class Measurement(msgspec.Struct, frozen=True):
+    type: str
+    values: tuple[tuple[Millis, float], ...] = ()
+    labels: dict[str, str] | None = None
+    #: False where nobody measures it here.
+    is_known: bool = True
+    #: (key, value) of the part that it is about, where a whole was asked for by parts.
+    group: tuple[str, str] | None = None
+
+    def within(self, group: tuple[str, str]) -> "Measurement":
+        return Measurement(self.type, self.values, self.labels, self.is_known, group)
+
+
+def check_span(span: Span) -> Span:
+    if span.end < span.start:
+        raise Invalid("The query parameter end must not be before start", (Issue("end", "must not be before start"),))
+    return span
+
+
+async def telemetry_of(context: Context) -> Telemetry:
+    """Where the history is kept, with this moment in it; raises Elsewhere on a server that runs no machine."""
+    if context.telemetry is None:
+        raise await elsewhere(context)
+    await context.telemetry.look()
+    return context.telemetry
+
+
+async def load_pod(context: Context, workload: Workload, pod_id: str) -> Pod:
+    """One of its pods, whether or not it has ended; the caller may see the workload."""
+    pod: Pod | None = await context.store.get(PODS, normal_id(pod_id, "pod"))
+    if pod is None or pod.workload_id != workload.id:
+        raise NotFound(f"Workload {workload.name} has no pod with the id {pod_id}")
+    return pod
+
+
+async def load_pods_within(context: Context, workload: Workload, span: Span) -> list[Pod]:
+    where = (Where("workload_id", Comparison.EQUAL, workload.id), Where("created_at", Comparison.AT_MOST, span.end))
+    query = Query(collection=PODS, where=where, order=(("created_at", True),), limit=_MOST_PODS)
+    found: list[Pod] = await context.store.find(query)
+    return [pod for pod in found if pod.completed_at is None or pod.completed_at >= span.start]
+
+
+#: What one pod adds to a figure of its workload, from its record and its set.
+_HELD: dict[str, Callable[[Pod, PodSet | None], float]] = {
+    "POD_COUNT": lambda pod, podset: 1.0,
+    "GPU_ALLOCATION": lambda pod, podset: len(pod.gpu_devices) * pod.gpu_thousandths / 1000,
+    "CPU_REQUEST_CORES": lambda pod, podset: pod.cpu_milli / 1000,
+    "CPU_MEMORY_REQUEST_BYTES": lambda pod, podset: float(pod.memory_bytes),
+    "CPU_LIMIT_CORES": lambda pod, podset: (podset.container.cpu_limit_milli or 0) / 1000 if podset else 0.0,
+    "CPU_MEMORY_LIMIT_BYTES": lambda pod, podset: float(podset.container.memory_limit_bytes or 0) if podset else 0.0,
+    "GPU_MEMORY_REQUEST_BYTES": lambda pod, podset: (
+        float(podset.request.gpu_memory_bytes * podset.request.gpu_devices) if podset else 0.0
+    ),
+}
+#: What was used at a time.
+_USED: dict[str, Callable[[Series, Millis], float | None]] = {
+    "CPU_USAGE_CORES": Series.cores,
+    "CPU_MEMORY_USAGE_BYTES": Series.memory,
+}
+_ANSWERED: dict[str, Callable[[Series, Millis], float | None]] = {
+    "THROUGHPUT": Series.throughput,
+    "LATENCY": Series.latency,
+}
+
+
+def measure_workload(
+    workload: Workload, pods: Sequence[Pod], types: Iterable[str], times: Sequence[Millis], telemetry: Telemetry
+) -> list[Measurement]:
+    """Of a workload: the sum over its pods."""
+    sets = {podset.role: podset for podset in meaning_of(workload.kind, bytes(workload.spec)).podsets}
+    found = []
+    for type in types:
+        if type == "RUNNING_POD_COUNT":
+            found.append(Measurement(type, tuple((at, float(sum(_runs(pod, at) for pod in pods))) for at in times)))
+        elif held := _HELD.get(type):
+            sums = (
+                (at, sum(held(pod, sets.get(base_role(pod.role))) for pod in pods if pod.exists_at(at))) for at in times
+            )
+            found.append(Measurement(type, tuple(sums)))
+        elif used := _USED.get(type):
+            series = [telemetry.of(pod.id) for pod in pods]
+            found.append(Measurement(type, _added(series, used, times)))
+        else:
+            found.append(Measurement(type, is_known=False))
+    return found
+
+
+def measure_used(id: str, types: Iterable[str], times: Sequence[Millis], telemetry: Telemetry) -> list[Measurement]:
+    """Of one pod or service, as far as it is measured."""
+    known = _USED | _ANSWERED
+    series = [telemetry.of(id)]
+    return [
+        Measurement(type, _added(series, known[type], times)) if type in known else Measurement(type, is_known=False)
+        for type in types
+    ]
+
+
+def _runs(pod: Pod, at: Millis) -> bool:
+    return pod.started_at is not None and pod.started_at <= at and pod.exists_at(at)
+
+
+def _added(
+    series: Sequence[Series], take: Callable[[Series, Millis], float | None], times: Sequence[Millis]
+) -> tuple[tuple[Millis, float], ...]:
+    """The sum over all that have a value at each time; times at which none has are left out."""
+    found = []
+    for at in times:
+        values = [value for each in series if (value := take(each, at)) is not None]
+        if values:
+            found.append((at, sum(values)))
+    return tuple(found)
+
+
+def measure_node(
+    node: Node, pods: Sequence[Pod], types: Iterable[str], times: Sequence[Millis], telemetry: Telemetry
+) -> list[Measurement]:
+    """Of a node: the machine's own figures, or of a declared one those of its pods; devices one by one."""
+    is_machine = not node.declared
+    series = [telemetry.of(node_key(node.name))] if is_machine else [telemetry.of(pod.id) for pod in pods]
+    sizes: Mapping[str, tuple[str, float]] = {
+        "CPU_UTILIZATION": ("CPU_USAGE_CORES", node.cpu_milli / 1000),
+        "CPU_MEMORY_UTILIZATION": ("CPU_MEMORY_USAGE_BYTES", float(node.memory_bytes)),
+    }
+    found: list[Measurement] = []
+    for type in types:
+        if type in ("GPU_ALLOCATION_PER_GPU", "GPU_MEMORY_ALLOCATION_BYTES_PER_GPU"):
+            found += _per_device(node, pods, type, times)
+            continue
+        plain, whole = sizes.get(type, (type, 1.0))
+        if plain not in _USED:
+            found.append(Measurement(type, is_known=False))
+            continue
+        values = _added(series, _USED[plain], times)
+        share = 100.0 / whole if type in sizes and whole else 1.0
+        found.append(Measurement(type, tuple((at, value * share) for at, value in values)))
+    return found
+
+
+def _per_device(node: Node, pods: Sequence[Pod], type: str, times: Sequence[Millis]) -> list[Measurement]:
+    found = []
+    for device in node.gpus:
+        whole = 1.0 if type == "GPU_ALLOCATION_PER_GPU" else float(device.memory_mib * _MEBIBYTE)
+        holders = [pod for pod in pods if device.index in pod.gpu_devices]
+        shares = ((at, sum(pod.gpu_thousandths for pod in holders if pod.exists_at(at))) for at in times)
+        values = tuple((at, whole * share / 1000) for at, share in shares)
+        found.append(Measurement(type, values, {"gpu": str(device.index)}))
+    return found
+
+
+async def load_node_pods(context: Context, node: Node, span: Span) -> list[Pod]:
+    where = (Where("node", Comparison.EQUAL, node.name), Where("created_at", Comparison.AT_MOST, span.end))
+    query = Query(collection=PODS, where=where, order=(("created_at", True),), limit=_MOST_PODS)
+    found: list[Pod] = await context.store.find(query)
+    return [pod for pod in found if pod.completed_at is None or pod.completed_at >= span.start]

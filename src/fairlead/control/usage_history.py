@@ -1,0 +1,156 @@
+"""Keeps what pods, nodes and services used over time, in the memory of the server that runs the machine.
+
+It looks every few seconds while anything runs, and not at all otherwise. The longer something lives the fewer moments
+of each hour are kept of it, so that its history stays small. After a restart of the server it begins anew.
+"""
+
+import asyncio
+import logging
+from array import array
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+
+from fairlead.control.serving.traffic import Traffic
+from fairlead.model.clock import Clock, Millis
+from fairlead.model.resource_usage import Usage
+from fairlead.store.base import Store
+
+log = logging.getLogger(__name__)
+
+#: Seconds between two looks.
+PERIOD = 10.0
+#: Looks that somebody asks for are at least so far apart, or there would be nothing between them to measure.
+_APART: Millis = 1000
+#: Moments that are kept of one thing; when they are as many, every other one goes.
+_KEPT_MOMENTS = 360
+#: Things of which history is kept; the one that was seen last the longest ago goes first.
+_KEPT_THINGS = 2000
+#: A moment: cpu seconds, bytes of memory, requests, answers, seconds that those took.
+Moment = tuple[float, float, float, float, float]
+_CPU, _MEMORY, _REQUESTS, _ANSWERS, _LATENCY = range(5)
+
+
+class Series:
+    """Moments of one thing in their order, a column each for their times and figures."""
+
+    __slots__ = ("_figures", "_times")
+
+    def __init__(self) -> None:
+        self._times = array("q")
+        self._figures = tuple(array("d") for _ in range(5))
+
+    def add(self, at: Millis, moment: Moment) -> None:
+        if self._times and at <= self._times[-1]:
+            return
+        self._times.append(at)
+        for column, figure in zip(self._figures, moment, strict=True):
+            column.append(figure)
+        if len(self._times) > _KEPT_MOMENTS:
+            # The newest stays, and with it every second one before.
+            self._times = self._times[-1::-2][::-1]
+            self._figures = tuple(column[-1::-2][::-1] for column in self._figures)
+
+    def _around(self, at: Millis) -> tuple[float, Moment, Moment] | None:
+        """The two moments between which a time lies, and the seconds between them."""
+        after = bisect_right(self._times, at)
+        if after == len(self._times) and self._times and at <= self._times[-1] + PERIOD * 1000:
+            after -= 1
+        if not 0 < after < len(self._times):
+            return None
+        seconds = (self._times[after] - self._times[after - 1]) / 1000
+        return seconds, self._moment(after - 1), self._moment(after)
+
+    def _moment(self, number: int) -> Moment:
+        cpu, memory, requests, answers, latency = (column[number] for column in self._figures)
+        return cpu, memory, requests, answers, latency
+
+    def cores(self, at: Millis) -> float | None:
+        found = self._around(at)
+        return None if found is None else max(0.0, found[2][_CPU] - found[1][_CPU]) / found[0]
+
+    def memory(self, at: Millis) -> float | None:
+        found = self._around(at)
+        return None if found is None else found[2][_MEMORY]
+
+    def throughput(self, at: Millis) -> float | None:
+        """Requests per second."""
+        found = self._around(at)
+        return None if found is None else (found[2][_REQUESTS] - found[1][_REQUESTS]) / found[0]
+
+    def latency(self, at: Millis) -> float | None:
+        """Milliseconds per answer; None where none ended."""
+        found = self._around(at)
+        if found is None or found[2][_ANSWERS] == found[1][_ANSWERS]:
+            return None
+        return (found[2][_LATENCY] - found[1][_LATENCY]) / (found[2][_ANSWERS] - found[1][_ANSWERS]) * 1000
+
+
+_NOTHING = Series()
+
+
+class Telemetry:
+    def __init__(
+        self, store: Store, clock: Clock, traffic: Traffic, observe: Callable[[], Sequence[Usage]] = tuple
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._traffic = traffic
+        self._observe = observe
+        self._things: dict[str, Series] = {}
+        self._looked_at: Millis | None = None
+        self._is_active = False
+        self._looking = asyncio.Lock()
+        self._changed = asyncio.Event()
+
+    def of(self, id: str) -> Series:
+        """What is known of a workload, a pod or (`node/` and its name) a node."""
+        return self._things.get(id, _NOTHING)
+
+    async def run(self) -> None:
+        """Look again and again while something runs; what is written into the store says that something may."""
+        unsubscribe = self._store.subscribe(lambda revision, subjects: self._changed.set())
+        # What ran before it began is looked at too.
+        self._changed.set()
+        try:
+            while True:
+                await self._changed.wait()
+                self._changed.clear()
+                while await self.look():  # noqa: ASYNC110 - only time passes, nobody tells
+                    await asyncio.sleep(PERIOD)
+        finally:
+            unsubscribe()
+
+    async def look(self) -> bool:
+        """Keep this moment; whether any pod runs."""
+        async with self._looking:
+            if self._looked_at is not None and self._clock() - self._looked_at < _APART:
+                return self._is_active
+            try:
+                used = await asyncio.to_thread(self._observe)
+            except OSError as error:
+                log.warning("what pods use cannot be seen now: %s", error)
+                return False
+            now = self._clock()
+            usages = {usage.id: usage for usage in used}
+            totals = self._traffic.totals()
+            for id in usages.keys() | totals.keys():
+                usage = usages.get(id)
+                requests = totals.get(id, (0, 0, 0.0))
+                cpu, memory = (usage.cpu_seconds, float(usage.memory_bytes)) if usage else (0.0, 0.0)
+                self._keep(id, now, (cpu, memory, *requests))
+            self._looked_at = now
+            self._is_active = any("/" not in id for id in usages)
+            return self._is_active
+
+    def _keep(self, id: str, now: Millis, moment: Moment) -> None:
+        series = self._things.pop(id, None)
+        if series is None:
+            series = Series()
+            if moment[_REQUESTS]:
+                # Requests are counted from none on, so all of these came since the last look.
+                before = now - int(PERIOD * 1000) if self._looked_at is None else self._looked_at
+                series.add(before, (moment[_CPU], moment[_MEMORY], 0.0, 0.0, 0.0))
+        series.add(now, moment)
+        self._things[id] = series
+        if len(self._things) > _KEPT_THINGS:
+            del self._things[next(iter(self._things))]

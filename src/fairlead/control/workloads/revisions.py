@@ -1,0 +1,81 @@
+"""Reads of the revisions of a workload: all of them, one, its pods, and what happened to it. From the store only.
+
+Called by the API. Every function checks access first.
+"""
+
+from fairlead.control import access
+from fairlead.control.context import Context
+from fairlead.control.workloads.read import ListRequest, Page, load_workload, normal_id
+from fairlead.model.errors import NotFound
+from fairlead.model.records.event import Event
+from fairlead.model.records.organization import Caller
+from fairlead.model.records.revision import Revision
+from fairlead.model.records.workload import Pod, Workload
+from fairlead.store.base import Comparison, Query, Where
+from fairlead.store.collections import EVENTS, PODS, REVISIONS, WORKLOADS
+
+_BATCH = 500
+
+
+async def find_revisions(
+    context: Context, caller: Caller, kind: str, workload_id: str, deleted: bool
+) -> tuple[Workload, list[Revision]]:
+    """The revisions of a workload, oldest first; those of a deleted one count as deleted."""
+    workload = await load_workload(context, caller, workload_id, kind)
+    if deleted != (workload.deleted_at is not None):
+        return workload, []
+    where = (Where("workload_id", Comparison.EQUAL, workload.id),)
+    query = Query(collection=REVISIONS, where=where, order=(("number", False),))
+    found: list[Revision] = await context.store.find(query)
+    return workload, found
+
+
+async def load_revision(context: Context, caller: Caller, kind: str, revision_id: str) -> tuple[Workload, Revision]:
+    revision: Revision | None = await context.store.get(REVISIONS, normal_id(revision_id, "revision"))
+    workload: Workload | None = None
+    if revision is not None:
+        workload = await context.store.get(WORKLOADS, revision.workload_id)
+    if revision is None or workload is None or workload.kind != kind:
+        raise NotFound(f"There is no revision with the id {revision_id}")
+    access.check(caller, "workloads:read", workload.project_id)
+    return workload, revision
+
+
+async def load_revision_pods(context: Context, revision: Revision, *, active_only: bool = False) -> list[Pod]:
+    """Its pods in the order in which they were made; among them those that have ended."""
+    where: tuple[Where, ...] = (
+        Where("workload_id", Comparison.EQUAL, revision.workload_id),
+        Where("revision_id", Comparison.EQUAL, revision.id),
+    )
+    if active_only:
+        where = (*where, Where("is_active", Comparison.EQUAL, 1))
+    order = (("created_at", False), ("name", False))
+    pods: list[Pod] = await context.store.find(Query(collection=PODS, where=where, order=order))
+    return pods
+
+
+async def load_revision_events(context: Context, revision: Revision, request: ListRequest) -> Page[Event]:
+    """What happened to it and its pods, out of all that happened to its workload."""
+    where = (
+        Where("subject_id", Comparison.EQUAL, revision.workload_id),
+        Where("subject", Comparison.EQUAL, WORKLOADS.name),
+    )
+    wanted = request.offset + request.limit + 1
+    found: list[Event] = []
+    offset = 0
+    while len(found) < wanted:
+        batch: list[Event] = await context.store.find(
+            Query(
+                collection=EVENTS,
+                where=where,
+                order=(("revision", request.descending),),
+                offset=offset,
+                limit=_BATCH,
+            )
+        )
+        found += [event for event in batch if event.revision_id == revision.id]
+        offset += _BATCH
+        if len(batch) < _BATCH:
+            break
+    end = request.offset + request.limit
+    return Page(found[request.offset : end], end if len(found) > end else None)

@@ -1,0 +1,164 @@
+"""What people open into a workload's pods. The only reads that pass through to an engine.
+
+Called by the API.
+"""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+
+import msgspec
+
+from fairlead.control import access
+from fairlead.control.context import Context
+from fairlead.control.decide.expand import podsets_of
+from fairlead.control.serving.traffic import Visit
+from fairlead.control.serving.urls import Route, render_url
+from fairlead.engines.base import ExecRequest as ExecRequest
+from fairlead.engines.base import LogRequest as LogRequest
+from fairlead.engines.base import Session as Session
+from fairlead.engines.base import Sessions
+from fairlead.model.errors import Elsewhere, NotFound, Refused, Unavailable
+from fairlead.model.records.lease import Lease
+from fairlead.model.records.organization import Caller
+from fairlead.model.records.phase import PodPhase
+from fairlead.model.records.workload import Pod, Workload
+from fairlead.store.base import Comparison, Query, Where
+from fairlead.store.collections import LEASES, PODS, WORKLOADS
+
+#: Pods among which the leading one is looked for, where a workload has several roles.
+_LOOKED_AT = 500
+
+
+async def pod_logs(
+    context: Context, caller: Caller, workload_id: str, pod_name: str, request: LogRequest, previous: bool = False
+) -> AsyncIterator[bytes]:
+    """The output of one pod: the named one, else the leading or newest. `request.pod_id` is filled in here."""
+    workload: Workload | None = await context.store.get(WORKLOADS, workload_id)
+    if workload is None:
+        raise NotFound(f"There is no workload {workload_id}")
+    access.check(caller, "workloads:logs", workload.project_id)
+    pod = await _pod(context, workload, pod_name)
+    if previous:
+        if pod.attempt < 2 and request.attempt is None:
+            raise NotFound(f"Pod {pod.name} was started once; there is no earlier attempt")
+        request = msgspec.structs.replace(request, attempt=request.attempt or pod.attempt - 1)
+    if context.sessions is None:
+        raise await elsewhere(context)
+    return context.sessions.logs(msgspec.structs.replace(request, pod_id=pod.id))
+
+
+async def elsewhere(context: Context) -> Elsewhere | Unavailable:
+    """Who runs the machine, as its lease says."""
+    holder = await find_holder(context)
+    if holder is None or not holder.address:
+        return Unavailable("No server runs this machine's pods at the moment")
+    return Elsewhere(holder.address)
+
+
+async def find_holder(context: Context) -> Lease | None:
+    leases: list[Lease] = await context.store.find(Query(collection=LEASES))
+    return max(leases, key=lambda lease: lease.expires_at, default=None)
+
+
+async def _pod(context: Context, workload: Workload, name: str) -> Pod:
+    where = [Where("workload_id", Comparison.EQUAL, workload.id)]
+    if name:
+        where.append(Where("name", Comparison.EQUAL, name))
+    roles = _several_roles(workload)
+    query = Query(collection=PODS, where=tuple(where), order=(("created_at", True),), limit=_LOOKED_AT if roles else 1)
+    pods: list[Pod] = await context.store.find(query)
+    if not pods:
+        what = f"no pod named {name}" if name else "no pod yet"
+        raise NotFound(f"Workload {workload.name} has {what}; it is {workload.phase}")
+    return _leading(pods, roles)
+
+
+def _several_roles(workload: Workload) -> list[str]:
+    roles = [podset.role for podset in podsets_of(workload)]
+    return roles if len(roles) > 1 else []
+
+
+def _leading(pods: Sequence[Pod], roles: Sequence[str]) -> Pod:
+    """Of several roles, the first pod of the first role in the latest run, such as a master; else the first given."""
+    if not roles:
+        return pods[0]
+    latest = max(pod.run for pod in pods)
+    return min(
+        (pod for pod in pods if pod.run == latest and pod.role in roles),
+        key=lambda pod: (roles.index(pod.role), pod.group, pod.index),
+        default=pods[0],
+    )
+
+
+async def run_command(
+    context: Context, caller: Caller, workload_id: str, pod_name: str, request: ExecRequest
+) -> Session:
+    """Run a command beside a pod of the workload: the named one, else the first that runs."""
+    sessions, pod = await _open(context, caller, "exec", workload_id, pod_name)
+    return await sessions.exec(msgspec.structs.replace(request, pod_id=pod.id))
+
+
+async def attach(context: Context, caller: Caller, workload_id: str, pod_name: str) -> Session:
+    """The input and output of a pod's own command."""
+    sessions, pod = await _open(context, caller, "attach", workload_id, pod_name)
+    return await sessions.attach(pod.id)
+
+
+async def connect(context: Context, caller: Caller, workload_id: str, pod_name: str, port: int) -> int:
+    """A connection to a port of a pod, as an open file."""
+    sessions, pod = await _open(context, caller, "port-forward", workload_id, pod_name)
+    try:
+        return await sessions.dial(pod.id, port)
+    except OSError as error:
+        raise Refused(f"Nobody listens on port {port} of pod {pod.name}: {error.strerror or 'no answer'}") from error
+
+
+async def _open(context: Context, caller: Caller, verb: str, workload_id: str, pod_name: str) -> tuple[Sessions, Pod]:
+    workload: Workload | None = await context.store.get(WORKLOADS, workload_id)
+    if workload is None:
+        raise NotFound(f"There is no workload {workload_id}")
+    access.check(caller, f"workloads:{verb}", workload.project_id)
+    where = [Where("workload_id", Comparison.EQUAL, workload.id), Where("phase", Comparison.EQUAL, PodPhase.RUNNING)]
+    if pod_name:
+        where.append(Where("name", Comparison.EQUAL, pod_name))
+    order = (("created_at", False),)
+    roles = _several_roles(workload)
+    query = Query(collection=PODS, where=tuple(where), order=order, limit=_LOOKED_AT if roles else 1)
+    pods: list[Pod] = await context.store.find(query)
+    if not pods:
+        what = f"no running pod named {pod_name}" if pod_name else "no running pod"
+        raise NotFound(f"Workload {workload.name} has {what}; it is {workload.phase}")
+    if context.sessions is None:
+        raise await elsewhere(context)
+    return context.sessions, _leading(pods, roles)
+
+
+async def urls_of(context: Context, caller: Caller, workload_id: str) -> list[tuple[Route, str]]:
+    """The URLs of a workload that `caller` may open, each with its route."""
+    workload: Workload | None = await context.store.get(WORKLOADS, workload_id)
+    if workload is None:
+        raise NotFound(f"There is no workload {workload_id}")
+    access.check(caller, "workloads:read", workload.project_id)
+    if context.sessions is None:
+        raise await elsewhere(context)
+    routes = [route for route in context.exposure.routes_of(workload_id) if route.admits(caller)]
+    return [(route, render_url(route.place, context.exposure.settings)) for route in routes]
+
+
+class Dialler:
+    """The reverse proxy's way to pods: which one answers, and a connection to it."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def begin(self, workload_id: str) -> Visit:
+        """A request has arrived."""
+        return self._context.exposure.traffic.begin(workload_id)
+
+    def listen_for_ends(self, cut: Callable[[str], None]) -> None:
+        """Call `cut` with the id of a pod that has ended."""
+        self._context.exposure.traffic.listen_for_ends(cut)
+
+    async def dial(self, pod_id: str, port: int) -> int:
+        if self._context.sessions is None:
+            raise Unavailable("This server runs no pods")
+        return await self._context.sessions.dial(pod_id, port)

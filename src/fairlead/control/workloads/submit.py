@@ -1,0 +1,186 @@
+"""Take in a workload: check it against what exists, write it down with its event, answer.
+
+Called by the API for every dialect. The loop hears of it from the store, not from here.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from fairlead.admission.admit import FORGIVEN, admit
+from fairlead.admission.organization_terms import has_terms, settle_terms
+from fairlead.control import access
+from fairlead.control.assets.claims import settle_claims
+from fairlead.control.context import Context
+from fairlead.control.decide.equivalence import likeness, wait_like
+from fairlead.control.references.names import settle_names
+from fairlead.control.workloads.templates import settle_template
+from fairlead.kinds import KINDS
+from fairlead.kinds.kind import Kind
+from fairlead.model.errors import MALFORMED, Conflict, Invalid, Issue, TooMuch, Unavailable
+from fairlead.model.records.assets import Claim
+from fairlead.model.records.event import AuditLine, Event
+from fairlead.model.records.organization import Caller, Project
+from fairlead.model.records.phase import DesiredPhase, Phase
+from fairlead.model.records.workload import Condition, Workload
+from fairlead.model.submission import Submission
+from fairlead.store.base import Change, Comparison, Put, Query, Where
+from fairlead.store.collections import CLAIMS, WORKLOADS
+
+_SUFFIX_TRIES = 8
+
+
+async def submit(
+    context: Context, caller: Caller, submission: Submission, request_id: str = "", *, is_trial: bool = False
+) -> Workload:
+    """Durable when it returns, unless it is only a trial. Raises Invalid with every issue, TooMuch, Unavailable."""
+    kind = KINDS[submission.kind]
+    if context.stopping:
+        raise Unavailable("The server is stopping; send the request again in a moment")
+    access.check(caller, f"{kind.rest}:create", submission.project_id)
+    project = _place(context, submission)
+    if context.open_workloads.get(project.id, 0) >= context.settings.open_workloads_most:
+        raise TooMuch(
+            f"Project {project.name} has {context.settings.open_workloads_most} open workloads, the most allowed", 30
+        )
+    submission = await settle_template(context, kind, submission)
+    admitted = admit(kind, submission, completions_most=context.settings.completions_most)
+    department = context.directory.departments.get(project.department_id)
+    if has_terms(project, department):
+        admitted |= settle_terms(project, department, kind, submission.spec, admitted)
+    named = await settle_names(context, project.id, caller.name, submission.spec, submission.dialect)
+    conditions = admitted.pop("conditions", ()) + named.pop("conditions", ())
+    admitted |= named
+    for _ in range(_SUFFIX_TRIES):
+        workload = _workload(context, caller, kind, project, submission)
+        workload = msgspec.structs.replace(workload, conditions=workload.conditions + conditions, **admitted)
+        claims = await settle_claims(context, caller, project, workload, submission.spec)
+        if is_trial:
+            await _refuse_taken(context, workload)
+            return workload
+        if submission.is_active and (twin := context.twins.get(likeness(workload))):
+            workload = wait_like(workload, *twin)
+        try:
+            await _commit(context, workload, _creation(workload, caller, request_id, claims))
+        except Conflict as error:
+            if "live_name" in error.columns and not submission.use_given_name_as_prefix:
+                raise _taken(submission.name, project.name, submission.dialect) from None
+            continue
+        return workload
+    raise _taken(submission.name, project.name, submission.dialect)
+
+
+async def _commit(context: Context, workload: Workload, change: Change) -> None:
+    """Write it down, and hand the record to the loop of this server, which would read it at once otherwise."""
+    if not context.hands_over:
+        await context.store.commit(change)
+        return
+    context.handed[workload.id] = workload
+    try:
+        await context.store.commit(change)
+    except BaseException:
+        context.handed.pop(workload.id, None)
+        raise
+
+
+def _place(context: Context, submission: Submission) -> Project:
+    """The project that the request names; unknown ids are the request's mistake."""
+    issues = []
+    if submission.cluster_id not in context.directory.clusters and submission.dialect != FORGIVEN:
+        known = ", ".join(sorted(context.directory.clusters))
+        issues.append(Issue("clusterId", f"there is no cluster {submission.cluster_id}; the cluster here is {known}"))
+    project = context.directory.projects.get(submission.project_id)
+    if project is None:
+        known = ", ".join(f"{p.id} ({p.name})" for p in list(context.directory.projects.values())[:10])
+        issues.append(Issue("projectId", f"there is no project {submission.project_id}; known are {known}"))
+    elif project.deleted_at is not None:
+        issues.append(Issue("projectId", f"project {project.name} is being deleted"))
+    if project is None or issues:
+        raise Invalid(MALFORMED, tuple(issues))
+    return project
+
+
+def _workload(context: Context, caller: Caller, kind: Kind, project: Project, submission: Submission) -> Workload:
+    now = context.clock()
+    name = submission.name
+    if submission.use_given_name_as_prefix:
+        name = f"{name}-{context.new_suffix()}"
+    return Workload(
+        id=submission.id or context.new_id(),
+        version=1,
+        kind=kind.key,
+        name=name,
+        requested_name=submission.name,
+        project_id=project.id,
+        project_name=project.name,
+        department_id=project.department_id,
+        department_name=project.department_name,
+        cluster_id=project.cluster_id,
+        created_by=caller.name,
+        created_at=now,
+        spec=msgspec.Raw(msgspec.json.encode(submission.spec)),
+        dialect=submission.dialect,
+        applied=submission.applied,
+        desired_phase=DesiredPhase.RUNNING if submission.is_active else DesiredPhase.STOPPED,
+        phase_updated_at=now,
+        updated_at=now,
+        conditions=tuple(
+            Condition(type="ReadDifferently", status="True", reason=field, message=done, last_transition_time=now)
+            for field, done in _remarks(context, submission)
+        ),
+    )
+
+
+def _remarks(context: Context, submission: Submission) -> list[tuple[str, str]]:
+    """What was settled instead of refused, for the older dialect."""
+    remarks = list(submission.remarks)
+    if submission.cluster_id not in context.directory.clusters:
+        remarks.append(("clusterId", f"there is no cluster {submission.cluster_id}; it runs on the one that is here"))
+    return remarks
+
+
+def _creation(workload: Workload, caller: Caller, request_id: str, claims: Sequence[Claim]) -> Change:
+    return Change(
+        writes=(Put(WORKLOADS, workload), *(Put(CLAIMS, claim) for claim in claims)),
+        events=tuple(
+            Event(
+                at=workload.created_at,
+                subject=WORKLOADS.name,
+                subject_id=workload.id,
+                project_id=workload.project_id,
+                reason=phase.value,
+                message=message,
+                phase=phase.value,
+            )
+            for phase, message in dict.fromkeys(
+                ((Phase.CREATING, f"Submitted by {caller.name}"), (workload.phase, workload.phase_message))
+            )
+            if message
+        ),
+        audit=(
+            AuditLine(
+                at=workload.created_at,
+                caller=caller.name,
+                operation="create",
+                subject=WORKLOADS.name,
+                subject_id=workload.id,
+                request_id=request_id,
+            ),
+        ),
+    )
+
+
+async def _refuse_taken(context: Context, workload: Workload) -> None:
+    """What the store's rule would say of the name, for a trial that writes nothing."""
+    where = (
+        Where("project_id", Comparison.EQUAL, workload.project_id),
+        Where("live_name", Comparison.EQUAL, workload.name),
+    )
+    if await context.store.count(Query(collection=WORKLOADS, where=where)):
+        raise _taken(workload.name, workload.project_name, workload.dialect)
+
+
+def _taken(name: str, project: str, dialect: str) -> Invalid:
+    """With what to do about it, in the words of whoever asked."""
+    advice = "choose another or send useGivenNameAsPrefix" if dialect.startswith("rest") else "choose another"
+    return Invalid(MALFORMED, (Issue("name", f"project {project} has a workload named {name}; {advice}"),))

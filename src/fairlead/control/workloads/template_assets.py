@@ -1,0 +1,57 @@
+"""The assets that a template names: whether they are there for it, and what they give to its workloads."""
+
+from collections.abc import Collection
+from typing import Any
+
+import msgspec
+
+from fairlead.admission.assets import DATA_SOURCES, Held, credentials_of, render_assets
+from fairlead.control.assets.assets import load_claim_of, load_secret_of
+from fairlead.control.context import Context
+from fairlead.model.errors import MALFORMED, Invalid, Issue
+from fairlead.model.records.assets import Asset
+from fairlead.store.collections import ASSETS
+
+Plain = dict[str, Any]
+#: Where a template names them, and of which kinds they are.
+_SINGLE = ("environment", "compute")
+_SOURCES = "datasources"
+
+
+def _named(assets: Plain) -> list[tuple[str, str, tuple[str, ...]]]:
+    """(path, id, the kinds that it may have) of every asset that is named."""
+    found: list[tuple[str, str, tuple[str, ...]]] = []
+    found += [(f"assets.{kind}", str(assets[kind]), (kind,)) for kind in _SINGLE if assets.get(kind)]
+    for number, source in enumerate(assets.get(_SOURCES) or ()):
+        kinds = (source["kind"],) if source.get("kind") else DATA_SOURCES
+        found.append((f"assets.{_SOURCES}[{number}]", str(source["id"]), kinds))
+    return found
+
+
+async def load_members(context: Context, assets: Plain, usable: Collection[str]) -> Plain:
+    """What the assets give to a spec; raises Invalid for those that are not there for these places.
+
+    What is somebody's own asset is nobody else's, and a template is for all of its scope.
+    """
+    held, issues = [], []
+    for path, id, kinds in _named(assets):
+        asset: Asset | None = await context.store.get(ASSETS, id.lower())
+        if asset is None or asset.kind not in kinds or asset.place not in usable or asset.private:
+            issues.append(Issue(path, f"there is no {' or '.join(kinds)} with the id '{id[:60]}' in this scope"))
+            continue
+        claim = await load_claim_of(context, asset) if asset.kind == "pvc" else None
+        spec: Plain = msgspec.json.decode(bytes(asset.spec))
+        name = claim.name if claim is not None else spec.get("claimName") or ""
+        held.append(Held(kind=asset.kind, name=asset.name, spec=spec, claim_name=name))
+    if issues:
+        raise Invalid(MALFORMED, tuple(issues))
+    return render_assets(held, {id: await _secret_name(context, id) for id in credentials_of(held)})
+
+
+async def _secret_name(context: Context, credential_id: str) -> str:
+    credential: Asset | None = await context.store.get(ASSETS, credential_id.lower())
+    if credential is None:
+        raise Invalid(MALFORMED, (Issue("assets", f"names a credential that is gone: {credential_id[:60]}"),))
+    secret = await load_secret_of(context, credential)
+    spec: Plain = msgspec.json.decode(bytes(credential.spec))
+    return secret.name if secret is not None else str(spec.get("existingSecretName") or "")

@@ -1,0 +1,169 @@
+"""Templates that were written as workload YAML: kept as the document, merged with what they inherit when they are used.
+
+A document in a project's namespace is that project's template (a "user" template), one in the namespace `runai` is
+everybody's (a "global" one). Bases are looked for in that order. Called by the API and by `templates.py`.
+"""
+
+from typing import Any
+
+import msgspec
+
+from fairlead.admission.templates import apply_template
+from fairlead.control.context import Context
+from fairlead.control.records import Request, Step, record_steps, retried
+from fairlead.control.references import scopes
+from fairlead.formats.yaml.documents import Manifest, YamlWorkload, read_manifests, read_workload
+from fairlead.formats.yaml.inherit import Find, Kept, base_of, merge
+from fairlead.formats.yaml.keywords import GLOBAL_NAMESPACE
+from fairlead.formats.yaml.tree import YamlIssue
+from fairlead.kinds import KINDS
+from fairlead.model.errors import MALFORMED, Invalid, Issue
+from fairlead.model.records.assets import Scope, project_place
+from fairlead.model.records.organization import Caller
+from fairlead.model.records.templates import Template
+from fairlead.store.base import Comparison, Query, Where
+from fairlead.store.collections import TEMPLATES
+
+CREATED, CHANGED, UNCHANGED = "created", "changed", "unchanged"
+
+
+async def store_manifest(context: Context, caller: Caller, text: str, request_id: str = "") -> tuple[Template, str]:
+    """The template that a document is, made or changed; and which of the two it was."""
+    manifest = _read_one(text)
+    if not manifest.is_template:
+        raise _refused("spec.usage", f"is {manifest.usage}; only a workload with usage: Template is kept as one")
+    scope, project_id = _scope(context, manifest)
+    scopes.check_write(context, caller, "templates:create", scope)
+    workload = _read_whole(manifest)
+    await merge_bases(context, project_id, manifest)
+
+    async def attempt() -> tuple[Template, str]:
+        before = await _find(context, (scope.place,), manifest.object_name)
+        if before is not None and before.manifest == text:
+            return before, UNCHANGED
+        change = CREATED if before is None else CHANGED
+        now = context.clock()
+        after = Template(
+            id=context.new_id() if before is None else before.id,
+            version=1 if before is None else before.version + 1,
+            name=manifest.object_name,
+            place=scope.place,
+            description="" if before is None else before.description,
+            kind=workload.kind.key,
+            scope=scope,
+            spec=msgspec.Raw(msgspec.json.encode(workload.plain)),
+            manifest=text,
+            created_at=now if before is None else before.created_at,
+            created_by=caller.name if before is None else before.created_by,
+            updated_at=now,
+            updated_by=caller.name,
+        )
+        message = f"Template {after.name} was {change} by {caller.name}"
+        step = Step(TEMPLATES, after.id, after, change.capitalize(), message)
+        await record_steps(context, Request(caller, "update", request_id), [step], None)
+        return after, change
+
+    return await retried(attempt)
+
+
+async def drop_manifest(context: Context, caller: Caller, text: str) -> None:
+    """Remove the template that a document is, if there is one."""
+    manifest = _read_one(text)
+    scope, _ = _scope(context, manifest)
+    known = await _find(context, (scope.place,), manifest.object_name)
+    if known is not None:
+        scopes.check_write(context, caller, "templates:delete", scope)
+        message = f"Template {known.name} was deleted by {caller.name}"
+        step = Step(TEMPLATES, known.id, None, "Deleted", message)
+        await record_steps(context, Request(caller, "delete", ""), [step], None)
+
+
+async def resolve_spec(context: Context, template: Template, project_id: str) -> dict[str, Any]:
+    """What a template says with everything that it inherits, as REST has it. Raises Invalid with the chain."""
+    if not template.manifest:
+        own: dict[str, Any] = msgspec.json.decode(bytes(template.spec))
+        return own
+    manifest = _read_one(template.manifest)
+    merged, end = await merge_bases(context, project_id, manifest)
+    workload = _read_whole(merged)
+    if workload.kind.key != template.kind:
+        other = KINDS[template.kind].resource
+        raise _refused("templateId", f"names a template of a {other}, which its base makes a {workload.kind.resource}")
+    if end is None:
+        return workload.plain
+    return apply_template(workload.kind.spec, workload.plain, msgspec.json.decode(bytes(end.spec)))
+
+
+async def merge_bases(context: Context, project_id: str, manifest: Manifest) -> tuple[Manifest, Template | None]:
+    """A document with all that it inherits from others; a template of REST that the chain ends in is merged later."""
+    find, end = await _load_bases(context, project_id, manifest)
+    merged, issues = merge(manifest, find)
+    _refuse(issues)
+    return merged, end
+
+
+async def _load_bases(context: Context, project_id: str, manifest: Manifest) -> tuple[Find, Template | None]:
+    """The chain of templates that a document names. A template of REST ends it: those inherit from nothing."""
+    known: dict[tuple[str, str], Manifest] = {}
+    end: Template | None = None
+    current = manifest
+    while current.base:
+        wider = scopes.places_of_project(context, project_id)[1:]
+        own = (project_place(project_id),) if current.namespace != GLOBAL_NAMESPACE and project_id else ()
+        found = await _find(context, (*own, *wider), current.base)
+        if found is None:
+            break
+        namespace = current.namespace if found.place in own else GLOBAL_NAMESPACE
+        if (namespace, found.name) in known:
+            break
+        current = base_of(Kept(found.id, found.kind, found.manifest), namespace, found.name)
+        known[namespace, found.name] = current
+        end = None if found.manifest else found
+    return (lambda namespace, name: known.get((namespace, name))), end
+
+
+async def _find(context: Context, among: tuple[str, ...], name: str) -> Template | None:
+    """The template of that name that is nearest."""
+    where = (Where("place", Comparison.ONE_OF, among), Where("name", Comparison.EQUAL, name))
+    rows: list[Template] = await context.store.find(Query(collection=TEMPLATES, where=where))
+    return scopes.nearest(among, rows).get(name)
+
+
+def _read_one(text: str) -> Manifest:
+    manifests, issues = read_manifests(text)
+    _refuse(issues)
+    if len(manifests) != 1:
+        raise _refused("manifest", f"holds {len(manifests)} workloads; one is expected")
+    return manifests[0]
+
+
+def _read_whole(manifest: Manifest) -> YamlWorkload:
+    workload, issues = read_workload(manifest)
+    _refuse(issues)
+    if workload is None:
+        raise _refused("manifest", "is no workload")
+    return workload
+
+
+def _refuse(issues: list[YamlIssue]) -> None:
+    if issues:
+        found = sorted(set(issues))
+        raise Invalid(MALFORMED, tuple(Issue(issue.path or "manifest", issue.details) for issue in found))
+
+
+def _refused(field: str, details: str) -> Invalid:
+    return Invalid(MALFORMED, (Issue(field, details),))
+
+
+def _scope(context: Context, manifest: Manifest) -> tuple[Scope, str]:
+    """Whose template it is, by its namespace; and the project, if it is one's."""
+    if manifest.namespace == GLOBAL_NAMESPACE:
+        return scopes.settle_scope(context, Scope("tenant"), "metadata"), ""
+    projects = context.directory.projects.values()
+    found = next((one for one in projects if one.namespace == manifest.namespace and one.deleted_at is None), None)
+    if found is None:
+        shown = manifest.namespace or "nothing"
+        raise _refused(
+            "metadata.namespace", f"is {shown}, and no project has that namespace; {GLOBAL_NAMESPACE} is all's"
+        )
+    return Scope("project", found.id), found.id

@@ -1,0 +1,211 @@
+"""Templates: specs kept under a name for a part of the organization. Called by the API, and by `submit.py`."""
+
+from typing import Any
+
+import msgspec
+
+from fairlead.admission.templates import apply_template
+from fairlead.control import access
+from fairlead.control.context import Context
+from fairlead.control.filters import Field
+from fairlead.control.records import Request, Step, record_steps, retried
+from fairlead.control.references import scopes
+from fairlead.control.workloads.read import ListRequest, Page, count_page, load_page
+from fairlead.control.workloads.template_assets import load_members
+from fairlead.control.workloads.template_yaml import resolve_spec
+from fairlead.kinds import KINDS
+from fairlead.kinds.kind import Kind
+from fairlead.model.errors import MALFORMED, Conflict, Invalid, Issue, NotFound
+from fairlead.model.records.assets import Scope
+from fairlead.model.records.organization import Caller
+from fairlead.model.records.templates import Template
+from fairlead.model.submission import Submission
+from fairlead.store.base import Comparison, Query, Where
+from fairlead.store.collections import TEMPLATES
+
+TEMPLATE_FIELDS: dict[str, Field] = {
+    "name": Field(column="name"),
+    "workloadType": Field(column="kind", words={kind.title: key for key, kind in KINDS.items()}),
+    "runnable": Field(constant="true"),
+    "scopeType": Field(column="scope_type"),
+    "clusterId": Field(column="scope_id"),
+    "projectId": Field(column="scope_id"),
+    "departmentId": Field(column="scope_id"),
+    "createdAt": Field("time", "created_at"),
+    "updatedAt": Field("time", "updated_at"),
+    "createdBy": Field(column="created_by"),
+    "updatedBy": Field(column="updated_by"),
+}
+
+
+class TemplateWish(msgspec.Struct, frozen=True, kw_only=True):
+    """What a template is to be; None stays as it is where one is changed."""
+
+    name: str | None = None
+    description: str | None = None
+    scope: Scope = Scope("project")
+    #: An instance of the kind's spec.
+    spec: Any = None
+    #: Ids of assets; None where none are given.
+    assets: dict[str, Any] | None = None
+    #: Of a change: what it does not give stays.
+    is_merge: bool = False
+
+
+async def create_template(
+    context: Context, caller: Caller, kind: Kind, wish: TemplateWish, request_id: str = ""
+) -> Template:
+    scopes.check_write(context, caller, "templates:create", wish.scope)
+    scope = scopes.settle_scope(context, wish.scope, "meta")
+    await _check_assets(context, scope, wish.assets or {})
+    now = context.clock()
+    template = Template(
+        id=context.new_id(),
+        version=1,
+        name=wish.name or "",
+        place=scope.place,
+        description=wish.description or "",
+        kind=kind.key,
+        scope=scope,
+        spec=_raw(wish.spec),
+        assets=wish.assets or {},
+        created_at=now,
+        created_by=caller.name,
+        updated_at=now,
+        updated_by=caller.name,
+    )
+    message = f"Template {template.name} was created by {caller.name}"
+    step = Step(TEMPLATES, template.id, template, "Created", message)
+    try:
+        await record_steps(context, Request(caller, "create", request_id), [step], None)
+    except Conflict as error:
+        # The contract has no 409 here: a taken name is the request's mistake.
+        raise _taken(template.name) if error.columns else error from None
+    return template
+
+
+async def _check_assets(context: Context, scope: Scope, assets: dict[str, Any]) -> None:
+    """Assets of a template must be there for all that can use it: those of its own scope and of wider ones."""
+    await load_members(context, assets, scopes.places_around(context, scope))
+
+
+async def load_combined(context: Context, template: Template) -> dict[str, Any]:
+    """A template's own spec over what its assets give; without them where one of them is gone."""
+    own: dict[str, Any] = msgspec.json.decode(bytes(template.spec))
+    if not template.assets:
+        return own
+    try:
+        members = await load_members(context, template.assets, scopes.places_around(context, template.scope))
+    except Invalid:
+        return own
+    return apply_template(KINDS[template.kind].spec, own, members)
+
+
+def _taken(name: str) -> Invalid:
+    return Invalid(MALFORMED, (Issue("meta.name", f"there is a template named {name} in this scope"),))
+
+
+def _raw(spec: Any) -> msgspec.Raw:
+    return msgspec.Raw(b"{}" if spec is None else msgspec.json.encode(spec))
+
+
+async def update_template(
+    context: Context, caller: Caller, kind: Kind, id: str, wish: TemplateWish, request_id: str = ""
+) -> Template:
+    """Replace a template, or change only what the wish gives."""
+
+    async def attempt() -> Template:
+        before = await load_template(context, caller, id, kind, "update")
+        spec = _raw(wish.spec)
+        assets = before.assets if wish.is_merge and wish.assets is None else wish.assets or {}
+        await _check_assets(context, before.scope, assets)
+        if wish.is_merge:
+            # What a document inherits becomes its own, since the changed one is no document any more.
+            project_id = before.scope.id if before.scope.type == "project" else ""
+            sent, stored = msgspec.json.decode(bytes(spec)), await resolve_spec(context, before, project_id)
+            spec = msgspec.Raw(msgspec.json.encode(apply_template(kind.spec, sent, stored)))
+        after: Template = msgspec.structs.replace(
+            before,
+            version=before.version + 1,
+            name=wish.name if wish.name is not None else before.name,
+            description=before.description if wish.is_merge and wish.description is None else wish.description or "",
+            spec=spec,
+            manifest="",
+            assets=assets,
+            updated_at=context.clock(),
+            updated_by=caller.name,
+        )
+        step = Step(TEMPLATES, id, after, "Updated", f"Template {before.name} was changed by {caller.name}")
+        try:
+            await record_steps(context, Request(caller, "update", request_id), [step], None)
+        except Conflict as error:
+            raise _taken(after.name) if error.columns else error from None
+        return after
+
+    return await retried(attempt)
+
+
+async def load_template(
+    context: Context, caller: Caller, id: str, kind: Kind | None = None, verb: str = "read"
+) -> Template:
+    template: Template | None = await context.store.get(TEMPLATES, id)
+    what = f"template with the id {id[:60]!r}"
+    if template is None or (kind is not None and template.kind != kind.key):
+        raise NotFound(f"There is no {what}")
+    scopes.check_seen(context, caller, template.place, what)
+    if verb == "read":
+        access.check(caller, "templates:read")
+    else:
+        scopes.check_write(context, caller, f"templates:{verb}", template.scope)
+    return template
+
+
+async def find_templates(
+    context: Context, caller: Caller, request: ListRequest, kind: Kind | None = None, project_id: str = ""
+) -> Page[Template]:
+    """A piece of the templates that the caller may see, or that a project can use."""
+    where = _seen(context, caller, kind, project_id)
+    return await load_page(context, TEMPLATES, where, request, TEMPLATE_FIELDS)
+
+
+async def count_templates(context: Context, caller: Caller, request: ListRequest) -> int:
+    return await count_page(context, TEMPLATES, _seen(context, caller), request, TEMPLATE_FIELDS)
+
+
+def _seen(context: Context, caller: Caller, kind: Kind | None = None, project_id: str = "") -> tuple[Where, ...]:
+    access.check(caller, "templates:read", project_id)
+    seen = scopes.places_of_project(context, project_id) if project_id else scopes.seen_places(context, caller)
+    where: tuple[Where, ...] = () if seen is None else (Where("place", Comparison.ONE_OF, seen),)
+    return where if kind is None else (*where, Where("kind", Comparison.EQUAL, kind.key))
+
+
+async def is_name_free(context: Context, caller: Caller, name: str, scope: Scope) -> bool:
+    access.check(caller, "templates:read")
+    settled = scopes.settle_scope(context, scope, "scope")
+    where = (Where("place", Comparison.EQUAL, settled.place), Where("name", Comparison.EQUAL, name))
+    return await context.store.count(Query(collection=TEMPLATES, where=where)) == 0
+
+
+async def delete_template(context: Context, caller: Caller, kind: Kind, id: str, request_id: str = "") -> None:
+    """Remove it. Workloads that were made from it have everything they need."""
+    template = await load_template(context, caller, id, kind, "delete")
+    step = Step(TEMPLATES, id, None, "Deleted", f"Template {template.name} was deleted by {caller.name}")
+    await record_steps(context, Request(caller, "delete", request_id), [step], None)
+
+
+async def settle_template(context: Context, kind: Kind, submission: Submission) -> Submission:
+    """The submission with its template's members; as it is where it names none. Raises Invalid."""
+    if submission.template_id is None:
+        return submission
+    template: Template | None = await context.store.get(TEMPLATES, submission.template_id.lower())
+    usable = scopes.places_of_project(context, submission.project_id)
+    if template is None or template.kind != kind.key or template.place not in usable:
+        details = f"there is no template {submission.template_id} for this kind of workload in this project"
+        raise Invalid(MALFORMED, (Issue("templateId", details),))
+    sent = msgspec.to_builtins(submission.spec)
+    stored = await resolve_spec(context, template, submission.project_id)
+    if template.assets:
+        members = await load_members(context, template.assets, usable)
+        stored = apply_template(kind.spec, stored, members)
+    combined = msgspec.json.encode(apply_template(kind.spec, sent, stored))
+    return msgspec.structs.replace(submission, spec=msgspec.json.decode(combined, type=kind.spec))

@@ -1,0 +1,111 @@
+"""Change a workload that runs: what its kind allows to be changed is written into its spec, and the loop follows.
+
+Called by the API. The last word holds: a request that comes while an earlier one is still being followed replaces it.
+"""
+
+from typing import Any
+
+import msgspec
+
+from fairlead.admission.admit import admit
+from fairlead.admission.organization_terms import has_terms, settle_terms
+from fairlead.control.context import Context
+from fairlead.control.references.names import settle_names
+from fairlead.control.workloads.lifecycle import load_for_change
+from fairlead.kinds import KINDS
+from fairlead.model.errors import Conflict
+from fairlead.model.records.event import AuditLine, Event
+from fairlead.model.records.organization import Caller
+from fairlead.model.records.workload import Workload
+from fairlead.model.spec.fields import build
+from fairlead.model.submission import Submission
+from fairlead.store.base import Change, Put
+from fairlead.store.collections import WORKLOADS
+
+_TRIES = 20
+
+
+async def update(
+    context: Context, caller: Caller, kind: str, workload_id: str, wanted: dict[str, Any], request_id: str = ""
+) -> Workload:
+    """Durable when it returns. Values that are so already change nothing. Raises Invalid, NotFound."""
+    for _ in range(_TRIES):
+        workload = await load_for_change(context, caller, kind, workload_id, "update")
+        changed = await _changed(context, workload, wanted)
+        if changed is workload:
+            return workload
+        try:
+            await context.store.commit(_change(context, changed, wanted, caller, request_id))
+        except Conflict:
+            continue
+        return changed
+    raise Conflict(f"Workload {workload_id} changed too often to be changed now; send the request again")
+
+
+async def _changed(context: Context, workload: Workload, wanted: dict[str, Any]) -> Workload:
+    """The record with the new spec and what follows from it, or the same one where nothing is different."""
+    before: dict[str, Any] = msgspec.json.decode(workload.spec)
+    spec = _merged(before, wanted)
+    if spec == before:
+        return workload
+    return msgspec.structs.replace(
+        workload,
+        version=workload.version + 1,
+        spec=msgspec.Raw(msgspec.json.encode(spec)),
+        updated_at=context.clock(),
+        **await _admitted(context, workload, spec),
+    )
+
+
+def _merged(before: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any]:
+    """Objects are changed member by member; everything else, lists too, is replaced."""
+    after = dict(before)
+    for name, value in wanted.items():
+        known = before.get(name)
+        after[name] = _merged(known, value) if isinstance(known, dict) and isinstance(value, dict) else value
+    return after
+
+
+async def _admitted(context: Context, workload: Workload, spec: dict[str, Any]) -> dict[str, Any]:
+    """The members of the record that follow from the changed spec; raises Invalid with every issue."""
+    kind = KINDS[workload.kind]
+    submission = Submission(
+        kind=kind.key,
+        name=workload.name,
+        project_id=workload.project_id,
+        cluster_id=workload.cluster_id,
+        spec=build(kind.spec, spec),
+    )
+    admitted = admit(kind, submission, completions_most=context.settings.completions_most)
+    project = context.directory.projects.get(workload.project_id)
+    department = context.directory.departments.get(workload.department_id)
+    if project is not None and has_terms(project, department):
+        admitted |= settle_terms(project, department, kind, submission.spec, admitted)
+    await settle_names(context, workload.project_id, workload.created_by, submission.spec, submission.dialect)
+    # Conditions tell of the submission; what holds of a change is judged with its revision.
+    admitted.pop("conditions", None)
+    return admitted
+
+
+def _change(context: Context, changed: Workload, wanted: dict[str, Any], caller: Caller, request_id: str) -> Change:
+    now = context.clock()
+    told = ", ".join(f"{name} {msgspec.json.encode(value).decode()[:100]}" for name, value in wanted.items())
+    message = f"{caller.name} changed it: {told}"
+    event = Event(
+        at=now,
+        subject=WORKLOADS.name,
+        subject_id=changed.id,
+        project_id=changed.project_id,
+        reason="Update",
+        message=message,
+    )
+    line = AuditLine(
+        at=now,
+        caller=caller.name,
+        operation="update",
+        subject=WORKLOADS.name,
+        subject_id=changed.id,
+        request_id=request_id,
+        details=message,
+    )
+    return Change(writes=(Put(WORKLOADS, changed),), events=(event,), audit=(line,))

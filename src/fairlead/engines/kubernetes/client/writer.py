@@ -1,0 +1,76 @@
+"""One object at a time, read, applied and deleted, for all who write to the cluster: `hands.py` and `estate.py`.
+
+It decides nothing, and may do everything twice.
+"""
+
+from typing import Any
+
+import msgspec
+
+from fairlead.engines.kubernetes.client.api import APPLY, Api, ApiError
+from fairlead.engines.kubernetes.client.objects import Metadata
+from fairlead.engines.kubernetes.client.resources import Resource, path_of
+from fairlead.model.errors import Refused
+
+MANAGER = "fairlead"
+APPLY_QUERY = {"fieldManager": MANAGER, "force": "true"}
+_DELETION = {"apiVersion": "v1", "kind": "DeleteOptions"}
+
+
+class Seen(msgspec.Struct):
+    metadata: Metadata = Metadata()
+    data: dict[str, str] | None = None
+
+
+class Listed(msgspec.Struct):
+    items: list[Seen] = []
+
+
+class _Kind(msgspec.Struct):
+    name: str
+
+
+class _Kinds(msgspec.Struct):
+    resources: list[_Kind] = []
+
+
+async def has_kind(api: Api, resource: Resource) -> bool:
+    """Whether the cluster knows this kind of object."""
+    found = await api.find(resource.base)
+    kinds = msgspec.json.decode(found, type=_Kinds).resources if found is not None else []
+    return any(kind.name == resource.plural for kind in kinds)
+
+
+class Taken(Exception):
+    """Something is in the way for now: an object of that name, pods that still end, or what is somebody else's."""
+
+
+class Writer:
+    def __init__(self, api: Api) -> None:
+        self._api = api
+
+    async def _apply(self, body: dict[str, Any], *, is_exact: bool = False) -> Seen:
+        try:
+            answer = await self._api.ask(
+                "PATCH", path_of(body), body, query=APPLY_QUERY, content=APPLY, is_exact=is_exact
+            )
+        except ApiError as error:
+            if error.status in (400, 422):
+                raise Refused(
+                    f"The cluster does not take {body['kind']} {body['metadata']['name']}: {error}"
+                ) from error
+            raise
+        return msgspec.json.decode(answer, type=Seen)
+
+    async def _find(self, path: str) -> Seen | None:
+        found = await self._api.find(path)
+        return None if found is None else msgspec.json.decode(found, type=Seen)
+
+    async def delete(self, path: str, uid: str, propagation: str = "Background") -> None:
+        """This object, and no later one of its name, should the request be carried out only then."""
+        body = {**_DELETION, "propagationPolicy": propagation, "preconditions": {"uid": uid}}
+        try:
+            await self._api.ask("DELETE", path, body)
+        except ApiError as error:
+            if error.status not in (404, 409):
+                raise

@@ -1,0 +1,245 @@
+"""The objects by which Fairlead itself runs in a cluster: namespace, account, permissions, server. Pure.
+
+Called by `fairlead kubernetes manifests` and by the generator of `deploy/chart`. What the server may do is the table in
+`permissions.py` and nothing else; its own pod passes the level "restricted" of Pod Security.
+"""
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from fairlead.engines.kubernetes.install.permissions import INGRESS_PERMISSIONS, PERMISSIONS
+from fairlead.formats.crd import GROUP, VERSION, plural_of, render_crd
+from fairlead.kinds import KINDS
+
+Object = dict[str, Any]
+NAME = "fairlead"
+#: Where the server looks for workloads that somebody applies.
+ADMISSION_PATH = "/kubernetes/admission"
+PORT, PROXY_PORT = 7420, 7421
+#: Nobody's user on any machine, by the habit of images without a shell.
+USER = 65532
+_ACCESS = "rbac.authorization.k8s.io"
+#: Below the volume, because its own top belongs to somebody else.
+_FOLDER = "/data/fairlead"
+_LABELS = {"app.kubernetes.io/name": NAME, "app.kubernetes.io/managed-by": NAME}
+
+
+class Certificate(msgspec.Struct, frozen=True):
+    """In PEM; who signed it is what the cluster's API server trusts."""
+
+    authority: str
+    chain: str
+    key: str
+
+
+class Installation(msgspec.Struct, frozen=True, kw_only=True):
+    """What an operator may want otherwise."""
+
+    image: str
+    namespace: str = NAME
+    #: Name of a Secret whose key `url` is a PostgreSQL address; empty for SQLite on a volume of its own.
+    database_secret: str = ""
+    #: Servers; more than one need that database.
+    replicas: int = 1
+    storage: str = "1Gi"
+    #: Further words for `fairlead serve`.
+    arguments: tuple[str, ...] = ()
+    has_definitions: bool = True
+    #: The class of the Ingress objects that are made for workloads' URLs; empty for none.
+    ingress_class: str = ""
+    #: With it the server speaks TLS, and the cluster asks it about every workload that is applied.
+    certificate: Certificate | None = None
+
+
+def render_manifests(wanted: Installation) -> list[Object]:
+    """In the order in which they can be applied."""
+    return [
+        _render_namespace(wanted),
+        *(render_definitions() if wanted.has_definitions else ()),
+        _object("v1", "ServiceAccount", NAME, wanted.namespace),
+        *render_permissions(wanted),
+        *(_render_secret(wanted, wanted.certificate) if wanted.certificate else ()),
+        *(() if wanted.database_secret else (_render_claim(wanted),)),
+        _render_service(wanted),
+        _render_deployment(wanted),
+        *(_render_webhook(wanted, wanted.certificate) if wanted.certificate else ()),
+    ]
+
+
+def render_definitions() -> list[Object]:
+    return [render_crd(kind) for kind in KINDS.values() if kind.letter]
+
+
+def render_permissions(wanted: Installation) -> list[Object]:
+    granted = (*PERMISSIONS, *(INGRESS_PERMISSIONS if wanted.ingress_class else ()))
+    rules = [{"apiGroups": [one.group], "resources": [one.resource], "verbs": list(one.verbs)} for one in granted]
+    role = _object(f"{_ACCESS}/v1", "ClusterRole", NAME)
+    binding = _object(f"{_ACCESS}/v1", "ClusterRoleBinding", NAME)
+    account = {"kind": "ServiceAccount", "name": NAME, "namespace": wanted.namespace}
+    return [
+        role | {"rules": rules},
+        binding | {"roleRef": {"apiGroup": _ACCESS, "kind": "ClusterRole", "name": NAME}, "subjects": [account]},
+    ]
+
+
+def _object(version: str, kind: str, name: str, namespace: str = "") -> Object:
+    metadata: Object = {"name": name, "labels": dict(_LABELS)}
+    if namespace:
+        metadata["namespace"] = namespace
+    return {"apiVersion": version, "kind": kind, "metadata": metadata}
+
+
+def _render_namespace(wanted: Installation) -> Object:
+    made = _object("v1", "Namespace", wanted.namespace)
+    made["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] = "restricted"
+    return made
+
+
+def _render_claim(wanted: Installation) -> Object:
+    resources = {"requests": {"storage": wanted.storage}}
+    made = _object("v1", "PersistentVolumeClaim", NAME, wanted.namespace)
+    return made | {"spec": {"accessModes": ["ReadWriteOnce"], "resources": resources}}
+
+
+def _render_service(wanted: Installation) -> Object:
+    ports = [
+        {"name": "api", "port": PORT, "targetPort": "api"},
+        {"name": "urls", "port": PROXY_PORT, "targetPort": "urls"},
+    ]
+    made = _object("v1", "Service", NAME, wanted.namespace)
+    return made | {"spec": {"selector": {"app.kubernetes.io/name": NAME}, "ports": ports}}
+
+
+def _render_deployment(wanted: Installation) -> Object:
+    labels = {"app.kubernetes.io/name": NAME}
+    notes = {}
+    if wanted.certificate:
+        # A new certificate is only read at a start.
+        notes["fairlead/certificate"] = hashlib.sha256(wanted.certificate.chain.encode()).hexdigest()[:16]
+    template = {"metadata": {"labels": labels, "annotations": notes}, "spec": _render_pod(wanted)}
+    made = _object("apps/v1", "Deployment", NAME, wanted.namespace)
+    # Two servers share a database, and no volume.
+    strategy = "RollingUpdate" if wanted.database_secret else "Recreate"
+    spec = {"replicas": wanted.replicas, "strategy": {"type": strategy}, "selector": {"matchLabels": labels}}
+    return made | {"spec": {**spec, "template": template}}
+
+
+def _render_pod(wanted: Installation) -> Object:
+    data = {"emptyDir": {}} if wanted.database_secret else {"persistentVolumeClaim": {"claimName": NAME}}
+    volumes: list[Object] = [{"name": "data", **data}, {"name": "scratch", "emptyDir": {}}]
+    if wanted.certificate:
+        volumes.append({"name": "certificate", "secret": {"secretName": f"{NAME}-tls"}})
+    return {
+        "serviceAccountName": NAME,
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": USER,
+            "runAsGroup": USER,
+            "fsGroup": USER,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "containers": [_render_container(wanted)],
+        "volumes": volumes,
+    }
+
+
+def _render_container(wanted: Installation) -> Object:
+    scratch = {"name": "scratch", "mountPath": "/tmp"}  # noqa: S108 - in a pod
+    mounts: list[Object] = [{"name": "data", "mountPath": "/data"}, scratch]
+    environment: list[Object] = [
+        {"name": "HOME", "value": "/data"},
+        # For commands that are run in the pod, and find the server by it.
+        {"name": "FAIRLEAD_DATA_DIR", "value": _FOLDER},
+    ]
+    if wanted.certificate:
+        mounts.append({"name": "certificate", "mountPath": "/certificate", "readOnly": True})
+    if wanted.database_secret:
+        source = {"secretKeyRef": {"name": wanted.database_secret, "key": "url"}}
+        address = {"fieldRef": {"fieldPath": "status.podIP"}}
+        environment += [{"name": "DATABASE", "valueFrom": source}, {"name": "ADDRESS", "valueFrom": address}]
+        if wanted.certificate:
+            # Servers speak with each other too.
+            environment.append({"name": "SSL_CERT_FILE", "value": "/certificate/tls.crt"})
+    scheme = "HTTPS" if wanted.certificate else "HTTP"
+    return {
+        "name": "server",
+        "image": wanted.image,
+        "args": list(_arguments(wanted)),
+        "env": environment,
+        "ports": [{"name": "api", "containerPort": PORT}, {"name": "urls", "containerPort": PROXY_PORT}],
+        "readinessProbe": {"httpGet": {"path": "/readyz", "port": "api", "scheme": scheme}, "periodSeconds": 2},
+        "livenessProbe": {
+            "httpGet": {"path": "/healthz", "port": "api", "scheme": scheme},
+            "periodSeconds": 10,
+            "failureThreshold": 6,
+            "initialDelaySeconds": 10,
+        },
+        "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"memory": "1Gi"}},
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        },
+        "volumeMounts": mounts,
+    }
+
+
+def _arguments(wanted: Installation) -> Sequence[str]:
+    if wanted.certificate:
+        transport = ["--tls-certificate=/certificate/tls.crt", "--tls-key=/certificate/tls.key"]
+    else:
+        # Inside the cluster; what reaches it from outside is the operator's ingress, with its own certificate.
+        transport = ["--insecure"]
+    database = []
+    if wanted.database_secret:
+        scheme, name = ("https", f"#{NAME}.{wanted.namespace}.svc") if wanted.certificate else ("http", "")
+        # Kubernetes puts the variables' values in the places of their names.
+        database = ["--database=$(DATABASE)", f"--advertise={scheme}://$(ADDRESS):{PORT}{name}"]
+        database.append(f"--keys-secret={wanted.namespace}/{NAME}-keys")
+    listening = ["--host=0.0.0.0", f"--port={PORT}", f"--proxy-port={PROXY_PORT}", f"--data-dir={_FOLDER}"]
+    ingress = []
+    if wanted.ingress_class:
+        # In full: controllers may look a name up without the endings that pods add by themselves.
+        server = f"{NAME}.{wanted.namespace}.svc.cluster.local"
+        ingress = [f"--ingress-class={wanted.ingress_class}", f"--ingress-server={server}"]
+    return ["serve", "--engine=kubernetes", *listening, *transport, *database, *ingress, *wanted.arguments]
+
+
+def _render_secret(wanted: Installation, certificate: Certificate) -> list[Object]:
+    made = _object("v1", "Secret", f"{NAME}-tls", wanted.namespace)
+    contents = {"tls.crt": certificate.chain, "tls.key": certificate.key}
+    data = {name: base64.b64encode(text.encode()).decode() for name, text in contents.items()}
+    return [made | {"type": "kubernetes.io/tls", "data": data}]
+
+
+def _render_webhook(wanted: Installation, certificate: Certificate) -> list[Object]:
+    """One that writes down who applied an object, and one that says what is wrong with it."""
+    checking = _hook(wanted, certificate, f"workloads.{GROUP}", ADMISSION_PATH, ["CREATE", "UPDATE"])
+    filling = _hook(wanted, certificate, f"owners.{GROUP}", f"{ADMISSION_PATH}/owner", ["CREATE"])
+    version = "admissionregistration.k8s.io/v1"
+    return [
+        _object(version, "MutatingWebhookConfiguration", NAME) | {"webhooks": [filling]},
+        _object(version, "ValidatingWebhookConfiguration", NAME) | {"webhooks": [checking]},
+    ]
+
+
+def _hook(wanted: Installation, certificate: Certificate, name: str, path: str, operations: list[str]) -> Object:
+    resources = [plural_of(kind) for kind in KINDS.values() if kind.letter]
+    rule = {"apiGroups": [GROUP], "apiVersions": [VERSION], "operations": operations, "resources": resources}
+    return {
+        "name": name,
+        "admissionReviewVersions": ["v1"],
+        "sideEffects": "None",
+        # Without an answer the object is stored, and checked by the server when it sees it.
+        "failurePolicy": "Ignore",
+        "timeoutSeconds": 5,
+        "clientConfig": {
+            "service": {"name": NAME, "namespace": wanted.namespace, "path": path, "port": PORT},
+            "caBundle": base64.b64encode(certificate.authority.encode()).decode(),
+        },
+        "rules": [rule],
+    }

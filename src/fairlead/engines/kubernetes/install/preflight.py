@@ -1,0 +1,107 @@
+"""What installing Fairlead in a cluster needs beside the objects: a certificate, and a look whether it may be done.
+
+Called by `fairlead kubernetes manifests`. It reads from the cluster and changes nothing there.
+"""
+
+import asyncio
+import datetime
+import os
+
+import msgspec
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from fairlead.engines.kubernetes.client.api import Api, ApiError
+from fairlead.engines.kubernetes.client.kubeconfig import load_access
+from fairlead.engines.kubernetes.client.objects import Metadata
+from fairlead.engines.kubernetes.install.manifests import (
+    NAME,
+    Certificate,
+    Installation,
+    Object,
+    render_definitions,
+    render_manifests,
+)
+from fairlead.model.errors import Refused
+
+_MANAGED = "app.kubernetes.io/managed-by"
+_LIFE = datetime.timedelta(days=3650)
+
+
+class _Labelled(msgspec.Struct):
+    metadata: Metadata = Metadata()
+
+
+def render_installation(wanted: Installation, has_webhook: bool, kubeconfig: str, is_offline: bool) -> list[Object]:
+    """The objects; raises Refused where the cluster has definitions or a namespace of that name that are not ours."""
+    if wanted.replicas != 1 and not wanted.database_secret:
+        raise Refused("--replicas: several servers share a database; name its address with --database-secret")
+    if not is_offline:
+        asyncio.run(_refuse_foreign(wanted, kubeconfig))
+    if has_webhook:
+        wanted = msgspec.structs.replace(wanted, certificate=make_certificate(wanted.namespace))
+    return render_manifests(wanted)
+
+
+async def _refuse_foreign(wanted: Installation, kubeconfig: str) -> None:
+    access = load_access(kubeconfig, os.environ)
+    api = Api(access)
+    paths = {f"namespace {wanted.namespace}": f"/api/v1/namespaces/{wanted.namespace}"}
+    if wanted.has_definitions:
+        base = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+        for definition in render_definitions():
+            name = definition["metadata"]["name"]
+            paths[f"definition {name}"] = f"{base}/{name}"
+    try:
+        foreign = [what for what, path in paths.items() if await _is_foreign(api, path)]
+    except (OSError, ApiError) as error:
+        raise Refused(
+            f"The cluster at {access.host}:{access.port} cannot be asked what it has: {error}. "
+            "With --offline nothing is asked"
+        ) from error
+    finally:
+        api.close()
+    if foreign:
+        raise Refused(
+            f"Somebody else made in this cluster: {', '.join(foreign)}. Nothing of theirs is overwritten: choose "
+            "another --namespace, leave definitions out with --no-crds, or use another cluster"
+        )
+
+
+async def _is_foreign(api: Api, path: str) -> bool:
+    try:
+        found = msgspec.json.decode(await api.get(path), type=_Labelled)
+    except ApiError as error:
+        if error.status == 404:
+            return False
+        raise
+    return found.metadata.labels.get(_MANAGED) != NAME
+
+
+def make_certificate(namespace: str) -> Certificate:
+    """For the server's service, signed by itself: nobody but the cluster's API server needs to trust it."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    inside = [f"{NAME}.{namespace}.svc", f"{NAME}.{namespace}.svc.cluster.local", f"{NAME}.{namespace}", NAME]
+    # The last for people, who come by `kubectl port-forward`.
+    hosts = [*inside, "localhost"]
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, hosts[0])])
+    now = datetime.datetime.now(datetime.UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(hours=1))
+        .not_valid_after(now + _LIFE)
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(host) for host in hosts]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    chain = made.public_bytes(serialization.Encoding.PEM).decode()
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    return Certificate(authority=chain, chain=chain, key=private.decode())

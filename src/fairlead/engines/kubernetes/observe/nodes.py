@@ -1,0 +1,41 @@
+"""Nodes of the cluster as our records have them. Pure."""
+
+from fairlead.engines.kubernetes.client import objects
+from fairlead.engines.kubernetes.client.objects import condition, millis
+from fairlead.engines.kubernetes.render.context import GPU
+from fairlead.model.quantity import thousandths, whole
+from fairlead.model.records.organization import GpuDevice, Node, Taint
+
+_PLAIN = frozenset({"cpu", "memory", "pods", "ephemeral-storage", GPU})
+
+
+def render_node(node: objects.Node) -> Node:
+    labels = node.metadata.labels
+    has = {name: str(value) for name, value in node.status.allocatable.items()}
+    memory = labels.get("nvidia.com/gpu.memory", "")
+    device = GpuDevice(
+        index=0,
+        model=labels.get("nvidia.com/gpu.product", ""),
+        memory_mib=int(memory) if memory.isdecimal() else 0,
+    )
+    return Node(
+        id=node.metadata.uid,
+        name=node.metadata.name,
+        cpu_milli=thousandths(has.get("cpu", "0")),
+        memory_bytes=whole(has.get("memory", "0")),
+        pods=int(has.get("pods", "110")),
+        gpus=tuple(_numbered(device, index) for index in range(int(has.get(GPU, "0")))),
+        extended={name: whole(value) for name, value in has.items() if name not in _PLAIN and "/" in name},
+        labels=labels,
+        taints=tuple(
+            Taint(taint.get("key", ""), taint.get("value", ""), taint.get("effect", "NoSchedule"))
+            for taint in node.spec.taints
+        ),
+        ready=condition(node.status.conditions, "Ready") is not None,
+        cordoned=node.spec.unschedulable,
+        created_at=millis(node.metadata.creation_timestamp) or 0,
+    )
+
+
+def _numbered(device: GpuDevice, index: int) -> GpuDevice:
+    return GpuDevice(index=index, model=device.model, memory_mib=device.memory_mib)

@@ -1,0 +1,147 @@
+"""Departments, projects and node pools as namespaces, KAI queues, priority classes and labels of nodes. Pure.
+
+`engine.py` applies what comes out, and removes queues of ours that are no longer in it.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from fairlead.engines.base import Organize
+from fairlead.engines.kubernetes.client.objects import Node
+from fairlead.engines.kubernetes.client.resources import NAMESPACE, PRIORITY_CLASS, QUEUE, SHARD
+from fairlead.engines.kubernetes.render.context import (
+    CLUSTER_LABEL,
+    DEFAULT_POOL,
+    QUEUE_LABEL,
+    RUNAI_QUEUE_LABEL,
+    pool_labels,
+)
+from fairlead.model.priority import PRIORITIES
+from fairlead.model.records.organization import RANKS, Department, NodePool, PoolQuota, Project, Quota
+
+_MEGABYTE = 1_000_000
+_OWN = {"app.kubernetes.io/managed-by": "fairlead"}
+
+
+def queue_name(owner: Department, pool: str) -> str:
+    """The default pool's queue is called as its owner, others have the pool's name behind it."""
+    name = owner.name if isinstance(owner, Project) else f"department-{owner.name}"
+    return name if pool == DEFAULT_POOL else f"{name}-{pool}"
+
+
+def project_queue(project: str, pools: Sequence[str]) -> str:
+    """The queue in which a project's pods wait for the first of these pools."""
+    pool = pools[0] if pools else DEFAULT_POOL
+    return project if pool == DEFAULT_POOL else f"{project}-{pool}"
+
+
+def queue_pool(project: str, queue: str) -> str:
+    """The pool in whose queue a project's pods wait."""
+    return DEFAULT_POOL if queue == project else queue.removeprefix(f"{project}-")
+
+
+def render_queues(told: Organize, cluster: str) -> list[dict[str, Any]]:
+    """Departments' queues first: a queue whose parent does not exist is not scheduled."""
+    names = [pool.name for pool in told.node_pools]
+    owners = [*told.departments, *told.projects]
+    parents = {department.id: department for department in told.departments}
+    return [_queue(owner, pool, parents, cluster) for owner in owners for pool in names]
+
+
+def _queue(owner: Department, pool: str, parents: dict[str, Department], cluster: str) -> dict[str, Any]:
+    granted = next((quota for quota in owner.resources if quota.node_pool_name == pool), None)
+    quota = granted or PoolQuota(node_pool_id="", node_pool_name=pool)
+    labels = {**_OWN, CLUSTER_LABEL: cluster, **pool_labels(pool)}
+    spec: dict[str, Any] = {
+        "displayName": owner.name,
+        "priority": RANKS.get(quota.priority, RANKS["MediumLow"]),
+        "resources": {
+            "gpu": _share(quota.gpu, 1),
+            "cpu": _share(quota.cpu, 1),
+            "memory": _share(quota.memory, _MEGABYTE),
+        },
+    }
+    if isinstance(owner, Project):
+        labels["run.ai/project-id"] = owner.id
+        labels["project"] = owner.name
+        if owner.department_id in parents:
+            labels["runai/department-name"] = parents[owner.department_id].name
+            spec["parentQueue"] = queue_name(parents[owner.department_id], pool)
+    else:
+        labels |= {"runai/department-id": owner.id, "runai/department-name": owner.name}
+    return {
+        "apiVersion": QUEUE.api,
+        "kind": QUEUE.kind,
+        "metadata": {"name": queue_name(owner, pool), "labels": labels},
+        "spec": spec,
+    }
+
+
+def _share(quota: Quota, unit: int) -> dict[str, float]:
+    """An absent limit would be a limit of nothing, so what is unlimited is written as -1."""
+    return {
+        "quota": -1 if quota.deserved is None else quota.deserved / unit,
+        "limit": -1 if quota.limit is None else quota.limit / unit,
+        "overQuotaWeight": quota.over_quota_weight,
+    }
+
+
+def render_shards(pools: Iterable[NodePool], cluster: str) -> list[dict[str, Any]]:
+    """A scheduler for each node pool, as KAI's operator runs them; the default pool's is the operator's own."""
+    found = []
+    for pool in pools:
+        if pool.name == DEFAULT_POOL:
+            continue
+        spec: dict[str, Any] = {
+            "partitionLabelValue": pool.name,
+            "placementStrategy": {"gpu": pool.placement_gpu, "cpu": pool.placement_cpu},
+            # Otherwise preemption would count as failure.
+            "args": {"update-pod-eviction-condition": "true"},
+        }
+        if pool.min_guaranteed_runtime_seconds:
+            least = f"{pool.min_guaranteed_runtime_seconds}s"
+            spec["minRuntime"] = {"preemptMinRuntime": least, "reclaimMinRuntime": least}
+        metadata = {"name": pool.name, "labels": {**_OWN, CLUSTER_LABEL: cluster}}
+        found.append({"apiVersion": SHARD.api, "kind": SHARD.kind, "metadata": metadata, "spec": spec})
+    return found
+
+
+def render_namespaces(projects: Iterable[Project], cluster: str) -> list[dict[str, Any]]:
+    return [
+        {
+            "apiVersion": NAMESPACE.api,
+            "kind": NAMESPACE.kind,
+            "metadata": {
+                "name": project.namespace,
+                "labels": {
+                    **_OWN,
+                    CLUSTER_LABEL: cluster,
+                    QUEUE_LABEL: project.name,
+                    RUNAI_QUEUE_LABEL: project.name,
+                    "runai/namespace-version": "v2",
+                },
+                "annotations": {"runai/enforce-scheduler-name": "true"} if project.enforce_scheduler else {},
+            },
+        }
+        for project in projects
+    ]
+
+
+def render_priority_classes() -> list[dict[str, Any]]:
+    return [
+        {
+            "apiVersion": PRIORITY_CLASS.api,
+            "kind": PRIORITY_CLASS.kind,
+            "metadata": {"name": name, "labels": _OWN},
+            "value": value,
+            "description": "A priority of workloads, compared within one queue.",
+        }
+        for name, value in PRIORITIES.items()
+    ]
+
+
+def pool_of(node: Node, pools: Iterable[NodePool]) -> str:
+    """The pool whose pair the node carries; empty for the default pool, which is the absence of a label."""
+    labels = node.metadata.labels
+    named = (pool for pool in pools if pool.label_key and labels.get(pool.label_key) == pool.label_value)
+    return next((pool.name for pool in named), "")

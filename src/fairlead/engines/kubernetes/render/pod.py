@@ -1,0 +1,247 @@
+"""The pod of a pod set, as Kubernetes wants it: container, resources, placement, security. Pure.
+
+`render.py` calls it.
+"""
+
+import math
+import re
+from typing import Any
+
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from fairlead.engines.kubernetes.render.buckets import render_s3
+from fairlead.engines.kubernetes.render.context import (
+    GPU,
+    MAIN,
+    NODE_TYPE_LABEL,
+    POOLS_ANNOTATION,
+    SCHEDULER,
+    WORKLOAD_LABEL,
+    Place,
+    labels_of,
+    name_of,
+    pool_labels,
+    role_labels,
+)
+from fairlead.engines.kubernetes.render.git import render_git
+from fairlead.engines.kubernetes.render.security import render_container_security, render_pod_security, restrict
+from fairlead.engines.kubernetes.render.volumes import HOME, render_volumes
+from fairlead.formats.losses import Source
+from fairlead.model.pods.podset import Container, EnvironmentVariable, PodSet, Request
+
+_MEBIBYTE = 1024 * 1024
+_DOLLARS = re.compile(r"\$\$(?![({])")
+_BRACED = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+
+
+def render_template(place: Place, podset: PodSet, source: Source) -> dict[str, Any]:
+    container, request = podset.container, podset.request
+    labels = {**_taken_pairs(source, "labels"), **labels_of(place), **role_labels(place, podset)}
+    annotations = {**_taken_pairs(source, "annotations"), **_gpu_annotations(request)}
+    limit = source.take("compute.gpuPortionLimit")
+    if limit is not UNSET:
+        annotations["runai-gpu-limit"] = repr(limit)
+    asked = source.take("nodePools")
+    pools = place.pools or (() if asked is UNSET else asked)
+    if pools:
+        annotations[POOLS_ANNOTATION] = " ".join(pools)
+        labels |= pool_labels(place.pool or pools[0])
+    if source.peek("createHomeDir") is True and not any(one.name == "HOME" for one in container.environment):
+        home = EnvironmentVariable(name="HOME", value=HOME)
+        container = replace(container, environment=(*container.environment, home))
+    volumes, mounts = render_volumes(place, source)
+    preparing: list[dict[str, Any]] = []
+    for render_fetched in (render_git, render_s3):
+        folders, places, containers = render_fetched(place, source)
+        volumes, mounts, preparing = volumes + folders, mounts + places, preparing + containers
+    pod = {
+        "schedulerName": SCHEDULER,
+        "priorityClassName": place.priority_class,
+        "restartPolicy": podset.restart.value,
+        "terminationGracePeriodSeconds": container.termination_grace_seconds,
+        **_placement(place, source),
+        **render_pod_security(source),
+        "containers": [_container(place, _with_identity(container, place), request, source, mounts)],
+    }
+    if preparing:
+        pod["initContainers"] = preparing
+    if volumes:
+        pod["volumes"] = volumes
+    metadata: dict[str, Any] = {"labels": labels}
+    if annotations:
+        metadata["annotations"] = annotations
+    return {"metadata": metadata, "spec": restrict(place, pod)}
+
+
+def _taken_pairs(source: Source, path: str) -> dict[str, str]:
+    found = {}
+    for number, item in source.items(path):
+        found[item["name"]] = item.get("value") or ""
+        for member in ("name", "value"):
+            source.take(f"{path}[{number}].{member}")
+    return found
+
+
+def _gpu_annotations(request: Request) -> dict[str, str]:
+    """A share of a device is asked for by annotations; such pods carry no whole device."""
+    found: dict[str, str] = {}
+    if request.gpu_memory_bytes:
+        found["gpu-memory"] = str(math.ceil(request.gpu_memory_bytes / _MEBIBYTE))
+    elif request.gpu_portion < 1000:
+        found["gpu-fraction"] = f"{request.gpu_portion / 1000:g}"
+    if found and request.gpu_devices > 1:
+        found["gpu-fraction-num-devices"] = str(request.gpu_devices)
+    return found
+
+
+def _container(
+    place: Place, container: Container, request: Request, source: Source, mounts: list[Any]
+) -> dict[str, Any]:
+    found: dict[str, Any] = {"name": MAIN, "image": container.image}
+    plain = {
+        "command": _words(container.command, container),
+        "args": _words(container.args, container),
+        "workingDir": container.working_dir,
+        "env": [_variable(place, variable) for variable in container.environment],
+        "tty": container.tty,
+        "stdin": container.stdin,
+        "resources": _resources(container, request),
+        "volumeMounts": mounts,
+        "ports": _container_ports(source),
+        "readinessProbe": _probe(source),
+        "securityContext": render_container_security(source),
+    }
+    policy = source.take("imagePullPolicy")
+    if policy is not UNSET:
+        plain["imagePullPolicy"] = policy
+    return found | {name: value for name, value in plain.items() if value}
+
+
+def _with_identity(container: Container, place: Place) -> Container:
+    """Who the pod is, after the user's own variables."""
+    if not place.identity:
+        return container
+    own = [EnvironmentVariable(name=name, value=value) for name, value in place.identity.items()]
+    own.append(EnvironmentVariable(name="NODE_NAME", pod_field="spec.nodeName"))
+    kept = [variable for variable in container.environment if variable.name not in {one.name for one in own}]
+    return replace(container, environment=(*kept, *own))
+
+
+def _words(words: tuple[str, ...], container: Container) -> list[str]:
+    """Kubernetes fills in `$(NAME)` alone; `${NAME}` means the same, where the container has such a variable.
+
+    It also makes one dollar of two wherever they stand; here only those before a bracket are an escape.
+    """
+    names = {variable.name for variable in container.environment}
+
+    def rewrite(found: re.Match[str]) -> str:
+        return f"$({found[1]})" if found[1] in names else found[0]
+
+    return [_BRACED.sub(rewrite, _DOLLARS.sub("$$$$", word)) for word in words]
+
+
+def _variable(place: Place, variable: EnvironmentVariable) -> dict[str, Any]:
+    for reference, what, source in (
+        (variable.secret, "secret", "secretKeyRef"),
+        (variable.user_credential, "credential", "secretKeyRef"),
+        (variable.config_map, "config", "configMapKeyRef"),
+    ):
+        if reference is not None:
+            named = {"name": name_of(place, what, reference[0]), "key": reference[1]}
+            return {"name": variable.name, "valueFrom": {source: named}}
+    if variable.pod_field is not None:
+        return {"name": variable.name, "valueFrom": {"fieldRef": {"fieldPath": variable.pod_field}}}
+    return {"name": variable.name, "value": variable.value or ""}
+
+
+def _resources(container: Container, request: Request) -> dict[str, Any]:
+    requests: dict[str, Any] = {}
+    limits: dict[str, Any] = {}
+    if request.cpu_milli:
+        requests["cpu"] = f"{request.cpu_milli}m"
+    if request.memory_bytes:
+        requests["memory"] = str(request.memory_bytes)
+    if container.cpu_limit_milli is not None:
+        limits["cpu"] = f"{container.cpu_limit_milli}m"
+    if container.memory_limit_bytes is not None:
+        limits["memory"] = str(container.memory_limit_bytes)
+    if request.gpu_devices and not _gpu_annotations(request):
+        limits[GPU] = str(request.gpu_devices)
+    for name, quantity in request.extended.items():
+        requests[name] = limits[name] = str(quantity)
+    return {name: value for name, value in (("requests", requests), ("limits", limits)) if value}
+
+
+def _container_ports(source: Source) -> list[dict[str, Any]]:
+    ports = [item["container"] for _, item in (*source.items("ports"), *source.items("exposedUrls"))]
+    return [{"containerPort": port} for port in dict.fromkeys(ports)]
+
+
+def _probe(source: Source) -> dict[str, Any]:
+    probe = (source.plain.get("probes") or {}).get("readiness")
+    for path in [path for path in source.left if path.startswith("probes.readiness.")]:
+        del source.left[path]
+    if not probe:
+        return {}
+    handler = probe.get("handler", {})
+    members = {name: value for name, value in probe.items() if name != "handler"}
+    if "tcpSocket" in handler:
+        return {**members, "tcpSocket": dict(handler["tcpSocket"])}
+    get = dict(handler.get("httpGet", {}))
+    host = get.pop("host", None)
+    if host:
+        # The question goes to the pod itself; only its Host header is the one that was given.
+        get["httpHeaders"] = [{"name": "Host", "value": host}]
+    return {**members, "httpGet": get}
+
+
+def _placement(place: Place, source: Source) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    secrets = source.items("imagePullSecrets")
+    if secrets:
+        kinds = ["credential" if item.get("userCredential") else "secret" for _, item in secrets]
+        names = [name_of(place, kind, item["name"]) for kind, (_, item) in zip(kinds, secrets, strict=True)]
+        found["imagePullSecrets"] = [{"name": name} for name in names]
+        for number, _ in secrets:
+            for member in ("name", "userCredential"):
+                source.take(f"imagePullSecrets[{number}].{member}")
+    node_type = source.take("nodeType")
+    if node_type is not UNSET:
+        found["nodeSelector"] = {NODE_TYPE_LABEL: node_type}
+    affinity = _affinity(place, source)
+    if affinity:
+        found["affinity"] = affinity
+    tolerations = [_toleration(source, number, item) for number, item in source.items("tolerations")]
+    if tolerations:
+        found["tolerations"] = tolerations
+    return found
+
+
+def _toleration(source: Source, number: int, item: dict[str, Any]) -> dict[str, Any]:
+    for member in item:
+        source.left.pop(f"tolerations[{number}].{member}", None)
+    found = {name: item[name] for name in ("key", "operator", "value") if item.get(name)}
+    if item.get("effect") not in (None, "Any"):
+        found["effect"] = item["effect"]
+    if item.get("seconds") is not None:
+        found["tolerationSeconds"] = item["seconds"]
+    return found
+
+
+def _affinity(place: Place, source: Source) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    terms = (source.plain.get("nodeAffinityRequired") or {}).get("nodeSelectorTerms")
+    if terms:
+        found["nodeAffinity"] = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+        for path in [path for path in source.left if path.startswith("nodeAffinityRequired.")]:
+            del source.left[path]
+    kind, key = source.take("podAffinity.type"), source.take("podAffinity.key")
+    if key is not UNSET:
+        term = {"labelSelector": {"matchLabels": {WORKLOAD_LABEL: place.name}}, "topologyKey": key}
+        if kind == "Required":
+            found["podAffinity"] = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+        else:
+            weighted = [{"weight": 100, "podAffinityTerm": term}]
+            found["podAffinity"] = {"preferredDuringSchedulingIgnoredDuringExecution": weighted}
+    return found

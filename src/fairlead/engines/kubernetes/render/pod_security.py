@@ -1,0 +1,91 @@
+"""What pods may do on a cluster: the levels of Pod Security, and what of a pod's fields each of them forbids. Pure.
+
+`effects.py` asks before a workload's start: "baseline" holds everywhere unless the server was started with `--allow`;
+where a namespace enforces a level, that one holds without exception, because the cluster itself would refuse the pod.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from fairlead.model.allowed import NOTHING_ALLOWED, Allowed
+from fairlead.model.pods.podset import Container
+
+#: On namespaces, by whoever runs the cluster: which level its API server holds pods to.
+LABEL = "pod-security.kubernetes.io/enforce"
+BASELINE, RESTRICTED = "baseline", "restricted"
+ENFORCED = f"{LABEL} in ({BASELINE},{RESTRICTED})"
+
+#: (path of the field, why)
+Note = tuple[str, str]
+#: (path of the field, what it would do, the flags that lift it)
+_Found = tuple[str, str, str]
+
+#: What may be added to a container's capabilities.
+_HARMLESS = frozenset(
+    (
+        *("AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "MKNOD", "NET_BIND_SERVICE", "SETFCAP"),
+        *("SETGID", "SETPCAP", "SETUID", "SYS_CHROOT"),
+    )
+)
+_BIND = frozenset(("NET_BIND_SERVICE",))
+#: An annotation for each container, of which the old way to choose a profile of AppArmor begins.
+_APPARMOR = "container.apparmor.security.beta.kubernetes.io/"
+
+
+def find_forbidden(container: Container, allowed: Allowed, level: str = "") -> list[Note]:
+    """Fields for which the pod would be refused, in a namespace that enforces this level or none."""
+    if not level:
+        flagged = [*_of_node(container, allowed), *_of_process(container, allowed, _HARMLESS)]
+        return [(field, f"{what}; start the server with {flags} to permit it") for field, what, flags in flagged]
+    strict = level == RESTRICTED
+    harmless = _BIND if strict else _HARMLESS
+    found = [*_of_node(container, NOTHING_ALLOWED), *_of_process(container, NOTHING_ALLOWED, harmless)]
+    words = f"and its project's namespace enforces the level {level} of Pod Security ({LABEL})"
+    return [(field, f"{what}, {words}") for field, what, *_ in (*found, *(_weakened(container) if strict else ()))]
+
+
+def _of_node(container: Container, allowed: Allowed) -> Iterator[_Found]:
+    """What would reach out of the pod."""
+    security = container.fields.get("security") or {}
+    for number, item in enumerate((container.fields.get("storage") or {}).get("hostPath") or ()):
+        if not allowed.has_path(item["path"]):
+            field = f"storage.hostPath[{item.get('name') or number}].path"
+            known = f", and below no folder that is allowed ({', '.join(allowed.host_paths)})"
+            words = f"'{item['path']}' is the node's own{known if allowed.host_paths else ''}"
+            yield field, words, f"--allow host-path={item['path']}"
+    for name, what in (("hostIpc", "inter-process communication"), ("hostNetwork", "network")):
+        if security.get(name) and not allowed.host_namespaces:
+            yield f"security.{name}", f"it would share the node's {what}", "--allow host-namespaces"
+
+
+def _of_process(container: Container, allowed: Allowed, harmless: frozenset[str]) -> Iterator[_Found]:
+    """What its processes could do that others cannot."""
+    security = container.fields.get("security") or {}
+    added = security.get("capabilities") or ()
+    foreign = [name for name in added if name not in harmless and name not in allowed.capabilities]
+    if foreign:
+        flags = " ".join(f"--allow capability={name}" for name in foreign)
+        yield "security.capabilities", f"{', '.join(foreign)} would give it power over the node", flags
+    if allowed.unconfined:
+        return
+    if security.get("seccompProfileType") == "Unconfined":
+        yield "security.seccompProfileType", "it would take the filter off its system calls", "--allow unconfined"
+    for item in container.fields.get("annotations") or ():
+        if item["name"].startswith(_APPARMOR) and item.get("value") == "unconfined":
+            yield f"annotations[{item['name']}]", "it would take AppArmor's profile off", "--allow unconfined"
+
+
+def _weakened(container: Container) -> Iterator[Note]:
+    """What is forbidden at the strictest level only; what goes unsaid is filled in."""
+    security = container.fields.get("security") or {}
+    wanted: tuple[tuple[str, Any, str], ...] = (
+        ("allowPrivilegeEscalation", True, "its processes could gain rights"),
+        ("dropAllCapabilities", False, "it would keep the runtime's capabilities"),
+    )
+    for name, value, what in wanted:
+        if security.get(name) is value:
+            yield f"security.{name}", what
+    if security.get("uidGidSource") == "custom" and security.get("runAsUid") == 0:
+        yield "security.runAsUid", "0 is root's id"
+    for number, item in enumerate((container.fields.get("storage") or {}).get("nfs") or ()):
+        yield f"storage.nfs[{item.get('name') or number}]", "pods mount no exports themselves there; use a claim"

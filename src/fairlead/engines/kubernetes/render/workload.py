@@ -1,0 +1,162 @@
+"""Pod sets as Kubernetes objects: what runs them, their claims and Services, with the labels that KAI reads. Pure.
+
+`convert` prints them, the engine applies them. It decides nothing: what no object can hold is left over and listed by
+its path in the spec.
+"""
+
+from typing import Any
+
+import msgspec
+
+from fairlead.engines.kubernetes.client.resources import KNATIVE, LEADER_WORKER_SET, PYTORCH, Resource
+from fairlead.engines.kubernetes.render.context import Place
+from fairlead.engines.kubernetes.render.ingress import render_ingresses
+from fairlead.engines.kubernetes.render.knative import is_knative, render_service
+from fairlead.engines.kubernetes.render.kubeflow import operator_of, render_job
+from fairlead.engines.kubernetes.render.losses import NO_OBJECT, find_losses
+from fairlead.engines.kubernetes.render.pod import render_template
+from fairlead.engines.kubernetes.render.pod_group import render_group, render_member, render_shapes
+from fairlead.engines.kubernetes.render.pod_security import RESTRICTED
+from fairlead.engines.kubernetes.render.runners import Shape, is_group, render_runners
+from fairlead.engines.kubernetes.render.service import render_services
+from fairlead.engines.kubernetes.render.volumes import render_claims
+from fairlead.formats.losses import Loss, Source
+from fairlead.kinds.kind import Kind, read_stored_spec
+from fairlead.model.pods.podset import PodSet
+from fairlead.model.priority import PRIORITIES, is_preemptible
+from fairlead.model.records.organization import namespace_of
+from fairlead.model.records.revision import Stage
+from fairlead.model.spec.fields import value_or
+
+#: Members of the request that the container's resources already say.
+_COUNTED = (
+    "cpuCoreRequest",
+    "cpuCoreLimit",
+    "cpuMemoryRequest",
+    "cpuMemoryLimit",
+    "gpuDevicesRequest",
+    "gpuRequestType",
+    "gpuPortionRequest",
+    "gpuMemoryRequest",
+    "migProfile",
+)
+
+
+class Rendered(msgspec.Struct, frozen=True):
+    """The objects of a workload in the order in which they are made, and what none of them says."""
+
+    claims: list[dict[str, Any]]
+    #: The first of them owns the services.
+    runners: list[dict[str, Any]]
+    #: And what leads to them from outside the cluster.
+    services: list[dict[str, Any]]
+    #: Paths are those of the pod sets' fields; `render_spec` finds them in the spec.
+    losses: list[Loss]
+    #: Pod sets whose pods we make ourselves, as members of a pod group.
+    members: list[Shape] = []
+
+    @property
+    def objects(self) -> list[dict[str, Any]]:
+        return [*self.claims, *self.services, *self.runners]
+
+    def pods(self, place: Place) -> list[dict[str, Any]]:
+        """The members of the group as they are made first."""
+        return [render_member(place, shape, index, 0) for shape in self.members for index in range(shape.podset.count)]
+
+
+def render_objects(place: Place, podsets: tuple[PodSet, ...]) -> Rendered:
+    """Every object of a workload, and what none of them says."""
+    claims: list[dict[str, Any]] = []
+    services: list[dict[str, Any]] = []
+    shapes: list[Shape] = []
+    losses: list[Loss] = []
+    for podset in podsets:
+        source = Source(podset.container.fields)
+        claims += render_claims(place, source)
+        offered = render_services(place, podset, source)
+        services += offered if _is_asked(podset, podsets) else []
+        shapes.append(Shape(podset, render_template(place, podset, source)))
+        for path in [path for path in source.left if path.startswith("compute.")]:
+            if path.split(".")[1].split("[")[0] in (*_COUNTED, "extendedResources"):
+                del source.left[path]
+        losses += source.losses + [
+            Loss(path=path, reason=NO_OBJECT, value=value) for path, value in source.left.items()
+        ]
+    has_knative = is_knative(podsets) and KNATIVE.kind in place.begun.kinds
+    services = _with_ports_once(services)
+    if has_knative:
+        services = _without_port(services, podsets[0].serving_port)
+    asked = [podset for podset in podsets if _is_asked(podset, podsets)]
+    services += render_ingresses(place, asked, is_held=has_knative)
+    operator = operator_of(podsets)
+    if operator is not None and operator.resource.kind in place.begun.kinds:
+        return Rendered(_once(claims), [render_job(place, shapes, operator)], services, losses)
+    if has_knative:
+        return Rendered(_once(claims), [render_service(place, shapes)], services, losses)
+    if is_group(podsets):
+        return Rendered(_once(claims), render_group(place, podsets), services, losses, render_shapes(shapes))
+    return Rendered(_once(claims), render_runners(place, shapes), services, losses)
+
+
+def kinds_for(podsets: tuple[PodSet, ...], level: str = "") -> tuple[Resource, ...]:
+    """Kinds of objects beyond Kubernetes' own that would run these pods, where the cluster has them."""
+    operator = operator_of(podsets)
+    if operator is not None:
+        # PyTorch's puts a container of its own into workers that this level does not let in.
+        return () if (operator.resource, level) == (PYTORCH, RESTRICTED) else (operator.resource,)
+    if is_knative(podsets):
+        return (KNATIVE,)
+    return (LEADER_WORKER_SET,) if any(podset.gang and podset.completions is None for podset in podsets) else ()
+
+
+def _is_asked(podset: PodSet, podsets: tuple[PodSet, ...]) -> bool:
+    """Whether requests go to it: of several revisions to the one that serves, or to the first that will."""
+    serving = [each for each in podsets if each.stage is Stage.SERVING]
+    return podset.stage is None or podset is (serving or podsets)[0]
+
+
+def _with_ports_once(services: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Nodes have a port once: of roles that ask for the same, the first has it, and the cluster chooses for others."""
+    taken: set[int] = set()
+    found = []
+    for body in services:
+        ports = []
+        for port in body["spec"]["ports"]:
+            number = port.get("nodePort")
+            ports.append({name: value for name, value in port.items() if name != "nodePort" or number not in taken})
+            taken |= {number} if number is not None else set()
+        found.append({**body, "spec": {**body["spec"], "ports": ports}})
+    return found
+
+
+def _without_port(services: list[dict[str, Any]], port: int) -> list[dict[str, Any]]:
+    """What leads to other ports than the one to which something else leads already."""
+    found = []
+    for body in services:
+        ports = [one for one in body["spec"]["ports"] if one["targetPort"] != port]
+        found += [{**body, "spec": {**body["spec"], "ports": ports}}] if ports else []
+    return found
+
+
+def _once(claims: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Pod sets that mount the same claim bring it once."""
+    return list({claim["metadata"]["name"]: claim for claim in claims}.values())
+
+
+def render_spec(kind: Kind, name: str, project: str, spec: dict[str, Any]) -> tuple[list[dict[str, Any]], list[Loss]]:
+    """The objects of a workload that was never submitted, from its spec as REST has it."""
+    typed: Any = read_stored_spec(kind, msgspec.json.encode(spec))
+    priority = value_or(typed.priority_class, kind.priority)
+    place = Place(
+        name=name,
+        namespace=namespace_of(project),
+        project=project,
+        queue=project,
+        priority_class=priority,
+        is_preemptible=is_preemptible(PRIORITIES[priority], value_or(typed.preemptibility, None)),
+        lifetime=kind.lifetime_after_end(typed),
+        pools=tuple(value_or(typed.node_pools, ())),
+    )
+    podsets = kind.podsets(typed)
+    rendered = render_objects(place, podsets)
+    return rendered.objects + rendered.pods(place), find_losses(kind, spec, typed, podsets, rendered.losses)

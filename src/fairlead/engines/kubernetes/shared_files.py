@@ -1,0 +1,70 @@
+"""Files that all servers of one database need alike, kept in a Secret of the cluster: keys, and the first credentials.
+
+`configuration.py` calls it at a start. What the Secret has goes before what a server has, so that all end up with the
+files of whoever was first.
+"""
+
+import base64
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from fairlead.engines.kubernetes.client.api import MERGE, Api, ApiError
+from fairlead.engines.kubernetes.client.objects import Metadata
+from fairlead.engines.kubernetes.client.resources import SECRET
+from fairlead.model.errors import Refused
+
+_LABELS = {"app.kubernetes.io/name": "fairlead", "app.kubernetes.io/managed-by": "fairlead"}
+#: How often another server may be quicker before this one gives up.
+_TRIES = 10
+
+
+class _Secret(msgspec.Struct):
+    metadata: Metadata = Metadata()
+    data: dict[str, str] = {}
+
+
+async def share_files(api: Api, secret: str, mine: Mapping[str, bytes]) -> dict[str, bytes]:
+    """All files of the Secret NAMESPACE/NAME, with those of `mine` added that it lacked; raises Refused."""
+    namespace, _, name = secret.partition("/")
+    if not namespace or not name:
+        raise Refused(f"--keys-secret {secret} names no Secret; write NAMESPACE/NAME")
+    try:
+        for _ in range(_TRIES):
+            found = await _load(api, namespace, name)
+            kept = {} if found is None else {file: base64.b64decode(text) for file, text in found.data.items()}
+            more = {file: content for file, content in mine.items() if file not in kept}
+            if found is not None and not more:
+                return kept
+            if await _write(api, SECRET.path(namespace), name, found, more):
+                return {**kept, **more}
+    except (ApiError, OSError) as error:
+        raise Refused(f"The keys in the Secret {secret} cannot be shared: {error}") from error
+    raise Refused(f"The keys in the Secret {secret} cannot be shared: others change it all the time")
+
+
+async def _load(api: Api, namespace: str, name: str) -> _Secret | None:
+    found = await api.find(SECRET.path(namespace, name))
+    return None if found is None else msgspec.json.decode(found, type=_Secret)
+
+
+async def _write(api: Api, folder: str, name: str, found: _Secret | None, files: Mapping[str, bytes]) -> bool:
+    """Make the Secret or add to it as it was found; False if it is another one by now."""
+    body: dict[str, Any] = {"data": _encoded(files)}
+    try:
+        if found is None:
+            whole = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "labels": _LABELS}, **body}
+            await api.ask("POST", folder, whole)
+        else:
+            body["metadata"] = {"resourceVersion": found.metadata.resource_version}
+            await api.ask("PATCH", f"{folder}/{name}", body, content=MERGE)
+    except ApiError as error:
+        if error.status != 409:
+            raise
+        return False
+    return True
+
+
+def _encoded(files: Mapping[str, bytes]) -> dict[str, str]:
+    return {file: base64.b64encode(content).decode() for file, content in files.items()}

@@ -1,0 +1,236 @@
+"""Workloads that people applied to the cluster as objects: watched, held until we let go, their status written.
+
+The engine has one; `control/workloads/applied.py` decides what becomes of them, through the seam.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
+
+import msgspec
+
+from fairlead.engines.base import Applied
+from fairlead.engines.kubernetes.client.api import MERGE, Api, ApiError, insist
+from fairlead.engines.kubernetes.client.objects import Custom, Definition, Metadata, Namespace, condition
+from fairlead.engines.kubernetes.client.resources import DEFINITION, NAMESPACE, Resource
+from fairlead.engines.kubernetes.client.watch import Watch
+from fairlead.engines.kubernetes.client.writer import MANAGER, Listed, Writer
+from fairlead.engines.kubernetes.render.context import CLUSTER_LABEL, Owner
+from fairlead.model.errors import Unavailable
+
+log = logging.getLogger(__name__)
+
+FINALIZER = "run.ai/fairlead"
+#: The label of our definitions.
+_OURS = "app.kubernetes.io/managed-by=fairlead"
+_QUERY = {"fieldManager": MANAGER}
+#: A list of changes, of which the first may ask whether the object is the one that is meant.
+_STEPS = "application/json-patch+json"
+
+
+class _Generation(msgspec.Struct):
+    metadata: Metadata = Metadata()
+
+
+class Customs:
+    def __init__(self, api: Api, cluster_id: Callable[[], str]) -> None:
+        self._api = api
+        self._cluster_id = cluster_id
+        self._found: dict[str, tuple[Resource, Custom]] = {}
+        self._changed: set[str] = set()
+        self._notify: Callable[[], None] = _nothing
+        self._tasks: list[asyncio.Task[None]] = []
+        #: Kinds that were not there when we started, by the names of their definitions.
+        self._missing: dict[str, Resource] = {}
+        #: Kinds of which no object can be there unseen.
+        self._known: set[str] = set()
+
+    async def start(self, resources: Sequence[Resource], missing: Sequence[Resource] = ()) -> None:
+        """Watch these kinds, and each of the missing ones when it is installed."""
+        watches: list[Watch[Any]] = [self._watch(resource) for resource in resources]
+        watches.append(Watch(self._api, NAMESPACE.path(), Namespace, self._note_namespace, CLUSTER_LABEL))
+        await asyncio.gather(*(watch.list() for watch in watches))
+        for watch in watches:
+            self._spawn(watch.run())
+        self._known |= {resource.kind for resource in resources}
+        self._missing = {f"{resource.plural}.{resource.api.partition('/')[0]}": resource for resource in missing}
+        if not missing:
+            return
+        definitions = Watch(self._api, DEFINITION.path(), Definition, self._note_definition, _OURS)
+        try:
+            await definitions.list()
+            for name, resource in self._missing.items():
+                # That nobody serves it says little: an API server that starts does not yet serve all that is installed.
+                if not await self._is_installed(name):
+                    self._known.add(resource.kind)
+        except ApiError as error:
+            if error.status != 403:
+                raise
+            log.warning(
+                "kinds that are installed later are seen at the next start, for want of a permission: %s", error
+            )
+            return
+        self._spawn(definitions.run())
+
+    async def _is_installed(self, definition: str) -> bool:
+        """Whoever installed it: a definition without our label has objects too."""
+        found = await self._api.get(DEFINITION.path(), fieldSelector=f"metadata.name={definition}")
+        return bool(msgspec.json.decode(found, type=Listed).items)
+
+    def _watch(self, resource: Resource) -> Watch[Custom]:
+        return Watch(self._api, resource.path(), Custom, self._keeper(resource))
+
+    async def _watch_late(self, resource: Resource) -> None:
+        watch = self._watch(resource)
+        await insist(watch.list, f"the objects of {resource.plural} cannot be listed yet")
+        self._note_known(resource)
+        await watch.run()
+
+    def _note_known(self, resource: Resource) -> None:
+        self._known.add(resource.kind)
+        self._notify()
+
+    def _note_definition(self, before: Definition | None, after: Definition | None) -> None:
+        if after is None:
+            if before is not None and before.metadata.name in self._missing:
+                self._note_known(self._missing[before.metadata.name])
+        elif condition(after.status.conditions or (), "Established") is not None:
+            resource = self._missing.pop(after.metadata.name, None)
+            if resource is not None:
+                self._spawn(self._watch_late(resource))
+
+    def _note_namespace(self, before: Namespace | None, after: Namespace | None) -> None:
+        """One that is handed over, from or to another Fairlead, has other objects from then on."""
+        owners = [one.metadata.labels.get(CLUSTER_LABEL) if one is not None else None for one in (before, after)]
+        if before is not None and owners[0] != owners[1]:
+            name = before.metadata.name
+            self._changed |= {id for id, (_, custom) in self._found.items() if custom.metadata.namespace == name}
+            self._notify()
+
+    def _spawn(self, work: Coroutine[None, None, None]) -> None:
+        self._tasks.append(asyncio.get_running_loop().create_task(work))
+
+    async def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _keeper(self, resource: Resource) -> Callable[[Custom | None, Custom | None], None]:
+        def keep(before: Custom | None, after: Custom | None) -> None:
+            if before is not None:
+                self._found.pop(before.metadata.uid, None)
+                self._changed.add(before.metadata.uid)
+            if after is not None:
+                self._found[after.metadata.uid] = (resource, after)
+                self._changed.add(after.metadata.uid)
+            self._notify()
+
+        return keep
+
+    def owner(self, workload_id: str) -> Owner | None:
+        found = self._found.get(workload_id)
+        if found is None:
+            return None
+        resource, custom = found
+        return Owner(resource.api, resource.kind, custom.metadata.name, custom.metadata.uid)
+
+    # The seam
+
+    def listen(self, notify: Callable[[], None]) -> None:
+        self._notify = notify
+
+    def take_applied(self) -> set[str]:
+        changed, self._changed = self._changed, set()
+        return changed
+
+    def applied(self, id: str) -> Applied | None:
+        found = self._found.get(id)
+        return None if found is None else _render(*found)
+
+    def knows_all(self, kind: str) -> bool:
+        return kind in self._known
+
+    async def is_anothers(self, applied: Applied) -> bool:
+        found = await self._api.find(NAMESPACE.path(name=applied.namespace))
+        labels = msgspec.json.decode(found, type=Namespace).metadata.labels if found is not None else {}
+        return labels.get(CLUSTER_LABEL, self._cluster_id()) != self._cluster_id()
+
+    def _path(self, applied: Applied) -> str:
+        resource, custom = self._found[applied.id]
+        return resource.path(custom.metadata.namespace, custom.metadata.name)
+
+    async def hold_applied(self, applied: Applied) -> None:
+        await self._change(applied, {"metadata": self._finalizers(applied, held=True)})
+
+    async def release_applied(self, applied: Applied) -> None:
+        await self._change(applied, {"metadata": self._finalizers(applied, held=False)})
+
+    def _finalizers(self, applied: Applied, *, held: bool) -> dict[str, Any]:
+        """The list with or without ours. The version makes sure that nobody else changed it meanwhile."""
+        if applied.id not in self._found:
+            return {}
+        metadata = self._found[applied.id][1].metadata
+        others = [name for name in metadata.finalizers if name != FINALIZER]
+        return {
+            "finalizers": [*others, FINALIZER] if held else others,
+            "resourceVersion": metadata.resource_version,
+        }
+
+    async def delete_applied(self, applied: Applied) -> None:
+        if applied.id in self._found:
+            await Writer(self._api).delete(self._path(applied), applied.id)
+
+    async def change_active(self, applied: Applied, *, is_active: bool) -> int:
+        return await self._change_spec(applied, {"active": {"value": is_active}})
+
+    async def change_owned(self, applied: Applied, owned: dict[str, str]) -> int:
+        return await self._change_spec(applied, {name: {"value": value} for name, value in owned.items()})
+
+    async def _change_spec(self, applied: Applied, members: dict[str, Any]) -> int:
+        answer = await self._change(applied, {"metadata": {"uid": applied.id}, "spec": members})
+        return msgspec.json.decode(answer, type=_Generation).metadata.generation if answer else 0
+
+    async def record_status(self, applied: Applied, status: dict[str, Any]) -> None:
+        """All of it, on this object and on no later one of its name; the uid alone would be ignored here."""
+        told = {name: value for name, value in status.items() if value is not None}
+        steps = [
+            {"op": "test", "path": "/metadata/uid", "value": applied.id},
+            {"op": "add", "path": "/status", "value": told},
+        ]
+        await self._ask(applied, "/status", steps, _STEPS)
+
+    async def _change(self, applied: Applied, change: dict[str, Any]) -> bytes:
+        return await self._ask(applied, "", change, MERGE)
+
+    async def _ask(self, applied: Applied, part: str, body: Any, content: str) -> bytes:
+        """One that is gone meanwhile is as good as changed; the watch tells."""
+        if applied.id not in self._found:
+            return b""
+        try:
+            return await self._api.ask("PATCH", self._path(applied) + part, body, query=_QUERY, content=content)
+        except ApiError as error:
+            if error.status == 404:
+                return b""
+            words = f"The cluster does not let {applied.name} in {applied.namespace} be changed for now: {error}"
+            raise Unavailable(words) from error
+
+
+def _render(resource: Resource, custom: Custom) -> Applied:
+    metadata = custom.metadata
+    plain = {"name": metadata.name, "namespace": metadata.namespace, "labels": metadata.labels}
+    text = {"apiVersion": resource.api, "kind": resource.kind, "metadata": plain, "spec": custom.spec}
+    return Applied(
+        id=metadata.uid,
+        namespace=metadata.namespace,
+        name=metadata.name,
+        text=msgspec.json.encode(text),
+        generation=metadata.generation,
+        is_leaving=metadata.deletion_timestamp is not None,
+        is_held=FINALIZER in metadata.finalizers,
+        status=msgspec.json.decode(custom.status),
+    )
+
+
+def _nothing() -> None:
+    """Before anybody listens."""

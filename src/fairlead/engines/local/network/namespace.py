@@ -1,0 +1,100 @@
+"""A pod's own network as its supervisor makes it: a namespace joined to the server's bridge, and sockets inside it.
+
+The plan comes from the server (`network.Network.plan`, as JSON). The namespace lives as long as a process or an open
+file of it does, and its cable with it: when the pod and its supervisor are gone, however they went, so is the network.
+"""
+
+import contextlib
+import os
+import socket
+from typing import Any
+
+from fairlead.engines.local.linux import mount_syscalls, syscalls
+from fairlead.engines.local.linux.netlink import Links
+from fairlead.engines.local.network import bridge
+
+Plan = dict[str, Any]
+#: The loopback device has this number in every network namespace.
+_LOOPBACK = 1
+INSIDE_NAME = "eth0"
+_OWN = "/proc/self/ns/net"
+
+
+class PodNetwork:
+    """The namespace of one pod, held open by its supervisor."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self.address: str = plan["address"]
+        self._host = os.open(_OWN, os.O_RDONLY | os.O_CLOEXEC)
+        self.namespace = -1
+        #: It needs no user namespace and no further process.
+        self.user, self.helper = -1, 0
+        self._make()
+
+    def _make(self) -> None:
+        plan = self._plan
+        syscalls.unshare(syscalls.CLONE_NEWNET)
+        try:
+            self.namespace = os.open(_OWN, os.O_RDONLY | os.O_CLOEXEC)
+            # Begun here, this conversation stays about the devices in here.
+            inside = Links()
+        finally:
+            syscalls.setns(self._host, syscalls.CLONE_NEWNET)
+        with inside, bridge.locked(), Links() as outside:
+            bridge.make(outside, plan)
+            outside.remove(plan["link"])
+            outside.add_pair(plan["link"], INSIDE_NAME, self.namespace, plan["bridge"])
+            index = self._index_inside()
+            inside.set_up(_LOOPBACK, "lo")
+            inside.add_address(index, INSIDE_NAME, plan["address"], plan["prefix"])
+            inside.set_up(index, INSIDE_NAME)
+            inside.add_default_route(index, INSIDE_NAME, plan["gateway"])
+
+    def _index_inside(self) -> int:
+        with self._entered():
+            return socket.if_nametoindex(INSIDE_NAME)
+
+    @contextlib.contextmanager
+    def _entered(self) -> Any:
+        syscalls.setns(self.namespace, syscalls.CLONE_NEWNET)
+        try:
+            yield
+        finally:
+            syscalls.setns(self._host, syscalls.CLONE_NEWNET)
+
+    def open_socket(self) -> socket.socket:
+        """A socket that belongs to the pod's network, wherever it is used."""
+        with self._entered():
+            return socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+
+    def join(self) -> None:
+        """Its cable is there as long as it is."""
+
+    def close(self) -> None:
+        """Remove the cable, and the bridge when it was the last one on it."""
+        os.close(self.namespace)
+        os.close(self._host)
+        with bridge.locked(), Links() as outside:
+            outside.remove(self._plan["link"])
+            bridge.remove_unused(outside)
+
+
+def enter(plan: Plan, namespace: int, user: int = -1) -> None:
+    """Leave the host's network and name for the pod's own; called in the pod's process before anything else.
+
+    Its `/etc/hosts` (and, where the host's would not work, `/etc/resolv.conf`) lie over the host's from here on; an
+    isolated pod takes its copy of the mounts afterwards, and these with it. `user` is the namespace that owns it.
+    """
+    if user >= 0:
+        syscalls.setns(user, syscalls.CLONE_NEWUSER)
+    syscalls.setns(namespace, syscalls.CLONE_NEWNET)
+    syscalls.unshare(syscalls.CLONE_NEWUTS | syscalls.CLONE_NEWNS)
+    socket.sethostname(plan["hostname"])
+    # What the host mounts later is still seen; what is mounted here stays here.
+    mount_syscalls.mount("none", "/", flags=mount_syscalls.MS_REC | mount_syscalls.MS_SLAVE)
+    for target, source in plan["files"]:
+        place = os.path.realpath(target)
+        if os.path.isfile(place):
+            mount_syscalls.mount(source, place, flags=mount_syscalls.MS_BIND)
+            mount_syscalls.make_read_only(place)

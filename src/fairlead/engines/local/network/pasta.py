@@ -1,0 +1,140 @@
+"""A pod's own network without root: a namespace of the server's own user, and pasta as its way out of the machine.
+
+Made by the supervisor in place of `network_inside.PodNetwork`, with the same face. Nobody reaches into it but through
+sockets that are opened inside; so pods that must find each other by address do not get one. It goes with the last
+process or open file of it, and pasta with its supervisor.
+"""
+
+import contextlib
+import os
+import signal
+import socket
+import sys
+from typing import Any, NoReturn
+
+from fairlead.engines.local.linux import syscalls
+from fairlead.engines.local.linux.netlink import Links
+
+Plan = dict[str, Any]
+_LOOPBACK = 1
+_KINDS = syscalls.CLONE_NEWUSER | syscalls.CLONE_NEWNET
+
+
+class UserNetwork:
+    """The namespace of one pod, held open by its supervisor."""
+
+    address = "127.0.0.1"
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self.user, self.namespace = _make()
+        #: The process that carries what leaves the machine; 0 for none.
+        self.helper = 0
+        self.join()
+
+    def join(self) -> None:
+        """Connect it to the world outside, unless it is."""
+        if self.helper and _lives(self.helper):
+            return
+        self.helper = os.fork()
+        if self.helper == 0:
+            _become_pasta(self._plan["pasta"], self.user, self.namespace)
+
+    def open_socket(self) -> socket.socket:
+        """A socket that belongs to the pod's network, made by a process that goes there and comes to its end."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        child = os.fork()
+        if child == 0:
+            _send_socket(theirs, self.user, self.namespace)
+        theirs.close()
+        with ours:
+            _, files, _, _ = socket.recv_fds(ours, 16, 1)
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(child, 0)
+        if not files:
+            raise OSError("no socket could be opened in the pod's own network")
+        return socket.socket(fileno=files[0])
+
+    def close(self) -> None:
+        if self.helper:
+            with contextlib.suppress(ProcessLookupError, ChildProcessError):
+                os.kill(self.helper, signal.SIGKILL)
+                os.waitpid(self.helper, 0)
+        os.close(self.namespace)
+        os.close(self.user)
+
+
+def _make() -> tuple[int, int]:
+    """Open files of a new user namespace and of a network that belongs to it. Raises OSError."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    child = os.fork()
+    if child == 0:
+        _make_inside(theirs)
+    theirs.close()
+    with ours:
+        words, files, _, _ = socket.recv_fds(ours, 256, 2)
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(child, 0)
+    if len(files) != 2:
+        number = int(words or b"0")
+        raise OSError(number, os.strerror(number), "user namespace")
+    return files[0], files[1]
+
+
+def _make_inside(link: socket.socket) -> NoReturn:
+    try:
+        uid, gid = os.geteuid(), os.getegid()
+        syscalls.unshare(_KINDS)
+        for name, line in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
+            with open(f"/proc/self/{name}", "w") as file:
+                file.write(line)
+        with Links() as links:
+            links.set_up(_LOOPBACK, "lo")
+        files = [os.open(f"/proc/self/ns/{kind}", os.O_RDONLY | os.O_CLOEXEC) for kind in ("user", "net")]
+        socket.send_fds(link, [b"made"], files)
+    except OSError as error:
+        link.send(str(error.errno or 0).encode())
+    finally:
+        os._exit(0)
+
+
+def _send_socket(link: socket.socket, user: int, namespace: int) -> NoReturn:
+    try:
+        enter(user, namespace)
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as made:
+            socket.send_fds(link, [b"made"], [made.fileno()])
+    finally:
+        os._exit(0)
+
+
+def enter(user: int, namespace: int) -> None:
+    """Go from this machine's network to the pod's own."""
+    syscalls.setns(user, syscalls.CLONE_NEWUSER)
+    syscalls.setns(namespace, syscalls.CLONE_NEWNET)
+
+
+def _become_pasta(program: str, user: int, namespace: int) -> NoReturn:
+    """Nothing is passed on to the pod from outside; what it sends to its gateway reaches this machine."""
+    try:
+        signal.set_wakeup_fd(-1)
+        # Also the one that Python ignores: pasta takes that for a failure.
+        for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
+            signal.signal(number, signal.SIG_DFL)
+        syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
+        for file in (user, namespace):
+            os.set_inheritable(file, True)
+        os.dup2(os.open(os.devnull, os.O_RDWR), 0)
+        words = ["--config-net", "--foreground", "--quiet", "-t", "none", "-u", "none", "-T", "none", "-U", "none"]
+        places = ["--userns", f"/proc/self/fd/{user}", "--netns", f"/proc/self/fd/{namespace}"]
+        os.execve(program, ["pasta", *words, *places], {"PATH": os.defpath})
+    except OSError:
+        sys.excepthook(*sys.exc_info())
+    finally:
+        os._exit(127)
+
+
+def _lives(pid: int) -> bool:
+    try:
+        return os.waitpid(pid, os.WNOHANG)[0] == 0
+    except ChildProcessError:
+        return False

@@ -1,0 +1,293 @@
+"""A pod's image run for real: the order that starts it with podman, docker or containerd instead of the process alone.
+
+The runtime's own command is what the supervisor runs and watches; the fields of the pod become its options. Values of
+variables and credentials go through files, never through arguments that everybody can read. What is refused before a
+start is in `containers_effects.py`, what the supervisor does in `containers_inside.py` and `staging.py`.
+"""
+
+import os
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from fairlead.engines.local.linux import procfs
+from fairlead.engines.local.plan import containers_storage
+from fairlead.engines.local.plan.environment import PATH, expand
+from fairlead.engines.local.plan.identity import PodRights, Rights
+from fairlead.engines.local.plan.limits import decide_pids
+from fairlead.engines.local.plan.volumes import PERSONAL_HOME, Volumes, can_be_made
+from fairlead.engines.local.settings import LocalSettings
+from fairlead.engines.local.supervisor.container import NETWORK
+from fairlead.model.errors import Refused
+from fairlead.model.pods.podset import Container, PodSpec
+
+HOST = "host"
+ANNOTATION = "fairlead/runtime"
+#: In shared mode root in a container is nobody on this machine: ids from here on are its.
+FIRST_ID, IDS = 100_000, 65_536
+ARCHIVE = re.compile(r"(docker-archive|oci-archive|oci|dir):(?P<path>[^:]+)")
+#: What a runtime is told by files.
+_VARIABLES, _REGISTRIES = "variables", "config.json"
+#: Folders that images have, and that may hold more than one would copy.
+_IN_EVERY_IMAGE = re.compile("/(bin|boot|etc|home|lib|lib64|media|mnt|opt|root|run|sbin|srv|tmp|usr|var)?/?|/usr/.*")
+#: What the host runtime gives every process and an image gives itself.
+_IMAGE_OWN = frozenset({"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TERM"})
+#: Variables that a runtime, its helpers or the system's loader go by, in a process that may be root.
+_HEEDED = re.compile(
+    "PATH|HOME|USER|SHELL|TERM|LANG|LANGUAGE|LC_.*|TZ.*|TMP|TEMP|TMPDIR|IFS|ENV|BASH_.*|NLSPATH|LOCPATH|HOSTALIASES"
+    "|LD_.*|GLIBC_.*|MALLOC_.*|GCONV_PATH|RES_OPTIONS|LOCALDOMAIN|GETCONF_DIR|PYTHON.*|GO.*|SSL_.*|.*_PROXY|XDG_.*"
+    "|DBUS_.*|_?CONTAINERS?_.*|_?CONTAINERD_.*|PODMAN_.*|DOCKER_.*|BUILDAH_.*|BUILDKIT_.*|NERDCTL_.*|STORAGE_.*"
+    "|REGISTR.*|CNI_.*|NETAVARK_.*|NETNS.*|AARDVARK_.*|_?RUNC_.*|_?LIBCONTAINER_.*|_?OCI_.*|CONMON_.*|CRIU_.*|RUST_.*"
+    "|NOTIFY_SOCKET|LISTEN_.*|WATCHDOG_.*|INVOCATION_ID|JOURNAL_STREAM|CGROUP.*|GPG.*|GNUPGHOME|AWS_.*|FAIRLEAD_.*"
+    "|NETCONFPATH|IPFS_PATH|OPENSSL_.*|SSH_.*|OTEL_.*|XTABLES_.*|KRB5.*|LIBMOUNT_.*|SYSTEMD_.*|ROOTLESSKIT_.*|LOGNAME",
+    re.IGNORECASE,
+)
+
+
+class Runtime(msgspec.Struct, frozen=True, kw_only=True):
+    """A program that runs images."""
+
+    program: str
+    #: Before the verb.
+    options: tuple[str, ...] = ()
+    #: Whether its command runs containers itself; others ask an engine, which sees the machine as it is.
+    is_direct: bool = False
+    #: The option that names the file to which it writes as soon as the container is made.
+    sign: str = "--cidfile"
+
+
+RUNTIMES = {
+    # Debian's default runtime does not start on machines with the older control groups; runc does.
+    "podman": Runtime(
+        program="podman",
+        options=("--runtime=runc", "--cgroup-manager=cgroupfs"),
+        is_direct=True,
+        sign="--pidfile",
+    ),
+    "docker": Runtime(program="docker"),
+    "containerd": Runtime(program="nerdctl", sign="--pidfile"),
+}
+
+
+def choose(container: Container, settings: LocalSettings) -> str:
+    """The runtime's name: the workload's annotation where the operator offers that runtime, else the server's first."""
+    given = container.fields.get("annotations") or ()
+    items = given.items() if isinstance(given, Mapping) else ((each.get("name"), each.get("value")) for each in given)
+    asked = next((str(value) for name, value in items if name == ANNOTATION), "")
+    if asked and asked not in settings.runtimes:
+        raise Refused(f"runtime '{asked}' is not offered here; there are {', '.join(settings.runtimes)}")
+    return asked or settings.runtimes[0]
+
+
+class Around(msgspec.Struct, frozen=True, kw_only=True):
+    """What a container is put into: the attempt's own folder, the server's, its volumes."""
+
+    private: str
+    data: str
+    volumes: Volumes
+
+
+def can_stage(name: str) -> bool:
+    """Whether volumes of every kind can be prepared for it in a view of its own: as root, without an engine."""
+    return name == HOST or (RUNTIMES[name].is_direct and os.geteuid() == 0)
+
+
+def is_mapped(name: str, rights: Rights) -> bool:
+    """Whether root in the container is nobody on this machine."""
+    return RUNTIMES[name].is_direct and rights.is_shared and rights.has_root and not rights.settings.allowed.root_user
+
+
+def decide_ids(name: str, granted: PodRights, rights: Rights, security: Mapping[str, Any]) -> tuple[int, int]:
+    """User and group of the container's process as this machine numbers them; an image's own user is taken for root."""
+    chosen = security.get("uidGidSource") in ("custom", "fromIdpToken")
+    uid, gid = (granted.user.uid, granted.user.gid) if chosen else (0, 0)
+    shift = FIRST_ID if is_mapped(name, rights) else 0
+    return uid + shift, gid + shift
+
+
+def render_surroundings(rights: Rights) -> dict[str, str]:
+    """The environment of the runtime's own command."""
+    home = rights.user.home if rights.settings.is_personal else "/"
+    return {"PATH": PATH, "HOME": home, **dict(rights.settings.runtime_environment)}
+
+
+def render(
+    name: str, pod: PodSpec, granted: PodRights, rights: Rights, environment: Mapping[str, str], around: Around
+) -> dict[str, Any]:
+    """What differs in the order of a pod that runs in a container of the runtime `name`."""
+    runtime = RUNTIMES[name]
+    container = f"fairlead-{pod.pod_id}.{pod.attempt}"
+    program = dict(rights.settings.runtime_programs).get(name, runtime.program)
+    start = [program, *runtime.options, *rights.settings.runtime_options]
+    folder = f"{around.private}/container"
+    variables = _choose_variables(pod, environment)
+    lines = {key: value for key, value in variables.items() if "\n" in value}
+    files = {_VARIABLES: "".join(f"{key}={value}\n" for key, value in variables.items() if key not in lines)}
+    surroundings = render_surroundings(rights)
+    if around.volumes.registries:
+        files[_REGISTRIES] = containers_storage.merge_registries(around.volumes.registries)
+        surroundings |= {"REGISTRY_AUTH_FILE": f"{folder}/{_REGISTRIES}", "DOCKER_CONFIG": folder}
+    words = expand(pod.container.command + pod.container.args, environment)
+    entry = [f"--entrypoint={words.pop(0)}"] if pod.container.command else []
+    uid, gid = decide_ids(name, granted, rights, pod.container.fields.get("security") or {})
+    volumes, mounts = containers_storage.render(around.volumes.mounts, folder, staged=can_stage(name))
+    # Where there is a limit, the container stays until it was asked whether it went over it.
+    leaves = pod.container.memory_limit_bytes is None
+    sign = f"{around.private}/sign"
+    options = [f"--name={container}", f"{runtime.sign}={sign}/made", f"--env-file={folder}/{_VARIABLES}"]
+    options += [*_name_lines(name, lines), *mounts, *(["--rm"] if leaves else [])]
+    options += _render_options(name, pod, granted, rights)
+    options += _render_working_dir(runtime, pod.container.working_dir, around.volumes, granted.read_only_root)
+    return {
+        "argv": [*start, "run", *options, *entry, pod.container.image, *words],
+        "env": surroundings | lines | {procfs.MARKER: environment[procfs.MARKER]},
+        "cwd": "/",
+        "makes_cwd": False,
+        "isolation": None,
+        "container": {
+            "name": container,
+            "exec": [*start, "exec", "--interactive"],
+            "folder": folder,
+            "image": pod.container.image,
+            "sign": sign,
+            "making": f"{name} fetches the image {pod.container.image} where it is not there, and makes the container",
+            "files": files,
+            "staged": can_stage(name),
+            "volumes": volumes,
+            "uid": uid,
+            "gid": gid,
+            "data": os.path.realpath(around.data),
+            "memory_limit": pod.container.memory_limit_bytes,
+            "leaves": leaves,
+            "load": None if runtime.is_direct else _render_load(start, pod.container.image),
+            "inspect": [*start, "inspect", "--format={{.State.OOMKilled}}", container],
+            "remove": [*start, "rm", "--force", "--volumes", container],
+        },
+        **_NOTHING_ELSE,
+    }
+
+
+def _render_load(start: list[str], image: str) -> list[str] | None:
+    """How an engine is given an image that lies in a file; None where it is told a name."""
+    archive = ARCHIVE.match(image)
+    return [*start, "load", f"--input={archive['path']}"] if archive else None
+
+
+def _choose_variables(pod: PodSpec, environment: Mapping[str, str]) -> dict[str, str]:
+    """The variables that the container gets beside those of its image."""
+    given = {variable.name for variable in pod.container.environment}
+    variables = {key: value for key, value in environment.items() if key not in _IMAGE_OWN or key in given}
+    if pod.container.fields.get("createHomeDir"):
+        variables.setdefault("HOME", PERSONAL_HOME)
+    return variables
+
+
+def _name_lines(name: str, lines: Mapping[str, str]) -> list[str]:
+    """Variables of several lines, which no file of variables can hold: the runtime takes them from its own environment.
+
+    There they must not change what the runtime itself does.
+    """
+    for key in lines:
+        if _HEEDED.fullmatch(key):
+            raise Refused(
+                f"environment variable {key} has several lines, and {name} itself would heed it; "
+                "give it another name, or mount the text as a file of a secret or a config map"
+            )
+    return [f"--env={key}" for key in lines]
+
+
+#: The runtime does all this; its own command runs as the server does.
+_NOTHING_ELSE: dict[str, Any] = {
+    "groups": None,
+    "memory_limit": None,
+    "affinity": None,
+    "priority": None,
+    "uid": None,
+    "gid": None,
+    "user_groups": [],
+    "bounding": None,
+    "ambient": [],
+    "added": [],
+    "no_new_privileges": False,
+    "filtered": False,
+    "own_processes": False,
+    "own_ipc": False,
+    "guard_knobs": False,
+}
+
+
+def _render_options(name: str, pod: PodSpec, granted: PodRights, rights: Rights) -> list[str]:
+    container, fields = pod.container, pod.container.fields
+    security = fields.get("security") or {}
+    means = rights.means
+    # Said by number: a runtime's own default may be more than this server could have itself.
+    bounds = (("nofile", means.files), ("nproc", means.processes))
+    options = [f"--ulimit={kind}={most}:{most}" for kind, most in bounds]
+    options += [NETWORK, f"--pull={_pull(container)}", *_render_security(name, security, granted, rights)]
+    if name != "docker":
+        # What it says while it pulls is no output of the pod; older Docker knows no such word.
+        options.append("--quiet")
+    if name == "podman":
+        # By which proxy it pulls is no matter of the pod's.
+        options.append("--http-proxy=false")
+    if container.tty:
+        options.append("--tty")
+    if container.stdin:
+        options.append("--interactive")
+    if container.cpu_limit_milli is not None:
+        options.append(f"--cpus={container.cpu_limit_milli / 1000:g}")
+    if container.memory_limit_bytes is not None:
+        options.append(f"--memory={container.memory_limit_bytes}")
+    if rights.has_root:
+        options.append(f"--pids-limit={decide_pids(rights.settings.pids_limit, rights.is_shared, means) or -1}")
+    if (fields.get("compute") or {}).get("largeShmRequest") and not security.get("hostIpc"):
+        # 0 is no bound but the machine's memory, as it has none on a cluster but the pod's.
+        options.append(f"--shm-size={container.memory_limit_bytes or 0}")
+    return options
+
+
+def _render_working_dir(runtime: Runtime, place: str, volumes: Volumes, read_only: bool) -> list[str]:
+    """Where it begins. An engine makes a folder that its image lacks; the others refuse to, but make volumes.
+
+    A volume without a name begins with what the image has there, belongs to the user, and goes with the container.
+    """
+    options = [f"--workdir={place}"] if place else []
+    is_usual = _IN_EVERY_IMAGE.fullmatch(place) or any(sign in place for sign in ',"')
+    if runtime.is_direct and not is_usual and can_be_made(place, volumes.mounts):
+        options.append(f"--mount=type=volume,destination={place}{',ro=true' if read_only else ''}")
+    return options
+
+
+def _render_security(name: str, security: Mapping[str, Any], granted: PodRights, rights: Rights) -> list[str]:
+    options = []
+    if security.get("uidGidSource") in ("custom", "fromIdpToken"):
+        options.append(f"--user={granted.user.uid}:{granted.user.gid}")
+        options += [f"--group-add={gid}" for gid in granted.user.groups]
+    if security.get("dropAllCapabilities"):
+        options.append("--cap-drop=ALL")
+    options += [f"--cap-add={capability}" for capability in sorted(granted.added)]
+    if granted.no_new_privileges:
+        options.append("--security-opt=no-new-privileges")
+    if security.get("seccompProfileType") == "Unconfined":
+        options.append("--security-opt=seccomp=unconfined")
+    if security.get("hostIpc"):
+        options.append("--ipc=host")
+    if granted.read_only_root:
+        options += ["--read-only", *(["--read-only-tmpfs=false"] if name == "podman" else [])]
+    if is_mapped(name, rights):
+        options += [f"--{kind}map=0:{FIRST_ID}:{IDS}" for kind in ("uid", "gid")]
+    return options
+
+
+def _pull(container: Container) -> str:
+    """As Kubernetes: always for `latest`; what lies on this machine is never looked for elsewhere."""
+    asked = container.fields.get("imagePullPolicy")
+    if asked:
+        return {"Always": "always", "Never": "never", "IfNotPresent": "missing"}[asked]
+    image = container.image
+    if image.startswith("localhost/") or ARCHIVE.match(image):
+        return "missing"
+    tag = image.rpartition("/")[2].partition("@")[0].partition(":")[2]
+    return "always" if tag in ("", "latest") and "@" not in image else "missing"

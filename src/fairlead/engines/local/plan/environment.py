@@ -1,0 +1,138 @@
+"""The environment and the words of a pod's command, computed. Pure: references are resolved by a function handed in."""
+
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from fairlead.engines.local.linux import procfs
+from fairlead.engines.local.settings import Identity
+from fairlead.model.errors import Refused
+from fairlead.model.pods.podset import EnvironmentVariable, PodSpec, Request
+
+#: From a variable that refers to a secret, config map or credential to its value; raises Refused with the reason.
+Resolve = Callable[[EnvironmentVariable], str]
+#: Reads everything that a pod's variables refer to, before its start.
+LoadReferences = Callable[[PodSpec], Awaitable[Resolve]]
+
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_KEYED_FIELD = re.compile(r"metadata\.(labels|annotations)\['([^']+)'\]")
+_REFERENCE = re.compile(r"\$\$(?=[({])|\$\(([A-Za-z_][\w.-]*)\)|\$\{([A-Za-z_]\w*)\}")
+
+
+async def refuse_references(pod: PodSpec) -> Resolve:
+    """The references of an engine that nobody gave a way to look anything up."""
+
+    def refuse(variable: EnvironmentVariable) -> str:
+        source = "secret" if variable.secret else "config map" if variable.config_map else "user credential"
+        named = variable.secret or variable.config_map or variable.user_credential or ("", "")
+        raise Refused(f"environment variable {variable.name} takes its value from {source} '{named[0]}', unknown here")
+
+    return refuse
+
+
+def render_environment(
+    pod: PodSpec, user: Identity, address: str, device_memory: int, resolve: Resolve
+) -> dict[str, str]:
+    """Base, then by which it finds the others, then the user's variables in their order, then who the pod is, then
+    what it was given of the node."""
+    variables = _base(user, pod.container.tty) | pod.variables
+    for variable in pod.container.environment:
+        variables[variable.name] = _value(variable, pod, address, resolve)
+    variables |= pod.identity
+    variables["NODE_NAME"] = pod.node
+    variables |= _devices(pod.request, pod.gpu_devices, device_memory)
+    limit = _memory_limit(pod.container.fields.get("compute") or {}, device_memory)
+    if limit:
+        variables["RUNAI_GPU_MEMORY_LIMIT"] = limit
+    variables[procfs.MARKER] = f"{pod.pod_id}.{pod.attempt}"
+    return variables
+
+
+def _base(user: Identity, tty: bool) -> dict[str, str]:
+    base = {
+        "PATH": PATH,
+        "HOME": user.home,
+        "USER": user.login,
+        "LOGNAME": user.login,
+        "SHELL": user.shell,
+        "LANG": "C.UTF-8",
+    }
+    return {**base, "TERM": "xterm-256color"} if tty else base
+
+
+def _value(variable: EnvironmentVariable, pod: PodSpec, address: str, resolve: Resolve) -> str:
+    if variable.value is not None:
+        return variable.value
+    if variable.pod_field is not None:
+        return pod_field(pod, variable.pod_field, address)
+    return resolve(variable)
+
+
+def pod_field(pod: PodSpec, path: str, address: str) -> str:
+    """A downward field as Kubernetes names it; what is not set there is empty.
+
+    `address` is the pod's and, where that is another, behind a comma its host's.
+    """
+    own, _, host = address.partition(",")
+    keyed = _KEYED_FIELD.fullmatch(path)
+    if keyed:
+        return _labelled(pod.container.fields.get(keyed[1]), keyed[2])
+    fields = {
+        "metadata.name": pod.pod_name,
+        "metadata.namespace": pod.namespace,
+        "metadata.uid": pod.pod_id,
+        "spec.nodeName": pod.node,
+        "spec.serviceAccountName": "default",
+        "status.podIP": own,
+        "status.podIPs": own,
+        "status.hostIP": host or own,
+        "status.hostIPs": host or own,
+    }
+    if path not in fields:
+        known = ", ".join([*fields, "metadata.labels['name']", "metadata.annotations['name']"])
+        raise Refused(f"pod field '{path}' is not known here; known are {known}")
+    return fields[path]
+
+
+def _labelled(labels: Any, name: str) -> str:
+    """A label's value from either form: a mapping, or REST's list of names and values."""
+    if isinstance(labels, Mapping):
+        return str(labels.get(name, ""))
+    return next((str(item.get("value", "")) for item in labels or () if item.get("name") == name), "")
+
+
+def _memory_limit(compute: Mapping[str, Any], device_memory: int) -> str:
+    """Up to where the pod may go on each device: as it was given, or in bytes where a portion was."""
+    if compute.get("gpuMemoryLimit"):
+        return str(compute["gpuMemoryLimit"])
+    portion = compute.get("gpuPortionLimit")
+    return str(int(portion * device_memory)) if portion and device_memory else ""
+
+
+def _devices(request: Request, devices: tuple[int, ...], device_memory: int) -> dict[str, str]:
+    if not devices:
+        # An empty list hides the devices that others were given.
+        return {"RUNAI_NUM_OF_GPUS": "0", "CUDA_VISIBLE_DEVICES": "", "NVIDIA_VISIBLE_DEVICES": "void"}
+    names = ",".join(map(str, devices))
+    portion = request.gpu_portion / 1000
+    if request.gpu_memory_bytes and device_memory:
+        portion = round(request.gpu_memory_bytes / device_memory, 3)
+    visible = {"CUDA_VISIBLE_DEVICES": names, "NVIDIA_VISIBLE_DEVICES": names}
+    if portion < 1:
+        share = f"{portion * len(devices):g}"
+        return {**visible, "RUNAI_NUM_OF_GPUS": share, "GPU_PORTION": f"{portion:g}"}
+    return {**visible, "RUNAI_NUM_OF_GPUS": str(len(devices)), "GPU_PORTION": "1"}
+
+
+def expand(words: tuple[str, ...], variables: Mapping[str, str]) -> list[str]:
+    """`$(NAME)` and `${NAME}` by their values; `$$(` and `$${` escape, an unknown name stays as written.
+
+    Kubernetes makes one of every two dollar signs; here a shell's `$$` that escapes nothing stays its process id.
+    """
+
+    def replace(match: re.Match[str]) -> str:
+        if match[0] == "$$":
+            return "$"
+        return variables.get(match[1] or match[2], match[0])
+
+    return [_REFERENCE.sub(replace, word) for word in words]

@@ -1,0 +1,281 @@
+"""As whom and with which rights a pod runs: decided from its security fields, what this server can and what it may.
+
+Asked before a workload's start for what is refused, and by `orders.py` for the order; pure but for `observe_rights`.
+What would come out weaker than asked, or what the operator did not allow, is refused; nothing is dropped silently.
+"""
+
+import grp
+import os
+import pwd
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from fairlead.engines.local.linux import capabilities, seccomp
+from fairlead.engines.local.plan.limits import Means
+from fairlead.engines.local.settings import Identity, LocalSettings
+
+#: (path of the field, why)
+Note = tuple[str, str]
+Security = Mapping[str, Any]
+
+_ALLOW = "start the server with --allow {} to permit it"
+_MEMBERS = frozenset(
+    (
+        *("uidGidSource", "runAsUid", "runAsGid", "supplementalGroups", "runAsNonRoot", "readOnlyRootFilesystem"),
+        *("capabilities", "dropAllCapabilities", "seccompProfileType", "allowPrivilegeEscalation"),
+        *("hostIpc", "hostNetwork"),
+    )
+)
+MOST_ID = 2**32 - 2
+
+
+class Rights(msgspec.Struct, frozen=True, kw_only=True):
+    """What this server can give a pod, and what its operator lets it give."""
+
+    settings: LocalSettings
+    server_uid: int
+    #: Whether the machine has given this number to somebody, as a user and as a group.
+    is_user: Callable[[int], bool]
+    is_group: Callable[[int], bool]
+    #: Whether calls can be filtered on this machine.
+    has_seccomp: bool = True
+    #: What limits are held with.
+    means: Means = Means()
+
+    def located(self, address: str, host: str) -> "Rights":
+        """The same for a pod with an address of its own, whose host is reached at another."""
+        return msgspec.structs.replace(
+            self, settings=msgspec.structs.replace(self.settings, host_address=f"{address},{host}")
+        )
+
+    @property
+    def user(self) -> Identity:
+        """As whom pods run that say nothing."""
+        return self.settings.owner or self.settings.run_as
+
+    @property
+    def is_shared(self) -> bool:
+        return not self.settings.is_personal
+
+    @property
+    def has_root(self) -> bool:
+        return self.server_uid == 0
+
+    @property
+    def isolates(self) -> bool:
+        return self.is_shared and not self.settings.allowed.no_isolation
+
+
+class PodRights(msgspec.Struct, frozen=True, kw_only=True):
+    """What a pod's process becomes."""
+
+    user: Identity
+    #: Names of capabilities beyond which nothing in the pod can go; None leaves all that the server has.
+    bounding: frozenset[str] | None
+    #: What a process that is not root holds from its start.
+    added: frozenset[str]
+    no_new_privileges: bool
+    #: Whether the default filter lies over its system calls.
+    filtered: bool
+    host_ipc: bool
+    read_only_root: bool
+
+
+def observe_rights(settings: LocalSettings) -> Rights:
+    """The rights of a server that runs as this process does."""
+    return Rights(
+        settings=settings,
+        server_uid=os.geteuid(),
+        is_user=has_user,
+        is_group=has_group,
+        has_seccomp=seccomp.is_available(),
+    )
+
+
+def has_user(uid: int) -> bool:
+    try:
+        pwd.getpwuid(uid)
+    except (KeyError, OverflowError):
+        return False
+    return True
+
+
+def has_group(gid: int) -> bool:
+    try:
+        grp.getgrgid(gid)
+    except (KeyError, OverflowError):
+        return False
+    return True
+
+
+def decide_rights(security: Security, rights: Rights) -> PodRights:
+    """The rights of a pod whose security fields have no objection of `refusals`."""
+    user = _user(security, rights)
+    added = frozenset(security.get("capabilities") or ())
+    filtered = security.get("seccompProfileType") == "RuntimeDefault"
+    escalation = security.get("allowPrivilegeEscalation")
+    return PodRights(
+        user=user,
+        bounding=_bounding(security, rights, user, added),
+        added=added,
+        # A filter needs it where the server is not root. Explicitly allowed, it has been refused there.
+        no_new_privileges=escalation is False
+        or (escalation is None and (rights.is_shared or (filtered and not rights.has_root))),
+        filtered=filtered,
+        host_ipc=bool(security.get("hostIpc")) or not rights.isolates,
+        read_only_root=bool(security.get("readOnlyRootFilesystem")),
+    )
+
+
+def _user(security: Security, rights: Rights) -> Identity:
+    base = rights.user
+    if security.get("uidGidSource") != "custom":
+        return base
+    uid, gid = security.get("runAsUid"), security.get("runAsGid")
+    groups = security.get("supplementalGroups")
+    changes: dict[str, Any] = {}
+    if uid is not None and uid != base.uid:
+        # The owner's home is not another user's; in shared mode each pod has a home of its own.
+        changes = {"uid": uid, "login": str(uid), "groups": (), "home": base.home if rights.is_shared else "/"}
+    if gid is not None:
+        changes["gid"] = gid
+    if groups is not None:
+        changes["groups"] = tuple(parse_groups(groups))
+    return msgspec.structs.replace(base, **changes)
+
+
+def parse_groups(text: str) -> list[int]:
+    """Numbers between commas; raises ValueError for anything else."""
+    numbers = [int(part) for part in text.split(",") if part.strip()]
+    if any(not 0 <= number <= MOST_ID for number in numbers):
+        raise ValueError(text)
+    return numbers
+
+
+def _bounding(security: Security, rights: Rights, user: Identity, added: frozenset[str]) -> frozenset[str] | None:
+    if not rights.has_root and not rights.isolates:
+        return None  # not ours to lower; nothing is gained beyond it either
+    if security.get("dropAllCapabilities"):
+        return added
+    if rights.is_shared:
+        return capabilities.RUNTIME_DEFAULT | added
+    # The owner's own processes keep what the owner has; a pod under another user is no longer the owner's.
+    return None if user.uid == rights.user.uid else capabilities.RUNTIME_DEFAULT | added
+
+
+# What is refused
+
+
+def refusals(security: Security, rights: Rights) -> list[Note]:
+    """Every field that this server cannot or may not honour, with the reason and what to do."""
+    return [(f"security.{name}", why) for name, why in _refusals(security, rights)]
+
+
+def _refusals(security: Security, rights: Rights) -> Iterator[Note]:
+    unknown = [name for name, value in security.items() if name not in _MEMBERS and value is not None]
+    for name in unknown:
+        yield name, "this engine does not know it, and a weaker setting could result"
+    try:
+        user = _user(security, rights)
+    except ValueError:
+        yield "supplementalGroups", "group ids are whole numbers from 0 on, separated by commas"
+        return
+    if security.get("uidGidSource") == "custom":
+        yield from _custom(security, user, rights)
+    elif security.get("uidGidSource") == "fromIdpToken" and rights.is_shared:
+        yield (
+            "uidGidSource",
+            "user and group ids come from an identity provider's token, and none is connected here; "
+            "use custom with runAsUid and runAsGid",
+        )
+    if security.get("runAsNonRoot") and user.uid == 0:
+        yield "runAsNonRoot", "the pod would run as root: give another runAsUid with uidGidSource custom"
+    yield from _powers(security, rights)
+    yield from _escalation(security, rights)
+    yield from _surroundings(security, rights)
+
+
+def _custom(security: Security, user: Identity, rights: Rights) -> Iterator[Note]:
+    base = rights.user
+    wanted = [("runAsUid", user.uid, base.uid, rights.is_user), ("runAsGid", user.gid, base.gid, rights.is_group)]
+    if security.get("supplementalGroups"):
+        wanted += [("supplementalGroups", gid, base.gid, rights.is_group) for gid in user.groups]
+    for name, number, own, is_taken in wanted:
+        if not 0 <= number <= MOST_ID:
+            yield name, f"{number} is no id; ids are whole numbers from 0 to {MOST_ID}"
+        elif number == own or (name == "supplementalGroups" and number in base.groups):
+            continue
+        elif not rights.has_root:
+            yield name, f"this server is not root, so its pods can only run as {base.uid}:{base.gid}, not with {number}"
+        elif rights.is_shared and number == 0 and not rights.settings.allowed.root_user:
+            yield name, f"0 is root's; {_ALLOW.format('root-user')}"
+        elif rights.is_shared and number != 0 and is_taken(number) and not rights.settings.allowed.machine_users:
+            yield name, f"{number} belongs to somebody on this machine; {_ALLOW.format('machine-users')}"
+    if security.get("supplementalGroups") == "" and not rights.has_root and len(base.groups) > 1:
+        yield "supplementalGroups", "this server is not root and cannot take its own groups from its pods"
+
+
+def _powers(security: Security, rights: Rights) -> Iterator[Note]:
+    added = security.get("capabilities") or ()
+    if not rights.has_root:
+        if added:
+            yield "capabilities", f"this server is not root and has no {', '.join(added)} to give"
+        elif security.get("dropAllCapabilities") and not rights.isolates and not _cannot_gain(security):
+            yield (
+                "dropAllCapabilities",
+                "this server may not lower the bound; set allowPrivilegeEscalation false",
+            )
+        return
+    if rights.is_shared:
+        foreign = [name for name in added if name not in rights.settings.allowed.capabilities]
+        if foreign:
+            flags = " ".join(f"--allow capability={name}" for name in foreign)
+            yield (
+                "capabilities",
+                f"{', '.join(foreign)} is not allowed here; start the server with {flags} to permit it",
+            )
+
+
+def _cannot_gain(security: Security) -> bool:
+    return security.get("allowPrivilegeEscalation") is False
+
+
+def _escalation(security: Security, rights: Rights) -> Iterator[Note]:
+    profile = security.get("seccompProfileType")
+    if profile == "RuntimeDefault" and not rights.has_seccomp:
+        yield "seccompProfileType", "there is no default filter for this machine's architecture or kernel"
+    elif profile == "Localhost":
+        yield "seccompProfileType", "profiles of the machine's own are not supported; use RuntimeDefault or Unconfined"
+    if not security.get("allowPrivilegeEscalation"):
+        return
+    if rights.isolates and not rights.has_root:
+        yield (
+            "allowPrivilegeEscalation",
+            "this server is not root, and no process can gain rights in its user namespace",
+        )
+    elif rights.is_shared and not rights.settings.allowed.root_user:
+        yield "allowPrivilegeEscalation", f"a setuid program would make it root; {_ALLOW.format('root-user')}"
+    elif profile == "RuntimeDefault" and not rights.has_root:
+        yield "allowPrivilegeEscalation", "a server that is not root can filter only what gains no rights"
+
+
+def _surroundings(security: Security, rights: Rights) -> Iterator[Note]:
+    allowed = rights.settings.allowed
+    for name, what in (("hostIpc", "inter-process communication"), ("hostNetwork", "network")):
+        if security.get(name) and rights.is_shared and not allowed.host_namespaces:
+            yield name, f"it would share this machine's {what}; {_ALLOW.format('host-namespaces')}"
+    if security.get("readOnlyRootFilesystem") and rights.is_shared and not rights.isolates:
+        yield "readOnlyRootFilesystem", "pods are not isolated here (--allow no-isolation)"
+
+
+def remarks(security: Security, rights: Rights) -> list[Note]:
+    """Fields that are recorded and have no effect, each with the reason."""
+    notes = []
+    if security.get("uidGidSource") != "custom":
+        for name in ("runAsUid", "runAsGid", "supplementalGroups"):
+            if security.get(name) is not None:
+                why = f"it counts with uidGidSource custom only; the pod runs as user {rights.user.uid}"
+                notes.append((f"security.{name}", why))
+    return notes

@@ -1,0 +1,110 @@
+"""The engine's side of storage: what volumes a pod gets, what is refused before its start, which claims go.
+
+Made by the engine. It reads what the server keeps through `LoadSupplies` and plans with `volumes.py`; the mounting is
+done in the pod's own process.
+"""
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import Collection
+from typing import Any
+
+import msgspec
+
+from fairlead.engines.local.attempts import Folders
+from fairlead.engines.local.linux import loop_devices
+from fairlead.engines.local.plan import container as plan_container
+from fairlead.engines.local.plan.effects_storage import Note, advise, refuse
+from fairlead.engines.local.plan.volumes import Ground, Volumes, plan_volumes
+from fairlead.engines.local.settings import LocalSettings
+from fairlead.engines.local.storage.claims import ClaimFolders
+from fairlead.model.pods.podset import Container, PodSpec
+from fairlead.model.pods.supplies import LoadSupplies, Supplies
+
+log = logging.getLogger(__name__)
+
+
+class Storage:
+    def __init__(self, settings: LocalSettings, folders: Folders, load: LoadSupplies) -> None:
+        self._settings = settings
+        self._folders = folders
+        self._load = load
+        self._claims = ClaimFolders(settings)
+        self._has_images = loop_devices.are_usable()
+        self._has_nfs = observe_nfs()
+
+    def review(self, container: Container, may_use_secrets: bool) -> tuple[list[Note], list[Note]]:
+        """(what is refused, what has less effect here) of a pod's storage."""
+        ground = self._ground("", container)
+        refused = refuse(container, ground, self._claims.classes, may_use_secrets)
+        return refused, advise(container, ground)
+
+    async def plan(self, pod: PodSpec) -> Volumes:
+        """The volumes of one attempt; raises Refused."""
+        storage: dict[str, Any] = pod.container.fields.get("storage") or {}
+        supplies = await self.load(pod)
+        ground = self._ground(self._folders.private((pod.pod_id, pod.attempt)), pod.container)
+        if storage.get("nfs"):
+            # Names are looked up, which may take its time.
+            volumes = await asyncio.to_thread(plan_volumes, pod, supplies, ground)
+        else:
+            volumes = plan_volumes(pod, supplies, ground)
+        for claim in volumes.claims:
+            self._claims.prepare(claim)
+        return volumes
+
+    async def load_files(self, pod: PodSpec) -> dict[str, Any]:
+        """What config maps and secrets show in the pod now, by the place of each volume that follows changes."""
+        ground = self._ground(self._folders.private((pod.pod_id, pod.attempt)), pod.container)
+        storage = {
+            name: pod.container.fields["storage"].get(name) or () for name in ("configMapVolume", "secretVolume")
+        }
+        container = msgspec.structs.replace(pod.container, fields={**pod.container.fields, "storage": storage})
+        only = msgspec.structs.replace(pod, container=container)
+        mounts = plan_volumes(only, await self._load(only), ground).mounts
+        return {volume["at"]: volume["files"] for volume in mounts if volume["kind"] == "memory" and "files" in volume}
+
+    async def load(self, pod: PodSpec) -> Supplies:
+        """What the pod's volumes and its image are got with; nothing is asked for where nothing is named."""
+        fields = pod.container.fields
+        is_needed = any((fields.get("storage") or {}).values()) or fields.get("imagePullSecrets")
+        return await self._load(pod) if is_needed else Supplies()
+
+    def _ground(self, private: str, container: Container) -> Ground:
+        runtime = plan_container.choose(container, self._settings)
+        mounts = plan_container.can_stage(runtime)
+        return Ground(
+            settings=self._settings,
+            private=private,
+            claim_folder=self._claims.folder,
+            has_images=self._has_images and mounts,
+            is_plain=self._claims.is_plain,
+            has_nfs=self._has_nfs,
+            look_up=socket.gethostbyname,
+            runtime="" if runtime == plan_container.HOST else runtime,
+            mounts=mounts,
+        )
+
+    async def drop(self, claim_ids: Collection[str], workload_id: str) -> None:
+        await asyncio.to_thread(self._claims.drop, claim_ids, workload_id)
+
+    async def retain(self, claim_ids: Collection[str], workload_ids: Collection[str]) -> None:
+        for folder in await asyncio.to_thread(self._claims.retain, claim_ids, workload_ids):
+            log.warning("no claim is known of %s; it is left alone: remove it by hand if nobody needs it", folder)
+
+
+def observe_nfs() -> bool:
+    """Whether exports of other machines can be mounted: by root, with a kernel that has or can load the client."""
+    if os.geteuid() != 0:
+        return False
+    with open("/proc/filesystems") as file:
+        if any(line.split()[-1] in ("nfs", "nfs4") for line in file if line.strip()):
+            return True
+    modules = f"/lib/modules/{os.uname().release}/modules.dep"
+    try:
+        with open(modules) as file:
+            return any("/nfsv4.ko" in line.partition(":")[0] for line in file)
+    except OSError:
+        return False

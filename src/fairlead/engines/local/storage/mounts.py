@@ -1,0 +1,230 @@
+"""Puts a pod's volumes where its spec wants them, in the mount namespace that its process has entered.
+
+Called by `isolation.py` in the pod's process, as root or as root of a user namespace. Everything here lives in that
+namespace only, so nothing of it is left when the pod's last process ends, however it ends. Paths are walked without
+following a link that lies inside a volume: its content is somebody else's.
+"""
+
+import errno
+import os
+import stat
+from typing import Any
+
+from fairlead.engines.local.linux import mount_syscalls
+from fairlead.engines.local.storage import sources
+
+Volume = dict[str, Any]
+
+#: More entries than this beside a new mount point, and the folder is not rebuilt around it.
+MOST_NEIGHBOURS = 4096
+_STRAIGHT = mount_syscalls.RESOLVE_NO_SYMLINKS | mount_syscalls.RESOLVE_NO_MAGICLINKS
+_HARDENED = mount_syscalls.MOUNT_ATTR_NOSUID | mount_syscalls.MOUNT_ATTR_NODEV
+
+
+class MountFailed(Exception):
+    """A volume could not be provided; `field` names it as the spec does."""
+
+    def __init__(self, field: str, subject: str, error: OSError) -> None:
+        super().__init__(field)
+        self.field = field
+        self.subject = subject
+        self.error = error
+
+
+def prepare(plan: dict[str, Any]) -> None:
+    """Before the host's mounts are left."""
+    for volume in plan["volumes"]:
+        try:
+            sources.prepare(volume)
+        except OSError as error:
+            raise MountFailed(volume["field"], str(error.filename or volume["at"]), error) from error
+
+
+def assemble(plan: dict[str, Any]) -> None:
+    """Make the pod's view out of a private copy of the host's mounts."""
+    volumes: list[Volume] = sorted(plan["volumes"], key=lambda volume: volume["at"])
+    follows = any(volume.get("follows") for volume in volumes)
+    mount_syscalls.mount(
+        "none", "/", flags=mount_syscalls.MS_REC | (mount_syscalls.MS_SLAVE if follows else mount_syscalls.MS_PRIVATE)
+    )
+    # Sources are taken before anything is covered: the data folder may lie below /tmp or below a home.
+    opened = [(volume, take(volume, plan)) for volume in volumes]
+    if follows:
+        mount_syscalls.mount("none", "/", flags=mount_syscalls.MS_REC | mount_syscalls.MS_PRIVATE)
+    if plan["read_only_root"]:
+        mount_syscalls.make_read_only("/", recursive=True)
+    tree = Tree()
+    for volume, source in opened:
+        try:
+            # Looked at only now: an outer volume may have it, or hide what the machine has there.
+            if not (volume.get("only_if_missing") and os.path.lexists(volume["at"])):
+                tree.attach(volume["at"], source)
+        except OSError as error:
+            raise MountFailed(volume["field"], volume["at"], error) from error
+        finally:
+            os.close(source)
+    tree.close()
+    hide([*plan["hidden"], *(path for volume in volumes for path in volume.get("hides", ()))])
+
+
+def take(volume: Volume, plan: dict[str, Any]) -> int:
+    """A volume as a detached mount; raises MountFailed with its field."""
+    try:
+        return sources.take(volume, plan)
+    except OSError as error:
+        raise MountFailed(volume["field"], str(error.filename or volume["at"]), error) from error
+
+
+def hide(paths: list[str]) -> None:
+    """Cover what no pod may see."""
+    flags = mount_syscalls.MS_RDONLY | mount_syscalls.MS_NOSUID | mount_syscalls.MS_NODEV
+    for path in paths:
+        if os.path.lexists(path):
+            mount_syscalls.mount("tmpfs", path, "tmpfs", flags, "mode=0,size=4k")
+
+
+class Tree:
+    """The folders of the view, to which volumes are added one by one, outer ones first."""
+
+    def __init__(self) -> None:
+        self._root = os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        #: From where the spec wants a volume to where it really is.
+        self._places: dict[str, str] = {}
+        #: Folders that were replaced by look-alikes with room for more entries.
+        self._rebuilt: list[str] = []
+
+    def attach(self, at: str, source: int) -> None:
+        is_folder = stat.S_ISDIR(os.fstat(source).st_mode)
+        place = self._real(at)
+        target = self._target(place, is_folder)
+        try:
+            mount_syscalls.move_mount(source, target, at)
+        finally:
+            os.close(target)
+        self._places[at] = place
+
+    def close(self) -> None:
+        """New entries are for mount points only."""
+        for folder in self._rebuilt:
+            mount_syscalls.make_read_only(folder)
+        os.close(self._root)
+
+    def _real(self, at: str) -> str:
+        """The path without the host's own links; what lies inside a volume is taken as it is written."""
+        around = self._around(at)
+        return self._places[around] + at[len(around) :] if around else os.path.realpath(at)
+
+    def _around(self, at: str) -> str:
+        """The innermost volume in which a path lies; empty for none."""
+        found = (place for place in self._places if at.startswith(f"{place}/"))
+        return max(found, key=len, default="")
+
+    def _open(self, path: str) -> int:
+        return mount_syscalls.open_within(self._root, path, os.O_PATH, _STRAIGHT)
+
+    def _target(self, place: str, is_folder: bool) -> int:
+        try:
+            target = self._open(place)
+        except FileNotFoundError:
+            self._make(place, is_folder)
+            target = self._open(place)
+        if stat.S_ISDIR(os.fstat(target).st_mode) is not is_folder:
+            os.close(target)
+            number = errno.ENOTDIR if is_folder else errno.EISDIR
+            raise OSError(number, os.strerror(number), place)
+        return target
+
+    def _make(self, place: str, is_folder: bool) -> None:
+        """Make a mount point, in a volume or in a rebuilt folder, never on the host."""
+        parent = os.path.dirname(place)
+        while not self._exists(parent):
+            parent = os.path.dirname(parent)
+        inside = (*self._places.values(), *self._rebuilt)
+        if not any(parent == own or parent.startswith(f"{own.rstrip('/')}/") for own in inside) or (
+            parent not in inside and self._is_of_host(parent)
+        ):
+            self._rebuild(parent)
+        names = place[len(parent) :].strip("/").split("/")
+        here = self._open(parent)
+        for number, name in enumerate(names):
+            if number == len(names) - 1 and not is_folder:
+                os.close(os.open(name, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644, dir_fd=here))
+                break
+            os.mkdir(name, 0o755, dir_fd=here)
+            below = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=here)
+            os.close(here)
+            here = below
+        os.close(here)
+
+    def _is_of_host(self, folder: str) -> bool:
+        """Whether a folder is the host's own, seen through a rebuilt one."""
+        own = max((place for place in self._places.values() if folder.startswith(f"{place}/")), key=len, default="")
+        rebuilt = max((one for one in self._rebuilt if folder.startswith(f"{one.rstrip('/')}/")), key=len, default="")
+        return len(rebuilt) > len(own)
+
+    def _exists(self, path: str) -> bool:
+        try:
+            os.close(self._open(path))
+        except FileNotFoundError:
+            return False
+        return True
+
+    def _rebuild(self, folder: str) -> None:
+        """Cover a folder with a look-alike that takes new entries; the host's own must not get any."""
+        original = self._open(folder)
+        reading = os.open(f"/proc/self/fd/{original}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        names = os.listdir(reading)
+        os.close(reading)
+        if len(names) > MOST_NEIGHBOURS:
+            raise OSError(errno.E2BIG, os.strerror(errno.E2BIG), folder)
+        entries = [(name, *_copy(original, name)) for name in names]
+        cover = mount_syscalls.make_mount("tmpfs", {"mode": "755"}, _HARDENED, folder)
+        if folder == "/":
+            self._enter_new_root(cover, entries)
+        else:
+            mount_syscalls.move_mount(cover, original, folder)
+            _fill(cover, entries)
+        os.close(cover)
+        os.close(original)
+        self._rebuilt.append(folder)
+
+    def _enter_new_root(self, cover: int, entries: list[tuple[str, int, str, int]]) -> None:
+        """The root itself is rebuilt below another folder, which is then turned to."""
+        stage = next(f"/{name}" for name, mode, _, _ in entries if stat.S_ISDIR(mode) and name != "proc")
+        place = self._open(stage)
+        mount_syscalls.move_mount(cover, place, stage)
+        os.close(place)
+        _fill(cover, entries)
+        os.fchdir(cover)
+        mount_syscalls.pivot_root(".", ".")
+        mount_syscalls.unmount(".")
+        os.chdir("/")
+        os.close(self._root)
+        self._root = os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+
+
+def _copy(folder: int, name: str) -> tuple[int, str, int]:
+    """An entry as (mode, where a link points, a copy of the mount)."""
+    mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
+    if stat.S_ISLNK(mode):
+        return mode, os.readlink(name, dir_fd=folder), -1
+    entry = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        return mode, "", mount_syscalls.clone_mount(entry, name, recursive=True)
+    finally:
+        os.close(entry)
+
+
+def _fill(folder: int, entries: list[tuple[str, int, str, int]]) -> None:
+    for name, mode, link, source in entries:
+        if source < 0:
+            os.symlink(link, name, dir_fd=folder)
+            continue
+        if stat.S_ISDIR(mode):
+            os.mkdir(name, 0o755, dir_fd=folder)
+        else:
+            os.close(os.open(name, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644, dir_fd=folder))
+        target = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+        mount_syscalls.move_mount(source, target, name)
+        os.close(target)
+        os.close(source)

@@ -1,0 +1,102 @@
+"""Who is connected to a supervisor: the server that watches its state, readers that follow its output.
+
+Part of the supervisor; it passes requests on and sends what it is told to, never waiting for anybody.
+"""
+
+import contextlib
+import os
+import select
+import socket
+from collections.abc import Callable
+
+from fairlead.engines.local import wire
+from fairlead.engines.local.supervisor import remote_exec
+
+
+class Peers:
+    def __init__(
+        self, poll: select.poll, obey: Callable[[int, wire.Message], None], left: Callable[[int], None]
+    ) -> None:
+        self._poll = poll
+        self._obey = obey
+        self._left = left
+        self._links: dict[int, tuple[socket.socket, wire.Inbox]] = {}
+        self._listener: socket.socket | None = None
+        self.watchers: set[int] = set()
+        self.followers: set[int] = set()
+
+    def listen(self, path: str, member: str) -> None:
+        """Be reached at a socket and, where the pod has one, by the name that others of its group know it by."""
+        self._listener = wire.listen(path)
+        self._poll.register(self._listener.fileno(), select.POLLIN)
+        if member:
+            remote_exec.register(member, path)
+
+    def leave(self, path: str, member: str) -> None:
+        """Be reached no more."""
+        if member:
+            remote_exec.withdraw(member, path)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+
+    def adopt(self, link: socket.socket, inbox: wire.Inbox) -> None:
+        self._links[link.fileno()] = (link, inbox)
+        self._poll.register(link.fileno(), select.POLLIN)
+
+    def has(self, descriptor: int) -> bool:
+        return descriptor in self._links or self._is_listener(descriptor)
+
+    def _is_listener(self, descriptor: int) -> bool:
+        return self._listener is not None and descriptor == self._listener.fileno()
+
+    def hear(self, descriptor: int) -> None:
+        """See to a descriptor that has something: a newcomer, a request, a farewell."""
+        if self._listener is not None and self._is_listener(descriptor):
+            with contextlib.suppress(BlockingIOError):
+                newcomer, _ = self._listener.accept()
+                newcomer.setblocking(False)
+                self.adopt(newcomer, wire.Inbox())
+            return
+        link, inbox = self._links[descriptor]
+        try:
+            data = link.recv(65_536)
+            requests = list(inbox.feed(data))
+        except BlockingIOError:
+            return
+        except (OSError, ValueError):
+            data, requests = b"", []
+        for request in requests:
+            self._obey(descriptor, request)
+        if not data:
+            self._drop(descriptor)
+
+    def send(self, descriptor: int, message: wire.Message) -> None:
+        """Best effort: who does not read in time reads the files instead."""
+        try:
+            self._links[descriptor][0].send(wire.encode(message))
+        except BlockingIOError:
+            pass
+        except OSError:
+            self._drop(descriptor)
+
+    def send_descriptors(self, descriptor: int, message: wire.Message, given: list[int]) -> None:
+        """Hand open files over; a copy stays with the caller."""
+        with contextlib.suppress(OSError):
+            socket.send_fds(self._links[descriptor][0], [wire.encode(message)], given)
+
+    def tell_watchers(self, message: wire.Message) -> None:
+        for descriptor in list(self.watchers):
+            self.send(descriptor, message)
+
+    def poke_followers(self) -> None:
+        for descriptor in list(self.followers):
+            self.send(descriptor, {})
+
+    def _drop(self, descriptor: int) -> None:
+        link, _ = self._links.pop(descriptor, (None, None))
+        self.watchers.discard(descriptor)
+        self.followers.discard(descriptor)
+        if link is not None:
+            self._poll.unregister(descriptor)
+            link.close()
+            self._left(descriptor)

@@ -1,0 +1,54 @@
+"""Texts that are read as plain YAML or as a script: tasks and jobs of neighbouring systems, and requests that somebody
+wrote as YAML. Called by `convert`.
+"""
+
+from typing import Any
+
+from fairlead.formats.convert.from_rest import read_request
+from fairlead.formats.foreign.kubernetes_job import read_job
+from fairlead.formats.foreign.slurm import read_sbatch
+from fairlead.formats.foreign.tasks import Found, read_dstack, read_skypilot
+from fairlead.formats.intermediate import DSTACK, JOB, REST, SBATCH, SKYPILOT, Converted, Unconvertible, lines_of
+from fairlead.formats.yaml.tree import read_tree
+from fairlead.formats.yaml.values import read_plain
+from fairlead.kinds import KINDS
+from fairlead.kinds.kind import Kind
+
+_READERS = {JOB: read_job, DSTACK: read_dstack, SKYPILOT: read_skypilot}
+
+
+def read(text: str, dialect: str, kind: Kind | None = None, file: str = "") -> list[Converted]:
+    """The workloads of a text. `kind` is what dialects that name none are taken for."""
+    first = kind or next(iter(KINDS.values()))
+    if dialect == SBATCH:
+        return [_found(first, read_sbatch(text))]
+    documents, issues = read_tree(text, file)
+    if issues:
+        raise Unconvertible([str(issue) for issue in issues])
+    plains = [read_plain(document) for document in documents]
+    if not all(isinstance(plain, dict) for plain in plains):
+        raise Unconvertible(lines_of(file, ["The text holds something that is no object."]))
+    if dialect == REST:
+        return [read_request(plain, kind, file) for plain in plains]
+    return [_found(first, _read_foreign(plain, dialect, file)) for plain in plains]
+
+
+def _read_foreign(plain: dict[str, Any], dialect: str, file: str) -> Found:
+    """What another system's description says. Its shape is its own system's affair, so any of it may be wrong."""
+    try:
+        return _READERS[dialect](plain)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        line = f"The text is no description of {dialect} that can be read: {error}."
+        raise Unconvertible(lines_of(file, [line])) from error
+
+
+def _found(kind: Kind, found: Found) -> Converted:
+    return Converted(
+        kind=kind, name=_label(found.name), project=found.project, spec=found.spec, losses=list(found.losses)
+    )
+
+
+def _label(name: str) -> str:
+    """A foreign name as a workload may be called."""
+    label = "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in name.lower()).strip("-")
+    return (label if label[:1].isalpha() else f"w-{label}".rstrip("-"))[:63] or "workload"

@@ -1,0 +1,103 @@
+"""Files of workload YAML as workloads between dialects, with the templates that stand beside them.
+
+Called by `convert`, `apply`, `diff` and `delete`. Templates that are in no file are asked for by a function that is
+passed in; nothing is looked up here.
+"""
+
+from collections.abc import Callable
+
+import msgspec
+
+from fairlead.formats.intermediate import Converted, Unconvertible
+from fairlead.formats.losses import Loss
+from fairlead.formats.yaml.documents import Manifest, YamlWorkload, read_manifests, read_workload
+from fairlead.formats.yaml.inherit import Fetch, Find, Kept, chain_of, find_among, find_further, merge
+from fairlead.formats.yaml.keywords import API_VERSION
+from fairlead.formats.yaml.tree import render_tree
+from fairlead.kinds import KINDS
+
+
+class TemplateFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A document with usage Template."""
+
+    name: str
+    namespace: str
+    #: The document by itself, as a server keeps it.
+    manifest: str
+
+
+def read_files(
+    files: list[tuple[str, str]], fetch: Fetch | None = None, namespace: Callable[[], str] | None = None
+) -> tuple[list[Converted], list[TemplateFile]]:
+    """The workloads in files of workload YAML, and the templates beside them, which may be in any file.
+
+    `namespace` is asked for what documents that name none are in, `fetch` for templates that are in no file.
+    """
+    manifests, issues = [], []
+    for file, text in files:
+        found, wrong = read_manifests(text, file)
+        manifests += found
+        issues += wrong
+    if namespace is not None and any(not manifest.namespace for manifest in manifests):
+        manifests = [_in_namespace(manifest, namespace()) for manifest in manifests]
+    find = find_among(manifests)
+    find = find if fetch is None else find_further(find, fetch)
+    workloads = []
+    for manifest in manifests:
+        merged, broken = merge(manifest, find)
+        workload, wrong = read_workload(merged) if not broken else (None, [])
+        issues += broken + wrong
+        if workload is not None and not manifest.is_template:
+            workloads.append(_from_yaml(workload, manifest.resource, merged.end))
+    if issues:
+        raise Unconvertible([str(issue) for issue in sorted(set(issues))])
+    templates = [manifest for manifest in manifests if manifest.is_template]
+    return workloads, [_template_file(one) for one in sorted(templates, key=lambda one: _depth(one, find))]
+
+
+def _depth(manifest: Manifest, find: Find) -> int:
+    """How many templates it inherits from; those come before it."""
+    return len(chain_of(manifest, find))
+
+
+def _in_namespace(manifest: Manifest, namespace: str) -> Manifest:
+    return manifest if manifest.namespace else msgspec.structs.replace(manifest, namespace=namespace)
+
+
+def _template_file(manifest: Manifest) -> TemplateFile:
+    """The document by itself, without what is its file's and its server's affair."""
+    metadata = {"name": manifest.object_name, "namespace": manifest.namespace}
+    labels = {name: node.content for name, node in manifest.labels.items()}
+    head = {
+        "apiVersion": API_VERSION,
+        "kind": manifest.resource,
+        "metadata": metadata | ({"labels": labels} if labels else {}),
+    }
+    text = f'{msgspec.json.encode(head).decode()[:-1]},"spec":{render_tree(manifest.node)}}}'
+    return TemplateFile(name=manifest.object_name, namespace=manifest.namespace, manifest=text)
+
+
+def kept_template(id: str, kind: str, manifest: str) -> Kept:
+    """A server's template, for `fetch`; `kind` is the title that it has in lists."""
+    key = next((key for key, one in KINDS.items() if one.title == kind), "")
+    return Kept(id, key, manifest)
+
+
+def _from_yaml(workload: YamlWorkload, origin: str = "", template_id: str = "") -> Converted:
+    return Converted(
+        origin=origin,
+        template_id=template_id,
+        kind=workload.kind,
+        name=workload.name,
+        is_prefix=workload.is_prefix,
+        project=workload.project,
+        is_active=workload.is_active,
+        spec=workload.plain,
+        remarks=list(workload.remarks),
+        losses=[
+            Loss(path=path, reason=f"is a credential in plain text; its place is the secret {secret.name}")
+            for secret in workload.secrets
+            for path in secret.paths
+        ],
+        secrets=list(workload.secrets),
+    )

@@ -1,0 +1,38 @@
+"""A workload between dialects as a command line. Called by `convert`, and by the server."""
+
+from typing import Any
+
+from fairlead.formats.flags.command_line import render_command, render_line
+from fairlead.formats.flags.table import Entry
+from fairlead.formats.intermediate import Converted, Rendered, below_spec
+from fairlead.formats.losses import Loss
+
+
+def render(workload: Converted, program: str = "fairlead", table: list[Entry] | None = None) -> Rendered:
+    """The command; `table` is what `flag_table` gives for the kind, where somebody has it at hand."""
+    command, spec = _command(workload)
+    flags, words, losses = render_command(workload.kind, spec, table)
+    losses = workload.losses + below_spec(workload.kind, losses)
+    line = [program, *command, "submit"]
+    if workload.is_prefix:
+        line += ["--name-prefix", workload.name]
+        reason = "a number is added to a prefix on the command line, not random characters"
+        losses.append(Loss(path="useGivenNameAsPrefix", reason=reason, value=True))
+    else:
+        line.append(workload.name)
+    if workload.project:
+        line += ["-p", workload.project]
+    if not workload.is_active:
+        losses.append(
+            Loss(path="spec.active", reason="a command submits; suspend the workload afterwards", value=False)
+        )
+    whole = [*line, *flags, *(["--", *words] if words else [])]
+    return Rendered(text=render_line(line, flags, words), plain=whole, losses=losses)
+
+
+def _command(workload: Converted) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """The words of the command, and what they leave to the flags: a sub-type's command says a member by itself."""
+    for words, (member, value) in workload.kind.subtypes:
+        if workload.spec.get(member) == value:
+            return words, {name: inner for name, inner in workload.spec.items() if name != member}
+    return workload.kind.command, workload.spec

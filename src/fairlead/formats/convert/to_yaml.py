@@ -1,0 +1,59 @@
+"""A workload between dialects as workload YAML, and objects that were rendered elsewhere as the same kind of text.
+
+Called by `convert`, `diff` and `apply`, and by the server; the latter two also ask where two specs differ.
+"""
+
+from typing import Any
+
+from fairlead.formats.intermediate import Converted, Rendered, Unconvertible, below_spec
+from fairlead.formats.losses import Loss, leaves
+from fairlead.formats.yaml.text import render_yaml
+from fairlead.formats.yaml.write import declared, render_document
+from fairlead.kinds.kind import Kind
+
+
+def render(workload: Converted) -> Rendered:
+    """The document; losses of the way in come first."""
+    if not workload.kind.letter:
+        raise Unconvertible([f"Workload YAML has no {workload.kind.title}; REST and the command line have."])
+    document, losses = render_document(
+        workload.kind,
+        workload.spec,
+        workload.name,
+        is_prefix=workload.is_prefix,
+        project=workload.project,
+        active=workload.is_active,
+    )
+    return Rendered(
+        text=render_yaml(document), plain=document, losses=workload.losses + below_spec(workload.kind, losses)
+    )
+
+
+def rendered_objects(workload: Converted, objects: list[dict[str, Any]], losses: list[Loss]) -> Rendered:
+    """Kubernetes objects that were rendered elsewhere, as text."""
+    around = []
+    if workload.is_prefix:
+        reason = "objects are called by the name as it is; random characters are added by the server"
+        around.append(Loss(path="useGivenNameAsPrefix", reason=reason, value=True))
+    if not workload.is_active:
+        reason = "objects run when they are applied; suspend the workload at the server"
+        around.append(Loss(path="spec.active", reason=reason, value=False))
+    return Rendered(
+        text=render_yaml(*objects), plain=objects, losses=workload.losses + around + below_spec(workload.kind, losses)
+    )
+
+
+def differences(kind: Kind, now: dict[str, Any], wanted: dict[str, Any]) -> list[str]:
+    """Paths at which two specs mean something different: null, and what holds anyway, are the same as left out."""
+    first, second = _meant(kind, now), _meant(kind, wanted)
+    return sorted(path for path in {*first, *second} if first.get(path) != second.get(path))
+
+
+def _meant(kind: Kind, spec: dict[str, Any]) -> dict[str, Any]:
+    found = {}
+    for path, value in leaves(spec).items():
+        field = declared(kind, path)
+        is_default = field is not None and field.about.default is not None and field.about.default == value
+        if value is not None and value not in ([], {}) and not is_default:
+            found[path] = value
+    return found

@@ -1,0 +1,4 @@
+"""Command-line flags as data, and a spec written as a command line.
+
+Called by the generator of the command line and by `convert`.
+"""

@@ -1,0 +1,300 @@
+"""A REST spec as the command line that asks for the same, with the list of what no flag can say.
+
+Called by `convert`, and wherever a workload is shown as a command. It is the counterpart of how the command line puts
+flags into a spec, and works from the same table; it knows no flag by name, only that words after `--` are the command.
+"""
+
+import shlex
+from collections.abc import Iterable
+from typing import Any
+
+from msgspec import UNSET
+
+from fairlead.formats.flags.table import Entry, flag_table
+from fairlead.formats.losses import Loss, Source, carried, leaves
+from fairlead.kinds.kind import Kind
+from fairlead.model.command_words import split_words
+
+_NO_FLAG = "no flag can say it"
+
+
+class _Unsayable(Exception):
+    """A text that the grammar of flags would read differently."""
+
+
+def render_command(
+    kind: Kind, spec: dict[str, Any], table: list[Entry] | None = None
+) -> tuple[list[str], list[str], list[Loss]]:
+    """Flags, the words after `--`, and what they do not say (paths below the spec).
+
+    With `--command` among the flags the words replace the image's entry point, otherwise they are its arguments.
+    """
+    source = Source(spec)
+    table = flag_table(kind) if table is None else table
+    flags: list[str] = []
+    lists: dict[str, list[Entry]] = {}
+    for entry in table:
+        form = entry["form"]
+        if form in ("pair", "item"):
+            lists.setdefault(entry["path"], []).append(entry)
+        elif form == "object":
+            flags += _object(entry, source)
+        elif form != "words":
+            flags += _scalar(entry, source)
+    for path, entries in lists.items():
+        for number, item in source.items(path, excluded_too=True):
+            flags += _item(entries, source, f"{path}[{number}]", item)
+    words = _words(source, flags)
+    losses = source.losses + [_left_over(path, value) for path, value in source.left.items()]
+    arriving = carried(spec, losses)
+    for name, like in kind.alike:
+        if like:
+            flags += _apart(arriving, name, like)
+        else:
+            losses += _filled_in(table, arriving, name)
+    return flags, words, losses
+
+
+def _apart(arriving: dict[str, Any], name: str, like: str) -> list[str]:
+    """The flag that keeps a role from being filled in like another, where that would add something to it."""
+    more = set(arriving.get(like) or ()) - set(arriving.get(name) or ())
+    return [f"--{name}-as-{like}=false"] if more else []
+
+
+def _filled_in(table: list[Entry], arriving: dict[str, Any], name: str) -> list[Loss]:
+    """What a role has in common with the whole on a command line, because no flag says otherwise."""
+    if not arriving.get(name):
+        return []
+    members = {entry["path"].split(".")[1] for entry in table if entry["path"].startswith(f"{name}.")}
+    missing = [member for member in arriving if member in members and member not in arriving[name]]
+    reason = "is as in the whole where no flag says it"
+    return [
+        Loss(path=f"{name}.{path}", reason=reason, now=value)
+        for member in missing
+        for path, value in leaves({member: arriving[member]}).items()
+    ]
+
+
+def _left_over(path: str, value: Any) -> Loss:
+    if value is None:
+        reason = "null is the same as left out on a command line"
+    elif value in ({}, []):
+        reason = "is empty, which is the same as left out on a command line"
+    else:
+        reason = _NO_FLAG
+    return Loss(path=path, reason=reason, value=value)
+
+
+def _scalar(entry: Entry, source: Source) -> list[str]:
+    path, flag, preset = entry["path"], entry["flag"], entry.get("preset", {})
+    value = source.peek(path)
+    if value is UNSET or any(source.peek(other) != constant for other, constant in preset.items()):
+        return []
+    try:
+        text = _flag_text(entry, value)
+    except _Unsayable as unsayable:
+        source.lose(path, str(unsayable))
+        return []
+    for taken in (path, *preset):
+        source.take(taken)
+    return [flag if text is None else f"{flag}={text}"]
+
+
+def _object(entry: Entry, source: Source) -> list[str]:
+    """Nothing where a member cannot be said: the flags of single members say what they can."""
+    try:
+        text, taken = _part_texts(entry, source, entry["path"])
+    except _Unsayable:
+        return []
+    for path in taken:
+        source.take(path)
+    return [f"{entry['flag']}={text}"] if text else []
+
+
+def _flag_text(entry: Entry, value: Any) -> str | None:
+    form = entry["form"]
+    if form == "switch":
+        if "constant" in entry and value != entry["constant"]:
+            raise _Unsayable(_NO_FLAG)
+        return None if value == entry.get("constant", True) else "false"
+    if form == "duration":
+        if value <= 0 or int(float(value)) != value:
+            raise _Unsayable("a time of 0 means not given on a command line")
+        return f"{value}s"
+    if form == "list":
+        if not value or any(not word or "," in word for word in value):
+            raise _Unsayable("is a list in words, which cannot be empty or have commas in them")
+        return ",".join(value)
+    return _typed(entry["type"], value)
+
+
+def _typed(kind: str, value: Any) -> str:
+    if kind == "number":
+        text = repr(value)
+        if float(text) != value:
+            raise _Unsayable("has more digits than the command line reads")
+        return text
+    return str(value)
+
+
+def _item(entries: list[Entry], source: Source, here: str, item: dict[str, Any]) -> list[str]:
+    """The flag that says most of the item; of several that say as much, the first."""
+    best: tuple[str, list[str], list[tuple[str, Any]]] | None = None
+    for entry in entries:
+        presets = _presets(entry, source, here)
+        if presets is None:
+            continue
+        try:
+            said = _pair(entry, source, here) if entry["form"] == "pair" else _parts(entry, source, here, item)
+        except _Unsayable:
+            continue
+        text, taken = said
+        if text and (best is None or _reach(taken, here) > _reach(best[1], here)):
+            best = (f"{entry['flag']}={text}", taken, presets)
+    if best is None:
+        return []
+    flag, taken, presets = best
+    for path, constant in presets:
+        if source.peek(path) is UNSET:
+            source.lose(path, f"is {str(constant).lower()} where this flag is used", constant)
+        else:
+            source.take(path)
+    for path in taken:
+        source.take(path)
+    return [flag]
+
+
+def _reach(taken: list[str], here: str) -> tuple[int, int]:
+    """How many members of the item are said, and how many leaves."""
+    return len({path.removeprefix(f"{here}.").split(".")[0] for path in taken}), len(taken)
+
+
+def _presets(entry: Entry, source: Source, here: str) -> list[tuple[str, Any]] | None:
+    """What the flag sets by itself; None where the item says otherwise. A true one must be said by the item."""
+    found = [(f"{here}.{path}", constant) for path, constant in entry.get("preset", {}).items()]
+    for path, constant in found:
+        value = source.peek(path)
+        if value != constant and not (value is UNSET and constant is False):
+            return None
+    return found
+
+
+def _pair(entry: Entry, source: Source, here: str) -> tuple[str, list[str]]:
+    """`NAME=VALUE`, or `NAME=VALUE,key=VALUE`."""
+    paths = [f"{here}.{path}" for path in entry["pair"]]
+    values = [source.peek(path) for path in paths]
+    if any(value is UNSET for value in values):
+        raise _Unsayable(_NO_FLAG)
+    texts = [str(value) for value in values]
+    if not texts[0] or "=" in texts[0] or any(entry.get("separator", "\0") in text for text in texts[1:2]):
+        raise _Unsayable(_NO_FLAG)
+    return f"{texts[0]}={entry.get('separator', '').join(texts[1:])}", paths
+
+
+def _parts(entry: Entry, source: Source, here: str, item: dict[str, Any]) -> tuple[str, list[str]]:
+    wrap = entry.get("wrap")
+    if not wrap:
+        return _part_texts(entry, source, here)
+    inner = item.get(wrap)
+    if not inner or not all(isinstance(one, dict) for one in inner):
+        raise _Unsayable(_NO_FLAG)
+    texts, taken = [], []
+    for number in range(len(inner)):
+        text, paths = _part_texts(entry, source, f"{here}.{wrap}[{number}]")
+        if ";" in text or not text:
+            raise _Unsayable(_NO_FLAG)
+        texts.append(text)
+        taken += paths
+    return ";".join(texts), taken
+
+
+def _part_texts(entry: Entry, source: Source, here: str) -> tuple[str, list[str]]:
+    """The parts by commas. An item of which a part cannot be said is not said in pieces: it would mean more."""
+    texts, taken = [], []
+    for part in entry["parts"]:
+        path = f"{here}.{part['path']}"
+        value = source.peek(path)
+        if "pair" in part:
+            value, paths = _pairs_of(part, source, path)
+        else:
+            paths = [path]
+        if value is UNSET:
+            continue
+        texts.append(_part_text(part, value))
+        taken += paths
+    return ",".join(texts), taken
+
+
+def _pairs_of(part: Entry, source: Source, path: str) -> tuple[Any, list[str]]:
+    left, right = part["pair"]
+    found, taken, number = [], [], 0
+    while source.peek(f"{path}[{number}].{left}") is not UNSET:
+        key, value = f"{path}[{number}].{left}", f"{path}[{number}].{right}"
+        if "=" in source.peek(key) or source.peek(value) is UNSET:
+            raise _Unsayable(_NO_FLAG)
+        found.append(f"{source.peek(key)}={source.peek(value)}")
+        taken += [key, value]
+        number += 1
+    return (found or UNSET), taken
+
+
+def _part_text(part: Entry, value: Any) -> str:
+    name = part["name"]
+    if isinstance(value, bool):
+        wanted = part.get("constant", True)
+        return name if value == wanted else f"{name}=false"
+    if isinstance(value, list):
+        text = ":".join(value)
+        if any(not word or ":" in word for word in value):
+            raise _Unsayable(_NO_FLAG)
+    else:
+        text = _typed(part.get("type", "string"), value)
+    if "," in text:
+        raise _Unsayable(_NO_FLAG)
+    return f"{name}={text}"
+
+
+def _words(source: Source, flags: list[str]) -> list[str]:
+    """Command and arguments: the command's first word is the program, all others are arguments."""
+    command, arguments = source.peek("command"), source.peek("args")
+    if command is UNSET:
+        return _arguments(source, flags, arguments)
+    try:
+        words = [*split_words(command), *(split_words(arguments) if arguments is not UNSET else ())]
+    except ValueError:
+        source.lose("command", "has a quote that is not closed")
+        return []
+    if not words or not split_words(command):
+        source.lose("command", "is empty")
+        return []
+    flags.append("--command")
+    reason = "the command line has one program and its arguments; together they are the same words"
+    for path, was, now in (("command", command, words[:1]), ("args", arguments, words[1:])):
+        text = shlex.join(now) if now else UNSET
+        if text == was:
+            source.take(path)
+        elif text is not UNSET or was is not UNSET:
+            source.lose(path, reason, text)
+    return words
+
+
+def _arguments(source: Source, flags: list[str], arguments: Any) -> list[str]:
+    if arguments is UNSET:
+        return []
+    source.take("args")
+    try:
+        words = list(split_words(arguments))
+    except ValueError:
+        words = []
+    if words and shlex.join(words) == arguments:
+        return words
+    flags.append(f"--args={arguments}")
+    return []
+
+
+def render_line(program: Iterable[str], flags: list[str], words: list[str]) -> str:
+    """The whole command, quoted for a shell, a flag to a line."""
+    parts = [shlex.join(program), *(shlex.quote(flag) for flag in flags)]
+    if words:
+        parts.append(f"-- {shlex.join(words)}")
+    return " \\\n  ".join(parts) + "\n"

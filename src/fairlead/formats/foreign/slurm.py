@@ -1,0 +1,138 @@
+"""An sbatch script as a training-like spec: its `#SBATCH` lines say what it asks for, the script is what runs.
+
+Called by `convert`. Options without a counterpart are listed.
+"""
+
+import re
+import shlex
+from typing import Any
+
+from fairlead.formats.foreign.tasks import Found, count, shell, variables
+from fairlead.formats.losses import Loss
+
+_SHORT = {
+    "J": "job-name",
+    "c": "cpus-per-task",
+    "G": "gpus",
+    "p": "partition",
+    "D": "chdir",
+    "a": "array",
+    "n": "ntasks",
+    "N": "nodes",
+    "t": "time",
+    "o": "output",
+    "e": "error",
+    "A": "account",
+    "C": "constraint",
+    "q": "qos",
+    "w": "nodelist",
+    "x": "exclude",
+}
+_ARRAY = re.compile(r"([\d,:-]+)(?:%([1-9]\d{0,8}))?\Z")
+_SPAN = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::([1-9]\d{0,8}))?)?\Z")
+_GPUS = re.compile(r"(?:gpu:)?(?:[A-Za-z][\w.-]*:)?(\d+)\Z")
+_OUTPUT = ("output", "error", "open-mode")
+_KEPT = "output is kept by the server; `fairlead logs` shows it"
+
+
+def read_sbatch(text: str) -> Found:
+    options = _options(text)
+    spec: dict[str, Any] = shell(_script(text))
+    losses: list[Loss] = []
+    compute: dict[str, Any] = {}
+    for name, value in options:
+        reason = _apply(name, value, spec, compute)
+        if reason:
+            losses.append(Loss(path=f"#SBATCH --{name}", reason=reason, value=value))
+    if compute:
+        spec["compute"] = compute
+    if "image" not in spec:
+        losses.append(Loss(path="image", reason="an sbatch script names no image; add one before it is submitted"))
+    name = next((value for option, value in options if option == "job-name"), "")
+    return Found(name=name, spec=spec, losses=losses)
+
+
+def _options(text: str) -> list[tuple[str, str]]:
+    found = []
+    for line in text.splitlines():
+        stripped = line.strip()
+        if stripped and not stripped.startswith("#"):
+            break
+        if not stripped.startswith("#SBATCH"):
+            continue
+        try:
+            words = shlex.split(stripped.removeprefix("#SBATCH"), comments=True)
+        except ValueError:
+            # A quote that never ends: the line stands among what was not carried.
+            found.append((stripped.removeprefix("#SBATCH").strip(" -"), ""))
+            continue
+        while words:
+            word = words.pop(0)
+            name, _, value = word.lstrip("-").partition("=")
+            if word.startswith("--"):
+                if "=" not in word and words and not words[0].startswith("-"):
+                    value = words.pop(0)
+            else:
+                name, value = _SHORT.get(word[1:2], word[1:2]), word[2:]
+                if not value and words and not words[0].startswith("-"):
+                    value = words.pop(0)
+            found.append((name, value))
+    return found
+
+
+def _script(text: str) -> str:
+    lines = [line for line in text.splitlines() if not line.startswith(("#SBATCH", "#!"))]
+    return "\n".join(lines).strip()
+
+
+def _apply(name: str, value: str, spec: dict[str, Any], compute: dict[str, Any]) -> str:
+    """Put one option in its place; a reason where there is none."""
+    if name == "job-name":
+        return ""
+    if name in ("gres", "gpus", "gpus-per-node", "gpus-per-task"):
+        match = _GPUS.match(value)
+        if match is None:
+            return "is no plain number of GPUs"
+        compute["gpuDevicesRequest"] = int(match.group(1))
+        return "the type of GPU is a matter of node pools here" if re.search(r"[A-Za-z].*:.*\d", value[4:]) else ""
+    if name == "cpus-per-task":
+        compute["cpuCoreRequest"] = count(value)
+        return ""
+    if name in ("mem", "mem-per-gpu"):
+        compute["cpuMemoryRequest"] = _memory(value)
+        return "" if name == "mem" else "counts for the whole pod here, not for each GPU"
+    if name == "array":
+        return _sweep(value, spec)
+    if name in ("nodes", "ntasks", "ntasks-per-node") and value in ("1", "1-1"):
+        return ""
+    simple = {"partition": "nodePools", "chdir": "workingDir", "container-image": "image", "constraint": "nodeType"}
+    if name in simple:
+        spec[simple[name]] = [part for part in value.split(",") if part] if name == "partition" else value
+        return ""
+    if name == "export" and value not in ("ALL", "NONE", ""):
+        spec["environmentVariables"] = variables(value.split(","))
+        return ""
+    return _KEPT if name in _OUTPUT else "has no counterpart here"
+
+
+def _memory(value: str) -> str:
+    """Slurm counts in binary units, and in megabytes where none is named."""
+    digits = value.rstrip("KMGTBkmgtb")
+    unit = value[len(digits) : len(digits) + 1].upper() or "M"
+    return f"{digits}{unit}i"
+
+
+def _sweep(value: str, spec: dict[str, Any]) -> str:
+    match = _ARRAY.match(value)
+    if match is None:
+        return "is no array of numbers"
+    total = 0
+    for part in match.group(1).split(","):
+        span = _SPAN.match(part)
+        if span is None:
+            return "is no array of numbers"
+        first, last, step = span.groups()
+        total += len(range(int(first), int(last) + 1, int(step or 1))) if last else 1
+    spec["completions"] = total
+    spec["parallelism"] = int(match.group(2) or total)
+    return "pods are not told an index here; only their number is carried"

@@ -1,0 +1,190 @@
+"""Tasks of neighbouring systems as training-like specs: dstack and SkyPilot tasks, one way in.
+
+Called by `convert`. The common part is carried, everything else is left over and listed. `neighbours_slurm.py` reads
+sbatch scripts, `kubernetes_objects.py` reads Jobs.
+"""
+
+import re
+import shlex
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+
+from fairlead.formats.losses import Loss, Source
+
+_NOT_HERE = "has no counterpart here"
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?\+?\Z", re.IGNORECASE)
+_COUNT = re.compile(r"(\d+(?:\.\d+)?)")
+
+
+class Found(msgspec.Struct, frozen=True, kw_only=True):
+    """What a foreign description says, as a creation request would."""
+
+    name: str = ""
+    spec: dict[str, Any]
+    #: Paths are those of the foreign description.
+    losses: list[Loss]
+    project: str = ""
+
+
+def left_over(source: Source, reason: str = _NOT_HERE) -> list[Loss]:
+    rest = [
+        Loss(path=path, reason=reason, value=value)
+        for path, value in source.left.items()
+        if value not in (None, {}, [])
+    ]
+    return source.losses + rest
+
+
+def shell(commands: str) -> dict[str, str]:
+    """Command and arguments that run lines of shell."""
+    return {"command": "bash", "args": f"-c {shlex.quote(commands)}"}
+
+
+def variables(given: Any) -> list[dict[str, Any]]:
+    """Environment variables from a mapping, or from a list of NAME=VALUE."""
+    if isinstance(given, dict):
+        return [{"name": name, "value": _text(value)} for name, value in given.items() if value is not None]
+    pairs = (str(item).partition("=") for item in given or ())
+    return [{"name": name, "value": value} for name, equals, value in pairs if equals]
+
+
+def size(text: Any, unit: str = "") -> str:
+    """A size such as `16GB`, `16GB..` or 16 as a quantity; empty where it is none."""
+    match = _SIZE.match(str(text).split("..")[0].strip())
+    if match is None:
+        return ""
+    number, letter, binary = match.groups()
+    letter = letter.upper() or unit
+    return f"{number}{letter}{'i' if binary and letter else ''}"
+
+
+def count(text: Any) -> float | int | None:
+    """The least of a count such as 4, `4+` or `4..8`."""
+    match = _COUNT.match(str(text).split("..")[0].strip())
+    if match is None:
+        return None
+    number = float(match.group(1))
+    return int(number) if number.is_integer() else number
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _taken(source: Source, path: str) -> Any:
+    """A member with all below it; None where it is not there."""
+    value: Any = source.plain
+    for step in path.split("."):
+        value = value.get(step) if isinstance(value, dict) else None
+    if value is not None:
+        for leaf in [leaf for leaf in source.left if leaf == path or leaf.startswith((f"{path}.", f"{path}["))]:
+            del source.left[leaf]
+    return value
+
+
+def _accelerator(text: Any) -> tuple[int, str]:
+    """`A100:8`, `8`, `{A100: 8}`: how many, and of which type."""
+    if isinstance(text, dict):
+        name, number = next(iter(text.items()), ("", 1))
+        return int(count(number) or 1), str(name)
+    words = str(text).split(":")
+    numbers = [word for word in words if word.isdecimal()]
+    names = [word for word in words if not word[:1].isdigit()]
+    return int(numbers[0]) if numbers else 1, names[0] if names else ""
+
+
+def _ask_for_gpus(spec: dict[str, Any], source: Source, path: str, given: Any) -> None:
+    number, name = _accelerator(given)
+    spec.setdefault("compute", {})["gpuDevicesRequest"] = number
+    if name or (not isinstance(given, dict) and not str(given).isdecimal()):
+        reason = "type and memory of GPUs are a matter of node pools here"
+        source.losses.append(Loss(path=path, reason=reason, value=name or given))
+
+
+def _ask_for_compute(spec: dict[str, Any], source: Source, names: tuple[str, str]) -> None:
+    cpus, memory = (_taken(source, f"resources.{name}") for name in names)
+    compute: dict[str, Any] = {}
+    if cpus is not None and count(cpus) is not None:
+        compute["cpuCoreRequest"] = count(cpus)
+    if memory is not None and size(memory, "G"):
+        compute["cpuMemoryRequest"] = size(memory, "G")
+    if compute:
+        spec.setdefault("compute", {}).update(compute)
+
+
+def read_dstack(task: dict[str, Any]) -> Found:
+    """A dstack task."""
+    source = Source(task)
+    spec: dict[str, Any] = {}
+    _taken(source, "type")
+    image = source.take("image")
+    if image is not UNSET:
+        spec["image"] = str(image)
+    commands = _taken(source, "commands")
+    if commands:
+        spec.update(shell("\n".join(str(line) for line in commands)))
+    folder = source.take("working_dir")
+    if folder is not UNSET:
+        spec["workingDir"] = str(folder)
+    env = variables(_taken(source, "env"))
+    if env:
+        spec["environmentVariables"] = env
+    _ask_for_compute(spec, source, ("cpu", "memory"))
+    gpu = _taken(source, "resources.gpu")
+    if isinstance(gpu, dict):
+        given = gpu.get("count", 1)
+        _ask_for_gpus(spec, source, "resources.gpu.name", {str(gpu.get("name", "")): given})
+        source.losses += [
+            Loss(path=f"resources.gpu.{name}", reason="is a matter of node pools here", value=value)
+            for name, value in gpu.items()
+            if name not in ("count", "name")
+        ]
+    elif gpu is not None:
+        _ask_for_gpus(spec, source, "resources.gpu", gpu)
+    if _taken(source, "resources.shm_size") is not None:
+        spec.setdefault("compute", {})["largeShmRequest"] = True
+    _read_ports(spec, source)
+    return Found(name=_named(source), spec=spec, losses=left_over(source))
+
+
+def _read_ports(spec: dict[str, Any], source: Source) -> None:
+    found = []
+    given = _taken(source, "ports")
+    for number, port in enumerate(given if isinstance(given, list) else ()):
+        inside = str(port).rpartition(":")[2]
+        if inside.isascii() and inside.isdecimal() and len(inside) < 6:
+            found.append({"container": int(inside), "serviceType": "ClusterIP"})
+        else:
+            source.losses.append(Loss(path=f"ports[{number}]", reason="is no port", value=port))
+    if found:
+        spec["ports"] = found
+
+
+def _named(source: Source) -> str:
+    name = source.take("name")
+    return "" if name is UNSET else str(name)
+
+
+def read_skypilot(task: dict[str, Any]) -> Found:
+    """A SkyPilot task: setup and run become one script."""
+    source = Source(task)
+    spec: dict[str, Any] = {}
+    setup, run = source.take("setup"), source.take("run")
+    script = "\n".join(str(part).strip() for part in (setup, run) if part is not UNSET)
+    if script:
+        spec.update(shell(script))
+    image = source.peek("resources.image_id")
+    if image is not UNSET and str(image).startswith("docker:"):
+        spec["image"] = str(source.take("resources.image_id")).removeprefix("docker:")
+    gpus = _taken(source, "resources.accelerators")
+    if gpus is not None:
+        _ask_for_gpus(spec, source, "resources.accelerators", gpus)
+    _ask_for_compute(spec, source, ("cpus", "memory"))
+    env = variables(_taken(source, "envs"))
+    if env:
+        spec["environmentVariables"] = env
+    if source.peek("num_nodes") == 1:
+        source.take("num_nodes")
+    return Found(name=_named(source), spec=spec, losses=left_over(source))

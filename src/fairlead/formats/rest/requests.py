@@ -1,0 +1,263 @@
+"""REST bodies: a creation request in, a workload's object out.
+
+Called by `api`. A valid request costs one typed decode; only a failed one is walked again for everything that is
+wrong with it. It reads what the request says, never what exists.
+"""
+
+from functools import cache
+from types import new_class
+from typing import Annotated, Any, Generic, TypeVar, get_type_hints
+
+import msgspec
+from msgspec import UNSET, Meta
+
+from fairlead.formats.check import Flaw, find_flaws
+from fairlead.formats.rest.older_dialect import DIALECT as OLDER
+from fairlead.formats.rest.older_dialect import is_older, to_present
+from fairlead.kinds.kind import Kind, beside_names, spec_violations
+from fairlead.model.clock import iso
+from fairlead.model.errors import MALFORMED, Invalid, Issue
+from fairlead.model.records.phase import DesiredPhase, Phase
+from fairlead.model.records.workload import Workload
+from fairlead.model.spec.fields import INT32_MAX, About, Given, Maybe, Uuid, build, fields_of
+from fairlead.model.spec.names import name_violations
+from fairlead.model.spec.rules import Limits, Violation
+from fairlead.model.submission import Submission
+
+SpecType = TypeVar("SpecType")
+Instant = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
+
+
+class CreationRequest(
+    msgspec.Struct, Generic[SpecType], frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True
+):
+    """The body of a creation request."""
+
+    name: Annotated[
+        Annotated[str, Meta(min_length=1)],
+        About(text="The workload's name, unique in its project; or its beginning, see useGivenNameAsPrefix."),
+    ]
+    use_given_name_as_prefix: Annotated[
+        bool,
+        About(
+            text="Appends a hyphen and random characters to the name.",
+            default=False,
+            origin="contract",
+        ),
+    ] = False
+    project_id: Annotated[str, About(text="The project's id.")]
+    cluster_id: Annotated[Uuid, About(text="The cluster's id.")]
+    template_id: Annotated[Maybe[Uuid], About(text="A template whose values hold where the spec gives none.")] = UNSET
+    spec: Annotated[Maybe[SpecType], About(text="What is to run.")] = UNSET
+
+
+class ChangeRequest(
+    msgspec.Struct, Generic[SpecType], frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True
+):
+    """The body of a request to change a workload."""
+
+    spec: Annotated[Maybe[SpecType], About(text="What is to be different.")] = UNSET
+
+
+class WorkloadObject(msgspec.Struct, Generic[SpecType], frozen=True, kw_only=True, rename="camel"):
+    """A workload as its kind's own operations show it."""
+
+    name: Annotated[Annotated[str, Meta(min_length=1)], About(text="The workload's name, unique in its project.")]
+    requested_name: Annotated[str, About(text="The name as it was sent.")]
+    workload_id: Annotated[Uuid, About(text="The workload's id, which stays over suspend and resume.")]
+    project_id: Annotated[str, About(text="The project's id.")]
+    department_id: Annotated[Given[Annotated[str, Meta(min_length=1)]], About(text="The department's id.")] = UNSET
+    cluster_id: Annotated[Uuid, About(text="The cluster's id.")]
+    created_by: Annotated[str, About(text="Who submitted it.")]
+    created_at: Annotated[Instant, About(text="When it was submitted.")]
+    deleted_at: Annotated[
+        Maybe[Instant], About(text="When its deletion was asked for; null as long as it was not.")
+    ] = UNSET
+    desired_phase: Annotated[DesiredPhase, About(text="What was last asked for.")]
+    actual_phase: Annotated[Given[Phase], About(text="Where it is.")] = UNSET
+    spec: Annotated[Maybe[SpecType], About(text="What was sent.")] = UNSET
+
+
+@cache
+def _around(generic: Any, kind: Kind) -> Any:
+    """A request or object around the kind's spec, with the members that stand beside it."""
+    plain = generic[kind.sent or kind.spec]
+    if not kind.beside:
+        return plain
+    hints = get_type_hints(kind.spec, include_extras=True)
+    members = {"__annotations__": {name: hints[name] for name in kind.beside}, **dict.fromkeys(kind.beside, UNSET)}
+    options = {"frozen": True, "kw_only": True, "rename": "camel", "forbid_unknown_fields": generic is CreationRequest}
+    name = f"{kind.title}{generic.__name__}"
+    return new_class(name, (plain,), options, lambda space: space.update({**members, "__doc__": generic.__doc__}))
+
+
+def request_type(kind: Kind) -> Any:
+    return _around(CreationRequest, kind)
+
+
+def object_type(kind: Kind) -> Any:
+    return _around(WorkloadObject, kind)
+
+
+@cache
+def _decoder(kind: Kind) -> msgspec.json.Decoder[CreationRequest[Any]]:
+    return msgspec.json.Decoder(request_type(kind))
+
+
+def _whole(kind: Kind, request: CreationRequest[Any]) -> Any:
+    """The spec with what stood beside it."""
+    spec = request.spec
+    if not kind.beside:
+        return kind.spec() if spec is UNSET or spec is None else spec
+    members = {} if spec is UNSET or spec is None else {name: getattr(spec, name) for name in spec.__struct_fields__}
+    return kind.spec(**members, **{name: getattr(request, name) for name in kind.beside})
+
+
+def read_submission(kind: Kind, body: bytes) -> Submission:
+    """The submission that a creation request asks for; raises Invalid with everything that is wrong with it."""
+    if b"migProfile" not in body and b"\\u0000" not in body:
+        try:
+            return _submission(kind, _decoder(kind).decode(body), "rest", ())
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            pass  # The walk below finds this mistake again, and all the others.
+    plain = _plain(body)
+    older = is_older(plain)
+    return _walked(kind, to_present(plain) if older else plain, older)
+
+
+def read_changes(kind: Kind, body: bytes) -> dict[str, Any]:
+    """The members of the spec that are to be different, by REST name; raises Invalid with everything that is wrong."""
+    plain = _plain(body)
+    flaws = find_flaws(ChangeRequest[kind.changes], plain, "")  # type: ignore[name-defined]  # made at run time
+    if flaws:
+        can = ", ".join(field.rest for field in fields_of(kind.changes or kind.spec))
+        raise _malformed([Issue(flaw.path, f"{flaw.details} (only {can} can be changed)") for flaw in flaws])
+    spec = plain.get("spec") or {}
+    return {name: value for name, value in spec.items() if value is not None}
+
+
+def _submission(
+    kind: Kind, request: CreationRequest[Any], dialect: str, remarks: tuple[tuple[str, str], ...]
+) -> Submission:
+    return Submission(
+        kind=kind.key,
+        name=request.name,
+        use_given_name_as_prefix=request.use_given_name_as_prefix,
+        project_id=request.project_id,
+        cluster_id=request.cluster_id,
+        template_id=request.template_id or None,
+        spec=_whole(kind, request),
+        dialect=dialect,
+        remarks=remarks,
+    )
+
+
+def _plain(body: bytes) -> dict[str, Any]:
+    try:
+        plain = msgspec.json.decode(body)
+    except RecursionError:
+        raise _malformed([Issue("", "the body is nested too deeply")]) from None
+    except UnicodeDecodeError:
+        raise _malformed([Issue("", "the body is no UTF-8 text")]) from None
+    except msgspec.DecodeError as error:
+        raise _malformed([Issue("", f"the body is no JSON: {error}")]) from None
+    if not isinstance(plain, dict):
+        raise _malformed([Issue("", "the body must be one JSON object")])
+    return plain
+
+
+def _walked(kind: Kind, plain: dict[str, Any], older: bool) -> Submission:
+    """The slow way: every flaw of form and every broken rule, and for the older dialect what is forgiven."""
+    flaws = find_flaws(request_type(kind), plain, "")
+    spec = _joined(kind, plain)
+    built = build(kind.spec, spec)
+    broken = _rules(kind, plain, built, flaws)
+    issues = [Issue(flaw.path, flaw.details) for flaw in flaws if not (older and flaw.instead)]
+    issues += [Issue(rule.path, rule.details) for rule in broken if not (older and rule.instead)]
+    if issues:
+        raise _malformed(issues)
+    remarks = [(flaw.path, f"{flaw.details}; {flaw.instead}") for flaw in flaws]
+    remarks += [(rule.path, f"{rule.details}; {rule.instead}") for rule in broken if rule.instead]
+    return Submission(
+        kind=kind.key,
+        name=plain["name"],
+        use_given_name_as_prefix=plain.get("useGivenNameAsPrefix", False),
+        project_id=plain["projectId"],
+        cluster_id=plain["clusterId"],
+        template_id=plain.get("templateId"),
+        spec=built,
+        dialect=OLDER if older else "rest",
+        remarks=tuple(remarks),
+    )
+
+
+def _rules(kind: Kind, plain: dict[str, Any], built: Any, flaws: list[Flaw]) -> list[Violation]:
+    """The rules between members, as far as members that are wrong in themselves leave them to be asked."""
+    wrong = {flaw.path for flaw in flaws if not flaw.instead}
+    found: list[Violation] = []
+    name = plain.get("name")
+    if isinstance(name, str) and "name" not in wrong:
+        found += name_violations(name, plain.get("useGivenNameAsPrefix") is True)
+    if any(path.startswith(("spec", *beside_names(kind))) for path in wrong):
+        # A member of a wrong type would trip the rules: leave it out of the question, and keep the others in.
+        built = build(kind.spec, _joined(kind, _without(plain, wrong, "")))
+    # The installation's own limit is asked by admission, which knows it.
+    found += spec_violations(kind, built, "spec", Limits(completions=INT32_MAX))
+    return [rule for rule in found if rule.path not in wrong]
+
+
+def _without(plain: Any, wrong: set[str], path: str) -> Any:
+    if isinstance(plain, dict):
+        return {
+            name: _without(value, wrong, here)
+            for name, value in plain.items()
+            if (here := f"{path}.{name}" if path else name) not in wrong
+        }
+    if isinstance(plain, list):
+        return [
+            None if f"{path}[{number}]" in wrong else _without(item, wrong, f"{path}[{number}]")
+            for number, item in enumerate(plain)
+        ]
+    return plain
+
+
+def _joined(kind: Kind, plain: dict[str, Any]) -> dict[str, Any]:
+    """The spec of a plain request with what stands beside it."""
+    spec = plain.get("spec")
+    inside = spec if isinstance(spec, dict) else {}
+    return inside | {name: plain[name] for name in beside_names(kind) if name in plain}
+
+
+def _malformed(issues: list[Issue]) -> Invalid:
+    return Invalid(MALFORMED, tuple(issues))
+
+
+def render_workload(kind: Kind, workload: Workload) -> bytes:
+    """The contract's object of a workload: what was sent, and how far it has come."""
+    spec, beside = _split(kind, workload.spec)
+    shown = msgspec.json.encode(
+        WorkloadObject[msgspec.Raw](
+            name=workload.name,
+            requested_name=workload.requested_name,
+            workload_id=workload.id,
+            project_id=workload.project_id,
+            department_id=workload.department_id,
+            cluster_id=workload.cluster_id,
+            created_by=workload.created_by,
+            created_at=iso(workload.created_at),
+            deleted_at=None if workload.deleted_at is None else iso(workload.deleted_at),
+            desired_phase=workload.desired_phase,
+            actual_phase=workload.phase,
+            spec=spec,
+        )
+    )
+    return shown if not beside else shown[:-1] + b"," + msgspec.json.encode(beside)[1:]
+
+
+def _split(kind: Kind, spec: msgspec.Raw) -> tuple[msgspec.Raw, dict[str, msgspec.Raw]]:
+    """A stored spec as REST has it: what stands inside, and what beside it."""
+    if not kind.beside:
+        return spec, {}
+    members = msgspec.json.decode(spec, type=dict[str, msgspec.Raw])
+    beside = {name: members.pop(name) for name in beside_names(kind) if name in members}
+    return msgspec.Raw(msgspec.json.encode(members)), beside

@@ -1,0 +1,4 @@
+"""Workload YAML: text, tree, fields, documents, inheritance, writing.
+
+Called by `api`, by `fairlead apply` and by `convert`.
+"""

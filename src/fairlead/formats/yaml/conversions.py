@@ -1,0 +1,318 @@
+"""The few YAML fields that are not one field of REST: for each group a pair of functions, there and back.
+
+The reader of workload YAML calls `READERS` with what was given, the writer calls `WRITERS` with the REST spec. They
+look at plain values only; every pair has its round trip in the tests.
+"""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from msgspec import UNSET
+
+from fairlead.formats.losses import Source
+from fairlead.model.spec.lifecycle import AUTO_DELETION_SECONDS
+
+SECRET = "SECRET:"  # noqa: S105 - the word that marks a reference to a secret
+DEFAULT_SERVICE = "ClusterIP"
+_RULES = {"hard": "Required", "soft": "Preferred"}
+_PROPAGATION = "HostToContainer"
+_DEFAULT_CLASS = "default"
+_GROUPS = "security.supplementalGroups"
+#: Unset means something else to whoever reads the YAML with kubectl, so our default is written out.
+_WRITTEN_OUT = {"autoDeletionTimeAfterCompletionSeconds": AUTO_DELETION_SECONDS}
+#: How pods stand together on a kind that has podAffinity and cannot say more.
+_NEAR = {"type": "Preferred", "key": "kubernetes.io/hostname"}
+
+
+class Reading(Protocol):
+    """What a pair may do while a document is read."""
+
+    #: The values that were given, by YAML name.
+    given: dict[str, Any]
+    #: The letter of the kind.
+    letter: str
+
+    def put(self, path: str, value: Any, name: str) -> None:
+        """Set a member of the REST spec, which came from the YAML field `name`."""
+        ...
+
+    def get(self, path: str) -> Any:
+        """A member of the REST spec so far, or None."""
+        ...
+
+    def move_item(self, path: str, number: int, place: str, item: dict[str, Any]) -> None:
+        """Take an item out of a list; what is left of it stands elsewhere from now on."""
+        ...
+
+    def wrong(self, name: str, details: str) -> None:
+        """Refuse a field."""
+        ...
+
+    def remark(self, name: str, details: str) -> None:
+        """Accept a field, and say what was done instead."""
+        ...
+
+
+Put = Callable[[str, Any], None]
+
+
+def _read_gpu(reading: Reading) -> None:
+    given = reading.given
+    gpu, limit = given.get("gpu"), given.get("gpuLimit")
+    if gpu is not None:
+        if 0 < gpu < 1:
+            reading.put("compute.gpuPortionRequest", gpu, "gpu")
+        elif gpu < 0 or gpu != int(gpu):
+            reading.wrong("gpu", f"is {gpu}; it is a part of a device between 0 and 1, or a whole number of devices")
+        elif given.get("gpuDevices", gpu) != gpu:
+            reading.wrong("gpu", f"is {gpu} devices, and gpuDevices is {given['gpuDevices']}; leave one of them out")
+        else:
+            reading.put("compute.gpuDevicesRequest", int(gpu), "gpu")
+    if isinstance(limit, str):
+        if "gpuMemoryLimit" in given:
+            reading.wrong("gpuLimit", "is an amount of memory, and gpuMemoryLimit is given too; leave one of them out")
+        else:
+            reading.put("compute.gpuMemoryLimit", limit, "gpuLimit")
+    elif limit is not None:
+        reading.put("compute.gpuPortionLimit", limit, "gpuLimit")
+    if reading.get("compute.gpuPortionRequest") is not None:
+        reading.put("compute.gpuRequestType", "portion", "gpu")
+    elif reading.get("compute.gpuMemoryRequest") is not None:
+        reading.put("compute.gpuRequestType", "memory", "gpuMemory")
+
+
+def _write_gpu(source: Source, put: Put) -> None:
+    portion = source.peek("compute.gpuPortionRequest")
+    if portion is not UNSET and 0 < portion < 1:
+        put("gpu", source.take("compute.gpuPortionRequest"))
+        _write_request_type(source, "portion")
+    elif portion is not UNSET:
+        source.lose("compute.gpuPortionRequest", "1 or more is a whole number of devices in workload YAML")
+    limit = source.take("compute.gpuPortionLimit")
+    if limit is not UNSET:
+        put("gpuLimit", limit)
+    memory = source.take("compute.gpuMemoryRequest")
+    if memory is not UNSET:
+        put("gpuMemory", memory)
+        if portion is UNSET or not 0 < portion < 1:
+            _write_request_type(source, "memory")
+
+
+def _write_request_type(source: Source, kind: str) -> None:
+    path = "compute.gpuRequestType"
+    if source.peek(path) == kind:
+        source.take(path)
+    else:
+        source.lose(path, f"follows from what is asked for, and is {kind}", kind)
+
+
+def _read_identity(reading: Reading) -> None:
+    """Ids count with runAsUser only; without ids it means the user of the identity token."""
+    wanted = reading.given.get("runAsUser")
+    ids = [name for name in ("runAsUid", "runAsGid") if name in reading.given]
+    if wanted is True:
+        for name in ids:
+            reading.put(f"security.{name}", reading.given[name], name)
+        reading.put("security.uidGidSource", "custom" if ids else "fromIdpToken", "runAsUser")
+        return
+    for name in ids:
+        reading.remark(name, "has no effect without runAsUser: {value: true}; the image's own user runs")
+    if wanted is False:
+        reading.put("security.uidGidSource", "fromTheImage", "runAsUser")
+
+
+def _write_identity(source: Source, put: Put) -> None:
+    origin = source.peek("security.uidGidSource")
+    ids = [name for name in ("runAsUid", "runAsGid") if source.peek(f"security.{name}") is not UNSET]
+    if origin == "custom" and ids:
+        put("runAsUser", True)
+        for name in ids:
+            put(name, source.take(f"security.{name}"))
+    elif origin in ("fromIdpToken", "fromTheImage"):
+        put("runAsUser", origin == "fromIdpToken")
+    else:
+        return
+    source.take("security.uidGidSource")
+
+
+def _read_affinity(reading: Reading) -> None:
+    given = reading.given
+    if given.get("podAffinity") is not True:
+        for name in ("podAffinitySchedulingRule", "podAffinityTopology"):
+            if name in given:
+                reading.wrong(name, "is given, but counts only with podAffinity: {value: true}")
+        return
+    rule, topology = given.get("podAffinitySchedulingRule"), given.get("podAffinityTopology")
+    reading.put("podAffinity", dict(_NEAR) if reading.letter == "D" else {}, "podAffinity")
+    if rule is not None:
+        reading.put("podAffinity.type", _RULES[rule], "podAffinitySchedulingRule")
+    if topology is not None:
+        reading.put("podAffinity.key", topology, "podAffinityTopology")
+
+
+def _write_affinity(source: Source, put: Put) -> None:
+    rule, topology = source.take("podAffinity.type"), source.take("podAffinity.key")
+    if rule is UNSET and topology is UNSET:
+        return
+    put("podAffinity", True)
+    if rule is not UNSET:
+        put("podAffinitySchedulingRule", next(word for word, name in _RULES.items() if name == rule))
+    if topology is not UNSET:
+        put("podAffinityTopology", topology)
+
+
+def _read_defaults_of_items(reading: Reading) -> None:
+    service = reading.given.get("serviceType", DEFAULT_SERVICE)
+    for port in reading.get("ports") or ():
+        port.setdefault("serviceType", service)
+    propagation = reading.given.get("mountPropagation")
+    for volume in reading.get("storage.hostPath") or ():
+        if propagation is not None:
+            volume.setdefault("mountPropagation", _PROPAGATION if propagation else "None")
+
+
+def _read_claims(reading: Reading) -> None:
+    """The reference writes `default` for the storage class that claims have without one."""
+    for claim in reading.get("storage.pvc") or ():
+        info = claim.get("claimInfo", {})
+        if info.get("storageClass") == _DEFAULT_CLASS:
+            del info["storageClass"]
+            if not info:
+                del claim["claimInfo"]
+
+
+def _write_claims(source: Source, put: Put) -> None:
+    for number, _ in source.items("storage.pvc"):
+        path = f"storage.pvc[{number}].claimInfo.storageClass"
+        if source.peek(path) == _DEFAULT_CLASS:
+            source.lose(path, "default means the class that claims have without one")
+
+
+def _read_groups(reading: Reading) -> None:
+    """One document separates groups by semicolons, the other and REST by commas."""
+    groups = reading.get(_GROUPS)
+    if isinstance(groups, str) and ";" in groups:
+        reading.put(_GROUPS, groups.replace(";", ","), "supplementalGroups")
+
+
+def _write_groups(source: Source, put: Put) -> None:
+    groups = source.peek(_GROUPS)
+    if groups is not UNSET and ";" in groups:
+        put("supplementalGroups", groups.replace(";", ","))
+        source.lose(_GROUPS, "is written with commas", groups.replace(";", ","))
+
+
+def _read_node_pool(reading: Reading) -> None:
+    pool = reading.given.get("nodePool")
+    if pool is None:
+        return
+    if reading.get("nodePools") is not None:
+        reading.wrong("nodePool", "is given beside nodePools; nodePools alone is the present way")
+    else:
+        reading.put("nodePools", [pool], "nodePool")
+
+
+def _read_probe(reading: Reading) -> None:
+    """Kubernetes' probe has its handler's members beside the times; REST has them below `handler`."""
+    probe = reading.given.get("readinessProbe")
+    if probe is None:
+        return
+    times = dict(probe)
+    handler = {"httpGet": _texts(times.pop("httpGet"))} if "httpGet" in times else {}
+    reading.put("probes.readiness", {**times, "handler": handler}, "readinessProbe")
+
+
+def _texts(get: Any) -> Any:
+    """A path or host of digits alone was read as a number with the rest of the free form; it is a text."""
+    if not isinstance(get, dict):
+        return get
+    is_number = {name: isinstance(get.get(name), int | float) for name in ("path", "host")}
+    return get | {name: str(get[name]) for name, wrong in is_number.items() if wrong}
+
+
+def _write_probe(source: Source, put: Put) -> None:
+    root = "probes.readiness."
+    handler = f"{root}handler."
+    probe: dict[str, Any] = {}
+    for path in [path for path in source.left if path.startswith(root)]:
+        inner = path.removeprefix(handler) if path.startswith(handler) else path.removeprefix(root)
+        first, _, second = inner.partition(".")
+        if source.peek(path) in (UNSET, {}):
+            continue
+        if second:
+            probe.setdefault(first, {})[second] = source.take(path)
+        else:
+            probe[first] = source.take(path)
+    if probe:
+        put("readinessProbe", probe)
+        if "httpGet" not in probe:
+            source.lose("probes.readiness.handler", "is empty where nothing is asked", {})
+
+
+def _write_out(source: Source, put: Put) -> None:
+    for path, value in _WRITTEN_OUT.items():
+        if source.peek(path) is UNSET:
+            put(path, value)
+            source.lose(path, "unset means never to kubectl, so the default of 30 days is written out", value)
+
+
+READERS: tuple[Callable[[Reading], None], ...] = (
+    _read_gpu,
+    _read_identity,
+    _read_affinity,
+    _read_defaults_of_items,
+    _read_claims,
+    _read_groups,
+    _read_node_pool,
+    _read_probe,
+)
+#: Each with the fields it writes; a kind that lacks one of them is not written by it.
+WRITERS: tuple[tuple[tuple[str, ...], Callable[[Source, Put], None]], ...] = (
+    (("gpu", "gpuLimit", "gpuMemory"), _write_gpu),
+    (("runAsUser", "runAsUid", "runAsGid"), _write_identity),
+    (("podAffinity", "podAffinitySchedulingRule", "podAffinityTopology"), _write_affinity),
+    (("pvcs",), _write_claims),
+    (("supplementalGroups",), _write_groups),
+    (("readinessProbe",), _write_probe),
+    (tuple(_WRITTEN_OUT), _write_out),
+)
+
+
+def read_variable(name: str, text: str) -> dict[str, Any]:
+    """An environment variable; `SECRET:name,key` refers to a secret. ValueError for a reference that is none."""
+    if not text.startswith(SECRET):
+        return {"name": name, "value": text}
+    secret, _, key = text.removeprefix(SECRET).partition(",")
+    if not secret or not key:
+        raise ValueError(f"is '{text[:80]}'; a reference to a secret is written {SECRET}name,key")
+    return {"name": name, "secret": {"name": secret, "key": key}}
+
+
+def render_variable(item: dict[str, Any]) -> tuple[str, tuple[str, ...]] | None:
+    """The text for a variable and the members it stands for; None where no text can say it."""
+    value, secret = item.get("value"), item.get("secret")
+    if isinstance(value, str):
+        return None if value.startswith(SECRET) else (value, ("value",))
+    if isinstance(secret, dict):
+        name, key = secret.get("name"), secret.get("key")
+        if name and key and "," not in name:
+            return f"{SECRET}{name},{key}", ("secret.name", "secret.key")
+    return None
+
+
+def settle_readers(source: Source, here: str) -> bool:
+    """Leave the one list that says who may open a URL; False where nothing would keep others out.
+
+    REST has an authorizationType beside the lists, workload YAML has the lists alone.
+    """
+    kind = source.peek(f"{here}.authorizationType")
+    lists = ("authorizedUsers", "authorizedGroups")
+    if kind is UNSET:
+        return True
+    if kind in lists and not source.peek(f"{here}.{kind}"):
+        return False
+    for name in lists:
+        if name != kind and source.peek(f"{here}.{name}"):
+            source.lose(f"{here}.{name}", f"does not count with the authorization type {kind}")
+    source.lose(f"{here}.authorizationType", "follows from the list that is given")
+    return True

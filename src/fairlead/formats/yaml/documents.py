@@ -1,0 +1,383 @@
+"""Workload YAML (`run.ai/v2alpha1`): documents in, submissions out, every mistake with its place.
+
+Called by `apply`, `convert` and whoever receives such a document. It knows the text and what it is told, never what
+exists; templates that a document names are looked up by a function that is passed in (`yaml_merge.py`).
+"""
+
+from typing import Any
+
+import msgspec
+
+from fairlead.formats.check import find_flaws
+from fairlead.formats.intermediate import PlainSecret
+from fairlead.formats.yaml.fields import YamlField, kinds_with, resources, spellings, told_kinds, yaml_fields
+from fairlead.formats.yaml.keywords import (
+    API_VERSION,
+    GLOBAL_NAMESPACE,
+    OLDER_VERSION,
+    PREEMPTIBILITY_LABEL,
+    PRIORITY_LABEL,
+    TEMPLATE,
+    near,
+)
+from fairlead.formats.yaml.spec import SpecReading
+from fairlead.formats.yaml.tree import MAPPING, MOST_ISSUES, SCALAR, Limits, Node, YamlIssue, issue_at, read_tree
+from fairlead.formats.yaml.values import Wrong, read_value, told
+from fairlead.kinds import KINDS
+from fairlead.kinds.kind import Kind, spec_violations
+from fairlead.model.records.organization import NAMESPACE_PREFIX, project_in
+from fairlead.model.spec.fields import INT32_MAX, build
+from fairlead.model.spec.names import name_violations
+from fairlead.model.spec.rules import Limits as RuleLimits
+from fairlead.model.submission import Submission
+
+DIALECT = "workload-yaml"
+_ROOT = ("apiVersion", "kind", "metadata", "spec", "status")
+_METADATA = (
+    "name",
+    "namespace",
+    "labels",
+    "annotations",
+    "generateName",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "ownerReferences",
+    "finalizers",
+    "managedFields",
+    "selfLink",
+)
+
+
+class Manifest(msgspec.Struct, kw_only=True):
+    """One document: what it is, and the nodes of its spec by their canonical names; not yet read by type."""
+
+    #: The whole spec.
+    node: Node
+    kind: Kind
+    letter: str
+    resource: str
+    object_name: str
+    #: Empty where the document names none.
+    namespace: str
+    labels: dict[str, Node]
+    usage: str
+    base: str
+    spec: dict[str, Node]
+    #: The id of a server's template that is the last of what it inherits, and merged by the server alone.
+    end: str = ""
+
+    @property
+    def project(self) -> str:
+        return project_in(self.namespace)
+
+    @property
+    def is_template(self) -> bool:
+        return self.usage == TEMPLATE
+
+
+class YamlWorkload(msgspec.Struct, frozen=True, kw_only=True):
+    """A document that was read without a mistake."""
+
+    kind: Kind
+    name: str
+    is_prefix: bool
+    #: The project's name; empty where the document names none.
+    project: str
+    is_active: bool
+    #: The spec as REST has it.
+    plain: dict[str, Any]
+    spec: Any
+    #: What was accepted and done otherwise: (YAML path, what).
+    remarks: tuple[tuple[str, str], ...]
+    #: Credentials that stood in it in plain text; the spec names secrets that are to hold them.
+    secrets: tuple[PlainSecret, ...] = ()
+
+    def submission(self, project_id: str, cluster_id: str) -> Submission:
+        return Submission(
+            kind=self.kind.key,
+            name=self.name,
+            use_given_name_as_prefix=self.is_prefix,
+            project_id=project_id,
+            cluster_id=cluster_id,
+            spec=self.spec,
+            dialect=DIALECT,
+            remarks=self.remarks,
+        )
+
+
+def read_manifests(
+    text: str | bytes, file: str = "", limits: Limits | None = None
+) -> tuple[list[Manifest], list[YamlIssue]]:
+    """Every workload in the text, and everything that is wrong with the documents' outer parts."""
+    nodes, issues = read_tree(text, file, limits)
+    manifests = [found for node in nodes if (found := _manifest(node, issues)) is not None]
+    return manifests, issues
+
+
+def read_workload(manifest: Manifest) -> tuple[YamlWorkload | None, list[YamlIssue]]:
+    """The workload of a document whose templates are merged in; None and the issues where something is wrong."""
+    before = manifest
+    manifest, turning = _turned(manifest)
+    reading = read_spec(manifest)
+    if turning and before.kind.turn is not None:
+        _finish_turn(before, manifest, turning, reading)
+    elif manifest.resource != manifest.kind.resource:
+        reading.remark("kind", f"{manifest.resource} is an older kind; it runs as {manifest.kind.resource}")
+    name, is_prefix = _read_name(manifest, reading)
+    reading.name_secrets(name)
+    if manifest.is_template:
+        _refuse_secrets(reading)
+    spec = _checked(manifest, reading)
+    if spec is None or reading.issues:
+        return None, reading.issues
+    workload = YamlWorkload(
+        kind=manifest.kind,
+        name=name,
+        is_prefix=is_prefix,
+        project=manifest.project,
+        is_active=reading.given.get("active", True),
+        plain=reading.plain,
+        spec=spec,
+        remarks=tuple(reading.remarks),
+        secrets=tuple(reading.secrets),
+    )
+    return workload, []
+
+
+def _refuse_secrets(reading: SpecReading) -> None:
+    for secret in reading.secrets:
+        for path in secret.paths:
+            details = "is a credential in plain text, and templates are read by many; name a secret with secretName"
+            reading.issues.append(issue_at(reading.node, path, details))
+
+
+def read_spec(manifest: Manifest) -> SpecReading:
+    """The spec as REST has it, before the declarations and the rules are asked."""
+    reading = SpecReading(manifest.kind, manifest.letter, manifest.node)
+    reading.read({name: node for name, node in manifest.spec.items() if name in yaml_fields(manifest.kind)})
+    _read_labels(manifest, reading)
+    return reading
+
+
+def _turned(manifest: Manifest) -> tuple[Manifest, str]:
+    """The document as one of the kind that its fields make it, and the field that does."""
+    turn = manifest.kind.turn
+    found = next((name for name in turn.fields if _is_meant(manifest.spec.get(name))), "") if turn else ""
+    if turn is None or not found:
+        return manifest, ""
+    kind = KINDS[turn.kind]
+    return msgspec.structs.replace(manifest, kind=kind, letter=kind.letter), found
+
+
+def _finish_turn(before: Manifest, manifest: Manifest, turning: str, reading: SpecReading) -> None:
+    path, value = before.kind.turn.sets if before.kind.turn else ("", "")
+    reading.put(path, value, turning)
+    resource = manifest.kind.resource
+    reading.remark("kind", f"{before.resource} with {turning} is a job of several pods; it runs as {resource}")
+    for name in [name for name in manifest.spec if name not in yaml_fields(manifest.kind)]:
+        details = f"is given beside {turning}, which makes this a {resource}; that has no such field"
+        reading.issues.append(issue_at(manifest.spec[name], f"spec.{name}", details))
+
+
+def _is_meant(node: Node | None) -> bool:
+    """Whether a field is given, and not as false."""
+    inner = node.content.get("value") if node is not None and node.form is MAPPING else node
+    return node is not None and not (inner is not None and inner.form is SCALAR and inner.content.lower() == "false")
+
+
+def _manifest(node: Node, issues: list[YamlIssue]) -> Manifest | None:
+    if node.form is not MAPPING:
+        issues.append(
+            issue_at(node, "", f"is {told(node)}; a document with apiVersion, kind, metadata and spec is expected")
+        )
+        return None
+    root = _members(node, "", _ROOT, issues)
+    kind = _kind(node, root, issues)
+    metadata = root.get("metadata")
+    if metadata is None or metadata.form is not MAPPING:
+        issues.append(issue_at(metadata or node, "metadata", "is missing; write metadata: {name: …, namespace: …}"))
+        metadata = Node(MAPPING, {}, node.line, node.column, False, node.file)
+    members = _members(metadata, "metadata", _METADATA, issues)
+    namespace = _namespace(members, issues)
+    name = _word(members, "metadata.name", issues)
+    if not name and "generateName" not in members:
+        issues.append(issue_at(metadata, "metadata.name", "is missing; it must be given"))
+    spec = root.get("spec")
+    if spec is None or spec.form is not MAPPING:
+        issues.append(issue_at(spec or node, "spec", "is missing or no mapping; it holds the workload's fields"))
+        return None
+    if kind is None:
+        return None
+    fields = _spec_nodes(kind, spec, issues)
+    return Manifest(
+        node=spec,
+        kind=kind[0],
+        letter=kind[1],
+        resource=root["kind"].content,
+        object_name=name,
+        namespace=namespace,
+        labels=_labels(members, issues),
+        usage=_plain_word(kind[0], fields, "usage", issues) or "Submit",
+        base=_plain_word(kind[0], fields, "baseWorkload", issues),
+        spec=fields,
+    )
+
+
+def _members(node: Node, path: str, known: tuple[str, ...], issues: list[YamlIssue]) -> dict[str, Node]:
+    for name, inner in node.content.items():
+        if name not in known and len(issues) < MOST_ISSUES:
+            here = f"{path}.{name[:80]}" if path else name[:80]
+            issues.append(issue_at(inner, here, f"is not known here{near(name, known)}"))
+    content: dict[str, Node] = node.content
+    return content
+
+
+def _word(members: dict[str, Node], path: str, issues: list[YamlIssue]) -> str:
+    node = members.get(path.rpartition(".")[2])
+    if node is None:
+        return ""
+    if node.form is not SCALAR:
+        issues.append(issue_at(node, path, f"is {told(node)}; a text is expected"))
+        return ""
+    return "" if node.is_null else str(node.content)
+
+
+def _kind(node: Node, root: dict[str, Node], issues: list[YamlIssue]) -> tuple[Kind, str] | None:
+    version, name = _word(root, "apiVersion", issues), _word(root, "kind", issues)
+    if not version:
+        issues.append(issue_at(node, "apiVersion", f"is missing; write apiVersion: {API_VERSION}"))
+    if not name:
+        issues.append(issue_at(node, "kind", f"is missing; known are {', '.join(resources())}"))
+        return None
+    found = resources().get(name)
+    if found is None:
+        issues.append(
+            issue_at(root["kind"], "kind", f"is '{name[:80]}', which is no workload{near(name, resources())}")
+        )
+        return None
+    allowed = (API_VERSION,) if name == found[0].resource else (API_VERSION, OLDER_VERSION)
+    if version and version not in allowed:
+        hint = "; `fairlead convert` turns Kubernetes objects into workloads" if version == "batch/v1" else ""
+        issues.append(issue_at(root["apiVersion"], "apiVersion", f"is {version[:80]}; it must be {allowed[0]}{hint}"))
+    return found
+
+
+def _namespace(members: dict[str, Node], issues: list[YamlIssue]) -> str:
+    namespace = _word(members, "metadata.namespace", issues)
+    if namespace and namespace != GLOBAL_NAMESPACE and not namespace.startswith(NAMESPACE_PREFIX):
+        details = f"is '{namespace[:80]}'; a project's namespace is written {NAMESPACE_PREFIX}<project>"
+        issues.append(issue_at(members["namespace"], "metadata.namespace", details))
+    return namespace
+
+
+def _labels(members: dict[str, Node], issues: list[YamlIssue]) -> dict[str, Node]:
+    node = members.get("labels")
+    if node is None or node.is_null:
+        return {}
+    if node.form is not MAPPING:
+        issues.append(issue_at(node, "metadata.labels", f"is {told(node)}; a mapping is expected"))
+        return {}
+    return {name: inner for name, inner in node.content.items() if inner.form is SCALAR}
+
+
+def _spec_nodes(kind: tuple[Kind, str], spec: Node, issues: list[YamlIssue]) -> dict[str, Node]:
+    """The spec's entries by their canonical names; unknown ones and those of other kinds are refused."""
+    known = spellings(kind[0])
+    found: dict[str, Node] = {}
+    for name, node in spec.content.items():
+        if len(issues) >= MOST_ISSUES:
+            break
+        field = known.get(name.lower())
+        if field is None:
+            issues.append(issue_at(node, f"spec.{name[:80]}", _unknown(kind[0], name)))
+        elif kind[1] not in field.kinds:
+            details = f"is no field of this kind; it belongs to {told_kinds(field.kinds)}"
+            issues.append(issue_at(node, f"spec.{name}", details))
+        elif field.name in found:
+            issues.append(issue_at(node, f"spec.{name}", f"says {field.name} a second time; one spelling is enough"))
+        elif field.is_system:
+            issues.append(issue_at(node, f"spec.{name}", "is written by the system alone; leave it out"))
+        else:
+            found[field.name] = node
+    return found
+
+
+def _unknown(kind: Kind, name: str) -> str:
+    letters = kinds_with(name)
+    if letters:
+        return f"is no field of this kind; it belongs to {told_kinds(letters)}"
+    return f"is no field of workload YAML{near(name, yaml_fields(kind))}"
+
+
+def _plain_word(kind: Kind, fields: dict[str, Node], name: str, issues: list[YamlIssue]) -> str:
+    """`usage` and `baseWorkload` are written without `value:`."""
+    node = fields.pop(name, None)
+    if node is None or node.is_null:
+        return ""
+    field: YamlField = yaml_fields(kind)[name]
+    if node.form is not SCALAR:
+        issues.append(issue_at(node, f"spec.{name}", f"is {told(node)}; write it without value: — {name}: …"))
+        return ""
+    try:
+        return str(read_value(field, node))
+    except Wrong as wrong:
+        issues.append(issue_at(node, f"spec.{name}", str(wrong)))
+        return ""
+
+
+def _read_labels(manifest: Manifest, reading: SpecReading) -> None:
+    """Priority and preemptibility stand as labels of the object."""
+    for label, path in ((PRIORITY_LABEL, "priorityClass"), (PREEMPTIBILITY_LABEL, "preemptibility")):
+        node = manifest.labels.get(label)
+        if node is None:
+            continue
+        if reading.get(path) not in (None, node.content):
+            details = f"is {node.content[:80]}, and the spec says {reading.get(path)}; leave one of them out"
+            reading.issues.append(issue_at(node, f"metadata.labels.{label}", details))
+        reading.put_at(path, node.content, f"metadata.labels.{label}", node)
+
+
+def _read_name(manifest: Manifest, reading: SpecReading) -> tuple[str, bool]:
+    """Exactly one of name and namePrefix; a template needs neither."""
+    name, prefix = reading.given.get("name"), reading.given.get("namePrefix")
+    if name is not None and prefix is not None:
+        reading.wrong("namePrefix", "is given beside name; exactly one of them is allowed")
+    chosen = name if name is not None else prefix
+    if chosen is None:
+        if not manifest.is_template and not {"name", "namePrefix"} & set(manifest.spec):
+            reading.wrong("name", "is missing; give name: {value: …} or namePrefix: {value: …}")
+        return manifest.object_name, False
+    is_prefix = name is None
+    for violation in name_violations(chosen, is_prefix):
+        reading.wrong("namePrefix" if is_prefix else "name", violation.details)
+    return chosen, is_prefix
+
+
+def _checked(manifest: Manifest, reading: SpecReading) -> Any:
+    """The typed spec; None where it breaks the declarations. Rules between members are asked in any case."""
+    kind = manifest.kind
+    spec: Any = None
+    try:
+        spec = msgspec.convert(reading.plain, kind.spec)
+    except msgspec.ValidationError:
+        flaws = find_flaws(kind.spec, reading.plain, "")
+        wrong = {flaw.path for flaw in flaws}
+        for flaw in flaws:
+            reading.wrong_at(flaw.path, flaw.details)
+        built = build(kind.spec, {name: value for name, value in reading.plain.items() if not _is_in(name, wrong)})
+    else:
+        built = spec
+    if manifest.is_template or manifest.end:
+        # What is missing comes from elsewhere.
+        return spec
+    for violation in spec_violations(kind, built, "spec", RuleLimits(completions=INT32_MAX)):
+        reading.wrong_at(violation.path.removeprefix("spec."), violation.details)
+    return spec
+
+
+def _is_in(name: str, wrong: set[str]) -> bool:
+    return any(path == name or path.startswith((f"{name}.", f"{name}[")) for path in wrong)

@@ -1,0 +1,163 @@
+"""The fields of workload YAML, worked out from the declarations: name, kinds, form, type, and where REST has it.
+
+Reading, writing, explaining and the custom resources' schemas walk this. Fields that YAML has and REST has not, or has
+otherwise, stand in `yaml_extras.py`; what they mean is in `yaml_pairs.py` and `yaml_pairs_kinds.py`.
+"""
+
+from collections.abc import Iterable
+from functools import cache
+from typing import Any
+
+import msgspec
+from msgspec import inspect
+
+from fairlead.formats.yaml.extra_fields import (
+    CHOICES,
+    DEFAULTS,
+    EXTRAS,
+    ITEMS,
+    MAP,
+    MEMBER_CHOICES,
+    MEMBER_DEFAULTS,
+    MORE_MEMBERS,
+    PAIRED,
+    PLAIN,
+    SETS,
+    TEXTS,
+    VALUE,
+    WORDS,
+    YamlField,
+)
+from fairlead.kinds import KINDS
+from fairlead.kinds.kind import Kind
+from fairlead.model.spec.fields import Field, fields_of
+
+__all__ = [
+    "ITEMS",
+    "LETTERS",
+    "MAP",
+    "PLAIN",
+    "VALUE",
+    "YamlField",
+    "kinds_with",
+    "resources",
+    "spellings",
+    "told_kinds",
+    "yaml_fields",
+]
+
+#: What the letters of `About.yaml_kinds` stand for where no kind of ours has them.
+LETTERS = {
+    "W": "interactive workloads (workspaces)",
+    "D": "distributed workloads",
+    "I": "inference workloads",
+    "J": "the legacy Job",
+}
+#: The value of items that are no objects in REST: the member that holds it.
+_ITEM_MEMBERS = {"capabilities": "capability"}
+
+
+@cache
+def yaml_fields(kind: Kind) -> dict[str, YamlField]:
+    """Every field of the kind's YAML by its name, in alphabetical order; those of other letters too."""
+    found = [*EXTRAS, *_walk(kind.spec, "")]
+    return {field.name: field for field in sorted(found, key=lambda field: field.name.lower())}
+
+
+def kinds_with(name: str) -> str:
+    """The letters of the kinds that have a field of that name, in any spelling; empty where none has."""
+    fields = [found for kind in KINDS.values() if kind.letter and (found := spellings(kind).get(name.lower()))]
+    return "".join(letter for letter in "WTDIJ" if any(letter in field.kinds for field in fields))
+
+
+@cache
+def spellings(kind: Kind) -> dict[str, YamlField]:
+    """Every accepted spelling in small letters; people write `hostipc` and `Parallelism` too."""
+    return _spellings(yaml_fields(kind).values())
+
+
+def _spellings(fields: Iterable[YamlField]) -> dict[str, YamlField]:
+    return {name.lower(): field for field in fields for name in (field.name, *field.also)}
+
+
+@cache
+def resources() -> dict[str, tuple[Kind, str]]:
+    """Every kind of custom resource that is read, with the kind it means and its letter."""
+    found = {kind.resource: (kind, kind.letter) for kind in KINDS.values() if kind.letter}
+    for kind in KINDS.values():
+        found.update({name: (kind, letter) for name, letter in kind.resources_before})
+    return found
+
+
+def told_kinds(letters: str) -> str:
+    """The kinds that the letters mean, in words: those that are here by their resource's name."""
+    here = {kind.letter: kind.resource for kind in KINDS.values()}
+    return ", ".join(here.get(letter) or LETTERS[letter] for letter in letters)
+
+
+def _walk(struct: Any, path: str) -> list[YamlField]:
+    found = []
+    for field in fields_of(struct):
+        here = f"{path}.{field.rest}" if path else field.rest
+        if field.about.yaml:
+            found.append(_field(field, here))
+        if field.struct is not None and not field.is_list and here != "probes.readiness" and not field.about.role:
+            found += _walk(field.struct, here)
+    return found
+
+
+def _field(field: Field, path: str) -> YamlField:
+    about = field.about
+    if path in TEXTS:
+        about = msgspec.structs.replace(about, text=TEXTS[path], mandatory=False, unit="")
+    if path in DEFAULTS:
+        about = msgspec.structs.replace(about, default_text=DEFAULTS[path])
+    shape = field.item if field.is_list else field.shape
+    members: tuple[YamlField, ...] = ()
+    form = VALUE
+    key = ""
+    if field.is_list and field.struct is not None:
+        members = _members(about.yaml, field.struct)
+        form = ITEMS if members else MAP
+        named = {member.path for member in members}
+        key = about.key if about.key not in named else ""
+    elif about.yaml in _ITEM_MEMBERS:
+        form = ITEMS
+    return YamlField(
+        name=about.yaml,
+        also=about.yaml_also,
+        kinds=about.yaml_kinds,
+        form=form,
+        type=PAIRED.get(path) or _type(field),
+        choices=CHOICES.get(path) or (tuple(map(str, shape.values)) if isinstance(shape, inspect.LiteralType) else ()),
+        words=WORDS.get(path, {}),
+        meant={word.lower(): choice for word, choice in WORDS.get(path, {}).items()},
+        path=path,
+        sets=SETS.get(path, ()),
+        about=about,
+        members=members,
+        spelt=_spellings(members),
+        key=key,
+        member=_ITEM_MEMBERS.get(about.yaml, ""),
+        is_paired=path in PAIRED,
+        schema=field.schema,
+        shape=shape,
+    )
+
+
+def _members(name: str, struct: Any) -> tuple[YamlField, ...]:
+    """What the items of a list may hold; beside what REST has, what only YAML has."""
+    found = []
+    for member in _walk(struct, ""):
+        choices = member.choices + MEMBER_CHOICES.get((name, member.name), ())
+        about, default = member.about, MEMBER_DEFAULTS.get((name, member.name))
+        if default:
+            about = msgspec.structs.replace(about, mandatory=False, default_text=default)
+        found.append(msgspec.structs.replace(member, choices=choices, about=about))
+    return (*found, *MORE_MEMBERS.get(name, ())) if found else ()
+
+
+def _type(field: Field) -> str:
+    if field.is_list:
+        return "list"
+    return "quantity" if field.is_quantity else field.type_word

@@ -1,0 +1,144 @@
+"""What a workload document inherits: the template it names, the template that names, and so on, items key by key.
+
+Called before a document is read by type. Templates are found by a function that is passed in, so that files, a store or
+a cluster can hold them.
+"""
+
+from collections.abc import Callable
+
+import msgspec
+
+from fairlead.formats.yaml.documents import Manifest, read_manifests
+from fairlead.formats.yaml.keywords import GLOBAL_NAMESPACE, TEMPLATE
+from fairlead.formats.yaml.tree import MAPPING, Node, YamlIssue, issue_at
+from fairlead.kinds import KINDS
+
+#: A template by namespace and object name, or None.
+Find = Callable[[str, str], Manifest | None]
+_BASE = "baseWorkload"
+#: What an object is called says nothing about those that inherit from it.
+_OWN = frozenset({"name", "namePrefix"})
+
+
+def find_among(manifests: list[Manifest]) -> Find:
+    """Looks templates up in documents that were read together."""
+    known = {(found.namespace, found.object_name): found for found in manifests if found.is_template}
+    return lambda namespace, name: known.get((namespace, name))
+
+
+def merge(manifest: Manifest, find: Find) -> tuple[Manifest, list[YamlIssue]]:
+    """The document with everything it inherits; the same one, and why, where a base is missing or in a circle."""
+    merged, chain, current = manifest.spec, [_told(manifest)], manifest
+    seen = {(manifest.namespace, manifest.object_name)} if manifest.is_template else set()
+    while current.base:
+        base = _base(current, find)
+        if base is None:
+            return manifest, [_issue(manifest, f"there is no template '{current.base}' {_where(current)}", chain)]
+        chain.append(_told(base))
+        if (base.namespace, base.object_name) in seen:
+            return manifest, [_issue(manifest, "the templates inherit from each other in a circle", chain)]
+        if base.kind is not manifest.kind:
+            details = f"{base.object_name} is a {base.resource}; a base is of the same kind"
+            return manifest, [_issue(manifest, details, chain)]
+        seen.add((base.namespace, base.object_name))
+        merged = _over(merged, base.spec)
+        current = base
+    return msgspec.structs.replace(manifest, spec=merged, end=current.end), []
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """A template that a server has: the key of its kind, and its document, which is empty for one of REST."""
+
+    id: str
+    kind: str
+    manifest: str
+
+
+#: A server's template by namespace and name, or None.
+Fetch = Callable[[str, str], Kept | None]
+
+
+def find_further(find: Find, fetch: Fetch) -> Find:
+    """Looks where `find` looks, and then where `fetch` does."""
+    fetched: dict[tuple[str, str], Manifest | None] = {}
+
+    def look(namespace: str, name: str) -> Manifest | None:
+        found = find(namespace, name)
+        if found is not None:
+            return found
+        if (namespace, name) not in fetched:
+            kept = fetch(namespace, name)
+            fetched[namespace, name] = None if kept is None else base_of(kept, namespace, name)
+        return fetched[namespace, name]
+
+    return look
+
+
+def base_of(kept: Kept, namespace: str, name: str) -> Manifest:
+    """A server's template as a base. One of REST ends the chain, and gives nothing that could be merged here."""
+    if kept.manifest:
+        return msgspec.structs.replace(read_manifests(kept.manifest)[0][0], namespace=namespace)
+    kind = KINDS[kept.kind]
+    return Manifest(
+        node=Node(MAPPING, {}, 0, 0),
+        kind=kind,
+        letter=kind.letter,
+        resource=kind.resource,
+        object_name=name,
+        namespace=namespace,
+        labels={},
+        usage=TEMPLATE,
+        base="",
+        spec={},
+        end=kept.id,
+    )
+
+
+def chain_of(manifest: Manifest, find: Find) -> list[Manifest]:
+    """What a document that can be merged inherits from, the nearest first."""
+    found: list[Manifest] = []
+    base = _base(manifest, find)
+    while base is not None:
+        found.append(base)
+        base = _base(base, find)
+    return found
+
+
+def _base(manifest: Manifest, find: Find) -> Manifest | None:
+    if not manifest.base:
+        return None
+    return find(manifest.namespace, manifest.base) or find(GLOBAL_NAMESPACE, manifest.base)
+
+
+def _over(spec: dict[str, Node], base: dict[str, Node]) -> dict[str, Node]:
+    """The base's fields with the spec's own over them."""
+    merged = {name: node for name, node in base.items() if name not in _OWN}
+    for name, node in spec.items():
+        merged[name] = _over_items(node, merged[name]) if name in merged else node
+    return merged
+
+
+def _over_items(node: Node, base: Node) -> Node:
+    """One field: its items over the base's by key; anything else replaces."""
+    if node.form is not MAPPING or base.form is not MAPPING:
+        return node
+    items, inherited = node.content.get("items"), base.content.get("items")
+    if items is None or inherited is None or items.form is not MAPPING or inherited.form is not MAPPING:
+        return node
+    both = msgspec.structs.replace(items, content={**inherited.content, **items.content})
+    return msgspec.structs.replace(node, content={"items": both})
+
+
+def _told(manifest: Manifest) -> str:
+    return f"{manifest.namespace}/{manifest.object_name}" if manifest.namespace else manifest.object_name
+
+
+def _where(manifest: Manifest) -> str:
+    namespace = manifest.namespace or "the project's namespace"
+    return f"in {namespace}, nor in {GLOBAL_NAMESPACE}" if namespace != GLOBAL_NAMESPACE else f"in {namespace}"
+
+
+def _issue(manifest: Manifest, details: str, chain: list[str]) -> YamlIssue:
+    shown = f" ({' → '.join(chain)})" if len(chain) > 1 else ""
+    named = (node for name, node in manifest.node.content.items() if name.lower() == _BASE.lower())
+    return issue_at(next(named, manifest.node), f"spec.{_BASE}", f"{details}{shown}")

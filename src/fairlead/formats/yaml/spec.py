@@ -1,0 +1,304 @@
+"""The spec of one workload document: nodes in, the REST spec as plain data out, with a place for every member.
+
+Used by `workload_yaml.py` only. Values that the declarations refuse are refused afterwards, by path; the places kept
+here turn such a path back into the line and the words of the document.
+"""
+
+import re
+from typing import Any
+
+from fairlead.formats.intermediate import PlainSecret
+from fairlead.formats.yaml.conversions import READERS, read_variable
+from fairlead.formats.yaml.fields import ITEMS, MAP, YamlField, yaml_fields
+from fairlead.formats.yaml.keywords import near
+from fairlead.formats.yaml.kind_conversions import READERS as READERS_OF_KINDS
+from fairlead.formats.yaml.tree import MAPPING, MOST_ISSUES, SCALAR, Limits, Node, YamlIssue, issue_at, read_tree
+from fairlead.formats.yaml.values import Wrong, read_plain, read_value, told, unwrap, unwrap_item, unwrap_items
+from fairlead.kinds.kind import Kind
+
+#: Text inside a document that is read as YAML once more.
+_INNER = Limits(characters=20_000, nodes=200)
+_CREDENTIALS = {"storage.git": ("username", "password"), "storage.s3": ("key", "secret")}
+_PROPAGATION = {"true": "HostToContainer", "false": "None"}
+_NO_NAME = re.compile(r"[^a-z0-9-]+")
+_NAME_LENGTH = 63
+_WORD = re.compile(r"[A-Za-z][A-Za-z0-9.]*")
+
+
+class SpecReading:
+    """Reads one spec, and is what the pairs of `yaml_pairs.py` see of it."""
+
+    def __init__(self, kind: Kind, letter: str, node: Node) -> None:
+        self.kind = kind
+        self.letter = letter
+        self.node = node
+        self.plain: dict[str, Any] = {}
+        self.given: dict[str, Any] = {}
+        self.nodes: dict[str, Node] = {}
+        #: By REST path: the YAML path and the node.
+        self.places: dict[str, tuple[str, Node]] = {}
+        self.issues: list[YamlIssue] = []
+        self.remarks: list[tuple[str, str]] = []
+        self.secrets: list[PlainSecret] = []
+
+    # --- What pairs may do
+
+    def put(self, path: str, value: Any, name: str) -> None:
+        node = self.nodes.get(name, self.node)
+        self.put_at(path, value, f"spec.{name}", node)
+
+    def put_at(self, path: str, value: Any, yaml_path: str, node: Node) -> None:
+        *parents, last = path.split(".")
+        tree = self.plain
+        for parent in parents:
+            tree = tree.setdefault(parent, {})
+        tree[last] = value
+        self.places[path] = (yaml_path, node)
+
+    def move_item(self, path: str, number: int, place: str, item: dict[str, Any]) -> None:
+        """The places of the item's members follow it, those of the items behind it move up."""
+        del self.get(path)[number]
+        if not place.endswith("]"):
+            self.put_at(place, item, *self.places[f"{path}[{number}]"])
+        moved = {}
+        for known, found in self.places.items():
+            head, _, rest = known.removeprefix(f"{path}[").partition("]")
+            if not known.startswith(f"{path}[") or int(head) < number:
+                moved[known] = found
+            elif int(head) > number:
+                moved[f"{path}[{int(head) - 1}]{rest}"] = found
+            else:
+                moved[f"{place}{rest}"] = found
+        self.places = moved
+        if not self.get(path):
+            self._forget(path)
+
+    def _forget(self, path: str) -> None:
+        *parents, last = path.split(".")
+        tree = self.plain
+        for parent in parents:
+            tree = tree[parent]
+        del tree[last]
+
+    def get(self, path: str) -> Any:
+        tree: Any = self.plain
+        for name in path.split("."):
+            tree = tree.get(name) if isinstance(tree, dict) else None
+        return tree
+
+    def wrong(self, name: str, details: str) -> None:
+        self.issues.append(issue_at(self.nodes.get(name, self.node), f"spec.{name}", details))
+
+    def remark(self, name: str, details: str) -> None:
+        self.remarks.append((f"spec.{name}" if name in self.nodes else name, details))
+
+    # --- Reading
+
+    def read(self, spec: dict[str, Node]) -> None:
+        fields = yaml_fields(self.kind)
+        for name, node in spec.items():
+            field = fields[name]
+            self.nodes[name] = node
+            try:
+                if field.form is ITEMS or field.form is MAP:
+                    self._read_items(field, node)
+                else:
+                    self._read_value(field, node)
+            except Wrong as wrong:
+                self.issues.append(issue_at(node, f"spec.{name}", str(wrong)))
+        for reader in (*READERS_OF_KINDS, *READERS):
+            reader(self)
+
+    def _read_value(self, field: YamlField, node: Node) -> None:
+        inner = unwrap(field, node)
+        if field.type == "object":
+            value: Any = self._object(inner)
+        elif field.type == "mark" and inner.form is MAPPING:
+            value = True
+        else:
+            value = read_value(field, inner)
+        self.given[field.name] = value
+        if not field.is_paired:
+            self.put_at(field.path, value, f"spec.{field.name}", inner)
+
+    def _object(self, node: Node) -> Any:
+        """An object, or YAML text that holds one."""
+        if node.form is SCALAR:
+            documents, issues = read_tree(node.content, node.file, _INNER)
+            if issues or len(documents) != 1:
+                raise Wrong(f"is a text that is no YAML: {issues[0].details if issues else 'it holds no object'}")
+            node = documents[0]
+        if node.form is not MAPPING:
+            raise Wrong(f"is {told(node)}; a mapping is expected")
+        return read_plain(node)
+
+    def _read_items(self, field: YamlField, node: Node) -> None:
+        if field.member and node.form is MAPPING and "value" in node.content and "items" not in node.content:
+            self.put_at(field.path, read_value(field, unwrap(field, node)), f"spec.{field.name}", node)
+            return
+        found: list[Any] = []
+        self.put_at(field.path, found, f"spec.{field.name}", node)
+        for key, item in unwrap_items(field, node).items():
+            if len(self.issues) >= MOST_ISSUES:
+                return
+            path = f"spec.{field.name}.items.{key[:80]}"
+            here = f"{field.path}[{len(found)}]"
+            try:
+                found.append(self._item(field, key, item, path, here))
+            except Wrong as wrong:
+                self.issues.append(issue_at(item, path, str(wrong)))
+            else:
+                self.places[here] = (path, item)
+
+    def _item(self, field: YamlField, key: str, node: Node, path: str, here: str) -> Any:
+        if field.form is MAP:
+            return self._pair(field, key, node)
+        if field.member:
+            return self._only_member(field, key, node)
+        inner = unwrap_item(key, node, True, has_value="value" in field.spelt)
+        item: dict[str, Any] = {}
+        # A key of digits alone only tells items apart; any other is the item's name.
+        if field.key and not key.isdecimal():
+            item[field.key] = key
+            self.places[f"{here}.{field.key}"] = (path, node)
+        given = set()
+        for name, value in inner.content.items():
+            if len(self.issues) >= MOST_ISSUES:
+                break
+            member = field.spelt.get(name.lower())
+            if member is None:
+                known = [other.name for other in field.members]
+                self.issues.append(
+                    issue_at(value, f"{path}.value.{name[:80]}", f"is not known here{near(name, known)}")
+                )
+                continue
+            given.add(member.name)
+            self._member(member, value, item, f"{path}.value.{name}", here)
+        if "secretName" not in given:
+            self._take_credentials(field, item, key, path)
+        return item
+
+    def _member(self, member: YamlField, node: Node, item: dict[str, Any], path: str, here: str) -> None:
+        if node.form is MAPPING and "value" in node.content:
+            self.issues.append(issue_at(node, path, "has a value: of its own; members of items are written without"))
+            return
+        try:
+            value = _PROPAGATION[node.content.lower()] if _is_switch(member, node) else read_value(member, node)
+        except Wrong as wrong:
+            self.issues.append(issue_at(node, path, str(wrong)))
+            return
+        *parents, last = member.path.split(".")
+        for parent in parents:
+            item = item.setdefault(parent, {})
+        item[last] = value
+        self.places[f"{here}.{member.path}"] = (path, node)
+
+    def _take_credentials(self, field: YamlField, item: dict[str, Any], key: str, path: str) -> None:
+        """Without a secret's name these are credentials in plain text: they leave the spec, which people read."""
+        found = PlainSecret(key=key, paths=[], values={}, item=item)
+        for member in field.members:
+            if member.name == "secretName":
+                found.member = member.path
+            elif member.name in _CREDENTIALS.get(field.path, ()):
+                *parents, last = member.path.split(".")
+                tree = item
+                for parent in parents:
+                    tree = tree.get(parent, {})
+                if last in tree:
+                    found.paths.append(f"{path}.value.{member.name}")
+                    found.values[str(member.about.default)] = str(tree.pop(last))
+        if found.values:
+            self.secrets.append(found)
+
+    def name_secrets(self, workload: str) -> None:
+        """Say where the plain credentials are to be kept."""
+        for secret in self.secrets:
+            secret.name = _object_name(f"{workload}-{secret.key}")
+            tree = secret.item
+            *parents, last = secret.member.split(".")
+            for parent in parents:
+                tree = tree.setdefault(parent, {})
+            tree[last] = secret.name
+
+    def _pair(self, field: YamlField, key: str, node: Node) -> dict[str, Any]:
+        inner = unwrap_item(key, node, False)
+        if inner.form is not SCALAR:
+            raise Wrong(f"is {told(inner)}; a text is expected below value:")
+        if field.path != "environmentVariables":
+            return {field.key: key, "value": inner.content}
+        try:
+            return read_variable(key, inner.content)
+        except ValueError as error:
+            raise Wrong(str(error)) from None
+
+    def _only_member(self, field: YamlField, key: str, node: Node) -> str:
+        """An item that is one value, with or without its member's name."""
+        inner = unwrap_item(key, node, False)
+        if inner.form is MAPPING:
+            names = {name.lower(): value for name, value in inner.content.items()}
+            if set(names) != {field.member}:
+                raise Wrong(f"must hold {field.member}: and nothing else")
+            inner = names[field.member]
+        if inner.form is not SCALAR or inner.is_null:
+            raise Wrong(f"is {told(inner)}; a text is expected")
+        text: str = inner.content
+        return next((choice for choice in field.choices if choice.lower() == text.lower()), text)
+
+    # --- What the declarations refuse
+
+    def wrong_at(self, path: str, details: str) -> None:
+        """Refuse a member of the REST spec, in the document's own words; what is refused already stays as it is."""
+        yaml_path, node = self._place(path)
+        if not any(_is_within(yaml_path, issue.path) for issue in self.issues):
+            self.issues.append(issue_at(node, yaml_path, self._in_words(details)))
+
+    def _place(self, path: str) -> tuple[str, Node]:
+        """Where the member stands, or where it would have to stand."""
+        if path in self.places:
+            return self.places[path]
+        above = path
+        while above and above not in self.places:
+            above = above[: max(above.rfind("."), above.rfind("["), 0)]
+        name = _yaml_name(self.kind, path)
+        if not above:
+            return f"spec.{name}", self.nodes.get(name, self.node)
+        found, node = self.places[above]
+        return (f"{found}.value.{name}" if name and above.endswith("]") else found), node
+
+    def _in_words(self, details: str) -> str:
+        names = _renames(self.kind)
+        return _WORD.sub(lambda word: names.get(word.group(), word.group()), details)
+
+
+def _object_name(text: str) -> str:
+    return _NO_NAME.sub("-", text.lower()).strip("-")[:_NAME_LENGTH].rstrip("-")
+
+
+def _is_switch(member: YamlField, node: Node) -> bool:
+    """A choice that people also write as true or false: how mounts propagate."""
+    return member.path == "mountPropagation" and node.form is SCALAR and node.content.lower() in _PROPAGATION
+
+
+def _renames(kind: Kind) -> dict[str, str]:
+    """REST names whose YAML name differs, by the last word of their path."""
+    return {
+        field.path.rpartition(".")[2]: field.name
+        for field in yaml_fields(kind).values()
+        if field.path and field.path.rpartition(".")[2] != field.name and "." in field.path
+    }
+
+
+def _yaml_name(kind: Kind, path: str) -> str:
+    """What a REST member is called in YAML; the member of an item by its name there."""
+    outer, bracket, inner = path.partition("[")
+    field = next((field for field in yaml_fields(kind).values() if field.path and field.path == outer), None)
+    if field is None:
+        return outer
+    if not bracket:
+        return field.name
+    wanted = inner.partition("].")[2]
+    return next((member.name for member in field.members if member.path == wanted), wanted)
+
+
+def _is_within(path: str, refused: str) -> bool:
+    return path == refused or path.startswith(f"{refused}.")

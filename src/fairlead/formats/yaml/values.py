@@ -1,0 +1,221 @@
+"""Nodes of a YAML tree as values of the type that a field has: `2`, `"2"` and `2.0` are the same number of devices.
+
+Called by the reader of workload YAML. Everything that cannot be read raises `Wrong` with what would be right.
+"""
+
+import re
+from typing import Any, NoReturn
+
+from fairlead.formats.yaml.fields import YamlField
+from fairlead.formats.yaml.keywords import near
+from fairlead.formats.yaml.tree import MAPPING, SCALAR, SEQUENCE, Node
+from fairlead.model.quantity import BadQuantity, parse
+
+_TRUE = frozenset({"true", "yes", "on"})
+_FALSE = frozenset({"false", "no", "off"})
+_INTEGER = re.compile(r"[+-]?\d+\Z")
+_DECIMAL = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\Z")
+_WORDS = re.compile(r"[,; \t\r\n]+")
+#: No number of digits beyond this means anything here, and reading it would take its time.
+_MOST_DIGITS = 40
+_SHOWN = 80
+
+
+class Wrong(Exception):
+    """A node is not what its field takes; the words say what is."""
+
+
+def read_value(field: YamlField, node: Node) -> Any:
+    """The node as a value of the field's type."""
+    reader = _READERS.get(field.type)
+    if reader is not None:
+        return reader(node)
+    text = _text(node)
+    return _choose(field.choices, field.meant.get(text.lower(), text)) if field.choices else text
+
+
+def unwrap(field: YamlField, node: Node) -> Node:
+    """What stands below `value:`."""
+    if field.type == "mark" and node.form is MAPPING and not node.content:
+        return node
+    return _below(node, "value", f"{field.name}: {{value: …}}", field.type in ("object", "mark"))
+
+
+def unwrap_items(field: YamlField, node: Node) -> dict[str, Node]:
+    """What stands below `items:`, by key."""
+    items = _below(node, "items", f"{field.name}: {{items: {{KEY: {{value: …}}}}}}", True)
+    if items.form is not MAPPING:
+        raise Wrong(f"has items that are no mapping; write {field.name}: {{items: {{KEY: {{value: …}}}}}}")
+    content: dict[str, Node] = items.content
+    return content
+
+
+def unwrap_item(key: str, node: Node, is_object: bool, *, has_value: bool = False) -> Node:
+    """What stands below `value:` of one item; some items have a member of that name."""
+    shape = f"{key}: {{value: {'{…}' if is_object else '…'}}}"
+    inner = _below(node, "value", shape, is_object, has_value=has_value)
+    if is_object and inner.form is not MAPPING:
+        raise Wrong(f"is {told(inner)}; a mapping is expected below value:")
+    return inner
+
+
+def _below(node: Node, wrapper: str, shape: str, is_object: bool, *, has_value: bool = False) -> Node:
+    if node.form is not MAPPING:
+        if node.is_null:
+            raise Wrong(f"is empty; write {shape}")
+        raise Wrong(f"lacks {wrapper}: — write {shape}")
+    content = node.content
+    if wrapper not in content or len(content) > 1:
+        _refuse_wrapper(content, wrapper, shape)
+    inner: Node = content[wrapper]
+    if inner.is_null:
+        raise Wrong(f"has an empty {wrapper}: — write {shape}, or leave the field out")
+    if not has_value and _is_doubled(inner, wrapper, is_object):
+        raise Wrong(f"has {wrapper}: twice, one inside the other; write {shape}")
+    return inner
+
+
+def _is_doubled(inner: Node, wrapper: str, is_object: bool) -> bool:
+    if inner.form is not MAPPING or wrapper not in inner.content or (is_object and len(inner.content) > 1):
+        return False
+    below = inner.content[wrapper]
+    # An item may be called `items`; then a value stands below it.
+    return wrapper == "value" or (below.form is MAPPING and "value" not in below.content)
+
+
+def _refuse_wrapper(content: dict[str, Node], wrapper: str, shape: str) -> NoReturn:
+    other = "items" if wrapper == "value" else "value"
+    if other in content:
+        raise Wrong(f"is written with {other}:, but takes {wrapper}: — write {shape}")
+    unknown = [name for name in content if name != wrapper]
+    if wrapper not in content:
+        found = f" (found {', '.join(unknown[:3])})" if unknown else ""
+        raise Wrong(f"has no {wrapper}:{found}; write {shape}")
+    raise Wrong(f"has {', '.join(unknown[:3])} beside {wrapper}: — only {wrapper}: belongs there")
+
+
+def told(node: Node) -> str:
+    if node.is_null:
+        return "empty"
+    return {SCALAR: f"'{str(node.content)[:_SHOWN]}'", MAPPING: "a mapping", SEQUENCE: "a list"}[node.form]
+
+
+def _text(node: Node) -> str:
+    if node.form is not SCALAR or node.is_null:
+        raise Wrong(f"is {told(node)}; a text is expected")
+    content: str = node.content
+    return content
+
+
+def _boolean(node: Node) -> bool:
+    if node.form is SCALAR:
+        lowered = node.content.lower()
+        if lowered in _TRUE:
+            return True
+        if lowered in _FALSE:
+            return False
+    raise Wrong(f"is {told(node)}; true or false is expected")
+
+
+def _integer(node: Node) -> int:
+    text = node.content if node.form is SCALAR else ""
+    if _INTEGER.match(text):
+        return int(_short(text))
+    if _DECIMAL.match(text):
+        number = float(_short(text))
+        if number.is_integer():
+            return int(number)
+    raise Wrong(f"is {told(node)}; a whole number is expected")
+
+
+def _short(text: str) -> str:
+    if len(text) > _MOST_DIGITS:
+        raise Wrong(f"is a number of {len(text)} characters; at most {_MOST_DIGITS} are read")
+    return text
+
+
+def read_number(text: str) -> int | float:
+    """A number as it was written, or a quantity such as 500m."""
+    if _INTEGER.match(text):
+        return int(_short(text))
+    if _DECIMAL.match(text):
+        number = float(_short(text))
+        if number in (float("inf"), float("-inf")):
+            raise Wrong(f"is '{text[:_SHOWN]}', which is more than can be counted")
+        return number
+    try:
+        value = parse(_short(text))
+    except BadQuantity:
+        raise Wrong(f"is '{text[:_SHOWN]}'; a number is expected, such as 0.5 or 2") from None
+    return int(value) if value.denominator == 1 else float(value)
+
+
+def _number(node: Node) -> int | float:
+    if node.form is not SCALAR or node.is_null:
+        raise Wrong(f"is {told(node)}; a number is expected")
+    return read_number(node.content)
+
+
+def _limit(node: Node) -> int | float | str:
+    """A number is a number; anything with a unit stays the text it is."""
+    if node.form is not SCALAR or node.is_null:
+        raise Wrong(f"is {told(node)}; a number or a quantity is expected")
+    text: str = node.content
+    if _INTEGER.match(text) or _DECIMAL.match(text):
+        return read_number(text)
+    try:
+        parse(_short(text))
+    except BadQuantity as bad:
+        raise Wrong(str(bad)) from None
+    return text
+
+
+def _list(node: Node) -> list[str]:
+    if node.form is SEQUENCE:
+        return [_text(item) for item in node.content]
+    if node.form is MAPPING or node.is_null:
+        raise Wrong(f"is {told(node)}; a list, or words separated by commas, are expected")
+    return [word for word in _WORDS.split(node.content) if word]
+
+
+def _choose(choices: tuple[str, ...], text: str) -> str:
+    lowered = text.lower()
+    for choice in choices:
+        if choice.lower() == lowered:
+            return choice
+    hint = near(text, choices)
+    allowed = "" if hint.startswith("; known") else f" Allowed are {', '.join(choices)}"
+    raise Wrong(f"is '{text[:_SHOWN]}'{hint or ';'}{allowed}".rstrip(";"))
+
+
+_READERS = {
+    "boolean": _boolean,
+    "mark": _boolean,
+    "integer": _integer,
+    "number": _number,
+    "limit": _limit,
+    "list": _list,
+}
+
+
+def read_plain(node: Node) -> Any:
+    """A node without declared types: mappings, lists, texts, and what a plain scalar says by itself."""
+    if node.form is MAPPING:
+        return {key: read_plain(inner) for key, inner in node.content.items()}
+    if node.form is SEQUENCE:
+        return [read_plain(inner) for inner in node.content]
+    text: str = node.content
+    if not node.is_plain:
+        return text
+    if node.is_null:
+        return None
+    if text in ("true", "True", "TRUE"):
+        return True
+    if text in ("false", "False", "FALSE"):
+        return False
+    if len(text) <= _MOST_DIGITS:
+        if _INTEGER.match(text):
+            return int(text)
+        if _DECIMAL.match(text):
+            return float(text)
+    return text

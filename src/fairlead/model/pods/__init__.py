@@ -1,0 +1,1 @@
+"""The vocabulary between kinds and engines: pod sets, scaling, supplies, URLs."""

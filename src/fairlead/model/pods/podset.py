@@ -1,0 +1,223 @@
+"""The vocabulary between kinds and engines: a kind says which pods its spec means, an engine runs them.
+
+Neither `scheduling` nor an engine knows kinds; they see only what stands here.
+"""
+
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from fairlead.model.pods.scaling import Scaling
+from fairlead.model.records.revision import Stage
+
+
+class RestartPolicy(StrEnum):
+    """What happens to a container that ends."""
+
+    ALWAYS = "Always"
+    ON_FAILURE = "OnFailure"
+    #: A failed pod is replaced by a new one, within the backoff limit.
+    NEVER = "Never"
+
+
+class RestartScope(StrEnum):
+    """What is started again when a pod fails."""
+
+    POD = "Pod"
+    #: All pods of its group: what is left of it is ended first.
+    GROUP = "Group"
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What one pod asks of a node. Exactly one way to ask for GPUs: whole, portion, memory or MIG."""
+
+    cpu_milli: int = 0
+    memory_bytes: int = 0
+    #: Number of devices; with portion or memory, that share of each of them.
+    gpu_devices: int = 0
+    #: Share of each device in thousandths; 1000 = whole devices.
+    gpu_portion: int = 1000
+    #: Memory per device; 0 unless asked for by memory.
+    gpu_memory_bytes: int = 0
+    #: Extended resources by name, MIG profiles (`nvidia.com/mig-1g.5gb`) among them.
+    extended: dict[str, int] = {}
+
+
+class EnvironmentVariable(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A variable with exactly one source; references are resolved by the engine at the pod's start."""
+
+    name: str
+    value: str | None = None
+    #: (object name, key)
+    secret: tuple[str, str] | None = None
+    config_map: tuple[str, str] | None = None
+    user_credential: tuple[str, str] | None = None
+    pod_field: str | None = None
+
+
+class Container(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What runs in a pod, in plain words: the spec's fields after defaults, already split and parsed."""
+
+    image: str
+    command: tuple[str, ...] = ()
+    args: tuple[str, ...] = ()
+    working_dir: str = ""
+    environment: tuple[EnvironmentVariable, ...] = ()
+    tty: bool = False
+    stdin: bool = False
+    termination_grace_seconds: int = 30
+    cpu_limit_milli: int | None = None
+    memory_limit_bytes: int | None = None
+    #: The rest of the pod's fields in canonical form (compute extras, storage, security, probes, ports, labels …),
+    #: as plain data keyed by the spec's REST names; an engine takes from it what it can provide.
+    fields: dict[str, Any] = {}
+
+
+class Operated(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What an operator in a cluster that knows the framework wants to be told beside the pods."""
+
+    #: PyTorch, MPI, TF, XGBoost or JAX.
+    framework: str
+    #: Which pods go when the workload has ended: None, Running or All.
+    cleans: str = "None"
+    #: Processes that MPI starts on each worker, and where its images expect their keys.
+    slots: int = 1
+    keys_path: str = ""
+
+
+class PodSet(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A number of equal pods, in each of a number of equal groups. `docs/designs/0003-pod-sets.md` explains the words.
+
+    In templates stand `{workload}`, `{run}`, `{revision}`, `{role}`, `{group}`, `{index}` and `{ordinal}`; in variables
+    and labels also `{namespace}`; in variables also `{host:NAME}` and, with service and namespace, `{fqdn:NAME}`, by
+    which a pod of that name is reached, and `{port:P+N}`: port P where the pod has a network of its own, otherwise the
+    Nth of the ports that its workload has on the machine; and `{agent}`, the program by which commands are run in other
+    pods (`commands`), called as `ssh` is.
+    """
+
+    role: str
+    container: Container
+    request: Request
+    #: How many groups there are. Sets of a workload that have several have equally many.
+    groups: int = 1
+    #: How many run at the same time in each group.
+    count: int = 1
+    #: How many must end well for the set to be complete; None for sets that serve and never complete.
+    completions: int | None = 1
+    #: Sets of the same gang get their places together, group by group, or none; empty: each pod is on its own.
+    gang: str = ""
+    #: How many pods of each group its gang cannot start or go on without; None for all of them.
+    minimum: int | None = None
+    #: Whether its pods are placed before the others of their gang.
+    leads: bool = False
+    #: The set of the same group whose pods must be ready before pods of this one start.
+    starts_after: str = ""
+    restart: RestartPolicy = RestartPolicy.NEVER
+    restart_scope: RestartScope = RestartScope.POD
+    #: How many failures are made good before the workload has failed; what never completes is made good for ever.
+    backoff_limit: int = 6
+    #: Whether an index is a place from 0 to `count` - 1 that a replacement takes over; otherwise indices only grow.
+    slots: bool = False
+    #: What is added to the index for the ordinal, as ranks count on from another set.
+    offset: int = 0
+    #: Whether its pods run on when the workload has ended.
+    outlives: bool = False
+    #: The template of a pod's name.
+    naming: str = "{workload}-{run}-{index}"
+    #: Whether the other pods of its workload reach its pods by name.
+    addressed: bool = False
+    #: The set of the same group in whose pods its programs may run commands; empty: in none.
+    commands: str = ""
+    #: Whether its pods only wait for processes that others start in them.
+    is_idle: bool = False
+    #: Templates of small files, by the absolute path at which its pods find them.
+    files: dict[str, str] = {}
+    #: Templates of variables (a variable of the spec with the same name wins), of labels and of annotations.
+    variables: dict[str, str] = {}
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    #: What stands behind the workload's name in the names of its Kubernetes objects.
+    infix: str = ""
+    #: The port on which its pods answer requests; 0 for none.
+    serving_port: int = 0
+    #: What an operator of its framework is told, where a cluster has one.
+    operated: Operated | None = None
+    #: How its count follows the load; None: the count is fixed.
+    scaling: Scaling | None = None
+    #: The revision that it belongs to, filled in by `control`: kinds say nothing of it. 0 and None: there are none.
+    revision: int = 0
+    stage: Stage | None = None
+
+    @property
+    def least(self) -> int:
+        """Without so many pods of a group it does not run."""
+        return self.count if self.minimum is None else self.minimum
+
+    @property
+    def total(self) -> int:
+        """How many run at the same time in all groups."""
+        return self.groups * self.count
+
+
+def fill(template: str, values: Mapping[str, str]) -> str:
+    """A template with its words filled in; other braces stay, so that a template may be JSON."""
+    for name, value in values.items():
+        template = template.replace(f"{{{name}}}", value)
+    return template
+
+
+def longest_names(podsets: Iterable[PodSet], workload: str) -> list[tuple[str, str]]:
+    """The longest names that follow from a workload's in its first ten runs, each with what would be called so: pods
+    that are hosts, their services, and values of their labels."""
+    found: dict[str, str] = {}
+    for podset in podsets:
+        if not podset.addressed:
+            continue
+        last = max(podset.count - 1, 0)
+        values = {
+            "workload": workload,
+            "run": "0",
+            "role": podset.role,
+            "group": str(max(podset.groups - 1, 0)),
+            "index": str(last),
+            "ordinal": str(last + podset.offset),
+        }
+        found.setdefault(fill(podset.naming, values), f"a pod ({podset.role})")
+        if podset.container.fields.keys() & {"ports", "exposedUrls"}:
+            found.setdefault(f"{workload}{podset.infix}", f"a service ({podset.role})")
+        for label, template in podset.labels.items():
+            found.setdefault(fill(template, values), f"the value of label {label}")
+    return [(what, name) for name, what in found.items()]
+
+
+class PodSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything an engine needs to start one attempt of one pod."""
+
+    workload_id: str
+    workload_name: str
+    kind: str
+    project: str
+    namespace: str
+    created_by: str
+    pod_id: str
+    pod_name: str
+    attempt: int
+    node: str
+    role: str
+    index: int
+    container: Container
+    request: Request
+    gpu_devices: tuple[int, ...] = ()
+    #: Identity variables (RUNAI_PROJECT, RUNAI_JOB_NAME …) that are set after the user's own.
+    identity: dict[str, str] = {}
+    #: Variables that are set before the user's own; `{host:NAME}` and the like in them are the engine's to fill in.
+    variables: dict[str, str] = {}
+    group: int = 0
+    #: Whether the other pods of its workload reach it by its name.
+    addressed: bool = False
+    #: The role of its group in whose pods it may run commands.
+    commands: str = ""
+    #: Small files, by the absolute path at which it finds them.
+    files: dict[str, str] = {}

@@ -1,0 +1,203 @@
+"""The members of a spec that say how many pods answer requests, by what their number follows, and how long things
+may take; from them to the `Scaling` that the loop follows, and the rules between them.
+"""
+
+from typing import Annotated, Any
+
+from msgspec import UNSET, Meta
+
+from fairlead.model.clock import SECOND
+from fairlead.model.pods.scaling import INITIALIZATION, REQUEST_TIMEOUT, Measure, Scaling
+from fairlead.model.spec.fields import About, Count32, Flag, Int32, Maybe, Positive32, Spec, value_or
+from fairlead.model.spec.rules import Violation
+
+#: From which part of the threshold on pods are added where nothing is said; latency has no such part.
+_PERCENT = {Measure.CONCURRENCY: 70.0, Measure.THROUGHPUT: 70.0, Measure.LATENCY: 100.0}
+Hour = Annotated[int, Meta(ge=0, le=3600, extra_json_schema={"format": "int32"})]
+_METRIC = r"^[a-zA-Z_:][a-zA-Z0-9_:]*"
+
+
+class Autoscaling(Spec, frozen=True, kw_only=True):
+    """Between how many pods, and by what, the service grows and shrinks."""
+
+    min_replicas: Annotated[
+        Maybe[Count32],
+        About(
+            text="The fewest pods; with 0, none runs while nobody asks.",
+            default_text="1",
+            yaml="minScale",
+            yaml_kinds="I",
+            flags=(Flag(name="--min-replicas", aliases=("--min-scale",)),),
+        ),
+    ] = UNSET
+    max_replicas: Annotated[
+        Maybe[Positive32],
+        About(
+            text="The most pods.",
+            default_text="minReplicas, at least 1",
+            yaml="maxScale",
+            yaml_kinds="I",
+            flags=(Flag(name="--max-replicas", aliases=("--max-scale",)),),
+        ),
+    ] = UNSET
+    initial_replicas: Annotated[
+        Maybe[Count32],
+        About(
+            text="With how many it begins.",
+            default_text="minReplicas, at least 1",
+            flags=(Flag(name="--initial-replicas"),),
+        ),
+    ] = UNSET
+    activation_replicas: Annotated[
+        Maybe[Positive32],
+        About(text="With how many it wakes from none.", default_text="1", flags=(Flag(name="--activation-replicas"),)),
+    ] = UNSET
+    metric: Annotated[
+        Maybe[Annotated[str, Meta(pattern=_METRIC + r"\Z", extra_json_schema={"pattern": _METRIC + "$"})]],
+        About(
+            text="What the load is measured by: concurrency, throughput or latency.",
+            yaml="metric",
+            yaml_kinds="I",
+            flags=(Flag(name="--metric"),),
+        ),
+    ] = UNSET
+    metric_threshold: Annotated[
+        Maybe[Int32],
+        About(
+            text="How much of it one pod is to bear: requests at once, requests per second, or milliseconds.",
+            yaml="target",
+            yaml_kinds="I",
+            flags=(Flag(name="--metric-threshold"),),
+        ),
+    ] = UNSET
+    metric_threshold_percentage: Annotated[
+        Maybe[Annotated[float, Meta(ge=1, le=100, extra_json_schema={"format": "float"})]],
+        About(
+            text="From which part of the threshold on pods are added.",
+            unit="percent",
+            default_text="70; 100 for latency",
+            flags=(Flag(name="--metric-threshold-percentage"),),
+        ),
+    ] = UNSET
+    concurrency_hard_limit: Annotated[
+        Maybe[Count32],
+        About(
+            text="The most requests at once per pod; further ones wait. 0 for no limit.",
+            default_text="0",
+            flags=(Flag(name="--concurrency-hard-limit"),),
+        ),
+    ] = UNSET
+    scale_to_zero_retention_seconds: Annotated[
+        Maybe[Hour],
+        About(
+            text="How long the last pod is kept when nobody asks any more.",
+            unit="seconds",
+            default_text="0",
+            flags=(Flag(name="--scale-to-zero-retention-seconds"),),
+        ),
+    ] = UNSET
+    scale_down_delay_seconds: Annotated[
+        Maybe[Hour],
+        About(
+            text="How long a lower load must last before pods go.",
+            unit="seconds",
+            default_text="0",
+            flags=(Flag(name="--scale-down-delay-seconds"),),
+        ),
+    ] = UNSET
+    initialization_timeout_seconds: Annotated[
+        Maybe[Positive32], About(text="As in servingConfiguration, which is the newer place.", unit="seconds")
+    ] = UNSET
+
+
+class ServingConfiguration(Spec, frozen=True, kw_only=True):
+    """How long things may take."""
+
+    initialization_timeout_seconds: Annotated[
+        Maybe[Positive32],
+        About(
+            text="How long a revision's first pods may take to be ready; then it has failed.",
+            unit="seconds",
+            default_text="600",
+            flags=(Flag(name="--initialization-timeout-seconds"),),
+        ),
+    ] = UNSET
+    request_timeout_seconds: Annotated[
+        Maybe[Positive32],
+        About(
+            text="How long a request may wait for the beginning of its answer.",
+            unit="seconds",
+            default_text="300",
+            flags=(Flag(name="--request-timeout-seconds"),),
+        ),
+    ] = UNSET
+
+
+def _bounds(scaling: Autoscaling) -> tuple[int, int]:
+    least = value_or(scaling.min_replicas, 1)
+    return least, value_or(scaling.max_replicas, max(least, 1))
+
+
+def scaling_of(autoscaling: Any, serving: Any) -> tuple[int, Scaling]:
+    """With how many pods it begins, and how their number goes on from there."""
+    given = autoscaling if isinstance(autoscaling, Autoscaling) else Autoscaling()
+    times = serving if isinstance(serving, ServingConfiguration) else ServingConfiguration()
+    least, most = _bounds(given)
+    named = value_or(given.metric, Measure.CONCURRENCY)
+    measure = Measure(named) if named in set(Measure) else Measure.CONCURRENCY
+    percent = value_or(given.metric_threshold_percentage, _PERCENT[measure])
+    initialization = value_or(times.initialization_timeout_seconds, given.initialization_timeout_seconds)
+    request_timeout = value_or(times.request_timeout_seconds, REQUEST_TIMEOUT // SECOND)
+    initial = min(value_or(given.initial_replicas, max(least, 1)), most)
+    scaling = Scaling(
+        least=least,
+        most=most,
+        initial=initial,
+        activation=min(value_or(given.activation_replicas, 1), most),
+        measure=measure,
+        target=max(value_or(given.metric_threshold, 1), 1) * percent / 100,
+        delay=value_or(given.scale_down_delay_seconds, 0) * SECOND,
+        retention=value_or(given.scale_to_zero_retention_seconds, 0) * SECOND,
+        concurrency_limit=value_or(given.concurrency_hard_limit, 0),
+        initialization=value_or(initialization, INITIALIZATION // SECOND) * SECOND,
+        request_timeout=request_timeout * SECOND,
+    )
+    return initial, scaling
+
+
+def autoscaling_violations(scaling: Any, path: str) -> list[Violation]:
+    """Bounds that contradict each other, and a load that cannot be measured."""
+    if not isinstance(scaling, Autoscaling):
+        return []
+    least, most = _bounds(scaling)
+    found = []
+    if most < least:
+        found.append(Violation(f"{path}.maxReplicas", f"is {most}, below minReplicas, which is {least}"))
+    for name, number in (
+        ("initialReplicas", scaling.initial_replicas),
+        ("activationReplicas", scaling.activation_replicas),
+    ):
+        if value_or(number, 0) > most:
+            found.append(Violation(f"{path}.{name}", f"is {number}, above maxReplicas, which is {most}"))
+    return found + _metric_violations(scaling, path, least, most)
+
+
+def _metric_violations(scaling: Autoscaling, path: str, least: int, most: int) -> list[Violation]:
+    found = []
+    metric, threshold = value_or(scaling.metric, None), value_or(scaling.metric_threshold, None)
+    if metric is None:
+        if least < most and (least, most) != (0, 1):
+            details = f"is missing; it must be given when minReplicas ({least}) is below maxReplicas ({most})"
+            found.append(Violation(f"{path}.metric", details))
+        return found
+    if metric not in set(Measure):
+        details = f"is {metric}; what is measured here is {', '.join(Measure)}"
+        found.append(Violation(f"{path}.metric", details))
+    elif metric == Measure.LATENCY and least == 0:
+        details = "is latency, which says nothing while no pod runs; with minReplicas 0 use concurrency or throughput"
+        found.append(Violation(f"{path}.metric", details))
+    if threshold is None:
+        found.append(Violation(f"{path}.metricThreshold", "is missing; metric needs it"))
+    elif threshold < 1:
+        found.append(Violation(f"{path}.metricThreshold", f"is {threshold}; a pod bears at least 1"))
+    return found

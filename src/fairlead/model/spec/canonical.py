@@ -1,0 +1,66 @@
+"""A spec in one plain form: only what counts, defaults of its objects filled in, keyed by REST names.
+
+Kinds make the pods' remaining fields with it; engines read the result. Nulls, null items, excluded items and items
+that lack a mandatory member are left out: admission has refused the last, except where an older dialect is forgiven.
+"""
+
+from functools import cache
+from typing import Any
+
+from msgspec import UNSET
+
+from fairlead.model.spec.fields import Field, fields_of
+
+_SCALAR, _STRUCT, _SCALARS, _STRUCTS = range(4)
+
+
+@cache
+def _plan(struct: type, without: frozenset[str] = frozenset()) -> tuple[tuple[str, str, int, Any, bool], ...]:
+    """Per member: attribute, REST name, how to treat it, default, mandatory. `exclude` has done its work already."""
+    return tuple(
+        (field.attribute, field.rest, _treatment(field), field.about.default, field.about.mandatory)
+        for field in fields_of(struct)
+        if field.attribute != "exclude" and field.attribute not in without
+    )
+
+
+def _treatment(field: Field) -> int:
+    if field.is_list:
+        return _STRUCTS if field.struct is not None else _SCALARS
+    return _STRUCT if field.struct is not None else _SCALAR
+
+
+def canonical(spec: Any, without: frozenset[str] = frozenset()) -> dict[str, Any]:
+    """The plain form of a spec struct; `without` leaves out attributes at the top."""
+    plain: dict[str, Any] = {}
+    for attribute, rest, treatment, default, _ in _plan(spec.__class__, without):
+        value = getattr(spec, attribute)
+        if value is UNSET or value is None:
+            if default is not None:
+                plain[rest] = default
+        elif treatment == _SCALAR:
+            plain[rest] = value
+        elif treatment == _STRUCT:
+            plain[rest] = canonical(value)
+        elif treatment == _SCALARS:
+            plain[rest] = [item for item in value if item is not None]
+        else:
+            plain[rest] = [canonical(item) for item in value if item is not None and counts(item)]
+    return plain
+
+
+def counts(item: Any) -> bool:
+    """Whether an item of a list takes part: not excluded, and nothing mandatory is missing."""
+    if getattr(item, "exclude", UNSET) is True:
+        return False
+    for attribute, _, _, _, mandatory in _plan(item.__class__):
+        if mandatory and getattr(item, attribute) in (UNSET, None):
+            return False
+    return True
+
+
+def items(value: Any) -> list[Any]:
+    """The items of a list member that take part; none when it was left out or null."""
+    if value is UNSET or value is None:
+        return []
+    return [item for item in value if item is not None and counts(item)]

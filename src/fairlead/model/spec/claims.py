@@ -1,0 +1,165 @@
+"""Persistent volume claims: those that exist, and what a new one is to be."""
+
+from typing import Annotated, Literal
+
+from msgspec import UNSET, Meta
+
+from fairlead.model.spec.fields import (
+    NO_SUCH_NAME,
+    About,
+    ExcludeItem,
+    Given,
+    Maybe,
+    ObjectName63,
+    QuantityText,
+    Spec,
+    Text63,
+    Text4096,
+    UpTo10000,
+)
+
+VolumeMode = Literal["Filesystem", "Block"]
+
+_TELLS_APART = "Tells this item apart where lists are merged and where policies lock items."
+InstanceName = Annotated[Maybe[Text63], About(text=_TELLS_APART, part="name")]
+#: The same where the command line says `name` for what is mounted.
+MountedInstanceName = Annotated[Maybe[Text63], About(text=_TELLS_APART, part="instance")]
+
+
+class AccessModes(Spec, frozen=True, kw_only=True):
+    read_write_once: Annotated[
+        Maybe[bool],
+        About(
+            text="One node mounts it for reading and writing.",
+            default=True,
+            origin="contract",
+            yaml="readWriteOnce",
+            part="accessmode-rwo",
+        ),
+    ] = UNSET
+    read_only_many: Annotated[
+        Maybe[bool],
+        About(
+            text="Many nodes mount it for reading.",
+            default=False,
+            origin="contract",
+            yaml="readOnlyMany",
+            part="accessmode-rom",
+        ),
+    ] = UNSET
+    read_write_many: Annotated[
+        Maybe[bool],
+        About(
+            text="Many nodes mount it for reading and writing.",
+            default=False,
+            origin="contract",
+            yaml="readWriteMany",
+            part="accessmode-rwm",
+        ),
+    ] = UNSET
+
+
+class AddedAttribute(Spec, frozen=True, kw_only=True):
+    key: Annotated[
+        Annotated[
+            str,
+            Meta(
+                min_length=1,
+                max_length=63,
+                pattern=r"^([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]\Z",
+                extra_json_schema={"pattern": "^([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$"},
+            ),
+        ],
+        About(text="The annotation's key.", mandatory=True),
+    ]
+    value: Annotated[Given[UpTo10000], About(text="The annotation's value.")] = UNSET
+
+
+class ClaimInfo(Spec, frozen=True, kw_only=True):
+    size: Annotated[
+        Maybe[QuantityText],
+        About(
+            text="How large the new claim is. Must be given unless the claim exists.",
+            unit="bytes, as a quantity such as 1G",
+            yaml="size",
+            part="size",
+        ),
+    ] = UNSET
+    storage_class: Annotated[
+        Maybe[ObjectName63],
+        About(
+            text="Which class of storage provides it.",
+            default_text="the installation's default class",
+            yaml="storageClass",
+            part="storageclass",
+            older=NO_SUCH_NAME,
+        ),
+    ] = UNSET
+    access_modes: Annotated[Maybe[AccessModes], About(text="Who may mount the new claim, and how.")] = UNSET
+    volume_mode: Annotated[
+        Maybe[VolumeMode],
+        About(
+            text="A file system or a raw device.",
+            default="Filesystem",
+            origin="prose",
+            part="volume-mode",
+        ),
+    ] = UNSET
+    added_attr_values: Annotated[
+        Given[Annotated[tuple[AddedAttribute, ...], Meta(max_length=1000)]],
+        About(text="Annotations for the new claim, as its storage class understands them.", part="attributes"),
+    ] = UNSET
+
+
+class Pvc(Spec, frozen=True, kw_only=True):
+    name: InstanceName = UNSET
+    path: Annotated[
+        Maybe[Text4096],
+        About(text="Where the claim appears inside the container.", mandatory=True, yaml="path", part="path"),
+    ] = UNSET
+    existing_pvc: Annotated[
+        Maybe[bool],
+        About(
+            text="True mounts a claim that must exist; otherwise it is made if there is none of that name.",
+            default=False,
+            origin="contract",
+            yaml="existingPvc",
+            part="existing",
+        ),
+    ] = UNSET
+    claim_name: Annotated[
+        Maybe[Text63],
+        About(
+            text="The claim's name, by which other workloads can mount it too.",
+            default_text="made from the workload's name",
+            yaml="claimName",
+            part="claimname",
+        ),
+    ] = UNSET
+    read_only: Annotated[
+        Maybe[bool],
+        About(text="Mounts it for reading only.", default=False, origin="contract", yaml="readOnly", part="ro"),
+    ] = UNSET
+    ephemeral: Annotated[
+        Maybe[bool],
+        About(
+            text="The claim is removed whenever the workload stops.",
+            default=False,
+            origin="contract",
+            yaml="ephemeral",
+            part="ephemeral",
+        ),
+    ] = UNSET
+    data_sharing: Annotated[
+        Maybe[bool],
+        About(
+            text="Shares the claim's data with all projects of the scope.",
+            default=False,
+            origin="contract",
+            part="data-sharing",
+        ),
+    ] = UNSET
+    claim_info: Annotated[
+        Maybe[ClaimInfo], About(text="What a new claim is to be; not given for a claim that exists.")
+    ] = UNSET
+    exclude: ExcludeItem = UNSET

@@ -1,0 +1,169 @@
+"""What a pod asks of its node: CPU, memory, GPUs, extended resources. Read by kinds; counted by scheduling."""
+
+from typing import Annotated, Literal
+
+from msgspec import UNSET, Meta
+
+from fairlead.model.spec.fields import (
+    About,
+    Count32,
+    ExcludeItemUnset,
+    Flag,
+    Maybe,
+    Number,
+    QuantityText,
+    Spec,
+    Text253,
+)
+
+GpuRequestType = Literal["portion", "memory"]
+_EXTENDED_QUANTITY = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=63,
+        pattern=r"^([+]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)\Z",
+        extra_json_schema={"pattern": "^([+]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$"},
+        extra={"quantity": 1},
+    ),
+]
+
+
+class ExtendedResource(Spec, frozen=True, kw_only=True):
+    resource: Annotated[
+        Maybe[Text253],
+        About(text="The resource's name, as its nodes declare it.", mandatory=True, yaml="name", part="resource"),
+    ] = UNSET
+    quantity: Annotated[
+        Maybe[_EXTENDED_QUANTITY],
+        About(text="How much of it, a whole number.", default="1", origin="ours", yaml="quantity", part="quantity"),
+    ] = UNSET
+    exclude: ExcludeItemUnset = UNSET
+
+
+class Compute(Spec, frozen=True, kw_only=True):
+    cpu_core_request: Annotated[
+        Maybe[Number],
+        About(
+            text="CPU cores that the pod is sure to get; it waits until a node has them free.",
+            unit="cores",
+            default_text="a tenth of the limit; 0.1 per GPU device where GPUs are asked for; otherwise none",
+            yaml="cpu",
+            flags=(Flag(name="--cpu-core-request", aliases=("--cpu",)),),
+        ),
+    ] = UNSET
+    cpu_core_limit: Annotated[
+        Maybe[Number],
+        About(
+            text="CPU cores that the pod cannot go beyond; at least the request.",
+            unit="cores",
+            default_text="no limit",
+            yaml="cpuLimit",
+            flags=(Flag(name="--cpu-core-limit"),),
+        ),
+    ] = UNSET
+    cpu_memory_request: Annotated[
+        Maybe[QuantityText],
+        About(
+            text="Memory that the pod is sure to get; it waits until a node has it free.",
+            unit="bytes, as a quantity such as 20M or 1Gi",
+            default_text="a tenth of the limit; 100Mi per GPU device where GPUs are asked for; otherwise none",
+            yaml="memory",
+            flags=(Flag(name="--cpu-memory-request", aliases=("--memory",)),),
+        ),
+    ] = UNSET
+    cpu_memory_limit: Annotated[
+        Maybe[QuantityText],
+        About(
+            text="Memory that the pod cannot go beyond: a process that does is killed. At least the request.",
+            unit="bytes, as a quantity such as 20M or 1Gi",
+            default_text="no limit",
+            yaml="memoryLimit",
+            flags=(Flag(name="--cpu-memory-limit"),),
+        ),
+    ] = UNSET
+    gpu_devices_request: Annotated[
+        Maybe[Count32],
+        About(
+            text="How many GPU devices; with a portion or memory request, that share of each of them, on one node.",
+            default_text="1 with a portion or memory request, otherwise none",
+            yaml="gpuDevices",
+            flags=(Flag(name="--gpu-devices-request", short="-g", aliases=("--gpu",)),),
+        ),
+    ] = UNSET
+    gpu_request_type: Annotated[
+        Maybe[GpuRequestType],
+        About(
+            text="Whether a share of a GPU is given as a portion of the device or as memory.",
+            default_text="whole devices",
+            flags=(Flag(name="--gpu-request-type"),),
+        ),
+    ] = UNSET
+    gpu_portion_request: Annotated[
+        Maybe[Number],
+        About(
+            text="The part of each device, above 0 and at most 1; given exactly when the request type is portion.",
+            unit="devices",
+            yaml="gpu",
+            flags=(Flag(name="--gpu-portion-request"),),
+        ),
+    ] = UNSET
+    gpu_portion_limit: Annotated[
+        Maybe[Number],
+        About(
+            text="The part of each device up to which the pod may go while others leave it free; at least the request.",
+            unit="devices",
+            default_text="the request",
+            yaml="gpuLimit",
+            flags=(Flag(name="--gpu-portion-limit"),),
+        ),
+    ] = UNSET
+    gpu_memory_request: Annotated[
+        Maybe[QuantityText],
+        About(
+            text="Memory of each device; given exactly when the request type is memory.",
+            unit="bytes, as a quantity such as 20M or 1Gi",
+            yaml="gpuMemory",
+            flags=(Flag(name="--gpu-memory-request"),),
+        ),
+    ] = UNSET
+    gpu_memory_limit: Annotated[
+        Maybe[QuantityText],
+        About(
+            text="Memory of each device up to which the pod may go while others leave it free; at least the request.",
+            unit="bytes, as a quantity such as 20M or 1Gi",
+            default_text="the request",
+            yaml="gpuMemoryLimit",
+            flags=(Flag(name="--gpu-memory-limit"),),
+        ),
+    ] = UNSET
+    mig_profile: Annotated[
+        Maybe[Text253],
+        About(
+            text="A MIG slice such as 1g.5gb: asks for one of the extended resource nvidia.com/mig-<profile>.",
+            yaml="migProfile",
+            flags=(Flag(name="--mig-profile"),),
+            surface="older",
+        ),
+    ] = UNSET
+    large_shm_request: Annotated[
+        Maybe[bool],
+        About(
+            text="Mounts a large shared-memory file system at /dev/shm.",
+            default_text="64 MB, as container runtimes give",
+            yaml="largeShm",
+            flags=(Flag(name="--large-shm"),),
+        ),
+    ] = UNSET
+    extended_resources: Annotated[
+        Maybe[Annotated[tuple[ExtendedResource | None, ...], Meta(max_length=1000)]],
+        About(
+            text="Resources that nodes declare beyond CPU, memory and GPUs.",
+            key="resource",
+            yaml="extendedResources",
+            flags=(
+                Flag(name="--extended-resource", form="pair", pair=("resource", "quantity")),
+                Flag(name="--extended-resource-item", form="item"),
+            ),
+        ),
+    ] = UNSET

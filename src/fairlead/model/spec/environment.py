@@ -1,0 +1,94 @@
+"""What runs in the container: image, pull secrets, environment variables."""
+
+from typing import Annotated, Literal
+
+from msgspec import UNSET, Meta
+
+from fairlead.model.spec.fields import (
+    NO_SUCH_NAME,
+    About,
+    ExcludeItem,
+    ExcludeItemUnset,
+    Given,
+    Maybe,
+    ObjectName253,
+    Spec,
+    Text63,
+    Text253,
+    Text10000,
+    UpTo250,
+    UpTo10000,
+)
+
+ImagePullPolicy = Literal["Always", "Never", "IfNotPresent"]
+
+
+class SecretKey(Spec, frozen=True, kw_only=True):
+    name: Annotated[
+        Maybe[ObjectName253], About(text="The secret's name.", mandatory=True, part="secret", older=NO_SUCH_NAME)
+    ] = UNSET
+    key: Annotated[Maybe[Text63], About(text="The key in it.", mandatory=True, part="key")] = UNSET
+
+
+class ConfigMapKey(Spec, frozen=True, kw_only=True):
+    name: Annotated[
+        Maybe[ObjectName253],
+        About(text="The config map's name.", mandatory=True, part="config-map", older=NO_SUCH_NAME),
+    ] = UNSET
+    key: Annotated[Maybe[Text63], About(text="The key in it.", mandatory=True, part="key")] = UNSET
+
+
+class UserCredentialKey(Spec, frozen=True, kw_only=True):
+    name: Annotated[
+        Maybe[Text253],
+        About(text="The credential's name; only its creator can use it.", mandatory=True, part="credential"),
+    ] = UNSET
+    key: Annotated[Maybe[Text63], About(text="The key in it.", mandatory=True, part="key")] = UNSET
+
+
+class PodFieldRef(Spec, frozen=True, kw_only=True):
+    path: Annotated[
+        Maybe[Text10000],
+        About(text="The field of the pod, such as metadata.name.", mandatory=True, part="path"),
+    ] = UNSET
+
+
+class Variable(Spec, frozen=True, kw_only=True):
+    """An environment variable; exactly one of its five sources is given."""
+
+    name: Annotated[Maybe[Text63], About(text="The variable's name.", mandatory=True, part="name")] = UNSET
+    value: Annotated[Maybe[UpTo10000], About(text="Its value.", part="value")] = UNSET
+    secret: Annotated[Maybe[SecretKey], About(text="Takes the value from a secret.")] = UNSET
+    config_map: Annotated[Maybe[ConfigMapKey], About(text="Takes the value from a config map.")] = UNSET
+    pod_field_ref: Annotated[Maybe[PodFieldRef], About(text="Takes the value from a field of the pod.")] = UNSET
+    user_credential: Annotated[
+        Maybe[UserCredentialKey], About(text="Takes the value from a credential of the caller's own.")
+    ] = UNSET
+    description: Annotated[Maybe[UpTo250], About(text="What it is for.", part="description")] = UNSET
+    exclude: ExcludeItemUnset = UNSET
+
+
+class ImagePullSecret(Spec, frozen=True, kw_only=True):
+    name: Annotated[
+        Given[
+            Annotated[
+                str,
+                Meta(
+                    max_length=253,
+                    pattern=r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?\Z",
+                    extra_json_schema={"pattern": "^[a-z0-9]([a-z0-9-]*[a-z0-9])?$"},
+                ),
+            ]
+        ],
+        About(text="The secret with the registry's credentials.", mandatory=True, part="name", older=NO_SUCH_NAME),
+    ] = UNSET
+    user_credential: Annotated[
+        Maybe[bool],
+        About(
+            text="The secret is a credential of the caller's own.",
+            default=False,
+            origin="ours",
+            part="user-credential",
+        ),
+    ] = UNSET
+    exclude: ExcludeItem = UNSET

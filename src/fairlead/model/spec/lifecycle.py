@@ -1,0 +1,97 @@
+"""How pods are run rather than what is in them: terminal, retries, grace, auto-deletion. Shared by kinds that end."""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from fairlead.model.spec.fields import About, Flag, Int64, Maybe
+
+BACKOFF_LIMIT = 6
+GRACE_SECONDS = 30
+#: Thirty days.
+AUTO_DELETION_SECONDS = 2_592_000
+RestartPolicyName = Literal["Always", "Never", "OnFailure"]
+
+Tty = Annotated[
+    Maybe[bool],
+    About(
+        text="Gives the process a terminal; needs stdin.",
+        default=False,
+        origin="kubernetes",
+        yaml="tty",
+        flags=(Flag(name="--tty", short="-t"),),
+    ),
+]
+Stdin = Annotated[
+    Maybe[bool],
+    About(
+        text="Keeps the process's standard input open; otherwise it reads an end at once.",
+        default=False,
+        origin="kubernetes",
+        yaml="stdin",
+        flags=(Flag(name="--stdin"),),
+    ),
+]
+BackoffLimit = Annotated[
+    Maybe[Int64],
+    About(
+        text="How many pods may fail and be replaced before the workload is Failed.",
+        default=BACKOFF_LIMIT,
+        origin="prose",
+        yaml="backoffLimit",
+        yaml_kinds="WTDJ",
+        flags=(Flag(name="--backoff-limit"),),
+    ),
+]
+RestartPolicyField = Annotated[
+    Maybe[RestartPolicyName],
+    About(
+        text="What happens to a container that ends: restarted in place always, after a failure, or never.",
+        default_text="Never: a failed pod is replaced by a new one",
+        flags=(Flag(name="--restart-policy"),),
+    ),
+]
+TerminationGracePeriod = Annotated[
+    Maybe[Annotated[int, Meta(ge=0, le=2**63 - 1, extra_json_schema={"format": "int64"})]],
+    About(
+        text="The time between the request to end and the end by force; 0 ends at once.",
+        unit="seconds",
+        default=GRACE_SECONDS,
+        origin="kubernetes",
+        flags=(Flag(name="--termination-grace-period", form="duration"),),
+    ),
+]
+TerminateAfterPreemption = Annotated[
+    Maybe[bool],
+    About(
+        text="A preempted workload ends instead of waiting for its next turn.",
+        default=False,
+        origin="prose",
+        yaml="terminateAfterPreemption",
+        yaml_kinds="WTJ",
+        flags=(Flag(name="--terminate-after-preemption"),),
+    ),
+]
+PreemptionLimit = Annotated[
+    Maybe[Annotated[int, Meta(ge=0, le=2**31 - 1, extra_json_schema={"format": "int32"})]],
+    About(
+        text="How many times the workload may be preempted; after one more it is Failed.",
+        default_text="no limit",
+        yaml="preemptionLimit",
+        yaml_kinds="T",
+        flags=(Flag(name="--preemption-limit"),),
+        surface="older",
+    ),
+]
+AutoDeletionTime = Annotated[
+    Maybe[Int64],
+    About(
+        text="How long after its end the workload is deleted by itself; 0 deletes it at once.",
+        unit="seconds",
+        default=AUTO_DELETION_SECONDS,
+        origin="prose",
+        yaml="autoDeletionTimeAfterCompletionSeconds",
+        yaml_kinds="WTDJ",
+        flags=(Flag(name="--auto-deletion-time-after-completion", form="duration"),),
+    ),
+]

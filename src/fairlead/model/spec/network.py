@@ -1,0 +1,219 @@
+"""How a pod is reached from outside, and how its readiness is asked for."""
+
+from typing import Annotated, Literal
+
+from msgspec import UNSET, Meta
+
+from fairlead.model.spec.fields import (
+    About,
+    Count32,
+    ExcludeItem,
+    ExcludeItemUnset,
+    Flag,
+    Given,
+    Int32,
+    Maybe,
+    PortNumber,
+    Positive32,
+    Spec,
+    Text63,
+    Text253,
+    UpTo63,
+    UpTo253,
+    UpTo2048,
+)
+
+ServiceType = Literal["LoadBalancer", "NodePort", "ClusterIP"]
+UrlAuthorization = Literal["authenticatedUsers", "authorizedUsers", "authorizedGroups"]
+ProbeScheme = Literal["HTTP", "HTTPS"]
+
+
+class Port(Spec, frozen=True, kw_only=True):
+    name: Annotated[
+        Maybe[Text63],
+        About(text="Tells this port apart where lists are merged and where policies lock items.", part="name"),
+    ] = UNSET
+    container: Annotated[
+        Maybe[PortNumber],
+        About(text="The port that the process listens on.", mandatory=True, yaml="container", part="container"),
+    ] = UNSET
+    service_type: Annotated[
+        Maybe[ServiceType],
+        About(text="How it is offered.", mandatory=True, yaml="serviceType", part="service-type"),
+    ] = UNSET
+    external: Annotated[
+        Maybe[Int32],
+        About(text="The port outside.", default_text="chosen by the system", yaml="external", part="external"),
+    ] = UNSET
+    tool_type: Annotated[
+        Maybe[UpTo63], About(text="What kind of tool answers there.", yaml="toolType", part="tool-type")
+    ] = UNSET
+    tool_name: Annotated[
+        Maybe[UpTo253], About(text="The tool's name for people.", yaml="toolName", part="tool-name")
+    ] = UNSET
+    exclude: ExcludeItem = UNSET
+
+
+class ExposedUrl(Spec, frozen=True, kw_only=True):
+    name: Annotated[
+        Maybe[Text253],
+        About(text="Tells this URL apart where lists are merged and where policies lock items.", part="name"),
+    ] = UNSET
+    container: Annotated[
+        Maybe[Int32],
+        About(text="The port that the process listens on.", mandatory=True, yaml="container", part="container"),
+    ] = UNSET
+    url: Annotated[
+        Maybe[UpTo2048], About(text="The URL.", default_text="made by the system", yaml="url", part="url")
+    ] = UNSET
+    authorization_type: Annotated[
+        Maybe[UrlAuthorization],
+        About(
+            text="Who may open it: everybody who is signed in, the users listed, or the groups listed.",
+            default_text="by the list that is given; with none, everybody who is signed in",
+            part="authorization-type",
+        ),
+    ] = UNSET
+    authorized_users: Annotated[
+        Maybe[Annotated[tuple[UpTo253, ...], Meta(max_length=1000)]],
+        About(text="Users and service accounts who may open it.", yaml="authorizedUsers", part="authusers"),
+    ] = UNSET
+    authorized_groups: Annotated[
+        Maybe[Annotated[tuple[UpTo253, ...], Meta(max_length=1000)]],
+        About(text="Groups whose members may open it.", yaml="authorizedGroups", part="authgroups"),
+    ] = UNSET
+    tool_type: Annotated[
+        Maybe[str], About(text="What kind of tool answers there.", yaml="toolType", part="tool-type")
+    ] = UNSET
+    tool_name: Annotated[
+        Maybe[UpTo253], About(text="The tool's name for people.", yaml="toolName", part="tool-name")
+    ] = UNSET
+    exclude: ExcludeItemUnset = UNSET
+
+
+class RelatedUrl(Spec, frozen=True, kw_only=True):
+    name: Annotated[
+        Maybe[UpTo63],
+        About(text="Tells this URL apart where lists are merged and where policies lock items.", part="name"),
+    ] = UNSET
+    url: Annotated[Maybe[UpTo2048], About(text="The URL.", mandatory=True, part="url")] = UNSET
+    type: Annotated[
+        Maybe[UpTo63], About(text="What service stands there, such as wandb.", mandatory=True, part="type")
+    ] = UNSET
+    exclude: ExcludeItem = UNSET
+
+
+class HttpGet(Spec, frozen=True, kw_only=True):
+    path: Annotated[
+        Maybe[
+            Annotated[
+                str,
+                Meta(
+                    max_length=2048,
+                    pattern=r"^(/[a-zA-Z0-9\-_./]*)?\Z",
+                    extra_json_schema={"pattern": r"^(\x2F[a-zA-Z0-9\-_.\x2F]*)?$"},
+                ),
+            ]
+        ],
+        About(text="The path to ask for.", default="/", origin="prose", part="path", older="it is read from the root"),
+    ] = UNSET
+    port: Annotated[Maybe[PortNumber], About(text="The container's port to ask.", mandatory=True, part="port")] = UNSET
+    host: Annotated[
+        Maybe[
+            Annotated[
+                str,
+                Meta(
+                    max_length=253,
+                    pattern=r"^[A-Za-z0-9._:\[\]-]*\Z",
+                    extra_json_schema={"format": "hostname", "pattern": None},
+                ),
+            ]
+        ],
+        About(
+            text="The Host header of the question; it always goes to the pod itself.",
+            default_text="the pod's address",
+            part="host",
+        ),
+    ] = UNSET
+    scheme: Annotated[
+        Maybe[ProbeScheme], About(text="The protocol.", default="HTTP", origin="prose", part="scheme")
+    ] = UNSET
+
+
+class ProbeHandler(Spec, frozen=True, kw_only=True):
+    http_get: Annotated[Given[HttpGet], About(text="Asks by HTTP GET.", mandatory=True)] = UNSET
+
+
+class Probe(Spec, frozen=True, kw_only=True):
+    initial_delay_seconds: Annotated[
+        Maybe[Count32],
+        About(
+            text="How long after the start the first question is asked.",
+            unit="seconds",
+            default=0,
+            origin="kubernetes",
+            part="initial-delay",
+        ),
+    ] = UNSET
+    period_seconds: Annotated[
+        Maybe[Positive32],
+        About(text="The time between questions.", unit="seconds", default=10, origin="kubernetes", part="period"),
+    ] = UNSET
+    timeout_seconds: Annotated[
+        Maybe[Positive32],
+        About(text="How long an answer may take.", unit="seconds", default=1, origin="kubernetes", part="timeout"),
+    ] = UNSET
+    success_threshold: Annotated[
+        Maybe[Positive32],
+        About(
+            text="How many good answers in a row make it ready.",
+            default=1,
+            origin="kubernetes",
+            part="success-threshold",
+        ),
+    ] = UNSET
+    failure_threshold: Annotated[
+        Maybe[Positive32],
+        About(
+            text="How many bad answers in a row end its readiness.",
+            default=3,
+            origin="kubernetes",
+            part="failure-threshold",
+        ),
+    ] = UNSET
+    handler: Annotated[Maybe[ProbeHandler], About(text="What is asked.", mandatory=True)] = UNSET
+
+
+class Probes(Spec, frozen=True, kw_only=True):
+    readiness: Annotated[
+        Maybe[Probe],
+        About(
+            text="When the container counts as ready for traffic.",
+            yaml="readinessProbe",
+            flags=(Flag(name="--readiness-probe", form="members"),),
+        ),
+    ] = UNSET
+
+
+Ports = Annotated[
+    Maybe[Annotated[tuple[Port | None, ...], Meta(max_length=1000)]],
+    About(text="Ports by which the pods are reached.", key="name", yaml="ports", flags=(Flag(name="--port"),)),
+]
+ExposedUrls = Annotated[
+    Maybe[Annotated[tuple[ExposedUrl | None, ...], Meta(max_length=1000)]],
+    About(
+        text="URLs by which the pods are reached.",
+        key="name",
+        yaml="exposedUrls",
+        yaml_kinds="WTDIJ",
+        flags=(Flag(name="--external-url", aliases=("--exposed-url",)),),
+    ),
+]
+RelatedUrls = Annotated[
+    Maybe[Annotated[tuple[RelatedUrl | None, ...], Meta(max_length=1000)]],
+    About(
+        text="Pages elsewhere that belong to the workload, shown beside it.",
+        key="name",
+        flags=(Flag(name="--related-url"),),
+    ),
+]

@@ -1,0 +1,82 @@
+"""The members that the kinds which compute have in common: workspaces, trainings, and each side of distributed ones.
+
+Beside them stand the members that say how pods are run rather than what is in them, for `kinds/pods.py` to leave out.
+"""
+
+from typing import Annotated
+
+from msgspec import UNSET
+
+from fairlead.model.spec.fields import About, Maybe
+from fairlead.model.spec.lifecycle import (
+    AutoDeletionTime,
+    BackoffLimit,
+    RestartPolicyField,
+    Stdin,
+    TerminateAfterPreemption,
+    TerminationGracePeriod,
+    Tty,
+)
+from fairlead.model.spec.metadata import Username
+from fairlead.model.spec.network import ExposedUrls, Ports, RelatedUrls
+from fairlead.model.spec.placement import Category, NodePools, Preemptibility, PriorityClass
+from fairlead.model.spec.pod_fields import PodFields
+from fairlead.model.spec.rules import Violation, command_violations, priority_violations
+from fairlead.model.spec.security import Security
+from fairlead.model.spec.storage import Storage
+
+#: A century in seconds, and more failed pods than anybody waits for.
+MOST = 3_155_760_000
+
+
+class RunFields(PodFields, frozen=True, kw_only=True):
+    storage: Annotated[Maybe[Storage], About(text="What is mounted into each pod.")] = UNSET
+    security: Annotated[Maybe[Security], About(text="Under which identity and with which rights pods run.")] = UNSET
+    node_pools: NodePools = UNSET
+    priority_class: PriorityClass = UNSET
+    preemptibility: Preemptibility = UNSET
+    category: Category = UNSET
+    tty: Tty = UNSET
+    stdin: Stdin = UNSET
+    ports: Ports = UNSET
+    exposed_urls: ExposedUrls = UNSET
+    related_urls: RelatedUrls = UNSET
+    backoff_limit: BackoffLimit = UNSET
+    restart_policy: RestartPolicyField = UNSET
+    termination_grace_period_seconds: TerminationGracePeriod = UNSET
+    terminate_after_preemption: TerminateAfterPreemption = UNSET
+    auto_deletion_time_after_completion_seconds: AutoDeletionTime = UNSET
+    username: Username = UNSET
+
+
+#: Members that say how pods are run rather than what is in them.
+AROUND = frozenset(
+    {
+        "tty",
+        "stdin",
+        "termination_grace_period_seconds",
+        "backoff_limit",
+        "restart_policy",
+        "terminate_after_preemption",
+        "auto_deletion_time_after_completion_seconds",
+        "priority_class",
+        "preemptibility",
+        "category",
+        "username",
+    }
+)
+
+
+def run_violations(spec: RunFields, path: str) -> list[Violation]:
+    """The rules between these members."""
+    found = command_violations(spec, path) + priority_violations(spec, path)
+    for rest, value in (
+        ("backoffLimit", spec.backoff_limit),
+        ("terminationGracePeriodSeconds", spec.termination_grace_period_seconds),
+        ("autoDeletionTimeAfterCompletionSeconds", spec.auto_deletion_time_after_completion_seconds),
+    ):
+        if isinstance(value, int) and not 0 <= value <= MOST:
+            found.append(Violation(f"{path}.{rest}", f"is {value}; between 0 and {MOST} are allowed"))
+    if spec.tty is True and spec.stdin is not True:
+        found.append(Violation(f"{path}.tty", "is true, but stdin is not; a terminal needs stdin"))
+    return found

@@ -1,0 +1,177 @@
+"""Under which identity and with which rights a pod runs. `BasicSecurity` holds for every kind."""
+
+from typing import Annotated, Literal
+
+from msgspec import UNSET
+
+from fairlead.model.spec.fields import About, Flag, Int64, Maybe, Spec
+
+UidGidSource = Literal["fromTheImage", "fromIdpToken", "custom"]
+SeccompProfileType = Literal["RuntimeDefault", "Unconfined", "Localhost"]
+Capability = Literal[
+    "AUDIT_CONTROL",
+    "AUDIT_READ",
+    "AUDIT_WRITE",
+    "BLOCK_SUSPEND",
+    "CHOWN",
+    "DAC_OVERRIDE",
+    "DAC_READ_SEARCH",
+    "FOWNER",
+    "FSETID",
+    "IPC_LOCK",
+    "IPC_OWNER",
+    "KILL",
+    "LEASE",
+    "LINUX_IMMUTABLE",
+    "MAC_ADMIN",
+    "MAC_OVERRIDE",
+    "MKNOD",
+    "NET_ADMIN",
+    "NET_BIND_SERVICE",
+    "NET_BROADCAST",
+    "NET_RAW",
+    "SETGID",
+    "SETFCAP",
+    "SETPCAP",
+    "SETUID",
+    "SYS_ADMIN",
+    "SYS_BOOT",
+    "SYS_CHROOT",
+    "SYS_MODULE",
+    "SYS_NICE",
+    "SYS_PACCT",
+    "SYS_PTRACE",
+    "SYS_RAWIO",
+    "SYS_RESOURCE",
+    "SYS_TIME",
+    "SYS_TTY_CONFIG",
+    "SYSLOG",
+    "WAKE_ALARM",
+]
+
+
+class BasicSecurity(Spec, frozen=True, kw_only=True):
+    uid_gid_source: Annotated[
+        Maybe[UidGidSource],
+        About(
+            text="Where user and group of the process come from: the image, the caller's identity token, or this spec.",
+            default="fromTheImage",
+            origin="prose",
+            flags=(
+                Flag(name="--user-group-source"),
+                Flag(
+                    name="--run-as-user",
+                    form="switch",
+                    constant="fromIdpToken",
+                    help="Run under the user and groups of your identity token.",
+                ),
+            ),
+        ),
+    ] = UNSET
+    run_as_uid: Annotated[
+        Maybe[Int64],
+        About(
+            text="The user id, with the source custom.",
+            yaml="runAsUid",
+            flags=(Flag(name="--run-as-uid"),),
+        ),
+    ] = UNSET
+    run_as_gid: Annotated[
+        Maybe[Int64],
+        About(
+            text="The group id, with the source custom.",
+            yaml="runAsGid",
+            flags=(Flag(name="--run-as-gid"),),
+        ),
+    ] = UNSET
+    supplemental_groups: Annotated[
+        Maybe[str],
+        About(
+            text="Further group ids, separated by commas; an empty text takes the image's away.",
+            yaml="supplementalGroups",
+            flags=(Flag(name="--supplemental-groups"),),
+        ),
+    ] = UNSET
+    run_as_non_root: Annotated[
+        Maybe[bool],
+        About(
+            text="Refuses to start a process that would run as root.",
+            default=False,
+            origin="kubernetes",
+            yaml="runAsNonRoot",
+            flags=(Flag(name="--run-as-non-root"),),
+        ),
+    ] = UNSET
+    read_only_root_filesystem: Annotated[
+        Maybe[bool],
+        About(
+            text="Makes the container's own file system read-only.",
+            default=False,
+            origin="kubernetes",
+            yaml="readOnlyRootFilesystem",
+            flags=(Flag(name="--read-only-root-filesystem"),),
+        ),
+    ] = UNSET
+    capabilities: Annotated[
+        Maybe[tuple[Capability, ...]],
+        About(
+            text="POSIX capabilities that the process gets beyond the runtime's own set.",
+            yaml="capabilities",
+            flags=(Flag(name="--capability"),),
+        ),
+    ] = UNSET
+    seccomp_profile_type: Annotated[
+        Maybe[SeccompProfileType],
+        About(
+            text="The filter on system calls: the runtime's own or none. Localhost is not supported.",
+            yaml="seccompProfileType",
+            flags=(Flag(name="--seccomp-profile"),),
+        ),
+    ] = UNSET
+
+
+DropAllCapabilities = Annotated[
+    Maybe[bool],
+    About(
+        text="Takes away every capability of the runtime's own set; those named in capabilities stay.",
+        default_text="false",
+        yaml="dropAllCapabilities",
+        flags=(Flag(name="--drop-all-capabilities"),),
+        surface="older",
+    ),
+]
+
+
+class Security(BasicSecurity, frozen=True, kw_only=True):
+    drop_all_capabilities: DropAllCapabilities = UNSET
+    allow_privilege_escalation: Annotated[
+        Maybe[bool],
+        About(
+            text="Whether a process may gain rights that its parent lacks, as setuid programs do.",
+            default_text="true; on a shared server of the local engine false",
+            yaml="allowPrivilegeEscalation",
+            yaml_kinds="WTDJ",
+            flags=(Flag(name="--allow-privilege-escalation"),),
+        ),
+    ] = UNSET
+    host_ipc: Annotated[
+        Maybe[bool],
+        About(
+            text="Shares the node's inter-process communication.",
+            default=False,
+            origin="prose",
+            yaml="hostIpc",
+            yaml_also=("hostipc",),
+            flags=(Flag(name="--host-ipc"),),
+        ),
+    ] = UNSET
+    host_network: Annotated[
+        Maybe[bool],
+        About(
+            text="Shares the node's network.",
+            default=False,
+            origin="prose",
+            yaml="hostNetwork",
+            flags=(Flag(name="--host-network"),),
+        ),
+    ] = UNSET

@@ -1,0 +1,66 @@
+"""Members that the contract's inference lacks and workload YAML has; their surface is `older`."""
+
+from typing import Annotated
+
+from msgspec import UNSET
+
+from fairlead.model.spec.fields import About, Flag, Maybe
+from fairlead.model.spec.security import BasicSecurity, DropAllCapabilities
+from fairlead.model.spec.storage import S3, DataStorage
+
+ServiceTty = Annotated[
+    Maybe[bool],
+    About(
+        text="Gives the process a terminal; needs stdin.",
+        default_text="false",
+        yaml="tty",
+        flags=(Flag(name="--tty", short="-t"),),
+        surface="older",
+    ),
+]
+ServiceStdin = Annotated[
+    Maybe[bool],
+    About(
+        text="Keeps the process's standard input open; otherwise it reads an end at once.",
+        default_text="false",
+        yaml="stdin",
+        flags=(Flag(name="--stdin"),),
+        surface="older",
+    ),
+]
+
+
+class InferenceStorage(DataStorage, frozen=True, kw_only=True):
+    """What pods of an inference can mount; buckets are known from workload YAML."""
+
+    s3: Annotated[
+        Maybe[tuple[S3 | None, ...]],
+        About(text="Buckets of an S3 service.", key="name", yaml="s3", flags=(Flag(name="--s3"),), surface="older"),
+    ] = UNSET
+
+
+class InferenceSecurity(BasicSecurity, frozen=True, kw_only=True):
+    """Beside what holds for every kind, what is known from workload YAML."""
+
+    drop_all_capabilities: DropAllCapabilities = UNSET
+    host_ipc: Annotated[
+        Maybe[bool],
+        About(
+            text="Shares the node's inter-process communication.",
+            default_text="false",
+            yaml="hostIpc",
+            yaml_also=("hostipc",),
+            flags=(Flag(name="--host-ipc"),),
+            surface="older",
+        ),
+    ] = UNSET
+    host_network: Annotated[
+        Maybe[bool],
+        About(
+            text="Shares the node's network.",
+            default_text="false",
+            yaml="hostNetwork",
+            flags=(Flag(name="--host-network"),),
+            surface="older",
+        ),
+    ] = UNSET

@@ -1,0 +1,351 @@
+"""What is mounted into a pod: claims, repositories, buckets, host paths, config maps, secrets, scratch space.
+
+`BasicStorage` is what every kind can mount, `DataStorage` adds what inference can, `Storage` what trainings and
+workspaces can. Items are told apart by `name`, data volumes by `id`.
+"""
+
+from typing import Annotated, Literal
+
+from msgspec import UNSET, Meta
+
+from fairlead.model.spec.claims import InstanceName, MountedInstanceName, Pvc
+from fairlead.model.spec.fields import (
+    NO_SUCH_NAME,
+    About,
+    ExcludeItem,
+    Flag,
+    Given,
+    Maybe,
+    ObjectName,
+    ObjectName253,
+    QuantityText,
+    Spec,
+    Text,
+    Text63,
+    Text253,
+    Text2048,
+    Text4096,
+    UpTo4096,
+    Uuid,
+)
+
+MountPropagation = Literal["None", "HostToContainer"]
+GitAuthentication = Literal["password", "ssh-key"]
+
+MountPath = Annotated[
+    Maybe[Text4096], About(text="Where it appears inside the container.", mandatory=True, yaml="mountPath", part="path")
+]
+FileMode = Annotated[
+    Maybe[Annotated[str, Meta(min_length=4, max_length=4, pattern="0[0-7]{3}")]],
+    About(
+        text="Permissions of the files, four octal digits.",
+        default="0644",
+        origin="kubernetes",
+        part="default-mode",
+    ),
+]
+
+
+class ConfigMapVolume(Spec, frozen=True, kw_only=True):
+    name: MountedInstanceName = UNSET
+    config_map: Annotated[
+        Maybe[ObjectName253],
+        About(text="The config map's name.", mandatory=True, yaml="name", part="name", older=NO_SUCH_NAME),
+    ] = UNSET
+    mount_path: MountPath = UNSET
+    sub_path: Annotated[
+        Maybe[Text4096],
+        About(text="The one entry to mount instead of the whole volume.", yaml="subPath", part="subpath"),
+    ] = UNSET
+    default_mode: FileMode = UNSET
+    exclude: ExcludeItem = UNSET
+
+
+class SecretVolume(Spec, frozen=True, kw_only=True):
+    name: MountedInstanceName = UNSET
+    secret: Annotated[Maybe[Text], About(text="The secret's name.", mandatory=True, part="name")] = UNSET
+    mount_path: Annotated[
+        Maybe[Text], About(text="Where the secret's keys appear as files.", mandatory=True, part="path")
+    ] = UNSET
+    default_mode: FileMode = UNSET
+    exclude: ExcludeItem = UNSET
+
+
+class EmptyDir(Spec, frozen=True, kw_only=True):
+    name: InstanceName = UNSET
+    path: Annotated[
+        Maybe[Text4096],
+        About(text="Where the scratch space appears inside the container.", mandatory=True, part="path"),
+    ] = UNSET
+    medium: Annotated[
+        Maybe[Text63],
+        About(text="Memory for space in memory.", default_text="the node's disk", part="medium"),
+    ] = UNSET
+    size_limit: Annotated[
+        Maybe[QuantityText],
+        About(
+            text="How much may be written to it.",
+            unit="bytes, as a quantity such as 500Mi",
+            default_text="no limit",
+            part="size-limit",
+        ),
+    ] = UNSET
+    exclude: ExcludeItem = UNSET
+
+
+class DataVolumeMount(Spec, frozen=True, kw_only=True):
+    id: Annotated[Maybe[Uuid], About(text="The data volume's id.", mandatory=True, part="id")] = UNSET
+    mount_path: Annotated[
+        Maybe[UpTo4096], About(text="Where it appears inside the container.", mandatory=True, part="path")
+    ] = UNSET
+    exclude: ExcludeItem = UNSET
+
+
+class GitSecretRef(Spec, frozen=True, kw_only=True):
+    name: Annotated[
+        Given[Text], About(text="The secret that holds the credentials.", yaml="secretName", part="secret")
+    ] = UNSET
+    authentication_method: Annotated[
+        Given[GitAuthentication],
+        About(
+            text="How to sign in: user and password, or an SSH key.",
+            default="password",
+            origin="ours",
+            part="authentication",
+        ),
+    ] = UNSET
+    secret_key_of_user: Annotated[
+        Maybe[Text],
+        About(text="The secret's key with the user.", default="User", origin="prose", yaml="username", part="user-key"),
+    ] = UNSET
+    secret_key_of_password: Annotated[
+        Maybe[Text],
+        About(
+            text="The secret's key with the password.",
+            default="Password",
+            origin="prose",
+            yaml="password",
+            part="password-key",
+        ),
+    ] = UNSET
+
+
+class Git(Spec, frozen=True, kw_only=True):
+    name: InstanceName = UNSET
+    repository: Annotated[
+        Maybe[Text2048],
+        About(text="The repository's address.", mandatory=True, yaml="repository", part="repository"),
+    ] = UNSET
+    branch: Annotated[
+        Maybe[Text63],
+        About(text="The branch.", default_text="the repository's own", yaml="branch", part="branch"),
+    ] = UNSET
+    revision: Annotated[
+        Maybe[Text63],
+        About(
+            text="The revision.",
+            default_text="the branch's newest",
+            yaml="rev",
+            yaml_also=("revision",),
+            part="rev",
+        ),
+    ] = UNSET
+    path: Annotated[
+        Maybe[Text4096],
+        About(
+            text="Where the working copy appears inside the container.",
+            mandatory=True,
+            yaml="directory",
+            yaml_also=("path",),
+            part="path",
+        ),
+    ] = UNSET
+    password_secret: Annotated[
+        Maybe[Text],
+        About(text="The secret that holds user and password; secretRef is the newer way.", part="password-secret"),
+    ] = UNSET
+    secret_key_of_user: Annotated[
+        Maybe[Text],
+        About(
+            text="The key of passwordSecret with the user.", default="User", origin="prose", part="password-secret-user"
+        ),
+    ] = UNSET
+    secret_key_of_password: Annotated[
+        Maybe[Text],
+        About(
+            text="The key of passwordSecret with the password.",
+            default="Password",
+            origin="prose",
+            part="password-secret-password",
+        ),
+    ] = UNSET
+    secret_ref: Annotated[Maybe[GitSecretRef], About(text="The secret that opens a private repository.")] = UNSET
+    exclude: ExcludeItem = UNSET
+
+
+#: Of storage that outlives every workload: written to only where that is said.
+ReadOnlyUnlessSaid = Annotated[
+    Maybe[bool],
+    About(
+        text="Mounts it for reading only.",
+        default=True,
+        origin="contract",
+        yaml="readOnly",
+        part="readwrite",
+        part_constant=False,
+    ),
+]
+
+
+class HostPath(Spec, frozen=True, kw_only=True):
+    name: InstanceName = UNSET
+    path: Annotated[Maybe[Text4096], About(text="The path on the node.", mandatory=True, yaml="path", part="path")] = (
+        UNSET
+    )
+    mount_path: Annotated[
+        Maybe[Text4096],
+        About(text="Where it appears inside the container.", mandatory=True, yaml="mountPath", part="mount"),
+    ] = UNSET
+    read_only: ReadOnlyUnlessSaid = UNSET
+    mount_propagation: Annotated[
+        Maybe[MountPropagation],
+        About(
+            text="Whether later mounts below the node's path appear in the container; the same for all host paths.",
+            default="None",
+            origin="kubernetes",
+            yaml="mountPropagation",
+            part="mount-propagation",
+        ),
+    ] = UNSET
+    exclude: ExcludeItem = UNSET
+
+
+class Nfs(Spec, frozen=True, kw_only=True):
+    name: InstanceName = UNSET
+    path: Annotated[
+        Maybe[Text4096], About(text="The exported path.", mandatory=True, yaml="sourcePath", part="path")
+    ] = UNSET
+    server: Annotated[
+        Maybe[Text253], About(text="The server's name or address.", mandatory=True, yaml="nfsServer", part="server")
+    ] = UNSET
+    mount_path: Annotated[
+        Maybe[Text4096],
+        About(text="Where it appears inside the container.", mandatory=True, yaml="targetPath", part="mountpath"),
+    ] = UNSET
+    read_only: ReadOnlyUnlessSaid = UNSET
+    exclude: ExcludeItem = UNSET
+
+
+class S3(Spec, frozen=True, kw_only=True):
+    name: InstanceName = UNSET
+    bucket: Annotated[Maybe[Text], About(text="The bucket.", mandatory=True, yaml="bucket", part="bucket")] = UNSET
+    path: Annotated[
+        Maybe[Text],
+        About(text="Where the bucket appears inside the container.", mandatory=True, yaml="path", part="path"),
+    ] = UNSET
+    url: Annotated[
+        Maybe[Text],
+        About(text="The service's address.", default_text="Amazon's", yaml="url", part="url"),
+    ] = UNSET
+    access_key_secret: Annotated[
+        Maybe[ObjectName],
+        About(text="The secret that opens a private bucket.", yaml="secretName", part="accesskey", older=NO_SUCH_NAME),
+    ] = UNSET
+    secret_key_of_access_key_id: Annotated[
+        Maybe[Text],
+        About(
+            text="The secret's key with the access key's id.",
+            default="AccessKeyId",
+            origin="prose",
+            yaml="key",
+            part="id-key",
+        ),
+    ] = UNSET
+    secret_key_of_secret_key: Annotated[
+        Maybe[Text],
+        About(
+            text="The secret's key with the secret key.",
+            default="SecretKey",
+            origin="prose",
+            yaml="secret",
+            part="secret-key",
+        ),
+    ] = UNSET
+    exclude: ExcludeItem = UNSET
+
+
+class BasicStorage(Spec, frozen=True, kw_only=True):
+    """What pods of every kind can mount."""
+
+    pvc: Annotated[
+        Maybe[Annotated[tuple[Pvc | None, ...], Meta(max_length=1000)]],
+        About(
+            text="Persistent volume claims, existing ones and new ones.",
+            key="name",
+            yaml="pvcs",
+            flags=(
+                Flag(
+                    name="--existing-pvc",
+                    preset={"existingPvc": True},
+                    parts=("name", "claimName", "path", "readOnly", "ephemeral", "dataSharing", "exclude"),
+                ),
+                Flag(name="--new-pvc", preset={"existingPvc": False}),
+            ),
+        ),
+    ] = UNSET
+    config_map_volume: Annotated[
+        Maybe[Annotated[tuple[ConfigMapVolume | None, ...], Meta(max_length=1000)]],
+        About(
+            text="Config maps mounted as files.",
+            key="name",
+            yaml="configMapVolumes",
+            yaml_also=("configMapVolume",),
+            flags=(Flag(name="--configmap-map-volume", aliases=("--configmap-volume",)),),
+        ),
+    ] = UNSET
+    secret_volume: Annotated[
+        Maybe[tuple[SecretVolume | None, ...]],
+        About(text="Secrets mounted as files.", key="name", flags=(Flag(name="--secret-volume"),)),
+    ] = UNSET
+    empty_dir_volume: Annotated[
+        Maybe[Annotated[tuple[EmptyDir | None, ...], Meta(max_length=1000)]],
+        About(
+            text="Scratch space that lives as long as the pod.", key="name", flags=(Flag(name="--empty-dir-volume"),)
+        ),
+    ] = UNSET
+
+
+class DataStorage(BasicStorage, frozen=True, kw_only=True):
+    """What pods of one container each can mount beyond `BasicStorage`."""
+
+    data_volume: Annotated[
+        Maybe[Annotated[tuple[DataVolumeMount | None, ...], Meta(max_length=1000)]],
+        About(
+            text="Data volumes shared by other projects.",
+            key="id",
+            flags=(Flag(name="--datavolume", aliases=("--data-volume",)),),
+        ),
+    ] = UNSET
+    git: Annotated[
+        Maybe[Annotated[tuple[Git | None, ...], Meta(max_length=1000)]],
+        About(
+            text="Repositories cloned before the start.", key="name", yaml="gitSync", flags=(Flag(name="--git-sync"),)
+        ),
+    ] = UNSET
+    host_path: Annotated[
+        Maybe[Annotated[tuple[HostPath | None, ...], Meta(max_length=1000)]],
+        About(text="Folders of the node.", key="name", yaml="volumes", flags=(Flag(name="--host-path"),)),
+    ] = UNSET
+    nfs: Annotated[
+        Maybe[Annotated[tuple[Nfs | None, ...], Meta(max_length=1000)]],
+        About(text="Exports of NFS servers.", key="name", yaml="nfs", flags=(Flag(name="--nfs"),)),
+    ] = UNSET
+
+
+class Storage(DataStorage, frozen=True, kw_only=True):
+    """What pods that compute can mount beyond that."""
+
+    s3: Annotated[
+        Maybe[tuple[S3 | None, ...]],
+        About(text="Buckets of an S3 service.", key="name", yaml="s3", flags=(Flag(name="--s3"),)),
+    ] = UNSET

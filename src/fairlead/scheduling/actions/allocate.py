@@ -1,0 +1,82 @@
+"""The allocate action: pending jobs take what is free, in the order of queues and jobs. Nobody is evicted."""
+
+from __future__ import annotations
+
+from fairlead.scheduling.fairness.job_index import Entry
+from fairlead.scheduling.fairness.job_order import JobOrder
+from fairlead.scheduling.model import status as st
+from fairlead.scheduling.model.live import UNKNOWN, Alike, LiveJob
+from fairlead.scheduling.model.subgroups import is_ready
+from fairlead.scheduling.session.attempt import Attempt, must_wait
+from fairlead.scheduling.session.record import Record
+from fairlead.scheduling.session.session import Session
+
+
+def allocate(session: Session, record: Record) -> None:
+    order = JobOrder(session.total, session.used_queues)
+    order.fill(ready_jobs(session), session.settings.queue_depth.get("allocate"))
+
+    def settled(job: LiveJob) -> bool:
+        """Refused as one like it was since the last change."""
+        alike = alike_key(session, job)
+        known = None if alike is None else session.refused.get(alike)
+        if known is None or known[0] != session.commits:
+            return False
+        record.blocked(session, job, known[1])
+        return True
+
+    while (job := order.pop(settled)) is not None:
+        # A job that grew goes back: elastic jobs grow by one task per turn, interleaved with all others.
+        if record.guard(session, job, "allocate", try_job) and job.pending:
+            order.push(job)
+
+
+def alike_key(session: Session, job: LiveJob) -> Alike | None:
+    """What jobs of one task must have in common to be refused alike while nothing changes; None: no telling."""
+    if job.alike is UNKNOWN:
+        job.alike = _alike(session, job)
+    return job.alike  # type: ignore[return-value]  # unknown no more
+
+
+def _alike(session: Session, job: LiveJob) -> Alike | None:
+    if session.plain or len(job.tasks) != 1 or job.root.topology is not None or job.root.groups:
+        return None
+    task = job.tasks[0]
+    if task.pod_set.topology is not None or session.affinities.concerns(task):
+        return None
+    return (job.queue.name, job.preemptible, task.request_class, job.priority)
+
+
+def ready_jobs(session: Session, preemptible_only: bool = False) -> list[list[Entry]]:
+    """Jobs with pending tasks of which enough exist, sorted, by leaf."""
+    known = session.ready
+    if known is None or known[0] != session.commits:
+        leaves = session.pending_jobs().leaves.values()
+        known = session.ready = (session.commits, [[e for e in entries if is_ready(e[1].root)] for entries in leaves])
+    if preemptible_only:
+        return [[entry for entry in entries if entry[1].preemptible] for entries in known[1]]
+    return known[1]
+
+
+def try_job(session: Session, job: LiveJob, record: Record) -> bool:
+    """One attempt: place the next tasks, or leave no trace. True if something was placed."""
+    held_before = any(st.HELD[task.status] for task in job.tasks)
+    attempt = Attempt(session, job, pipeline_only=False, explain=True)
+    if not attempt.run(session.nodes) or not session.log:
+        session.rollback(0)
+        if attempt.reason is not None:
+            record.blocked(session, job, attempt.reason)
+            alike = alike_key(session, job)
+            if alike is not None:
+                session.refused[alike] = (session.commits, attempt.reason)
+        return False
+    waits = must_wait(job)
+    if waits:
+        for task in job.tasks:
+            if task.status == st.ALLOCATED:
+                session.postpone(task)
+    record.placed(session, "allocate")
+    session.commit()
+    if not waits and not held_before:
+        record.started(session, job)
+    return True

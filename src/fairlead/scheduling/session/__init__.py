@@ -1,0 +1,4 @@
+"""One node pool in one cycle: the undo log, one placement attempt, what was decided so far.
+
+Called by the actions and the solver.
+"""

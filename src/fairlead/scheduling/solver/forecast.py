@@ -1,0 +1,121 @@
+"""The outcome of a simulation among equal tasks, reckoned without placing anything.
+
+If winner and victims ask for the same, and victims are whole gangs that come back at a stroke, then every node holds a
+number of such tasks, an evicted one makes room for exactly one, and who takes which place does not matter. What is left
+to find out is who of the victims goes before the winner: that is the order of queues with their usage, nothing else.
+The plain way is `solver.simulate`, which finds the same and takes a hundred times as long for large gangs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fairlead.scheduling.model import status as st
+from fairlead.scheduling.model.live import LiveJob, LiveNode
+from fairlead.scheduling.model.queues import INFINITE, Amounts
+from fairlead.scheduling.model.requests import KIND_WHOLE
+from fairlead.scheduling.placement.predicates import static_cause
+from fairlead.scheduling.session.session import Session
+from fairlead.scheduling.solver.scenarios import Probe, Unit
+from fairlead.scheduling.solver.simulation import SimulationOrder
+
+#: With fewer victims a simulation takes no longer than a forecast.
+WORTHWHILE = 8
+
+
+class Forecast:
+    """For one probe. `fails` is true only if the simulation of a scenario would fail."""
+
+    def __init__(self, probe: Probe) -> None:
+        self.probe = probe
+        self.session = probe.session
+        self.request_class = probe.tasks[0].request_class
+        self.applies = _is_plain(self.session, probe)
+        self.free = sum(slots(node, probe) for node in probe.nodes.values()) if self.applies else 0
+        self.simple: dict[str, bool] = {}
+
+    def fails(self, units: Sequence[Unit]) -> bool:
+        if not self.applies or sum(len(unit) for unit in units) < WORTHWHILE:
+            return False
+        taken: dict[str, int] = {}
+        jobs: dict[str, LiveJob] = {}
+        for unit in units:
+            job = unit[0].job
+            taken[job.id] = taken.get(job.id, 0) + len(unit)
+            jobs[job.id] = job
+        for job in jobs.values():
+            if not self._comes_back_whole(job, taken[job.id]):
+                return False
+        return self._room_at_its_turn(jobs, taken) < len(self.probe.tasks)
+
+    def _comes_back_whole(self, job: LiveJob, taken: int) -> bool:
+        known = self.simple.get(job.id)
+        if known is None:
+            known = self.simple[job.id] = self._is_simple(job)
+        return known and taken == len(job.tasks)
+
+    def _is_simple(self, job: LiveJob) -> bool:
+        root = job.root
+        if root.groups or len(root.pod_sets) != 1 or root.topology is not None or job.pending:
+            return False
+        pod_set = root.pod_sets[0]
+        if pod_set.topology is not None or not 1 <= pod_set.minimum == len(job.tasks):
+            return False
+        return all(
+            task.request_class is self.request_class
+            and st.ACTIVE[task.status]
+            and task.node is not None
+            and static_cause(task, task.node) is None
+            and not self.session.affinities.concerns(task)
+            for task in job.tasks
+        ) and not _has_limit(job)
+
+    def _room_at_its_turn(self, jobs: dict[str, LiveJob], taken: dict[str, int]) -> int:
+        """Places free when the winner is popped: all that is free now, and what later victims have given up."""
+        session, one = self.session, self.request_class.request
+        requests: dict[str, Amounts] = {}
+        for job in jobs.values():
+            count = taken[job.id]
+            requests[job.id] = (one[0] * count, one[1] * count, one[2] * count)
+            session.use(job, requests[job.id], -1)
+        order = SimulationOrder(session, {**jobs, self.probe.job.id: self.probe.job}, requests)
+        room = self.free + sum(taken.values())
+        while (job_popped := order.pop()) is not None and job_popped is not self.probe.job:
+            room -= taken[job_popped.id]
+            session.use(job_popped, requests.pop(job_popped.id), 1)
+        for job_id, request in requests.items():
+            session.use(jobs[job_id], request, 1)
+        return room
+
+
+def _is_plain(session: Session, probe: Probe) -> bool:
+    """Whole GPUs, all tasks equal, one pod set, nothing that makes one node different from another."""
+    request_class = probe.tasks[0].request_class
+    root = probe.job.root
+    if request_class.kind != KIND_WHOLE or request_class.ext or root.groups or len(root.pod_sets) != 1:
+        return False
+    if root.topology is not None or root.pod_sets[0].topology is not None or _has_limit(probe.job):
+        return False
+    return all(task.request_class is request_class and not session.affinities.concerns(task) for task in probe.tasks)
+
+
+def _has_limit(job: LiveJob) -> bool:
+    """With limits, or quotas that bind, a job may be refused at its turn."""
+    return not job.preemptible or any(limit != INFINITE for queue in job.queue.path for limit in queue.limit)
+
+
+def slots(node: LiveNode, probe: Probe) -> int:
+    """How many of the probed tasks fit on what is idle or being released."""
+    task = probe.tasks[0]
+    if static_cause(task, node) is not None:
+        return 0
+    most = min(node.idle_pods + node.releasing_pods, (node.idle_gpu + node.releasing_gpu) // task.gpu)
+    for asked, free in (
+        (task.cpu, node.idle_cpu + node.releasing_cpu),
+        (task.memory, node.idle_memory + node.releasing_memory),
+    ):
+        if free < asked:
+            return 0
+        if asked:
+            most = min(most, free // asked)
+    return max(0, most)

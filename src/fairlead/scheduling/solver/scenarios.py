@@ -1,0 +1,195 @@
+"""Which victims to try together. Victims accumulate in the victims' order; generators pick subsets of them by node.
+
+`node_local` frees one node at a time, `multi_node` as many as a gang needs. A scenario is a list of units; a unit is
+evicted whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from fairlead.scheduling.model.live import LiveJob, LiveNode, LiveTask
+from fairlead.scheduling.session.session import Session
+from fairlead.scheduling.solver.filters import (
+    EPSILON,
+    AffinityFilter,
+    GpuFilter,
+    TopologyFilter,
+    asked_gpus,
+    freed_gpus,
+)
+from fairlead.scheduling.solver.partial_job import PartialJob
+from fairlead.scheduling.solver.victims import VictimOrder, active_tasks, next_unit
+
+Unit = list[LiveTask]
+
+
+class Probe:
+    """One question to a generator: can these first tasks of the job be placed, given what earlier probes evict?"""
+
+    def __init__(
+        self,
+        session: Session,
+        job: LiveJob,
+        tasks: Sequence[LiveTask],
+        loaded: Sequence[Unit],
+        feasible: Sequence[LiveNode],
+    ) -> None:
+        self.session = session
+        self.tasks = tasks
+        self.job = PartialJob(job, [*active_tasks(job), *tasks], shrink=True)
+        self.loaded = loaded
+        self.loaded_tasks = [task for unit in loaded for task in unit]
+        self.nodes = {node.index: node for node in feasible}
+        for task in self.loaded_tasks:
+            if task.node is not None:
+                self.nodes[task.node.index] = task.node
+
+
+class Accumulator:
+    """Pops victims one unit at a time; tasks that are loaded already are jumped over."""
+
+    def __init__(self, probe: Probe, victims: VictimOrder) -> None:
+        self.probe = probe
+        self.victims = victims
+        self.loaded = {task.id for task in probe.loaded_tasks}
+        self.units: list[Unit] = []
+        self.by_job: dict[str, list[LiveTask]] = {}
+        #: Node index to the jobs with a proposed task there, in order of appearance.
+        self.jobs_on: dict[int, dict[str, None]] = {}
+        session = probe.session
+        self.filters = (
+            AffinityFilter(session, probe.tasks, probe.nodes.values()),
+            TopologyFilter(session, probe.job),
+            GpuFilter(session, [asked_gpus(task) for task in probe.tasks]),
+        )
+        for check in self.filters:
+            check.add(probe.loaded_tasks)
+
+    def ok(self) -> bool:
+        return all(check.ok() for check in self.filters)
+
+    def grow(self) -> Unit | None:
+        """Add the next unit; None when there is no victim left."""
+        while (job := self.victims.pop()) is not None:
+            unit = next_unit(job)
+            tasks = active_tasks(job)
+            if any(task.id in self.loaded for task in unit):
+                rest = [task for task in tasks if task.id not in self.loaded]
+                if rest:
+                    self.victims.push(job, rest)
+                continue
+            if len(unit) < len(tasks):
+                chosen = {task.id for task in unit}
+                self.victims.push(job, [task for task in tasks if task.id not in chosen])
+            self._add(unit)
+            return unit
+        return None
+
+    def _add(self, unit: Unit) -> None:
+        self.units.append(unit)
+        self.by_job.setdefault(unit[0].job.id, []).extend(unit)
+        for task in unit:
+            if task.node is not None:
+                self.jobs_on.setdefault(task.node.index, {})[task.job.id] = None
+        for check in self.filters:
+            check.add(unit)
+
+
+def node_local(accumulator: Accumulator) -> Iterator[list[Unit]]:
+    """Per node on which the latest victim's job has any task: the jobs proposed there, as far as proposed."""
+    if accumulator.ok() and accumulator.loaded:
+        yield []
+    while (unit := accumulator.grow()) is not None:
+        if not accumulator.ok():
+            continue
+        seen: set[frozenset[str]] = set()
+        for index in _nodes_of(accumulator.probe.session, unit[0].job):
+            jobs = accumulator.jobs_on.get(index)
+            if not jobs:
+                continue
+            units = [list(accumulator.by_job[job]) for job in jobs]
+            tasks = frozenset(task.id for own in units for task in own)
+            if tasks not in seen:
+                seen.add(tasks)
+                yield units
+
+
+def _nodes_of(session: Session, job: LiveJob) -> list[int]:
+    """Nodes by name (the order of their indices) that any task of the job names, whatever its state."""
+    found = set()
+    for task in job.tasks:
+        node = task.node or session.node_by_name.get(task.spec.node or "")
+        if node is not None:
+            found.add(node.index)
+    return sorted(found)
+
+
+def multi_node(accumulator: Accumulator) -> Iterator[list[Unit]]:
+    """Nodes with victims, smallest capacity first: the shortest prefix that covers the demand, then longer ones."""
+    if accumulator.ok() and accumulator.loaded:
+        yield from _prefixes(accumulator)
+    while accumulator.grow() is not None:
+        if accumulator.ok():
+            yield from _prefixes(accumulator)
+
+
+def _prefixes(accumulator: Accumulator) -> Iterator[list[Unit]]:
+    probe = accumulator.probe
+    capacity, units_on = _capacities(accumulator)
+    demands = [asked_gpus(task) for task in probe.tasks]
+    smallest = min(demands)
+    # Dicts keep the order in which nodes were first seen, and sorting is stable: that breaks ties.
+    nodes = [index for index in capacity if not smallest or capacity[index] + EPSILON >= smallest]
+    nodes.sort(key=capacity.__getitem__)
+    length = _shortest(nodes, capacity, sum(demands) - _baseline(accumulator))
+    step = 1
+    while length <= len(nodes):
+        chosen = {number for index in nodes[:length] for number in units_on[index]}
+        yield [accumulator.units[number] for number in sorted(chosen)]
+        if length == len(nodes):
+            return
+        length = min(length + step, len(nodes))
+        step *= 2
+
+
+def _capacities(accumulator: Accumulator) -> tuple[dict[int, float], dict[int, list[int]]]:
+    """GPUs of every node with proposed victims once all of them and the loaded ones are gone, and the units there."""
+    free = accumulator.probe.session.free_gpus().amounts
+    capacity: dict[int, float] = {}
+    units_on: dict[int, list[int]] = {}
+    for number, unit in enumerate(accumulator.units):
+        for task in unit:
+            if task.node is None:
+                continue
+            index = task.node.index
+            capacity[index] = capacity.get(index, free[index]) + freed_gpus(task)
+            numbers = units_on.setdefault(index, [])
+            if not numbers or numbers[-1] != number:
+                numbers.append(number)
+    for task in accumulator.probe.loaded_tasks:
+        if task.node is not None and task.node.index in capacity:
+            capacity[task.node.index] += freed_gpus(task)
+    return capacity, units_on
+
+
+def _baseline(accumulator: Accumulator) -> float:
+    """What nodes without proposed victims bring: free and loaded GPUs."""
+    probe = accumulator.probe
+    free = probe.session.free_gpus().amounts
+    total = sum(free[index] for index in probe.nodes if index not in accumulator.jobs_on)
+    for task in probe.loaded_tasks:
+        if task.node is not None and task.node.index not in accumulator.jobs_on:
+            total += freed_gpus(task)
+    return total
+
+
+def _shortest(nodes: list[int], capacity: dict[int, float], demand: float) -> int:
+    if demand <= EPSILON:
+        return 0
+    covered = 0.0
+    for length, index in enumerate(nodes, start=1):
+        covered += capacity[index]
+        if covered + EPSILON >= demand:
+            return length
+    return len(nodes) + 1

@@ -1,0 +1,144 @@
+"""The order in which winner and victims place themselves inside a simulation.
+
+All jobs with pending tasks take part in the order, because their presence shapes it; those that are not concerned are
+popped and dropped. The plain way pops one job after another until the last one that is concerned.
+
+Dropping a job changes nothing but the heap. So the walk may begin at the lowest queue with all concerned jobs below it,
+and there leave out children without any: they only stand between concerned jobs and never change who of those is first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fairlead.scheduling.fairness.job_index import Entry
+from fairlead.scheduling.fairness.job_order import QueueKey, job_key, queue_key
+from fairlead.scheduling.model.live import LiveJob
+from fairlead.scheduling.model.queues import NOTHING, Amounts, LiveQueue
+from fairlead.scheduling.model.subgroups import next_request
+from fairlead.scheduling.session.session import Session
+
+
+class _Branch:
+    __slots__ = ("at", "base", "children", "extra", "key", "key_for", "left", "parent", "queue", "skip", "top")
+
+    def __init__(self, queue: LiveQueue | None, skip: dict[str, LiveJob]) -> None:
+        self.queue = queue
+        self.parent: _Branch | None = None
+        #: Concerned jobs below that are not popped yet.
+        self.left = 0
+        self.children: list[_Branch] = []
+        self.base: Sequence[Entry] = ()
+        self.at = 0
+        #: Concerned jobs, last first.
+        self.extra: list[Entry] = []
+        self.skip = skip
+        self.top: LiveJob | None = None
+        self.key: QueueKey | None = None
+        self.key_for: tuple[int, int, int] | None = None
+
+    def peek(self) -> Entry | None:
+        base, skip = self.base, self.skip
+        at, length = self.at, len(base)
+        while at < length and base[at][1].id in skip:
+            at += 1
+        self.at = at
+        best = base[at] if at < length else None
+        if self.extra and (best is None or self.extra[-1][0] < best[0]):
+            return self.extra[-1]
+        return best
+
+
+class SimulationOrder:
+    def __init__(
+        self, session: Session, concerned: dict[str, LiveJob], evicted: dict[str, Amounts] | None = None
+    ) -> None:
+        """`evicted`: jobs to be taken as if all their tasks were evicted, with what they would then ask for."""
+        self.total = session.total
+        self.evicted = dict(evicted) if evicted is not None else {}
+        self.plain = session.plain
+        self.concerned = concerned
+        self.root = _Branch(None, concerned)
+        branches: dict[str, _Branch] = {}
+        for name, entries in session.pending_jobs().leaves.items():
+            if entries:
+                self._branch(session.queues[name], branches).base = entries
+        for job in concerned.values():
+            leaf = self._branch(job.queue, branches)
+            key = job_key(job)
+            leaf.extra.append(((key[0], 0, key[2], key[3]) if job.id in self.evicted else key, job))
+            self._count(leaf, 1)
+        for branch in branches.values():
+            if len(branch.extra) > 1:
+                branch.extra.sort(key=lambda entry: entry[0], reverse=True)
+
+    def _branch(self, queue: LiveQueue, branches: dict[str, _Branch]) -> _Branch:
+        found = branches.get(queue.name)
+        if found is None:
+            found = branches[queue.name] = _Branch(queue, self.concerned)
+            parent = self.root if queue.parent is None else self._branch(queue.parent, branches)
+            parent.children.append(found)
+            found.parent = parent
+        return found
+
+    def _count(self, leaf: _Branch, change: int) -> None:
+        branch: _Branch | None = leaf
+        while branch is not None:
+            branch.left += change
+            branch = branch.parent
+
+    def pop(self) -> LiveJob | None:
+        """The next concerned job, or None after the last one."""
+        while self.root.left:
+            leaf = self._descend(self.root) if self.plain else self._next_leaf()
+            if leaf is None:
+                return None
+            entry = leaf.peek()
+            if leaf.extra and leaf.extra[-1] is entry:
+                leaf.extra.pop()
+                self._count(leaf, -1)
+                return entry[1]
+            leaf.at += 1
+        return None
+
+    def _next_leaf(self) -> _Branch | None:
+        branch = self.root
+        while branch.children:
+            concerned = [child for child in branch.children if child.left]
+            if len(concerned) > 1:
+                return self._best_of(branch, concerned)
+            branch = concerned[0]
+        # Only this leaf is left: what lies between its concerned jobs does not matter.
+        branch.at = len(branch.base)
+        return branch
+
+    def _best_of(self, branch: _Branch, children: Sequence[_Branch]) -> _Branch | None:
+        best: _Branch | None = None
+        best_leaf: _Branch | None = None
+        for child in children:
+            leaf = self._descend(child)
+            if leaf is not None and (best is None or self._goes_before(child, best)):
+                best, best_leaf = child, leaf
+        branch.top = best.top if best is not None else None
+        return best_leaf
+
+    def _descend(self, branch: _Branch) -> _Branch | None:
+        if not branch.children:
+            entry = branch.peek()
+            branch.top = entry[1] if entry is not None else None
+            return branch if entry is not None else None
+        return self._best_of(branch, branch.children)
+
+    def _goes_before(self, left: _Branch, right: _Branch) -> bool:
+        return self._key(left) < self._key(right)
+
+    def _key(self, branch: _Branch) -> QueueKey:
+        queue, job = branch.queue, branch.top
+        if queue is None or job is None:
+            raise LookupError("a queue without jobs has no place in the order")
+        key_for = (queue.stamp, id(job), job.version)
+        if branch.key is None or branch.key_for != key_for:
+            request = self.evicted.get(job.id) or next_request(job)
+            branch.key = queue_key(queue, request, NOTHING, self.total)
+            branch.key_for = key_for
+        return branch.key

@@ -1,0 +1,175 @@
+"""Making room for a pending job by evicting others: what consolidation, reclaim and preemption share.
+
+A job is probed with its first 1, 2, 4, ... tasks, each success loading its victims into the next probe. A scenario is
+tried for real on the session, inside the undo log: evict, place winner and victims in order, ask the validator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from fairlead.scheduling.model import status as st
+from fairlead.scheduling.model.live import LiveJob, LiveNode, LiveTask
+from fairlead.scheduling.model.subgroups import tasks_to_place
+from fairlead.scheduling.session.attempt import Attempt
+from fairlead.scheduling.session.session import Session
+from fairlead.scheduling.solver.bounds import RoomForAll, is_short
+from fairlead.scheduling.solver.forecast import Forecast
+from fairlead.scheduling.solver.scenarios import Accumulator, Probe, Unit, multi_node, node_local
+from fairlead.scheduling.solver.simulation import SimulationOrder
+from fairlead.scheduling.solver.victims import VictimOrder
+
+Validator = Callable[[Probe, Sequence[Unit]], bool]
+Generator = Callable[[Accumulator], Iterator[list[Unit]]]
+
+GENERATORS: tuple[Generator, ...] = (node_local, multi_node)
+
+
+class Solver:
+    """One search for one job. After `solve` returned True the undo log holds the solution, ready to be committed."""
+
+    def __init__(
+        self,
+        session: Session,
+        job: LiveJob,
+        victims: Callable[[], VictimOrder],
+        validator: Validator,
+        most_freed: Callable[[], float | None] | None = None,
+    ) -> None:
+        self.session = session
+        self.job = job
+        self.victims = victims
+        self.validator = validator
+        #: GPUs of which the validator allows strictly less to be taken; None if there is no telling.
+        self.most_freed = most_freed
+        self.feasible = feasible_nodes(session, job)
+        self.failed: set[tuple[frozenset[str], frozenset[str], frozenset[str]]] = set()
+        #: All units of the scenario that succeeded last.
+        self.solution: list[Unit] = []
+        #: How many units were loaded or proposed by then.
+        self.accumulated = 0
+        #: The final probe would find the solution that stands in the undo log already.
+        self.is_final = False
+
+    def solve(self) -> bool:
+        tasks = tasks_to_place(self.job, real=False)
+        used_before = _used(self.job)
+        if self._cannot_succeed(tasks):
+            return False
+        for generator in GENERATORS if tasks else ():
+            loaded = self._search(generator, tasks)
+            if self.is_final or (loaded is not None and self._probe(generator, tasks, loaded)):
+                if _used(self.job) > used_before and all(p.used >= p.minimum for p in self.job.pod_sets):
+                    return True
+                self.session.rollback(0)
+                return False
+        return False
+
+    def _cannot_succeed(self, tasks: list[LiveTask]) -> bool:
+        if self.session.plain or self.most_freed is None or self.session.classes.has_memory_requests:
+            return False
+        return is_short(tasks, self.session.free_gpus().exact_total, self.most_freed())
+
+    def _search(self, generator: Generator, tasks: list[LiveTask]) -> list[Unit] | None:
+        """Victims of the largest number of tasks that could be placed; None if not even one could."""
+        loaded: list[Unit] = []
+        most, size = len(tasks), 1
+        solved, failed = 0, most + 1
+        while solved < most:
+            if not self._probe(generator, tasks[:size], loaded):
+                failed = size
+                break
+            if size == most and self._stands(generator):
+                self.is_final = True
+                return loaded
+            loaded = self._needed()
+            solved, size = size, min(size * 2, most)
+        while failed - solved > 1 and solved < most:
+            middle = (solved + failed) // 2
+            if self._probe(generator, tasks[:middle], loaded):
+                loaded = self._needed()
+                solved = middle
+            else:
+                failed = middle
+        return loaded if solved else None
+
+    def _stands(self, generator: Generator) -> bool:
+        """Whether the final probe, which starts from this solution, would simulate the very same again.
+
+        Its first scenario is what is loaded. That is this one if nobody in it came back, and it passes the filters if
+        everything that had been proposed by now is in it.
+        """
+        if self.session.plain or generator is not node_local or self.accumulated != len(self.solution):
+            return False
+        return all(any(task.status in (st.RELEASING, st.PIPELINED) for task in unit) for unit in self.solution)
+
+    def _needed(self) -> list[Unit]:
+        """Units of the solution of which a task left or moved; the trial itself is undone."""
+        kept = [unit for unit in self.solution if any(task.status in (st.RELEASING, st.PIPELINED) for task in unit)]
+        self.session.rollback(0)
+        return kept
+
+    def _probe(self, generator: Generator, tasks: list[LiveTask], loaded: list[Unit]) -> bool:
+        probe = Probe(self.session, self.job, tasks, loaded, self.feasible)
+        accumulator = Accumulator(probe, self.victims())
+        room = None if self.session.plain else RoomForAll(probe)
+        forecast = None if self.session.plain else Forecast(probe)
+        probed = frozenset(task.id for task in tasks)
+        kept = frozenset(task.id for task in probe.loaded_tasks)
+        for units in generator(accumulator):
+            proposed = frozenset(task.id for unit in units for task in unit)
+            mark = (probed, kept, proposed)
+            # Nobody to evict: such a scenario is never tried, even if the job would fit.
+            if (not proposed and not kept) or mark in self.failed:
+                continue
+            hopeless = room is not None and not room.is_there(units)
+            hopeless = hopeless or (forecast is not None and forecast.fails([*loaded, *units]))
+            if not hopeless and self._try(probe, units):
+                self.solution = [*loaded, *units]
+                self.accumulated = len(loaded) + len(accumulator.units)
+                return True
+            self.failed.add(mark)
+        return False
+
+    def _try(self, probe: Probe, units: list[Unit]) -> bool:
+        every = [*probe.loaded, *units]
+        nodes = dict(probe.nodes)
+        for unit in units:
+            for task in unit:
+                if task.node is not None:
+                    nodes[task.node.index] = task.node
+        ordered = [nodes[index] for index in sorted(nodes)]
+        if simulate(self.session, probe, every, ordered) and self.validator(probe, every):
+            return True
+        self.session.rollback(0)
+        return False
+
+
+def _used(job: LiveJob) -> int:
+    return sum(pod_set.used for pod_set in job.pod_sets)
+
+
+def simulate(session: Session, probe: Probe, units: Sequence[Unit], nodes: Sequence[LiveNode]) -> bool:
+    """Evict, then let winner and victims place themselves in the normal order; False if the winner finds no place."""
+    concerned: dict[str, LiveJob] = {}
+    for unit in units:
+        for task in unit:
+            session.evict(task)
+            concerned[task.job.id] = task.job
+    concerned[probe.job.id] = probe.job
+    order = SimulationOrder(session, concerned)
+    while (job := order.pop()) is not None:
+        mark = session.checkpoint()
+        if Attempt(session, job, pipeline_only=True, explain=False).run(nodes):
+            continue
+        if job is probe.job:
+            return False
+        session.rollback(mark)
+    return True
+
+
+def feasible_nodes(session: Session, job: LiveJob) -> list[LiveNode]:
+    """Nodes with some free or releasing GPU; all of them if any task of the job needs no GPU."""
+    if any(not task.wants_gpu for task in job.tasks):
+        return session.nodes
+    return list(session.free_gpus().feasible.values())

@@ -1,0 +1,196 @@
+"""The victims' heap: who is given up first. The order of queues and jobs the other way round, a unit at a time.
+
+An entry is a job or what is left of it. While it has more active tasks than its minimum a unit is one surplus task,
+then surplus subgroups, in the end everything.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Callable, Sequence
+
+from fairlead.scheduling.fairness.job_index import Entry, JobIndex
+from fairlead.scheduling.fairness.job_order import JobKey, QueueKey, job_key, queue_key
+from fairlead.scheduling.model import status as st
+from fairlead.scheduling.model.live import LiveGroup, LiveJob, LivePodSet, LiveTask
+from fairlead.scheduling.model.queues import NOTHING, Amounts, LiveQueue
+from fairlead.scheduling.model.subgroups import Member, member_key
+from fairlead.scheduling.solver.partial_job import PartialJob
+
+
+def active_tasks(job: LiveJob) -> list[LiveTask]:
+    """Active tasks of all pod sets, in task order inside each."""
+    return [task for pod_set in job.root.all_pod_sets() for task in pod_set.tasks if st.ACTIVE[task.status]]
+
+
+def next_unit(job: LiveJob) -> list[LiveTask]:
+    """What is evicted of a job first: surplus before core, last task first."""
+    surplus = _surplus(job.root)
+    return surplus or [task for pod_set in job.root.all_pod_sets() for task in _active_reversed(pod_set)]
+
+
+def _surplus(group: LiveGroup) -> list[LiveTask]:
+    satisfied = group.satisfied_members
+    if satisfied == 0:
+        return []
+    members = sorted(group.members, key=member_key, reverse=True)
+    if _has_surplus(group):
+        for member in members:
+            if isinstance(member, LiveGroup):
+                found = _surplus(member)
+            else:
+                found = _active_reversed(member)[:1] if member.active > member.minimum else []
+            if found:
+                return found
+    if satisfied > group.threshold:
+        for member in members:
+            found = _all_active(member)
+            if found:
+                return found
+    return []
+
+
+def _has_surplus(member: Member) -> bool:
+    if isinstance(member, LivePodSet):
+        return member.active > member.minimum
+    return member.satisfied_members > member.threshold or any(_has_surplus(inner) for inner in member.members)
+
+
+def _all_active(member: Member) -> list[LiveTask]:
+    pod_sets = [member] if isinstance(member, LivePodSet) else member.all_pod_sets()
+    return [task for pod_set in pod_sets for task in _active_reversed(pod_set)]
+
+
+def _active_reversed(pod_set: LivePodSet) -> list[LiveTask]:
+    return [task for task in reversed(pod_set.tasks) if st.ACTIVE[task.status]]
+
+
+def held(job: LiveJob) -> Amounts:
+    """What the allocated tasks of an entry count in its queue; pipelined ones are not in it."""
+    cached = job.cache.get("held")
+    if cached is not None and cached[0] == job.version:
+        return cached[1]  # type: ignore[return-value]  # the cache holds values of several types
+    cpu = memory = gpu = 0.0
+    for task in job.tasks:
+        if st.HELD[task.status] and task.charge is not None:
+            cpu += task.charge[0]
+            memory += task.charge[1]
+            gpu += task.charge[2]
+    job.cache["held"] = (job.version, (cpu, memory, gpu))
+    return (cpu, memory, gpu)
+
+
+class _Branch:
+    __slots__ = ("accept", "at", "base", "children", "given", "key", "key_for", "pushed", "queue", "top_leaf")
+
+    def __init__(self, queue: LiveQueue | None) -> None:
+        self.queue = queue
+        self.children: list[_Branch] = []
+        self.base: Sequence[Entry] = ()
+        #: Entries of the index from here on are gone.
+        self.at = 0
+        self.pushed: list[Entry] = []
+        self.accept: Callable[[LiveJob], bool] | None = None
+        #: Held by the entries popped from this leaf so far.
+        self.given: Amounts = NOTHING
+        self.top_leaf: _Branch | None = None
+        self.key: QueueKey | None = None
+        self.key_for: tuple[Amounts, str, JobKey] | None = None
+
+    def peek(self) -> Entry | None:
+        while self.at > 0:
+            entry = self.base[self.at - 1]
+            if self.accept is None or self.accept(entry[1]):
+                break
+            self.at -= 1
+        best = self.base[self.at - 1] if self.at > 0 else None
+        if self.pushed and (best is None or self.pushed[-1][0] > best[0]):
+            return self.pushed[-1]
+        return best
+
+    def pop(self) -> LiveJob:
+        entry = self.peek()
+        if entry is None:
+            raise LookupError("no victim left in this queue")
+        if self.pushed and self.pushed[-1] is entry:
+            self.pushed.pop()
+        else:
+            self.at -= 1
+        job = entry[1]
+        own = held(job)
+        self.given = (self.given[0] + own[0], self.given[1] + own[1], self.given[2] + own[2])
+        return job
+
+
+class VictimOrder:
+    """Victims of the leaves that a test lets in, worst placed first."""
+
+    def __init__(
+        self,
+        index: JobIndex,
+        queues: dict[str, LiveQueue],
+        total: Amounts,
+        allow_leaf: Callable[[LiveQueue], bool],
+        accept: Callable[[LiveJob], bool] | None,
+    ) -> None:
+        self.total = total
+        self.root = _Branch(None)
+        self.leaves: dict[str, _Branch] = {}
+        branches: dict[str, _Branch] = {}
+        for name in sorted(index.leaves):
+            entries = index.leaves[name]
+            if entries and allow_leaf(queues[name]):
+                leaf = self._branch(queues[name], branches)
+                leaf.base, leaf.at, leaf.accept = entries, len(entries), accept
+                self.leaves[name] = leaf
+
+    def _branch(self, queue: LiveQueue, branches: dict[str, _Branch]) -> _Branch:
+        found = branches.get(queue.name)
+        if found is None:
+            found = branches[queue.name] = _Branch(queue)
+            parent = self.root if queue.parent is None else self._branch(queue.parent, branches)
+            parent.children.append(found)
+        return found
+
+    def pop(self) -> LiveJob | None:
+        leaf = self._descend(self.root)
+        return None if leaf is None else leaf.pop()
+
+    def push(self, job: LiveJob, tasks: Sequence[LiveTask]) -> None:
+        """Put back what is left of a job; it competes with an elastic state of its own."""
+        left = PartialJob(job, tasks, shrink=False)
+        insort(self.leaves[job.queue.name].pushed, (job_key(left), left), key=lambda entry: entry[0])
+
+    def _descend(self, branch: _Branch) -> _Branch | None:
+        if not branch.children:
+            branch.top_leaf = branch if branch.peek() is not None else None
+            return branch.top_leaf
+        best: _Branch | None = None
+        for child in branch.children:
+            if self._descend(child) is not None and (best is None or self._goes_before(child, best)):
+                best = child
+        branch.top_leaf = best.top_leaf if best is not None else None
+        return branch.top_leaf
+
+    def _goes_before(self, left: _Branch, right: _Branch) -> bool:
+        return self._key(left) > self._key(right)
+
+    def _key(self, branch: _Branch) -> QueueKey:
+        """Usage as it is; only the dominant share leaves out what the best leaf has given and would give next."""
+        leaf = branch.top_leaf
+        entry = leaf.peek() if leaf is not None else None
+        if leaf is None or entry is None:
+            raise LookupError("a queue without victims has no place in the order")
+        key_for = (leaf.given, entry[1].id, entry[0])
+        if branch.key is None or branch.key_for != key_for:
+            own = held(entry[1])
+            minus = (leaf.given[0] + own[0], leaf.given[1] + own[1], leaf.given[2] + own[2])
+            branch.key = queue_key(_queue(branch), NOTHING, minus, self.total)
+            branch.key_for = key_for
+        return branch.key
+
+
+def _queue(branch: _Branch) -> LiveQueue:
+    if branch.queue is None:
+        raise LookupError("the root of the tree is no queue")
+    return branch.queue

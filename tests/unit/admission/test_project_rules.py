@@ -1,0 +1,180 @@
+"""What a project inherits, what is wrong with a quota, and under which terms a workload is taken in: tables."""
+
+from typing import Any, NamedTuple
+
+import msgspec
+import pytest
+
+from fairlead.admission.organization_terms import has_terms, settle_terms
+from fairlead.admission.project_rules import (
+    allowed_node_types,
+    effective_node_pools,
+    effective_rules,
+    idle_limit,
+    rule_issues,
+    time_limit,
+)
+from fairlead.control.organization.inputs import OwnerWish, PoolWish, QuotaWish, settle_resources
+from fairlead.control.organization.owners import name_issues
+from fairlead.kinds import KINDS
+from fairlead.kinds.kind import read_stored_spec
+from fairlead.model.errors import Invalid, Issue
+from fairlead.model.records.organization import RANKS, Department, NodePool, PoolQuota, Project, Quota
+
+TIME, IDLE = "trainingJobTimeLimitSeconds", "trainingJobMaxIdleDurationSeconds"
+KIND = next(iter(KINDS.values()))
+
+
+def department(**members: Any) -> Department:
+    given: dict[str, Any] = {"id": "1", "version": 1, "name": "research", "cluster_id": "c", "created_at": 0}
+    return Department(**(given | {"updated_at": 0, "created_by": "x", "updated_by": "x"} | members))
+
+
+def project(**members: Any) -> Project:
+    given: dict[str, Any] = {"id": "2", "version": 1, "name": "vision", "cluster_id": "c", "created_at": 0}
+    given |= {"updated_at": 0, "created_by": "x", "updated_by": "x", "department_id": "1", "department_name": "r"}
+    return Project(**(given | members))
+
+
+def pool(id: str, name: str) -> NodePool:
+    return NodePool(id=id, version=1, name=name, cluster_id="c", created_at=0, updated_at=0)
+
+
+POOLS = {"1": pool("1", "default"), "2": pool("2", "gold")}
+
+
+@pytest.mark.parametrize(
+    ("own", "above", "want"),
+    [
+        pytest.param({}, {}, {}, id="none"),
+        pytest.param({}, {TIME: 60}, {TIME: 60}, id="inherited"),
+        pytest.param({TIME: 30}, {TIME: 60}, {TIME: 30}, id="narrowed"),
+        pytest.param({TIME: 90}, {TIME: 60}, {TIME: 60}, id="a department that became stricter"),
+        pytest.param({TIME: None}, {TIME: 60}, {TIME: 60}, id="not lifted"),
+        pytest.param({IDLE: 5}, {TIME: 60}, {TIME: 60, IDLE: 5}, id="joined"),
+    ],
+)
+def test_effective_rules(own: dict[str, int | None], above: dict[str, int | None], want: dict[str, int]) -> None:
+    assert effective_rules(project(scheduling_rules=own), department(scheduling_rules=above)) == want
+
+
+@pytest.mark.parametrize(
+    ("own", "above", "want"),
+    [
+        pytest.param({TIME: 60}, {TIME: 60}, [], id="as strict"),
+        pytest.param({TIME: 61}, {TIME: 60}, [f"rules.{TIME}"], id="looser"),
+        pytest.param({TIME: 60, IDLE: 60}, {}, [f"rules.{IDLE}"], id="idle as long as the whole time"),
+        pytest.param({IDLE: 60}, {TIME: 50}, [f"rules.{IDLE}"], id="idle against the department's time"),
+        pytest.param({IDLE: 60}, {}, [], id="idle alone"),
+    ],
+)
+def test_rule_issues(own: dict[str, int | None], above: dict[str, int | None], want: list[str]) -> None:
+    assert [issue.field for issue in rule_issues(own, above, "rules")] == want
+
+
+def test_pools_and_node_types_are_inherited() -> None:
+    above = department(default_node_pools=("gold",), node_types={"training": ["a100"], "names": {"a100": "A100"}})
+    assert effective_node_pools(project(), above) == ("gold",)
+    assert effective_node_pools(project(default_node_pools=("default",)), above) == ("default",)
+    assert allowed_node_types(project(), above, "Train") == ("a100",)
+    assert allowed_node_types(project(), above, "Build") == ()
+    assert allowed_node_types(project(), above, "Deploy") == ()
+
+
+@pytest.mark.parametrize(
+    ("category", "preemptible", "want_time", "want_idle"),
+    [
+        ("Train", True, 10, (IDLE, 5)),
+        ("Build", True, 20, ("interactiveJobPreemptIdleDurationSeconds", 7)),
+        ("Build", False, 20, ("interactiveJobMaxIdleDurationSeconds", 6)),
+        ("Deploy", False, None, None),
+    ],
+)
+def test_limits_by_category(category: str, preemptible: bool, want_time: int | None, want_idle: Any) -> None:
+    rules = {
+        TIME: 10,
+        IDLE: 5,
+        "interactiveJobTimeLimitSeconds": 20,
+        "interactiveJobMaxIdleDurationSeconds": 6,
+        "interactiveJobPreemptIdleDurationSeconds": 7,
+    }
+    assert time_limit(rules, category) == want_time
+    assert idle_limit(rules, category, preemptible=preemptible) == want_idle
+
+
+def spec(**members: Any) -> Any:
+    return read_stored_spec(KIND, msgspec.json.encode({"image": "python:3"} | members))
+
+
+def test_terms_of_a_project() -> None:
+    team = project(default_node_pools=("gold",), scheduling_rules={TIME: 60, IDLE: 5})
+    admitted = {"node_pools": (), "preemptible": True}
+    gpus = settle_terms(team, None, KIND, spec(compute={"gpuDevicesRequest": 1}), admitted)
+    assert (gpus["node_pools"], gpus["time_limit"]) == (("gold",), 60_000)
+    assert [condition.reason for condition in gpus["conditions"]] == [IDLE]
+    assert "conditions" not in settle_terms(team, None, KIND, spec(), admitted), "idle GPUs need GPUs"
+    assert "node_pools" not in settle_terms(team, None, KIND, spec(), admitted | {"node_pools": ("default",)})
+    assert has_terms(team, None)
+    assert has_terms(project(), department(node_types={"training": ["a100"]}))
+    assert not has_terms(project(), department())
+
+
+def test_a_node_type_must_be_allowed() -> None:
+    team = project(node_types={"training": ["a100"]})
+    admitted = {"node_pools": (), "preemptible": True}
+    settle_terms(team, None, KIND, spec(nodeType="a100"), admitted)
+    with pytest.raises(Invalid) as caught:
+        settle_terms(team, None, KIND, spec(nodeType="t4"), admitted)
+    assert [issue.field for issue in caught.value.issues] == ["spec.nodeType"]
+
+
+class Wish(NamedTuple):
+    name: str
+    wish: PoolWish
+    want: Quota | None = None
+    want_issues: tuple[str, ...] = ()
+
+
+WISHES = [
+    Wish("nothing said", PoolWish(path="r"), Quota(deserved=0, limit=None, over_quota_weight=2)),
+    Wish("unlimited GPUs are -1", PoolWish(path="r", gpu=QuotaWish(deserved=-1)), Quota(deserved=None)),
+    Wish("a fraction", PoolWish(path="r", gpu=QuotaWish(deserved=1.5, limit=2)), Quota(deserved=1.5, limit=2)),
+    Wish("weight zero", PoolWish(path="r", gpu=QuotaWish(over_quota_weight=0)), Quota(over_quota_weight=0)),
+    Wish("null weight is the usual", PoolWish(path="r", gpu=QuotaWish(over_quota_weight=None)), Quota()),
+    Wish("limit below quota", PoolWish(path="r", gpu=QuotaWish(deserved=2, limit=1)), None, ("r.gpu.limit",)),
+    Wish("negative", PoolWish(path="r", gpu=QuotaWish(deserved=-3)), None, ("r.gpu.deserved",)),
+    Wish("unknown rank", PoolWish(path="r", priority="Top"), None, ("r.priority",)),
+    Wish("unknown pool", PoolWish(path="r", node_pool_id="9"), None, ("r.nodePool.id",)),
+    Wish(
+        "another pool's name", PoolWish(path="r", node_pool_id="1", node_pool_name="gold"), None, ("r.nodePool.name",)
+    ),
+]
+
+
+@pytest.mark.parametrize("case", WISHES, ids=lambda case: case.name)
+def test_wishes_for_a_pool(case: Wish) -> None:
+    issues: list[Issue] = []
+    settled = settle_resources(OwnerWish(resources=(case.wish,)), None, POOLS, tuple(RANKS), issues)
+    assert tuple(issue.field for issue in issues) == case.want_issues
+    if case.want is not None:
+        assert settled[0].gpu == case.want
+
+
+def test_a_merge_keeps_what_is_not_named() -> None:
+    kept = PoolQuota(node_pool_id="2", node_pool_name="gold", gpu=Quota(deserved=3), priority="High")
+    before = project(resources=(kept,))
+    wish = (PoolWish(path="r", node_pool_id="2", cpu=None),)
+    merged = settle_resources(OwnerWish(resources=wish, is_merge=True), before, POOLS, tuple(RANKS), [])
+    assert [quota.gpu.deserved for quota in merged] == [0, 3]
+    assert merged[1].priority == "High"
+    replaced = settle_resources(OwnerWish(resources=wish), before, POOLS, tuple(RANKS), [])
+    assert [quota.gpu.deserved for quota in replaced] == [0, 0]
+    assert replaced[1].priority == "MediumLow"
+
+
+@pytest.mark.parametrize(
+    ("name", "want"),
+    [("vision", 0), ("a", 0), ("a1-b", 0), ("", 1), ("1a", 1), ("a-", 1), ("a_b", 1), ("A", 1), ("a" * 64, 1)],
+)
+def test_names(name: str, want: int) -> None:
+    assert len(name_issues(name)) == want

@@ -1,0 +1,52 @@
+"""Errors in words, and the exit codes that go with them."""
+
+import pytest
+
+from fairlead.cli import exit_codes
+from fairlead.cli.session.report import exit_code, render_error
+from fairlead.cli.session.session import NotFound
+from fairlead.client import ClientError, Issue, NotLoggedIn, ServerError, TimedOut, Unreachable
+
+
+@pytest.mark.parametrize(
+    ("error", "want"),
+    [
+        pytest.param(
+            ServerError(400, "Not so.", "a and b", (Issue("spec.a", "is x", "min"), Issue("", "is y"))),
+            "The server refused the request (400, Not so):\n  spec.a: is x [min]\n  is y",
+            id="every issue",
+        ),
+        pytest.param(ServerError(404, "Resource id not found.", "There is no x"), "There is no x", id="details"),
+        pytest.param(ServerError(403, "Not allowed."), "Not allowed.", id="message"),
+        pytest.param(Unreachable("Nobody there."), "Nobody there.", id="our own"),
+    ],
+)
+def test_render_error(error: ClientError, want: str) -> None:
+    assert render_error(error) == want
+
+
+@pytest.mark.parametrize(
+    ("error", "want"),
+    [
+        (ServerError(400, ""), exit_codes.FAILED),
+        (ServerError(401, ""), exit_codes.NOT_ALLOWED),
+        (ServerError(403, ""), exit_codes.NOT_ALLOWED),
+        (ServerError(404, ""), exit_codes.NOT_FOUND),
+        (ServerError(429, ""), exit_codes.FAILED),
+        (ServerError(500, ""), exit_codes.FAILED),
+        (ServerError(503, ""), exit_codes.UNREACHABLE),
+        (Unreachable(), exit_codes.UNREACHABLE),
+        (NotLoggedIn(), exit_codes.NOT_ALLOWED),
+        (NotFound(), exit_codes.NOT_FOUND),
+        (TimedOut(), exit_codes.TIMED_OUT),
+        (ClientError(), exit_codes.FAILED),
+    ],
+    ids=repr,
+)
+def test_exit_code(error: ClientError, want: int) -> None:
+    assert exit_code(error) == want
+
+
+def test_exit_codes_are_told_apart() -> None:
+    codes = [code for code, _ in exit_codes.EXIT_CODES]
+    assert len(set(codes)) == len(codes)

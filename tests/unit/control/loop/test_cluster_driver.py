@@ -1,0 +1,69 @@
+"""Wishes for whole workloads: in which node pools they can wait, of those that they name."""
+
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from fairlead.control.context import Context
+from fairlead.control.decide.draft import Entry
+from fairlead.control.loop.cluster_driver import Following
+from fairlead.control.serving.urls import Exposure
+from fairlead.engines.base import Run, WorkloadRun
+from fairlead.model.records.organization import NodePool
+from fairlead.model.records.phase import Phase
+from fairlead.store.collections import NODE_POOLS, PROJECTS
+from tests import builders
+
+RULES = builders.rules()
+
+
+def following(*pools: str) -> Following:
+    known = {
+        name: NodePool(id=name, version=1, name=name, cluster_id="c", created_at=0, updated_at=0) for name in pools
+    }
+    directory = SimpleNamespace(projects={}, nodes={}, node_pools=known)
+    return Following(cast(Context, SimpleNamespace(directory=directory, exposure=Exposure())))
+
+
+def entry(*pools: str, name: str = "train") -> Entry:
+    workload = builders.workload(name, phase=Phase.PENDING, node_pools=pools)
+    return Entry(workload=workload, pods=(), podsets=(builders.podset(),), lifetime_after_end=60_000)
+
+
+def wish(held: Entry, *pools: str) -> WorkloadRun:
+    [order] = following(*pools).decide(held, 1000, RULES).orders
+    assert isinstance(order, Run)
+    return order.workload
+
+
+@pytest.mark.parametrize(
+    ("asked", "known", "want"),
+    [
+        (("h100", "default"), ("default", "h100"), ("h100", "default")),
+        (("h100", "default"), ("default",), ("default",)),
+        (("h100", "a100", "default"), ("default", "a100"), ("a100", "default")),
+        (("h100", "a100"), ("default",), ("h100", "a100")),
+        (("h100",), ("default",), ("h100",)),
+        ((), ("default",), ()),
+    ],
+    ids=["all there", "the first gone", "one of three gone", "all gone", "its only one gone", "none named"],
+)
+def test_pools_that_do_not_exist_are_skipped(
+    asked: tuple[str, ...], known: tuple[str, ...], want: tuple[str, ...]
+) -> None:
+    found = wish(entry(*asked), *known)
+    assert (found.node_pools, found.tried_pools) == (asked, want)
+
+
+def test_a_pool_that_goes_is_another_wish_for_who_names_it_and_for_nobody_else() -> None:
+    both, default = entry("h100", "default"), entry("default", "a100")
+    assert wish(both, "default", "a100", "h100") != wish(both, "default", "a100")
+    assert wish(default, "default", "a100", "h100") == wish(default, "default", "a100")
+
+
+def test_a_change_of_node_pools_is_a_reason_to_look_at_who_names_several() -> None:
+    held = [entry("h100", "default", name="both"), entry("h100", name="one"), entry(name="none")]
+    found = following("default")
+    assert found.find_moving(held, [(PROJECTS.name, "1"), (NODE_POOLS.name, "2")]) == {"id-both"}
+    assert found.find_moving(held, [(PROJECTS.name, "1")]) == set()

@@ -1,0 +1,210 @@
+"""The loop over applied objects: one that fails keeps nobody waiting, and never too many are looked at side by side."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, cast
+
+import msgspec
+import pytest
+
+from fairlead.control.context import Context
+from fairlead.control.serving.urls import Exposure
+from fairlead.control.workloads.applied import AppliedWorkloads
+from fairlead.control.workloads.applied_reader import digests_of
+from fairlead.engines.base import Applied, AppliedObjects
+from fairlead.model.records.workload import Workload
+from tests import builders
+
+
+class Records:
+    """A store in which every workload has been deleted, so that its object is to go."""
+
+    def subscribe(self, hear: Callable[[int, Sequence[tuple[str, str]]], None]) -> Callable[[], None]:
+        return lambda: None
+
+    async def find(self, query: Any) -> list[Workload]:
+        return []
+
+    async def get(self, collection: Any, id: str) -> Workload:
+        return builders.workload(id, id=id, deleted_at=1)
+
+
+class Store:
+    def __init__(self) -> None:
+        self.store = Records()
+
+
+class Objects:
+    """A cluster's objects of which some cannot be removed; removals wait until they are let through."""
+
+    def __init__(self, *ids: str, failing: str = "") -> None:
+        self._new = set(ids)
+        self._failing = failing
+        self._notify: Callable[[], None] = lambda: None
+        self.tried: list[str] = []
+        self.under_way = 0
+        self.most = 0
+        self.open = asyncio.Event()
+        self._news = asyncio.Event()
+
+    def add(self, id: str) -> None:
+        self._new.add(id)
+        self._notify()
+
+    def listen(self, notify: Callable[[], None]) -> None:
+        self._notify = notify
+
+    def take_applied(self) -> set[str]:
+        new, self._new = self._new, set()
+        return new
+
+    def applied(self, id: str) -> Applied:
+        return Applied(id=id, namespace="runai-a", name=id, text=b"{}", generation=1)
+
+    async def delete_applied(self, applied: Applied) -> None:
+        self.tried.append(applied.id)
+        self.under_way += 1
+        self.most = max(self.most, self.under_way)
+        self._news.set()
+        try:
+            await self.open.wait()
+        finally:
+            self.under_way -= 1
+            self._news.set()
+        if applied.id == self._failing:
+            raise OSError("the API server is gone")
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        async with asyncio.timeout(60):
+            while not holds():
+                self._news.clear()
+                await self._news.wait()
+
+
+def run(objects: Objects, act: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    async def both() -> None:
+        loop = AppliedWorkloads(cast(Context, Store()), cast(AppliedObjects, objects))
+        task = asyncio.create_task(loop.run())
+        try:
+            await act()
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    asyncio.run(both())
+
+
+def test_one_that_fails_keeps_nobody_waiting() -> None:
+    objects = Objects("bad", failing="bad")
+    objects.open.set()
+
+    async def act() -> None:
+        await objects.until(lambda: objects.tried == ["bad"])
+        objects.add("later")
+        await objects.until(lambda: objects.tried.count("bad") == 2)
+
+    run(objects, act)
+    assert objects.tried == ["bad", "later", "bad"]
+
+
+def test_never_too_many_side_by_side() -> None:
+    ids = [f"w-{number:03}" for number in range(200)]
+    objects = Objects(*ids)
+
+    async def act() -> None:
+        await objects.until(lambda: objects.under_way > 1)
+        objects.open.set()
+        await objects.until(lambda: len(objects.tried) == len(ids) and not objects.under_way)
+
+    run(objects, act)
+    assert objects.tried == ids
+    assert 1 < objects.most <= 32
+
+
+def test_one_that_changes_while_it_is_looked_at_is_looked_at_again_afterwards() -> None:
+    objects = Objects("a")
+
+    async def act() -> None:
+        await objects.until(lambda: objects.under_way == 1)
+        objects.add("a")
+        objects.add("b")
+        await objects.until(lambda: objects.under_way == 2)
+        assert objects.tried == ["a", "b"]
+        objects.open.set()
+        await objects.until(lambda: len(objects.tried) == 3)
+
+    run(objects, act)
+    assert objects.tried == ["a", "b", "a"]
+
+
+class Edited:
+    """One object that was edited past the cluster's question, and the workload that was made of it before."""
+
+    def __init__(self, before: dict[str, Any], after: dict[str, Any]) -> None:
+        self.object = _applied(after)
+        self.workload = builders.workload(
+            "w", id="w", phase_message="Runs\n  on one node", applied=digests_of(_applied(before))
+        )
+        self.store = self
+        self.exposure = Exposure()
+        self.written = 0
+
+    def clock(self) -> int:
+        return 1000 * self.written
+
+    def subscribe(self, hear: Any) -> Callable[[], None]:
+        return lambda: None
+
+    async def find(self, query: Any) -> list[Workload]:
+        return []
+
+    async def get(self, collection: Any, id: str) -> Workload:
+        return self.workload
+
+    def listen(self, notify: Any) -> None:
+        self.notify = notify
+
+    def take_applied(self) -> set[str]:
+        return {"w"}
+
+    def applied(self, id: str) -> Applied:
+        return self.object
+
+    async def change_owned(self, applied: Applied, owned: dict[str, str]) -> int:
+        return 0
+
+    async def record_status(self, applied: Applied, status: dict[str, Any]) -> None:
+        self.written += 1
+        self.object = msgspec.structs.replace(self.object, status=status)
+
+
+def _applied(spec: dict[str, Any]) -> Applied:
+    text = msgspec.json.encode({"kind": "TrainingWorkload", "spec": spec})
+    return Applied(id="w", namespace="runai-a", name="w", text=text, generation=2)
+
+
+async def _look(edited: Edited, times: int = 1) -> None:
+    loop = AppliedWorkloads(cast(Context, edited), cast(AppliedObjects, edited))
+    for _ in range(times):
+        await loop._settle("w")
+
+
+@pytest.mark.parametrize(
+    ("after", "want"),
+    [
+        ({"image": {"value": "b"}, "gpu": {"value": "1"}}, "spec.image was"),
+        ({"image": {"value": "b"}}, "spec.gpu, spec.image were"),
+        ({"gpu": {"value": "1"}, "image": {"value": "a"}, "active": {"value": True}}, ""),
+    ],
+    ids=["image", "image and gpu", "what may change"],
+)
+def test_an_edit_that_is_not_taken_is_told(after: dict[str, Any], want: str) -> None:
+    edited = Edited({"image": {"value": "a"}, "gpu": {"value": "1"}}, after)
+    asyncio.run(_look(edited, 3))
+    status = edited.object.status
+    told, _, rest = status["message"].rpartition(" changed, which is not taken: it ")
+    assert told == want
+    assert rest.endswith("Runs on one node")
+    assert [one["type"] for one in status["conditions"]] == ["EditNotTaken"] * bool(want)
+    # Said once: what is written does not make itself be written again.
+    assert (status["observedGeneration"], edited.written) == (2, 1)

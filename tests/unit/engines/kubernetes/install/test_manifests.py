@@ -1,0 +1,138 @@
+"""The objects by which Fairlead itself runs in a cluster: as little as it needs, and nothing of others."""
+
+import base64
+import subprocess
+import sys
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+from cryptography import x509
+
+from fairlead.engines.kubernetes.client.resources import RUNNERS, Resource
+from fairlead.engines.kubernetes.install.manifests import Installation, render_manifests
+from fairlead.engines.kubernetes.install.permissions import INGRESS_PERMISSIONS, PERMISSIONS
+from fairlead.engines.kubernetes.install.preflight import make_certificate, render_installation
+from fairlead.model.errors import Refused
+
+PLAIN = Installation(image="fairlead:1")
+ON_POSTGRES = Installation(image="fairlead:1", database_secret="database", has_definitions=False)
+WITH_WEBHOOK = Installation(image="fairlead:1", namespace="tools", certificate=make_certificate("tools"))
+
+
+def find(objects: list[dict[str, Any]], kind: str) -> dict[str, Any]:
+    found = [one for one in objects if one["kind"] == kind]
+    assert len(found) == 1, [one["kind"] for one in objects]
+    return found[0]
+
+
+@pytest.mark.parametrize("wanted", [PLAIN, ON_POSTGRES, WITH_WEBHOOK], ids=["plain", "on-postgres", "with-webhook"])
+def test_the_server_s_pod_passes_the_restricted_level(wanted: Installation) -> None:
+    pod = find(render_manifests(wanted), "Deployment")["spec"]["template"]["spec"]
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    for container in pod["containers"]:
+        assert container["securityContext"]["allowPrivilegeEscalation"] is False
+        assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+    allowed = {"emptyDir", "persistentVolumeClaim", "secret"}
+    assert all(set(volume) - {"name"} <= allowed for volume in pod["volumes"])
+
+
+@pytest.mark.parametrize("runner", RUNNERS, ids=lambda runner: runner.kind)
+def test_whatever_makes_pods_may_be_made_and_watched(runner: Resource) -> None:
+    granted = {(one.group, one.resource): one.verbs for one in PERMISSIONS}
+    assert {"create", "patch", "delete", "list", "watch"} <= set(granted[runner.api.partition("/")[0], runner.plural])
+
+
+def granted_by(objects: list[dict[str, Any]]) -> set[tuple[str, str, str]]:
+    return {
+        (group, kind, verb)
+        for rule in find(objects, "ClusterRole")["rules"]
+        for group in rule["apiGroups"]
+        for kind in rule["resources"]
+        for verb in rule["verbs"]
+    }
+
+
+def test_the_role_is_the_table_of_permissions_and_nothing_more() -> None:
+    granted = granted_by(render_manifests(PLAIN))
+    assert granted == {(one.group, one.resource, verb) for one in PERMISSIONS for verb in one.verbs}
+    assert not any(kind == "*" and group in ("", "*") for group, kind, _ in granted)
+    assert not any(verb == "*" for _, _, verb in granted)
+
+
+def test_with_a_class_the_server_makes_ingresses_that_find_it() -> None:
+    plain, wanted = PLAIN, msgspec.structs.replace(PLAIN, namespace="tools", ingress_class="nginx")
+    words, more = (
+        find(render_manifests(one), "Deployment")["spec"]["template"]["spec"]["containers"][0]["args"]
+        for one in (plain, wanted)
+    )
+    assert set(more) - set(words) == {"--ingress-class=nginx", "--ingress-server=fairlead.tools.svc.cluster.local"}
+    added = granted_by(render_manifests(wanted)) - granted_by(render_manifests(plain))
+    assert added == {(one.group, one.resource, verb) for one in INGRESS_PERMISSIONS for verb in one.verbs}
+
+
+def test_a_database_takes_the_place_of_the_volume() -> None:
+    objects = render_manifests(ON_POSTGRES)
+    assert "PersistentVolumeClaim" not in {one["kind"] for one in objects}
+    container = find(objects, "Deployment")["spec"]["template"]["spec"]["containers"][0]
+    assert "--database=$(DATABASE)" in container["args"]
+    source = {"secretKeyRef": {"name": "database", "key": "url"}}
+    assert {"name": "DATABASE", "valueFrom": source} in container["env"]
+    assert "--keys-secret=fairlead/fairlead-keys" in container["args"]
+
+
+def test_several_servers_reach_each_other_and_are_replaced_one_by_one() -> None:
+    wanted = msgspec.structs.replace(WITH_WEBHOOK, database_secret="database", replicas=3)
+    spec = find(render_manifests(wanted), "Deployment")["spec"]
+    assert (spec["replicas"], spec["strategy"]) == (3, {"type": "RollingUpdate"})
+    container = spec["template"]["spec"]["containers"][0]
+    assert "--advertise=https://$(ADDRESS):7420#fairlead.tools.svc" in container["args"]
+    assert {"name": "SSL_CERT_FILE", "value": "/certificate/tls.crt"} in container["env"]
+
+
+def test_several_servers_need_a_database() -> None:
+    with pytest.raises(Refused, match="--database-secret"):
+        render_installation(Installation(image="i", replicas=2), has_webhook=False, kubeconfig="", is_offline=True)
+
+
+@pytest.mark.parametrize("kind", ["ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"])
+def test_webhooks_ask_about_our_own_kinds_only_and_let_pass_what_nobody_answers(kind: str) -> None:
+    [hook] = find(render_manifests(WITH_WEBHOOK), kind)["webhooks"]
+    assert hook["failurePolicy"] == "Ignore"
+    assert {group for rule in hook["rules"] for group in rule["apiGroups"]} == {"run.ai"}
+    assert all("*" not in rule["resources"] for rule in hook["rules"])
+
+
+def test_the_webhook_s_certificate_is_the_one_that_the_server_shows() -> None:
+    objects = render_manifests(WITH_WEBHOOK)
+    shown = base64.b64decode(find(objects, "Secret")["data"]["tls.crt"])
+    [hook] = find(objects, "ValidatingWebhookConfiguration")["webhooks"]
+    assert base64.b64decode(hook["clientConfig"]["caBundle"]) == shown
+    names = x509.load_pem_x509_certificate(shown).extensions.get_extension_for_class(x509.SubjectAlternativeName)
+    assert "fairlead.tools.svc" in names.value.get_values_for_type(x509.DNSName)
+
+
+def test_every_object_has_the_label_by_which_it_is_known_as_ours() -> None:
+    for one in render_manifests(WITH_WEBHOOK):
+        assert one["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "fairlead", one["kind"]
+
+
+def test_the_command_prints_what_kubectl_takes() -> None:
+    words = [
+        "kubernetes",
+        "manifests",
+        "--offline",
+        "--image",
+        "registry.local/fairlead:2",
+        "--argument=--domain=x.local",
+    ]
+    done = subprocess.run([sys.executable, "-m", "fairlead", *words], capture_output=True, text=True, check=True)
+    objects = list(yaml.safe_load_all(done.stdout))
+    container = find(objects, "Deployment")["spec"]["template"]["spec"]["containers"][0]
+    assert container["image"] == "registry.local/fairlead:2"
+    assert container["args"][-1] == "--domain=x.local"
+    kinds = [one["kind"] for one in objects]
+    assert kinds.index("Namespace") == 0
+    assert "CustomResourceDefinition" in kinds

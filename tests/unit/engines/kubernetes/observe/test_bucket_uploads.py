@@ -1,0 +1,105 @@
+"""Pods whose buckets did not get their changes back have failed, whatever Kubernetes says of them."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from fairlead.engines.kubernetes.client.objects import Pod, Runner
+from fairlead.engines.kubernetes.observe.bucket_uploads import judge_return
+from fairlead.engines.kubernetes.observe.report import Held, render_pod, render_report
+from fairlead.model.pods.podset import Container, PodSet
+from fairlead.model.records.phase import Phase, PodPhase
+from tests import builders
+
+LABELS = {"fairlead/workload-id": "w", "fairlead/run": "1", "fairlead/role": "main"}
+WELL = {"terminated": {"exitCode": 0, "reason": "Completed", "finishedAt": "2026-01-01T00:00:09Z"}}
+BADLY = {"terminated": {"exitCode": 3, "reason": "Error"}}
+REFUSED = {"terminated": {"exitCode": 1, "reason": "Error", "message": "AccessDenied: read only\n"}}
+KILLED = {"terminated": {"exitCode": 137, "reason": "Error"}}
+
+
+def pod(phase: str, main: dict[str, Any], *returns: dict[str, Any]) -> Pod:
+    beside = [{"name": f"s3-{number}-back", "state": state} for number, state in enumerate(returns)]
+    filled = [{"name": f"s3-{number}-in", "state": WELL} for number, _ in enumerate(returns)]
+    status = {
+        "phase": phase,
+        "initContainerStatuses": [*filled, *beside],
+        "containerStatuses": [{"name": "main", "state": main}],
+    }
+    metadata = {"name": "p", "uid": "u", "labels": LABELS}
+    return judge_return(msgspec.convert({"metadata": metadata, "spec": {"nodeName": "n"}, "status": status}, Pod))
+
+
+@pytest.mark.parametrize(
+    ("given", "want"),
+    [
+        pytest.param(pod("Succeeded", WELL, WELL), (PodPhase.SUCCEEDED, 0, ""), id="all is back"),
+        pytest.param(
+            pod("Succeeded", WELL, WELL, REFUSED),
+            (PodPhase.FAILED, 1, "storage.s3[1]: AccessDenied: read only"),
+            id="refused by the service",
+        ),
+        pytest.param(
+            pod("Succeeded", WELL, KILLED),
+            (PodPhase.FAILED, 1, "storage.s3[0]: changes could not be brought back within the grace"),
+            id="took too long",
+        ),
+        pytest.param(
+            pod("Failed", BADLY, REFUSED),
+            (PodPhase.FAILED, 3, "exit code 3; storage.s3[0]: AccessDenied: read only"),
+            id="failed by itself as well",
+        ),
+        pytest.param(pod("Running", {"running": {}}, {"running": {}}), (PodPhase.RUNNING, None, ""), id="runs"),
+    ],
+)
+def test_pods(given: Pod, want: tuple[PodPhase, int | None, str]) -> None:
+    seen = render_pod(given)
+    assert (seen.phase, seen.exit_code, seen.message) == want
+
+
+def job(**status: Any) -> Runner:
+    complete = [{"type": "Complete", "status": "True"}]
+    metadata = {"name": "w", "uid": "j", "labels": LABELS}
+    return msgspec.convert({"metadata": metadata, "status": {"conditions": complete, **status}}, Runner)
+
+
+@pytest.mark.parametrize(
+    ("pods", "want"),
+    [
+        pytest.param((pod("Succeeded", WELL, WELL),) * 2, (Phase.COMPLETED, {"main": 2}, {}), id="all is back"),
+        pytest.param(
+            (pod("Succeeded", WELL, WELL), pod("Succeeded", WELL, REFUSED)),
+            (Phase.FAILED, {"main": 1}, {"main": 1}),
+            id="one could not write back",
+        ),
+        pytest.param(
+            (pod("Succeeded", WELL, WELL), pod("Running", WELL, {"running": {}})),
+            (None, {"main": 2}, {}),
+            id="the Job's end is seen before its pod's",
+        ),
+    ],
+)
+def test_jobs(pods: tuple[Pod, ...], want: tuple[Phase | None, dict[str, int], dict[str, int]]) -> None:
+    found = render_report("w", Held(runners=(job(succeeded=2),), pods=pods, kinds=frozenset({"Job"})))
+    assert (found.ended, found.succeeded, found.failed) == want
+
+
+BUCKET = builders.podset(container=Container(image="i", fields={"storage": {"s3": [{"bucket": "b", "path": "/b"}]}}))
+
+
+@pytest.mark.parametrize(
+    ("podset", "pods", "want"),
+    [
+        pytest.param(BUCKET, (), None, id="no pod is seen"),
+        pytest.param(BUCKET, (pod("Failed", BADLY, WELL), pod("Succeeded", WELL, WELL)), None, id="one of two is seen"),
+        pytest.param(BUCKET, (pod("Succeeded", WELL, REFUSED),) * 2, Phase.FAILED, id="both are seen"),
+        pytest.param(builders.podset(), (), Phase.COMPLETED, id="nothing is written back"),
+    ],
+)
+def test_a_job_that_counts_more_than_is_seen(podset: PodSet, pods: tuple[Pod, ...], want: Phase | None) -> None:
+    held = Held(runners=(job(succeeded=2, failed=1),), pods=pods, kinds=frozenset({"Job"}))
+    assert render_report("w", held, (podset,)).ended is want
+    # Somebody may have removed its pods: once that is sure, they are not waited for.
+    settled = msgspec.structs.replace(held, settled=frozenset({"j"}))
+    assert render_report("w", settled, (podset,)).ended is (want or Phase.COMPLETED)

@@ -1,0 +1,87 @@
+"""When nothing need be sent after a start: everything is there, and what it was applied with is what is wished."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from fairlead.engines.kubernetes.client.objects import Metadata
+from fairlead.engines.kubernetes.client.resources import path_of
+from fairlead.engines.kubernetes.plan.applied_state import DIGEST, Standing, content_of, find_digests, is_standing, mark
+from fairlead.engines.kubernetes.render.workload import Rendered, render_objects
+from fairlead.kinds import KINDS
+from fairlead.model.spec.fields import build
+from tests.unit.engines.golden_place import GOLDEN_PLACE
+
+KIND = KINDS["training"]
+SPEC = {"image": "x", "ports": [{"container": 80, "serviceType": "ClusterIP"}]}
+COPY = {
+    "apiVersion": "v1",
+    "kind": "ConfigMap",
+    "metadata": {"name": "golden-config-a", "namespace": "runai-team-a"},
+    "data": {"a": "1"},
+}
+
+
+def render(**spec: Any) -> Rendered:
+    return render_objects(GOLDEN_PLACE, KIND.podsets(build(KIND.spec, SPEC | spec)))
+
+
+def applied(**spec: Any) -> Standing:
+    """What a cluster has after such a workload was applied, as its watches and lists show it."""
+    rendered = render(**spec)
+    mark(rendered)
+    makers = [(body["kind"], msgspec.convert(body["metadata"], Metadata)) for body in rendered.runners]
+    listed = {path_of(body): content_of(body.get("data")) for body in (*rendered.services, COPY)}
+    return Standing(find_digests(makers, 1), listed)
+
+
+def stands(standing: Standing, **spec: Any) -> bool:
+    rendered = render(**spec)
+    return is_standing(standing, mark(rendered), (COPY, *rendered.runners, *rendered.services))
+
+
+def test_what_is_there_as_it_is_wished_stands() -> None:
+    standing = applied()
+    assert len(standing.digests) == 1
+    assert stands(standing)
+
+
+@pytest.mark.parametrize(
+    "spec", [{"command": "run"}, {"ports": []}, {"backoffLimit": 2}], ids=["command", "ports", "backoff limit"]
+)
+def test_another_wish_does_not(spec: dict[str, Any]) -> None:
+    assert not stands(applied(), **spec)
+
+
+def test_nor_does_one_of_which_something_is_missing() -> None:
+    there = applied()
+    for path in there.survey:
+        assert not stands(Standing(there.digests, {name: what for name, what in there.survey.items() if name != path}))
+    assert not stands(Standing({}, there.survey))
+
+
+def test_nor_one_whose_copies_hold_something_else() -> None:
+    there = applied()
+    assert not stands(Standing(there.digests, {**there.survey, path_of(COPY): content_of({"a": "2"})}))
+
+
+def test_nor_one_that_has_more_than_is_wished() -> None:
+    there = applied()
+    [(path, digest)] = there.digests.items()
+    assert not stands(Standing({path: digest, f"{path}-2": digest}, there.survey))
+
+
+@pytest.mark.parametrize(
+    ("members", "want"),
+    [
+        ({}, {"/apis/batch/v1/namespaces/n/jobs/j": "d"}),
+        ({"labels": {"fairlead/run": "2"}}, {}),
+        ({"deletionTimestamp": "2026-01-01T00:00:00Z"}, {}),
+        ({"annotations": {}}, {"/apis/batch/v1/namespaces/n/jobs/j": ""}),
+    ],
+    ids=["of this run", "of another run", "on its way out", "of a server that wrote none"],
+)
+def test_digests_of_what_is_there(members: dict[str, Any], want: dict[str, str]) -> None:
+    given = {"name": "j", "namespace": "n", "labels": {"fairlead/run": "1"}, "annotations": {DIGEST: "d"}, **members}
+    assert find_digests([("Job", msgspec.convert(given, Metadata))], 1) == want

@@ -1,0 +1,124 @@
+"""Inference as Knative's Service: the object, and what is read from it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from fairlead.engines.kubernetes.client.objects import (
+    Condition,
+    Container,
+    ContainerPort,
+    Metadata,
+    Pod,
+    PodSpec,
+    PodStatus,
+    Runner,
+    RunnerStatus,
+)
+from fairlead.engines.kubernetes.observe.report import Held, render_report
+from fairlead.engines.kubernetes.render.context import Begun
+from fairlead.engines.kubernetes.render.workload import kinds_for, render_objects
+from fairlead.engines.kubernetes.sessions import listening_port
+from fairlead.formats.rest.requests import read_submission
+from fairlead.kinds import KINDS
+from fairlead.model.pods.podset import PodSet
+from fairlead.model.records.revision import Stage
+from fairlead.model.spec.fields import build
+from tests.unit.engines.golden_place import GOLDEN_PLACE
+
+FOLDER = Path(__file__).parents[4] / "golden" / "inference-service"
+REQUESTS = sorted(FOLDER.glob("*.request.json"))
+KIND = KINDS["inference-service"]
+PLACE = msgspec.structs.replace(
+    GOLDEN_PLACE, priority_class="very-high", is_preemptible=False, begun=Begun(frozenset({"Service"}))
+)
+
+
+def podsets(**spec: Any) -> tuple[PodSet, ...]:
+    given = {"image": "x", "servingPort": {"container": 8000}, **spec}
+    found: tuple[PodSet, ...] = KIND.podsets(build(KIND.spec, given))
+    return found
+
+
+def service_of(*sets: PodSet) -> dict[str, Any]:
+    [body] = render_objects(PLACE, sets).runners
+    assert body["apiVersion"] == "serving.knative.dev/v1"
+    return body
+
+
+@pytest.mark.parametrize("path", REQUESTS, ids=lambda path: path.name.split(".")[0])
+def test_request_becomes_this_service(path: Path) -> None:
+    found = render_objects(PLACE, KIND.podsets(read_submission(KIND, path.read_bytes()).spec))
+    want = path.with_name(path.name.replace(".request.", ".knative."))
+    assert json.loads(msgspec.json.encode(found.objects)) == json.loads(want.read_bytes())
+
+
+@pytest.mark.parametrize(
+    ("spec", "want"),
+    [
+        ({}, True),
+        ({"autoscaling": {"minReplicas": 0, "maxReplicas": 1}}, False),
+        ({"autoscaling": {"maxReplicas": 2, "metric": "latency", "metricThreshold": 9}}, False),
+        ({"autoscaling": {"maxReplicas": 2, "metric": "throughput", "metricThreshold": 9}}, True),
+        ({"servingPort": {}}, False),
+    ],
+    ids=["plain", "may sleep", "latency", "throughput", "no port"],
+)
+def test_what_knative_cannot_do_stays_with_us(spec: dict[str, Any], want: bool) -> None:
+    sets = podsets(**spec)
+    assert bool(kinds_for(sets)) == want
+    kinds = [body["kind"] for body in render_objects(PLACE, sets).runners]
+    assert kinds == (["Service"] if want else ["Deployment"])
+
+
+def test_without_knative_it_is_a_deployment() -> None:
+    found = render_objects(msgspec.structs.replace(PLACE, begun=Begun()), podsets())
+    assert [body["kind"] for body in found.runners] == ["Deployment"]
+
+
+def test_its_number_of_pods_is_not_ours_to_write() -> None:
+    few, many = (msgspec.structs.replace(podsets()[0], count=count) for count in (1, 5))
+    assert service_of(few) == service_of(many)
+
+
+def test_the_newest_revision_that_is_wanted_is_its_template() -> None:
+    [serving] = podsets()
+    serving = msgspec.structs.replace(serving, role="predictor@1", revision=1, stage=Stage.SERVING)
+    coming = msgspec.structs.replace(serving, role="predictor@2", revision=2, stage=Stage.COMING)
+    labels = service_of(serving, coming)["spec"]["template"]["metadata"]["labels"]
+    assert labels["fairlead/role"] == "predictor.at.2"
+
+
+def service(**ready: str) -> Runner:
+    labels = {"fairlead/run": "1", "networking.knative.dev/visibility": "cluster-local"}
+    conditions = (Condition(type="Ready", **ready),) if ready else ()
+    return Runner(metadata=Metadata(name="s", labels=labels), status=RunnerStatus(conditions=conditions))
+
+
+def pod(name: str) -> Pod:
+    labels = {"fairlead/run": "1", "fairlead/role": "predictor.at.1"}
+    return Pod(metadata=Metadata(name=name, labels=labels), status=PodStatus(phase="Pending"))
+
+
+def test_the_number_of_pods_is_what_knative_keeps() -> None:
+    report = render_report("w", Held(runners=(service(),), pods=(pod("a"), pod("b"))))
+    assert report.scaled == {"predictor@1": 2}
+    assert report.waits == ()
+
+
+def test_what_knative_says_is_the_reason() -> None:
+    runner = service(status="False", reason="RevisionFailed", message="no such image")
+    [wait] = render_report("w", Held(runners=(runner,))).waits
+    assert (wait.code, wait.message) == ("RevisionFailed", "Knative: no such image")
+    unknown = render_report("w", Held(runners=(service(status="Unknown", message="on its way"),)))
+    assert unknown.waits == ()
+
+
+def test_requests_go_where_knative_counts_them() -> None:
+    main = Container(name="main", ports=(ContainerPort(container_port=8000),))
+    counted = Pod(spec=PodSpec(containers=(main, Container(name="queue-proxy"))))
+    assert [listening_port(counted, port) for port in (8000, 9000)] == [8012, 9000]
+    assert listening_port(Pod(spec=PodSpec(containers=(main,))), 8000) == 8000

@@ -1,0 +1,291 @@
+"""Distributed trainings as jobs of Kubeflow's operators: the objects, and what is read from them."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from fairlead.engines.kubernetes.client.objects import (
+    Condition,
+    Metadata,
+    Pod,
+    PodSpec,
+    PodStatus,
+    Runner,
+    RunnerStatus,
+)
+from fairlead.engines.kubernetes.observe.operator_jobs import (
+    Note,
+    decide_remake,
+    find_failed,
+    note_name,
+    read_note,
+    render_note,
+    words_of_end,
+)
+from fairlead.engines.kubernetes.observe.report import Held, find_unsettled, render_report
+from fairlead.engines.kubernetes.render.context import Begun, Place
+from fairlead.engines.kubernetes.render.kubeflow import OPERATORS
+from fairlead.engines.kubernetes.render.workload import kinds_for, render_objects
+from fairlead.formats.rest.requests import read_submission
+from fairlead.kinds import KINDS
+from fairlead.model.pods.podset import PodSet
+from fairlead.model.records.phase import Phase, PodPhase
+from fairlead.model.spec.fields import build
+from tests.unit.engines.golden_place import GOLDEN_PLACE
+
+FOLDER = Path(__file__).parents[4] / "golden" / "distributed-training"
+REQUESTS = sorted(FOLDER.glob("*.request.json"))
+KIND = KINDS["distributed-training"]
+ALL = frozenset(operator.resource.kind for operator in OPERATORS.values())
+PLACE = msgspec.structs.replace(GOLDEN_PLACE, begun=Begun(ALL))
+
+
+def podsets(**spec: Any) -> tuple[PodSet, ...]:
+    found: tuple[PodSet, ...] = KIND.podsets(build(KIND.spec, {"image": "x", "command": "run", **spec}))
+    return found
+
+
+def job_of(sets: tuple[PodSet, ...], place: Place = PLACE) -> dict[str, Any]:
+    [job] = render_objects(place, sets).runners
+    return job
+
+
+@pytest.mark.parametrize("path", REQUESTS, ids=lambda path: path.name.split(".")[0])
+def test_request_becomes_this_job(path: Path) -> None:
+    sets = KIND.podsets(read_submission(KIND, path.read_bytes()).spec)
+    found = render_objects(PLACE, sets)
+    want = path.with_name(path.name.replace(".request.", ".kubeflow."))
+    assert json.loads(msgspec.json.encode(found.objects)) == json.loads(want.read_bytes())
+    assert found.members == []
+
+
+def test_every_framework_has_a_golden_job() -> None:
+    made = {json.loads(path.read_bytes())[-1]["kind"] for path in FOLDER.glob("*.kubeflow.json")}
+    assert made == ALL
+
+
+@pytest.mark.parametrize("framework", sorted(OPERATORS))
+def test_variables_are_the_operators_business(framework: str) -> None:
+    job = job_of(podsets(distributedFramework=framework))
+    for replicas in job["spec"][OPERATORS[framework].member].values():
+        names = {one["name"] for one in replicas["template"]["spec"]["containers"][0]["env"]}
+        assert {name for name in names if not name.startswith("RUNAI_")} == {"NODE_NAME"}
+
+
+@pytest.mark.parametrize(
+    ("spec", "member", "want"),
+    [
+        ({"distributedFramework": "TF", "masterSpecSameAsWorker": False}, "successPolicy", "AllWorkers"),
+        ({"distributedFramework": "TF"}, "successPolicy", None),
+        ({"distributedFramework": "MPI", "slotsPerWorker": 4}, "slotsPerWorker", 4),
+        ({"distributedFramework": "MPI", "sshAuthMountPath": "/keys"}, "sshAuthMountPath", "/keys"),
+        (
+            {"distributedFramework": "MPI", "mpiLauncherCreationPolicy": "WaitForWorkersReady"},
+            "launcherCreationPolicy",
+            "WaitForWorkersReady",
+        ),
+        ({"cleanPodPolicy": "All"}, "runPolicy", {"cleanPodPolicy": "All"}),
+        (
+            {"restartPolicy": "OnFailure", "backoffLimit": 2},
+            "runPolicy",
+            {"cleanPodPolicy": "None", "backoffLimit": 2},
+        ),
+    ],
+    ids=["no chief", "chief", "slots", "keys", "launcher waits", "clean", "restarts in place"],
+)
+def test_members_of_the_job(spec: dict[str, Any], member: str, want: Any) -> None:
+    assert job_of(podsets(**spec))["spec"].get(member) == want
+
+
+def test_idle_workers_leave_their_command_to_the_operator() -> None:
+    workers = job_of(podsets(distributedFramework="MPI"))["spec"]["mpiReplicaSpecs"]["Worker"]
+    assert "command" not in workers["template"]["spec"]["containers"][0]
+
+
+def test_without_its_operator_it_is_a_group_of_our_own() -> None:
+    sets = podsets(distributedFramework="PyTorch")
+    found = render_objects(msgspec.structs.replace(PLACE, begun=Begun()), sets)
+    assert [body["kind"] for body in found.runners] == ["PodGroup", "Service"]
+    assert [one.kind for one in kinds_for(sets)] == ["PyTorchJob"]
+
+
+def test_xgboost_without_a_master_is_a_group_of_our_own() -> None:
+    sets = podsets(distributedFramework="XGBoost", masterSpecSameAsWorker=False)
+    assert kinds_for(sets) == ()
+    assert render_objects(PLACE, sets).members
+
+
+def runner(*conditions: str, attempt: int = 0, failures: int = 0, counts: dict[str, Any] | None = None) -> Runner:
+    labels = {"fairlead/run": "1", "fairlead/attempt": str(attempt), "fairlead/role": "master"}
+    return Runner(
+        metadata=Metadata(name="j", labels=labels, annotations={"fairlead/failures": str(failures)}),
+        status=RunnerStatus(
+            conditions=tuple(Condition(type=type, status="True", message="words") for type in conditions),
+            replica_statuses=counts or {},
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("job", "spec", "is_disrupted", "want"),
+    [
+        (runner("Running"), {}, False, None),
+        (runner("Failed"), {"backoffLimit": 1}, False, (1, 1)),
+        (runner("Failed", attempt=1, failures=1), {"backoffLimit": 1}, False, None),
+        (runner("Failed", attempt=1, failures=1), {"backoffLimit": 1}, True, (2, 1)),
+        (runner("Failed"), {"backoffLimit": 0}, False, None),
+        (runner("Failed"), {"backoffLimit": 0}, True, (1, 0)),
+        (runner("Failed"), {"restartPolicy": "OnFailure"}, False, None),
+    ],
+    ids=["runs", "first", "last", "preempted", "no retry", "preempted, no retry", "its operator's affair"],
+)
+def test_a_failed_job_begins_again_as_a_whole(
+    job: Runner, spec: dict[str, Any], is_disrupted: bool, want: tuple[int, int] | None
+) -> None:
+    again = decide_remake(podsets(**spec), job, is_disrupted)
+    assert (again and (again.attempt, again.failures)) == want
+
+
+def ending(job: Runner) -> Runner:
+    metadata = msgspec.structs.replace(job.metadata, deletion_timestamp=datetime(2026, 1, 1, tzinfo=UTC))
+    return msgspec.structs.replace(job, metadata=metadata)
+
+
+def worker(phase: str, attempt: int = 0, role: str = "worker", is_ending: bool = False) -> Pod:
+    labels = {"fairlead/run": "1", "fairlead/attempt": str(attempt), "fairlead/role": role}
+    ending = datetime(2026, 1, 1, tzinfo=UTC) if is_ending else None
+    return Pod(
+        metadata=Metadata(name=f"j-{role}-0", labels=labels, deletion_timestamp=ending), status=PodStatus(phase=phase)
+    )
+
+
+@pytest.mark.parametrize(
+    ("job", "pod", "spec", "want"),
+    [
+        (runner("Running"), worker("Failed"), {}, True),
+        (runner("Running"), worker("Running"), {}, False),
+        (runner("Running"), worker("Failed", is_ending=True), {}, False),
+        (runner("Running", attempt=1), worker("Failed", attempt=0), {}, False),
+        (runner("Running"), worker("Failed", role="launcher"), {}, False),
+        (runner("Succeeded"), worker("Failed"), {}, False),
+        (ending(runner("Running")), worker("Failed"), {}, False),
+        (runner("Running"), worker("Failed"), {"restartPolicy": "OnFailure"}, False),
+        (runner("Running"), worker("Failed"), {"distributedFramework": "PyTorch"}, False),
+    ],
+    ids=[
+        "failed",
+        "runs",
+        "told to end",
+        "earlier attempt",
+        "launcher",
+        "over",
+        "made anew",
+        "restarts",
+        "another operator",
+    ],
+)
+def test_a_worker_of_which_mpis_operator_takes_no_notice(
+    job: Runner, pod: Pod, spec: dict[str, Any], want: bool
+) -> None:
+    sets = podsets(**{"distributedFramework": "MPI", "backoffLimit": 0, **spec})
+    failed = find_failed(sets, job, [pod])
+    assert (failed is pod) is want
+    again = decide_remake(sets, job, is_disrupted=True, has_failed=failed is not None)
+    assert (again is not None) is want
+    if failed is not None:
+        assert decide_remake(sets, job, is_disrupted=False, has_failed=True) is None
+        assert (
+            words_of_end(sets, job, failed)
+            == "1 pod failed, more than the backoff limit of 0. The last one: j-worker-0"
+        )
+
+
+def test_an_operator_that_has_said_nothing_is_waited_for() -> None:
+    words = "Waits for the operator of MPIJob j, which has taken no notice of it yet"
+    for job, want in ((runner(), words), (runner("Created"), "")):
+        held = Held(runners=(job,), kinds=frozenset({"MPIJob"}))
+        assert render_report("w", held, podsets(distributedFramework="MPI")).trouble == want
+
+
+@pytest.mark.parametrize(
+    ("spec", "want"),
+    [
+        ({}, "WaitForWorkersReady"),
+        ({"restartPolicy": "OnFailure"}, "AtStartup"),
+        ({"restartPolicy": "OnFailure", "mpiLauncherCreationPolicy": "WaitForWorkersReady"}, "WaitForWorkersReady"),
+    ],
+    ids=["one try", "restarts in place", "asked for"],
+)
+def test_when_mpis_launcher_is_made(spec: dict[str, Any], want: str) -> None:
+    assert job_of(podsets(distributedFramework="MPI", **spec))["spec"]["launcherCreationPolicy"] == want
+
+
+@pytest.mark.parametrize(
+    ("marks", "data", "want"),
+    [
+        ({}, {}, (2, 1)),
+        ({"fairlead/run": "2"}, {}, (0, 0)),
+        ({"fairlead/workload-id": "another"}, {}, (0, 0)),
+        ({}, {"failures": "many"}, (0, 0)),
+    ],
+    ids=["as it was written", "an earlier run", "another workload", "somebody wrote into it"],
+)
+def test_what_a_job_begins_again_with_is_written_down(
+    marks: dict[str, str], data: dict[str, str], want: tuple[int, int]
+) -> None:
+    written = render_note(PLACE, Begun(attempt=2, failures=1))
+    assert written["metadata"]["name"] == note_name(PLACE.name)
+    note = msgspec.convert({**written, "data": written["data"] | data}, Note)
+    read = read_note(note, PLACE.marks | marks)
+    assert (read.attempt, read.failures) == want
+
+
+def test_a_failure_is_the_end_only_when_it_does_not_begin_again() -> None:
+    sets = podsets(backoffLimit=1)
+    first = render_report("w", Held(runners=(runner("Failed"),)), sets)
+    assert (first.ended, first.failed) == (None, {})
+    job = runner("Failed", attempt=1, failures=1)
+    last = render_report("w", Held(runners=(job,), settled=frozenset({job.metadata.uid})), sets)
+    assert (last.ended, last.failed, last.message) == (Phase.FAILED, {"master": 2}, "words")
+    unknown = render_report("w", Held(runners=(runner("Failed"),)))
+    assert unknown.ended is None
+
+
+@pytest.mark.parametrize(
+    ("job", "disrupted", "spec", "want", "end"),
+    [
+        (runner("Failed"), (), {}, True, None),
+        (runner("Failed"), (0,), {}, False, None),
+        (runner("Failed", attempt=1), (0,), {}, True, None),
+        (runner("Running"), (), {}, False, None),
+        (runner("Failed"), (), {"restartPolicy": "OnFailure"}, False, Phase.FAILED),
+    ],
+    ids=["failed", "taken away", "the attempt before was taken away", "runs", "its operator's affair"],
+)
+def test_a_failure_is_believed_when_no_pod_may_have_been_taken_away_unseen(
+    job: Runner, disrupted: tuple[int, ...], spec: dict[str, Any], want: bool, end: Phase | None
+) -> None:
+    sets = podsets(**{"backoffLimit": 0, **spec})
+    held = Held(runners=(job,), disrupted=frozenset(disrupted))
+    assert (find_unsettled(held, sets) is job.metadata) is want
+    assert render_report("w", held, sets).ended is end
+    settled = msgspec.structs.replace(held, settled=frozenset({job.metadata.uid}))
+    assert find_unsettled(settled, sets) is None
+
+
+def test_pods_of_the_attempt_before_are_told_of_until_they_are_gone() -> None:
+    report = render_report("w", Held(runners=(runner("Created", attempt=1),), pods=(worker("Running"),)), podsets())
+    assert [pod.phase for pod in report.pods] == [PodPhase.RUNNING]
+
+
+def test_counts_by_role() -> None:
+    counts = {"Chief": {"succeeded": 1}, "Worker": {"active": 1, "failed": 2}}
+    job = runner("Succeeded", counts=counts)
+    pod = Pod(metadata=Metadata(name="p", labels={"fairlead/run": "1"}), spec=PodSpec(node_name="n"))
+    report = render_report("w", Held(runners=(job,), pods=(pod,)), podsets(restartPolicy="OnFailure"))
+    assert (report.ended, report.succeeded, report.failed) == (Phase.COMPLETED, {"master": 1}, {"worker": 2})
+    assert report.run == 1

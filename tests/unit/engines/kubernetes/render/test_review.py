@@ -1,0 +1,38 @@
+"""What the Kubernetes engine says of pods before their start."""
+
+from typing import Any
+
+import pytest
+
+from fairlead.engines.kubernetes.render.review import refusal_of, review
+from fairlead.kinds import KINDS
+from fairlead.model.allowed import Allowed
+from fairlead.model.pods.podset import PodSet
+from fairlead.model.spec.fields import build
+
+
+def podsets(**spec: Any) -> tuple[PodSet, ...]:
+    kind = KINDS["distributed-training"]
+    found: tuple[PodSet, ...] = kind.podsets(build(kind.spec, {"image": "x", **spec}))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("spec", "kinds", "want"),
+    [
+        ({"distributedFramework": "MPI"}, (), "install the MPI operator"),
+        ({"distributedFramework": "MPI"}, ("MPIJob",), ""),
+        ({"distributedFramework": "MPI", "restartPolicy": "Always"}, ("MPIJob",), "Never and OnFailure only"),
+        ({"distributedFramework": "PyTorch"}, (), ""),
+    ],
+    ids=["no operator", "operator", "restarts for ever", "nothing is launched"],
+)
+def test_launchers_need_an_operator(spec: dict[str, Any], kinds: tuple[str, ...], want: str) -> None:
+    words = refusal_of(podsets(**spec), kinds)
+    assert bool(words) == bool(want)
+    assert want in words
+
+
+def test_a_launcher_alone_is_not_refused() -> None:
+    launcher, _ = podsets(distributedFramework="MPI")
+    assert review(launcher, Allowed()).refused == ()

@@ -1,0 +1,167 @@
+"""Rules that stand only in the contract's prose: what breaks each, and what keeps it."""
+
+from typing import Any
+
+import pytest
+
+from fairlead.kinds import KINDS
+from fairlead.kinds.kind import spec_violations
+from fairlead.model.spec.fields import build
+from fairlead.model.spec.rules import Limits
+
+KIND = KINDS["training"]
+
+
+def broken(**members: Any) -> list[str]:
+    spec = build(KIND.spec, {"image": "x", **members})
+    return [violation.path for violation in spec_violations(KIND, spec, "spec", Limits())]
+
+
+def compute(**members: Any) -> dict[str, Any]:
+    return {"compute": members}
+
+
+def storage(**members: Any) -> dict[str, Any]:
+    return {"storage": members}
+
+
+def variable(**members: Any) -> dict[str, Any]:
+    return {"environmentVariables": [{"name": "A", **members}]}
+
+
+def toleration(**members: Any) -> dict[str, Any]:
+    return {"tolerations": [{"key": "k", "operator": "Exists", "effect": "NoSchedule", **members}]}
+
+
+def expression(*expressions: dict[str, Any]) -> dict[str, Any]:
+    return {"nodeAffinityRequired": {"nodeSelectorTerms": [{"matchExpressions": list(expressions)}]}}
+
+
+VAR = "spec.environmentVariables[0]"
+PVC = "spec.storage.pvc[0]"
+TOL = "spec.tolerations[0]"
+EXPR = "spec.nodeAffinityRequired.nodeSelectorTerms[0].matchExpressions[0]"
+NEW = {"path": "/a", "claimInfo": {"size": "1G"}}
+
+CASES: list[tuple[str, dict[str, Any], list[str]]] = [
+    ("no image", {"image": None}, ["spec.image"]),
+    ("variable without name", {"environmentVariables": [{"value": "1"}]}, [f"{VAR}.name"]),
+    ("variable without source", variable(), [VAR]),
+    ("variable with an empty value", variable(value=""), []),
+    ("variable with two sources", variable(value="1", secret={"name": "s", "key": "k"}), [VAR]),
+    ("variable from a secret without key", variable(secret={"name": "s"}), [f"{VAR}.secret.key"]),
+    ("variable from a secret", variable(secret={"name": "s", "key": "k"}), []),
+    ("variable from a field that pods do not have", variable(podFieldRef={"path": "spec.hostname"}),
+     [f"{VAR}.podFieldRef.path"]),
+    ("variable from labels without a key", variable(podFieldRef={"path": "metadata.labels"}),
+     [f"{VAR}.podFieldRef.path"]),
+    ("variable from a label", variable(podFieldRef={"path": "metadata.labels['a/b']"}), []),
+    ("variable from addresses", variable(podFieldRef={"path": "status.podIPs"}), []),
+    ("variable from a field without path", variable(podFieldRef={}), [f"{VAR}.podFieldRef.path"]),
+    ("excluded variable needs nothing else", variable(exclude=True), []),
+    ("null item", {"environmentVariables": [None]}, []),
+    ("equals sign in a variable's name", {"environmentVariables": [{"name": "A=B", "value": ""}]}, [f"{VAR}.name"]),
+    ("label without name", {"labels": [{"value": "v"}]}, ["spec.labels[0].name"]),
+    ("annotation without name", {"annotations": [{}]}, ["spec.annotations[0].name"]),
+    ("portion without its type", compute(gpuPortionRequest=0.5), ["spec.compute.gpuPortionRequest"]),
+    ("portion type without portion", compute(gpuRequestType="portion"), ["spec.compute.gpuPortionRequest"]),
+    ("portion", compute(gpuRequestType="portion", gpuPortionRequest=0.5, gpuPortionLimit=1), []),
+    ("portion above 1", compute(gpuRequestType="portion", gpuPortionRequest=1.5), ["spec.compute.gpuPortionRequest"]),
+    ("portion limit below request", compute(gpuRequestType="portion", gpuPortionRequest=0.5, gpuPortionLimit=0.4),
+     ["spec.compute.gpuPortionLimit"]),
+    ("memory value with portion type",
+     compute(gpuRequestType="portion", gpuPortionRequest=0.5, gpuMemoryRequest="1G"),
+     ["spec.compute.gpuMemoryRequest"]),
+    ("memory type without memory", compute(gpuRequestType="memory"), ["spec.compute.gpuMemoryRequest"]),
+    ("memory on two devices", compute(gpuRequestType="memory", gpuMemoryRequest="1G", gpuDevicesRequest=2),
+     ["spec.compute.gpuDevicesRequest"]),
+    ("portion on two devices", compute(gpuRequestType="portion", gpuPortionRequest=0.5, gpuDevicesRequest=2), []),
+    ("GPU memory limit below request", compute(gpuRequestType="memory", gpuMemoryRequest="2G", gpuMemoryLimit="1G"),
+     ["spec.compute.gpuMemoryLimit"]),
+    ("CPU limit below request", compute(cpuCoreRequest=2, cpuCoreLimit=1.5), ["spec.compute.cpuCoreLimit"]),
+    ("CPU limit equal to request", compute(cpuCoreRequest=2, cpuCoreLimit=2), []),
+    ("memory limit below request in other units", compute(cpuMemoryRequest="1Gi", cpuMemoryLimit="1G"),
+     ["spec.compute.cpuMemoryLimit"]),
+    ("memory that is no quantity", compute(cpuMemoryRequest="1..G"), ["spec.compute.cpuMemoryRequest"]),
+    ("more cores than exist", compute(cpuCoreRequest=1e12), ["spec.compute.cpuCoreRequest"]),
+    ("extended resource without name", compute(extendedResources=[{"quantity": "1"}]),
+     ["spec.compute.extendedResources[0].resource"]),
+    ("broken extended resource", compute(extendedResources=[{"resource": "r", "quantity": "500m"}]),
+     ["spec.compute.extendedResources[0].quantity"]),
+    ("new claim without size", storage(pvc=[{"path": "/a"}]), [f"{PVC}.claimInfo.size"]),
+    ("new claim", storage(pvc=[NEW]), []),
+    ("claim without path", storage(pvc=[{"claimInfo": {"size": "1G"}}]), [f"{PVC}.path"]),
+    ("claim information of an existing claim", storage(pvc=[{**NEW, "existingPvc": True, "claimName": "c"}]),
+     [f"{PVC}.claimInfo"]),
+    ("existing claim without name", storage(pvc=[{"path": "/a", "existingPvc": True}]), [f"{PVC}.claimName"]),
+    ("excluded claim", storage(pvc=[{"name": "a", "exclude": True}]), []),
+    ("git without repository", storage(git=[{"path": "/a"}]), ["spec.storage.git[0].repository"]),
+    ("git credentials without secret", storage(git=[{"path": "/a", "repository": "r", "secretRef": {}}]),
+     ["spec.storage.git[0].secretRef.name"]),
+    ("host paths of different propagation", storage(hostPath=[
+        {"path": "/a", "mountPath": "/a"}, {"path": "/b", "mountPath": "/b", "mountPropagation": "HostToContainer"}]),
+     ["spec.storage.hostPath"]),
+    ("host paths of one propagation", storage(hostPath=[
+        {"path": "/a", "mountPath": "/a"}, {"path": "/b", "mountPath": "/b", "mountPropagation": "None"}]), []),
+    ("host path that leads out", storage(hostPath=[{"path": "/a/../b", "mountPath": "/a"}]),
+     ["spec.storage.hostPath[0].path"]),
+    ("host path with dots in a name", storage(hostPath=[{"path": "/a..b/..c", "mountPath": "/a"}]), []),
+    ("unknown medium", storage(emptyDirVolume=[{"path": "/a", "medium": "Disk"}]),
+     ["spec.storage.emptyDirVolume[0].medium"]),
+    ("nfs without anything", storage(nfs=[{}]),
+     [f"spec.storage.nfs[0].{name}" for name in ("path", "server", "mountPath")]),
+    ("local seccomp profile", {"security": {"seccompProfileType": "Localhost"}}, ["spec.security.seccompProfileType"]),
+    ("negative user", {"security": {"runAsUid": -1}}, ["spec.security.runAsUid"]),
+    ("groups that are no numbers", {"security": {"supplementalGroups": "a,b"}}, ["spec.security.supplementalGroups"]),
+    ("groups", {"security": {"supplementalGroups": "1, 2"}}, []),
+    ("no groups", {"security": {"supplementalGroups": ""}}, []),
+    ("seconds without NoExecute", toleration(seconds=3), [f"{TOL}.seconds"]),
+    ("seconds with NoExecute", toleration(effect="NoExecute", seconds=3), []),
+    ("Equal without value", toleration(operator="Equal"), [f"{TOL}.value"]),
+    ("Exists with value", toleration(value="v"), [f"{TOL}.value"]),
+    ("toleration without effect", toleration(effect=None), [f"{TOL}.effect"]),
+    ("In without values", expression({"key": "k", "operator": "In"}), [f"{EXPR}.values"]),
+    ("Exists with values", expression({"key": "k", "operator": "Exists", "values": ["a"]}), [f"{EXPR}.values"]),
+    ("Gt with a word", expression({"key": "k", "operator": "Gt", "values": ["a"]}), [f"{EXPR}.values"]),
+    ("Gt with two numbers", expression({"key": "k", "operator": "Gt", "values": ["1", "2"]}), [f"{EXPR}.values"]),
+    ("Lt with a number", expression({"key": "k", "operator": "Lt", "values": ["-3"]}), []),
+    ("pod affinity without key", {"podAffinity": {"type": "Required"}}, ["spec.podAffinity.key"]),
+    ("URL for users and groups",
+     {"exposedUrls": [{"container": 1, "authorizedUsers": ["a"], "authorizedGroups": ["b"]}]},
+     ["spec.exposedUrls[0]"]),
+    ("URL whose type chooses", {"exposedUrls": [{"container": 1, "authorizedUsers": ["a"], "authorizedGroups": ["b"],
+                                                 "authorizationType": "authorizedUsers"}]}, []),
+    ("URL of no port", {"exposedUrls": [{"container": 0}]}, ["spec.exposedUrls[0].container"]),
+    ("port without service type", {"ports": [{"container": 80}]}, ["spec.ports[0].serviceType"]),
+    ("NodePort of no node", {"ports": [{"container": 80, "serviceType": "NodePort", "external": 8080}]},
+     ["spec.ports[0].external"]),
+    ("NodePort that is no port", {"ports": [{"container": 80, "serviceType": "NodePort", "external": 0}]},
+     ["spec.ports[0].external"]),
+    ("last NodePort", {"ports": [{"container": 80, "serviceType": "NodePort", "external": 32767}]}, []),
+    ("load balancer's port", {"ports": [{"container": 80, "serviceType": "LoadBalancer", "external": 8080}]}, []),
+    ("probe without port", {"probes": {"readiness": {"handler": {"httpGet": {}}}}},
+     ["spec.probes.readiness.handler.httpGet.port"]),
+    ("probe without handler", {"probes": {"readiness": {}}}, ["spec.probes.readiness.handler"]),
+    ("related URL without type", {"relatedUrls": [{"url": "u"}]}, ["spec.relatedUrls[0].type"]),
+    ("terminal without stdin", {"tty": True}, ["spec.tty"]),
+    ("terminal", {"tty": True, "stdin": True}, []),
+    ("open quote", {"command": "sh 'x", "args": '"'}, ["spec.command", "spec.args"]),
+    ("unknown priority", {"priorityClass": "hihg"}, ["spec.priorityClass"]),
+    ("category of one's own", {"category": "zz"}, []),
+    ("older priority", {"priorityClass": "train"}, []),
+    ("no completions", {"completions": 0}, ["spec.completions"]),
+    ("too many completions", {"completions": 100_001}, ["spec.completions"]),
+    ("as many as are allowed", {"completions": 100_000, "parallelism": 100_000}, []),
+    ("parallelism above completions", {"completions": 2, "parallelism": 3}, ["spec.parallelism"]),
+    ("no parallelism", {"parallelism": 0}, ["spec.parallelism"]),
+    ("negative backoff limit", {"backoffLimit": -1}, ["spec.backoffLimit"]),
+    ("backoff limit 0", {"backoffLimit": 0}, []),
+    ("negative auto-deletion", {"autoDeletionTimeAfterCompletionSeconds": -1},
+     ["spec.autoDeletionTimeAfterCompletionSeconds"]),
+    ("endless grace", {"terminationGracePeriodSeconds": 2**60}, ["spec.terminationGracePeriodSeconds"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("members", "want"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
+def test_rule(members: dict[str, Any], want: list[str]) -> None:
+    assert broken(**members) == want
