@@ -22,7 +22,7 @@ from fairlead.engines.base import Forget, PodReport, PodState, Start, Stop
 from fairlead.engines.local.configuration import load_identity
 from fairlead.engines.local.engine import LocalEngine
 from fairlead.engines.local.settings import LocalSettings
-from fairlead.model.pods.podset import Container, PodSpec, Request
+from fairlead.model.pods.podset import PodContainer, PodSpec, Request
 
 #: Says the time at which its first instruction ran, and nothing more; built where a compiler is.
 PROBE = r"""
@@ -59,7 +59,7 @@ def pod(*command: str) -> PodSpec:
         node="here",
         role="worker",
         index=0,
-        container=Container(image="none", command=command),
+        container=PodContainer(image="none", command=command),
         request=Request(),
     )
 

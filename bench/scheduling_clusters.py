@@ -7,12 +7,12 @@ from typing import Any
 
 from fairlead.scheduling import (
     Job,
-    Node,
     PodTerm,
     Queue,
     QueueShares,
     Share,
     Snapshot,
+    SnapshotNode,
     Task,
     Topology,
     TopologyConstraint,
@@ -29,9 +29,9 @@ def queue(name: str, gpu: float, parent: str | None = None, created: float = 0) 
     return Queue(name=name, parent=parent, created=created, resources=shares)
 
 
-def nodes(count: int) -> tuple[Node, ...]:
+def nodes(count: int) -> tuple[SnapshotNode, ...]:
     return tuple(
-        Node(
+        SnapshotNode(
             name=f"node-{number:04d}",
             cpu_milli=128_000,
             memory_bytes=1 << 40,

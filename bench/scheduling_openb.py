@@ -25,13 +25,13 @@ import msgspec
 
 from fairlead.scheduling import (
     Job,
-    Node,
     Placement,
     Queue,
     QueueShares,
     Settings,
     Share,
     Snapshot,
+    SnapshotNode,
     Task,
     advance,
     decide,
@@ -92,7 +92,7 @@ def snapshot_of(nodes: list[tuple[int, int, int]], order: list[Pod], strategy: S
     return Snapshot(
         now=0,
         nodes=tuple(
-            Node(
+            SnapshotNode(
                 name=f"node-{number:04d}",
                 cpu_milli=cpu,
                 memory_bytes=memory << 20,

@@ -4,10 +4,10 @@ from typing import Any
 
 import msgspec
 
-from fairlead.control.decide.phases import Rules
+from fairlead.control.decide.phases import PhaseInputs
 from fairlead.engines.base import Review
 from fairlead.kinds import KINDS
-from fairlead.model.pods.podset import Container, PodSet, PodSpec, Request, RestartPolicy
+from fairlead.model.pods.podset import PodContainer, PodSet, PodSpec, Request, RestartPolicy
 from fairlead.model.records.phase import DesiredPhase, Phase, PodPhase
 from fairlead.model.records.workload import Pod, Workload
 
@@ -54,7 +54,7 @@ def pod(name: str = "train-0-0", **members: Any) -> Pod:
 def podset(**members: Any) -> PodSet:
     given: dict[str, Any] = {
         "role": "main",
-        "container": Container(image="python:3", command=("true",), termination_grace_seconds=30),
+        "container": PodContainer(image="python:3", command=("true",), termination_grace_seconds=30),
         "request": Request(cpu_milli=100),
         "restart": RestartPolicy.NEVER,
     }
@@ -80,7 +80,7 @@ def pod_spec(workload: Workload, pod: Pod, podset: PodSet) -> PodSpec:
     )
 
 
-def rules(**members: Any) -> Rules:
+def rules(**members: Any) -> PhaseInputs:
     """By which a loop decides on trainings, with an engine that has nothing to say."""
     given = {"outcome": KINDS["training"].outcome, "pod_spec": pod_spec, "review": lambda podset: Review()}
-    return Rules(**{**given, "retry_delay": 1000, "retry_delay_most": 300_000, **members})
+    return PhaseInputs(**{**given, "retry_delay": 1000, "retry_delay_most": 300_000, **members})

@@ -26,8 +26,8 @@ import uvicorn
 import uvloop
 
 from fairlead import __version__
-from fairlead.api.application import Limits, make_application
-from fairlead.api.proxy.access import Gate
+from fairlead.api.application import RequestLimits, make_application
+from fairlead.api.proxy.access import UrlGate
 from fairlead.api.proxy.relay import Relay
 from fairlead.api.proxy.server import Proxy
 from fairlead.api.proxy.upstream import Upstreams
@@ -44,11 +44,11 @@ from fairlead.control.bootstrap import ensure_defaults
 from fairlead.control.context import Context, ControlSettings
 from fairlead.control.directory import Directory, Refresher
 from fairlead.control.ids import GrowingIds, new_suffix
-from fairlead.control.loop.engine_host import Machine
+from fairlead.control.loop.engine_host import EngineHost
 from fairlead.control.loop.lease import LeaseKeeper
 from fairlead.control.people.authentication import (
     CREDENTIALS,
-    Accounts,
+    Authenticator,
     agree_on_key,
     ensure_accounts,
     load_signer,
@@ -56,7 +56,7 @@ from fairlead.control.people.authentication import (
 )
 from fairlead.control.references.resolve import Resolver
 from fairlead.control.serving.traffic import Traffic
-from fairlead.control.serving.urls import Exposure, UrlSettings
+from fairlead.control.serving.urls import UrlRegistry, UrlSettings
 from fairlead.control.workloads.sessions import Dialler, find_holder
 from fairlead.engines.base import WholeEngine
 from fairlead.engines.local.configuration import make_engine, pick_runtime_variables
@@ -314,9 +314,9 @@ async def _serve_on(settings: Settings, sock: socket.socket, proxied: socket.soc
         new_id=GrowingIds(now).next,
         new_suffix=new_suffix,
         vault=load_vault(settings.data_dir),
-        exposure=Exposure(read_url_settings(settings, proxied), Traffic(now, time.monotonic, window)),
+        exposure=UrlRegistry(read_url_settings(settings, proxied), Traffic(now, time.monotonic, window)),
     )
-    context.are_names_elsewhere = settings.engine != LOCAL
+    context.may_cluster_have_names = settings.engine != LOCAL
     machine = None if settings.api_only else _make_machine(settings, context, url, proxied)
     await ensure_defaults(context, "" if settings.api_only else settings.engine)
     cluster = context.directory.cluster
@@ -325,9 +325,9 @@ async def _serve_on(settings: Settings, sock: socket.socket, proxied: socket.soc
     signer = load_signer(settings.data_dir, cluster.id, now, settings.token_seconds)
     await agree_on_key(context, signer.fingerprint)
     await agree_on_vault(context)
-    limits = Limits(body_bytes=settings.body_limit)
-    accounts = Accounts(context, signer)
-    gate = Gate(accounts, context.exposure, now)
+    limits = RequestLimits(body_bytes=settings.body_limit)
+    accounts = Authenticator(context, signer)
+    gate = UrlGate(accounts, context.exposure, now)
     proxy = Proxy(gate, Upstreams(Dialler(context)))
     more = ADMISSION_OPERATIONS if settings.engine != LOCAL else ()
     samples = partial(_loop_samples, machine)
@@ -363,7 +363,7 @@ async def _serve_on(settings: Settings, sock: socket.socket, proxied: socket.soc
     return server.exit_code
 
 
-def _make_machine(settings: Settings, context: Context, url: str, proxied: socket.socket | None) -> Machine:
+def _make_machine(settings: Settings, context: Context, url: str, proxied: socket.socket | None) -> EngineHost:
     """The engine looks up what pods refer to, and people look into its pods: each is handed to the other."""
     where = settings.advertise or url
     port = proxied.getsockname()[1] if proxied else 0
@@ -377,7 +377,7 @@ def _make_machine(settings: Settings, context: Context, url: str, proxied: socke
     )
     kept = settings.control
     machine = partial(
-        Machine,
+        EngineHost,
         context,
         lease=lease,
         compact=lambda at: compact(context.store, at, kept.keep_events, kept.keep_audit),
@@ -388,7 +388,7 @@ def _make_machine(settings: Settings, context: Context, url: str, proxied: socke
         return machine(engine=engine, observe_usage=partial(observe_usage, settings.data_dir))
     module = importlib.import_module(_ENGINES[settings.engine])
     made = module.make_engine(settings, lambda: context.directory.cluster.id, ClusterSupplier(context).load)
-    context.away = made.away
+    context.engine_unreachable_reason = made.away
     return machine(engine=made, follows=True, objects=made.customs)
 
 
@@ -407,13 +407,13 @@ async def _share_keys(settings: Settings) -> None:
         write_private(folder / (name if name == CREDENTIALS else f"keys/{name}"), content)
 
 
-async def _find_urls(context: Context, machine: Machine | None) -> str:
+async def _find_urls(context: Context, machine: EngineHost | None) -> str:
     """Where the holder serves workloads' URLs; an address like our own would lead back to us, and round and round."""
     holder = await find_holder(context)
     return holder.urls if holder and machine and holder.urls != machine.lease.urls else ""
 
 
-def _loop_samples(machine: Machine | None) -> list[Sample]:
+def _loop_samples(machine: EngineHost | None) -> list[Sample]:
     """What the loop tells of itself at a scrape, where it runs."""
     return loop_samples(machine.reconciler) if machine and machine.reconciler else []
 

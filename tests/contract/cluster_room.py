@@ -11,7 +11,14 @@ from typing import Any
 
 import msgspec
 
-from fairlead.engines.base import Order, Organize, Remove, Run, WorkloadReport, WorkloadRun
+from fairlead.engines.base import (
+    ApplyWorkload,
+    DeleteWorkload,
+    DesiredWorkload,
+    Order,
+    SyncOrganization,
+    WorkloadReport,
+)
 from fairlead.engines.kubernetes.client import resources
 from fairlead.engines.kubernetes.client.api import APPLY, JSON, Api, ApiError
 from fairlead.engines.kubernetes.client.kubeconfig import Access
@@ -212,8 +219,8 @@ class Room:
         #: All that was reported.
         self.reports: list[WorkloadReport] = []
 
-    async def wish(self, wish: WorkloadRun | Remove) -> None:
-        self._wish = wish if isinstance(wish, Remove) else Run(wish)
+    async def wish(self, wish: DesiredWorkload | DeleteWorkload) -> None:
+        self._wish = wish if isinstance(wish, DeleteWorkload) else ApplyWorkload(wish)
         await self.engine.apply((self._wish,))
 
     async def look(self) -> None:
@@ -253,18 +260,18 @@ class Room:
             await self.engine.close()
 
 
-def told() -> Organize:
+def told() -> SyncOrganization:
     members: dict[str, Any] = {"version": 1, "cluster_id": "c", "created_at": 0, "updated_at": 0}
     owner = members | {"created_by": "", "updated_by": ""}
-    return Organize(
+    return SyncOrganization(
         departments=(Department(id="1", name="science", **owner),),
         projects=(Project(id="7", name="team-a", department_id="1", department_name="science", **owner),),
         node_pools=tuple(NodePool(id=name, name=name, **members) for name in ("default", "h100")),
     )
 
 
-def run(*podsets: PodSet, number: int = 1, **members: Any) -> WorkloadRun:
-    return WorkloadRun(
+def run(*podsets: PodSet, number: int = 1, **members: Any) -> DesiredWorkload:
+    return DesiredWorkload(
         workload_id="w",
         name="train",
         project="team-a",

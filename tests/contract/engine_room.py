@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Protocol
 
 from fairlead.engines.base import Engine, Forget, LogRequest, PodReport, PodState, Sessions, Start, Stop
-from fairlead.model.pods.podset import Container, PodSpec, Request
+from fairlead.model.pods.podset import PodContainer, PodSpec, Request
 
 ENDED = (PodState.EXITED, PodState.LOST)
 #: Long enough for a machine that is busy with other tests; nothing waits this long when it works.
@@ -54,7 +54,7 @@ def pod(*command: str, pod_id: str = "", attempt: int = 1, **container: Any) -> 
         node="here",
         role="worker",
         index=0,
-        container=Container(image="none", command=command, **container),
+        container=PodContainer(image="none", command=command, **container),
         request=Request(),
         identity={"RUNAI_PROJECT": "research"},
     )

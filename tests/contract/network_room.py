@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fairlead.engines.base import PodReport, PodState, Session
-from fairlead.engines.local.network.plan import Network
+from fairlead.engines.local.network.plan import PodNetworks
 from fairlead.model.pods.podset import PodSpec
 from tests.contract.engine_room import DEADLINE, Room, pod
 
@@ -35,7 +35,7 @@ if len(sys.argv) > 4:
 server.serve_forever()
 """
 needs_namespaces = pytest.mark.skipif(
-    not Network("/nowhere").is_able, reason="pods get a network of their own only from a server that may make one"
+    not PodNetworks("/nowhere").is_able, reason="pods get a network of their own only from a server that may make one"
 )
 
 

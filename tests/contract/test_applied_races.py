@@ -13,14 +13,14 @@ import msgspec
 import pytest
 
 from fairlead.control.context import Context
-from fairlead.control.loop.cluster_driver import Following
+from fairlead.control.loop.cluster_driver import ClusterDriver
 from fairlead.control.loop.reconcile import Reconciler
 from fairlead.control.workloads import lifecycle
 from fairlead.control.workloads.applied import CALLER, AppliedWorkloads
 from fairlead.engines.base import Report, Review, WorkloadReport
 from fairlead.engines.kubernetes.client.api import MERGE, Api, ApiError
 from fairlead.engines.kubernetes.client.resources import DEFINITION, Resource
-from fairlead.engines.kubernetes.workload_objects import Customs
+from fairlead.engines.kubernetes.workload_objects import WorkloadObjects
 from fairlead.model.errors import Unavailable
 from fairlead.model.records.phase import DesiredPhase
 from fairlead.model.records.workload import Workload
@@ -164,7 +164,7 @@ class Room:
     def __init__(self, context: Context, cluster: Cluster) -> None:
         self.context = context
         self.cluster = cluster
-        self.customs = Customs(cast(Api, cluster), lambda: "c")
+        self.customs = WorkloadObjects(cast(Api, cluster), lambda: "c")
         self.loop = AppliedWorkloads(context, self.customs)
         self._news = asyncio.Event()
 
@@ -195,12 +195,12 @@ class Room:
         waiting = {*self.loop._waiting, *self.customs.take_applied(), *self.loop._take_sure()}
         self.loop._waiting.clear()
         for id in sorted(waiting):
-            await self.loop._settle(id)
+            await self.loop._reconcile(id)
 
     async def rest(self, verb: str, uid: str = "u-1") -> None:
         act: Callable[..., Awaitable[Workload]] = getattr(lifecycle, verb)
         await act(self.context, CALLER, "training", uid)
-        await self.loop._settle(uid)
+        await self.loop._reconcile(uid)
 
     async def wanted(self, uid: str = "u-1") -> DesiredPhase:
         workload = await self.context.store.get(WORKLOADS, uid)
@@ -421,7 +421,7 @@ def test_what_is_meant_for_an_object_does_not_hit_the_next_of_its_name(tmp_path:
                 await change
         # As good as done: the one that was meant is gone.
         await lifecycle.delete(room.context, CALLER, "training", "u-1")
-        await room.loop._settle("u-1")
+        await room.loop._reconcile("u-1")
         assert room.cluster.object == fresh
         await room.bring()
         await room.look()
@@ -436,7 +436,7 @@ class Waiting(Watched):
     words = ""
 
     async def observe(self) -> Sequence[Report]:
-        return (WorkloadReport(workload_id="u-1", run=1, trouble=self.words),)
+        return (WorkloadReport(workload_id="u-1", run=1, retrying_because=self.words),)
 
 
 def test_words_that_change_without_an_event_are_written_too(tmp_path: Path) -> None:
@@ -444,7 +444,7 @@ def test_words_that_change_without_an_event_are_written_too(tmp_path: Path) -> N
         engine = Waiting("u-1")
         review = Review()
         loop = Reconciler(
-            room.context, engine, lambda podset: review, lambda at: None, lambda: 0.0, Following(room.context)
+            room.context, engine, lambda podset: review, lambda at: None, lambda: 0.0, ClusterDriver(room.context)
         )
         workload = await room.context.store.get(WORKLOADS, "u-1")
         assert workload is not None

@@ -14,7 +14,7 @@ from fairlead.api.workloads.admission_webhook import ADMISSION_OPERATIONS, admit
 from fairlead.control.context import Context
 from fairlead.control.workloads.applied import CALLER, AppliedWorkloads
 from fairlead.control.workloads.template_yaml import store_manifest
-from fairlead.engines.base import Applied, AppliedObjects
+from fairlead.engines.base import AppliedObject, AppliedObjects
 from fairlead.model.records.event import Event
 from fairlead.store.base import Change, Put, Query
 from fairlead.store.collections import TEMPLATES, WORKLOADS
@@ -27,7 +27,7 @@ class Objects:
     """A cluster's objects, whose changes are told and whose statuses are kept."""
 
     def __init__(self) -> None:
-        self.found: dict[str, Applied] = {}
+        self.found: dict[str, AppliedObject] = {}
         self.changed: set[str] = set()
         self.written: list[str] = []
         self.notify: Callable[[], None] = lambda: None
@@ -36,9 +36,9 @@ class Objects:
         body = {"apiVersion": "run.ai/v2alpha1", "kind": "TrainingWorkload", "spec": spec}
         body["metadata"] = {"name": name, "namespace": "runai-default"}
         text = msgspec.json.encode(body)
-        self._keep(Applied(id=id, namespace="runai-default", name=name, text=text, generation=1, **members))
+        self._keep(AppliedObject(id=id, namespace="runai-default", name=name, text=text, generation=1, **members))
 
-    def _keep(self, applied: Applied) -> None:
+    def _keep(self, applied: AppliedObject) -> None:
         self.found[applied.id] = applied
         self.changed.add(applied.id)
         self.notify()
@@ -50,27 +50,27 @@ class Objects:
         changed, self.changed = self.changed, set()
         return changed
 
-    def applied(self, id: str) -> Applied | None:
+    def applied(self, id: str) -> AppliedObject | None:
         return self.found.get(id)
 
-    def knows_all(self, kind: str) -> bool:
+    def has_synced(self, kind: str) -> bool:
         return True
 
-    async def is_anothers(self, applied: Applied) -> bool:
+    async def belongs_to_other_installation(self, applied: AppliedObject) -> bool:
         return False
 
-    async def hold_applied(self, applied: Applied) -> None:
+    async def hold_applied(self, applied: AppliedObject) -> None:
         self._keep(msgspec.structs.replace(self.found[applied.id], is_held=True))
 
-    async def release_applied(self, applied: Applied) -> None:
+    async def release_applied(self, applied: AppliedObject) -> None:
         self.found.pop(applied.id, None)
         self.changed.add(applied.id)
         self.notify()
 
-    async def change_owned(self, applied: Applied, owned: dict[str, str]) -> int:
+    async def change_owned(self, applied: AppliedObject, owned: dict[str, str]) -> int:
         return 0
 
-    async def record_status(self, applied: Applied, status: dict[str, Any]) -> None:
+    async def record_status(self, applied: AppliedObject, status: dict[str, Any]) -> None:
         self.written.append(applied.id)
         before = self.found[applied.id]
         merged = {name: value for name, value in (before.status | status).items() if value is not None}

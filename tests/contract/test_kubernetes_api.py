@@ -17,8 +17,8 @@ from fairlead.engines.kubernetes.client.connection import connect
 from fairlead.engines.kubernetes.client.kubeconfig import Access
 from fairlead.engines.kubernetes.client.objects import Pod, PodGroup
 from fairlead.engines.kubernetes.client.watch import Watch
-from fairlead.engines.kubernetes.observe.report import Held
-from fairlead.engines.kubernetes.observe.unacknowledged import Silences
+from fairlead.engines.kubernetes.observe.report import WorkloadObjectsSeen
+from fairlead.engines.kubernetes.observe.unacknowledged import UnacknowledgedPods
 from fairlead.engines.kubernetes.shared_files import share_files
 from fairlead.model.errors import Refused
 
@@ -131,7 +131,7 @@ async def test_a_full_and_a_restarting_server_are_asked_again() -> None:
         answer(429, refusal, headers="Retry-After: 0\r\n"), answer(503, refusal), hang_up, answer(200, {})
     )
     async with server as api:
-        assert await api.ask("PATCH", "/x", {"a": 1}) == b"{}"
+        assert await api.request("PATCH", "/x", {"a": 1}) == b"{}"
     assert len(server.asked) == 4
 
 
@@ -140,7 +140,7 @@ async def test_a_refusal_is_told_in_the_servers_words() -> None:
     said = {"kind": "Status", "reason": "Invalid", "message": "spec.x: unknown"}
     async with Scripted(answer(422, said)) as api:
         with pytest.raises(ApiError, match="unknown") as refused:
-            await api.ask("POST", "/x", {})
+            await api.request("POST", "/x", {})
         assert (refused.value.status, refused.value.reason) == (422, "Invalid")
 
 
@@ -151,7 +151,7 @@ async def test_what_contradicts_itself_is_not_sent_again() -> None:
     server = Scripted(answer(500, said), answer(200, {}))
     async with server as api:
         with pytest.raises(ApiError, match="duplicate") as refused:
-            await api.ask("PATCH", "/x", {}, content=APPLY)
+            await api.request("PATCH", "/x", {}, content=APPLY)
     assert (refused.value.status, len(server.asked)) == (422, 1)
 
 
@@ -173,9 +173,9 @@ async def test_nobody_answers() -> None:
 async def test_a_conflict_is_tried_again_unless_the_request_is_exact() -> None:
     conflict = answer(409, {"reason": "Conflict", "message": "the object has been modified"})
     async with Scripted(conflict, answer(200, {}), conflict) as api:
-        assert await api.ask("PATCH", "/x", {}, content=APPLY) == b"{}"
+        assert await api.request("PATCH", "/x", {}, content=APPLY) == b"{}"
         with pytest.raises(ApiError, match="modified"):
-            await api.ask("PATCH", "/x", {}, content=APPLY, is_exact=True)
+            await api.request("PATCH", "/x", {}, content=APPLY, is_exact=True)
 
 
 @scenario
@@ -183,7 +183,7 @@ async def test_connections_are_kept() -> None:
     server = Scripted(*[answer(200, {})] * 5)
     async with server as api:
         for _ in range(5):
-            await api.ask("GET", "/x")
+            await api.request("GET", "/x")
         assert len(api._idle) == 1
 
 
@@ -368,7 +368,7 @@ def test_a_server_that_is_away_is_told_of_once(caplog: pytest.LogCaptureFixture)
     async def ask() -> None:
         server = Scripted(answer(200, {}), answer(200, {}), patience=0.3)
         async with server as api:
-            api.notify_away = lambda: told.append(api.away)
+            api.notify_away = lambda: told.append(api.unreachable_reason)
             await api.get("/there")
             there, api._access = api._access, Access(host="127.0.0.1", port=1, tls=None, token=lambda: "")
             api.close()
@@ -416,17 +416,17 @@ SCHEDULED = {"message": "assigned to n", "reason": "Scheduled", "lastTimestamp":
 def test_a_silence_that_lasts_is_looked_into_and_told(events: list[Any], want: str) -> None:
     group = msgspec.convert({"metadata": {"name": "g"}}, PodGroup)
     metadata = {"name": "p", "uid": "u", "namespace": "n", "annotations": {"pod-group-name": "g"}}
-    waits = Held(pods=[msgspec.convert({"metadata": metadata}, Pod)], groups=[group])
+    waits = WorkloadObjectsSeen(pods=[msgspec.convert({"metadata": metadata}, Pod)], groups=[group])
 
     async def listen(server: Scripted) -> list[str]:
         told = asyncio.Event()
         async with server as api, asyncio.TaskGroup() as tasks:
-            silences = Silences(api, tasks.create_task, lambda _: told.set(), patience=0.05)
+            silences = UnacknowledgedPods(api, tasks.create_task, lambda _: told.set(), patience=0.05)
             said = [silences.words("w", waits)]
             async with asyncio.timeout(DEADLINE):
                 await told.wait()
             # Asked again and again, until KAI has spoken.
-            return [*said, silences.words("w", waits), silences.words("w", Held())]
+            return [*said, silences.words("w", waits), silences.words("w", WorkloadObjectsSeen())]
 
     server = Scripted(*(answer(200, {"items": events}) for _ in range(100)))
     first, later, last = asyncio.run(listen(server))
@@ -440,13 +440,13 @@ async def test_a_binder_that_was_asked_a_moment_ago_is_not_blamed() -> None:
     """The event is seen once; at the next look the pod is kept a place for again."""
     later = {**PIPELINED, "lastTimestamp": "2026-01-01T00:00:09Z"}
     looks = ([SCHEDULED], [SCHEDULED, later])
-    waits = Held(pods=[msgspec.convert({"metadata": {"name": "p", "uid": "u", "namespace": "n"}}, Pod)])
+    waits = WorkloadObjectsSeen(pods=[msgspec.convert({"metadata": {"name": "p", "uid": "u", "namespace": "n"}}, Pod)])
     said: list[str] = []
     told = asyncio.Event()
     async with Scripted(*(answer(200, {"items": events}) for events in looks)) as api, asyncio.TaskGroup() as tasks:
-        silences = Silences(api, tasks.create_task, lambda _: told.set(), patience=0.05)
+        silences = UnacknowledgedPods(api, tasks.create_task, lambda _: told.set(), patience=0.05)
         silences.words("w", waits)
         await told.wait()
         said.append(silences.words("w", waits))
-        silences.words("w", Held())
+        silences.words("w", WorkloadObjectsSeen())
     assert said == ["KAI keeps a place for it until others have left: on n"]

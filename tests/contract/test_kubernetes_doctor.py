@@ -9,8 +9,8 @@ from fairlead.engines.kubernetes.client.api import ApiError
 from fairlead.engines.kubernetes.client.objects import Pod
 from fairlead.engines.kubernetes.install.checks import Finding
 from fairlead.engines.kubernetes.install.doctor_kai import find_overdue, judge_refusal, look_at_work
-from fairlead.engines.kubernetes.observe.report import Held
-from fairlead.engines.kubernetes.observe.unacknowledged import find_silence, load_last_word
+from fairlead.engines.kubernetes.observe.report import WorkloadObjectsSeen
+from fairlead.engines.kubernetes.observe.unacknowledged import find_unacknowledged_pod, load_last_scheduler_event
 from tests.contract.test_kubernetes_api import Answer, Scripted, answer, scenario
 
 LONG_AGO, JUST_NOW, NOW = "2026-01-01T00:00:00Z", "2026-01-01T00:59:55Z", "2026-01-01T01:00:00Z"
@@ -115,12 +115,12 @@ def test_a_pod_that_could_not_be_tried(message: str, want: str) -> None:
 
 @scenario
 async def test_a_request_that_the_binder_could_not_carry_out_is_told_in_its_words() -> None:
-    silence = find_silence(Held(pods=[msgspec.convert(pod(), Pod)]))
+    silence = find_unacknowledged_pod(WorkloadObjectsSeen(pods=[msgspec.convert(pod(), Pod)]))
     assert silence is not None
     failed = {**BOUND_TO, "status": {"phase": "Failed", "reason": "no such volume"}}
     server = Scripted(items(), answer(200, failed))
     async with server as api:
-        event = await load_last_word(api, silence)
+        event = await load_last_scheduler_event(api, silence)
     assert event is not None
     assert (event.reason, event.message) == ("BindingError", "no such volume")
     assert server.asked[1].startswith("GET /apis/scheduling.run.ai/v1alpha2/namespaces/n/bindrequests/p ")

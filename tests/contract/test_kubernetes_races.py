@@ -5,8 +5,8 @@ from typing import Any
 
 import msgspec
 
-from fairlead.engines.base import Organize, Remove
-from fairlead.engines.kubernetes.apply.organization import Estate
+from fairlead.engines.base import DeleteWorkload, SyncOrganization
+from fairlead.engines.kubernetes.apply.organization import OrganizationSync
 from fairlead.engines.kubernetes.client.objects import Node
 from fairlead.engines.kubernetes.client.resources import CONFIG_MAP, JOB, NAMESPACE, NODE, POD, POD_GROUP, PYTORCH
 from fairlead.engines.kubernetes.render.context import CLUSTER_LABEL, POOL_LABEL
@@ -20,7 +20,7 @@ from tests.contract.cluster_room import NAMESPACE_NAME, Cluster, Room, pod, run,
 from tests.contract.test_kubernetes_api import scenario
 
 TRAINING, WORKSPACE = KINDS["distributed-training"], KINDS["workspace"]
-SUSPEND = Remove("w", NAMESPACE_NAME, keeps_claims=True)
+SUSPEND = DeleteWorkload("w", NAMESPACE_NAME, keeps_claims=True)
 #: A group of our own.
 GANG = builders.podset(
     role="worker",
@@ -49,13 +49,13 @@ async def test_what_is_resumed_is_not_bare_even_before_anything_of_it_is_seen() 
         await room.wish(run())
         await room.until(lambda: room.report.run == 1)
         await room.wish(SUSPEND)
-        await room.until(lambda: room.report.is_bare)
+        await room.until(lambda: room.report.has_no_pods)
         cluster.hold(JOB, POD)
         await room.wish(run(number=2))
         await room.look()
-        assert not room.report.is_bare
+        assert not room.report.has_no_pods
         await room.wish(SUSPEND)
-        await room.until(lambda: room.report.is_bare)
+        await room.until(lambda: room.report.has_no_pods)
         assert not cluster.all(JOB)
 
 
@@ -82,7 +82,7 @@ async def test_nothing_is_made_again_beside_a_pod_that_is_not_seen_yet() -> None
         cluster.hold(POD)
         cluster.put(POD, pod(cluster.all(JOB)[0], "old"))
         cluster.drop(JOB, "train")
-        await room.until(lambda: room.report.trouble)
+        await room.until(lambda: room.report.retrying_because)
         await room.settle()
         assert not cluster.all(JOB)
         cluster.drop(POD, "old")
@@ -99,7 +99,9 @@ async def test_a_namespace_that_is_removed_by_hand_is_made_again_with_what_runs_
         cluster.drop(JOB, "train")
         cluster.drop(NAMESPACE, NAMESPACE_NAME)
         await room.until(lambda: room.report.run == 1 and cluster.all(JOB))
-        assert f'namespaces "{NAMESPACE_NAME}" not found' in " ".join(report.trouble for report in room.reports)
+        assert f'namespaces "{NAMESPACE_NAME}" not found' in " ".join(
+            report.retrying_because for report in room.reports
+        )
         [after] = cluster.all(NAMESPACE)
         assert after["metadata"]["labels"] == before["metadata"]["labels"]
 
@@ -213,7 +215,7 @@ async def test_a_group_of_an_earlier_run_says_nothing_of_this_one() -> None:
         await room.until(lambda: attempts(cluster) == ["1", "1"])
         cluster.hold(POD_GROUP)
         await room.wish(SUSPEND)
-        await room.until(lambda: room.report.is_bare)
+        await room.until(lambda: room.report.has_no_pods)
         await room.wish(run(GANG, number=2))
         await room.settle()
         assert not cluster.all(POD)
@@ -277,7 +279,7 @@ async def test_what_an_earlier_run_suffered_is_not_this_ones() -> None:
         cluster.hold(POD)
         cluster.change(POD, "train-worker-0", {"status": {"phase": "Failed", "conditions": [TAKEN]}})
         await room.wish(SUSPEND)
-        await room.until(lambda: room.report.is_bare)
+        await room.until(lambda: room.report.has_no_pods)
         await room.wish(run(*OPERATED, number=2))
         await room.until(lambda: cluster.all(PYTORCH))
         cluster.release(POD)
@@ -293,13 +295,13 @@ async def test_an_api_server_that_is_away_is_told_while_its_answer_is_waited_for
     async with Room(cluster).open() as room:
         cluster.gates["/jobs/"] = asyncio.Event()
         await room.wish(run())
-        cluster.away = "the API server does not answer"
+        cluster.unreachable_reason = "the API server does not answer"
         cluster.notify_away()
         await room.look()
-        assert room.report.trouble == "Waits for the cluster: the API server does not answer"
-        cluster.away = ""
+        assert room.report.retrying_because == "Waits for the cluster: the API server does not answer"
+        cluster.unreachable_reason = ""
         cluster.gates["/jobs/"].set()
-        await room.until(lambda: room.report.run == 1 and not room.report.trouble)
+        await room.until(lambda: room.report.run == 1 and not room.report.retrying_because)
 
 
 @scenario
@@ -314,12 +316,12 @@ async def test_an_operators_own_use_of_kais_label_keeps_it_from_no_other_pool() 
     labels = {"n1": {POOL_LABEL: "a100"}, "n2": {"gpu": "h100"}}
     for name, pairs in labels.items():
         cluster.put(NODE, {"metadata": {"name": name, "labels": pairs}})
-    estate = Estate(cluster, "c")
+    estate = OrganizationSync(cluster, "c")
     nodes = [msgspec.convert(body, Node) for body in cluster.all(NODE)]
-    await estate.label_nodes(nodes, Organize(departments=(), projects=(), node_pools=tuple(pools)))
+    await estate.label_nodes(nodes, SyncOrganization(departments=(), projects=(), node_pools=tuple(pools)))
     found = {body["metadata"]["name"]: body["metadata"]["labels"][POOL_LABEL] for body in cluster.all(NODE)}
     assert found == {"n1": "a100", "n2": "h100"}
-    gone = Organize(departments=(), projects=(), node_pools=(pools[0],))
+    gone = SyncOrganization(departments=(), projects=(), node_pools=(pools[0],))
     await estate.label_nodes([msgspec.convert(body, Node) for body in cluster.all(NODE)], gone)
     left = {body["metadata"]["name"]: body["metadata"]["labels"].get(POOL_LABEL) for body in cluster.all(NODE)}
     assert left == {"n1": "a100", "n2": None}
@@ -339,5 +341,5 @@ async def test_a_project_that_is_new_takes_no_namespace_of_another_fairlead_not_
         await room.wish(msgspec.structs.replace(run(), project="team-b", namespace="runai-team-b"))
         await room.settle()
         gate.set()
-        await room.until(lambda: "belongs to another Fairlead" in room.report.trouble)
+        await room.until(lambda: "belongs to another Fairlead" in room.report.retrying_because)
         assert not cluster.all(JOB)

@@ -14,11 +14,11 @@ import msgspec
 import pytest
 
 from fairlead.control.context import Context
-from fairlead.control.loop.cluster_driver import Following
+from fairlead.control.loop.cluster_driver import ClusterDriver
 from fairlead.control.loop.reconcile import Reconciler
 from fairlead.engines.base import Order, Report, Review
 from fairlead.engines.kubernetes.client.objects import Pod, Runner
-from fairlead.engines.kubernetes.observe.report import Held, render_report
+from fairlead.engines.kubernetes.observe.report import WorkloadObjectsSeen, render_report
 from fairlead.model.records.organization import Node
 from fairlead.model.records.phase import Phase
 from fairlead.model.records.workload import Pod as PodRecord
@@ -126,7 +126,9 @@ class Cluster:
         if not self._is_changed:
             return ()
         self._is_changed = False
-        held = Held(runners=tuple(self._jobs.values()), pods=tuple(self._pods.values()), kinds=frozenset({"Job"}))
+        held = WorkloadObjectsSeen(
+            runners=tuple(self._jobs.values()), pods=tuple(self._pods.values()), kinds=frozenset({"Job"})
+        )
         return (render_report(self._id, held),)
 
     async def apply(self, orders: Sequence[Order]) -> None: ...
@@ -146,7 +148,7 @@ async def tell(context: Context, story: Story, order: Sequence[str], looks: Sequ
     workload = builders.workload(f"train-{context.new_id()}", phase=Phase.CREATING)
     await context.store.commit(Change(writes=(Put(WORKLOADS, workload),)))
     cluster = Cluster(workload.id)
-    loop = Reconciler(context, cluster, lambda podset: Review(), lambda at: None, lambda: 0.0, Following(context))
+    loop = Reconciler(context, cluster, lambda podset: Review(), lambda at: None, lambda: 0.0, ClusterDriver(context))
     loop.board.put(workload, ())
     steps = {"jobs": iter(story.jobs), "pods": iter(story.pods)}
     for kind, is_looked_at in zip(order, looks, strict=True):

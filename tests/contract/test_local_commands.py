@@ -42,7 +42,7 @@ def worker(name: str = "job-worker-0", script: str = "sleep 600", **members: Any
 
 
 def launcher(script: str, **members: Any) -> PodSpec:
-    return member(shell(script), "job-launcher-0", "launcher", **({"commands": "worker"} | members))
+    return member(shell(script), "job-launcher-0", "launcher", **({"may_exec_in": "worker"} | members))
 
 
 async def said(room: Room, spec: PodSpec) -> str:
@@ -110,14 +110,14 @@ print(link.recv(1000)[4:].decode())
 """
     async with opened(make) as room:
         await room.start(msgspec.structs.replace(worker(), **other))
-        await room.start(spec := member(pod(sys.executable, "-c", script), "l-0", "launcher", commands="worker"))
+        await room.start(spec := member(pod(sys.executable, "-c", script), "l-0", "launcher", may_exec_in="worker"))
         assert "no pod 'job-worker-0' that may be asked runs beside this one" in await said(room, spec)
 
 
 @scenario
 async def test_pods_that_may_command_nobody_find_nothing(make: Make) -> None:
     async with opened(make) as room:
-        await room.start(spec := launcher(f"ls {PLACE}", commands=""))
+        await room.start(spec := launcher(f"ls {PLACE}", may_exec_in=""))
         assert "No such file" in await said(room, spec)
 
 

@@ -14,7 +14,7 @@ from fairlead.engines.base import ExecRequest, PodState, Stop
 from fairlead.engines.local.configuration import load_identity
 from fairlead.engines.local.engine import LocalEngine
 from fairlead.engines.local.linux import cgroups
-from fairlead.engines.local.plan.limits import Means, observe_means
+from fairlead.engines.local.plan.limits import LimitSupport, observe_means
 from fairlead.engines.local.settings import LocalSettings
 from fairlead.model.pods.podset import EnvironmentVariable, PodSpec
 from tests.contract.engine_room import Room, clock, eventually, myself, opened, pod, scenario, shell
@@ -54,7 +54,7 @@ class WithoutGroups(LocalEngine):
 
     async def start(self, notify: Callable[[], None]) -> None:
         await super().start(notify)
-        means = Means(groups=None, cores=self._rights.means.cores)
+        means = LimitSupport(groups=None, cores=self._rights.means.cores)
         self._rights = msgspec.structs.replace(self._rights, means=means)
 
 

@@ -16,7 +16,7 @@ import pytest
 from fairlead.engines.base import PodState
 from fairlead.engines.local.engine import LocalEngine
 from fairlead.engines.local.network.bridge import has_ports
-from fairlead.engines.local.network.plan import Network
+from fairlead.engines.local.network.plan import PodNetworks
 from fairlead.engines.local.settings import LocalSettings
 from fairlead.model.pods.podset import EnvironmentVariable, PodSpec
 from tests.contract.engine_room import (
@@ -319,7 +319,7 @@ def test_servers_that_run_at_once_never_share_a_range(tmp_path: Path) -> None:
         "import sys; from fairlead.engines.local.network.plan import Network\n"
         "network = Network(sys.argv[1]); network.prepare(); print(network.gateway, flush=True); sys.stdin.read()"
     )
-    first = Network(str(tmp_path / "first"))
+    first = PodNetworks(str(tmp_path / "first"))
     first.prepare()
     kept = tmp_path / "second" / "network" / "range"
     kept.parent.mkdir(parents=True)
@@ -341,7 +341,7 @@ def named(spec: PodSpec, name: str) -> PodSpec:
 
 def traces(data: Path) -> list[str]:
     """Devices and rules of the server of a data folder."""
-    network = Network(str(data / "pods"))
+    network = PodNetworks(str(data / "pods"))
     mark = network.bridge.removeprefix("fl-")
     devices = [name for name in os.listdir("/sys/class/net") if name == network.bridge or name[2:8] == mark[:6]]
     rules = subprocess.run(["nft", "list", "tables"], capture_output=True, text=True).stdout if _has_nft() else ""
@@ -350,7 +350,7 @@ def traces(data: Path) -> list[str]:
 
 def has_address_of_its_own(data: Path) -> bool:
     """Whether somebody chose the hardware address of a server's bridge (NET_ADDR_SET)."""
-    bridge = Network(str(data / "pods")).bridge
+    bridge = PodNetworks(str(data / "pods")).bridge
     return Path(f"/sys/class/net/{bridge}/addr_assign_type").read_text() == "3\n"
 
 
@@ -479,7 +479,7 @@ class TestPorts:
             good = server(tmp_path / "good", port, fields=fields | probe(port))
             bad = server(tmp_path / "bad", port, fields=fields | probe(port, get={"port": 9}))
             bad = msgspec.structs.replace(bad, workload_id=good.workload_id, pod_name="train-0-1")
-            if not Network("/nowhere").is_able:
+            if not PodNetworks("/nowhere").is_able:
                 pytest.skip("two pods on one port need networks of their own")
             await room.start(bad)
             await room.start(good)

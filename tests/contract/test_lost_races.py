@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from fairlead.control.context import Context
-from fairlead.control.loop.cluster_driver import Following
+from fairlead.control.loop.cluster_driver import ClusterDriver
 from fairlead.control.loop.reconcile import Reconciler
 from fairlead.engines.base import (
     CapacityChanged,
@@ -136,7 +136,7 @@ def test_what_was_told_while_the_store_was_away_is_recorded_when_it_is_back(tmp_
         )
         report = WorkloadReport(workload_id=workload.id, run=workload.run, pods=(late,), ended=Phase.COMPLETED)
         context.store = cast(Store, Away(context.store, failing))
-        following = Following(context)
+        following = ClusterDriver(context)
         engine = Cluster(report)
         loop = Reconciler(context, engine, lambda podset: Review(), lambda at: None, lambda: 0.0, following)
         with pytest.raises(Unavailable):
@@ -181,7 +181,9 @@ def test_a_record_that_was_made_unknown_to_the_loop_does_not_stand_in_its_way(tm
             workload_id=workload.id, run=1, pods=(ended,), succeeded={"worker": 1}, ended=Phase.COMPLETED
         )
         engine = Cluster(starts)
-        loop = Reconciler(context, engine, lambda podset: Review(), lambda at: None, lambda: 0.0, Following(context))
+        loop = Reconciler(
+            context, engine, lambda podset: Review(), lambda at: None, lambda: 0.0, ClusterDriver(context)
+        )
         loop.board.put(workload, ())
         await loop.cycle()
         engine.say(msgspec.structs.replace(starts, pods=(msgspec.structs.replace(pod, phase=PodPhase.RUNNING),)))
@@ -222,7 +224,9 @@ def test_nodes_that_were_recorded_unknown_to_the_loop_do_not_stop_it(tmp_path: P
         unsure = Unsure(context.store)
         context.store = cast(Store, unsure)
         engine = Cluster(WorkloadReport(workload_id=workload.id))
-        loop = Reconciler(context, engine, lambda podset: Review(), lambda at: None, lambda: 0.0, Following(context))
+        loop = Reconciler(
+            context, engine, lambda podset: Review(), lambda at: None, lambda: 0.0, ClusterDriver(context)
+        )
         unsure.is_cut = True
         with pytest.raises(Unavailable):
             await loop.cycle()

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from fairlead.engines.local.network.plan import Network
+from fairlead.engines.local.network.plan import PodNetworks
 from tests.e2e.server import Answer, Server, until
 
 DISTRIBUTED = "/api/v1/workloads/distributed"
 GROUPS = "/api/v1/workloads/distributed-inferences"
 SLEEP = "import time; time.sleep(600)"
 #: Whether pods get networks of their own on this machine, so that two can use one port.
-HAS_NETWORKS = Network("/nowhere").is_able
+HAS_NETWORKS = PodNetworks("/nowhere").is_able
 needs_networks = pytest.mark.skipif(
     not HAS_NETWORKS, reason="pods get a network of their own only from a server that may make one"
 )

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from fairlead.cli.__main__ import load_lazily, main
-from fairlead.cli.command import Surroundings
+from fairlead.cli.command import CommandEnvironment
 from fairlead.engines.kubernetes.install.checks import Finding
 from tests.e2e.server import Server
 
@@ -35,7 +35,7 @@ def test_doctor_knows_on_whose_behalf_it_looks(server: Server, tmp_path: Path) -
         (on_cluster / name).write_text(json.dumps(known | {"engine": "kubernetes"}))
     for folder in (on_cluster, server.data_dir, tmp_path / "none"):
         environ = {"HOME": str(tmp_path), "FAIRLEAD_DATA_DIR": str(folder)}
-        around = Surroundings(environ, str(tmp_path), io.StringIO(), io.StringIO(), io.StringIO(), load)
+        around = CommandEnvironment(environ, str(tmp_path), io.StringIO(), io.StringIO(), io.StringIO(), load)
         assert main(("doctor",), around) == 0
     [cluster] = server.call("GET", "/api/v1/clusters").json
     assert examiner.asked == [cluster["uuid"], "", ""]

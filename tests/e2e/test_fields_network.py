@@ -15,12 +15,12 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from fairlead.engines.local.network.plan import Network
+from fairlead.engines.local.network.plan import PodNetworks
 from tests.e2e.server import Server, until
 from tests.e2e.web import ask_access, bearer, exposed, fetch, log_in, open_socket, start_web, submit_web
 
 needs_namespaces = pytest.mark.skipif(
-    not Network("/nowhere").is_able, reason="pods get a network of their own only from a server that may make one"
+    not PodNetworks("/nowhere").is_able, reason="pods get a network of their own only from a server that may make one"
 )
 pytestmark = needs_namespaces
 

@@ -23,8 +23,8 @@ from msgspec import UNSET, Meta
 
 from fairlead.kinds.kind import Kind
 from fairlead.kinds.pods import request_of
-from fairlead.kinds.runs import preemptions_borne, lifetime_after_end, outcome_of_one, running_container
-from fairlead.model.spec.fields import About, Flag, Maybe, value_or
+from fairlead.kinds.runs import max_preemptions, lifetime_after_end, outcome_of_one, running_container
+from fairlead.model.spec.fields import FieldInfo, FlagDeclaration, Maybe, value_or
 from fairlead.model.pods.podset import PodSet
 from fairlead.model.spec.run_fields import RunFields, run_violations
 
@@ -32,7 +32,7 @@ from fairlead.model.spec.run_fields import RunFields, run_violations
 class ChoirSpec(RunFields, frozen=True, kw_only=True):
     voices: Annotated[
         Maybe[Annotated[int, Meta(ge=1, le=9)]],
-        About(text="How many sing.", default=1, origin="ours", flags=(Flag(name="--voices"),)),
+        FieldInfo(text="How many sing.", default=1, origin="ours", flags=(FlagDeclaration(name="--voices"),)),
     ] = UNSET
 
 
@@ -46,7 +46,7 @@ def podsets(spec: ChoirSpec) -> tuple[PodSet, ...]:
             count=voices,
             completions=voices,
             gang="all",
-            slots=True,
+            has_fixed_indices=True,
             naming="{workload}-voice-{index}",
             variables={"VOICE": "{index}", "VOICES": str(voices)},
         ),
@@ -68,7 +68,7 @@ CHOIR = Kind(
     outcome=outcome_of_one,
     violations=lambda spec, path, limits: run_violations(spec, path),
     lifetime_after_end=lifetime_after_end,
-    preemptions_borne=preemptions_borne,
+    max_preemptions=max_preemptions,
 )
 '''
 

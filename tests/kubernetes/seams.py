@@ -13,20 +13,20 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol, cast
 
 from fairlead.engines.base import (
+    ApplyWorkload,
     ClusterPod,
+    DeleteWorkload,
+    DesiredWorkload,
     Engine,
     ExecRequest,
     LogRequest,
-    Organize,
     PodReport,
     PodState,
-    Remove,
-    Run,
     Sessions,
     Start,
     Stop,
+    SyncOrganization,
     WorkloadReport,
-    WorkloadRun,
 )
 from fairlead.engines.kubernetes.client.api import Api
 from fairlead.engines.kubernetes.client.kubeconfig import load_access
@@ -34,7 +34,7 @@ from fairlead.engines.kubernetes.engine import KubernetesEngine
 from fairlead.engines.local.configuration import load_identity
 from fairlead.engines.local.engine import LocalEngine
 from fairlead.engines.local.settings import LocalSettings
-from fairlead.model.pods.podset import Container, PodSet, PodSpec, Request
+from fairlead.model.pods.podset import PodContainer, PodSet, PodSpec, Request
 from fairlead.model.records.organization import Department, NodePool, Project
 from fairlead.model.records.phase import ENDED, PodPhase
 from tests.contract.engine_room import clock, myself, shell
@@ -189,7 +189,7 @@ class ClusterSeam(Seam):
         self._kubeconfig = kubeconfig
         self._cluster = f"c{uuid.uuid4().hex[:8]}"
         self.project = f"seam-{self._cluster}"
-        self._runs: dict[str, WorkloadRun] = {}
+        self._runs: dict[str, DesiredWorkload] = {}
         self._stopped: set[str] = set()
         self._removed: set[str] = set()
         super().__init__()
@@ -204,17 +204,17 @@ class ClusterSeam(Seam):
         department = Department(id="1", name=f"d-{self._cluster}", **made)
         project = Project(id="1", name=self.project, department_id="1", department_name="d", **made)
         pool = NodePool(id="1", name="default", **made)
-        await self.engine.apply([Organize((department,), (project,), (pool,))])
+        await self.engine.apply([SyncOrganization((department,), (project,), (pool,))])
 
     async def start(self, script: str, grace: int = 30) -> str:
         id = str(uuid.uuid4())
-        container = Container(
+        container = PodContainer(
             image="busybox:1.35",
             command=("sh", "-c", script),
             termination_grace_seconds=grace,
             fields={"nodeAffinityRequired": {"nodeSelectorTerms": [{"matchExpressions": [_REAL]}]}},
         )
-        self._runs[id] = WorkloadRun(
+        self._runs[id] = DesiredWorkload(
             workload_id=id,
             name=f"w{id[:8]}",
             project=self.project,
@@ -225,16 +225,16 @@ class ClusterSeam(Seam):
             is_preemptible=True,
             identity={"RUNAI_PROJECT": self.project},
         )
-        await self.engine.apply([Run(self._runs[id])])
+        await self.engine.apply([ApplyWorkload(self._runs[id])])
         return id
 
     async def repeat(self, run: str) -> None:
-        await self.engine.apply([Run(self._runs[run])])
+        await self.engine.apply([ApplyWorkload(self._runs[run])])
 
     async def stop(self, run: str, grace: int) -> None:
         """The grace is the pod's own there."""
         self._stopped.add(run)
-        await self.engine.apply([Remove(run, self._runs[run].namespace)])
+        await self.engine.apply([DeleteWorkload(run, self._runs[run].namespace)])
 
     async def look(self) -> None:
         for report in await self.engine.observe():
@@ -272,7 +272,7 @@ class ClusterSeam(Seam):
                 await self.stop(run, 0)
         for run in self._runs:
             await self.removed(run)
-        await self.engine.apply([Organize((), (), ())])
+        await self.engine.apply([SyncOrganization((), (), ())])
         await self.engine.close()
         # Connections that were closed last are let go in the loop's next round.
         await asyncio.sleep(0)

@@ -7,15 +7,15 @@ from typing import Any
 
 from fairlead.scheduling.model.snapshot import (
     Job,
-    Node,
+    JobPodSet,
     Placement,
-    PodSet,
     PodTerm,
     Queue,
     QueueShares,
     Settings,
     Share,
     Snapshot,
+    SnapshotNode,
     Strategy,
     SubGroup,
     Task,
@@ -34,7 +34,7 @@ class Maker:
     def __init__(self, seed: int, features: tuple[str, ...] = FEATURES) -> None:
         self.random = random.Random(seed)
         self.features = {feature for feature in features if self.random.random() < 0.4}
-        self.nodes: list[Node] = []
+        self.nodes: list[SnapshotNode] = []
         #: Node to free GPUs, portions of shared GPUs by group, free cores.
         self.free: dict[str, list[int]] = {}
         self.groups: dict[str, dict[str, float]] = {}
@@ -72,7 +72,7 @@ class Maker:
         for number in range(self.random.randint(1, 5)):
             name = f"n{number}"
             gpus = self.random.choice((1, 2, 4, 4, 8))
-            node = Node(
+            node = SnapshotNode(
                 name=name,
                 cpu_milli=self.random.choice((4000, 16000)),
                 memory_bytes=64 * GIB,
@@ -154,7 +154,7 @@ class Maker:
         shape: dict[str, Any] = {"min_available": minimum, "topology": topology}
         if self._split(len(tasks)):
             sizes = [sum(task.pod_set == f"s{part}" for task in tasks) for part in (0, 1)]
-            sets = tuple(PodSet(name=f"s{part}", min_available=min(minimum, sizes[part])) for part in (0, 1))
+            sets = tuple(JobPodSet(name=f"s{part}", min_available=min(minimum, sizes[part])) for part in (0, 1))
             inner = SubGroup(name="g", pod_sets=sets, min_sub_group=self.random.choice((None, 1)))
             shape = {"groups": (inner,), "topology": topology}
         return Job(
@@ -198,12 +198,12 @@ class Maker:
             spots.append((node.name, self._book(node, ask)))
         return spots
 
-    def _portion(self, node: Node, ask: dict[str, Any]) -> float:
+    def _portion(self, node: SnapshotNode, ask: dict[str, Any]) -> float:
         if "gpu_portion" in ask:
             return float(ask["gpu_portion"])
         return int(ask["gpu_memory_mib"]) / node.gpu_memory_mib
 
-    def _fits(self, node: Node, ask: dict[str, Any]) -> bool:
+    def _fits(self, node: SnapshotNode, ask: dict[str, Any]) -> bool:
         gpus, cpu, pods = self.free[node.name]
         if int(ask["cpu_milli"]) > cpu or pods < 3:
             return False
@@ -214,7 +214,7 @@ class Maker:
             return portion <= 1 and len(open_groups) + gpus >= devices
         return int(ask.get("gpu", 0)) <= gpus
 
-    def _book(self, node: Node, ask: dict[str, Any]) -> tuple[str, ...]:
+    def _book(self, node: SnapshotNode, ask: dict[str, Any]) -> tuple[str, ...]:
         room = self.free[node.name]
         room[1] -= int(ask["cpu_milli"])
         room[2] -= 1

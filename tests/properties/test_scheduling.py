@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fairlead.scheduling import check, decide, play
-from fairlead.scheduling.cycle import decide_plainly
+from fairlead.scheduling.cycle import decide_without_shortcuts
 from fairlead.scheduling.model.decisions import Decisions
 from fairlead.scheduling.model.snapshot import Job, Snapshot, Task
 
@@ -216,7 +216,7 @@ def shuffled(items: tuple[object, ...], seed: int) -> tuple[object, ...]:
 @settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_shortcuts_find_what_the_plain_way_finds(seed: int) -> None:
     snapshot = Maker(seed).snapshot()
-    quick, plain = decide(snapshot), decide_plainly(snapshot)
+    quick, plain = decide(snapshot), decide_without_shortcuts(snapshot)
     assert quick.states == plain.states
     assert quick.binds == plain.binds
     assert quick.evictions == plain.evictions
@@ -234,4 +234,4 @@ def test_shortcuts_on_full_clusters_of_equal_gangs(seed: int) -> None:
         if all(task.gpu == 1 for task in job.tasks)
     )
     snapshot = msgspec.structs.replace(snapshot, jobs=jobs)
-    assert decide(snapshot).states == decide_plainly(snapshot).states
+    assert decide(snapshot).states == decide_without_shortcuts(snapshot).states

@@ -3,7 +3,7 @@
 import pytest
 
 from fairlead.app import can_serve, read_settings, read_url_settings
-from fairlead.control.serving.urls import Place, render_url
+from fairlead.control.serving.urls import UrlLocation, render_url
 from fairlead.model.errors import Refused
 
 
@@ -38,7 +38,7 @@ def test_settings_from_flags_win_over_the_environment() -> None:
 )
 def test_urls_are_those_of_whoever_stands_first(flags: list[str], want: str) -> None:
     settings = read_settings(["--data-dir", "/nowhere", "--engine", "kubernetes", *flags], {})
-    assert render_url(Place("x.localhost"), read_url_settings(settings, None)) == want
+    assert render_url(UrlLocation("x.localhost"), read_url_settings(settings, None)) == want
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from fairlead.model.pods.podset import longest_names
 from fairlead.model.priority import PRIORITIES, is_preemptible
 from fairlead.model.spec.fields import build, value_or
 from fairlead.model.spec.names import LONGEST_NAME, SUFFIX_LENGTH, name_violations
-from fairlead.model.spec.rules import Limits, Violation
+from fairlead.model.spec.rules import SubmissionLimits, Violation
 from fairlead.model.submission import Submission
 
 #: The dialect whose contradictions are settled instead of refused.
@@ -65,7 +65,7 @@ def pod_name_violations(kind: Kind, spec: Any, name: str, as_prefix: bool) -> li
 @lru_cache(maxsize=512)
 def _judged(kind_key: str, spec: Any, completions_most: int) -> tuple[Violation, ...]:
     """What is wrong with a spec. Kept, because sweeps and scripts send the same spec again and again."""
-    return tuple(spec_violations(KINDS[kind_key], spec, "spec", Limits(completions=completions_most)))
+    return tuple(spec_violations(KINDS[kind_key], spec, "spec", SubmissionLimits(completions=completions_most)))
 
 
 def effective_spec(kind: Kind, spec: Any, policy: Policy = NO_POLICY) -> tuple[Any, list[Issue]]:

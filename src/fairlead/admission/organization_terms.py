@@ -21,13 +21,13 @@ from fairlead.model.records.workload import Condition
 from fairlead.model.spec.fields import is_given
 
 
-def has_terms(project: Project, department: Department | None) -> bool:
+def has_project_rules(project: Project, department: Department | None) -> bool:
     """Whether there is anything to settle; most projects have nothing."""
     owners = (project, department) if department else (project,)
     return any(owner.default_node_pools or owner.scheduling_rules or owner.node_types for owner in owners)
 
 
-def settle_terms(
+def apply_project_rules(
     project: Project, department: Department | None, kind: Kind, spec: Any, admitted: dict[str, Any]
 ) -> dict[str, Any]:
     """The members of the workload's record that follow; raises Invalid for a node type that is not allowed."""

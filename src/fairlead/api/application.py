@@ -35,7 +35,7 @@ from fairlead.api.people.access_rules import RULE_OPERATIONS
 from fairlead.api.people.accounts import PEOPLE_OPERATIONS
 from fairlead.api.people.auth import authenticate, token_operations
 from fairlead.api.people.rule_batches import BATCH_OPERATIONS
-from fairlead.api.proxy.access import Gate
+from fairlead.api.proxy.access import UrlGate
 from fairlead.api.proxy.ingress_auth import access_operations
 from fairlead.api.server.health import health_operations
 from fairlead.api.server.metrics import Metrics, Samples
@@ -52,7 +52,7 @@ from fairlead.api.workloads.scheduling import SCHEDULING_OPERATIONS
 from fairlead.api.workloads.sessions import SESSION_OPERATIONS, url_operations
 from fairlead.api.workloads.watch import watch_operations
 from fairlead.control.context import Context
-from fairlead.control.people.authentication import Accounts
+from fairlead.control.people.authentication import Authenticator
 from fairlead.model.errors import Elsewhere, FairleadError, TooMuch, Unavailable
 
 logger = logging.getLogger("fairlead.api")
@@ -62,7 +62,7 @@ _VERSION_HEADER = (b"x-fairlead-version", __version__.encode("ascii"))
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class RequestLimits(msgspec.Struct, frozen=True, kw_only=True):
     """What a request may cost; `app` sets them."""
 
     body_bytes: int = 1024 * 1024
@@ -76,16 +76,16 @@ Asgi = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 def make_application(
     context: Context,
-    accounts: Accounts,
-    limits: Limits | None = None,
+    accounts: Authenticator,
+    limits: RequestLimits | None = None,
     samples: Samples = tuple,
-    gate: Gate | None = None,
+    gate: UrlGate | None = None,
     more: Iterable[Operation] = (),
 ) -> Asgi:
     """The application; `samples` gives the numbers of other rooms to `/metrics`, `more` is served beside the usual."""
     metrics = Metrics(samples)
-    bounds = limits or Limits()
-    gate = gate or Gate(accounts, context.exposure, context.clock)
+    bounds = limits or RequestLimits()
+    gate = gate or UrlGate(accounts, context.exposure, context.clock)
     operations = [
         *kind_operations(),
         *token_operations(accounts),
@@ -126,8 +126,8 @@ class Application:
     def __init__(
         self,
         context: Context,
-        accounts: Accounts,
-        limits: Limits,
+        accounts: Authenticator,
+        limits: RequestLimits,
         metrics: Metrics,
         operations: list[Operation],
     ) -> None:

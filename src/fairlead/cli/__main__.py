@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from fairlead.cli.command import Command, Invocation, Surroundings
+from fairlead.cli.command import Command, CommandEnvironment, Invocation
 from fairlead.cli.exit_codes import INTERRUPTED, OK, USAGE
 from fairlead.cli.flags import GLOBAL, PROJECT, Flag, Parsed, UsageError, parse
 from fairlead.cli.suggest import suggest
@@ -146,7 +146,7 @@ ELSEWHERE = {
 STANDARD = "standard"
 
 
-class Found(NamedTuple):
+class MatchedCommand(NamedTuple):
     """A command, the words that led to it and the words after them; `command` is None when the verb is missing."""
 
     words: tuple[str, ...]
@@ -155,9 +155,9 @@ class Found(NamedTuple):
     rest: list[str]
 
 
-def main(argv: Sequence[str] | None = None, surroundings: Surroundings | None = None) -> int:
+def main(argv: Sequence[str] | None = None, surroundings: CommandEnvironment | None = None) -> int:
     """Run one command line; the answer is the exit code."""
-    around = surroundings or Surroundings(os.environ, _folder(), sys.stdin, sys.stdout, sys.stderr, load_lazily)
+    around = surroundings or CommandEnvironment(os.environ, _folder(), sys.stdin, sys.stdout, sys.stderr, load_lazily)
     words = list(sys.argv[1:] if argv is None else argv)
     try:
         code = _dispatch(words, around)
@@ -183,10 +183,10 @@ def _folder() -> str:
         return "/"
 
 
-def _dispatch(words: list[str], around: Surroundings) -> int:
-    found: Found | None = None
+def _dispatch(words: list[str], around: CommandEnvironment) -> int:
+    found: MatchedCommand | None = None
     try:
-        words = _flags_last(words)
+        words = _move_flags_after_noun(words)
         if not words or words[0].startswith("-"):
             return _without_noun(words, around)
         found = find_command(words)
@@ -218,7 +218,7 @@ def _run(command: Command, invocation: Invocation) -> int:
         return code
 
 
-def find_command(words: Sequence[str]) -> Found:
+def find_command(words: Sequence[str]) -> MatchedCommand:
     """The command that the words begin with; raises UsageError for words that are none."""
     kinds = load_kinds()
     kind = _find_kind(words, kinds)
@@ -238,16 +238,16 @@ def find_command(words: Sequence[str]) -> Found:
     return _find_verb(tuple(words[:used]), commands, list(words[used:]))
 
 
-def _find_verb(words: tuple[str, ...], commands: tuple[Command, ...], rest: list[str]) -> Found:
+def _find_verb(words: tuple[str, ...], commands: tuple[Command, ...], rest: list[str]) -> MatchedCommand:
     if len(commands) == 1 and not commands[0].verb:
-        return Found(words, commands, commands[0], rest)
+        return MatchedCommand(words, commands, commands[0], rest)
     bare = next((command for command in commands if not command.verb), None)
     if not rest or rest[0].startswith("-"):
-        return Found(words, commands, bare, rest)
+        return MatchedCommand(words, commands, bare, rest)
     verb = rest[0]
     for command in commands:
         if verb and verb in (command.verb, *command.aliases):
-            return Found((*words, command.verb), commands, command, rest[1:])
+            return MatchedCommand((*words, command.verb), commands, command, rest[1:])
     known = [command.verb for command in commands if command.verb]
     raise UsageError(f"Unknown command '{' '.join(words)} {verb}'.{suggest(verb, known)}")
 
@@ -258,7 +258,7 @@ def _find_kind(words: Sequence[str], kinds: dict[str, KindEntry]) -> KindEntry |
     return max(matching, key=lambda entry: len(entry.command), default=None)
 
 
-def _flags_last(words: list[str]) -> list[str]:
+def _move_flags_after_noun(words: list[str]) -> list[str]:
     """Move flags that stand before the noun behind it; they mean the same there."""
     takes_value = {
         spelled: flag.type != "boolean"
@@ -289,7 +289,7 @@ def _check(command: Command, parsed: Parsed, words: tuple[str, ...]) -> None:
         raise UsageError(f"`{called}` takes no words after --.")
 
 
-def _without_noun(words: list[str], around: Surroundings) -> int:
+def _without_noun(words: list[str], around: CommandEnvironment) -> int:
     parsed = parse(words, (*GLOBAL, Flag("version", "Show the version", "boolean", "v")))
     if parsed.values.get("version"):
         return _run(_load("server.version").commands("version")[0], Invocation(parsed, around))
@@ -297,7 +297,7 @@ def _without_noun(words: list[str], around: Surroundings) -> int:
     return OK if not words or parsed.values.get("help") else USAGE
 
 
-def _without_verb(found: Found, around: Surroundings) -> int:
+def _without_verb(found: MatchedCommand, around: CommandEnvironment) -> int:
     parsed = parse(found.rest, GLOBAL)
     text: str = _load("help").render_noun(found.words, found.commands)
     if parsed.values.get("help") or not found.rest:
@@ -306,7 +306,7 @@ def _without_verb(found: Found, around: Surroundings) -> int:
     raise UsageError(f"`{' '.join(found.words)}` needs a verb.")
 
 
-def _show_help(around: Surroundings, found: Found) -> int:
+def _show_help(around: CommandEnvironment, found: MatchedCommand) -> int:
     around.stdout.write(_load("help").render_command(found.words, found.command))
     return OK
 

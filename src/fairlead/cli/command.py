@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TextIO
 from fairlead.cli.flags import Flag, Parsed
 
 
-class Surroundings(NamedTuple):
+class CommandEnvironment(NamedTuple):
     """All that a command gets from the process it runs in."""
 
     environ: Mapping[str, str]
@@ -25,7 +25,7 @@ class Invocation(NamedTuple):
     """One call of a command: what was typed after its words, and where."""
 
     parsed: Parsed
-    surroundings: Surroundings
+    surroundings: CommandEnvironment
     #: The words of the command as typed, for messages that show what to type next.
     words: tuple[str, ...] = ()
 

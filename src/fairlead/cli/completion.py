@@ -10,7 +10,7 @@ from typing import Any
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import GLOBAL, Flag, Parsed, UsageError
-from fairlead.cli.session.session import Session
+from fairlead.cli.session.session import ServerSession
 from fairlead.cli.session.settings import KEYS
 from fairlead.client import Client, ClientError
 from fairlead.client.kinds import load_kinds
@@ -108,7 +108,7 @@ def _flag_of(word: str, flags: Iterable[Flag]) -> Flag | None:
 def _names(invocation: Invocation, what: str) -> list[str]:
     if what == "key":
         return list(KEYS)
-    session = Session(Invocation(Parsed({"quiet": True}, [], None), invocation.surroundings))
+    session = ServerSession(Invocation(Parsed({"quiet": True}, [], None), invocation.surroundings))
     if what in _PLACES:
         return [str(row["name"]) for row in _PLACES[what](session.client)]
     filters = [f"projectId=={session.project()['id']}"]

@@ -16,7 +16,7 @@ import msgspec
 from fairlead import client
 from fairlead.cli.files.explain import PREFIX
 from fairlead.engines.declared import EFFECTS, EXCLUDE, Effect, find_clustered
-from fairlead.formats.explain import Explanation, explain_all
+from fairlead.formats.explain import FieldExplanation, explain_all
 from fairlead.formats.flags.table import flag_table
 from fairlead.formats.yaml.keywords import API_VERSION
 from fairlead.kinds import KINDS
@@ -40,8 +40,8 @@ def render_tables() -> dict[Path, str]:
             "canSuspend": kind.can_suspend,
             "canChange": [field.rest for field in fields_of(kind.changes)] if kind.changes else [],
             "beside": list(beside_names(kind)),
-            "wordsIn": kind.words_in,
-            "alike": [list(pair) for pair in kind.alike],
+            "wordsIn": kind.command_member,
+            "alike": [list(pair) for pair in kind.mirrored_members],
         }
         for kind in KINDS.values()
     ]
@@ -66,7 +66,7 @@ def _render_explanations(kind: Kind) -> str:
     return f'{{"names": {json.dumps(names)},\n{json.dumps(head)[1:-1]}, "entries": {{\n{body}\n}}}}\n'
 
 
-def _entry(found: Explanation, roles: tuple[str, ...]) -> dict[str, Any]:
+def _entry(found: FieldExplanation, roles: tuple[str, ...]) -> dict[str, Any]:
     entry: dict[str, Any] = msgspec.to_builtins(found)
     engines = [(path, _told(effect, path)) for path in found.rest if (effect := _effect(path, roles)) is not None]
     return entry | ({"engines": engines} if engines else {})

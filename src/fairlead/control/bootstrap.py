@@ -43,7 +43,7 @@ async def ensure_defaults(context: Context, engine: str = "") -> None:
         await _agree_on_engine(context, engine)
 
 
-async def agree(context: Context, member: str, fingerprint: str, refusal: str) -> None:
+async def ensure_same_on_all_servers(context: Context, member: str, fingerprint: str, refusal: str) -> None:
     """All servers on one database have the same of something: the first writes it down, others must have been given it.
 
     Several may start at the same moment, so whoever lost that race looks at what the other wrote.
@@ -61,7 +61,7 @@ async def agree(context: Context, member: str, fingerprint: str, refusal: str) -
 async def _agree_on_engine(context: Context, engine: str) -> None:
     """What an engine runs, and where, no other one knows: each has its own records."""
     what = f"The workloads of this data folder (or database) are not those of a server with `--engine {engine}`"
-    await agree(
+    await ensure_same_on_all_servers(
         context, "engine", engine, f"{what}; give it a folder or a database of its own (--data-dir, --database)"
     )
 

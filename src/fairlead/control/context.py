@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from fairlead.control.directory import Directory
-from fairlead.control.serving.urls import Exposure
+from fairlead.control.serving.urls import UrlRegistry
 from fairlead.control.usage_history import Telemetry
 from fairlead.control.vault import Vault, draw_vault
 from fairlead.engines.base import Sessions
@@ -56,18 +56,18 @@ class Context:
     vault: Vault = field(default_factory=draw_vault)
     #: Between submissions and the loop of the same server: records that were just written, by id, and per likeness
     #: a workload that waits, whose equals wait too (`waiting.py`).
-    hands_over: bool = False
-    handed: dict[str, Workload] = field(default_factory=dict)
+    has_local_loop: bool = False
+    just_recorded: dict[str, Workload] = field(default_factory=dict)
     twins: dict[Any, tuple[Workload, Any]] = field(default_factory=dict)
     #: Told by the loop of each workload that it has recorded without an event: listeners of the store hear of none.
-    tell_quietly: Callable[[str], None] = lambda workload_id: None
+    notify_without_event: Callable[[str], None] = lambda workload_id: None
     #: The URLs of workloads; filled by the loop's holder.
-    exposure: Exposure = field(default_factory=Exposure)
+    exposure: UrlRegistry = field(default_factory=UrlRegistry)
     #: What was used over time; None on a server that runs no machine.
     telemetry: Telemetry | None = None
     #: Whether the engine's cluster may have objects that are named and not kept here: the cluster then judges names.
-    are_names_elsewhere: bool = False
+    may_cluster_have_names: bool = False
     #: Why the cluster that runs pods cannot be reached now; empty while it can.
-    away: Callable[[], str] = lambda: ""
+    engine_unreachable_reason: Callable[[], str] = lambda: ""
     #: Set when the server is stopping: new work is refused, running work goes on.
     stopping: bool = False

@@ -20,7 +20,7 @@ T = TypeVar("T")
 _TRIES = 20
 
 
-class Step(NamedTuple):
+class RecordChange(NamedTuple):
     """One record that is written or, with no record, removed; and what is said of it."""
 
     collection: Collection
@@ -30,7 +30,7 @@ class Step(NamedTuple):
     message: str
 
 
-class Request(NamedTuple):
+class AuditedRequest(NamedTuple):
     """Who asks for what, for the audit."""
 
     caller: Caller
@@ -38,7 +38,9 @@ class Request(NamedTuple):
     id: str = ""
 
 
-async def record_steps(context: Context, request: Request, steps: Sequence[Step], numbers: Cluster | None) -> None:
+async def record_steps(
+    context: Context, request: AuditedRequest, steps: Sequence[RecordChange], numbers: Cluster | None
+) -> None:
     """Make the steps durable together. The first one is what was asked for; `numbers` is the cluster with a new id."""
     now = context.clock()
     writes = [Put(CLUSTERS, numbers)] if numbers else []
@@ -77,7 +79,7 @@ def check_id(id: str, what: str) -> str:
     return id
 
 
-async def retried(attempt: Callable[[], Awaitable[T]]) -> T:
+async def retry_on_conflict(attempt: Callable[[], Awaitable[T]]) -> T:
     """Again when somebody else was faster with the same record; a name that is taken is no race."""
     for _ in range(_TRIES):
         try:
@@ -88,7 +90,7 @@ async def retried(attempt: Callable[[], Awaitable[T]]) -> T:
     raise Conflict("The record changed too often to be changed now; send the request again")
 
 
-async def draw_number(context: Context, collection: Collection, known: Mapping[str, Any]) -> tuple[str, Cluster]:
+async def allocate_id(context: Context, collection: Collection, known: Mapping[str, Any]) -> tuple[str, Cluster]:
     """A new id and the cluster's record that remembers it; they are written with what gets the id."""
     cluster: Cluster | None = await context.store.get(CLUSTERS, context.directory.cluster.id)
     if cluster is None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 from fairlead.control.serving.traffic import Traffic
 from fairlead.model.clock import Clock, Millis
-from fairlead.model.resource_usage import Usage
+from fairlead.model.resource_usage import MeasuredUsage
 from fairlead.store.base import Store
 
 log = logging.getLogger(__name__)
@@ -90,7 +90,7 @@ _NOTHING = Series()
 
 class Telemetry:
     def __init__(
-        self, store: Store, clock: Clock, traffic: Traffic, observe: Callable[[], Sequence[Usage]] = tuple
+        self, store: Store, clock: Clock, traffic: Traffic, observe: Callable[[], Sequence[MeasuredUsage]] = tuple
     ) -> None:
         self._store = store
         self._clock = clock

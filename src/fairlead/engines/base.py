@@ -12,7 +12,7 @@ import msgspec
 
 from fairlead.model.clock import Millis
 from fairlead.model.pods.podset import PodSet, PodSpec
-from fairlead.model.pods.urls import ExposedUrl
+from fairlead.model.pods.urls import UrlRoute
 from fairlead.model.records.organization import Department, Node, NodePool, Project
 from fairlead.model.records.phase import Phase, PodPhase
 
@@ -56,7 +56,7 @@ class RetainClaims(msgspec.Struct, frozen=True):
     workload_ids: frozenset[str]
 
 
-class WorkloadRun(msgspec.Struct, frozen=True, kw_only=True):
+class DesiredWorkload(msgspec.Struct, frozen=True, kw_only=True):
     """A whole workload, for an engine whose cluster makes and places its pods."""
 
     workload_id: str
@@ -75,7 +75,7 @@ class WorkloadRun(msgspec.Struct, frozen=True, kw_only=True):
     #: Variables that say who it is (`RUNAI_JOB_NAME` …), set after the user's own.
     identity: dict[str, str] = {}
     #: Where it is reached from outside, in the order in which its pod sets expose ports.
-    urls: tuple[ExposedUrl, ...] = ()
+    urls: tuple[UrlRoute, ...] = ()
 
     @property
     def tried_pools(self) -> tuple[str, ...]:
@@ -83,13 +83,13 @@ class WorkloadRun(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(name for name in self.node_pools if name not in self.missing_pools) or self.node_pools
 
 
-class Run(msgspec.Struct, frozen=True):
+class ApplyWorkload(msgspec.Struct, frozen=True):
     """Have a workload run as it is described now; given again with a change, what is there follows."""
 
-    workload: WorkloadRun
+    workload: DesiredWorkload
 
 
-class Remove(msgspec.Struct, frozen=True):
+class DeleteWorkload(msgspec.Struct, frozen=True):
     """Remove a workload's objects and pods: all of them, or all but the claims that outlive a suspension."""
 
     workload_id: str
@@ -97,7 +97,7 @@ class Remove(msgspec.Struct, frozen=True):
     keeps_claims: bool = False
 
 
-class Organize(msgspec.Struct, frozen=True):
+class SyncOrganization(msgspec.Struct, frozen=True):
     """All departments, projects and node pools that there are; what others of ours are left in the cluster goes."""
 
     departments: tuple[Department, ...]
@@ -111,7 +111,18 @@ class RetainWorkloads(msgspec.Struct, frozen=True):
     workload_ids: frozenset[str]
 
 
-Order = Start | Stop | Refresh | Forget | DropClaims | RetainClaims | Run | Remove | Organize | RetainWorkloads
+Order = (
+    Start
+    | Stop
+    | Refresh
+    | Forget
+    | DropClaims
+    | RetainClaims
+    | ApplyWorkload
+    | DeleteWorkload
+    | SyncOrganization
+    | RetainWorkloads
+)
 
 
 class PodState(StrEnum):
@@ -176,7 +187,7 @@ class ClusterPod(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     eviction: str = ""
 
 
-class Wait(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class SchedulingBlocker(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Why the cluster's scheduler has not placed a workload in a node pool, or why there is nothing to place."""
 
     #: OverLimit, NonPreemptibleOverQuota or another word of the scheduler's.
@@ -186,7 +197,7 @@ class Wait(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     #: Whose quota or limit it is, by the name of the queue.
     queue: str = ""
     #: False where pods cannot even be made, so that nobody could place them.
-    is_made: bool = True
+    can_create_pods: bool = True
 
 
 class WorkloadReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -199,19 +210,19 @@ class WorkloadReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     #: Pods that ended well and badly in this run, by role; and whether that is known.
     succeeded: dict[str, int] = {}
     failed: dict[str, int] = {}
-    is_counted: bool = True
+    are_counts_known: bool = True
     #: COMPLETED or FAILED once the cluster says that it is over, and its words.
     ended: Phase | None = None
     message: str = ""
-    waits: tuple[Wait, ...] = ()
+    waits: tuple[SchedulingBlocker, ...] = ()
     #: How many pods the cluster wants of sets whose number it decides on itself, by role; None where it does not.
-    scaled: dict[str, int] | None = None
+    replicas_wanted: dict[str, int] | None = None
     #: Why the cluster does not take it; trying again would not help.
     refused: str = ""
     #: What keeps the order from being carried out at the moment; it is tried again.
-    trouble: str = ""
+    retrying_because: str = ""
     #: After a `Remove` and until the next `Run`: no object or pod is left, perhaps claims; not even a claim is.
-    is_bare: bool = False
+    has_no_pods: bool = False
     is_removed: bool = False
 
 
@@ -222,7 +233,7 @@ class CapacityChanged(msgspec.Struct, frozen=True):
 Report = PodReport | WorkloadReport | CapacityChanged
 
 
-class Applied(msgspec.Struct, frozen=True, kw_only=True):
+class AppliedObject(msgspec.Struct, frozen=True, kw_only=True):
     """A workload that somebody applied to the cluster as an object; its workload has the object's id."""
 
     id: str
@@ -250,33 +261,33 @@ class AppliedObjects(Protocol):
         """The ids of objects that changed since the last call; on the first call, all that are there."""
         ...
 
-    def applied(self, id: str) -> Applied | None: ...
+    def applied(self, id: str) -> AppliedObject | None: ...
 
-    def knows_all(self, kind: str) -> bool:
+    def has_synced(self, kind: str) -> bool:
         """Whether all objects of this kind (`Kind.resource`) are seen, so that one that is not there is gone."""
         ...
 
-    async def is_anothers(self, applied: Applied) -> bool:
+    async def belongs_to_other_installation(self, applied: AppliedObject) -> bool:
         """Whether it lies in a namespace of another Fairlead, whose it then is."""
         ...
 
-    async def hold_applied(self, applied: Applied) -> None:
+    async def hold_applied(self, applied: AppliedObject) -> None:
         """Keep it from going before we let it."""
         ...
 
-    async def release_applied(self, applied: Applied) -> None: ...
+    async def release_applied(self, applied: AppliedObject) -> None: ...
 
-    async def delete_applied(self, applied: Applied) -> None: ...
+    async def delete_applied(self, applied: AppliedObject) -> None: ...
 
-    async def change_active(self, applied: Applied, *, is_active: bool) -> int:
+    async def change_active(self, applied: AppliedObject, *, is_active: bool) -> int:
         """Write whether it is to run; the object's generation afterwards."""
         ...
 
-    async def change_owned(self, applied: Applied, owned: dict[str, str]) -> int:
+    async def change_owned(self, applied: AppliedObject, owned: dict[str, str]) -> int:
         """Write members of its spec that are the system's alone; the object's generation afterwards."""
         ...
 
-    async def record_status(self, applied: Applied, status: dict[str, Any]) -> None: ...
+    async def record_status(self, applied: AppliedObject, status: dict[str, Any]) -> None: ...
 
 
 class LogRequest(msgspec.Struct, frozen=True, kw_only=True):

@@ -25,16 +25,16 @@ _BOUNDS: tuple[tuple[str, str, Callable[[float, float], bool]], ...] = (
 )
 
 
-class Flaw(msgspec.Struct, frozen=True):
+class SchemaViolation(msgspec.Struct, frozen=True):
     path: str
     details: str
     #: It has the right type and breaks only a pattern: what is done instead in the older dialect, if that is forgiven.
     instead: str = ""
 
 
-def find_flaws(struct: type, plain: Any, path: str) -> list[Flaw]:
+def find_flaws(struct: type, plain: Any, path: str) -> list[SchemaViolation]:
     """Everything in `plain` that the declarations of `struct` do not allow."""
-    found: list[Flaw] = []
+    found: list[SchemaViolation] = []
     _object(struct, plain, path, found)
     return found[:MOST]
 
@@ -48,21 +48,21 @@ def told(value: Any) -> str:
     return "null" if value is None else _NAMES.get(type(value), "something else")
 
 
-def _object(struct: type, plain: Any, path: str, found: list[Flaw]) -> None:
+def _object(struct: type, plain: Any, path: str, found: list[SchemaViolation]) -> None:
     if not isinstance(plain, dict):
-        found.append(Flaw(path, f"is {told(plain)}; an object is expected"))
+        found.append(SchemaViolation(path, f"is {told(plain)}; an object is expected"))
         return
     declared = {field.rest: field for field in fields_of(struct)}
     for name, value in plain.items():
         field = declared.get(name)
         if field is None:
-            found.append(Flaw(join(path, name[:100]), _unknown(name, declared)))
+            found.append(SchemaViolation(join(path, name[:100]), _unknown(name, declared)))
         else:
             _member(field, value, join(path, name), found)
         if len(found) > MOST:
             return
     found.extend(
-        Flaw(join(path, field.rest), "is missing; it must be given")
+        SchemaViolation(join(path, field.rest), "is missing; it must be given")
         for field in declared.values()
         if field.required and field.rest not in plain
     )
@@ -75,38 +75,38 @@ def _unknown(name: str, declared: dict[str, Field]) -> str:
     return f"is no property here; known are {', '.join(declared)}"
 
 
-def _member(field: Field, value: Any, path: str, found: list[Flaw]) -> None:
+def _member(field: Field, value: Any, path: str, found: list[SchemaViolation]) -> None:
     if value is None:
         if not field.nullable:
-            found.append(Flaw(path, "is null, which is not allowed here; leave it out or give a value"))
+            found.append(SchemaViolation(path, "is null, which is not allowed here; leave it out or give a value"))
     elif not field.is_list:
         _single(field.shape, field, value, path, found)
     elif not isinstance(value, list):
-        found.append(Flaw(path, f"is {told(value)}; a list is expected"))
+        found.append(SchemaViolation(path, f"is {told(value)}; a list is expected"))
     else:
         _items(field, value, path, found)
 
 
-def _items(field: Field, value: list[Any], path: str, found: list[Flaw]) -> None:
+def _items(field: Field, value: list[Any], path: str, found: list[SchemaViolation]) -> None:
     most = field.shape.max_length if isinstance(field.shape, inspect.VarTupleType) else None
     if most is not None and len(value) > most:
-        found.append(Flaw(path, f"has {len(value)} items; at most {most} are allowed"))
+        found.append(SchemaViolation(path, f"has {len(value)} items; at most {most} are allowed"))
     for number, item in enumerate(value[:most]):
         here = f"{path}[{number}]"
         if item is not None:
             _single(field.item, field, item, here, found)
         elif not field.item_nullable:
-            found.append(Flaw(here, "is null, which is not allowed here"))
+            found.append(SchemaViolation(here, "is null, which is not allowed here"))
         if len(found) > MOST:
             return
 
 
-def _single(shape: Any, field: Field, value: Any, path: str, found: list[Flaw]) -> None:
+def _single(shape: Any, field: Field, value: Any, path: str, found: list[SchemaViolation]) -> None:
     if field.struct is not None:
         _object(field.struct, value, path, found)
     elif isinstance(shape, inspect.LiteralType):
         if value not in shape.values or isinstance(value, bool):
-            found.append(Flaw(path, _not_one_of(value, shape.values)))
+            found.append(SchemaViolation(path, _not_one_of(value, shape.values)))
     elif isinstance(shape, inspect.BoolType):
         _typed(value, isinstance(value, bool), "true or false", path, found)
     elif isinstance(shape, inspect.IntType):
@@ -119,9 +119,9 @@ def _single(shape: Any, field: Field, value: Any, path: str, found: list[Flaw]) 
         _text(shape, value, path, field.about.older, found)
 
 
-def _typed(value: Any, fits: bool, expected: str, path: str, found: list[Flaw]) -> bool:
+def _typed(value: Any, fits: bool, expected: str, path: str, found: list[SchemaViolation]) -> bool:
     if not fits:
-        found.append(Flaw(path, f"is {told(value)}; {expected} is expected"))
+        found.append(SchemaViolation(path, f"is {told(value)}; {expected} is expected"))
     return fits
 
 
@@ -135,21 +135,21 @@ def _not_one_of(value: Any, allowed: tuple[Any, ...]) -> str:
     )
 
 
-def _bounds(shape: inspect.IntType | inspect.FloatType, value: float, path: str, found: list[Flaw]) -> None:
+def _bounds(shape: inspect.IntType | inspect.FloatType, value: float, path: str, found: list[SchemaViolation]) -> None:
     for name, words, holds in _BOUNDS:
         bound = getattr(shape, name)
         if bound is not None and not holds(value, bound):
-            found.append(Flaw(path, f"is {value}; it must be {words} {bound}"))
+            found.append(SchemaViolation(path, f"is {value}; it must be {words} {bound}"))
 
 
-def _text(shape: inspect.StrType, value: str, path: str, instead: str, found: list[Flaw]) -> None:
+def _text(shape: inspect.StrType, value: str, path: str, instead: str, found: list[SchemaViolation]) -> None:
     if "\0" in value:
-        found.append(Flaw(path, "contains a zero character, which no text here can"))
+        found.append(SchemaViolation(path, "contains a zero character, which no text here can"))
     if shape.min_length is not None and len(value) < shape.min_length:
         details = "is empty" if not value else f"has {len(value)} characters"
-        found.append(Flaw(path, f"{details}; at least {shape.min_length} are needed"))
+        found.append(SchemaViolation(path, f"{details}; at least {shape.min_length} are needed"))
     if shape.max_length is not None and len(value) > shape.max_length:
-        found.append(Flaw(path, f"has {len(value)} characters; at most {shape.max_length} are allowed"))
+        found.append(SchemaViolation(path, f"has {len(value)} characters; at most {shape.max_length} are allowed"))
     elif shape.pattern is not None and re.search(shape.pattern, value) is None:
         pattern = shape.pattern.replace(r"\Z", "$")
-        found.append(Flaw(path, f"is '{value[:80]}', which does not match {pattern}", instead))
+        found.append(SchemaViolation(path, f"is '{value[:80]}', which does not match {pattern}", instead))

@@ -12,14 +12,14 @@ from fairlead.formats.yaml.fields import ITEMS, MAP, PLAIN, YamlField, told_kind
 from fairlead.formats.yaml.keywords import API_VERSION
 from fairlead.formats.yaml.write import declared
 from fairlead.kinds.kind import Kind
-from fairlead.model.spec.fields import About, Field, fields_of
+from fairlead.model.spec.fields import Field, FieldInfo, fields_of
 
 _SPEC = (
     "What is to run, and how. Fields are written as `name: {value: X}`, lists as `name: {items: {KEY: {value: X}}}`."
 )
 
 
-class Explanation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+class FieldExplanation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
     #: Empty for what workload YAML has; otherwise who has it.
     version: str = ""
     type: str
@@ -37,7 +37,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
     fields: tuple[tuple[str, str, str], ...] = ()
 
 
-def explain_all(kind: Kind) -> dict[str, Explanation]:
+def explain_all(kind: Kind) -> dict[str, FieldExplanation]:
     """Every explanation of a kind: of the kind itself under an empty text, of its spec, and of each field and member by
     its path below the spec. `items`, KEY and `value` are no part of a path."""
     found = {"": _kind(kind), "spec": _spec(kind)}
@@ -50,7 +50,7 @@ def explain_all(kind: Kind) -> dict[str, Explanation]:
     return found
 
 
-def _kind(kind: Kind) -> Explanation:
+def _kind(kind: Kind) -> FieldExplanation:
     parts = (
         ("apiVersion", "string", f"Always {API_VERSION}."),
         ("kind", "string", f"Always {kind.resource}."),
@@ -59,28 +59,28 @@ def _kind(kind: Kind) -> Explanation:
         ("status", "Object", "How far it has come; the system writes it."),
     )
     text = f"A workload of type {kind.title}, category {kind.category}, priority {kind.priority} unless told otherwise."
-    return Explanation(type="Object", description=text, fields=parts if kind.letter else parts[3:])
+    return FieldExplanation(type="Object", description=text, fields=parts if kind.letter else parts[3:])
 
 
-def _spec(kind: Kind) -> Explanation:
+def _spec(kind: Kind) -> FieldExplanation:
     if not kind.letter:
         below = tuple(
             (field.rest, _rest_type(field), render_description(field.about)) for field in fields_of(kind.spec)
         )
-        return Explanation(version="REST", type="Object", description="What is to run, and how.", fields=below)
+        return FieldExplanation(version="REST", type="Object", description="What is to run, and how.", fields=below)
     found = tuple(
         (field.name, told_type(field), render_description(field.about))
         for field in yaml_fields(kind).values()
         if kind.letter in field.kinds
     )
-    return Explanation(type="Object", description=_SPEC, rest=("spec",), fields=found)
+    return FieldExplanation(type="Object", description=_SPEC, rest=("spec",), fields=found)
 
 
-def _field(kind: Kind, field: YamlField) -> Explanation:
+def _field(kind: Kind, field: YamlField) -> FieldExplanation:
     paths = ((field.path,) if field.path else ()) + field.sets
     abouts = [one.about for path in paths if (one := declared(kind, path.replace("[]", ""))) is not None]
     flags = [flag for about in [field.about, *abouts] for flag in _flags(about)]
-    return Explanation(
+    return FieldExplanation(
         type=told_type(field),
         description=render_description(field.about),
         default=render_default(field.about),
@@ -97,13 +97,13 @@ def _field(kind: Kind, field: YamlField) -> Explanation:
     )
 
 
-def _member(field: YamlField, member: YamlField) -> Explanation:
+def _member(field: YamlField, member: YamlField) -> FieldExplanation:
     flags = tuple(
         f"{flag.name} {member.about.part}=…"
         for flag in field.about.flags
         if member.about.part and (not flag.parts or member.path in flag.parts)
     )
-    return Explanation(
+    return FieldExplanation(
         type=told_type(member, is_member=True),
         description=render_description(member.about),
         default=render_default(member.about),
@@ -114,14 +114,14 @@ def _member(field: YamlField, member: YamlField) -> Explanation:
     )
 
 
-def _rest_below(struct: Any, path: str, role: str = "") -> dict[str, Explanation]:
+def _rest_below(struct: Any, path: str, role: str = "") -> dict[str, FieldExplanation]:
     """What REST has, by its own paths; a role's name stands before the flags of what its pods run."""
-    found: dict[str, Explanation] = {}
+    found: dict[str, FieldExplanation] = {}
     for field in fields_of(struct):
         here = f"{path}.{field.rest}" if path else field.rest
         below = fields_of(field.struct) if field.struct is not None else ()
         key = here.replace("[]", "")
-        found[key] = Explanation(
+        found[key] = FieldExplanation(
             version="REST",
             type=_rest_type(field),
             description=render_description(field.about),
@@ -135,7 +135,7 @@ def _rest_below(struct: Any, path: str, role: str = "") -> dict[str, Explanation
     return found
 
 
-def _flags(about: About, role: str = "") -> tuple[str, ...]:
+def _flags(about: FieldInfo, role: str = "") -> tuple[str, ...]:
     if role:
         names = [(flag.name, *flag.aliases) for flag in about.flags]
         return tuple(", ".join(f"--{role}-{name.removeprefix('--')}" for name in each) for each in names)
@@ -167,7 +167,7 @@ def _rest_type(field: Field) -> str:
     return "quantity" if field.is_quantity else field.type_word
 
 
-def render_description(about: About) -> str:
+def render_description(about: FieldInfo) -> str:
     words = [about.text]
     if about.unit:
         words.append(f"In {about.unit}.")
@@ -176,7 +176,7 @@ def render_description(about: About) -> str:
     return " ".join(words)
 
 
-def render_default(about: About) -> str:
+def render_default(about: FieldInfo) -> str:
     if about.default is not None:
         return str(about.default).lower() if isinstance(about.default, bool) else str(about.default)
     return about.default_text

@@ -48,7 +48,7 @@ class PlainSecret(msgspec.Struct, kw_only=True):
     name: str = ""
 
 
-class Converted(msgspec.Struct, frozen=True, kw_only=True):
+class IntermediateWorkload(msgspec.Struct, frozen=True, kw_only=True):
     """A workload between two dialects."""
 
     kind: Kind
@@ -71,7 +71,7 @@ class Converted(msgspec.Struct, frozen=True, kw_only=True):
     template_id: str = ""
 
 
-class Rendered(msgspec.Struct, frozen=True, kw_only=True):
+class ConversionResult(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     plain: Any
     losses: list[Loss]
@@ -86,18 +86,18 @@ def below_spec(kind: Kind, losses: list[Loss]) -> list[Loss]:
     ]
 
 
-def from_stored(kind: Kind, name: str, project: str, spec: dict[str, Any], is_active: bool) -> Converted:
+def from_stored(kind: Kind, name: str, project: str, spec: dict[str, Any], is_active: bool) -> IntermediateWorkload:
     """A workload that a server has."""
-    return Converted(kind=kind, name=name, project=project, spec=spec, is_active=is_active)
+    return IntermediateWorkload(kind=kind, name=name, project=project, spec=spec, is_active=is_active)
 
 
-def in_project(workload: Converted, project: str) -> Converted:
+def in_project(workload: IntermediateWorkload, project: str) -> IntermediateWorkload:
     """The same workload in another project, named by the caller; a project's id is then no loss."""
     losses = [loss for loss in workload.losses if loss.path != "projectId"]
     return msgspec.structs.replace(workload, project=project, project_path=PROJECT_FLAG, losses=losses)
 
 
-def altered(workload: Converted, members: dict[str, Any]) -> Converted:
+def altered(workload: IntermediateWorkload, members: dict[str, Any]) -> IntermediateWorkload:
     """The same workload with other members."""
     return msgspec.structs.replace(workload, **members)
 

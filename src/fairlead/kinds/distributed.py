@@ -14,14 +14,14 @@ from fairlead.kinds.pods import request_of
 from fairlead.kinds.runs import (
     backoff_limit,
     lifetime_after_end,
+    max_preemptions,
     outcome_of_gang,
-    preemptions_borne,
     restart_policy,
     running_container,
 )
 from fairlead.model.pods.podset import PodSet, RestartPolicy, RestartScope
-from fairlead.model.spec.fields import About, Flag, Maybe, is_given, value_or
-from fairlead.model.spec.rules import Limits, Violation
+from fairlead.model.spec.fields import FieldInfo, FlagDeclaration, Maybe, is_given, value_or
+from fairlead.model.spec.rules import SubmissionLimits, Violation
 from fairlead.model.spec.run_fields import RunFields, run_violations
 
 MOST_WORKERS = 10_000
@@ -32,59 +32,60 @@ Positive = Annotated[int, Meta(ge=1)]
 class DistributedSpec(RunFields, frozen=True, kw_only=True):
     distributed_framework: Annotated[
         Maybe[Literal["MPI", "PyTorch", "TF", "XGBoost", "JAX"]],
-        About(
+        FieldInfo(
             text="By which variables the pods find each other.",
             default_text="PyTorch",
             yaml="jobType",
             yaml_kinds="D",
-            flags=(Flag(name="--framework"),),
+            flags=(FlagDeclaration(name="--framework"),),
         ),
     ] = UNSET
     num_workers: Annotated[
         Maybe[Positive],
-        About(
+        FieldInfo(
             text="How many workers there are; a master comes on top.",
             default_text="1",
             yaml="workers",
             yaml_kinds="D",
-            flags=(Flag(name="--workers"),),
+            flags=(FlagDeclaration(name="--workers"),),
         ),
     ] = UNSET
     min_replicas: Annotated[
         Maybe[int],
-        About(
-            text="With how many workers it starts and goes on; only PyTorch can.", flags=(Flag(name="--min-replicas"),)
+        FieldInfo(
+            text="With how many workers it starts and goes on; only PyTorch can.",
+            flags=(FlagDeclaration(name="--min-replicas"),),
         ),
     ] = UNSET
     max_replicas: Annotated[
         Maybe[int],
-        About(
+        FieldInfo(
             text="To how many workers it grows where there is room; only PyTorch can.",
-            flags=(Flag(name="--max-replicas"),),
+            flags=(FlagDeclaration(name="--max-replicas"),),
         ),
     ] = UNSET
     slots_per_worker: Annotated[
         Maybe[Positive],
-        About(
+        FieldInfo(
             text="How many processes MPI starts on each worker.",
             default=1,
             origin="contract",
             yaml="slotsPerWorker",
             yaml_kinds="TD",
-            flags=(Flag(name="--slots-per-worker"),),
+            flags=(FlagDeclaration(name="--slots-per-worker"),),
         ),
     ] = UNSET
     clean_pod_policy: Annotated[
         Maybe[Literal["None", "All", "Running"]],
-        About(
+        FieldInfo(
             text="What happens to pods that still run when the workload has ended: None leaves them alone.",
             default_text="Running with MPI, otherwise None",
-            flags=(Flag(name="--clean-pod-policy"),),
+            flags=(FlagDeclaration(name="--clean-pod-policy"),),
         ),
     ] = UNSET
     ssh_auth_mount_path: Annotated[
         Maybe[str],
-        About(
+        FieldInfo(
             text="Where MPI images expect their SSH keys; only the MPI operator of a cluster uses it.",
             default=_KEYS_PATH,
             origin="contract",
@@ -92,10 +93,10 @@ class DistributedSpec(RunFields, frozen=True, kw_only=True):
     ] = UNSET
     mpi_launcher_creation_policy: Annotated[
         Maybe[Literal["AtStartup", "WaitForWorkersReady"]],
-        About(
+        FieldInfo(
             text="Whether MPI's launcher starts with its workers or when they are ready.",
             default_text="AtStartup",
-            flags=(Flag(name="--mpi-launcher-creation-policy"),),
+            flags=(FlagDeclaration(name="--mpi-launcher-creation-policy"),),
         ),
     ] = UNSET
 
@@ -103,15 +104,19 @@ class DistributedSpec(RunFields, frozen=True, kw_only=True):
 class WholeSpec(DistributedSpec, frozen=True, kw_only=True):
     master_spec_same_as_worker: Annotated[
         Maybe[bool],
-        About(
+        FieldInfo(
             text="True: the master is as the workers are. False without a masterSpec: there is no master.",
             default_text="true without a masterSpec",
-            flags=(Flag(name="--no-master", form="switch", constant=False, help="Workers only, without a master."),),
+            flags=(
+                FlagDeclaration(
+                    name="--no-master", form="switch", constant=False, help="Workers only, without a master."
+                ),
+            ),
         ),
     ] = UNSET
-    master_spec: Annotated[Maybe[RunFields], About(text="What the master runs, if not the same.", role="master")] = (
-        UNSET
-    )
+    master_spec: Annotated[
+        Maybe[RunFields], FieldInfo(text="What the master runs, if not the same.", role="master")
+    ] = UNSET
 
 
 #: What concerns the whole and not what one pod runs.
@@ -143,13 +148,13 @@ def podsets(spec: WholeSpec) -> tuple[PodSet, ...]:
     if not members.leader:
         return (worker,)
     own = value_or(spec.master_spec, None)
-    leader = replace(_podset(own or spec, spec, framework, members, members.leader), leads=True)
+    leader = replace(_podset(own or spec, spec, framework, members, members.leader), is_placed_first=True)
     if framework.is_launched:
         worker = replace(_idle(worker, own is not None), offset=0)
         if own is None and spec.master_spec_same_as_worker is not True:
             leader = replace(leader, request=replace(leader.request, gpu_devices=0))
         if spec.mpi_launcher_creation_policy == "WaitForWorkersReady":
-            leader = replace(leader, starts_after=worker.role, leads=False)
+            leader = replace(leader, starts_after=worker.role, is_placed_first=False)
     return leader, worker
 
 
@@ -165,13 +170,13 @@ def _podset(pod: RunFields, spec: WholeSpec, framework: Framework, members: Memb
         # One rank that is gone is a job that cannot go on: without restarts in place all of them start again.
         restart_scope=RestartScope.GROUP if restart is RestartPolicy.NEVER else RestartScope.POD,
         backoff_limit=backoff_limit(spec),
-        slots=True,
+        has_fixed_indices=True,
         offset=1 if members.leader and role != members.leader else 0,
-        outlives=cleans == "None" and role != members.leader,
+        keeps_running=cleans == "None" and role != members.leader,
         operated=operated_by(framework, members, cleans, value_or(spec.ssh_auth_mount_path, _KEYS_PATH)),
         naming="{workload}-{role}-{index}",
         addressed=True,
-        commands=framework.worker if framework.is_launched and role == members.leader else "",
+        may_exec_in=framework.worker if framework.is_launched and role == members.leader else "",
         files=framework.files(members, role),
         variables=framework.variables(members, role),
         infix=f"-{role}",
@@ -186,7 +191,7 @@ def _idle(worker: PodSet, has_own_command: bool) -> PodSet:
     return replace(worker, container=container, is_idle=True)
 
 
-def _violations(spec: WholeSpec, path: str, limits: Limits) -> list[Violation]:
+def _violations(spec: WholeSpec, path: str, limits: SubmissionLimits) -> list[Violation]:
     found = run_violations(spec, path) + _elastic_violations(spec, path)
     framework = _framework(spec)
     if is_given(spec.num_workers) and spec.num_workers > MOST_WORKERS:  # type: ignore[operator]  # given
@@ -234,18 +239,18 @@ DISTRIBUTED = Kind(
         for word in framework.commands
         for words in (("training", word), (word,))
     ),
-    alike=(("masterSpec", ""),),
+    mirrored_members=(("masterSpec", ""),),
     meant_for="distributed",
     category="Train",
     priority="low",
     can_suspend=True,
     spec=WholeSpec,
     framework=lambda spec: _framework(spec).name,
-    sent=DistributedSpec,
-    beside=("master_spec_same_as_worker", "master_spec"),
+    rest_spec=DistributedSpec,
+    outside_spec=("master_spec_same_as_worker", "master_spec"),
     podsets=podsets,
     outcome=outcome_of_gang,
     violations=_violations,
     lifetime_after_end=lifetime_after_end,
-    preemptions_borne=preemptions_borne,
+    max_preemptions=max_preemptions,
 )

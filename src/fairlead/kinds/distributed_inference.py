@@ -12,10 +12,10 @@ from fairlead.kinds.serving import served, serving_violations
 from fairlead.model.pods.podset import PodSet, RestartPolicy, RestartScope
 from fairlead.model.records.phase import Phase
 from fairlead.model.spec.canonical import items
-from fairlead.model.spec.fields import About, Flag, Maybe, PortNumber, Spec, is_given, value_or
+from fairlead.model.spec.fields import FieldInfo, FlagDeclaration, Maybe, PortNumber, Spec, is_given, value_or
 from fairlead.model.spec.placement import Category, NodePools, Preemptibility, PriorityClass
 from fairlead.model.spec.pod_fields import PodFields
-from fairlead.model.spec.rules import Limits, Violation, command_violations, priority_violations
+from fairlead.model.spec.rules import SubmissionLimits, Violation, command_violations, priority_violations
 from fairlead.model.spec.security import BasicSecurity
 from fairlead.model.spec.storage import BasicStorage
 
@@ -24,87 +24,95 @@ _LABELS = "leaderworkerset.sigs.k8s.io"
 Number = Annotated[int, Meta(ge=0, le=1000, extra_json_schema={"format": "int32"})]
 Replicas = Annotated[
     Maybe[Number],
-    About(text="How many groups there are.", default=1, origin="contract", flags=(Flag(name="--replicas"),)),
+    FieldInfo(
+        text="How many groups there are.", default=1, origin="contract", flags=(FlagDeclaration(name="--replicas"),)
+    ),
 ]
 
 
 class RoleSpec(PodFields, frozen=True, kw_only=True):
     """What the pods of one role run."""
 
-    storage: Annotated[Maybe[BasicStorage], About(text="What is mounted into each pod.")] = UNSET
-    security: Annotated[Maybe[BasicSecurity], About(text="Under which identity and with which rights pods run.")] = (
-        UNSET
-    )
+    storage: Annotated[Maybe[BasicStorage], FieldInfo(text="What is mounted into each pod.")] = UNSET
+    security: Annotated[
+        Maybe[BasicSecurity], FieldInfo(text="Under which identity and with which rights pods run.")
+    ] = UNSET
 
 
 class GroupServingPort(Spec, frozen=True, kw_only=True):
     """Where requests are answered, and by whom they may be sent."""
 
     port: Annotated[
-        Maybe[PortNumber], About(text="The port that leaders listen on.", mandatory=True, part="container")
+        Maybe[PortNumber], FieldInfo(text="The port that leaders listen on.", mandatory=True, part="container")
     ] = UNSET
     protocol: Annotated[
-        Maybe[Literal["http"]], About(text="What is spoken there.", default="http", origin="contract", part="protocol")
+        Maybe[Literal["http"]],
+        FieldInfo(text="What is spoken there.", default="http", origin="contract", part="protocol"),
     ] = UNSET
     authorization_type: Annotated[
         Maybe[Literal["public", "authenticatedUsers", "authorizedUsers", "authorizedGroups"]],
-        About(text="Who may send requests.", default_text="public", part="authorization-type"),
+        FieldInfo(text="Who may send requests.", default_text="public", part="authorization-type"),
     ] = UNSET
     authorized_users: Annotated[
         Maybe[tuple[str, ...]],
-        About(text="Users and service accounts who may; not beside authorizedGroups.", part="authorized-users"),
+        FieldInfo(text="Users and service accounts who may; not beside authorizedGroups.", part="authorized-users"),
     ] = UNSET
     authorized_groups: Annotated[
         Maybe[tuple[str, ...]],
-        About(text="Groups whose members may; not beside authorizedUsers.", part="authorized-groups"),
+        FieldInfo(text="Groups whose members may; not beside authorizedUsers.", part="authorized-groups"),
     ] = UNSET
     expose_externally: Annotated[
         Maybe[bool],
-        About(text="Whether it is reached from outside.", default=True, origin="contract", part="expose-externally"),
+        FieldInfo(
+            text="Whether it is reached from outside.", default=True, origin="contract", part="expose-externally"
+        ),
     ] = UNSET
     exposed_url: Annotated[
-        Maybe[str], About(text="The URL.", default_text="made by the system", part="exposed-url")
+        Maybe[str], FieldInfo(text="The URL.", default_text="made by the system", part="exposed-url")
     ] = UNSET
 
 
 class DistributedInferenceSpec(Spec, frozen=True, kw_only=True):
-    leader: Annotated[Maybe[RoleSpec], About(text="What the leader of each group runs.", mandatory=True)] = UNSET
+    leader: Annotated[Maybe[RoleSpec], FieldInfo(text="What the leader of each group runs.", mandatory=True)] = UNSET
     worker: Annotated[
-        Maybe[RoleSpec], About(text="What workers run; must be given when there are any.", role=WORKER)
+        Maybe[RoleSpec], FieldInfo(text="What workers run; must be given when there are any.", role=WORKER)
     ] = UNSET
     workers: Annotated[
         Maybe[Number],
-        About(
+        FieldInfo(
             text="How many workers each group has beside its leader.",
             default=0,
             origin="contract",
-            flags=(Flag(name="--workers"),),
+            flags=(FlagDeclaration(name="--workers"),),
         ),
     ] = UNSET
     replicas: Replicas = UNSET
     startup_policy: Annotated[
         Maybe[Literal["LeaderCreated", "LeaderReady"]],
-        About(
+        FieldInfo(
             text="Whether workers start with their leader, or when it is ready.",
             default="LeaderCreated",
             origin="contract",
-            flags=(Flag(name="--startup-policy"),),
+            flags=(FlagDeclaration(name="--startup-policy"),),
         ),
     ] = UNSET
     restart_policy: Annotated[
         Maybe[Literal["RecreateGroupOnPodRestart", "None"]],
-        About(
+        FieldInfo(
             text="What a pod that ends brings about: its whole group is made again, or its container alone restarts.",
             default="RecreateGroupOnPodRestart",
             origin="contract",
-            flags=(Flag(name="--restart-policy"),),
+            flags=(FlagDeclaration(name="--restart-policy"),),
         ),
     ] = UNSET
     serving_port: Annotated[
         Maybe[GroupServingPort],
-        About(
+        FieldInfo(
             text="Where leaders answer requests.",
-            flags=(Flag(name="--serving-port", form="object"), Flag(name="--serving-port", form="members")),
+            flags=(
+                FlagDeclaration(name="--serving-port", form="object"),
+                FlagDeclaration(name="--serving-port", form="members"),
+            ),
         ),
     ] = UNSET
     node_pools: NodePools = UNSET
@@ -116,14 +124,14 @@ class DistributedInferenceSpec(Spec, frozen=True, kw_only=True):
 class DistributedInferenceChanges(Spec, frozen=True, kw_only=True):
     """What can be changed while it runs."""
 
-    replicas: Annotated[Maybe[Number], About(text="How many groups there are.")] = UNSET
+    replicas: Annotated[Maybe[Number], FieldInfo(text="How many groups there are.")] = UNSET
 
 
 def podsets(spec: DistributedInferenceSpec) -> tuple[PodSet, ...]:
     """Leaders and, if there are any, workers, in equally many groups; each group is a gang of its own."""
     workers = value_or(spec.workers, 0)
     leader_spec = spec.leader if isinstance(spec.leader, RoleSpec) else RoleSpec()
-    leader = replace(_podset(spec, leader_spec, LEADER, workers), leads=True, naming="{workload}-{group}")
+    leader = replace(_podset(spec, leader_spec, LEADER, workers), is_placed_first=True, naming="{workload}-{group}")
     port = spec.serving_port
     if isinstance(port, GroupServingPort):
         is_outside = value_or(port.expose_externally, True)
@@ -153,7 +161,7 @@ def _podset(spec: DistributedInferenceSpec, pod: RoleSpec, role: str, workers: i
         gang=_GANG,
         restart=RestartPolicy.ALWAYS if in_place else RestartPolicy.NEVER,
         restart_scope=RestartScope.POD if in_place else RestartScope.GROUP,
-        slots=True,
+        has_fixed_indices=True,
         addressed=True,
         variables={
             "LWS_LEADER_ADDRESS": "{fqdn:{workload}-{group}}",
@@ -201,7 +209,7 @@ def _has_begun(state: SetState, group: int) -> bool:
     return bool(state.groups[group].starting or state.groups[group].running)
 
 
-def _violations(spec: DistributedInferenceSpec, path: str, limits: Limits) -> list[Violation]:
+def _violations(spec: DistributedInferenceSpec, path: str, limits: SubmissionLimits) -> list[Violation]:
     found = priority_violations(spec, path) + serving_violations(spec.serving_port, f"{path}.servingPort")
     if value_or(spec.workers, 0) > 0 and not is_given(spec.worker):
         found.append(Violation(f"{path}.worker", f"is missing; it must be given, because workers is {spec.workers}"))
@@ -232,8 +240,8 @@ DISTRIBUTED_INFERENCE = Kind(
     rest="distributed-inferences",
     resource="LeaderWorkerSet",
     command=("inference", "distributed"),
-    words_in=LEADER,
-    alike=((WORKER, LEADER),),
+    command_member=LEADER,
+    mirrored_members=((WORKER, LEADER),),
     meant_for="inference",
     category="Deploy",
     priority="very-high",
@@ -245,5 +253,5 @@ DISTRIBUTED_INFERENCE = Kind(
     outcome=outcome,
     violations=_violations,
     lifetime_after_end=_never,
-    preemptions_borne=lambda spec: None,
+    max_preemptions=lambda spec: None,
 )

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from fairlead.model.pods.podset import Operated
+from fairlead.model.pods.podset import OperatorOptions
 
 MASTER, WORKER, LAUNCHER = "master", "worker", "launcher"
 #: Where MPI's launcher finds its workers, as the MPI operator puts it there.
@@ -159,11 +159,11 @@ def _mpi_files(members: Members, role: str) -> dict[str, str]:
     return {HOST_FILE: "".join(lines)} if role == LAUNCHER else {}
 
 
-def operated_by(framework: Framework, members: Members, cleans: str, keys_path: str) -> Operated:
+def operated_by(framework: Framework, members: Members, cleans: str, keys_path: str) -> OperatorOptions:
     """What a cluster's operator of the framework is told of the whole."""
     if not framework.is_launched:
-        return Operated(framework=framework.name, cleans=cleans)
-    return Operated(framework=framework.name, cleans=cleans, slots=members.slots, keys_path=keys_path)
+        return OperatorOptions(framework=framework.name, cleans=cleans)
+    return OperatorOptions(framework=framework.name, cleans=cleans, slots=members.slots, keys_path=keys_path)
 
 
 FRAMEWORKS: dict[str, Framework] = {

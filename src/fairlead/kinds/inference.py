@@ -16,12 +16,12 @@ from fairlead.model.pods.podset import PodSet, RestartPolicy
 from fairlead.model.records.phase import Phase
 from fairlead.model.records.revision import Stage
 from fairlead.model.spec.autoscaling import Autoscaling, ServingConfiguration, autoscaling_violations, scaling_of
-from fairlead.model.spec.fields import About, Flag, Maybe, PortNumber, Spec, value_or
+from fairlead.model.spec.fields import FieldInfo, FlagDeclaration, Maybe, PortNumber, Spec, value_or
 from fairlead.model.spec.metadata import Username
 from fairlead.model.spec.network import ExposedUrls, Ports, RelatedUrls
 from fairlead.model.spec.placement import Category, NodePools, Preemptibility, PriorityClass
 from fairlead.model.spec.pod_fields import PodFields
-from fairlead.model.spec.rules import Limits, Violation, command_violations, priority_violations
+from fairlead.model.spec.rules import SubmissionLimits, Violation, command_violations, priority_violations
 from fairlead.model.spec.service_fields import InferenceSecurity, InferenceStorage, ServiceStdin, ServiceTty
 
 ROLE = "predictor"
@@ -44,35 +44,35 @@ class InferenceServingPort(Spec, frozen=True, kw_only=True):
     """Where requests are answered, and by whom they may be sent."""
 
     container: Annotated[
-        Maybe[PortNumber], About(text="The port that pods listen on.", mandatory=True, part="container")
+        Maybe[PortNumber], FieldInfo(text="The port that pods listen on.", mandatory=True, part="container")
     ] = UNSET
     protocol: Annotated[
-        Maybe[Literal["http", "grpc"]], About(text="What is spoken there.", default_text="http", part="protocol")
+        Maybe[Literal["http", "grpc"]], FieldInfo(text="What is spoken there.", default_text="http", part="protocol")
     ] = UNSET
     authorization_type: Annotated[
         Maybe[
             Literal["public", "authenticatedUsers", "authorizedUsers", "authorizedGroups", "authorizedUsersOrGroups"]
         ],
-        About(text="Who may send requests.", default_text="public", part="authorization-type"),
+        FieldInfo(text="Who may send requests.", default_text="public", part="authorization-type"),
     ] = UNSET
     authorized_users: Annotated[
-        Maybe[tuple[str, ...]], About(text="Users and service accounts who may.", part="authorized-users")
+        Maybe[tuple[str, ...]], FieldInfo(text="Users and service accounts who may.", part="authorized-users")
     ] = UNSET
     authorized_groups: Annotated[
-        Maybe[tuple[str, ...]], About(text="Groups whose members may.", part="authorized-groups")
+        Maybe[tuple[str, ...]], FieldInfo(text="Groups whose members may.", part="authorized-groups")
     ] = UNSET
     cluster_local_access_only: Annotated[
         Maybe[bool],
-        About(
+        FieldInfo(
             text="Whether it is reached from this cluster only.", default_text="false", part="cluster-local-access-only"
         ),
     ] = UNSET
 
 
 class InferenceSpec(PodFields, frozen=True, kw_only=True):
-    storage: Annotated[Maybe[InferenceStorage], About(text="What is mounted into each pod.")] = UNSET
+    storage: Annotated[Maybe[InferenceStorage], FieldInfo(text="What is mounted into each pod.")] = UNSET
     security: Annotated[
-        Maybe[InferenceSecurity], About(text="Under which identity and with which rights pods run.")
+        Maybe[InferenceSecurity], FieldInfo(text="Under which identity and with which rights pods run.")
     ] = UNSET
     node_pools: NodePools = UNSET
     priority_class: PriorityClass = UNSET
@@ -81,13 +81,16 @@ class InferenceSpec(PodFields, frozen=True, kw_only=True):
     ports: Ports = UNSET
     exposed_urls: ExposedUrls = UNSET
     related_urls: RelatedUrls = UNSET
-    autoscaling: Annotated[Maybe[Autoscaling], About(text="How many pods there are.")] = UNSET
-    serving_configuration: Annotated[Maybe[ServingConfiguration], About(text="How long things may take.")] = UNSET
+    autoscaling: Annotated[Maybe[Autoscaling], FieldInfo(text="How many pods there are.")] = UNSET
+    serving_configuration: Annotated[Maybe[ServingConfiguration], FieldInfo(text="How long things may take.")] = UNSET
     serving_port: Annotated[
         Maybe[InferenceServingPort],
-        About(
+        FieldInfo(
             text="Where requests are answered.",
-            flags=(Flag(name="--serving-port", form="object"), Flag(name="--serving-port", form="members")),
+            flags=(
+                FlagDeclaration(name="--serving-port", form="object"),
+                FlagDeclaration(name="--serving-port", form="members"),
+            ),
         ),
     ] = UNSET
     username: Username = UNSET
@@ -126,7 +129,7 @@ def podsets(spec: InferenceSpec) -> tuple[PodSet, ...]:
             count=count,
             completions=None,
             restart=RestartPolicy.ALWAYS,
-            slots=True,
+            has_fixed_indices=True,
             naming="{workload}-{revision}-{index}",
             scaling=scaling,
             serving_port=inside,
@@ -138,7 +141,7 @@ def outcome(states: Sequence[SetState]) -> Outcome | None:
     """Running when the revision that serves has as many pods ready as it should, or sleeps; Updating while another is
     on its way; Degraded when pods that it should have are not there."""
     serving = next((state for state in states if state.podset.stage in (None, Stage.SERVING)), None)
-    coming = next((state for state in states if state.podset.stage is Stage.COMING), None)
+    coming = next((state for state in states if state.podset.stage is Stage.STARTING), None)
     if serving is None:
         return None if coming is None else _starting(coming)
     wanted = serving.podset.count
@@ -163,7 +166,7 @@ def _starting(state: SetState) -> Outcome | None:
     return None
 
 
-def _violations(spec: InferenceSpec, path: str, limits: Limits) -> list[Violation]:
+def _violations(spec: InferenceSpec, path: str, limits: SubmissionLimits) -> list[Violation]:
     found = command_violations(spec, path) + priority_violations(spec, path)
     found += serving_violations(spec.serving_port, f"{path}.servingPort")
     if spec.tty is True and spec.stdin is not True:
@@ -188,11 +191,11 @@ INFERENCE = Kind(
     can_suspend=False,
     spec=InferenceSpec,
     changes=_changes(),
-    revises=True,
+    has_revisions=True,
     lists_issues=False,
     podsets=podsets,
     outcome=outcome,
     violations=_violations,
     lifetime_after_end=_never,
-    preemptions_borne=lambda spec: None,
+    max_preemptions=lambda spec: None,
 )

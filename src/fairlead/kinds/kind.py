@@ -13,7 +13,7 @@ import msgspec
 from fairlead.model.pods.podset import PodSet
 from fairlead.model.records.phase import Phase
 from fairlead.model.spec.fields import build, fields_of
-from fairlead.model.spec.rules import Limits, Violation, violations
+from fairlead.model.spec.rules import SubmissionLimits, Violation, violations
 
 
 class GroupState(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,7 +56,7 @@ class Outcome(msgspec.Struct, frozen=True):
     message: str = ""
 
 
-class Turn(msgspec.Struct, frozen=True):
+class KindSwitch(msgspec.Struct, frozen=True):
     """Fields of workload YAML that make a document one of another kind."""
 
     #: Their YAML names; the key of the other kind; the member of its spec that follows, and its value.
@@ -85,15 +85,15 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     #: Older kinds of custom resource that mean this kind too, with their letters.
     resources_before: tuple[tuple[str, str], ...] = ()
     #: What makes a document of it one of another kind.
-    turn: Turn | None = None
+    turn: KindSwitch | None = None
     #: The words of its command: ("training",).
     command: tuple[str, ...]
     #: Further commands that mean it, each with what it sets: (member of the spec, value).
     subtypes: tuple[tuple[tuple[str, ...], tuple[str, Any]], ...] = ()
     #: On the command line: where the words after `--` belong; and what is in a member like in another one, as far as
     #: flags do not say it. Like the spec itself (empty), if they say anything of it.
-    words_in: str = ""
-    alike: tuple[tuple[str, str], ...] = ()
+    command_member: str = ""
+    mirrored_members: tuple[tuple[str, str], ...] = ()
     #: Its word where assets say for which workloads they are meant.
     meant_for: str
     #: Build, Train or Deploy.
@@ -104,12 +104,12 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     #: The msgspec struct of its spec.
     spec: type
     #: Members of it that REST has beside `spec`, and the struct of what is left there; None where there are none.
-    beside: tuple[str, ...] = ()
-    sent: type | None = None
+    outside_spec: tuple[str, ...] = ()
+    rest_spec: type | None = None
     #: The struct of what PATCH can change, with members named as in the spec; None where nothing can be changed.
     changes: type | None = None
     #: Whether a change that means other pods rolls out as a revision: the pods before it serve until its own are ready.
-    revises: bool = False
+    has_revisions: bool = False
     #: Whether a refused submission lists its violations as entries; otherwise they stand in the text alone.
     lists_issues: bool = True
     #: From its spec to the framework by which its pods find each other; empty where none is.
@@ -119,11 +119,11 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     #: From the state of its pod sets to the phase they amount to; None while they wait for a place.
     outcome: Callable[[Sequence[SetState]], Outcome | None]
     #: Rules of its own between the members of its spec: (spec, path of the spec, what is allowed at most).
-    violations: Callable[[Any, str, Limits], list[Violation]]
+    violations: Callable[[Any, str, SubmissionLimits], list[Violation]]
     #: How many seconds after its end the workload is deleted by itself; None for never.
     lifetime_after_end: Callable[[Any], int | None]
     #: How many preemptions a workload outlives; one more is its end. None for any number.
-    preemptions_borne: Callable[[Any], int | None]
+    max_preemptions: Callable[[Any], int | None]
 
 
 def noun_of(kind: Kind) -> str:
@@ -134,15 +134,15 @@ def beside_names(kind: Kind) -> tuple[str, ...]:
     """The REST names of what stands beside the spec."""
     spec: Any = kind.spec
     named = dict(zip(spec.__struct_fields__, spec.__struct_encode_fields__, strict=True))
-    return tuple(named[name] for name in kind.beside)
+    return tuple(named[name] for name in kind.outside_spec)
 
 
-def spec_violations(kind: Kind, spec: Any, path: str, limits: Limits) -> list[Violation]:
+def spec_violations(kind: Kind, spec: Any, path: str, limits: SubmissionLimits) -> list[Violation]:
     """Every broken rule of a spec, the nouns' and the kind's own."""
     found = violations(spec, path) + kind.violations(spec, path, limits)
-    if not kind.beside:
+    if not kind.outside_spec:
         return found
-    names = [f"{path}.{field.rest}" for field in fields_of(kind.spec) if field.attribute in kind.beside]
+    names = [f"{path}.{field.rest}" for field in fields_of(kind.spec) if field.attribute in kind.outside_spec]
     moved = {each.path: each.path.removeprefix(f"{path}.") for each in found if each.path.startswith(tuple(names))}
     return [msgspec.structs.replace(each, path=moved.get(each.path, each.path)) for each in found]
 

@@ -7,7 +7,7 @@ wins here, by the order that the code shows and `model/spec/rules.py` puts into 
 from typing import Any
 
 from fairlead.model.command_words import split_words
-from fairlead.model.pods.podset import Container, EnvironmentVariable, Request
+from fairlead.model.pods.podset import EnvironmentVariable, PodContainer, Request
 from fairlead.model.quantity import thousandths_of, whole
 from fairlead.model.spec.canonical import canonical, items
 from fairlead.model.spec.compute import Compute
@@ -79,11 +79,11 @@ def _bytes(quantity: Any) -> int | None:
     return whole(quantity) if is_given(quantity) else None
 
 
-def container_of(spec: PodFields, without: frozenset[str] = SPELT_OUT, **more: Any) -> Container:
+def container_of(spec: PodFields, without: frozenset[str] = SPELT_OUT, **more: Any) -> PodContainer:
     """The container of one pod. `without` names what stays out of `fields`: `SPELT_OUT` and members of the kind's own;
     `more` goes to `Container` as it is."""
     compute = spec.compute if isinstance(spec.compute, Compute) else Compute()
-    return Container(
+    return PodContainer(
         image=value_or(spec.image, ""),
         command=split_words(spec.command) if isinstance(spec.command, str) else (),
         args=split_words(spec.args) if isinstance(spec.args, str) else (),

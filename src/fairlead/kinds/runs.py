@@ -10,14 +10,14 @@ from msgspec import UNSET
 
 from fairlead.kinds.kind import Outcome, SetState
 from fairlead.kinds.pods import SPELT_OUT, container_of
-from fairlead.model.pods.podset import Container, RestartPolicy
+from fairlead.model.pods.podset import PodContainer, RestartPolicy
 from fairlead.model.records.phase import Phase
 from fairlead.model.spec.fields import value_or
 from fairlead.model.spec.lifecycle import AUTO_DELETION_SECONDS, BACKOFF_LIMIT, GRACE_SECONDS
 from fairlead.model.spec.run_fields import AROUND, RunFields
 
 
-def running_container(spec: RunFields, without: frozenset[str] = frozenset()) -> Container:
+def running_container(spec: RunFields, without: frozenset[str] = frozenset()) -> PodContainer:
     """The container of one pod; `without` names members of the kind's own that are nothing to it."""
     return container_of(
         spec,
@@ -41,7 +41,7 @@ def lifetime_after_end(spec: RunFields) -> int | None:
     return int(value_or(spec.auto_deletion_time_after_completion_seconds, AUTO_DELETION_SECONDS))
 
 
-def preemptions_borne(spec: RunFields) -> int | None:
+def max_preemptions(spec: RunFields) -> int | None:
     """None where nothing bounds them; a workload that ends when it is preempted bears none."""
     if spec.terminate_after_preemption is True:
         return 0

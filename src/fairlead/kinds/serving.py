@@ -4,14 +4,14 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from fairlead.model.pods.podset import Container
+from fairlead.model.pods.podset import PodContainer
 from fairlead.model.spec.fields import is_given, value_or
 from fairlead.model.spec.rules import Violation
 
 _LISTS = {"authorizedUsers": "authorized_users", "authorizedGroups": "authorized_groups"}
 
 
-def served(container: Container, port: Any, inside: int, is_outside: bool) -> Container:
+def served(container: PodContainer, port: Any, inside: int, is_outside: bool) -> PodContainer:
     """The container with its serving port as a URL, or as a service of the cluster alone; 0 is no port."""
     if not inside:
         return container
@@ -33,7 +33,7 @@ def served(container: Container, port: Any, inside: int, is_outside: bool) -> Co
     return replace(container, fields=fields)
 
 
-def listening(container: Container, inside: int) -> Container:
+def listening(container: PodContainer, inside: int) -> PodContainer:
     """The container, ready only when somebody listens on its port, unless it says itself how that is asked for."""
     probes = container.fields.get("probes") or {}
     if not inside or probes.get("readiness"):

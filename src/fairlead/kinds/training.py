@@ -5,20 +5,20 @@ from typing import Annotated
 from msgspec import UNSET
 
 from fairlead.kinds.distributed import DISTRIBUTED
-from fairlead.kinds.kind import Kind, Turn
+from fairlead.kinds.kind import Kind, KindSwitch
 from fairlead.kinds.pods import request_of
 from fairlead.kinds.runs import (
     backoff_limit,
     lifetime_after_end,
+    max_preemptions,
     outcome_of_one,
-    preemptions_borne,
     restart_policy,
     running_container,
 )
 from fairlead.model.pods.podset import PodSet
-from fairlead.model.spec.fields import About, Flag, Int32, Maybe, value_or
+from fairlead.model.spec.fields import FieldInfo, FlagDeclaration, Int32, Maybe, value_or
 from fairlead.model.spec.lifecycle import PreemptionLimit
-from fairlead.model.spec.rules import Limits, Violation
+from fairlead.model.spec.rules import SubmissionLimits, Violation
 from fairlead.model.spec.run_fields import RunFields, run_violations
 
 ROLE = "worker"
@@ -29,24 +29,24 @@ _COUNTS = frozenset({"completions", "parallelism", "preemption_limit"})
 class TrainingSpec(RunFields, frozen=True, kw_only=True):
     completions: Annotated[
         Maybe[Int32],
-        About(
+        FieldInfo(
             text="How many pods must end well.",
             default=1,
             origin="prose",
             yaml="completions",
             yaml_kinds="TJ",
-            flags=(Flag(name="--runs", aliases=("--completions",)),),
+            flags=(FlagDeclaration(name="--runs", aliases=("--completions",)),),
         ),
     ] = UNSET
     parallelism: Annotated[
         Maybe[Int32],
-        About(
+        FieldInfo(
             text="How many pods run at the same time; at most as many as must end well.",
             default=1,
             origin="prose",
             yaml="parallelism",
             yaml_kinds="TJ",
-            flags=(Flag(name="--parallelism"),),
+            flags=(FlagDeclaration(name="--parallelism"),),
         ),
     ] = UNSET
     preemption_limit: PreemptionLimit = UNSET
@@ -68,7 +68,7 @@ def podsets(spec: TrainingSpec) -> tuple[PodSet, ...]:
     )
 
 
-def _violations(spec: TrainingSpec, path: str, limits: Limits) -> list[Violation]:
+def _violations(spec: TrainingSpec, path: str, limits: SubmissionLimits) -> list[Violation]:
     completions, parallelism = value_or(spec.completions, 1), value_or(spec.parallelism, 1)
     found = run_violations(spec, path)
     if not 1 <= completions <= limits.completions:
@@ -87,7 +87,7 @@ TRAINING = Kind(
     resource="TrainingWorkload",
     letter="T",
     resources_before=(("Job", "J"), ("RunaiJob", "J")),
-    turn=Turn(("mpi", "processes", "slotsPerWorker"), DISTRIBUTED.key, ("distributedFramework", "MPI")),
+    turn=KindSwitch(("mpi", "processes", "slotsPerWorker"), DISTRIBUTED.key, ("distributedFramework", "MPI")),
     command=("training",),
     meant_for="training",
     category="Train",
@@ -98,5 +98,5 @@ TRAINING = Kind(
     outcome=outcome_of_one,
     violations=_violations,
     lifetime_after_end=lifetime_after_end,
-    preemptions_borne=preemptions_borne,
+    max_preemptions=max_preemptions,
 )

@@ -5,13 +5,13 @@ from fairlead.kinds.pods import request_of
 from fairlead.kinds.runs import (
     backoff_limit,
     lifetime_after_end,
+    max_preemptions,
     outcome_of_one,
-    preemptions_borne,
     restart_policy,
     running_container,
 )
 from fairlead.model.pods.podset import PodSet
-from fairlead.model.spec.rules import Limits, Violation
+from fairlead.model.spec.rules import SubmissionLimits, Violation
 from fairlead.model.spec.run_fields import RunFields, run_violations
 
 ROLE = "workspace"
@@ -33,7 +33,7 @@ def podsets(spec: WorkspaceSpec) -> tuple[PodSet, ...]:
     )
 
 
-def _violations(spec: WorkspaceSpec, path: str, limits: Limits) -> list[Violation]:
+def _violations(spec: WorkspaceSpec, path: str, limits: SubmissionLimits) -> list[Violation]:
     return run_violations(spec, path)
 
 
@@ -53,5 +53,5 @@ WORKSPACE = Kind(
     outcome=outcome_of_one,
     violations=_violations,
     lifetime_after_end=lifetime_after_end,
-    preemptions_borne=preemptions_borne,
+    max_preemptions=max_preemptions,
 )

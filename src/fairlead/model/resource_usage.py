@@ -3,7 +3,7 @@
 import msgspec
 
 
-class Usage(msgspec.Struct, frozen=True):
+class MeasuredUsage(msgspec.Struct, frozen=True):
     """A moment's figures of a pod, by its id, or of a node, by `node/` and its name."""
 
     id: str

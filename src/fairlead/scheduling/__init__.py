@@ -37,10 +37,11 @@ from fairlead.scheduling.model.decisions import (
 )
 from fairlead.scheduling.model.decode import read_snapshot
 from fairlead.scheduling.model.snapshot import (
+    ForeignUsage,
     Job,
-    Node,
+    JobPodSet,
+    NodeTaint,
     Placement,
-    PodSet,
     PodTerm,
     PoolSettings,
     Queue,
@@ -50,16 +51,15 @@ from fairlead.scheduling.model.snapshot import (
     Settings,
     Share,
     Snapshot,
+    SnapshotNode,
     SubGroup,
-    Taint,
     Task,
-    Toleration,
+    TaskToleration,
     Topology,
     TopologyConstraint,
-    Usage,
 )
 from fairlead.scheduling.model.validate import SnapshotError, check
-from fairlead.scheduling.session.reasons import say
+from fairlead.scheduling.session.reasons import format_reason
 from fairlead.scheduling.simulate import advance, play
 
 __all__ = [
@@ -67,13 +67,14 @@ __all__ = [
     "Decisions",
     "Eviction",
     "FairShare",
+    "ForeignUsage",
     "Job",
-    "Node",
+    "JobPodSet",
     "NodeCause",
+    "NodeTaint",
     "Pending",
     "Pipelined",
     "Placement",
-    "PodSet",
     "PodTerm",
     "PoolSettings",
     "Queue",
@@ -89,19 +90,18 @@ __all__ = [
     "SharesRequest",
     "Snapshot",
     "SnapshotError",
+    "SnapshotNode",
     "SubGroup",
-    "Taint",
     "Task",
-    "Toleration",
+    "TaskToleration",
     "Topology",
     "TopologyConstraint",
-    "Usage",
     "advance",
     "check",
     "decide",
     "divide_queues",
+    "format_reason",
     "play",
     "read_shares",
     "read_snapshot",
-    "say",
 ]

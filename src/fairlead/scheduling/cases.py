@@ -15,14 +15,14 @@ from fairlead.scheduling.cycle import decide
 from fairlead.scheduling.model.decisions import Decisions
 from fairlead.scheduling.model.snapshot import (
     Job,
-    Node,
-    PodSet,
+    JobPodSet,
     Queue,
     QueueShares,
     QueueUsage,
     Settings,
     Share,
     Snapshot,
+    SnapshotNode,
     SubGroup,
     Task,
     TaskStatus,
@@ -62,11 +62,11 @@ def build(case: Words) -> Snapshot:
     )
 
 
-def _node(name: str, words: Words) -> Node:
+def _node(name: str, words: Words) -> SnapshotNode:
     raw = {"gpuMemoryMib": 40_000, **words, "name": name}
     raw["cpuMilli"] = int(1000 * raw.pop("cpu", 100))
     raw["memoryBytes"] = int(GB * raw.pop("memory", 1000))
-    return msgspec.convert(raw, Node)
+    return msgspec.convert(raw, SnapshotNode)
 
 
 def _queue(number: int, name: str, words: Words | float) -> Queue:
@@ -141,9 +141,11 @@ def _parts(pod_sets: Words, groups: Words) -> dict[str, Words]:
     return found
 
 
-def _pod_sets(words: Words) -> tuple[PodSet, ...]:
+def _pod_sets(words: Words) -> tuple[JobPodSet, ...]:
     return tuple(
-        PodSet(name=name, min_available=own.get("min", own.get("tasks", 1)), topology=_constraint(own.get("topology")))
+        JobPodSet(
+            name=name, min_available=own.get("min", own.get("tasks", 1)), topology=_constraint(own.get("topology"))
+        )
         for name, own in words.items()
     )
 

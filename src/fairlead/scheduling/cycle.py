@@ -19,12 +19,12 @@ from fairlead.scheduling.model.live import LiveJob
 from fairlead.scheduling.model.snapshot import ALL_ACTIONS, DEFAULT_POOL, Action, Job, Settings, Snapshot
 from fairlead.scheduling.outcome import write_down
 from fairlead.scheduling.session.record import Record
-from fairlead.scheduling.session.session import Session, build_queues
+from fairlead.scheduling.session.session import SchedulingSession, build_queues
 
 #: A task in these states has left its node.
 _ENDED = frozenset({"Succeeded", "Failed", "Deleted"})
 
-ACTIONS: dict[Action, Callable[[Session, Record], None]] = {
+ACTIONS: dict[Action, Callable[[SchedulingSession, Record], None]] = {
     "allocate": allocate,
     "consolidation": consolidate,
     "reclaim": reclaim,
@@ -54,7 +54,7 @@ def actions_of(settings: Settings) -> tuple[Action, ...]:
     return ALL_ACTIONS
 
 
-def decide_plainly(snapshot: Snapshot) -> Decisions:
+def decide_without_shortcuts(snapshot: Snapshot) -> Decisions:
     """The same without indexes, bounds and forecasts: slow, and what tests hold the quick way against."""
     return Cycle(snapshot, plain=True).run()
 
@@ -67,7 +67,7 @@ class Cycle:
         self.plain = plain
         self.record = Record()
         self.notices: list[Notice] = []
-        self.sessions: dict[str, Session] = {}
+        self.sessions: dict[str, SchedulingSession] = {}
         #: Jobs without a place, by id, to the pools not tried yet.
         self.further: dict[str, list[str]] = {}
         #: Why a pool cannot take jobs of a queue; None if it can.
@@ -76,10 +76,10 @@ class Cycle:
     def run(self) -> Decisions:
         self._open()
         arrivals = self._first_pools()
-        self._seat_strangers(arrivals)
+        self._account_for_foreign_tasks(arrivals)
         while arrivals:
             for pool in sorted(arrivals):
-                self._play(pool, arrivals[pool])
+                self._run_actions(pool, arrivals[pool])
             arrivals = self._next_pools()
         decisions = write_down(self.snapshot, self.sessions, self.record, self.notices)
         for session in self.sessions.values():
@@ -93,7 +93,7 @@ class Cycle:
             for name in dropped:
                 message = f"Queue {name} in node pool {pool} was left out: one of its parents does not exist."
                 self.notices.append(Notice(code="QueueDropped", subject=name, message=message))
-            session = self.sessions[pool] = Session(self.snapshot, pool, queues)
+            session = self.sessions[pool] = SchedulingSession(self.snapshot, pool, queues)
             session.plain = self.plain
 
     def _first_pools(self) -> dict[str, list[Job]]:
@@ -110,7 +110,7 @@ class Cycle:
             self._send(job, pools, arrivals)
         return arrivals
 
-    def _seat_strangers(self, arrivals: dict[str, list[Job]]) -> None:
+    def _account_for_foreign_tasks(self, arrivals: dict[str, list[Job]]) -> None:
         """Tasks on nodes of a pool that does not schedule their job still hold their place there."""
         if len(self.sessions) == 1 and sum(map(len, arrivals.values())) == len(self.snapshot.jobs):
             return
@@ -120,7 +120,7 @@ class Cycle:
             own = scheduled_in.get(job.id)
             placed = (node_pools[task.node] for task in job.tasks if task.node in node_pools)
             for pool in sorted({pool for pool in placed if pool != own}):
-                self.sessions[pool].occupy(job)
+                self.sessions[pool].book_foreign_tasks(job)
 
     def _send(self, job: Job, pools: list[str], arrivals: dict[str, list[Job]]) -> None:
         """Into the first of these pools that can take the job; the rest is kept for later."""
@@ -150,16 +150,16 @@ class Cycle:
             return Reason(code="QueueIsNotALeaf", queue=job.queue)
         return None
 
-    def _play(self, pool: str, arrivals: list[Job]) -> None:
+    def _run_actions(self, pool: str, arrivals: list[Job]) -> None:
         """All actions in one pool, on what earlier rounds left there."""
         session = self.sessions[pool]
         for spec in arrivals:
             self._admit(session, spec)
-        session.share_out()
+        session.divide_fair_shares()
         for action in actions_of(session.settings):
             self.run_action(session, action)
 
-    def _admit(self, session: Session, spec: Job) -> None:
+    def _admit(self, session: SchedulingSession, spec: Job) -> None:
         """Bring a job in; one that makes no sense is reported and stays out."""
         try:
             session.add_job(spec)
@@ -168,7 +168,7 @@ class Cycle:
             self.record.failures.append(Failure(job=spec.id, action="admission", error=told))
             self.record.reasons.setdefault(spec.id, {})[session.pool] = Reason(code="Failed", detail=told)
 
-    def run_action(self, session: Session, action: Action) -> None:
+    def run_action(self, session: SchedulingSession, action: Action) -> None:
         ACTIONS[action](session, self.record)
 
     def _next_pools(self) -> dict[str, list[Job]]:

@@ -22,13 +22,15 @@ from fairlead.scheduling.model.snapshot import Snapshot
 from fairlead.scheduling.model.subgroups import is_ready
 from fairlead.scheduling.session.devices import Devices
 from fairlead.scheduling.session.record import Record
-from fairlead.scheduling.session.session import Session
+from fairlead.scheduling.session.session import SchedulingSession
 
 #: A task that waited when the cycle began still does in these states.
 _WITHOUT_PLACE = frozenset((st.PENDING, st.GATED, st.PIPELINED, st.RELEASING))
 
 
-def write_down(snapshot: Snapshot, sessions: dict[str, Session], record: Record, notices: list[Notice]) -> Decisions:
+def write_down(
+    snapshot: Snapshot, sessions: dict[str, SchedulingSession], record: Record, notices: list[Notice]
+) -> Decisions:
     changed = {pool: _changed(sessions[pool]) for pool in sorted(sessions)}
     live: dict[str, LiveJob] = {}
     for session in sessions.values():
@@ -56,7 +58,7 @@ def write_down(snapshot: Snapshot, sessions: dict[str, Session], record: Record,
     )
 
 
-def _changed(session: Session) -> list[LiveTask]:
+def _changed(session: SchedulingSession) -> list[LiveTask]:
     """Tasks that do not stand where they stood, by job and in the order of the snapshot."""
     return [
         task
@@ -67,7 +69,7 @@ def _changed(session: Session) -> list[LiveTask]:
     ]
 
 
-def _binds(session: Session, tasks: list[LiveTask], record: Record) -> list[Bind]:
+def _binds(session: SchedulingSession, tasks: list[LiveTask], record: Record) -> list[Bind]:
     fresh = [task for task in tasks if _is_fresh(task) and not _is_broken(task)]
     devices = Devices(session) if any(task.wants_gpu for task in fresh) else None
     binds = []
@@ -176,7 +178,7 @@ def _reason(job: LiveJob | None, pools: dict[str, Reason]) -> Reason:
     return Reason(code="QueueDepth", detail="Not reached in this cycle: other jobs of its queue came first.")
 
 
-def fair_shares(sessions: dict[str, Session]) -> list[FairShare]:
+def fair_shares(sessions: dict[str, SchedulingSession]) -> list[FairShare]:
     return [
         FairShare(
             queue=queue.name,

@@ -185,7 +185,13 @@ LEASES = Collection(
 )
 
 #: What all records that workloads name are found by.
-_KEPT = (_text("name"), _text("place"), _text("created_by"), _integer("created_at"), _integer("updated_at"))
+_KEPT = (
+    _text("name"),
+    _text("place", attrgetter("scope_key")),
+    _text("created_by"),
+    _integer("created_at"),
+    _integer("updated_at"),
+)
 
 SECRETS = Collection(
     name="secrets",

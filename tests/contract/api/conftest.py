@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.api.application import Limits
+from fairlead.api.application import RequestLimits
 from tests.contract.api.room import Room
 
 
@@ -20,7 +20,7 @@ def room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Room]:
 def make_room(tmp_path: Path) -> Iterator[Callable[..., Room]]:
     with ExitStack() as stack:
 
-        def make(name: str = "own", limits: Limits | None = None, token_seconds: int = 86_400) -> Room:
+        def make(name: str = "own", limits: RequestLimits | None = None, token_seconds: int = 86_400) -> Room:
             folder = tmp_path / name
             folder.mkdir()
             return stack.enter_context(Room(folder, limits, token_seconds))

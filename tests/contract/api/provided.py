@@ -28,13 +28,13 @@ def provide(room: Room, spec: dict[str, Any], project_id: str = "1") -> None:
         if what in (SECRET, USER_CREDENTIAL):
             where = place if what == SECRET else user_place(room.credentials.client_id)
             sealed = room.context.vault.seal(values, head["id"])
-            writes.append(Put(SECRETS, Secret(**head, place=where, keys=tuple(values), sealed=sealed)))
+            writes.append(Put(SECRETS, Secret(**head, scope_key=where, keys=tuple(values), sealed=sealed)))
         elif what == CONFIG_MAP:
-            writes.append(Put(CONFIG_MAPS, ConfigMap(**head, place=place, data=values)))
+            writes.append(Put(CONFIG_MAPS, ConfigMap(**head, scope_key=place, data=values)))
         elif what == CLAIM:
-            writes.append(Put(CLAIMS, Claim(**head, place=place, project_id=project_id, size="1G")))
+            writes.append(Put(CLAIMS, Claim(**head, scope_key=place, project_id=project_id, size="1G")))
         elif what == DATA_VOLUME:
-            volume = DataVolume(id=name, version=1, name=name, place=place, project_id=project_id, claim_name="c")
+            volume = DataVolume(id=name, version=1, name=name, scope_key=place, project_id=project_id, claim_name="c")
             writes.append(Put(DATA_VOLUMES, volume))
         else:
             assert what == STORAGE_CLASS

@@ -13,11 +13,11 @@ from typing import Any, TypeVar
 
 import uvicorn
 
-from fairlead.api.application import Limits, make_application
+from fairlead.api.application import RequestLimits, make_application
 from fairlead.control.bootstrap import ensure_defaults
 from fairlead.control.context import Context, ControlSettings
 from fairlead.control.directory import Directory
-from fairlead.control.people.authentication import Accounts, Credentials, ensure_accounts, load_signer
+from fairlead.control.people.authentication import Authenticator, Credentials, ensure_accounts, load_signer
 from fairlead.engines.base import ExecRequest, LogRequest, Session
 from fairlead.model.errors import NotFound
 from fairlead.model.records.event import Event
@@ -80,7 +80,7 @@ class Answer:
 class Room:
     """One server. Use it as a context manager."""
 
-    def __init__(self, folder: Path, limits: Limits | None = None, token_seconds: int = 86_400) -> None:
+    def __init__(self, folder: Path, limits: RequestLimits | None = None, token_seconds: int = 86_400) -> None:
         self.folder = folder
         self.limits = limits
         self.token_seconds = token_seconds
@@ -126,7 +126,7 @@ class Room:
         await store.commit(Change(writes=(Put(NODES, node),)))
         await self.context.directory.load()
         signer = load_signer(self.folder, self.cluster_id, self.clock, self.token_seconds)
-        self.accounts = Accounts(self.context, signer)
+        self.accounts = Authenticator(self.context, signer)
         application = make_application(self.context, self.accounts, self.limits)
         self._server = uvicorn.Server(
             uvicorn.Config(application, lifespan="off", log_config=None, http="httptools", timeout_graceful_shutdown=1)

@@ -214,11 +214,11 @@ def test_history_tells_changes_of_phase_from_events(filled: Room) -> None:
 def test_a_cluster_that_cannot_be_reached_is_disconnected(filled: Room) -> None:
     path = f"/api/v1/clusters/{filled.cluster_id}"
     assert filled.call("GET", path).json["status"] == {"state": "Connected"}
-    filled.context.away = lambda: "nobody answers"
+    filled.context.engine_unreachable_reason = lambda: "nobody answers"
     try:
         answer = filled.call("GET", path)
     finally:
-        filled.context.away = lambda: ""
+        filled.context.engine_unreachable_reason = lambda: ""
     assert (answer.json["status"], answer.json["lastLiveness"]) == ({"state": "Disconnected"}, None)
     assert find_disagreements("get", "/api/v1/clusters/{clusterUuid}", answer.status, answer.json) == []
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fairlead.api.application import Limits
+from fairlead.api.application import RequestLimits
 from fairlead.model.errors import Unavailable
 from fairlead.store.base import Change
 from tests.contract.api.agreement import find_disagreements
@@ -88,7 +88,7 @@ def test_content_types(room: Room) -> None:
 def test_a_body_beyond_the_limit_is_413(room: Room, make_room: Callable[..., Room]) -> None:
     declared = room.call("POST", CREATE, b" " * (1024 * 1024 + 1))
     assert_error(declared, 413, "Request body is too large.")
-    small = make_room(limits=Limits(body_bytes=1000))
+    small = make_room(limits=RequestLimits(body_bytes=1000))
     assert_error(small.call("POST", CREATE, b" " * 1001), 413, "Request body is too large.")
     connection = http.client.HTTPConnection("127.0.0.1", small.port, timeout=120)
     headers = {"Authorization": f"Bearer {small.token}", "Content-Type": "application/json"}
@@ -123,7 +123,7 @@ def test_changes_of_nothing_are_404_and_of_something_202(room: Room) -> None:
 
 
 def test_too_many_requests_are_429(make_room: Callable[..., Room]) -> None:
-    room = make_room(limits=Limits(requests_per_second=3))
+    room = make_room(limits=RequestLimits(requests_per_second=3))
     answers = [room.call("GET", "/api/v1/workloads/count") for _ in range(4)]
     assert [answer.status for answer in answers] == [200, 200, 200, 429]
     assert_error(answers[-1], 429, "Too many requests.")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fairlead.api.application import Limits
+from fairlead.api.application import RequestLimits
 from fairlead.model.records.event import Event
 from fairlead.store.base import Change, Delete
 from fairlead.store.collections import EVENTS
@@ -89,7 +89,7 @@ def test_a_project_can_be_watched_alone(room: Room) -> None:
 
 
 def test_a_watch_that_is_left_makes_room_for_another(make_room: Callable[..., Room]) -> None:
-    room = make_room(limits=Limits(watch_streams=1))
+    room = make_room(limits=RequestLimits(watch_streams=1))
     with Watch(room):
         answer = room.call("GET", WATCH)
         assert answer.status == 429, answer

@@ -14,7 +14,7 @@ from fairlead.model.clock import iso
 from fairlead.model.records.organization import GpuDevice, Node
 from fairlead.model.records.phase import Phase, PodPhase
 from fairlead.model.records.revision import Revision, Stage
-from fairlead.model.resource_usage import Usage, node_key
+from fairlead.model.resource_usage import MeasuredUsage, node_key
 from fairlead.store.base import Change, Put
 from fairlead.store.collections import NODES, REVISIONS
 from tests import builders
@@ -90,7 +90,7 @@ async def _seen(room: Room) -> None:
     """The service answered 20 requests in the ten seconds, each in a fifth of a second; the pod used 5 cpu seconds."""
     moment = [0.0]
     traffic = Traffic(room.clock, lambda: moment[0])
-    usages = [[Usage(POD, 1.0, 2_000_000), Usage(node_key("alpha"), 100.0, 10**9)]]
+    usages = [[MeasuredUsage(POD, 1.0, 2_000_000), MeasuredUsage(node_key("alpha"), 100.0, 10**9)]]
     telemetry = Telemetry(room.context.store, room.clock, traffic, lambda: usages[-1])
     room.context.telemetry = telemetry
     await telemetry.look()
@@ -101,7 +101,7 @@ async def _seen(room: Room) -> None:
         assert visit.find_pod() == POD
         moment[0] += 0.2
         visit.end()
-    usages.append([Usage(POD, 6.0, 3_000_000), Usage(node_key("alpha"), 120.0, 2 * 10**9)])
+    usages.append([MeasuredUsage(POD, 6.0, 3_000_000), MeasuredUsage(node_key("alpha"), 120.0, 2 * 10**9)])
     await telemetry.look()
 
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from fairlead.control.decide.draft import Entry
-from fairlead.model.pods.podset import Container
+from fairlead.control.decide.draft import WorkloadEntry
+from fairlead.model.pods.podset import PodContainer
 from tests.builders import podset, workload
 from tests.contract.api.room import Answer, Room
 
@@ -26,8 +26,8 @@ def urls(room: Room) -> None:
     async def claim() -> None:
         for name, url in URLS.items():
             fields = {"exposedUrls": [{"container": 8080, **url}]}
-            made = podset(container=Container(image="x", fields=fields))
-            entry = Entry(workload=workload(name, id=name, project_name="team"), podsets=(made,))
+            made = podset(container=PodContainer(image="x", fields=fields))
+            entry = WorkloadEntry(workload=workload(name, id=name, project_name="team"), podsets=(made,))
             _, refused = room.context.exposure.claim(entry)
             assert not refused
 

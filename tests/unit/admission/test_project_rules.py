@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from fairlead.admission.organization_terms import has_terms, settle_terms
+from fairlead.admission.organization_terms import apply_project_rules, has_project_rules
 from fairlead.admission.project_rules import (
     allowed_node_types,
     effective_node_pools,
@@ -14,7 +14,7 @@ from fairlead.admission.project_rules import (
     rule_issues,
     time_limit,
 )
-from fairlead.control.organization.inputs import OwnerWish, PoolWish, QuotaWish, settle_resources
+from fairlead.control.organization.inputs import OwnerInput, PoolQuotaInput, QuotaInput, settle_resources
 from fairlead.control.organization.owners import name_issues
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import read_stored_spec
@@ -109,44 +109,47 @@ def spec(**members: Any) -> Any:
 def test_terms_of_a_project() -> None:
     team = project(default_node_pools=("gold",), scheduling_rules={TIME: 60, IDLE: 5})
     admitted = {"node_pools": (), "preemptible": True}
-    gpus = settle_terms(team, None, KIND, spec(compute={"gpuDevicesRequest": 1}), admitted)
+    gpus = apply_project_rules(team, None, KIND, spec(compute={"gpuDevicesRequest": 1}), admitted)
     assert (gpus["node_pools"], gpus["time_limit"]) == (("gold",), 60_000)
     assert [condition.reason for condition in gpus["conditions"]] == [IDLE]
-    assert "conditions" not in settle_terms(team, None, KIND, spec(), admitted), "idle GPUs need GPUs"
-    assert "node_pools" not in settle_terms(team, None, KIND, spec(), admitted | {"node_pools": ("default",)})
-    assert has_terms(team, None)
-    assert has_terms(project(), department(node_types={"training": ["a100"]}))
-    assert not has_terms(project(), department())
+    assert "conditions" not in apply_project_rules(team, None, KIND, spec(), admitted), "idle GPUs need GPUs"
+    assert "node_pools" not in apply_project_rules(team, None, KIND, spec(), admitted | {"node_pools": ("default",)})
+    assert has_project_rules(team, None)
+    assert has_project_rules(project(), department(node_types={"training": ["a100"]}))
+    assert not has_project_rules(project(), department())
 
 
 def test_a_node_type_must_be_allowed() -> None:
     team = project(node_types={"training": ["a100"]})
     admitted = {"node_pools": (), "preemptible": True}
-    settle_terms(team, None, KIND, spec(nodeType="a100"), admitted)
+    apply_project_rules(team, None, KIND, spec(nodeType="a100"), admitted)
     with pytest.raises(Invalid) as caught:
-        settle_terms(team, None, KIND, spec(nodeType="t4"), admitted)
+        apply_project_rules(team, None, KIND, spec(nodeType="t4"), admitted)
     assert [issue.field for issue in caught.value.issues] == ["spec.nodeType"]
 
 
 class Wish(NamedTuple):
     name: str
-    wish: PoolWish
+    wish: PoolQuotaInput
     want: Quota | None = None
     want_issues: tuple[str, ...] = ()
 
 
 WISHES = [
-    Wish("nothing said", PoolWish(path="r"), Quota(deserved=0, limit=None, over_quota_weight=2)),
-    Wish("unlimited GPUs are -1", PoolWish(path="r", gpu=QuotaWish(deserved=-1)), Quota(deserved=None)),
-    Wish("a fraction", PoolWish(path="r", gpu=QuotaWish(deserved=1.5, limit=2)), Quota(deserved=1.5, limit=2)),
-    Wish("weight zero", PoolWish(path="r", gpu=QuotaWish(over_quota_weight=0)), Quota(over_quota_weight=0)),
-    Wish("null weight is the usual", PoolWish(path="r", gpu=QuotaWish(over_quota_weight=None)), Quota()),
-    Wish("limit below quota", PoolWish(path="r", gpu=QuotaWish(deserved=2, limit=1)), None, ("r.gpu.limit",)),
-    Wish("negative", PoolWish(path="r", gpu=QuotaWish(deserved=-3)), None, ("r.gpu.deserved",)),
-    Wish("unknown rank", PoolWish(path="r", priority="Top"), None, ("r.priority",)),
-    Wish("unknown pool", PoolWish(path="r", node_pool_id="9"), None, ("r.nodePool.id",)),
+    Wish("nothing said", PoolQuotaInput(path="r"), Quota(deserved=0, limit=None, over_quota_weight=2)),
+    Wish("unlimited GPUs are -1", PoolQuotaInput(path="r", gpu=QuotaInput(deserved=-1)), Quota(deserved=None)),
+    Wish("a fraction", PoolQuotaInput(path="r", gpu=QuotaInput(deserved=1.5, limit=2)), Quota(deserved=1.5, limit=2)),
+    Wish("weight zero", PoolQuotaInput(path="r", gpu=QuotaInput(over_quota_weight=0)), Quota(over_quota_weight=0)),
+    Wish("null weight is the usual", PoolQuotaInput(path="r", gpu=QuotaInput(over_quota_weight=None)), Quota()),
+    Wish("limit below quota", PoolQuotaInput(path="r", gpu=QuotaInput(deserved=2, limit=1)), None, ("r.gpu.limit",)),
+    Wish("negative", PoolQuotaInput(path="r", gpu=QuotaInput(deserved=-3)), None, ("r.gpu.deserved",)),
+    Wish("unknown rank", PoolQuotaInput(path="r", priority="Top"), None, ("r.priority",)),
+    Wish("unknown pool", PoolQuotaInput(path="r", node_pool_id="9"), None, ("r.nodePool.id",)),
     Wish(
-        "another pool's name", PoolWish(path="r", node_pool_id="1", node_pool_name="gold"), None, ("r.nodePool.name",)
+        "another pool's name",
+        PoolQuotaInput(path="r", node_pool_id="1", node_pool_name="gold"),
+        None,
+        ("r.nodePool.name",),
     ),
 ]
 
@@ -154,7 +157,7 @@ WISHES = [
 @pytest.mark.parametrize("case", WISHES, ids=lambda case: case.name)
 def test_wishes_for_a_pool(case: Wish) -> None:
     issues: list[Issue] = []
-    settled = settle_resources(OwnerWish(resources=(case.wish,)), None, POOLS, tuple(RANKS), issues)
+    settled = settle_resources(OwnerInput(resources=(case.wish,)), None, POOLS, tuple(RANKS), issues)
     assert tuple(issue.field for issue in issues) == case.want_issues
     if case.want is not None:
         assert settled[0].gpu == case.want
@@ -163,11 +166,11 @@ def test_wishes_for_a_pool(case: Wish) -> None:
 def test_a_merge_keeps_what_is_not_named() -> None:
     kept = PoolQuota(node_pool_id="2", node_pool_name="gold", gpu=Quota(deserved=3), priority="High")
     before = project(resources=(kept,))
-    wish = (PoolWish(path="r", node_pool_id="2", cpu=None),)
-    merged = settle_resources(OwnerWish(resources=wish, is_merge=True), before, POOLS, tuple(RANKS), [])
+    wish = (PoolQuotaInput(path="r", node_pool_id="2", cpu=None),)
+    merged = settle_resources(OwnerInput(resources=wish, is_merge=True), before, POOLS, tuple(RANKS), [])
     assert [quota.gpu.deserved for quota in merged] == [0, 3]
     assert merged[1].priority == "High"
-    replaced = settle_resources(OwnerWish(resources=wish), before, POOLS, tuple(RANKS), [])
+    replaced = settle_resources(OwnerInput(resources=wish), before, POOLS, tuple(RANKS), [])
     assert [quota.gpu.deserved for quota in replaced] == [0, 0]
     assert replaced[1].priority == "MediumLow"
 

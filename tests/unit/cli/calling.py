@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from fairlead.cli.__main__ import load_lazily, main
-from fairlead.cli.command import Surroundings
+from fairlead.cli.command import CommandEnvironment
 
 
 class Called(NamedTuple):
@@ -25,6 +25,6 @@ def call(*words: str, home: Path, stdin: str = "", terminal: bool = False, **env
     """One command line, as a user with that home folder and those variables."""
     stream = Terminal if terminal else io.StringIO
     out, err = stream(), stream()
-    around = Surroundings({"HOME": str(home), **environ}, str(home), io.StringIO(stdin), out, err, load_lazily)
+    around = CommandEnvironment({"HOME": str(home), **environ}, str(home), io.StringIO(stdin), out, err, load_lazily)
     code = main(words, around)
     return Called(code, out.getvalue(), err.getvalue())

@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from fairlead.control.decide.draft import Draft, Entry
-from fairlead.control.decide.phases import Rules, decide, demand
+from fairlead.control.decide.draft import Draft, WorkloadEntry
+from fairlead.control.decide.phases import PhaseInputs, count_missing_pods, decide
 from fairlead.control.decide.placements import free_index, place
 from fairlead.control.decide.pod_specs import pod_name, render_pod
 from fairlead.control.decide.snapshot import render_jobs
@@ -27,7 +27,7 @@ def outcome(states: Sequence[SetState]) -> Outcome | None:
     return Outcome(Phase.RUNNING) if any(state.running for state in states) else None
 
 
-RULES = Rules(
+RULES = PhaseInputs(
     outcome=outcome,
     pod_spec=builders.pod_spec,
     review=lambda podset: Review(),
@@ -37,7 +37,7 @@ RULES = Rules(
 
 
 def leader(**members: Any) -> PodSet:
-    return grouped(role="leader", leads=True, naming="{workload}-{group}", **members)
+    return grouped(role="leader", is_placed_first=True, naming="{workload}-{group}", **members)
 
 
 def worker(**members: Any) -> PodSet:
@@ -49,7 +49,7 @@ def grouped(**members: Any) -> PodSet:
         "groups": 2,
         "gang": "group",
         "completions": None,
-        "slots": True,
+        "has_fixed_indices": True,
         "restart_scope": RestartScope.GROUP,
     }
     return builders.podset(**(given | members))
@@ -68,8 +68,8 @@ def whole(group: int, **members: Any) -> list[Pod]:
     return [member("leader", group, **members), *(member("worker", group, index, **members) for index in (0, 1))]
 
 
-def entry(workload: Workload, pods: Sequence[Pod] = (), podsets: Sequence[PodSet] = ()) -> Entry:
-    return Entry(workload=workload, pods=tuple(pods), podsets=tuple(podsets) or (leader(), worker()))
+def entry(workload: Workload, pods: Sequence[Pod] = (), podsets: Sequence[PodSet] = ()) -> WorkloadEntry:
+    return WorkloadEntry(workload=workload, pods=tuple(pods), podsets=tuple(podsets) or (leader(), worker()))
 
 
 def ended(pod: Pod, code: int = 1, **members: Any) -> PodReport:
@@ -111,14 +111,14 @@ def test_pods_without_gang_are_jobs_of_their_own() -> None:
 def test_what_starts_after_another_is_shown_to_the_scheduler_but_not_wanted() -> None:
     podsets = (leader(groups=1), worker(groups=1, starts_after="leader"))
     fresh = entry(running(), (), podsets)
-    assert demand(fresh, NOW) == {("leader", 0): 1}
+    assert count_missing_pods(fresh, NOW) == {("leader", 0): 1}
     [job] = render_jobs(fresh, "", NOW)
     assert [task.id.rsplit("/", 1)[1] for task in job.tasks] == ["0", "held0", "held1"]
     started = entry(running(), [member("leader", 0, ready=False)], podsets)
-    assert demand(started, NOW) == {}
+    assert count_missing_pods(started, NOW) == {}
     [job] = render_jobs(started, "", NOW)
     assert [each.name for each in job.pod_sets] == ["leader"]
-    assert demand(entry(running(), [member("leader", 0)], podsets), NOW) == {("worker", 0): 2}
+    assert count_missing_pods(entry(running(), [member("leader", 0)], podsets), NOW) == {("worker", 0): 2}
 
 
 @pytest.mark.parametrize("code", [1, 0], ids=["fails", "ends well"])
@@ -128,9 +128,9 @@ def test_the_end_of_a_pod_ends_its_group_and_no_other(code: int) -> None:
     assert {order.pod_id for order in draft.orders if isinstance(order, Stop)} == {pods[0].id, pods[2].id}
     assert draft.workload.groups == {0: GroupTally(recreated=1, retry_at=NOW)}
     after = entry(draft.workload, draft.active_pods())
-    assert demand(after, NOW) == {}, "not while the old group still ends"
+    assert count_missing_pods(after, NOW) == {}, "not while the old group still ends"
     gone = [pod for pod in draft.active_pods() if pod.group == 1]
-    assert demand(entry(draft.workload, gone), NOW) == {("leader", 0): 1, ("worker", 0): 2}
+    assert count_missing_pods(entry(draft.workload, gone), NOW) == {("leader", 0): 1, ("worker", 0): 2}
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_a_group_is_made_again_with_a_growing_delay(before: int, ran: int, want_
     assert draft.workload.groups[0] == GroupTally(recreated=want_count, retry_at=NOW + want_wait)
     if want_wait:
         assert draft.wake_at == NOW + want_wait
-        assert demand(entry(draft.workload), NOW + want_wait - 1) == {("leader", 1): 1, ("worker", 1): 2}
+        assert count_missing_pods(entry(draft.workload), NOW + want_wait - 1) == {("leader", 1): 1, ("worker", 1): 2}
 
 
 def test_a_lost_pod_of_a_group_takes_the_others_with_it() -> None:
@@ -182,7 +182,7 @@ def test_a_counted_group_starts_from_nothing_and_counts_one_failure() -> None:
     draft = decide(entry(workload, pods, podsets), [ended(pods[0])], NOW, RULES)
     assert draft.workload.tally("leader").failed == 1
     assert draft.workload.tally("worker") == Tally(made=2)
-    assert demand(entry(draft.workload, (), podsets), NOW) == {("leader", 0): 1, ("worker", 0): 2}
+    assert count_missing_pods(entry(draft.workload, (), podsets), NOW) == {("leader", 0): 1, ("worker", 0): 2}
 
 
 def test_fewer_groups_end_the_highest_and_forget_their_counts() -> None:
@@ -195,7 +195,7 @@ def test_fewer_groups_end_the_highest_and_forget_their_counts() -> None:
 
 def test_no_groups_want_nothing() -> None:
     podsets = (leader(groups=0), worker(groups=0))
-    assert demand(entry(running(), (), podsets), NOW) == {}
+    assert count_missing_pods(entry(running(), (), podsets), NOW) == {}
     draft = decide(entry(running(), whole(0), podsets), (), NOW, RULES)
     assert all(pod.stopping_for == "surplus" for pod in draft.pods.values())
 
@@ -237,7 +237,7 @@ def test_names_variables_and_labels_are_filled_in() -> None:
 
 
 def test_pods_that_outlive_the_workload_are_left_alone() -> None:
-    podsets = [builders.podset(role="leader"), builders.podset(role="worker", outlives=True)]
+    podsets = [builders.podset(role="leader"), builders.podset(role="worker", keeps_running=True)]
     pods = [member("leader", 0), member("worker", 0)]
     finished = builders.workload(phase=Phase.COMPLETED)
     draft = decide(entry(finished, pods, podsets), (), NOW, RULES)

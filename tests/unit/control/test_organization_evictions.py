@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from fairlead.control.decide.draft import Draft, Entry
+from fairlead.control.decide.draft import Draft, WorkloadEntry
 from fairlead.control.decide.eviction_notices import note_eviction
 from fairlead.control.decide.phases import decide
 from fairlead.control.decide.placements import evict, share_of
@@ -37,8 +37,8 @@ def eviction(**members: Any) -> Eviction:
     return Eviction(**(given | members))
 
 
-def entry(workload: Workload, *pods: Pod, **members: Any) -> Entry:
-    return Entry(workload=workload, pods=pods, podsets=(builders.podset(),), **members)
+def entry(workload: Workload, *pods: Pod, **members: Any) -> WorkloadEntry:
+    return WorkloadEntry(workload=workload, pods=pods, podsets=(builders.podset(),), **members)
 
 
 RUNNING = builders.workload(phase=Phase.RUNNING, phase_updated_at=NOW - 5000)
@@ -113,7 +113,7 @@ def test_what_follows_an_eviction(code: int, borne: int | None, want: Phase) -> 
     report = PodReport(
         pod_id=pod.id, workload_id=pod.workload_id, attempt=1, state=PodState.EXITED, exit_code=code, ended_at=NOW
     )
-    after = decide(entry(draft.workload, pod, preemptions_borne=borne), (report,), NOW, RULES)
+    after = decide(entry(draft.workload, pod, max_preemptions=borne), (report,), NOW, RULES)
     assert after.workload.phase is want
 
 

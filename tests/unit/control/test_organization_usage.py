@@ -1,6 +1,6 @@
 """What owners hold and ask for, where there are too many workloads to add up: as the scheduler saw it last."""
 
-from fairlead.control.organization.inventory import Usage, add_shares
+from fairlead.control.organization.inventory import OwnerUsage, add_shares
 from fairlead.scheduling.model.decisions import FairShare
 
 
@@ -17,7 +17,7 @@ def share(queue: str, pool: str, gpu: float) -> FairShare:
 
 
 def test_requests_are_taken_per_pool_and_in_all() -> None:
-    found = {("2", "default"): Usage(gpu=1.0)}
+    found = {("2", "default"): OwnerUsage(gpu=1.0)}
     add_shares(
         found, [share("project-2", "default", 3), share("project-2", "gold", 2), share("department-1", "gold", 9)]
     )

@@ -28,7 +28,7 @@ def storage(found: YamlWorkload, kind: str) -> Any:
         pytest.param("", lambda found: pods(found).completions, 1, id="completions"),
         pytest.param("completions: {value: 3}", lambda found: pods(found).count, 1, id="parallelism"),
         pytest.param("", lambda found: found.kind.lifetime_after_end(found.spec), THIRTY_DAYS, id="auto-deletion"),
-        pytest.param("", lambda found: found.kind.preemptions_borne(found.spec), None, id="terminateAfterPreemption"),
+        pytest.param("", lambda found: found.kind.max_preemptions(found.spec), None, id="terminateAfterPreemption"),
         pytest.param(
             "", lambda found: (pods(found).container.tty, pods(found).container.stdin), (False, False), id="tty"
         ),

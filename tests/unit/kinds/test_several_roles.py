@@ -9,7 +9,7 @@ from fairlead.kinds.kind import GroupState, SetState, spec_violations
 from fairlead.model.pods.podset import PodSet, RestartPolicy, RestartScope
 from fairlead.model.records.phase import Phase
 from fairlead.model.spec.fields import build
-from fairlead.model.spec.rules import Limits
+from fairlead.model.spec.rules import SubmissionLimits
 
 TRAINING, GROUPS = KINDS["distributed-training"], KINDS["distributed-inference"]
 
@@ -105,7 +105,7 @@ def test_who_takes_part(spec: dict[str, Any], want: list[str]) -> None:
 )
 def test_who_runs_on_after_the_end(policy: str | None, framework: str, want: bool) -> None:
     leader, worker = podsets(TRAINING, image="x", cleanPodPolicy=policy, distributedFramework=framework)
-    assert (leader.outlives, worker.outlives) == (False, want)
+    assert (leader.keeps_running, worker.keeps_running) == (False, want)
 
 
 def test_elastic_workers_need_their_minimum() -> None:
@@ -139,5 +139,5 @@ def test_a_restart_policy_in_place_leaves_the_others_alone() -> None:
     ],
 )
 def test_what_a_service_of_groups_must_say(spec: dict[str, Any], want: set[str]) -> None:
-    found = spec_violations(GROUPS, build(GROUPS.spec, spec), "spec", Limits())
+    found = spec_violations(GROUPS, build(GROUPS.spec, spec), "spec", SubmissionLimits())
     assert {violation.path for violation in found} == want

@@ -164,5 +164,5 @@ def test_kinds_have_their_own_names() -> None:
         pytest.param({"terminateAfterPreemption": True, "preemptionLimit": 3}, 0, id="none"),
     ],
 )
-def test_preemptions_borne(members: dict[str, Any], want: int | None) -> None:
-    assert TRAINING.preemptions_borne(build(TRAINING.spec, {"image": "x", **members})) == want
+def test_max_preemptions(members: dict[str, Any], want: int | None) -> None:
+    assert TRAINING.max_preemptions(build(TRAINING.spec, {"image": "x", **members})) == want

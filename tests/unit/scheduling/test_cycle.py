@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from fairlead.scheduling import Decisions, advance, decide, play, say
+from fairlead.scheduling import Decisions, advance, decide, format_reason, play
 from fairlead.scheduling.cases import NOW, build
 from fairlead.scheduling.cycle import Cycle
 
@@ -17,7 +17,7 @@ def decided(**case: Any) -> Decisions:
 
 
 def sentence(decisions: Decisions, job: str) -> str:
-    return next(say(pending.reason) for pending in decisions.pending if pending.job == job)
+    return next(format_reason(pending.reason) for pending in decisions.pending if pending.job == job)
 
 
 def test_quota_sentence_is_the_known_one() -> None:
@@ -132,7 +132,7 @@ def test_a_job_that_breaks_the_cycle_is_reported_and_the_others_are_scheduled() 
     session = cycle.sessions["default"]
     for job in cycle.snapshot.jobs:
         session.add_job(job)
-    session.share_out()
+    session.divide_fair_shares()
     session.jobs["bad"].tasks[0].request_class = None  # type: ignore[assignment]  # a broken task on purpose
     for action in ("allocate", "reclaim"):
         cycle.run_action(session, action)

@@ -17,14 +17,14 @@ from fairlead.api.organization.bodies import read_json
 from fairlead.api.workloads.views import Instant, Shape, Uuid
 from fairlead.control import access
 from fairlead.control.assets import assets
-from fairlead.control.assets.assets import AssetFilter, AssetWish
+from fairlead.control.assets.assets import AssetFilter, AssetInput
 from fairlead.control.assets.kinds import ASSET_KINDS, BY_KIND, AssetKind
-from fairlead.control.assets.usage import Usage, find_usage
+from fairlead.control.assets.usage import AssetUsers, find_usage
 from fairlead.control.workloads.read import normal_id
 from fairlead.kinds import KINDS
 from fairlead.model.clock import iso
 from fairlead.model.records.assets import SCOPES, STORAGE_CLASSES, Asset, Scope
-from fairlead.model.spec.fields import About, Given, Int32, Maybe, Spec, Text, Text253, fields_of, value_or
+from fairlead.model.spec.fields import FieldInfo, Given, Int32, Maybe, Spec, Text, Text253, fields_of, value_or
 from fairlead.model.spec.fields import Uuid as UuidText
 
 ScopeType = Literal["system", "tenant", "cluster", "department", "project"]
@@ -33,30 +33,30 @@ ScopeType = Literal["system", "tenant", "cluster", "department", "project"]
 class SupportedTypes(Spec, frozen=True, kw_only=True):
     """The kinds of workload that an asset is meant for."""
 
-    workspace: Annotated[Maybe[bool], About(text="Workspaces.")] = UNSET
-    training: Annotated[Maybe[bool], About(text="Trainings.")] = UNSET
-    distributed: Annotated[Maybe[bool], About(text="Distributed trainings.")] = UNSET
-    inference: Annotated[Maybe[bool], About(text="Inferences.")] = UNSET
+    workspace: Annotated[Maybe[bool], FieldInfo(text="Workspaces.")] = UNSET
+    training: Annotated[Maybe[bool], FieldInfo(text="Trainings.")] = UNSET
+    distributed: Annotated[Maybe[bool], FieldInfo(text="Distributed trainings.")] = UNSET
+    inference: Annotated[Maybe[bool], FieldInfo(text="Inferences.")] = UNSET
     dist_framework: Annotated[
-        Maybe[Literal["MPI", "PyTorch", "TF", "XGBoost"]], About(text="The framework of distributed trainings.")
+        Maybe[Literal["MPI", "PyTorch", "TF", "XGBoost"]], FieldInfo(text="The framework of distributed trainings.")
     ] = UNSET
 
 
 class AssetMetaUpdate(Spec, frozen=True, kw_only=True):
-    name: Annotated[Text253, About(text="Its name, unique among its kind in its scope.")]
-    description: Annotated[Maybe[Annotated[str, Meta(min_length=1, max_length=250)]], About(text="What it is for.")] = (
-        UNSET
-    )
+    name: Annotated[Text253, FieldInfo(text="Its name, unique among its kind in its scope.")]
+    description: Annotated[
+        Maybe[Annotated[str, Meta(min_length=1, max_length=250)]], FieldInfo(text="What it is for.")
+    ] = UNSET
 
 
 class AssetMeta(AssetMetaUpdate, frozen=True, kw_only=True):
-    scope: Annotated[ScopeType, About(text="How far it reaches.")]
-    cluster_id: Annotated[Maybe[UuidText], About(text="The cluster, for that scope.")] = UNSET
-    department_id: Annotated[Maybe[Text], About(text="The department, for that scope.")] = UNSET
-    project_id: Annotated[Maybe[Int32], About(text="The project, for that scope.")] = UNSET
-    auto_delete: Annotated[Maybe[bool], About(text="Removed when nothing uses it any more.")] = UNSET
-    private: Annotated[Maybe[bool], About(text="Only its creator sees it.")] = UNSET
-    workload_supported_types: Annotated[Maybe[SupportedTypes], About(text="What it is meant for.")] = UNSET
+    scope: Annotated[ScopeType, FieldInfo(text="How far it reaches.")]
+    cluster_id: Annotated[Maybe[UuidText], FieldInfo(text="The cluster, for that scope.")] = UNSET
+    department_id: Annotated[Maybe[Text], FieldInfo(text="The department, for that scope.")] = UNSET
+    project_id: Annotated[Maybe[Int32], FieldInfo(text="The project, for that scope.")] = UNSET
+    auto_delete: Annotated[Maybe[bool], FieldInfo(text="Removed when nothing uses it any more.")] = UNSET
+    private: Annotated[Maybe[bool], FieldInfo(text="Only its creator sees it.")] = UNSET
+    workload_supported_types: Annotated[Maybe[SupportedTypes], FieldInfo(text="What it is meant for.")] = UNSET
 
 
 class AssetMetaView(Shape):
@@ -169,18 +169,18 @@ def _body(kind: AssetKind, meta: type) -> Any:
     """The struct of a request's body: what the asset is called, and the kind's spec."""
     words = "Creation" if meta is AssetMeta else "Update"
     fields: list[Any] = [
-        ("meta", Annotated[meta, About(text="Its name and scope.")]),
-        ("spec", Annotated[kind.spec, About(text="What it holds.")]),
+        ("meta", Annotated[meta, FieldInfo(text="Its name and scope.")]),
+        ("spec", Annotated[kind.spec, FieldInfo(text="What it holds.")]),
     ]
     return msgspec.defstruct(
         f"{kind.kind.title().replace('-', '')}{words}", fields, bases=(Spec,), frozen=True, kw_only=True, rename="camel"
     )
 
 
-def _wish(body: Any, scope: Scope) -> AssetWish:
+def _wish(body: Any, scope: Scope) -> AssetInput:
     meta = body.meta
     supported = value_or(getattr(meta, "workload_supported_types", None), None)
-    return AssetWish(
+    return AssetInput(
         name=meta.name,
         description=value_or(meta.description, ""),
         scope=scope,
@@ -224,7 +224,7 @@ async def render_asset(call: Call, asset: Asset, *, as_member: bool = False) -> 
     return view
 
 
-def render_usage(usage: Usage) -> AssetUsage:
+def render_usage(usage: AssetUsers) -> AssetUsage:
     def of(rest: str) -> list[WorkloadUsing]:
         own = (each for each in usage.workloads if KINDS[each.kind].rest == rest)
         return [WorkloadUsing(id=each.id, name=each.name, status=each.phase) for each in own]

@@ -166,7 +166,7 @@ async def create_volume(call: Call) -> Response:
         id="",
         version=1,
         name=body.name,
-        place="",
+        scope_key="",
         project_id=body.project_id,
         claim_name=body.origin_pvc_name,
         description=value_or(body.description, ""),

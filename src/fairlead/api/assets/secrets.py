@@ -18,7 +18,7 @@ from fairlead.control.assets import claims, secrets
 from fairlead.control.assets.secrets import CONFIG_MAP, SECRET, USER_CREDENTIAL, ObjectKind, ObjectWish
 from fairlead.control.workloads.read import Page, normal_id
 from fairlead.model.clock import iso
-from fairlead.model.records.assets import DEFAULT_STORAGE_CLASS, Claim, ConfigMap, Kept, Secret
+from fairlead.model.records.assets import DEFAULT_STORAGE_CLASS, Claim, ConfigMap, NamedRecord, Secret
 from fairlead.model.spec.fields import Given, QuantityText, Spec, Text63, UpTo250, value_or
 
 _KEYS_MOST = 1000
@@ -99,7 +99,7 @@ class ClaimList(Shape):
     next: int | UnsetType = UNSET
 
 
-def render_object(record: Kept) -> ObjectView:
+def render_object(record: NamedRecord) -> ObjectView:
     members: dict[str, Any] = {"keys": ()}
     if isinstance(record, Secret):
         members = {"type": record.type, "keys": record.keys}
@@ -108,7 +108,7 @@ def render_object(record: Kept) -> ObjectView:
     return ObjectView(
         id=record.id,
         name=record.name,
-        scope=record.place,
+        scope=record.scope_key,
         description=record.description or UNSET,
         created_at=iso(record.created_at),
         created_by=record.created_by,

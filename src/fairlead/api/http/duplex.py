@@ -19,7 +19,7 @@ STREAM = "application/octet-stream"
 _OWN_HEADERS = {"content-type": STREAM, "cache-control": "no-store"}
 
 
-class Ways(NamedTuple):
+class DuplexHandlers(NamedTuple):
     """What is done with the bytes of each direction, at the end of the caller's, and at the end of both."""
 
     inward: Callable[[bytes], Awaitable[None]]
@@ -28,11 +28,11 @@ class Ways(NamedTuple):
     close: Callable[[], Awaitable[None]]
 
 
-class Duplex(Response):
+class DuplexResponse(Response):
     """The end of either way, or of the server, ends it; a way that breaks breaks off the answer."""
 
     def __init__(
-        self, ways: Ways, context: Context, status: int = 200, headers: Mapping[str, str] = _OWN_HEADERS
+        self, ways: DuplexHandlers, context: Context, status: int = 200, headers: Mapping[str, str] = _OWN_HEADERS
     ) -> None:
         super().__init__(None, status, {**headers, "connection": "close"})
         del self.headers["content-length"]

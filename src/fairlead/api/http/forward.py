@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from starlette.responses import Response
 from starlette.types import Send
 
-from fairlead.api.http.duplex import Duplex, Ways
+from fairlead.api.http.duplex import DuplexHandlers, DuplexResponse
 from fairlead.api.http.operation import Call
 from fairlead.model.errors import Unavailable
 from fairlead.model.pods.urls import ANSWERED, DESCRIBING
@@ -54,7 +54,7 @@ async def forward(call: Call, address: str) -> Response:
     if status >= 400:
         return Response(await _whole(body, writer), status, kept)
     ways = _ways(body, writer, has_body=call.operation.body is not None)
-    return Duplex(ways, call.context, status, kept)
+    return DuplexResponse(ways, call.context, status, kept)
 
 
 async def _whole(body: AsyncIterator[bytes], writer: asyncio.StreamWriter) -> bytes:
@@ -92,7 +92,7 @@ def _read_head(head: bytes) -> tuple[int, dict[str, str]]:
     return int(lines[0].split()[1]), {name.lower(): value.strip() for name, _, value in fields}
 
 
-def _ways(body: AsyncIterator[bytes], writer: asyncio.StreamWriter, *, has_body: bool) -> Ways:
+def _ways(body: AsyncIterator[bytes], writer: asyncio.StreamWriter, *, has_body: bool) -> DuplexHandlers:
     async def inward(data: bytes) -> None:
         # An answer that came before the end of the request, such as an error, still flows the other way.
         with contextlib.suppress(OSError):
@@ -111,7 +111,7 @@ def _ways(body: AsyncIterator[bytes], writer: asyncio.StreamWriter, *, has_body:
     async def close() -> None:
         writer.close()
 
-    return Ways(inward, outward, ended, close)
+    return DuplexHandlers(inward, outward, ended, close)
 
 
 async def _rest(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, TypeVar
 import msgspec
 from msgspec import UNSET, Meta
 
-from fairlead.control.organization.inputs import NodePoolWish, OwnerWish, PoolWish, QuotaWish
+from fairlead.control.organization.inputs import NodePoolInput, OwnerInput, PoolQuotaInput, QuotaInput
 from fairlead.formats.check import find_flaws
 from fairlead.model.errors import MALFORMED, Invalid, Issue
 from fairlead.model.spec.fields import INT32_MAX, Given, Maybe, QuantityText, Spec, Text, UpTo63, UpTo250, UpTo253
@@ -191,7 +191,7 @@ def read_resources(body: bytes) -> tuple[PoolQuotaBody, ...]:
     return read_json(_Listed, b'{"resources":' + body + b"}").resources
 
 
-def owner_wish(body: OwnerUpdate, **members: Any) -> OwnerWish:
+def owner_wish(body: OwnerUpdate, **members: Any) -> OwnerInput:
     """What a body wants of a department or a project."""
     rules, types = body.scheduling_rules, body.node_types
     if isinstance(body, ProjectUpdate) and isinstance(body.enforce_runai_scheduler, bool):
@@ -200,7 +200,7 @@ def owner_wish(body: OwnerUpdate, **members: Any) -> OwnerWish:
         members |= {"name": body.name, "cluster_id": body.cluster_id}
     if isinstance(body, ProjectCreation):
         members |= {"parent_id": body.parent_id or "", "requested_namespace": body.requested_namespace or ""}
-    return OwnerWish(
+    return OwnerInput(
         description=body.description,
         resources=pool_wishes(body.resources),
         default_node_pools=body.default_node_pools,
@@ -210,22 +210,22 @@ def owner_wish(body: OwnerUpdate, **members: Any) -> OwnerWish:
     )
 
 
-def resources_wish(resources: tuple[PoolQuotaBody, ...], *, is_merge: bool) -> OwnerWish:
-    return OwnerWish(resources=pool_wishes(resources), is_merge=is_merge)
+def resources_wish(resources: tuple[PoolQuotaBody, ...], *, is_merge: bool) -> OwnerInput:
+    return OwnerInput(resources=pool_wishes(resources), is_merge=is_merge)
 
 
-def pool_wishes(resources: tuple[PoolQuotaBody, ...]) -> tuple[PoolWish, ...]:
+def pool_wishes(resources: tuple[PoolQuotaBody, ...]) -> tuple[PoolQuotaInput, ...]:
     return tuple(_pool_wish(body, f"resources[{place}]") for place, body in enumerate(resources))
 
 
-def _pool_wish(body: PoolQuotaBody, path: str) -> PoolWish:
+def _pool_wish(body: PoolQuotaBody, path: str) -> PoolQuotaInput:
     pool, memory = body.node_pool, body.memory
     units = memory.units if isinstance(memory, MemoryBody) else ""
-    return PoolWish(
+    return PoolQuotaInput(
         path=path,
         node_pool_id=pool.id if isinstance(pool, PoolBody) else None,
         node_pool_name=(pool.name or "") if isinstance(pool, PoolBody) else "",
-        gpu=_quota_wish(body.gpu) or QuotaWish(),
+        gpu=_quota_wish(body.gpu) or QuotaInput(),
         cpu=_quota_wish(body.cpu),
         memory=_quota_wish(memory, UNITS.get(units, 1)),
         memory_units=units,
@@ -233,14 +233,16 @@ def _pool_wish(body: PoolQuotaBody, path: str) -> PoolWish:
     )
 
 
-def _quota_wish(body: Maybe[GpuBody | ResourceBody], scale: int = 1) -> QuotaWish | None:
+def _quota_wish(body: Maybe[GpuBody | ResourceBody], scale: int = 1) -> QuotaInput | None:
     if body is None or body is UNSET:
-        return None if body is None else QuotaWish()
+        return None if body is None else QuotaInput()
 
     def scaled(value: Any) -> Any:
         return value * scale if isinstance(value, float | int) and value >= 0 else value
 
-    return QuotaWish(deserved=scaled(body.deserved), limit=scaled(body.limit), over_quota_weight=body.over_quota_weight)
+    return QuotaInput(
+        deserved=scaled(body.deserved), limit=scaled(body.limit), over_quota_weight=body.over_quota_weight
+    )
 
 
 def read_duration(text: str) -> int:
@@ -267,7 +269,7 @@ _KEPT = (
 )
 
 
-def node_pool_wish(body: NodePoolUpdate) -> NodePoolWish:
+def node_pool_wish(body: NodePoolUpdate) -> NodePoolInput:
     members: dict[str, Any] = {}
     if isinstance(body, NodePoolCreation):
         members |= {"name": body.name, "cluster_id": body.cluster_id}
@@ -288,4 +290,4 @@ def node_pool_wish(body: NodePoolUpdate) -> NodePoolWish:
                 if isinstance(value, str)
             }
     plain = msgspec.to_builtins({name: getattr(body, name) for name in _KEPT if getattr(body, name) is not UNSET})
-    return NodePoolWish(settings=plain, **members)
+    return NodePoolInput(settings=plain, **members)

@@ -15,7 +15,7 @@ from fairlead.api.organization.bodies import UNITS
 from fairlead.api.workloads.reads import Count
 from fairlead.api.workloads.views import Instant, Shape, Uuid
 from fairlead.control.organization import inventory
-from fairlead.control.organization.inventory import DEPARTMENT_FIELD_NAMES, PROJECT_FIELD_NAMES, Usage, Usages
+from fairlead.control.organization.inventory import DEPARTMENT_FIELD_NAMES, PROJECT_FIELD_NAMES, OwnerUsage, Usages
 from fairlead.model.clock import iso
 from fairlead.model.records.organization import RANKS, Cluster, Department, PoolQuota, Project, Quota
 
@@ -231,7 +231,7 @@ def _totals(record: Department) -> TotalResources:
     )
 
 
-def _amounts(usage: Usage) -> dict[str, Any]:
+def _amounts(usage: OwnerUsage) -> dict[str, Any]:
     amounts: dict[str, Any] = {
         "allocated": _amount(usage.gpu, usage.cpu_milli, usage.memory_bytes),
         "allocated_non_preemptible": _amount(usage.fixed_gpu, usage.fixed_cpu_milli, usage.fixed_memory_bytes),
@@ -250,12 +250,12 @@ def _status(owner: str, record: Department, usages: Usages) -> dict[str, Any]:
         PoolQuotaStatus(
             node_pool_id=quota.node_pool_id,
             node_pool_name=quota.node_pool_name,
-            **_amounts(usages.get((owner, quota.node_pool_name), Usage())),
+            **_amounts(usages.get((owner, quota.node_pool_name), OwnerUsage())),
         )
         for quota in record.resources
     )
     return {
-        "quota_status": QuotaStatus(**_amounts(usages.get((owner, ""), Usage()))),
+        "quota_status": QuotaStatus(**_amounts(usages.get((owner, ""), OwnerUsage()))),
         "node_pool_quota_statuses": pools,
     }
 
@@ -317,14 +317,19 @@ async def get_clusters(call: Call) -> Response:
     query_boolean(call, "includeRequestedForDelete")
     clusters = inventory.load_clusters(call.context, call.caller)
     context = call.context
-    return as_json([render_cluster(cluster, context.clock(), verbosity, context.away()) for cluster in clusters])
+    return as_json(
+        [
+            render_cluster(cluster, context.clock(), verbosity, context.engine_unreachable_reason())
+            for cluster in clusters
+        ]
+    )
 
 
 async def get_cluster(call: Call) -> Response:
     verbosity = query_choice(call, "verbosity", ("metadata", "full"), "full")
     clusters = call.context.directory.clusters
     cluster = inventory.load_one(call.context, call.caller, clusters, call.path["clusterUuid"], "cluster")
-    return as_json(render_cluster(cluster, call.context.clock(), verbosity, call.context.away()))
+    return as_json(render_cluster(cluster, call.context.clock(), verbosity, call.context.engine_unreachable_reason()))
 
 
 async def get_departments(call: Call) -> Response:

@@ -10,14 +10,14 @@ from starlette.responses import Response
 from fairlead.api.http.body import read_body
 from fairlead.api.http.errors import Error, OAuthError, render_oauth_error
 from fairlead.api.http.operation import Body, Call, Operation, as_json
-from fairlead.control.people.authentication import Accounts, Grant
+from fairlead.control.people.authentication import Authenticator, Grant
 from fairlead.model.errors import Invalid, Unauthenticated
 from fairlead.model.records.organization import Caller
 
 NO_CACHE = {"cache-control": "no-store"}
 
 
-def authenticate(accounts: Accounts, request: Request) -> Caller:
+def authenticate(accounts: Authenticator, request: Request) -> Caller:
     """The caller of a request; raises `Unauthenticated` for no token, a forged, a foreign and an expired one."""
     for name, value in request.scope["headers"]:
         if name == b"authorization":
@@ -122,7 +122,7 @@ def _grant(given: dict[str, str], names: dict[str, tuple[str, ...]]) -> Grant:
     return Grant(**values)
 
 
-def token_operations(accounts: Accounts) -> tuple[Operation, ...]:
+def token_operations(accounts: Authenticator) -> tuple[Operation, ...]:
     async def grant_token(call: Call) -> Response:
         tokens = await accounts.issue(read_grant(await read_body(call.request, "application/json")))
         answer = TokenAnswer(tokens.access_token, tokens.id_token, tokens.refresh_token, tokens.expires_in)

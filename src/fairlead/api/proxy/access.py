@@ -13,8 +13,8 @@ from urllib.parse import parse_qs, quote
 import msgspec
 
 from fairlead.api.proxy.messages import Headers, RequestHead, value_of
-from fairlead.control.people.authentication import Accounts
-from fairlead.control.serving.urls import Exposure, Place, Route, UrlSettings
+from fairlead.control.people.authentication import Authenticator
+from fairlead.control.serving.urls import Route, UrlLocation, UrlRegistry, UrlSettings
 from fairlead.model.clock import SECOND, Clock, Millis
 from fairlead.model.errors import Unauthenticated
 from fairlead.model.pods.urls import SIGN_IN
@@ -36,15 +36,15 @@ _OURS = frozenset(
 )
 
 
-class Link(msgspec.Struct, frozen=True):
+class SignInToken(msgspec.Struct, frozen=True):
     """A one-time link: for which URL, whose, until when."""
 
-    place: Place
+    place: UrlLocation
     account_id: str
     expires: Millis
 
 
-class Denied(Exception):
+class RequestDenied(Exception):
     """The request goes no further: a status and words for whoever sent it."""
 
     def __init__(self, status: int, words: str) -> None:
@@ -53,12 +53,12 @@ class Denied(Exception):
         self.words = words
 
 
-class Gate:
-    def __init__(self, accounts: Accounts, exposure: Exposure, clock: Clock) -> None:
+class UrlGate:
+    def __init__(self, accounts: Authenticator, exposure: UrlRegistry, clock: Clock) -> None:
         self._accounts = accounts
         self._exposure = exposure
         self._clock = clock
-        self._links: dict[str, Link] = {}
+        self._links: dict[str, SignInToken] = {}
         #: Whether tokens that were seen are ours: every request of a caller shows the same.
         self._known: dict[bytes, bool] = {}
 
@@ -77,7 +77,7 @@ class Gate:
         """The route of a URL that is given by its host and the beginning of its path. Raises Denied."""
         host, slash, path = url.partition("/")
         route = self._exposure.find(host, slash + path)
-        if route is None or route.place != Place(host, slash + path):
+        if route is None or route.place != UrlLocation(host, slash + path):
             raise _unknown(host)
         return route
 
@@ -93,13 +93,13 @@ class Gate:
         if route.is_public:
             return caller
         if caller is None:
-            raise Denied(
+            raise RequestDenied(
                 401,
                 "Sign in to open this URL: `fairlead url NAME` prints a link for your browser; "
                 "programs send an access token as Authorization: Bearer.",
             )
         if not route.admits(caller):
-            raise Denied(403, f"{caller.name} is not among those who may open this URL of {route.owner}.")
+            raise RequestDenied(403, f"{caller.name} is not among those who may open this URL of {route.owner}.")
         return caller
 
     def _caller(self, request: RequestHead, route: Route) -> tuple[Caller | None, bool]:
@@ -121,7 +121,9 @@ class Gate:
             return
         own = f"{self.settings.scheme}://{value_of(request.headers, b'host').decode('latin-1')}".lower()
         if origin.decode("latin-1").lower() != own:
-            raise Denied(403, f"A page at {origin[:200].decode('latin-1')} may not do this at a URL of {route.owner}.")
+            raise RequestDenied(
+                403, f"A page at {origin[:200].decode('latin-1')} may not do this at a URL of {route.owner}."
+            )
 
     # Signing in
 
@@ -131,7 +133,7 @@ class Gate:
         if len(self._links) >= _MOST_LINKS:
             self._links = {code: link for code, link in self._links.items() if link.expires > now}
         code = secrets.token_urlsafe(24)
-        self._links[code] = Link(route.place, caller.id, now + LINK_LIFETIME)
+        self._links[code] = SignInToken(route.place, caller.id, now + LINK_LIFETIME)
         return f"{url.rstrip('/')}{SIGN_IN}?code={quote(code)}"
 
     def is_sign_in(self, request: RequestHead, route: Route) -> bool:
@@ -143,11 +145,11 @@ class Gate:
         query = parse_qs(request.target.partition(b"?")[2].decode("latin-1"))
         link = self._links.pop(query.get("code", [""])[0], None)
         if link is None or link.expires <= self._clock() or link.place != route.place:
-            raise Denied(401, "This link was used or has expired; `fairlead url NAME` prints a new one.")
+            raise RequestDenied(401, "This link was used or has expired; `fairlead url NAME` prints a new one.")
         try:
             token = self._accounts.sign_for(link.account_id, _use(route.place), COOKIE_SECONDS)
         except Unauthenticated as error:
-            raise Denied(401, str(error)) from error
+            raise RequestDenied(401, str(error)) from error
         secure = "; Secure" if self.settings.scheme == "https" else ""
         path = route.place.prefix or "/"
         cookie = f"{COOKIE}={token}; Path={path}; Max-Age={COOKIE_SECONDS}; HttpOnly; SameSite=Lax{secure}"
@@ -192,8 +194,8 @@ class Gate:
         return known
 
 
-def _unknown(host: str) -> Denied:
-    return Denied(404, f"No workload has a URL at {host[:200]}; `fairlead describe NAME` shows those.")
+def _unknown(host: str) -> RequestDenied:
+    return RequestDenied(404, f"No workload has a URL at {host[:200]}; `fairlead describe NAME` shows those.")
 
 
 def _issuer(token: bytes) -> object:
@@ -221,7 +223,7 @@ def cleaned_response(headers: Headers) -> Headers:
     return kept
 
 
-def _use(place: Place) -> str:
+def _use(place: UrlLocation) -> str:
     """What a cookie's token is good for: one URL."""
     return f"url {place.host}{place.prefix}"
 

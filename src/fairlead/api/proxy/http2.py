@@ -11,11 +11,11 @@ from urllib.parse import quote
 from h2.errors import ErrorCodes
 from h2.events import RequestReceived, ResponseReceived
 
-from fairlead.api.proxy.access import Denied, Gate, cleaned_response
-from fairlead.api.proxy.http2_connection import PREFACE, Side, StreamLost, relay
+from fairlead.api.proxy.access import RequestDenied, UrlGate, cleaned_response
+from fairlead.api.proxy.http2_connection import PREFACE, Http2Connection, StreamLost, relay
 from fairlead.api.proxy.messages import NO_BODY, RequestHead, host_of, value_of
 from fairlead.api.proxy.upstream import Upstreams, reach, too_late
-from fairlead.control.serving.traffic import Visit
+from fairlead.control.serving.traffic import PendingRequest
 from fairlead.control.serving.urls import GRPC, Route
 from fairlead.model.records.organization import Caller
 
@@ -29,18 +29,18 @@ _OURS = (b"host", b"proxy-authorization")
 class Http2Conversation:
     """One caller's connection, and those to the pods that its streams went to."""
 
-    def __init__(self, gate: Gate, upstreams: Upstreams, address: str, idle_seconds: float) -> None:
+    def __init__(self, gate: UrlGate, upstreams: Upstreams, address: str, idle_seconds: float) -> None:
         self._gate = gate
         self._upstreams = upstreams
         self._address = address
         self._idle = idle_seconds
-        self._pods: dict[tuple[str, int], Side] = {}
+        self._pods: dict[tuple[str, int], Http2Connection] = {}
         self._readers: set[asyncio.Task[None]] = set()
         self._streams: dict[int, asyncio.Task[None]] = {}
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer every stream, to the end of the connection; its first line has been read already."""
-        side = Side(reader, writer, self._open, self._give_up)
+        side = Http2Connection(reader, writer, self._open, self._give_up)
         self._caller = side
         try:
             await side.run(PREFACE, self._idle)
@@ -67,7 +67,7 @@ class Http2Conversation:
             route = self._gate.find(request)
             if route.protocol != GRPC:
                 words = f"{route.owner} is spoken to by HTTP/1.1."
-                raise Denied(505, words[:1].upper() + words[1:])
+                raise RequestDenied(505, words[:1].upper() + words[1:])
             caller = self._gate.admit(request, route)
             visit = self._upstreams.begin(route.workload_id)
             is_timed = False
@@ -77,7 +77,7 @@ class Http2Conversation:
                 is_timed = True
             finally:
                 visit.end(is_timed=is_timed)
-        except Denied as denied:
+        except RequestDenied as denied:
             self._tell(number, render_refusal(request, denied))
         except StreamLost:
             # The pod ended in the middle of its answer.
@@ -98,12 +98,12 @@ class Http2Conversation:
         return [*first, (b":authority", authority), *kept]
 
     async def _forward(
-        self, number: int, headers: list[tuple[bytes, bytes]], ended: bool, route: Route, visit: Visit
+        self, number: int, headers: list[tuple[bytes, bytes]], ended: bool, route: Route, visit: PendingRequest
     ) -> None:
         """A stream to a pod, and what comes back; a pod that gives no answer at all is told of as such."""
         limit = visit.serving.timeout
         sending: asyncio.Task[None] | None = None
-        pod: Side | None = None
+        pod: Http2Connection | None = None
         other = 0
         try:
             async with asyncio.timeout(None if limit is None else limit / 1000):
@@ -125,27 +125,27 @@ class Http2Conversation:
             if pod is not None and other:
                 pod.end(other)
 
-    async def _connect(self, pod_id: str, port: int) -> Side:
+    async def _connect(self, pod_id: str, port: int) -> Http2Connection:
         """The connection to a pod's port; made anew where there is none that takes streams."""
         known = self._pods.get((pod_id, port))
         if known is not None and known.is_open:
             return known
         upstream = await self._upstreams.get(pod_id, port, fresh=True)
-        side = self._pods[pod_id, port] = Side(upstream.reader, upstream.writer)
+        side = self._pods[pod_id, port] = Http2Connection(upstream.reader, upstream.writer)
         task = asyncio.create_task(side.run(b"", self._idle))
         self._readers.add(task)
         task.add_done_callback(self._readers.discard)
         return side
 
 
-async def _first(pod: Side, stream: int, route: Route) -> ResponseReceived:
+async def _first(pod: Http2Connection, stream: int, route: Route) -> ResponseReceived:
     """The head of a pod's answer; raises Denied where it gives none."""
     try:
         response = await pod.next(stream)
     except StreamLost as error:
-        raise Denied(502, f"A pod of {route.owner} ended the stream without an answer.") from error
+        raise RequestDenied(502, f"A pod of {route.owner} ended the stream without an answer.") from error
     if not isinstance(response, ResponseReceived):
-        raise Denied(502, f"A pod of {route.owner} answered with what is no HTTP/2.")
+        raise RequestDenied(502, f"A pod of {route.owner} answered with what is no HTTP/2.")
     return response
 
 
@@ -160,7 +160,7 @@ def read_head(event: RequestReceived) -> RequestHead:
     return RequestHead(method, path, headers, host_of(authority), NO_BODY, True, b"")
 
 
-def render_refusal(request: RequestHead, denied: Denied) -> list[tuple[bytes, bytes]]:
+def render_refusal(request: RequestHead, denied: RequestDenied) -> list[tuple[bytes, bytes]]:
     """Our own answer: to a caller of gRPC in its way, so that it reads the words."""
     if not value_of(request.headers, b"content-type").startswith(b"application/grpc"):
         return [(b":status", b"%d" % denied.status), (b"x-content-type-options", b"nosniff")]

@@ -37,7 +37,7 @@ class StreamLost(Exception):
     """The stream, or the connection that carried it, is no more."""
 
 
-class Side:
+class Http2Connection:
     """`opened` is called with each stream that the other side begins, `reset` with each that it gives up."""
 
     def __init__(
@@ -189,7 +189,7 @@ class Side:
             self._writer.write(data)
 
 
-async def relay(source: Side, number: int, target: Side, other: int) -> None:
+async def relay(source: Http2Connection, number: int, target: Http2Connection, other: int) -> None:
     """What a stream of one side brings, passed on as it comes to a stream of the other, to its end."""
     while True:
         event = await source.next(number)

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from fairlead.api.http.errors import Error
 from fairlead.api.http.operation import Call, Operation, Parameter
-from fairlead.api.proxy.access import Denied, Gate
+from fairlead.api.proxy.access import RequestDenied, UrlGate
 from fairlead.api.proxy.messages import NO_BODY, Headers, RequestHead, host_of, value_of
 from fairlead.control.serving.urls import Route
 from fairlead.control.workloads.sessions import elsewhere
@@ -22,14 +22,14 @@ _ERRORS: dict[int, type[FairleadError]] = {401: Unauthenticated, 403: Forbidden,
 _TWO_WAYS = "This request can be read in two ways, and only one of them was asked about; send it in its plainest form."
 
 
-def access_operations(gate: Gate) -> tuple[Operation, ...]:
+def access_operations(gate: UrlGate) -> tuple[Operation, ...]:
     async def check_access(call: Call) -> Response:
         if call.context.sessions is None:
             raise await elsewhere(call.context)
         request = read_original(call.request.headers.raw)
         try:
             return decide_access(gate, request, call.request.query_params.get("url", ""))
-        except Denied as denied:
+        except RequestDenied as denied:
             raise _ERRORS[denied.status](denied.words) from denied
 
     return (
@@ -48,7 +48,7 @@ def access_operations(gate: Gate) -> tuple[Operation, ...]:
     )
 
 
-def decide_access(gate: Gate, request: RequestHead, url: str = "") -> Response:
+def decide_access(gate: UrlGate, request: RequestHead, url: str = "") -> Response:
     """What is answered for a request to the URL of that host and path, or to the one that it seems to be for."""
     route = _find_named(gate, request, url) if url else _find(gate, request)
     caller = gate.admit(request, route)
@@ -61,20 +61,20 @@ def decide_access(gate: Gate, request: RequestHead, url: str = "") -> Response:
     return response
 
 
-def _find_named(gate: Gate, request: RequestHead, url: str) -> Route:
+def _find_named(gate: UrlGate, request: RequestHead, url: str) -> Route:
     route = gate.find_named(url)
     if route.place.host != request.host:
-        raise Denied(403, _TWO_WAYS)
+        raise RequestDenied(403, _TWO_WAYS)
     return route
 
 
-def _find(gate: Gate, request: RequestHead) -> Route:
+def _find(gate: UrlGate, request: RequestHead) -> Route:
     """By its path, as long as that leads to one URL however it is read: controllers differ in what they tidy up."""
     path = unquote_to_bytes(request.target.partition(b"?")[0]).replace(b"\\", b"/")
     tidied = b"/" + posixpath.normpath(path).lstrip(b"/")
     route = gate.find(request)
     if gate.find(request._replace(target=tidied)) is not route:
-        raise Denied(403, _TWO_WAYS)
+        raise RequestDenied(403, _TWO_WAYS)
     return route
 
 

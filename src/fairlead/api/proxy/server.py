@@ -13,7 +13,7 @@ from functools import partial
 from html import escape
 from typing import NamedTuple
 
-from fairlead.api.proxy.access import Denied, Gate, cleaned_response
+from fairlead.api.proxy.access import RequestDenied, UrlGate, cleaned_response
 from fairlead.api.proxy.http2 import Http2Conversation
 from fairlead.api.proxy.http2_connection import PREFACE
 from fairlead.api.proxy.messages import (
@@ -29,7 +29,7 @@ from fairlead.api.proxy.messages import (
     value_of,
 )
 from fairlead.api.proxy.upstream import Upstream, Upstreams, reach, too_late
-from fairlead.control.serving.traffic import Visit
+from fairlead.control.serving.traffic import PendingRequest
 from fairlead.control.serving.urls import GRPC, Route
 from fairlead.model.records.organization import Caller
 
@@ -81,7 +81,7 @@ class Exchange(NamedTuple):
 
 
 class Proxy:
-    def __init__(self, gate: Gate, upstreams: Upstreams) -> None:
+    def __init__(self, gate: UrlGate, upstreams: Upstreams) -> None:
         self._gate = gate
         self._upstreams = upstreams
         self._server: asyncio.Server | None = None
@@ -161,7 +161,7 @@ class Proxy:
                 return exchange if keep else None
             finally:
                 visit.end(is_timed=is_timed)
-        except Denied as denied:
+        except RequestDenied as denied:
             exchange = Exchange(head, request, None, None, b"", peer)
             return exchange if await _answer(peer.writer, request, denied.status, denied.words) else None
 
@@ -172,7 +172,7 @@ class Proxy:
             headers += [(b"connection", b"upgrade"), (b"upgrade", request.upgrade)]
         return render_head(b"%s %s HTTP/1.1" % (request.method, request.target), headers)
 
-    async def _forward(self, exchange: Exchange, route: Route, visit: Visit) -> bool:
+    async def _forward(self, exchange: Exchange, route: Route, visit: PendingRequest) -> bool:
         """The request to a pod and its answer back; whether the connection can carry another."""
         request, writer, limit = exchange.request, exchange.peer.writer, visit.serving.timeout
         try:
@@ -202,7 +202,7 @@ class Proxy:
         return keep
 
     async def _ask(
-        self, exchange: Exchange, route: Route, visit: Visit
+        self, exchange: Exchange, route: Route, visit: PendingRequest
     ) -> tuple[Upstream, ResponseHead, asyncio.Task[None] | None]:
         """Send the request to a pod until one begins to answer; its body is still on its way then."""
         request, peer = exchange.request, exchange.peer
@@ -221,11 +221,11 @@ class Proxy:
                 await _end(sending)
                 if not is_last and not has_body and request.method in _SAFE_TO_REPEAT:
                     continue  # a kept connection that the pod had closed meanwhile, or a pod that ended: ask the next
-                raise Denied(502, f"A pod of {route.owner} closed the connection without an answer.") from error
+                raise RequestDenied(502, f"A pod of {route.owner} closed the connection without an answer.") from error
             except (BadMessage, asyncio.LimitOverrunError) as error:
                 upstream.close()
                 await _end(sending)
-                raise Denied(502, f"A pod of {route.owner} answered with what is no HTTP: {error}.") from error
+                raise RequestDenied(502, f"A pod of {route.owner} answered with what is no HTTP: {error}.") from error
             except BaseException:
                 upstream.close()
                 await _end(sending)

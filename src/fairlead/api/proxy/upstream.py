@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 from weakref import WeakSet
 
-from fairlead.api.proxy.access import Denied
-from fairlead.control.serving.traffic import Visit
+from fairlead.api.proxy.access import RequestDenied
+from fairlead.control.serving.traffic import PendingRequest
 from fairlead.control.serving.urls import Route
 from fairlead.control.workloads.sessions import Dialler
 from fairlead.model.errors import FairleadError
@@ -24,10 +24,10 @@ _KEPT_SECONDS = 30.0
 _LIMIT = 64 * 1024
 
 
-def too_late(route: Route, limit: int | None) -> Denied:
+def too_late(route: Route, limit: int | None) -> RequestDenied:
     """The answer to a request that no pod began to answer within so many milliseconds."""
     words = f"{route.owner} did not begin to answer within {(limit or 0) // 1000} s."
-    return Denied(504, words[:1].upper() + words[1:])
+    return RequestDenied(504, words[:1].upper() + words[1:])
 
 
 class Upstream:
@@ -54,7 +54,7 @@ class Upstreams:
         self._open: defaultdict[str, WeakSet[socket.socket]] = defaultdict(WeakSet)
         dialler.listen_for_ends(self._cut)
 
-    def begin(self, workload_id: str) -> Visit:
+    def begin(self, workload_id: str) -> PendingRequest:
         return self._dialler.begin(workload_id)
 
     async def get(self, pod_id: str, port: int, *, fresh: bool = False) -> Upstream:
@@ -111,7 +111,7 @@ class Upstreams:
         self._kept.clear()
 
 
-async def reach(route: Route, visit: Visit, connect: Callable[[str], Awaitable[Connection]]) -> Connection:
+async def reach(route: Route, visit: PendingRequest, connect: Callable[[str], Awaitable[Connection]]) -> Connection:
     """A connection to the next pod that takes the request; those that cannot be reached are passed over.
 
     Where the workload holds its requests, this waits for a pod.
@@ -124,8 +124,8 @@ async def reach(route: Route, visit: Visit, connect: Callable[[str], Awaitable[C
             passed_over |= {pod}
         if not visit.serving.holds:
             if passed_over:
-                raise Denied(502, f"No pod of {route.owner} takes connections on port {route.port}.")
-            raise Denied(503, f"No pod of {route.owner} is ready; try again in a moment.")
+                raise RequestDenied(502, f"No pod of {route.owner} takes connections on port {route.port}.")
+            raise RequestDenied(503, f"No pod of {route.owner} is ready; try again in a moment.")
         if passed_over:
             await asyncio.sleep(_AGAIN_SECONDS)
             passed_over = frozenset()

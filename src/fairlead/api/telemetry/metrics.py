@@ -295,7 +295,7 @@ def telemetry_operations() -> tuple[Operation, ...]:
     of_node = (_NODE_ID, *over_time(NODE_METRICS))
     read(f"{nodes}/{{nodeId}}/metrics", "get_node_metrics", "A node's figures over time", get_node_metrics, of_node)
     for kind in KINDS.values():
-        if not kind.revises:
+        if not kind.has_revisions:
             continue
         word, noun = kind.rest.replace("-", "_").removesuffix("s"), noun_of(kind)
         base = f"{workloads}/{kind.rest}/{{workloadId}}"

@@ -20,7 +20,7 @@ from fairlead.formats.losses import Loss
 from fairlead.kinds import KINDS
 from fairlead.model.errors import Invalid
 from fairlead.model.records.phase import DesiredPhase
-from fairlead.model.spec.fields import About, Spec
+from fairlead.model.spec.fields import FieldInfo, Spec
 
 _TEMPLATES = "/api/v1/workload-templates"
 #: The words of the path, and who writes those dialects.
@@ -30,7 +30,7 @@ _ID = {"type": "string", "format": "uuid"}
 
 
 class ManifestBody(Spec, frozen=True, kw_only=True):
-    manifest: Annotated[str, About(text="One document of workload YAML with usage: Template.")]
+    manifest: Annotated[str, FieldInfo(text="One document of workload YAML with usage: Template.")]
 
 
 class ManifestView(Shape):

@@ -25,40 +25,40 @@ from fairlead.model.clock import iso
 from fairlead.model.errors import Conflict
 from fairlead.model.records.assets import SCOPES, Scope
 from fairlead.model.records.templates import Template
-from fairlead.model.spec.fields import About, Maybe, Spec, Text253, UpTo253, value_or
+from fairlead.model.spec.fields import FieldInfo, Maybe, Spec, Text253, UpTo253, value_or
 from fairlead.model.spec.fields import Uuid as UuidText
 
 ScopeType = Literal["system", "tenant", "cluster", "department", "project"]
-Description = Annotated[Maybe[Annotated[str, Meta(min_length=1, max_length=250)]], About(text="What it is for.")]
+Description = Annotated[Maybe[Annotated[str, Meta(min_length=1, max_length=250)]], FieldInfo(text="What it is for.")]
 
 
 class TemplateMetaUpdate(Spec, frozen=True, kw_only=True):
-    name: Annotated[Text253, About(text="Its name, unique in its scope.")]
+    name: Annotated[Text253, FieldInfo(text="Its name, unique in its scope.")]
     description: Description = UNSET
 
 
 class TemplateMetaPatch(Spec, frozen=True, kw_only=True):
-    name: Annotated[Maybe[Text253], About(text="Its name, unique in its scope.")] = UNSET
+    name: Annotated[Maybe[Text253], FieldInfo(text="Its name, unique in its scope.")] = UNSET
     description: Description = UNSET
 
 
 class TemplateMeta(TemplateMetaUpdate, frozen=True, kw_only=True):
-    scope_type: Annotated[ScopeType, About(text="How far it reaches.")]
-    scope_id: Annotated[Maybe[UpTo253], About(text="Of which project, department or cluster.")] = UNSET
+    scope_type: Annotated[ScopeType, FieldInfo(text="How far it reaches.")]
+    scope_id: Annotated[Maybe[UpTo253], FieldInfo(text="Of which project, department or cluster.")] = UNSET
 
 
 class DataSourceRef(Spec, frozen=True, kw_only=True):
-    id: Annotated[UuidText, About(text="The data source's id.")]
-    kind: Annotated[Maybe[Text253], About(text="Its kind.")] = UNSET
+    id: Annotated[UuidText, FieldInfo(text="The data source's id.")]
+    kind: Annotated[Maybe[Text253], FieldInfo(text="Its kind.")] = UNSET
 
 
 class TemplateAssets(Spec, frozen=True, kw_only=True):
     """Assets by id, whose members workloads get where neither request nor template says otherwise."""
 
-    environment: Annotated[Maybe[UuidText], About(text="An environment.")] = UNSET
-    compute: Annotated[Maybe[UuidText], About(text="A compute resource.")] = UNSET
+    environment: Annotated[Maybe[UuidText], FieldInfo(text="An environment.")] = UNSET
+    compute: Annotated[Maybe[UuidText], FieldInfo(text="A compute resource.")] = UNSET
     datasources: Annotated[
-        Maybe[Annotated[tuple[DataSourceRef, ...], Meta(max_length=1000)]], About(text="Data sources.")
+        Maybe[Annotated[tuple[DataSourceRef, ...], Meta(max_length=1000)]], FieldInfo(text="Data sources.")
     ] = UNSET
 
 
@@ -107,9 +107,9 @@ def _body(kind: Kind, meta: type) -> Any:
     """The struct of a request's body; the kind's spec may be left out."""
     # A type that is made at run time, which no type checker knows.
     given: Any = kind.spec | UnsetType | None
-    spec = Annotated[given, About(text="What the workloads are to be.")]
-    named = Annotated[TemplateAssets | UnsetType | None, About(text="Assets by id.")]
-    about = About(text="Its name and scope.")
+    spec = Annotated[given, FieldInfo(text="What the workloads are to be.")]
+    named = Annotated[TemplateAssets | UnsetType | None, FieldInfo(text="Assets by id.")]
+    about = FieldInfo(text="Its name and scope.")
     head: Any = ("meta", Annotated[meta, about])
     if meta is TemplateMetaPatch:
         head = ("meta", Annotated[meta | UnsetType, about], UNSET)

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from fairlead.api.http.body import read_body
 from fairlead.api.http.operation import Body, Call, Handler, Operation, as_json
 from fairlead.control.workloads.applied import CALLER
-from fairlead.control.workloads.applied_reader import Applied, check_applied, check_change, owned_by_system
+from fairlead.control.workloads.applied_reader import AppliedObject, check_applied, check_change, owned_by_system
 from fairlead.kinds import KINDS
 from fairlead.model.errors import FairleadError, Invalid
 
@@ -110,11 +110,11 @@ async def _refusal(call: Call, question: _Question) -> str:
     return ""
 
 
-def _render(question: _Question, asked: _Object) -> Applied:
+def _render(question: _Question, asked: _Object) -> AppliedObject:
     name = asked.metadata.name or f"{asked.metadata.generate_name}new"
     metadata = {"name": name, "namespace": question.namespace, "labels": asked.metadata.labels}
     text = {"apiVersion": asked.api_version, "kind": asked.kind, "metadata": metadata, "spec": asked.spec}
-    return Applied(
+    return AppliedObject(
         id=question.uid, namespace=question.namespace, name=name, text=msgspec.json.encode(text), generation=1
     )
 

@@ -26,7 +26,7 @@ from fairlead.api.workloads.views import (
     HistoryRecord,
     PodView,
     Shape,
-    Surroundings,
+    ViewContext,
     WorkloadDetailedView,
     WorkloadView,
     render_event,
@@ -68,9 +68,9 @@ class Count(msgspec.Struct):
     count: int
 
 
-def surroundings(call: Call) -> Surroundings:
+def surroundings(call: Call) -> ViewContext:
     directory = call.context.directory
-    return Surroundings(call.context.clock(), directory.cluster, directory.projects, call.context.exposure.settings)
+    return ViewContext(call.context.clock(), directory.cluster, directory.projects, call.context.exposure.settings)
 
 
 def _headers(page: Page[Any]) -> dict[str, str]:

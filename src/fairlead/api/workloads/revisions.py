@@ -19,8 +19,8 @@ from fairlead.api.workloads.resource_views import (
     render_allocated,
     render_asked,
 )
-from fairlead.api.workloads.views import PodView, Surroundings, instant, render_event, render_history, render_pod
-from fairlead.control.decide.expand import meaning_of
+from fairlead.api.workloads.views import PodView, ViewContext, instant, render_event, render_history, render_pod
+from fairlead.control.decide.expand import expand_spec
 from fairlead.control.workloads import revisions
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import Kind, noun_of
@@ -67,8 +67,8 @@ class RevisionPodList(Shape):
     pods: list[PodView]
 
 
-def render_revision(revision: Revision, workload: Workload, pods: list[Pod], around: Surroundings) -> RevisionView:
-    asked = render_asked(meaning_of(workload.kind, bytes(revision.spec)).podsets)
+def render_revision(revision: Revision, workload: Workload, pods: list[Pod], around: ViewContext) -> RevisionView:
+    asked = render_asked(expand_spec(workload.kind, bytes(revision.spec)).podsets)
     active = [pod for pod in pods if not pod.has_ended]
     return RevisionView(
         id=revision.id,
@@ -104,7 +104,7 @@ _ID = Parameter(
 
 
 def revision_operations() -> tuple[Operation, ...]:
-    return tuple(operation for kind in KINDS.values() if kind.revises for operation in _operations(kind))
+    return tuple(operation for kind in KINDS.values() if kind.has_revisions for operation in _operations(kind))
 
 
 def _operations(kind: Kind) -> list[Operation]:

@@ -16,10 +16,10 @@ from starlette.responses import Response
 from starlette.types import Send
 
 from fairlead.api.http.body import query_boolean, query_integer, query_text
-from fairlead.api.http.duplex import STREAM, Duplex, Ways
+from fairlead.api.http.duplex import STREAM, DuplexHandlers, DuplexResponse
 from fairlead.api.http.errors import Error
 from fairlead.api.http.operation import Body, Call, Operation, Parameter, as_json
-from fairlead.api.proxy.access import LINK_LIFETIME, Gate
+from fairlead.api.proxy.access import LINK_LIFETIME, UrlGate
 from fairlead.api.workloads.kind_routes import WORKLOAD_ID
 from fairlead.control.context import Context
 from fairlead.control.workloads.read import normal_id
@@ -35,7 +35,7 @@ _CHANNELS = {"output": 1, "error": 2, "exit": 3}
 _MOST = 1 << 20
 
 
-def _duplex_of(session: Session, context: Context) -> Duplex:
+def _duplex_of(session: Session, context: Context) -> DuplexResponse:
     """The frames of a command's session."""
     pending = bytearray()
 
@@ -66,7 +66,7 @@ def _duplex_of(session: Session, context: Context) -> Duplex:
             if name == "exit":
                 return
 
-    return Duplex(Ways(inward, outward, session.close_input, session.close), context)
+    return DuplexResponse(DuplexHandlers(inward, outward, session.close_input, session.close), context)
 
 
 async def execute(call: Call) -> Response:
@@ -118,7 +118,7 @@ async def forward_port(call: Call) -> Response:
     async def close() -> None:
         writer.close()
 
-    return Duplex(Ways(inward, outward, ended, close), call.context)
+    return DuplexResponse(DuplexHandlers(inward, outward, ended, close), call.context)
 
 
 class SignInLink(msgspec.Struct, rename="camel"):
@@ -134,7 +134,7 @@ class SignInLinks(msgspec.Struct):
     links: list[SignInLink]
 
 
-def url_operations(gate: Gate) -> tuple[Operation, ...]:
+def url_operations(gate: UrlGate) -> tuple[Operation, ...]:
     async def make_links(call: Call) -> Response:
         workload_id = normal_id(call.path["workloadId"], "workload")
         found = await urls_of(call.context, call.caller, workload_id)

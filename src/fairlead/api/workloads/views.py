@@ -24,7 +24,7 @@ from fairlead.api.workloads.resource_views import (
 from fairlead.api.workloads.resource_views import Instant as Instant
 from fairlead.api.workloads.resource_views import Shape as Shape
 from fairlead.api.workloads.resource_views import Uuid as Uuid
-from fairlead.control.decide.expand import base_role, meaning_of
+from fairlead.control.decide.expand import base_role, expand_spec
 from fairlead.control.serving.urls import UrlSettings
 from fairlead.kinds import KINDS
 from fairlead.model.clock import Millis, iso
@@ -212,7 +212,7 @@ class HistoryRecord(Shape):
     spec: HistorySpec
 
 
-class Surroundings(msgspec.Struct, frozen=True):
+class ViewContext(msgspec.Struct, frozen=True):
     """What views need beside the records themselves."""
 
     now: Millis
@@ -229,17 +229,17 @@ def instant(at: Millis | None) -> str | None:
     return None if at is None else iso(at)
 
 
-def spent(stored: Millis, workload: Workload, counting: frozenset[Phase], now: Millis) -> int:
+def elapsed(stored: Millis, workload: Workload, counting: frozenset[Phase], now: Millis) -> int:
     """Seconds spent in some phases: what is stored, and what has passed since if it is in one of them now."""
     going_on = max(0, now - workload.phase_updated_at) if workload.phase in counting and not workload.gone else 0
     return (stored + going_on) // 1000
 
 
-def render_workload_view(workload: Workload, pods: Sequence[Pod], around: Surroundings) -> WorkloadView:
+def render_workload_view(workload: Workload, pods: Sequence[Pod], around: ViewContext) -> WorkloadView:
     return WorkloadView(**_members(workload, pods, around))
 
 
-def render_workload_detailed(workload: Workload, pods: Sequence[Pod], around: Surroundings) -> WorkloadDetailedView:
+def render_workload_detailed(workload: Workload, pods: Sequence[Pod], around: ViewContext) -> WorkloadDetailedView:
     messages = tuple(
         PendingMessageView(
             node_pool=message.node_pool,
@@ -256,9 +256,9 @@ def render_workload_detailed(workload: Workload, pods: Sequence[Pod], around: Su
     )
 
 
-def _members(workload: Workload, pods: Sequence[Pod], around: Surroundings) -> dict[str, Any]:
+def _members(workload: Workload, pods: Sequence[Pod], around: ViewContext) -> dict[str, Any]:
     kind = KINDS[workload.kind]
-    podsets = meaning_of(workload.kind, bytes(workload.spec)).podsets
+    podsets = expand_spec(workload.kind, bytes(workload.spec)).podsets
     ended = workload.is_terminal or workload.deleted_at is not None
     return {
         "type": kind.title,
@@ -299,8 +299,8 @@ def _members(workload: Workload, pods: Sequence[Pod], around: Surroundings) -> d
         "phase_reason": workload.phase_reason,
         "preemptible": workload.preemptible,
         "completed_at": instant(workload.completed_at),
-        "total_pending_time_seconds": spent(workload.pending_time, workload, WAITING, around.now),
-        "total_running_time_seconds": spent(workload.running_time, workload, RUNNING, around.now),
+        "total_pending_time_seconds": elapsed(workload.pending_time, workload, WAITING, around.now),
+        "total_running_time_seconds": elapsed(workload.running_time, workload, RUNNING, around.now),
         "requested_node_pools": workload.node_pools,
         "current_node_pools": tuple(sorted({pod.node_pool for pod in pods if pod.node_pool})),
         "actions_support": ActionsSupport(delete=workload.deleted_at is None, suspend=kind.can_suspend and not ended),
@@ -310,9 +310,9 @@ def _members(workload: Workload, pods: Sequence[Pod], around: Surroundings) -> d
     }
 
 
-def render_pod(pod: Pod, workload: Workload, around: Surroundings) -> PodView:
+def render_pod(pod: Pod, workload: Workload, around: ViewContext) -> PodView:
     spec = next((each.spec for each in workload.revisions if each.id == pod.revision_id), workload.spec)
-    sets = meaning_of(workload.kind, bytes(spec)).podsets
+    sets = expand_spec(workload.kind, bytes(spec)).podsets
     podset = next((podset for podset in sets if podset.role == base_role(pod.role)), None)
     touched = max(pod.created_at, pod.started_at or 0, pod.completed_at or 0)
     image = podset.container.image if podset else ""
@@ -349,7 +349,7 @@ def render_pod(pod: Pod, workload: Workload, around: Surroundings) -> PodView:
     )
 
 
-def render_event(event: Event, workload: Workload, around: Surroundings) -> EventView:
+def render_event(event: Event, workload: Workload, around: ViewContext) -> EventView:
     if event.pod_id:
         uid, kind, name = event.pod_id, "Pod", event.pod_name
     else:
@@ -367,7 +367,7 @@ def render_event(event: Event, workload: Workload, around: Surroundings) -> Even
     )
 
 
-def render_history(event: Event, workload: Workload, around: Surroundings) -> HistoryRecord:
+def render_history(event: Event, workload: Workload, around: ViewContext) -> HistoryRecord:
     if event.phase:
         meta = HistoryMeta(creation_timestamp=iso(event.at), type="PhaseUpdate")
         update = PhaseUpdate(phase=event.phase, phase_message=event.message)

@@ -12,7 +12,7 @@ from fairlead.cli.command import Command, Invocation, one
 from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import OUTPUT, PROJECT, Flag, UsageError
 from fairlead.cli.session.json_file import read_json_file
-from fairlead.cli.session.session import NotFound, Session, find_named
+from fairlead.cli.session.session import NotFound, ServerSession, find_named
 from fairlead.cli.terminal.output import Listing, chosen_format, render
 from fairlead.cli.terminal.tables import Column
 from fairlead.cli.terminal.times import age
@@ -56,7 +56,7 @@ def commands(noun: str) -> tuple[Command, ...]:
     )
 
 
-def _rows(session: Session, noun: str) -> list[Json]:
+def _rows(session: ServerSession, noun: str) -> list[Json]:
     """Those that workloads of the project can use."""
     rows: list[Json] = session.client.request("GET", f"{_BASE}/{noun}", complyToProject=int(session.project()["id"]))[
         "entries"
@@ -64,7 +64,7 @@ def _rows(session: Session, noun: str) -> list[Json]:
     return rows
 
 
-def find_asset(session: Session, noun: str, name: str) -> Json:
+def find_asset(session: ServerSession, noun: str, name: str) -> Json:
     """The asset of that name or id."""
     return find_named(_rows(session, noun), name, _WORDS[noun])
 
@@ -74,7 +74,7 @@ def _path(noun: str, kind: str) -> str:
 
 
 def _list(invocation: Invocation, noun: str) -> int:
-    session = Session(invocation)
+    session = ServerSession(invocation)
     now = time.time()
     columns = (
         Column("NAME", lambda row: row["meta"]["name"], shrinks=True),
@@ -92,7 +92,7 @@ def _list(invocation: Invocation, noun: str) -> int:
 
 
 def _describe(invocation: Invocation, noun: str) -> int:
-    session = Session(invocation)
+    session = ServerSession(invocation)
     found = find_asset(session, noun, invocation.names[0])
     if not session.show(found, found["meta"]["name"]):
         session.console.data(render(session.console, "yaml", found))
@@ -101,7 +101,7 @@ def _describe(invocation: Invocation, noun: str) -> int:
 
 
 def _create(invocation: Invocation, noun: str) -> int:
-    session = Session(invocation)
+    session = ServerSession(invocation)
     if invocation.get("file") is None:
         raise UsageError("Give the spec with --file FILE; - is standard input.")
     content = read_json_file(invocation, invocation.get("file"))
@@ -118,7 +118,7 @@ def _create(invocation: Invocation, noun: str) -> int:
 
 
 def _delete(invocation: Invocation, noun: str) -> int:
-    session = Session(invocation)
+    session = ServerSession(invocation)
     for name in invocation.names:
         found = find_asset(session, noun, name)["meta"]
         session.client.request("DELETE", f"{_path(noun, found['kind'])}/{quote(found['id'])}")
@@ -127,7 +127,7 @@ def _delete(invocation: Invocation, noun: str) -> int:
     return OK
 
 
-def apply_assets(session: Session, spec: Json) -> None:
+def apply_assets(session: ServerSession, spec: Json) -> None:
     """Put what the named assets hold into a spec, below what stands there already."""
     found = [find_asset(session, noun, name) for noun, name in _named(session.invocation.get) if name]
     if not found:
@@ -142,7 +142,7 @@ def _named(get: Callable[..., Any]) -> Iterator[tuple[str, str]]:
     yield from (("datasource", name) for name in get("datasource", ()))
 
 
-def _read_asset(session: Session, found: Json) -> Json:
+def _read_asset(session: ServerSession, found: Json) -> Json:
     meta, spec = found["meta"], found["spec"]
     kind = meta["kind"]
     if kind in _SOURCES:
@@ -155,7 +155,7 @@ def _read_asset(session: Session, found: Json) -> Json:
     return {"kind": kind, "name": meta["name"], "spec": given, "claim_name": claim}
 
 
-def _find_secrets(session: Session, credentials: set[str]) -> dict[str, str]:
+def _find_secrets(session: ServerSession, credentials: set[str]) -> dict[str, str]:
     """The secrets that credentials are for workloads, by the credentials' ids."""
     rows = session.client.request("GET", f"{_BASE}/credentials")["entries"] if credentials else ()
     found = {row["meta"]["id"]: str(row["clusterInfo"]["resources"][0]["name"]) for row in rows}

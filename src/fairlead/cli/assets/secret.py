@@ -11,7 +11,7 @@ from typing import Any
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import OUTPUT, PROJECT, Flag, UsageError
-from fairlead.cli.session.session import Session, find_named
+from fairlead.cli.session.session import ServerSession, find_named
 from fairlead.cli.terminal.output import Listing, chosen_format
 from fairlead.cli.terminal.tables import Column
 from fairlead.cli.terminal.times import age
@@ -66,7 +66,7 @@ def _command(
     return Command(verb, summary, lambda call: run(call, noun), flags, "NAME", 1, 1)
 
 
-def _rows(session: Session, noun: str) -> list[Json]:
+def _rows(session: ServerSession, noun: str) -> list[Json]:
     """Everything that the project's workloads (or, for credentials, the caller's) can use."""
     query: dict[str, Any] = {} if noun == "credential" else {"projectId": str(session.project()["id"])}
     rows: list[Json] = []
@@ -78,12 +78,12 @@ def _rows(session: Session, noun: str) -> list[Json]:
     return rows
 
 
-def _find(session: Session, noun: str, name: str) -> Json:
+def _find(session: ServerSession, noun: str, name: str) -> Json:
     return find_named(_rows(session, noun), name, _WORDS[noun])
 
 
 def _list(invocation: Invocation, noun: str) -> int:
-    session = Session(invocation)
+    session = ServerSession(invocation)
     listing = Listing(_columns(noun), lambda row: str(row["name"]), f"There are no {_WORDS[noun]}s.")
     form = chosen_format(invocation, session.settings)
     listing.show(session.console, form, _rows(session, noun), not invocation.get("no-headers"))
@@ -110,7 +110,7 @@ def _columns(noun: str) -> tuple[Column, ...]:
 
 
 def _describe(invocation: Invocation, noun: str) -> int:
-    session = Session(invocation)
+    session = ServerSession(invocation)
     found = _find(session, noun, invocation.names[0])
     if not session.show(found, found["name"]):
         for member, value in found.items():
@@ -126,7 +126,7 @@ def _describe(invocation: Invocation, noun: str) -> int:
 
 
 def _create(invocation: Invocation, noun: str) -> int:
-    session = Session(invocation)
+    session = ServerSession(invocation)
     body: Json = {"name": invocation.names[0]}
     if noun != "credential":
         body["projectId"] = str(session.project()["id"])
@@ -183,7 +183,7 @@ def _read(invocation: Invocation, path: str) -> str:
 
 
 def _delete(invocation: Invocation, noun: str) -> int:
-    session = Session(invocation)
+    session = ServerSession(invocation)
     for name in invocation.names:
         found = _find(session, noun, name)
         session.client.request("DELETE", f"{_PATHS[noun]}/{quote(found['id'])}")

@@ -7,7 +7,7 @@ from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import OUTPUT, PROJECT, Flag, UsageError
 from fairlead.cli.session.json_file import read_json_file
-from fairlead.cli.session.session import Session, find_named
+from fairlead.cli.session.session import ServerSession, find_named
 from fairlead.cli.terminal.output import Listing, chosen_format, render
 from fairlead.cli.terminal.tables import Column
 from fairlead.cli.terminal.times import age
@@ -40,7 +40,7 @@ def commands(noun: str) -> tuple[Command, ...]:
     )
 
 
-def load_templates(session: Session) -> list[Json]:
+def load_templates(session: ServerSession) -> list[Json]:
     """The templates that the project can use, of every kind of workload."""
     rows: list[Json] = []
     project = int(session.project()["id"])
@@ -52,7 +52,7 @@ def load_templates(session: Session) -> list[Json]:
     return rows
 
 
-def find_template(session: Session, name: str) -> Json:
+def find_template(session: ServerSession, name: str) -> Json:
     """The template of that name or id."""
     return find_named(load_templates(session), name, "template")
 
@@ -62,7 +62,7 @@ def _kind_of(row: Json) -> KindEntry:
 
 
 def _list(invocation: Invocation) -> int:
-    session = Session(invocation)
+    session = ServerSession(invocation)
     now = time.time()
     columns = (
         Column("NAME", lambda row: row["meta"]["name"], shrinks=True),
@@ -80,7 +80,7 @@ def _list(invocation: Invocation) -> int:
 
 
 def _describe(invocation: Invocation) -> int:
-    session = Session(invocation)
+    session = ServerSession(invocation)
     found = find_template(session, invocation.names[0])
     if not session.show(found, found["meta"]["name"]):
         session.console.data(render(session.console, "yaml", found))
@@ -89,7 +89,7 @@ def _describe(invocation: Invocation) -> int:
 
 
 def _create(invocation: Invocation) -> int:
-    session = Session(invocation)
+    session = ServerSession(invocation)
     kinds = load_kinds()
     kind = kinds[invocation.get("kind") or next(iter(kinds))]
     content = _read_file(invocation)
@@ -112,7 +112,7 @@ def _read_file(invocation: Invocation) -> Json:
 
 
 def _delete(invocation: Invocation) -> int:
-    session = Session(invocation)
+    session = ServerSession(invocation)
     for name in invocation.names:
         found = find_template(session, name)
         session.client.request("DELETE", f"{_BASE}/{_kind_of(found).rest}/{quote(found['meta']['id'])}")

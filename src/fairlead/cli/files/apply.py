@@ -23,7 +23,7 @@ from fairlead.cli.files.apply_objects import (
 from fairlead.cli.files.convert import read_text
 from fairlead.cli.flags import PROJECT, Flag, UsageError
 from fairlead.cli.session.report import exit_code, render_error
-from fairlead.cli.session.session import NotFound, Session
+from fairlead.cli.session.session import NotFound, ServerSession
 from fairlead.client import ClientError
 
 Json = dict[str, Any]
@@ -67,7 +67,7 @@ def _delete(invocation: Invocation) -> int:
 
 def _each(invocation: Invocation, act: Any, act_on_template: Any) -> int:
     """Act on every document of the files; the first failure's exit code counts."""
-    session = Session(invocation)
+    session = ServerSession(invocation)
     templates = Templates(session)
     read = _read(session, templates)
     if read is None:
@@ -93,7 +93,7 @@ def _each(invocation: Invocation, act: Any, act_on_template: Any) -> int:
     return code
 
 
-def _read(session: Session, templates: Templates) -> tuple[list[Any], list[Any]] | None:
+def _read(session: ServerSession, templates: Templates) -> tuple[list[Any], list[Any]] | None:
     """The workloads and the templates of all files; None where something is wrong with them, which has been told."""
     invocation = session.invocation
     load = invocation.surroundings.load
@@ -135,7 +135,7 @@ def _in_folder(path: str, recursive: bool) -> list[str]:
     return found
 
 
-def _project(session: Session, workload: Any) -> Json:
+def _project(session: ServerSession, workload: Any) -> Json:
     """The project that the document's namespace names, or else the one of the command."""
     if not workload.project:
         return session.project()
@@ -145,7 +145,7 @@ def _project(session: Session, workload: Any) -> Json:
     return found[0]
 
 
-def _find(session: Session, workload: Any, project: Json) -> Live | None:
+def _find(session: ServerSession, workload: Any, project: Json) -> Live | None:
     """The workload of that name; of a prefix, one that was submitted with it and is the same."""
     sign = f"name=^{workload.name}-" if workload.is_prefix else f"name=={workload.name}"
     filters = [sign, f"projectId=={project['id']}", f"type=={workload.kind.title}"]
@@ -160,7 +160,7 @@ def _find(session: Session, workload: Any, project: Json) -> Live | None:
     return None
 
 
-def _changes(session: Session, content: Json, workload: Any) -> list[str]:
+def _changes(session: ServerSession, content: Json, workload: Any) -> list[str]:
     """Paths at which what runs differs from what is described."""
     writer = session.invocation.surroundings.load("convert_to_yaml")
     found: list[str] = writer.differences(
@@ -169,13 +169,13 @@ def _changes(session: Session, content: Json, workload: Any) -> list[str]:
     return found
 
 
-def _whole_spec(session: Session, content: Json, workload: Any) -> Json:
+def _whole_spec(session: ServerSession, content: Json, workload: Any) -> Json:
     """The spec of a request or a workload, with what REST has beside it."""
     beside = session.client.kind(workload.kind.key).entry.beside
     return (content.get("spec") or {}) | {name: content[name] for name in beside if name in content}
 
 
-def _wanted_spec(session: Session, content: Json, workload: Any) -> Json:
+def _wanted_spec(session: ServerSession, content: Json, workload: Any) -> Json:
     """What the document describes; where a template of the server is part of it, as the server puts them together."""
     if not workload.template_id:
         spec: Json = workload.spec
@@ -185,13 +185,13 @@ def _wanted_spec(session: Session, content: Json, workload: Any) -> Json:
     return _whole_spec(session, session.client.kind(workload.kind.key).try_out(body), workload)
 
 
-def _request(session: Session, workload: Any, place: Json) -> Json:
+def _request(session: ServerSession, workload: Any, place: Json) -> Json:
     body: Json = session.invocation.surroundings.load("convert_to_rest").request_body(workload)
     body |= {"projectId": str(place.get("projectId") or place["id"]), "clusterId": place["clusterId"]}
     return body | ({"templateId": workload.template_id} if workload.template_id else {})
 
 
-def _apply_one(session: Session, workload: Any) -> int:
+def _apply_one(session: ServerSession, workload: Any) -> int:
     project = _project(session, workload)
     live = _find(session, workload, project)
     if live is None:
@@ -214,7 +214,7 @@ def _apply_one(session: Session, workload: Any) -> int:
     return OK
 
 
-def _change(session: Session, workload: Any, live: Live, changes: list[str]) -> None:
+def _change(session: ServerSession, workload: Any, live: Live, changes: list[str]) -> None:
     """What may change while it runs."""
     told = ", ".join(changes)
     if session.invocation.get("dry-run"):
@@ -236,7 +236,7 @@ def _difference(before: Any, wanted: Any) -> Any:
     return gone | {name: _difference(before.get(name), value) for name, value in wanted.items()}
 
 
-def _submit(session: Session, workload: Any, project: Json) -> None:
+def _submit(session: ServerSession, workload: Any, project: Json) -> None:
     if session.invocation.get("dry-run"):
         session.console.data(f"{workload.name}: would be submitted")
         return
@@ -248,7 +248,7 @@ def _submit(session: Session, workload: Any, project: Json) -> None:
     session.console.data(f"{created['name']}: submitted" + ("" if workload.is_active else " and suspended"))
 
 
-def _set_active(session: Session, workload: Any, live: Live) -> None:
+def _set_active(session: ServerSession, workload: Any, live: Live) -> None:
     """Suspend or resume where the document says otherwise than it is."""
     name, is_stopped = live.row["name"], live.content["desiredPhase"] == _STOPPED
     if live.content.get("actualPhase") in _ENDED or workload.is_active != is_stopped:
@@ -262,7 +262,7 @@ def _set_active(session: Session, workload: Any, live: Live) -> None:
     session.console.data(f"{name}: {done}")
 
 
-def _diff_one(session: Session, workload: Any) -> int:
+def _diff_one(session: ServerSession, workload: Any) -> int:
     """The difference as YAML; exit code 1 where there is one."""
     project = _project(session, workload)
     load = session.invocation.surroundings.load
@@ -285,7 +285,7 @@ def _diff_one(session: Session, workload: Any) -> int:
     return FAILED if found else OK
 
 
-def _delete_one(session: Session, workload: Any) -> int:
+def _delete_one(session: ServerSession, workload: Any) -> int:
     project = _project(session, workload)
     live = _find(session, workload, project)
     if live is None:

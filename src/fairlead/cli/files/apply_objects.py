@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from fairlead.cli.exit_codes import FAILED, OK
-from fairlead.cli.session.session import NotFound, Session
+from fairlead.cli.session.session import NotFound, ServerSession
 from fairlead.client import ServerError
 from fairlead.client.client import quote
 from fairlead.client.kinds import load_kinds
@@ -20,7 +20,7 @@ _TAKEN = 409
 class Templates:
     """The server's templates, each asked for once."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: ServerSession) -> None:
         self._session = session
         self._rows: dict[str, list[Json]] = {}
 
@@ -58,7 +58,7 @@ class Templates:
         return str(found["manifest"])
 
 
-def apply_template(session: Session, templates: Templates, template: Any) -> int:
+def apply_template(session: ServerSession, templates: Templates, template: Any) -> int:
     """Keep the template on the server, as the document that it is."""
     if session.invocation.get("dry-run"):
         row = templates.find(template.namespace, template.name)
@@ -71,7 +71,7 @@ def apply_template(session: Session, templates: Templates, template: Any) -> int
     return OK
 
 
-def diff_template(session: Session, templates: Templates, template: Any) -> int:
+def diff_template(session: ServerSession, templates: Templates, template: Any) -> int:
     row = templates.find(template.namespace, template.name)
     before = templates.manifest(row) if row is not None else ""
     if row is not None and not before:
@@ -89,7 +89,7 @@ def _lines(text: str) -> list[str]:
     return json.dumps(json.loads(text), indent=2, ensure_ascii=False).splitlines() if text else []
 
 
-def delete_template(session: Session, templates: Templates, template: Any) -> int:
+def delete_template(session: ServerSession, templates: Templates, template: Any) -> int:
     row = templates.find(template.namespace, template.name)
     if row is None:
         session.console.data(f"{template.name}: template not there")
@@ -103,7 +103,7 @@ def delete_template(session: Session, templates: Templates, template: Any) -> in
     return OK
 
 
-def keep_secrets(session: Session, workload: Any, project: Json) -> None:
+def keep_secrets(session: ServerSession, workload: Any, project: Json) -> None:
     """Put credentials of the file where the workload's spec looks for them."""
     for secret in workload.secrets:
         body = {"name": secret.name, "projectId": str(project["id"]), "data": secret.values}
@@ -117,7 +117,7 @@ def keep_secrets(session: Session, workload: Any, project: Json) -> None:
         session.console.say(f"{workload.name}: its credentials are kept in the secret {secret.name}.")
 
 
-def drop_secrets(session: Session, workload: Any, project: Json) -> None:
+def drop_secrets(session: ServerSession, workload: Any, project: Json) -> None:
     """Remove what `keep_secrets` has put there; a secret that something else uses stays."""
     for secret in workload.secrets:
         try:
@@ -127,7 +127,7 @@ def drop_secrets(session: Session, workload: Any, project: Json) -> None:
             session.console.say(f"{workload.name}: the secret {secret.name} stays; something uses it, or it is gone.")
 
 
-def _find_secret(session: Session, name: str, project: Json) -> Json:
+def _find_secret(session: ServerSession, name: str, project: Json) -> Json:
     page = session.client.request("GET", _SECRETS, projectId=str(project["id"]), search=name, limit=100)
     for row in page["items"]:
         if row["name"] == name:

@@ -4,13 +4,13 @@ from typing import Any
 
 from fairlead.cli.command import Invocation
 from fairlead.cli.flags import UsageError
-from fairlead.cli.session.session import Session
+from fairlead.cli.session.session import ServerSession
 from fairlead.client.kinds import load_kinds
 
 
 def read_live(invocation: Invocation, name: str) -> Any:
     """The workload as the server has it."""
-    session = Session(invocation)
+    session = ServerSession(invocation)
     row = session.workload(name)
     key = next((key for key, entry in load_kinds().items() if entry.title == row["type"]), None)
     if key is None:

@@ -28,7 +28,7 @@ class Unknown(Exception):
     """There is no such kind or field; the words name what is near."""
 
 
-class Found(NamedTuple):
+class MatchedField(NamedTuple):
     """An explanation, and under what it was asked for."""
 
     kind: str
@@ -60,7 +60,7 @@ def _run(invocation: Invocation) -> int:
     return OK
 
 
-def explain(asked: str) -> Found:
+def explain(asked: str) -> MatchedField:
     """The explanation of `KIND`, `KIND.spec`, `KIND.spec.FIELD` or further down; `spec` may be left out."""
     name, *words = asked.strip(".").split(".")
     table = _load_table(name)
@@ -72,7 +72,7 @@ def explain(asked: str) -> Found:
         raise Unknown(f"There is no field '{'.'.join(path)}' in {table['kind']}.{near}")
     below = ".".join(path)
     field = below if path in ([], ["spec"]) else f"spec.{below}"
-    return Found(table["kind"], str(entry.get("version") or table["version"]), field, entry)
+    return MatchedField(table["kind"], str(entry.get("version") or table["version"]), field, entry)
 
 
 def _find(entries: dict[str, Json], path: list[str]) -> Json | None:
@@ -124,7 +124,7 @@ def _load_table(name: str) -> Json:
     )
 
 
-def render_text(found: Found) -> str:
+def render_text(found: MatchedField) -> str:
     """The explanation as kubectl lays it out, and below it what kubectl does not know."""
     entry = found.entry
     lines = [f"KIND:       {found.kind}", f"VERSION:    {found.version}", ""]

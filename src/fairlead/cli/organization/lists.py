@@ -7,7 +7,7 @@ from typing import Any
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import OUTPUT
-from fairlead.cli.session.session import NotFound, Session
+from fairlead.cli.session.session import NotFound, ServerSession
 from fairlead.cli.session.settings import record_setting
 from fairlead.cli.suggest import suggest
 from fairlead.cli.terminal.output import Listing, chosen_format
@@ -53,7 +53,7 @@ def commands(noun: str) -> tuple[Command, ...]:
 
 
 def _list(invocation: Invocation, noun: str) -> int:
-    session = Session(invocation)
+    session = ServerSession(invocation)
     rows = LOADERS[noun](session.client)
     listing = Listing(_columns(session, noun), lambda row: str(row["name"]), f"There are no {TITLES[noun]}.")
     form = chosen_format(invocation, session.settings)
@@ -63,7 +63,7 @@ def _list(invocation: Invocation, noun: str) -> int:
 
 
 def _set(invocation: Invocation, noun: str) -> int:
-    session = Session(invocation)
+    session = ServerSession(invocation)
     name = invocation.names[0]
     known = [str(row["name"]) for row in LOADERS[noun](session.client)]
     if name not in known:
@@ -74,7 +74,7 @@ def _set(invocation: Invocation, noun: str) -> int:
     return OK
 
 
-def _columns(session: Session, noun: str) -> tuple[Column, ...]:
+def _columns(session: ServerSession, noun: str) -> tuple[Column, ...]:
     now = time.time()
     configured = session.settings.get(noun)
     name = Column("NAME", lambda row: row["name"] + (" *" if row["name"] == configured else ""), shrinks=True)

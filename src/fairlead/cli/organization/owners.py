@@ -12,7 +12,7 @@ from fairlead.cli.flags import OUTPUT, Flag
 from fairlead.cli.organization import lists
 from fairlead.cli.organization.page import node_facts, pool_facts, show_facts, show_owner
 from fairlead.cli.organization.quota import QUOTA_FLAGS, RULE_FLAGS, apply_quotas, read_quotas, read_settings
-from fairlead.cli.session.session import Session, find_named
+from fairlead.cli.session.session import ServerSession, find_named
 from fairlead.cli.terminal.console import is_terminal
 from fairlead.cli.terminal.tables import Column, render_table
 from fairlead.client.client import quote
@@ -60,13 +60,13 @@ def _command(
     return Command(verb, summary, lambda call: run(call, noun), flags, "NAME", 1, 1, completes=noun)
 
 
-def _find(session: Session, noun: str, name: str) -> Json:
+def _find(session: ServerSession, noun: str, name: str) -> Json:
     """The record of that name or id."""
     return find_named(lists.LOADERS[noun](session.client), name, _WORDS[noun])
 
 
 def _describe(invocation: Invocation, noun: str) -> int:
-    session = Session(invocation)
+    session = ServerSession(invocation)
     found = _find(session, noun, invocation.names[0])
     if not session.show(found, found["name"]):
         if noun == "nodepool":
@@ -79,7 +79,7 @@ def _describe(invocation: Invocation, noun: str) -> int:
     return OK
 
 
-def _owner_facts(session: Session, noun: str, found: Json) -> list[tuple[str, str]]:
+def _owner_facts(session: ServerSession, noun: str, found: Json) -> list[tuple[str, str]]:
     facts = [("Name", found["name"]), ("Id", str(found["id"]))]
     if noun == "department":
         inside = session.client.projects(filterBy=[f"parentId=={found['id']}"])
@@ -94,7 +94,7 @@ def _owner_facts(session: Session, noun: str, found: Json) -> list[tuple[str, st
     ]
 
 
-def _describe_node(session: Session, found: Json) -> None:
+def _describe_node(session: ServerSession, found: Json) -> None:
     pods = session.client.request(
         "GET", "/api/v1/workloads/pods", filterBy=[f"nodeName=={found['name']}"], completed="false", limit=500
     )["pods"]
@@ -114,7 +114,7 @@ def _describe_node(session: Session, found: Json) -> None:
 
 
 def _create(invocation: Invocation, noun: str) -> int:
-    session = Session(invocation)
+    session = ServerSession(invocation)
     body: Json = {"name": invocation.names[0], "clusterId": session.client.clusters()[0]["uuid"]}
     if noun == "nodepool":
         body |= _pool_members(invocation)
@@ -132,7 +132,7 @@ def _create(invocation: Invocation, noun: str) -> int:
 
 
 def _update(invocation: Invocation, noun: str) -> int:
-    session = Session(invocation)
+    session = ServerSession(invocation)
     found = _find(session, noun, invocation.names[0])
     if noun == "nodepool":
         body = _pool_members(invocation)
@@ -144,7 +144,7 @@ def _update(invocation: Invocation, noun: str) -> int:
     return _told(session, noun, changed, "changed")
 
 
-def _told(session: Session, noun: str, found: Json, what: str) -> int:
+def _told(session: ServerSession, noun: str, found: Json, what: str) -> int:
     if not session.show(found, found["name"]):
         session.console.say(f"{_WORDS[noun].capitalize()} {found['name']} {what} (id {found['id']}).")
     session.close()
@@ -166,7 +166,7 @@ def _pool_members(invocation: Invocation) -> Json:
 
 
 def _delete(invocation: Invocation, noun: str) -> int:
-    session = Session(invocation)
+    session = ServerSession(invocation)
     found = [_find(session, noun, name) for name in invocation.names]
     if not invocation.get("force") and not _is_agreed(session, noun, found):
         session.close()
@@ -178,7 +178,7 @@ def _delete(invocation: Invocation, noun: str) -> int:
     return OK
 
 
-def _is_agreed(session: Session, noun: str, found: list[Json]) -> bool:
+def _is_agreed(session: ServerSession, noun: str, found: list[Json]) -> bool:
     """List what goes too, and ask; where nobody can answer, the answer is no."""
     for row in found:
         for line in _losses(session, noun, row):
@@ -192,7 +192,7 @@ def _is_agreed(session: Session, noun: str, found: list[Json]) -> bool:
     return answer in ("y", "yes")
 
 
-def _losses(session: Session, noun: str, row: Json) -> list[str]:
+def _losses(session: ServerSession, noun: str, row: Json) -> list[str]:
     if noun == "nodepool":
         nodes = (row.get("status") or {}).get("nodes") or ()
         moved = f"its nodes ({', '.join(nodes)}) go to another pool" if nodes else "it has no nodes"

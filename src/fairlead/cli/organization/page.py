@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from fairlead.cli.session.session import Session
+from fairlead.cli.session.session import ServerSession
 from fairlead.cli.terminal.tables import Column, render_table
 from fairlead.cli.terminal.times import shown_time, span
 
@@ -29,7 +29,7 @@ def amount(value: Any, resource: str, units: str = "") -> str:
     return f"{value:g}"
 
 
-def show_owner(session: Session, found: Json, facts: Sequence[tuple[str, str]]) -> None:
+def show_owner(session: ServerSession, found: Json, facts: Sequence[tuple[str, str]]) -> None:
     """A project or department: what it is, its quota and use per node pool, its rules."""
     console = session.console
     effective = found.get("effective") or found
@@ -81,7 +81,7 @@ _QUOTAS = (
 )
 
 
-def show_facts(session: Session, facts: Sequence[tuple[str, str]]) -> None:
+def show_facts(session: ServerSession, facts: Sequence[tuple[str, str]]) -> None:
     shown = [(name, text) for name, text in facts if text]
     left = max((len(name) for name, _ in shown), default=0) + 1
     for name, text in shown:

@@ -7,7 +7,7 @@ from typing import Any
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import OUTPUT, Flag, UsageError
-from fairlead.cli.session.session import NotFound, Session, find_named
+from fairlead.cli.session.session import NotFound, ServerSession, find_named
 from fairlead.cli.session.settings import next_command
 from fairlead.cli.terminal.output import Listing, chosen_format, render
 from fairlead.cli.terminal.tables import Column
@@ -47,17 +47,17 @@ def commands(noun: str) -> tuple[Command, ...]:
     )
 
 
-def _rows(session: Session, noun: str) -> list[Json]:
+def _rows(session: ServerSession, noun: str) -> list[Json]:
     rows: list[Json] = session.client.request("GET", _PATHS[noun])
     return rows
 
 
-def _find(session: Session, noun: str, name: str) -> Json:
+def _find(session: ServerSession, noun: str, name: str) -> Json:
     return find_named(_rows(session, noun), name, _WORDS[noun], _NAMES[noun])
 
 
 def _list(invocation: Invocation, noun: str) -> int:
-    session = Session(invocation)
+    session = ServerSession(invocation)
     now = time.time()
     columns = (
         Column("NAME", lambda row: row[_NAMES[noun]], shrinks=True),
@@ -75,7 +75,7 @@ def _list(invocation: Invocation, noun: str) -> int:
 
 
 def _create(invocation: Invocation, noun: str) -> int:
-    session = Session(invocation)
+    session = ServerSession(invocation)
     name = invocation.names[0]
     made = session.client.request("POST", _PATHS[noun], {"email": name} if noun == "user" else {"name": name})
     form = chosen_format(invocation, session.settings)
@@ -92,7 +92,7 @@ def _create(invocation: Invocation, noun: str) -> int:
 
 
 def _describe(invocation: Invocation, noun: str) -> int:
-    session = Session(invocation)
+    session = ServerSession(invocation)
     found = _find(session, noun, invocation.names[0])
     found["accessRules"] = _rules(session, noun, found)
     if not session.show(found, invocation.names[0]):
@@ -105,14 +105,14 @@ def _describe(invocation: Invocation, noun: str) -> int:
     return OK
 
 
-def _rules(session: Session, noun: str, found: Json) -> list[Json]:
+def _rules(session: ServerSession, noun: str, found: Json) -> list[Json]:
     rules = session.client.request("GET", _RULES, limit=500)["accessRules"]
     names = (found["id"], found[_NAMES[noun]])
     return [rule for rule in rules if rule["subjectId"] in names and rule["subjectType"] != "group"]
 
 
 def _renew(invocation: Invocation, noun: str) -> int:
-    session = Session(invocation)
+    session = ServerSession(invocation)
     found = _find(session, noun, invocation.names[0])
     last = "password" if noun == "user" else "secret"
     made = session.client.request("POST", f"{_PATHS[noun]}/{quote(found['id'])}/{last}")
@@ -135,7 +135,7 @@ def _disable(invocation: Invocation, noun: str) -> int:
 
 
 def _set_enabled(invocation: Invocation, noun: str, enabled: bool) -> int:
-    session = Session(invocation)
+    session = ServerSession(invocation)
     found = _find(session, noun, invocation.names[0])
     session.client.request("PATCH", f"{_PATHS[noun]}/{quote(found['id'])}", {"enabled": enabled})
     session.console.say(f"{found[_NAMES[noun]]} can {'' if enabled else 'no longer '}log in.")
@@ -143,7 +143,7 @@ def _set_enabled(invocation: Invocation, noun: str, enabled: bool) -> int:
     return OK
 
 
-def _scope(session: Session) -> tuple[str, str, str]:
+def _scope(session: ServerSession) -> tuple[str, str, str]:
     """The scope's type, id and name that the flags give; without any, the whole installation."""
     project, department = session.invocation.get("project"), session.invocation.get("department")
     if project and department:
@@ -158,7 +158,7 @@ def _scope(session: Session) -> tuple[str, str, str]:
 
 
 def _grant(invocation: Invocation, noun: str) -> int:
-    session = Session(invocation)
+    session = ServerSession(invocation)
     found = _find(session, noun, invocation.names[0])
     type, id, name = _scope(session)
     role = invocation.get("role") or "researcher"
@@ -176,7 +176,7 @@ def _grant(invocation: Invocation, noun: str) -> int:
 
 
 def _revoke(invocation: Invocation, noun: str) -> int:
-    session = Session(invocation)
+    session = ServerSession(invocation)
     found = _find(session, noun, invocation.names[0])
     type, id, name = _scope(session)
     role = invocation.get("role") or "researcher"
@@ -195,7 +195,7 @@ def _revoke(invocation: Invocation, noun: str) -> int:
 
 
 def _delete(invocation: Invocation, noun: str) -> int:
-    session = Session(invocation)
+    session = ServerSession(invocation)
     found = _find(session, noun, invocation.names[0])
     session.client.request("DELETE", f"{_PATHS[noun]}/{quote(found['id'])}")
     session.console.say(f"Deleted {_WORDS[noun]} {found[_NAMES[noun]]}.")

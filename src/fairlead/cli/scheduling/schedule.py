@@ -11,7 +11,7 @@ import msgspec
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import FAILED, OK
 from fairlead.cli.flags import Flag, UsageError
-from fairlead.cli.session.session import Session
+from fairlead.cli.session.session import ServerSession
 
 _STANDARD_INPUT = "-"
 _ACTIONS = ("allocate", "consolidation", "reclaim", "preempt", "stalegangeviction")
@@ -109,7 +109,7 @@ def _fairshare(invocation: Invocation) -> int:
 
 
 def _snapshot(invocation: Invocation) -> int:
-    session = Session(invocation)
+    session = ServerSession(invocation)
     # As the server wrote it: to be replayed, not to be read as Python's numbers.
     session.console.raw(session.client.snapshot() + b"\n")
     session.close()

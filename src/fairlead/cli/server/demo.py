@@ -19,7 +19,7 @@ from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import Parsed
 from fairlead.cli.session.background import find_or_start
-from fairlead.cli.session.session import Session
+from fairlead.cli.session.session import ServerSession
 from fairlead.cli.terminal.console import Console
 from fairlead.cli.workloads.why import show_why
 from fairlead.cli.workloads.workload import list_workloads
@@ -118,7 +118,7 @@ class Demo:
     def __init__(self, invocation: Invocation, console: Console) -> None:
         self.invocation = invocation
         self.console = console
-        self.session = Session(invocation)
+        self.session = ServerSession(invocation)
         self.client = self.session.client
         self.kind = next(iter(load_kinds()))
         self.cluster_id = str(self.client.clusters()[0]["uuid"])

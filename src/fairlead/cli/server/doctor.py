@@ -6,7 +6,7 @@ from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import FAILED, OK
 from fairlead.cli.flags import Flag
 from fairlead.cli.session.local import load_local
-from fairlead.cli.session.session import Session
+from fairlead.cli.session.session import ServerSession
 from fairlead.cli.session.settings import data_folder
 from fairlead.client import ClientError
 
@@ -46,7 +46,7 @@ def _own_cluster(invocation: Invocation) -> str:
     if local is None or local.engine != "kubernetes":
         return ""
     try:
-        client = Session(invocation).connect(local.url)
+        client = ServerSession(invocation).connect(local.url)
         try:
             clusters = client.clusters()
         finally:

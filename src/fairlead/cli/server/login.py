@@ -6,7 +6,7 @@ import time
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import OUTPUT, Flag, UsageError
-from fairlead.cli.session.session import Session
+from fairlead.cli.session.session import ServerSession
 from fairlead.cli.session.settings import record_setting
 from fairlead.cli.terminal.times import span
 from fairlead.client import Credentials, application, password
@@ -48,7 +48,7 @@ def _log_in_application(invocation: Invocation) -> int:
 
 def _log_in(invocation: Invocation, credentials: Credentials, name: str) -> int:
     """Log in and keep the token; an address given with --url becomes the configured one."""
-    session = Session(invocation, logs_in=True)
+    session = ServerSession(invocation, logs_in=True)
     session.client.log_in(credentials)
     if invocation.get("url"):
         record_setting(invocation, "url", session.client.url)
@@ -74,7 +74,7 @@ def _ask_secret(invocation: Invocation, prompt: str) -> str:
 
 
 def _logout(invocation: Invocation) -> int:
-    session = Session(invocation)
+    session = ServerSession(invocation)
     session.client.log_out()
     session.console.say(f"Logged out of {session.client.url}.")
     session.close()
@@ -82,7 +82,7 @@ def _logout(invocation: Invocation) -> int:
 
 
 def _whoami(invocation: Invocation) -> int:
-    session = Session(invocation)
+    session = ServerSession(invocation)
     said = claims(session.client.token())
     facts = {
         "user": said.get("preferred_username") or said.get("username") or said.get("email") or said.get("sub"),

@@ -4,7 +4,7 @@ from fairlead import __version__
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import OUTPUT
-from fairlead.cli.session.session import Session
+from fairlead.cli.session.session import ServerSession
 from fairlead.client import ClientError
 
 
@@ -13,7 +13,7 @@ def commands(_noun: str) -> tuple[Command, ...]:
 
 
 def _version(invocation: Invocation) -> int:
-    session = Session(invocation)
+    session = ServerSession(invocation)
     server = ""
     try:
         session.client.clusters()

@@ -42,7 +42,7 @@ def find_named(rows: Sequence[Json], name: str, what: str, member: str = "name")
     raise NotFound(f"There is no {what} '{name}'.{suggest(name, known)}")
 
 
-class Session:
+class ServerSession:
     """One invocation's connection, opened when it is first needed."""
 
     def __init__(self, invocation: Invocation, *, logs_in: bool = False) -> None:

@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from typing import Any
 
-from fairlead.cli.session.session import Session
+from fairlead.cli.session.session import ServerSession
 from fairlead.cli.terminal.tables import Column, render_table
 from fairlead.cli.terminal.times import shown_time, span
 
 Json = dict[str, Any]
 
 
-def describe(session: Session, found: Json) -> None:
+def describe(session: ServerSession, found: Json) -> None:
     """Print the parts of the page that are wanted."""
     get = session.invocation.get
     if get("general", True):
@@ -54,7 +54,7 @@ def _general(found: Json) -> list[tuple[str, str]]:
     ]
 
 
-def _evictions(session: Session, found: Json) -> None:
+def _evictions(session: ServerSession, found: Json) -> None:
     """How it lost pods to other workloads, if it ever did."""
     if not found.get("preemptible", True):
         return
@@ -101,7 +101,7 @@ def _size(value: Any) -> str:
     return f"{number // size}{unit}"
 
 
-def _facts(session: Session, title: str, facts: Sequence[tuple[str, str]]) -> None:
+def _facts(session: ServerSession, title: str, facts: Sequence[tuple[str, str]]) -> None:
     shown = [(name, text) for name, text in facts if text]
     if not shown:
         return
@@ -112,12 +112,12 @@ def _facts(session: Session, title: str, facts: Sequence[tuple[str, str]]) -> No
         session.console.data(f"{name + ':':<{left}}  {text}")
 
 
-def _title(session: Session, title: str) -> None:
+def _title(session: ServerSession, title: str) -> None:
     session.console.data("")
     session.console.data(session.console.paint(title, "bold"))
 
 
-def _conditions(session: Session, conditions: Sequence[Json]) -> None:
+def _conditions(session: ServerSession, conditions: Sequence[Json]) -> None:
     for condition in conditions:
         if condition.get("message"):
             about = f" ({condition['reason']})" if condition.get("reason") else ""
@@ -128,7 +128,7 @@ def _started(pod: Json) -> str | None:
     return next((one["startedAt"] for one in pod.get("containers") or () if one.get("startedAt")), None)
 
 
-def _pods(session: Session, workload_id: str) -> None:
+def _pods(session: ServerSession, workload_id: str) -> None:
     pods = session.client.pods(workload_id)
     limit = session.invocation.get("pod-limit", 10)
     columns = [
@@ -145,7 +145,7 @@ def _pods(session: Session, workload_id: str) -> None:
     _rows(session, "Pods", columns, pods if limit < 0 else pods[:limit], len(pods))
 
 
-def _events(session: Session, workload_id: str) -> None:
+def _events(session: ServerSession, workload_id: str) -> None:
     limit = session.invocation.get("event-limit", 50)
     order = session.invocation.get("sortEvents", "asc")
     # The newest are the ones to show when not all fit, in whatever order they are shown then.
@@ -163,7 +163,7 @@ def _events(session: Session, workload_id: str) -> None:
         _rows(session, "Events", columns, events, len(events))
 
 
-def _rows(session: Session, title: str, columns: Sequence[Column], rows: Sequence[Json], count: int) -> None:
+def _rows(session: ServerSession, title: str, columns: Sequence[Column], rows: Sequence[Json], count: int) -> None:
     if not rows:
         return
     _title(session, title)

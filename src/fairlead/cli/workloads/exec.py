@@ -16,7 +16,7 @@ from typing import Any
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK, RUN_FAILED
 from fairlead.cli.flags import PROJECT, Flag, UsageError
-from fairlead.cli.session.session import Session
+from fairlead.cli.session.session import ServerSession
 from fairlead.cli.workloads.follow import check_container, wait_for_pod
 from fairlead.client.client import quote
 from fairlead.client.duplex import END, ERROR, EXIT, INPUT, OUTPUT, SIZE, Duplex
@@ -114,7 +114,7 @@ def _yes(value: bool) -> str:
 
 
 def _open(invocation: Invocation, verb: str, query: str, stdin: bool, with_terminal: bool) -> int:
-    session = Session(invocation)
+    session = ServerSession(invocation)
     try:
         found = session.workload(invocation.names[0])
         if invocation.get("wait-timeout"):

@@ -6,7 +6,7 @@ Used by `run`, by `submit --attach`, by `logs --follow` and by `wait`.
 from typing import Any
 
 from fairlead.cli.exit_codes import OK, RUN_FAILED
-from fairlead.cli.session.session import NotFound, Session
+from fairlead.cli.session.session import NotFound, ServerSession
 from fairlead.client import ServerError, Unreachable
 from fairlead.client.client import ENDED
 
@@ -17,7 +17,7 @@ _WITH_PODS = (*ENDED, "Running", "Degraded", "Stopped", "Stopping", "Terminating
 _LEFT = ("Stopped", "Stopping", "Deleting")
 
 
-def wait_for_pod(session: Session, workload_id: str, timeout: float | None = None) -> Json:
+def wait_for_pod(session: ServerSession, workload_id: str, timeout: float | None = None) -> Json:
     """Tell how the wait goes until the workload has a pod, or is in a phase in which none is to come."""
     found = session.client.workload(workload_id)
     if found["phase"] in _WITH_PODS:
@@ -34,7 +34,7 @@ def wait_for_pod(session: Session, workload_id: str, timeout: float | None = Non
     raise Unreachable("The server ended the stream of changes.")
 
 
-def check_container(session: Session, workload: Json) -> None:
+def check_container(session: ServerSession, workload: Json) -> None:
     """Sessions lead into the container of the workload's own command; one of another name is refused, not ignored."""
     wanted, pod = session.invocation.get("container"), session.invocation.get("pod")
     if not wanted:
@@ -48,7 +48,7 @@ def check_container(session: Session, workload: Json) -> None:
         )
 
 
-def narrate(session: Session, found: Json) -> str:
+def narrate(session: ServerSession, found: Json) -> str:
     """One line on where a waiting workload is: its phase, its place in the queue, what it waits for."""
     text = f"{found['name']}: {found['phase']}"
     if found["phase"] == "Pending":
@@ -56,7 +56,7 @@ def narrate(session: Session, found: Json) -> str:
     return f"{text} · {found['phaseMessage']}" if found.get("phaseMessage") else text
 
 
-def _position(session: Session, found: Json) -> str:
+def _position(session: ServerSession, found: Json) -> str:
     """Its place among those of the project that wait, by the time they came."""
     waiting = [f"projectId=={found['projectId']}", "phase==Pending"]
     count = session.client.count_workloads(filterBy=waiting)
@@ -64,7 +64,7 @@ def _position(session: Session, found: Json) -> str:
     return f"{max(before, 1)} of {max(count, before, 1)} in line"
 
 
-def follow_to_end(session: Session, created: Json, patience: float | None = None) -> int:
+def follow_to_end(session: ServerSession, created: Json, patience: float | None = None) -> int:
     """Pass on the output of every pod, one after another, until the workload ends; the answer is its exit code.
 
     A server that goes away meanwhile is waited for, and the output goes on where it was.
@@ -84,7 +84,7 @@ def follow_to_end(session: Session, created: Json, patience: float | None = None
 class _Follower:
     """How much of each pod's output has been passed on."""
 
-    def __init__(self, session: Session, created: Json) -> None:
+    def __init__(self, session: ServerSession, created: Json) -> None:
         self._session = session
         self._id: str = created["workloadId"]
         self._name: str = created["name"]
@@ -131,11 +131,11 @@ class _Follower:
                 return
 
 
-def _pods(session: Session, workload_id: str) -> list[Json]:
+def _pods(session: ServerSession, workload_id: str) -> list[Json]:
     return sorted(session.client.pods(workload_id), key=lambda pod: (pod["createdAt"], pod["name"]))
 
 
-def _tell_end(session: Session, found: Json, name: str) -> int:
+def _tell_end(session: ServerSession, found: Json, name: str) -> int:
     if found["phase"] == "Completed":
         return OK
     message = found.get("phaseMessage") or ""

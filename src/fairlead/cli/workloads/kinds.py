@@ -7,7 +7,7 @@ from typing import Any
 
 from fairlead.cli.command import Command, Invocation, one
 from fairlead.cli.flags import PROJECT, Flag, UsageError
-from fairlead.cli.session.session import Session
+from fairlead.cli.session.session import ServerSession
 from fairlead.cli.workloads import submit
 from fairlead.cli.workloads.exec import verbs
 from fairlead.cli.workloads.port_forward import verb as port_forward_verb
@@ -95,7 +95,7 @@ def _scale(invocation: Invocation, kind: KindEntry) -> int:
     if wanted is None or not str(wanted).isdecimal():
         raise UsageError("Give the number of replicas: --replicas NUMBER.")
 
-    def scale(session: Session, found: dict[str, Any]) -> None:
+    def scale(session: ServerSession, found: dict[str, Any]) -> None:
         session.client.kind(kind.key).update(found["id"], {"replicas": int(wanted)})
 
     return act_on_each(invocation, kind.title, "scale", scale)
@@ -108,5 +108,5 @@ def _action(kind: KindEntry, verb: str, summary: str) -> Command:
     return Command(verb, summary.format(kind.noun), run, (PROJECT,), "NAME...", 1, None, completes="workload")
 
 
-def _act(session: Session, kind: KindEntry, verb: str, found: dict[str, Any]) -> None:
+def _act(session: ServerSession, kind: KindEntry, verb: str, found: dict[str, Any]) -> None:
     getattr(session.client.kind(kind.key), verb)(found["id"])

@@ -10,7 +10,7 @@ from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import Flag, UsageError
 from fairlead.cli.session.report import render_error
-from fairlead.cli.session.session import NotFound, Session
+from fairlead.cli.session.session import NotFound, ServerSession
 from fairlead.cli.workloads.exec import POD_FLAGS
 from fairlead.cli.workloads.follow import check_container, wait_for_pod
 from fairlead.client.client import ENDED, Client, quote
@@ -58,7 +58,7 @@ def _forward(invocation: Invocation) -> int:
     pairs = [read_ports(text) for text in invocation.get("port", [])]
     if not pairs:
         raise UsageError("Which port? Give one with --port LOCAL:REMOTE.")
-    session = Session(invocation)
+    session = ServerSession(invocation)
     found = session.workload(invocation.names[0])
     if invocation.get("wait-timeout"):
         found = wait_for_pod(session, found["id"], invocation.get("wait-timeout"))
@@ -89,7 +89,7 @@ def _forward(invocation: Invocation) -> int:
             listener.close()
 
 
-def _pass_on(client: Client, path: str, query: str, accepted: socket.socket, session: Session) -> None:
+def _pass_on(client: Client, path: str, query: str, accepted: socket.socket, session: ServerSession) -> None:
     """One connection, to its end."""
     with accepted:
         try:

@@ -13,7 +13,7 @@ from fairlead.cli.exit_codes import INTERRUPTED, OK, RUN_FAILED
 from fairlead.cli.flags import PROJECT, Flag, UsageError
 from fairlead.cli.session.background import find_or_start
 from fairlead.cli.session.report import render_error
-from fairlead.cli.session.session import Session
+from fairlead.cli.session.session import ServerSession
 from fairlead.cli.session.settings import data_folder, next_command
 from fairlead.cli.workloads.follow import follow_to_end
 from fairlead.cli.workloads.spec_flags import apply_flags, as_flag, load_table
@@ -71,7 +71,7 @@ def _run(invocation: Invocation) -> int:
     words = invocation.parsed.trailing
     if not words:
         raise UsageError('Run what? Put the command after --, as in: fairlead run -- python3 -c "print(1)"')
-    session = Session(invocation)
+    session = ServerSession(invocation)
     try:
         created = _submit(session, words)
         if invocation.get("detach"):
@@ -90,13 +90,13 @@ def _run(invocation: Invocation) -> int:
         session.close()
 
 
-def _submit(session: Session, words: list[str]) -> Json:
+def _submit(session: ServerSession, words: list[str]) -> Json:
     if not _is_elsewhere(session):
         find_or_start(data_folder(session.invocation), [], session.console.say)
     return session.client.kind(_kind().key).submit(make_request(session, words))
 
 
-def _is_elsewhere(session: Session) -> bool:
+def _is_elsewhere(session: ServerSession) -> bool:
     """Whether a server is named, so that none of this machine is wanted."""
     invocation = session.invocation
     return bool(
@@ -104,7 +104,7 @@ def _is_elsewhere(session: Session) -> bool:
     )
 
 
-def make_request(session: Session, words: list[str]) -> Json:
+def make_request(session: ServerSession, words: list[str]) -> Json:
     """The creation request of a command: run once, here, in this folder."""
     invocation = session.invocation
     spec: Json = {
@@ -171,7 +171,7 @@ def name_for(words: list[str]) -> str:
     return name if name[0].isalpha() else f"run-{name}"
 
 
-def _follow(session: Session, created: Json) -> int:
+def _follow(session: ServerSession, created: Json) -> int:
     """Follow to the end; the first Ctrl-C asks, a second at the question detaches."""
     while True:
         try:
@@ -191,7 +191,7 @@ def _follow(session: Session, created: Json) -> int:
                 return INTERRUPTED
 
 
-def _ask(session: Session, name: str) -> str:
+def _ask(session: ServerSession, name: str) -> str:
     around = session.invocation.surroundings
     if not around.stdin.isatty():
         return "detach"

@@ -8,7 +8,7 @@ from fairlead.cli.command import Invocation
 from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import UsageError
 from fairlead.cli.session.json_file import read_json_file
-from fairlead.cli.session.session import Session
+from fairlead.cli.session.session import ServerSession
 from fairlead.cli.session.settings import next_command
 from fairlead.cli.terminal.output import chosen_format, render
 from fairlead.cli.workloads import follow
@@ -23,7 +23,7 @@ _TRIES = 5
 
 
 def submit(invocation: Invocation, kind: KindEntry) -> int:
-    session = Session(invocation)
+    session = ServerSession(invocation)
     body = make_request(session, kind)
     if invocation.get("dry-run"):
         form = chosen_format(invocation, session.settings)
@@ -40,7 +40,7 @@ def submit(invocation: Invocation, kind: KindEntry) -> int:
     return code
 
 
-def make_request(session: Session, kind: KindEntry) -> Json:
+def make_request(session: ServerSession, kind: KindEntry) -> Json:
     """The creation request: the file's content, then the flags, then what follows from the project."""
     invocation = session.invocation
     body = _read_file(invocation)
@@ -64,7 +64,7 @@ def _read_file(invocation: Invocation) -> Json:
     return read_json_file(invocation, path)
 
 
-def _apply_name(session: Session, kind: KindEntry, body: Json) -> None:
+def _apply_name(session: ServerSession, kind: KindEntry, body: Json) -> None:
     invocation = session.invocation
     given = invocation.names[0] if invocation.names else invocation.get("name")
     prefix = invocation.get("name-prefix")
@@ -78,13 +78,13 @@ def _apply_name(session: Session, kind: KindEntry, body: Json) -> None:
         body["name"], body["useGivenNameAsPrefix"] = "-".join(kind.command), True
 
 
-def _next_name(session: Session, prefix: str) -> str:
+def _next_name(session: ServerSession, prefix: str) -> str:
     filters = [f"name=^{prefix}-", f"projectId=={session.project()['id']}"]
     taken = [found["name"][len(prefix) + 1 :] for found in session.client.all_workloads(filterBy=filters)]
     return f"{prefix}-{max((int(end) for end in taken if end.isdecimal()), default=0) + 1}"
 
 
-def _apply_project(session: Session, body: Json) -> None:
+def _apply_project(session: ServerSession, body: Json) -> None:
     """A file's own project and cluster stand unless a flag says otherwise."""
     if "projectId" not in body or session.invocation.get("project"):
         body["projectId"] = str(session.project()["id"])
@@ -92,7 +92,7 @@ def _apply_project(session: Session, body: Json) -> None:
         body["clusterId"] = session.project()["clusterId"]
 
 
-def send(session: Session, kind: KindEntry, body: Json) -> Json:
+def send(session: ServerSession, kind: KindEntry, body: Json) -> Json:
     """Submit it; a number behind --name-prefix that somebody else took meanwhile is counted on."""
     prefix = session.invocation.get("name-prefix")
     for _ in range(_TRIES if prefix else 1):
@@ -106,7 +106,7 @@ def send(session: Session, kind: KindEntry, body: Json) -> Json:
     raise UsageError(f"No free number was found behind the prefix '{prefix}'.")
 
 
-def show_created(session: Session, kind: KindEntry, created: Json) -> None:
+def show_created(session: ServerSession, kind: KindEntry, created: Json) -> None:
     """The new workload's name as the result, and what to do next beside it."""
     form = chosen_format(session.invocation, session.settings)
     if form in ("json", "yaml"):

@@ -7,7 +7,7 @@ from typing import Any
 
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.flags import PROJECT, Flag, UsageError
-from fairlead.cli.session.session import Session
+from fairlead.cli.session.session import ServerSession
 from fairlead.cli.workloads.spec_flags import Entry, apply_flags, as_flag, load_table
 from fairlead.cli.workloads.submit_flags import apply_words
 from fairlead.cli.workloads.workload import act_on_each
@@ -45,7 +45,7 @@ def _update(invocation: Invocation, kind: KindEntry, table: list[Entry]) -> int:
     if not wanted:
         raise UsageError("Nothing is to be changed: give a flag, or words after --.")
 
-    def update(session: Session, found: Json) -> None:
+    def update(session: ServerSession, found: Json) -> None:
         client = session.client.kind(kind.key)
         before = client.get(found["id"])["spec"] or {}
         client.update(found["id"], {name: _kept(before.get(name), value) for name, value in wanted.items()})

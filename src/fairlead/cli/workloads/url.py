@@ -3,7 +3,7 @@
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import FAILED, OK
 from fairlead.cli.flags import PROJECT, Flag
-from fairlead.cli.session.session import Session
+from fairlead.cli.session.session import ServerSession
 
 
 def commands(_noun: str) -> tuple[Command, ...]:
@@ -23,7 +23,7 @@ def commands(_noun: str) -> tuple[Command, ...]:
 
 
 def _links(invocation: Invocation) -> int:
-    session = Session(invocation)
+    session = ServerSession(invocation)
     try:
         found = session.workload(invocation.names[0])
         links = session.client.request("POST", f"/api/v1/workloads/{found['id']}/sign-in-links")["links"]

@@ -5,7 +5,7 @@ from typing import Any
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import ENDED_OTHERWISE, OK
 from fairlead.cli.flags import PROJECT, Flag
-from fairlead.cli.session.session import NotFound, Session
+from fairlead.cli.session.session import NotFound, ServerSession
 from fairlead.cli.workloads.follow import narrate
 from fairlead.cli.workloads.workload import read_phase
 from fairlead.client import ServerError, Unreachable
@@ -41,7 +41,7 @@ def commands(_noun: str) -> tuple[Command, ...]:
 
 def _wait(invocation: Invocation) -> int:
     wanted = {_read(word) for word in invocation.get("for", "Completed").split(",")}
-    session = Session(invocation)
+    session = ServerSession(invocation)
     name = invocation.names[0]
     try:
         found = session.workload(name)
@@ -60,7 +60,7 @@ def _read(word: str) -> str:
     return _DELETED if word.strip().lower() == _DELETED.lower() else read_phase(word.strip())
 
 
-def wait_for(session: Session, workload_id: str, wanted: set[str], timeout: float | None) -> int:
+def wait_for(session: ServerSession, workload_id: str, wanted: set[str], timeout: float | None) -> int:
     """Wait until the workload is in one of the phases, or can no longer get there; a server's restart is sat out."""
     deadline = Deadline(timeout)
     while True:
@@ -76,7 +76,7 @@ def wait_for(session: Session, workload_id: str, wanted: set[str], timeout: floa
             return OK if _DELETED in wanted else ENDED_OTHERWISE
 
 
-def _wait_once(session: Session, workload_id: str, wanted: set[str], timeout: float | None) -> int:
+def _wait_once(session: ServerSession, workload_id: str, wanted: set[str], timeout: float | None) -> int:
     told = ""
     for found in session.client.changes(workload_id, timeout):
         reached = _DELETED if found.get("deletedAt") else found["phase"]

@@ -6,7 +6,7 @@ from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import OUTPUT, PROJECT
 from fairlead.cli.organization.page import amount
-from fairlead.cli.session.session import Session
+from fairlead.cli.session.session import ServerSession
 from fairlead.cli.terminal.tables import Column, render_table
 from fairlead.cli.terminal.times import shown_time
 
@@ -20,7 +20,7 @@ def commands(_noun: str) -> tuple[Command, ...]:
 
 
 def show_why(invocation: Invocation) -> int:
-    session = Session(invocation)
+    session = ServerSession(invocation)
     found = session.workload(invocation.names[0])
     told = session.client.explanation(found["id"])
     if not session.show({name: value for name, value in told.items() if name != "values"}, found["name"]):
@@ -29,7 +29,7 @@ def show_why(invocation: Invocation) -> int:
     return OK
 
 
-def _show(session: Session, found: Json, told: Json) -> None:
+def _show(session: ServerSession, found: Json, told: Json) -> None:
     console = session.console
     waiting = told.get("waiting")
     console.data(f"{told['name']} is {told['phase']}{_since(found)}.")
@@ -50,7 +50,7 @@ def _since(found: Json) -> str:
     return f" since {shown_time(found['phaseUpdatedAt'])}" if found.get("phaseUpdatedAt") else ""
 
 
-def _show_waiting(session: Session, found: Json, waiting: Json) -> None:
+def _show_waiting(session: ServerSession, found: Json, waiting: Json) -> None:
     console = session.console
     console.data(waiting["message"])
     if waiting.get("counted"):
@@ -79,12 +79,12 @@ def _asked_gpus(found: Json) -> float:
     return float(asked.get("request") or 0)
 
 
-def _title(session: Session, title: str) -> None:
+def _title(session: ServerSession, title: str) -> None:
     session.console.data("")
     session.console.data(session.console.paint(title, "bold"))
 
 
-def _table(session: Session, columns: tuple[Column, ...], rows: list[Json]) -> None:
+def _table(session: ServerSession, columns: tuple[Column, ...], rows: list[Json]) -> None:
     console = session.console
     headers = not session.invocation.get("no-headers")
     for line in render_table(columns, rows, width=console.width(), headers=headers, paint=console.paint):

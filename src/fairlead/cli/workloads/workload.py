@@ -11,7 +11,7 @@ from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import OUTPUT, PROJECT, Flag, UsageError
 from fairlead.cli.session.report import exit_code, render_error
-from fairlead.cli.session.session import Session
+from fairlead.cli.session.session import ServerSession
 from fairlead.cli.terminal.output import Listing, chosen_format, render
 from fairlead.cli.terminal.tables import Column
 from fairlead.cli.terminal.times import age, span
@@ -142,7 +142,7 @@ def list_workloads(invocation: Invocation, title: str | None = None, sets: tuple
 
     `sets` is what a command for a part of a kind means by itself: (member, value).
     """
-    session = Session(invocation)
+    session = ServerSession(invocation)
     filters = [f"type=={title}"] if title else []
     filters += ["==".join(map(str, sets))] if sets else []
     if not invocation.get("all"):
@@ -206,7 +206,7 @@ def yes(value: bool) -> str:
 
 
 def describe_workload(invocation: Invocation, title: str | None = None) -> int:
-    session = Session(invocation)
+    session = ServerSession(invocation)
     found = session.client.workload(session.workload(invocation.names[0], title)["id"])
     form = chosen_format(invocation, session.settings)
     if form == "name":
@@ -224,7 +224,7 @@ def describe_workload(invocation: Invocation, title: str | None = None) -> int:
 
 def show_logs(invocation: Invocation, title: str | None = None) -> int:
     """What a pod printed; with --follow also what it prints from now on."""
-    session = Session(invocation)
+    session = ServerSession(invocation)
     name = invocation.names[0] if invocation.names else invocation.get("name")
     if not name:
         raise UsageError("Logs of which workload? Give its name.")
@@ -256,12 +256,14 @@ def _seconds(value: float | None) -> str | None:
     return None if value is None else f"{value:.3f}"
 
 
-def act_on_each(invocation: Invocation, title: str | None, verb: str, act: Callable[[Session, Json], None]) -> int:
+def act_on_each(
+    invocation: Invocation, title: str | None, verb: str, act: Callable[[ServerSession, Json], None]
+) -> int:
     """Do something with every named workload; the first failure's exit code counts, the others are still done.
 
     The server accepts what has no effect any more, too; the user is told then.
     """
-    session = Session(invocation)
+    session = ServerSession(invocation)
     code = OK
     for name in invocation.names:
         try:
@@ -281,7 +283,7 @@ def _delete(invocation: Invocation) -> int:
     return act_on_each(invocation, None, "delete", _delete_one)
 
 
-def _delete_one(session: Session, found: Json) -> None:
+def _delete_one(session: ServerSession, found: Json) -> None:
     for key, entry in load_kinds().items():
         if entry.title == found["type"]:
             session.client.kind(key).delete(found["id"])

@@ -14,9 +14,9 @@ from fairlead.control.assets.claims import claim_issues, claim_wish, make_claim
 from fairlead.control.assets.kinds import BY_KIND, AssetKind, credential_issues
 from fairlead.control.assets.secrets import object_issues
 from fairlead.control.context import Context
-from fairlead.control.records import Request, Step, record_steps, retried
+from fairlead.control.records import AuditedRequest, RecordChange, record_steps, retry_on_conflict
 from fairlead.control.references import scopes
-from fairlead.control.references.names import release
+from fairlead.control.references.names import recheck_waiting_workloads
 from fairlead.control.references.users import refuse_in_use
 from fairlead.model.errors import MALFORMED, Conflict, InUse, Invalid, Issue, NotFound
 from fairlead.model.records.assets import Asset, Claim, Scope, Secret, project_place
@@ -26,7 +26,7 @@ from fairlead.store.base import Comparison, Query, Where
 from fairlead.store.collections import ASSETS, CLAIMS, SECRETS
 
 
-class AssetWish(msgspec.Struct, frozen=True, kw_only=True):
+class AssetInput(msgspec.Struct, frozen=True, kw_only=True):
     """What an asset is to be. The scope is the first one's; a change leaves it."""
 
     name: str
@@ -54,7 +54,7 @@ class AssetFilter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def create_asset(
-    context: Context, caller: Caller, kind: AssetKind, wish: AssetWish, request_id: str = ""
+    context: Context, caller: Caller, kind: AssetKind, wish: AssetInput, request_id: str = ""
 ) -> Asset:
     scopes.check_write(context, caller, f"{kind.resource}:create", wish.scope)
     scope = scopes.settle_scope(context, wish.scope, "meta")
@@ -64,7 +64,7 @@ async def create_asset(
         id=context.new_id(),
         version=1,
         name=wish.name,
-        place=scope.place,
+        scope_key=scope.scope_key,
         description=wish.description,
         kind=kind.kind,
         scope=scope,
@@ -78,22 +78,22 @@ async def create_asset(
         updated_by=caller.name,
     )
     message = f"{kind.title} {wish.name} was created by {caller.name}"
-    steps = [Step(ASSETS, asset.id, asset, "Created", message)]
+    steps = [RecordChange(ASSETS, asset.id, asset, "Created", message)]
     if kind.values is not None and not value_or(getattr(wish.spec, "existing_secret_name", None), ""):
         secret = _secret(context, caller, kind, asset, kind.values(wish.spec))
-        steps.append(Step(SECRETS, secret.id, secret, "Created", message))
+        steps.append(RecordChange(SECRETS, secret.id, secret, "Created", message))
     steps += await _claim_steps(context, caller, kind, asset, wish.spec, message)
     try:
-        await record_steps(context, Request(caller, "create", request_id), steps, None)
+        await record_steps(context, AuditedRequest(caller, "create", request_id), steps, None)
     except Conflict as error:
         if not error.columns:
             raise
         raise Conflict(f"There is a {kind.title} named {wish.name} in this scope", error.columns) from None
-    await release(context)
+    await recheck_waiting_workloads(context)
     return asset
 
 
-async def _check(context: Context, caller: Caller, kind: AssetKind, wish: AssetWish, scope: Scope) -> None:
+async def _check(context: Context, caller: Caller, kind: AssetKind, wish: AssetInput, scope: Scope) -> None:
     """Raises Invalid with everything that is wrong with what the asset says or names."""
     issues = []
     if kind.values is not None:
@@ -112,7 +112,7 @@ async def _check(context: Context, caller: Caller, kind: AssetKind, wish: AssetW
 
 
 async def _is_there(context: Context, collection: Any, scope: Scope, name: str) -> bool:
-    seen = scopes.places_of_project(context, scope.id) if scope.type == "project" else (scope.place,)
+    seen = scopes.places_of_project(context, scope.id) if scope.type == "project" else (scope.scope_key,)
     where = (Where("place", Comparison.ONE_OF, seen), Where("name", Comparison.EQUAL, name))
     return await context.store.count(Query(collection=collection, where=where)) > 0
 
@@ -122,7 +122,7 @@ async def _is_credential(context: Context, caller: Caller, id: str) -> bool:
     if found is None or not BY_KIND[found.kind].is_credential:
         return False
     seen = scopes.seen_places(context, caller)
-    return seen is None or found.place in seen
+    return seen is None or found.scope_key in seen
 
 
 def _shown(spec: Any) -> msgspec.Raw:
@@ -150,7 +150,7 @@ def _secret(context: Context, caller: Caller, kind: AssetKind, asset: Asset, val
         id=id,
         version=1,
         name=f"{kind.prefix}{asset.name}",
-        place=asset.place,
+        scope_key=asset.scope_key,
         type=kind.secret_type,
         keys=tuple(sorted(values)),
         sealed=context.vault.seal(values, id),
@@ -164,7 +164,7 @@ def _secret(context: Context, caller: Caller, kind: AssetKind, asset: Asset, val
 
 async def _claim_steps(
     context: Context, caller: Caller, kind: AssetKind, asset: Asset, spec: Any, message: str
-) -> list[Step]:
+) -> list[RecordChange]:
     """The claim that a data source makes right away; one that exists must be there."""
     if kind.kind != "pvc":
         return []
@@ -180,15 +180,15 @@ async def _claim_steps(
     issues = claim_issues(wish.name, wish.size, wish.storage_class, "spec.claimInfo.")
     if issues:
         raise Invalid(MALFORMED, tuple(issues))
-    claim = msgspec.structs.replace(make_claim(context, caller, wish, asset.id), place=asset.place)
-    return [Step(CLAIMS, claim.id, claim, "Created", message)]
+    claim = msgspec.structs.replace(make_claim(context, caller, wish, asset.id), scope_key=asset.scope_key)
+    return [RecordChange(CLAIMS, claim.id, claim, "Created", message)]
 
 
 async def load_asset(context: Context, caller: Caller, kind: AssetKind, id: str, verb: str = "read") -> Asset:
     asset: Asset | None = await context.store.get(ASSETS, id)
     if asset is None or asset.kind != kind.kind or not _is_shown(asset, caller):
         raise NotFound(f"There is no {kind.title} with the id {id[:60]!r}")
-    scopes.check_seen(context, caller, asset.place, f"{kind.title} with the id {id[:60]!r}")
+    scopes.check_seen(context, caller, asset.scope_key, f"{kind.title} with the id {id[:60]!r}")
     if verb == "read":
         access.check(caller, f"{kind.resource}:read")
     else:
@@ -246,7 +246,7 @@ async def _of(context: Context, collection: Any, asset: Asset) -> Any:
 
 
 async def update_asset(
-    context: Context, caller: Caller, kind: AssetKind, id: str, wish: AssetWish, request_id: str = ""
+    context: Context, caller: Caller, kind: AssetKind, id: str, wish: AssetInput, request_id: str = ""
 ) -> Asset:
     """Change name, description and spec. Secret values that are not given stay; a claim that was made stays too."""
 
@@ -264,17 +264,17 @@ async def update_asset(
             updated_by=caller.name,
         )
         message = f"{kind.title} {before.name} was changed by {caller.name}"
-        steps = [Step(ASSETS, id, after, "Updated", message)]
+        steps = [RecordChange(ASSETS, id, after, "Updated", message)]
         steps += await _secret_steps(context, caller, kind, after, wish.spec, message)
-        await record_steps(context, Request(caller, "update", request_id), steps, None)
+        await record_steps(context, AuditedRequest(caller, "update", request_id), steps, None)
         return after
 
-    return await retried(attempt)
+    return await retry_on_conflict(attempt)
 
 
 async def _secret_steps(
     context: Context, caller: Caller, kind: AssetKind, asset: Asset, spec: Any, message: str
-) -> list[Step]:
+) -> list[RecordChange]:
     secret = await load_secret_of(context, asset)
     if kind.values is None or secret is None:
         return []
@@ -294,24 +294,24 @@ async def _secret_steps(
         updated_at=asset.updated_at,
         updated_by=caller.name,
     )
-    return [Step(SECRETS, secret.id, after, "Updated", message)]
+    return [RecordChange(SECRETS, secret.id, after, "Updated", message)]
 
 
 async def delete_asset(context: Context, caller: Caller, kind: AssetKind, id: str, request_id: str = "") -> None:
     """Remove it with what it made, unless a workload or another asset uses that."""
     asset = await load_asset(context, caller, kind, id, "delete")
     message = f"{kind.title} {asset.name} was deleted by {caller.name}"
-    steps = [Step(ASSETS, id, None, "Deleted", message)]
+    steps = [RecordChange(ASSETS, id, None, "Deleted", message)]
     if kind.is_credential:
         await _refuse_named(context, asset)
     secret, claim = await load_secret_of(context, asset), await load_claim_of(context, asset)
     if secret is not None:
         await refuse_in_use(context, SECRET, secret)
-        steps.append(Step(SECRETS, secret.id, None, "Deleted", message))
+        steps.append(RecordChange(SECRETS, secret.id, None, "Deleted", message))
     if claim is not None:
         await refuse_in_use(context, CLAIM, claim)
-        steps.append(Step(CLAIMS, claim.id, None, "Deleted", message))
-    await record_steps(context, Request(caller, "delete", request_id), steps, None)
+        steps.append(RecordChange(CLAIMS, claim.id, None, "Deleted", message))
+    await record_steps(context, AuditedRequest(caller, "delete", request_id), steps, None)
 
 
 async def _refuse_named(context: Context, credential: Asset) -> None:

@@ -10,9 +10,9 @@ import msgspec
 
 from fairlead.control import access
 from fairlead.control.context import Context
-from fairlead.control.records import Request, Step, record_steps
+from fairlead.control.records import AuditedRequest, RecordChange, record_steps
 from fairlead.control.references import scopes
-from fairlead.control.references.names import release
+from fairlead.control.references.names import recheck_waiting_workloads
 from fairlead.control.references.users import CLAIM, refuse_in_use
 from fairlead.control.workloads.read import ListRequest, Page, load_page
 from fairlead.model.errors import MALFORMED, Conflict, Invalid, Issue, NotFound
@@ -74,7 +74,7 @@ def make_claim(context: Context, caller: Caller, wish: ClaimWish, asset_id: str 
         id=context.new_id(),
         version=1,
         name=wish.name,
-        place=project_place(wish.project_id),
+        scope_key=project_place(wish.project_id),
         project_id=wish.project_id,
         description=wish.description,
         size=wish.size,
@@ -99,13 +99,13 @@ async def create_claim(context: Context, caller: Caller, wish: ClaimWish, reques
     claim = make_claim(context, caller, wish)
     message = f"Claim {wish.name} of {wish.size} was created by {caller.name} in project {project.name}"
     try:
-        step = Step(CLAIMS, claim.id, claim, "Created", message)
-        await record_steps(context, Request(caller, "create", request_id), [step], None)
+        step = RecordChange(CLAIMS, claim.id, claim, "Created", message)
+        await record_steps(context, AuditedRequest(caller, "create", request_id), [step], None)
     except Conflict as error:
         if not error.columns:
             raise
         raise Conflict(f"Project {project.name} has a claim named {wish.name}", error.columns) from None
-    await release(context)
+    await recheck_waiting_workloads(context)
     return claim
 
 
@@ -134,8 +134,8 @@ async def delete_claim(context: Context, caller: Caller, id: str, request_id: st
     if claim.asset_id:
         raise Invalid(f"The claim {claim.name} belongs to a data source; delete the data source {claim.asset_id}")
     await refuse_in_use(context, CLAIM, claim)
-    step = Step(CLAIMS, id, None, "Deleted", f"Claim {claim.name} was deleted by {caller.name}")
-    await record_steps(context, Request(caller, "delete", request_id), [step], None)
+    step = RecordChange(CLAIMS, id, None, "Deleted", f"Claim {claim.name} was deleted by {caller.name}")
+    await record_steps(context, AuditedRequest(caller, "delete", request_id), [step], None)
 
 
 def claim_name(workload: str, given: Any, item: Any, number: int) -> str:

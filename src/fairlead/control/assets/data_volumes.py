@@ -11,9 +11,9 @@ import msgspec
 from fairlead.control import access
 from fairlead.control.context import Context
 from fairlead.control.filters import Field, parse_filters, select
-from fairlead.control.records import Request, Step, record_steps, retried
+from fairlead.control.records import AuditedRequest, RecordChange, record_steps, retry_on_conflict
 from fairlead.control.references import scopes
-from fairlead.control.references.names import release
+from fairlead.control.references.names import recheck_waiting_workloads
 from fairlead.control.references.resolve import load_data_volumes
 from fairlead.control.references.users import DATA_VOLUME, refuse_in_use
 from fairlead.control.workloads.read import ListRequest, Page
@@ -87,13 +87,13 @@ async def create_volume(context: Context, caller: Caller, wish: DataVolume, requ
     )
     message = f"Data volume {volume.name} was created by {caller.name} from claim {volume.claim_name}"
     try:
-        step = Step(DATA_VOLUMES, volume.id, volume, "Created", message)
-        await record_steps(context, Request(caller, "create", request_id), [step], None)
+        step = RecordChange(DATA_VOLUMES, volume.id, volume, "Created", message)
+        await record_steps(context, AuditedRequest(caller, "create", request_id), [step], None)
     except Conflict as error:
         if not error.columns:
             raise
         raise Invalid(MALFORMED, (Issue("name", f"there is a data volume named {wish.name}"),)) from None
-    await release(context)
+    await recheck_waiting_workloads(context)
     return volume
 
 
@@ -168,12 +168,12 @@ async def update_volume(
             updated_by=caller.name,
         )
         message = f"Data volume {before.name} was changed by {caller.name}"
-        step = Step(DATA_VOLUMES, id, after, "Updated", message)
-        await record_steps(context, Request(caller, "update", request_id), [step], None)
+        step = RecordChange(DATA_VOLUMES, id, after, "Updated", message)
+        await record_steps(context, AuditedRequest(caller, "update", request_id), [step], None)
         return after
 
-    changed = await retried(attempt)
-    await release(context)
+    changed = await retry_on_conflict(attempt)
+    await recheck_waiting_workloads(context)
     return changed
 
 
@@ -181,5 +181,5 @@ async def delete_volume(context: Context, caller: Caller, id: str, request_id: s
     """Remove it, unless a workload that is not finished mounts it. The claim stays."""
     volume = await load_volume(context, caller, id, "delete")
     await refuse_in_use(context, DATA_VOLUME, volume)
-    step = Step(DATA_VOLUMES, id, None, "Deleted", f"Data volume {volume.name} was deleted by {caller.name}")
-    await record_steps(context, Request(caller, "delete", request_id), [step], None)
+    step = RecordChange(DATA_VOLUMES, id, None, "Deleted", f"Data volume {volume.name} was deleted by {caller.name}")
+    await record_steps(context, AuditedRequest(caller, "delete", request_id), [step], None)

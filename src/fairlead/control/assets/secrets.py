@@ -13,17 +13,17 @@ from typing import Any
 import msgspec
 
 from fairlead.control import access
-from fairlead.control.bootstrap import agree
+from fairlead.control.bootstrap import ensure_same_on_all_servers
 from fairlead.control.context import Context
 from fairlead.control.people.authentication import write_private
-from fairlead.control.records import Request, Step, record_steps, retried
+from fairlead.control.records import AuditedRequest, RecordChange, record_steps, retry_on_conflict
 from fairlead.control.references import scopes
-from fairlead.control.references.names import release
+from fairlead.control.references.names import recheck_waiting_workloads
 from fairlead.control.references.users import refuse_in_use
 from fairlead.control.vault import KEY_BYTES, Vault
 from fairlead.control.workloads.read import ListRequest, Page, load_page
 from fairlead.model.errors import MALFORMED, Conflict, Invalid, Issue, NotFound, Refused
-from fairlead.model.records.assets import ConfigMap, Kept, Secret, project_place, user_place
+from fairlead.model.records.assets import ConfigMap, NamedRecord, Secret, project_place, user_place
 from fairlead.model.records.organization import Caller
 from fairlead.store.base import Collection, Comparison, Where
 from fairlead.store.collections import CONFIG_MAPS, SECRETS
@@ -53,7 +53,7 @@ async def agree_on_vault(context: Context) -> None:
         "This database holds secrets that were encrypted with another key: copy the folder `keys` from the data "
         "folder of its first server, or from a backup, into this one's"
     )
-    await agree(context, "vault_fingerprint", context.vault.fingerprint, refusal)
+    await ensure_same_on_all_servers(context, "vault_fingerprint", context.vault.fingerprint, refusal)
 
 
 class ObjectWish(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,21 +101,23 @@ def object_issues(name: str, data: Mapping[str, str], path: str = "data") -> lis
     return found
 
 
-async def create(context: Context, caller: Caller, kind: ObjectKind, wish: ObjectWish, request_id: str = "") -> Kept:
+async def create(
+    context: Context, caller: Caller, kind: ObjectKind, wish: ObjectWish, request_id: str = ""
+) -> NamedRecord:
     place = _place(context, caller, kind, wish)
     issues = object_issues(wish.name, wish.data)
     if issues:
         raise Invalid(MALFORMED, tuple(issues))
     record = _record(context, caller, kind, wish, place)
     message = f"{kind.title.capitalize()} {wish.name} was created by {caller.name}"
-    step = Step(kind.collection, record.id, record, "Created", message)
+    step = RecordChange(kind.collection, record.id, record, "Created", message)
     try:
-        await record_steps(context, Request(caller, "create", request_id), [step], None)
+        await record_steps(context, AuditedRequest(caller, "create", request_id), [step], None)
     except Conflict as error:
         if not error.columns:
             raise
         raise Conflict(f"There is a {kind.title} named {wish.name}", error.columns) from None
-    await release(context)
+    await recheck_waiting_workloads(context)
     return record
 
 
@@ -126,14 +128,14 @@ def _place(context: Context, caller: Caller, kind: ObjectKind, wish: ObjectWish)
     return project_place(scopes.load_project(context, caller, f"{kind.resource}:create", wish.project_id).id)
 
 
-def _record(context: Context, caller: Caller, kind: ObjectKind, wish: ObjectWish, place: str) -> Kept:
+def _record(context: Context, caller: Caller, kind: ObjectKind, wish: ObjectWish, place: str) -> NamedRecord:
     now = context.clock()
     id = context.new_id()
     head: dict[str, Any] = {
         "id": id,
         "version": 1,
         "name": wish.name,
-        "place": place,
+        "scope_key": place,
         "description": wish.description,
         "created_at": now,
         "created_by": caller.name,
@@ -148,10 +150,10 @@ def _record(context: Context, caller: Caller, kind: ObjectKind, wish: ObjectWish
 
 async def update(
     context: Context, caller: Caller, kind: ObjectKind, id: str, wish: ObjectWish, request_id: str = ""
-) -> Kept:
+) -> NamedRecord:
     """Give it other values; its name and place stay. Pods that run keep what they were given."""
 
-    async def attempt() -> Kept:
+    async def attempt() -> NamedRecord:
         before = await load(context, caller, kind, id, "update")
         issues = object_issues(before.name, wish.data)
         if issues:
@@ -166,21 +168,21 @@ async def update(
             members |= {"keys": tuple(sorted(wish.data)), "sealed": context.vault.seal(wish.data, id)}
         else:
             members["data"] = dict(wish.data)
-        after: Kept = msgspec.structs.replace(before, **members)
+        after: NamedRecord = msgspec.structs.replace(before, **members)
         message = f"{kind.title.capitalize()} {before.name} was changed by {caller.name}"
-        step = Step(kind.collection, id, after, "Updated", message)
-        await record_steps(context, Request(caller, "update", request_id), [step], None)
+        step = RecordChange(kind.collection, id, after, "Updated", message)
+        await record_steps(context, AuditedRequest(caller, "update", request_id), [step], None)
         return after
 
-    return await retried(attempt)
+    return await retry_on_conflict(attempt)
 
 
-async def load(context: Context, caller: Caller, kind: ObjectKind, id: str, verb: str = "read") -> Kept:
-    record: Kept | None = await context.store.get(kind.collection, id)
-    if record is None or record.place.startswith("user/") is not kind.is_own:
+async def load(context: Context, caller: Caller, kind: ObjectKind, id: str, verb: str = "read") -> NamedRecord:
+    record: NamedRecord | None = await context.store.get(kind.collection, id)
+    if record is None or record.scope_key.startswith("user/") is not kind.is_own:
         raise NotFound(f"There is no {kind.title} with the id {id[:60]!r}")
-    access.check(caller, f"{kind.resource}:{verb}", _project_of(record.place))
-    scopes.check_seen(context, caller, record.place, f"{kind.title} with the id {id[:60]!r}")
+    access.check(caller, f"{kind.resource}:{verb}", _project_of(record.scope_key))
+    scopes.check_seen(context, caller, record.scope_key, f"{kind.title} with the id {id[:60]!r}")
     return record
 
 
@@ -190,7 +192,7 @@ def _project_of(place: str) -> str:
 
 async def find(
     context: Context, caller: Caller, kind: ObjectKind, request: ListRequest, project_id: str = ""
-) -> Page[Kept]:
+) -> Page[NamedRecord]:
     access.check(caller, f"{kind.resource}:read", project_id)
     if kind.is_own:
         scope = Where("place", Comparison.EQUAL, user_place(caller.name))
@@ -213,5 +215,5 @@ async def delete(context: Context, caller: Caller, kind: ObjectKind, id: str, re
         raise Invalid(f"The secret {record.name} belongs to a credential; delete the credential {record.asset_id}")
     await refuse_in_use(context, kind.title, record)
     message = f"{kind.title.capitalize()} {record.name} was deleted by {caller.name}"
-    step = Step(kind.collection, id, None, "Deleted", message)
-    await record_steps(context, Request(caller, "delete", request_id), [step], None)
+    step = RecordChange(kind.collection, id, None, "Deleted", message)
+    await record_steps(context, AuditedRequest(caller, "delete", request_id), [step], None)

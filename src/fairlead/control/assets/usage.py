@@ -16,14 +16,14 @@ from fairlead.store.base import Comparison, Query, Where
 from fairlead.store.collections import ASSETS, EVENTS
 
 
-class Usage(msgspec.Struct, frozen=True):
+class AssetUsers(msgspec.Struct, frozen=True):
     """The workloads that have not ended and the assets that name it."""
 
     workloads: tuple[Workload, ...] = ()
     assets: tuple[Asset, ...] = ()
 
 
-async def find_usage(context: Context, caller: Caller, asset: Asset) -> Usage:
+async def find_usage(context: Context, caller: Caller, asset: Asset) -> AssetUsers:
     """What of that the caller may see: workloads of their projects, assets that are not somebody's own."""
     secret, claim = await load_secret_of(context, asset), await load_claim_of(context, asset)
     workloads: list[Workload] = []
@@ -37,7 +37,7 @@ async def find_usage(context: Context, caller: Caller, asset: Asset) -> Usage:
         found: list[Asset] = await context.store.find(Query(collection=ASSETS))
         others = [other for other in found if other.id != asset.id and asset.id.encode() in bytes(other.spec)]
     shown = [other for other in others if not other.private or other.created_by == caller.name]
-    return Usage(tuple(seen), tuple(shown))
+    return AssetUsers(tuple(seen), tuple(shown))
 
 
 async def load_history(

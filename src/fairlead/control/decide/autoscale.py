@@ -44,7 +44,7 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
 NO_LOAD = Load()
 
 
-class Position(msgspec.Struct, frozen=True, kw_only=True):
+class ScaleState(msgspec.Struct, frozen=True, kw_only=True):
     """Where the number of pods stands."""
 
     replicas: int
@@ -54,45 +54,47 @@ class Position(msgspec.Struct, frozen=True, kw_only=True):
     low_most: int = 0
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+class ScaleDecision(msgspec.Struct, frozen=True, kw_only=True):
     replicas: int
     #: Since when fewer would do, and how many would have at most.
     low_since: Millis | None = None
     low_most: int = 0
     #: When to look again although nobody asks; None when nothing changes by time.
-    look_at: Millis | None = None
+    recheck_at: Millis | None = None
     reason: str = ""
 
 
-def decide_replicas(scaling: Scaling, load: Load, position: Position, now: Millis) -> Wanted:
+def decide_replicas(scaling: Scaling, load: Load, position: ScaleState, now: Millis) -> ScaleDecision:
     bounded = min(max(position.replicas, scaling.least), scaling.most)
     if scaling.least == scaling.most:
-        return Wanted(replicas=bounded, reason="its bounds leave no other number")
+        return ScaleDecision(replicas=bounded, reason="its bounds leave no other number")
     if not bounded:
         return _wake(scaling, load)
     soon = None if load.is_idle else now + max(load.window // 30, 100)
     short, long = (_asked(scaling, rates, position.ready) for rates in (load.short, load.long))
     if short > bounded:
-        return Wanted(replicas=min(short, scaling.most), look_at=soon, reason=_words(scaling, load.short))
+        return ScaleDecision(replicas=min(short, scaling.most), recheck_at=soon, reason=_words(scaling, load.short))
     asked = max(short, long, scaling.least, 0 if load.is_idle else 1)
     if asked >= bounded:
-        return Wanted(replicas=bounded, look_at=soon, reason="its bounds" if bounded != position.replicas else "")
+        return ScaleDecision(
+            replicas=bounded, recheck_at=soon, reason="its bounds" if bounded != position.replicas else ""
+        )
     return _shrink(scaling, load, msgspec.structs.replace(position, replicas=bounded), asked, now)
 
 
-def _wake(scaling: Scaling, load: Load) -> Wanted:
+def _wake(scaling: Scaling, load: Load) -> ScaleDecision:
     if not load.in_flight:
-        return Wanted(replicas=0)
+        return ScaleDecision(replicas=0)
     wanted = max(scaling.activation, _asked(scaling, load.short, 0), 1)
-    return Wanted(replicas=min(wanted, scaling.most), reason="a request woke it")
+    return ScaleDecision(replicas=min(wanted, scaling.most), reason="a request woke it")
 
 
-def _shrink(scaling: Scaling, load: Load, position: Position, asked: int, now: Millis) -> Wanted:
+def _shrink(scaling: Scaling, load: Load, position: ScaleState, asked: int, now: Millis) -> ScaleDecision:
     """Fewer would do. They go when that has lasted: the whole window, the delay, and for the last one the retention."""
     low_since = now if position.low_since is None else position.low_since
     most = max(asked, position.low_most)
     whole_at = max(load.counted_since, position.serving_since) + load.window
-    look_at = None if load.is_idle else now + max(load.window // 30, 100)
+    recheck_at = None if load.is_idle else now + max(load.window // 30, 100)
     goal = most
     due = max(whole_at, low_since + scaling.delay)
     if goal == 0:
@@ -101,12 +103,14 @@ def _shrink(scaling: Scaling, load: Load, position: Position, asked: int, now: M
         if not goal:
             due = max(due, low_since + scaling.retention)
     if now < due:
-        look_at = due if look_at is None else min(look_at, due)
-        return Wanted(replicas=position.replicas, low_since=low_since, low_most=most, look_at=look_at)
+        recheck_at = due if recheck_at is None else min(recheck_at, due)
+        return ScaleDecision(replicas=position.replicas, low_since=low_since, low_most=most, recheck_at=recheck_at)
     reason = "nobody asks" if load.is_idle else _words(scaling, load.long)
     # What is left of it has its time counted anew, from the same beginning where the last pod's is still to come.
     again = low_since if goal and not most else None
-    return Wanted(replicas=goal, low_since=again, look_at=now if again is not None else look_at, reason=reason)
+    return ScaleDecision(
+        replicas=goal, low_since=again, recheck_at=now if again is not None else recheck_at, reason=reason
+    )
 
 
 def _asked(scaling: Scaling, rates: Rates, ready: int) -> int:

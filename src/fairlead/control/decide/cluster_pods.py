@@ -37,7 +37,7 @@ def fold_pods(draft: Draft, report: WorkloadReport, ended: Collection[str], node
 
 
 def _count(draft: Draft, report: WorkloadReport) -> None:
-    for podset in draft.entry.podsets if report.is_counted else ():
+    for podset in draft.entry.podsets if report.are_counts_known else ():
         tally = draft.workload.tally(podset.role)
         counts = (report.succeeded.get(podset.role, 0), report.failed.get(podset.role, 0))
         if counts != (tally.succeeded, tally.failed):
@@ -56,7 +56,7 @@ def _fold(draft: Draft, seen: ClusterPod, nodes: Mapping[str, Node]) -> None:
         return
     if seen.restarts > pod.restarts:
         draft.set(restarts=draft.workload.restarts + seen.restarts - pod.restarts)
-        draft.tell("Restarted", _restart_words(pod, seen), pod=pod, warning=True)
+        draft.add_event("Restarted", _restart_words(pod, seen), pod=pod, warning=True)
     members = _members(draft, pod, seen) | _place(draft, pod, seen, nodes)
     changes = {name: value for name, value in members.items() if getattr(pod, name) != value}
     if changes:
@@ -140,7 +140,7 @@ def _new(draft: Draft, seen: ClusterPod, node: Node | None) -> Pod:
     )
     draft.set_tally(seen.role, msgspec.structs.replace(tally, made=tally.made + 1))
     draft.set_pod(pod)
-    draft.tell("Scheduled", f"Pod {pod.name} was given node {pod.node}", pod=pod, source="scheduler")
+    draft.add_event("Scheduled", f"Pod {pod.name} was given node {pod.node}", pod=pod, source="scheduler")
     return pod
 
 
@@ -151,14 +151,14 @@ def _devices(podset: PodSet) -> tuple[int, ...]:
 
 def _tell(draft: Draft, pod: Pod, seen: ClusterPod) -> None:
     if pod.phase is PodPhase.RUNNING:
-        draft.tell("Started", f"Pod {pod.name} runs on node {pod.node}", pod=pod)
+        draft.add_event("Started", f"Pod {pod.name} runs on node {pod.node}", pod=pod)
     elif pod.phase is PodPhase.STOPPING:
-        draft.tell("Stopping", f"Pod {pod.name} was told to end ({pod.stopping_for})", pod=pod)
+        draft.add_event("Stopping", f"Pod {pod.name} was told to end ({pod.stopping_for})", pod=pod)
     elif pod.phase in _WORDS:
         words = seen.message or (f"exit code {seen.exit_code}" if seen.exit_code is not None else seen.reason)
         is_failure = pod.phase is PodPhase.FAILED
         reason = seen.reason or pod.phase.value
-        draft.tell(reason, f"Pod {pod.name} {_WORDS[pod.phase]}: {words}", pod=pod, warning=is_failure)
+        draft.add_event(reason, f"Pod {pod.name} {_WORDS[pod.phase]}: {words}", pod=pod, warning=is_failure)
 
 
 def _note_evictions(draft: Draft) -> None:
@@ -170,13 +170,13 @@ def _note_evictions(draft: Draft) -> None:
         words = pod.message or "The scheduler took its place for others"
         if not _is_more_of_last(draft, evicted):
             _count_eviction(draft, pod, words)
-        draft.tell("Evict", words, pod=pod, source="scheduler")
+        draft.add_event("Evict", words, pod=pod, source="scheduler")
     last = draft.workload.last_eviction
     others = [one for one in draft.active_pods() if one.stopping_for != "evict"]
     if last is None or others or draft.workload.phase not in (Phase.INITIALIZING, Phase.RUNNING, Phase.DEGRADED):
         return
     if evicted or _went_with_them(draft):
-        draft.move(Phase.TERMINATING, last.message)
+        draft.set_phase(Phase.TERMINATING, last.message)
 
 
 def _went_with_them(draft: Draft) -> bool:

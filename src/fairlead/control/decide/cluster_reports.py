@@ -9,20 +9,27 @@ from collections.abc import Callable, Collection, Mapping
 import msgspec
 
 from fairlead.control.decide.cluster_pods import fold_pods, last_failure
-from fairlead.control.decide.draft import Draft, Entry
+from fairlead.control.decide.draft import Draft, WorkloadEntry
 from fairlead.control.decide.phases import (
-    Rules,
+    PhaseInputs,
     count_running,
     decide_review,
+    enforce_time_limit,
     finish,
     follow_outcome,
-    is_out_of_time,
+    has_exceeded_time_limit,
     is_to_be_reviewed,
     set_states,
-    watch_time,
 )
 from fairlead.control.decide.rollout import revise
-from fairlead.engines.base import ClusterPod, Remove, Run, Wait, WorkloadReport, WorkloadRun
+from fairlead.engines.base import (
+    ApplyWorkload,
+    ClusterPod,
+    DeleteWorkload,
+    DesiredWorkload,
+    SchedulingBlocker,
+    WorkloadReport,
+)
 from fairlead.kinds.kind import Outcome
 from fairlead.model.clock import Millis
 from fairlead.model.pods.podset import RestartPolicy
@@ -39,7 +46,7 @@ _BEFORE = frozenset({Phase.CREATING, Phase.RESUMING})
 _COUNTED = frozenset({PodPhase.SUCCEEDED, PodPhase.FAILED})
 
 
-class Seen(msgspec.Struct, frozen=True, kw_only=True):
+class ClusterObservation(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of a workload in the cluster: the last report, and the pods whose end is recorded already."""
 
     report: WorkloadReport
@@ -48,10 +55,12 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     nodes: Mapping[str, Node] = {}
 
 
-RenderRun = Callable[[Workload, Entry], WorkloadRun]
+RenderRun = Callable[[Workload, WorkloadEntry], DesiredWorkload]
 
 
-def follow(entry: Entry, seen: Seen, now: Millis, rules: Rules, render_run: RenderRun) -> Draft:
+def decide_from_cluster_report(
+    entry: WorkloadEntry, seen: ClusterObservation, now: Millis, rules: PhaseInputs, render_run: RenderRun
+) -> Draft:
     """Everything that follows now for one workload."""
     draft = Draft(entry, now)
     if is_to_be_reviewed(entry.workload):
@@ -62,28 +71,32 @@ def follow(entry: Entry, seen: Seen, now: Millis, rules: Rules, render_run: Rend
     elif entry.pods and report.run == 0:
         fold_pods(draft, _of_known(entry, report), seen.ended, seen.nodes)
     if entry.revises:
-        revise(draft, rules.load(entry.workload.id), rules.review, report.scaled)
+        revise(draft, rules.load(entry.workload.id), rules.review, report.replicas_wanted)
     _by_desire(draft, report, rules, render_run)
-    watch_time(draft)
+    enforce_time_limit(draft)
     count_running(draft)
     return draft
 
 
-def _of_known(entry: Entry, report: WorkloadReport) -> WorkloadReport:
+def _of_known(entry: WorkloadEntry, report: WorkloadReport) -> WorkloadReport:
     """What is said of pods on record while nothing that makes them is there: somebody removed it, or it is only not
     seen yet. How they ended is true either way."""
     known = {pod.id for pod in entry.pods}
     pods = tuple(pod for pod in report.pods if pod.id in known)
-    return WorkloadReport(workload_id=report.workload_id, pods=pods, is_counted=False)
+    return WorkloadReport(workload_id=report.workload_id, pods=pods, are_counts_known=False)
 
 
-def _by_desire(draft: Draft, report: WorkloadReport, rules: Rules, render_run: RenderRun) -> None:
+def _by_desire(draft: Draft, report: WorkloadReport, rules: PhaseInputs, render_run: RenderRun) -> None:
     workload = draft.workload
     if workload.desired_phase is DesiredPhase.DELETED:
         _follow_deletion(draft, report, render_run)
     elif workload.phase in TERMINAL:
         _end_rest(draft, report, render_run)
-    elif is_out_of_time(draft) or workload.desired_phase is DesiredPhase.STOPPED or workload.phase is Phase.STOPPING:
+    elif (
+        has_exceeded_time_limit(draft)
+        or workload.desired_phase is DesiredPhase.STOPPED
+        or workload.phase is Phase.STOPPING
+    ):
         _follow_stop(draft, report, rules, render_run)
     else:
         _follow_run(draft, report, rules, render_run)
@@ -91,29 +104,29 @@ def _by_desire(draft: Draft, report: WorkloadReport, rules: Rules, render_run: R
 
 def _remove(draft: Draft, render_run: RenderRun, *, keeps_claims: bool) -> None:
     run = render_run(draft.workload, draft.entry)
-    draft.orders.append(Remove(run.workload_id, run.namespace, keeps_claims))
+    draft.orders.append(DeleteWorkload(run.workload_id, run.namespace, keeps_claims))
 
 
 def _follow_deletion(draft: Draft, report: WorkloadReport, render_run: RenderRun) -> None:
-    draft.move(Phase.DELETING, "Its pods are ending" if draft.active_pods() else "")
+    draft.set_phase(Phase.DELETING, "Its pods are ending" if draft.active_pods() else "")
     if not report.is_removed:
         _remove(draft, render_run, keeps_claims=False)
     elif not draft.workload.gone:
         draft.set(gone=True, delete_at=None)
-        draft.tell("Deleted", "Nothing of it is left; its record stays readable for some days", source="control")
+        draft.add_event("Deleted", "Nothing of it is left; its record stays readable for some days", source="control")
 
 
-def _follow_stop(draft: Draft, report: WorkloadReport, rules: Rules, render_run: RenderRun) -> None:
+def _follow_stop(draft: Draft, report: WorkloadReport, rules: PhaseInputs, render_run: RenderRun) -> None:
     if draft.workload.phase is Phase.STOPPED:
         return
     if report.run == draft.workload.run and report.ended is Phase.COMPLETED and draft.workload.phase in _FINISHING:
         finish(draft, _final(draft, report, rules))
         return
-    draft.move(Phase.STOPPING, "Its pods are ending" if draft.active_pods() else "")
-    if not report.is_bare:
+    draft.set_phase(Phase.STOPPING, "Its pods are ending" if draft.active_pods() else "")
+    if not report.has_no_pods:
         _remove(draft, render_run, keeps_claims=True)
         return
-    draft.move(Phase.STOPPED, "Suspended; resume starts it again from its beginning")
+    draft.set_phase(Phase.STOPPED, "Suspended; resume starts it again from its beginning")
     draft.set(blocked_by=None, pending_messages=())
     if draft.workload.desired_phase is DesiredPhase.RUNNING:
         _follow_run(draft, report, rules, render_run)
@@ -122,26 +135,26 @@ def _follow_stop(draft: Draft, report: WorkloadReport, rules: Rules, render_run:
 _FINISHING = frozenset({Phase.INITIALIZING, Phase.RUNNING, Phase.DEGRADED})
 
 
-def _follow_run(draft: Draft, report: WorkloadReport, rules: Rules, render_run: RenderRun) -> None:
+def _follow_run(draft: Draft, report: WorkloadReport, rules: PhaseInputs, render_run: RenderRun) -> None:
     if draft.workload.phase is Phase.STOPPED:
-        draft.move(Phase.RESUMING, "Its pods are being made again")
+        draft.set_phase(Phase.RESUMING, "Its pods are being made again")
         draft.set(run=draft.workload.run + 1, tallies={}, groups={})
     if draft.fatal or report.refused:
         if draft.workload.phase in _BEFORE:
-            draft.move(Phase.PENDING)
+            draft.set_phase(Phase.PENDING)
         finish(draft, Outcome(Phase.FAILED, draft.fatal or report.refused))
         _end_rest(draft, report, render_run)
         return
     if draft.workload.waits_for:
-        draft.move(Phase.PENDING, f"Waits until its project has: {', '.join(draft.workload.waits_for)}")
+        draft.set_phase(Phase.PENDING, f"Waits until its project has: {', '.join(draft.workload.waits_for)}")
         return
-    draft.orders.append(Run(render_run(draft.workload, draft.entry)))
+    draft.orders.append(ApplyWorkload(render_run(draft.workload, draft.entry)))
     if report.run != draft.workload.run:
-        if report.trouble:
-            _tell_trouble(draft, report.trouble)
+        if report.retrying_because:
+            _tell_trouble(draft, report.retrying_because)
         return
     if draft.workload.phase in _BEFORE:
-        draft.move(Phase.PENDING, "Waits to be scheduled")
+        draft.set_phase(Phase.PENDING, "Waits to be scheduled")
     if draft.workload.phase is Phase.TERMINATING and not _finish_eviction(draft, report):
         if draft.workload.phase in TERMINAL:
             _end_rest(draft, report, render_run)
@@ -152,12 +165,12 @@ def _follow_run(draft: Draft, report: WorkloadReport, rules: Rules, render_run: 
 def _tell_trouble(draft: Draft, trouble: str) -> None:
     """Its objects cannot be made, or not be made again after somebody removed them."""
     if draft.workload.phase in _FINISHING and not draft.active_pods():
-        draft.move(Phase.DEGRADED, trouble)
+        draft.set_phase(Phase.DEGRADED, trouble)
     elif draft.workload.phase in (*_BEFORE, Phase.PENDING):
-        draft.move(draft.workload.phase, trouble)
+        draft.set_phase(draft.workload.phase, trouble)
 
 
-def _follow_states(draft: Draft, report: WorkloadReport, rules: Rules) -> None:
+def _follow_states(draft: Draft, report: WorkloadReport, rules: PhaseInputs) -> None:
     """The phase that pods and objects amount to. Only the cluster says that it is over."""
     if report.ended is not None:
         finish(draft, _final(draft, report, rules))
@@ -165,7 +178,7 @@ def _follow_states(draft: Draft, report: WorkloadReport, rules: Rules) -> None:
     outcome = rules.outcome(set_states(draft, last_failure(report)))
     if outcome is None:
         if draft.workload.phase in (Phase.INITIALIZING, Phase.RUNNING) and not _is_uncounted(draft, report):
-            draft.move(Phase.DEGRADED, _words_between(report))
+            draft.set_phase(Phase.DEGRADED, _transition_message(report))
     elif outcome.phase not in TERMINAL and not (outcome.phase is Phase.DEGRADED and _is_uncounted(draft, report)):
         words = _starting_words(report)
         if words and outcome.phase is Phase.INITIALIZING:
@@ -174,7 +187,7 @@ def _follow_states(draft: Draft, report: WorkloadReport, rules: Rules) -> None:
     _explain(draft, report)
 
 
-def _words_between(report: WorkloadReport) -> str:
+def _transition_message(report: WorkloadReport) -> str:
     """What to say while no pod runs of a workload that has run: its next one waits, or is not made yet."""
     failure = "" if any(pod.phase is PodPhase.STARTING for pod in report.pods) else last_failure(report)
     return (
@@ -198,22 +211,22 @@ def _counted(draft: Draft, report: WorkloadReport) -> list[ClusterPod]:
 
 def _starting_words(report: WorkloadReport) -> str:
     """What the runtime says of a pod that has its place and does not start."""
-    stuck = next((pod for pod in report.pods if pod.message and _is_stuck(pod.reason)), None)
+    stuck = next((pod for pod in report.pods if pod.message and _is_blocked(pod.reason)), None)
     if stuck is None:
         return ""
     before = f"; before, it ended with {stuck.last_end} (restart {stuck.restarts})" if stuck.last_end else ""
     return f"Pod {stuck.name}: {stuck.message}{before}"
 
 
-def _is_stuck(reason: str) -> bool:
+def _is_blocked(reason: str) -> bool:
     return reason not in ("", "ContainerCreating", "PodInitializing", "Completed")
 
 
 def _explain(draft: Draft, report: WorkloadReport) -> None:
     """Say why it waits, in the cluster's own words; in the record when they are others."""
     workload = draft.workload
-    if report.trouble and workload.phase is Phase.PENDING:
-        draft.move(Phase.PENDING, report.trouble)
+    if report.retrying_because and workload.phase is Phase.PENDING:
+        draft.set_phase(Phase.PENDING, report.retrying_because)
         return
     if not report.waits:
         if workload.blocked_by is not None and workload.phase is not Phase.PENDING:
@@ -222,22 +235,22 @@ def _explain(draft: Draft, report: WorkloadReport) -> None:
     first = report.waits[0]
     known = workload.blocked_by or {}
     if known.get("code") != first.code:
-        reason, source = ("Unschedulable", "scheduler") if first.is_made else (first.code, "engine")
-        draft.tell(reason, first.message, warning=True, source=source)
+        reason, source = ("Unschedulable", "scheduler") if first.can_create_pods else (first.code, "engine")
+        draft.add_event(reason, first.message, warning=True, source=source)
     draft.set(
         blocked_by={"code": first.code, "detail": first.message, "source": CLUSTER},
         pending_messages=tuple(_pending(wait, workload) for wait in report.waits if wait.code in _ENUM),
     )
     if workload.phase is Phase.PENDING:
-        draft.move(Phase.PENDING, first.message, reason=first.code if first.code in _ENUM else None)
+        draft.set_phase(Phase.PENDING, first.message, reason=first.code if first.code in _ENUM else None)
 
 
-def _pending(wait: Wait, workload: Workload) -> PendingMessage:
+def _pending(wait: SchedulingBlocker, workload: Workload) -> PendingMessage:
     org = "PROJECT" if wait.queue.startswith(workload.project_name) else "DEPARTMENT"
     return PendingMessage(node_pool=wait.node_pool, reason=wait.code, message=wait.message, org_type=org)
 
 
-def _final(draft: Draft, report: WorkloadReport, rules: Rules) -> Outcome:
+def _final(draft: Draft, report: WorkloadReport, rules: PhaseInputs) -> Outcome:
     """How it ended, as the cluster says; in the kind's words where they say the same."""
     ended = report.ended or Phase.FAILED
     outcome = rules.outcome(set_states(draft, last_failure(report)))
@@ -253,7 +266,7 @@ def _end_rest(draft: Draft, report: WorkloadReport, render_run: RenderRun) -> No
     Of what was refused some objects may have been made that no watch has shown yet.
     """
     is_there = report.run == draft.workload.run or bool(report.refused)
-    if is_there and report.ended is None and not report.is_bare:
+    if is_there and report.ended is None and not report.has_no_pods:
         _remove(draft, render_run, keeps_claims=True)
 
 
@@ -264,11 +277,11 @@ def _finish_eviction(draft: Draft, report: WorkloadReport) -> bool:
     if sum(pod.phase is PodPhase.SUCCEEDED for pod in _counted(draft, report)) > sum(report.succeeded.values()):
         # One ended well within its grace, and its job is about to say so.
         return False
-    borne, suffered = draft.entry.preemptions_borne, draft.workload.preemptions
+    borne, suffered = draft.entry.max_preemptions, draft.workload.preemptions
     if borne is not None and suffered > borne and report.ended is not Phase.COMPLETED:
         times = "once" if suffered == 1 else f"{suffered} times"
         words = f"It was preempted {times}; terminateAfterPreemption or preemptionLimit asks for its end after {borne}"
         finish(draft, Outcome(Phase.FAILED, words))
         return False
-    draft.move(Phase.PENDING, "Preempted; waits to be scheduled again")
+    draft.set_phase(Phase.PENDING, "Preempted; waits to be scheduled again")
     return True

@@ -24,7 +24,7 @@ RUNNING_PHASES = frozenset({Phase.RUNNING, Phase.DEGRADED, Phase.UPDATING})
 _SHOWN_MOVES = 12
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True):
+class WorkloadEntry(msgspec.Struct, frozen=True, kw_only=True):
     """What the loop holds of one workload: its record, what its spec means, and its pods that have not ended."""
 
     workload: Workload
@@ -33,14 +33,14 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     #: How long a finished workload stays before it deletes itself; None for ever.
     lifetime_after_end: Millis | None = None
     #: How many preemptions it outlives; None for any number.
-    preemptions_borne: int | None = None
+    max_preemptions: int | None = None
     #: Whether changes of its spec roll out as revisions.
     revises: bool = False
 
 
 @dataclass
 class Draft:
-    entry: Entry
+    entry: WorkloadEntry
     now: Millis
     workload: Workload = field(init=False)
     pods: dict[str, Pod] = field(init=False)
@@ -86,7 +86,7 @@ class Draft:
     def count_success(self, pod: Pod) -> None:
         tally = self.workload.tally(pod.role)
         done = tally.done
-        if podset_of(self.entry.podsets, pod.role).slots:
+        if podset_of(self.entry.podsets, pod.role).has_fixed_indices:
             done = (*done, pod.index)
         self.set_tally(pod.role, msgspec.structs.replace(tally, succeeded=tally.succeeded + 1, done=done))
 
@@ -117,7 +117,7 @@ class Draft:
     def wake(self, at: Millis) -> None:
         self.wake_at = at if self.wake_at is None else min(self.wake_at, at)
 
-    def tell(
+    def add_event(
         self,
         reason: str,
         message: str,
@@ -143,7 +143,7 @@ class Draft:
             )
         )
 
-    def move(self, phase: Phase, message: str = "", *, reason: str | None = None) -> None:
+    def set_phase(self, phase: Phase, message: str = "", *, reason: str | None = None) -> None:
         """Enter a phase, or change the words of the present one. An illegal move marks the workload Unknown."""
         before = self.workload
         if before.phase == phase:

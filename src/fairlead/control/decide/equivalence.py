@@ -12,19 +12,19 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from fairlead.control.decide.draft import Entry
-from fairlead.control.decide.phases import ISOLATION, NOT_ENFORCED, demand
+from fairlead.control.decide.draft import WorkloadEntry
+from fairlead.control.decide.phases import ISOLATION, NOT_ENFORCED, count_missing_pods
 from fairlead.model.clock import Millis
 from fairlead.model.records.phase import Phase
 from fairlead.model.records.workload import Workload
-from fairlead.scheduling import say
+from fairlead.scheduling import format_reason
 from fairlead.scheduling.model.decisions import Decisions, FairShare, Pending
 
 #: Everything of a workload that a decision looks at, besides its age.
 Likeness = tuple[str, str, str, int, bool, tuple[str, ...], bytes]
 
 
-def likeness(workload: Workload) -> Likeness:
+def scheduling_key(workload: Workload) -> Likeness:
     return (
         workload.kind,
         workload.dialect,
@@ -37,26 +37,26 @@ def likeness(workload: Workload) -> Likeness:
 
 
 @dataclass
-class Waiting:
+class KnownBlockers:
     """What waits since the last decision, by likeness. Forgotten as soon as anything else changes."""
 
     #: A recorded workload per likeness; submissions look here, so that an equal newcomer waits from its first record.
-    twins: dict[Likeness, tuple[Workload, Pending]] = field(default_factory=dict)
+    equivalents: dict[Likeness, tuple[Workload, Pending]] = field(default_factory=dict)
     _reasons: dict[Likeness, Pending] = field(default_factory=dict)
 
     def clear(self) -> None:
         self._reasons.clear()
-        self.twins.clear()
+        self.equivalents.clear()
 
     def note(self, workload: Workload) -> None:
         """A workload was recorded: if it waits as one that is known, it is a twin for those to come."""
         if self._reasons and workload.phase is Phase.PENDING and workload.blocked_by is not None:
-            like = likeness(workload)
+            like = scheduling_key(workload)
             known = self._reasons.get(like)
             if known is not None:
-                self.twins[like] = (workload, known)
+                self.equivalents[like] = (workload, known)
 
-    def learn(self, entries: Mapping[str, Entry], decisions: Decisions) -> None:
+    def learn(self, entries: Mapping[str, WorkloadEntry], decisions: Decisions) -> None:
         """Remember what was left waiting, where more of the same cannot change the division."""
         self.clear()
         if decisions.binds or decisions.evictions or decisions.pipelined or decisions.next_change_at is not None:
@@ -67,17 +67,17 @@ class Waiting:
         for pending in decisions.pending:
             entry = entries.get(pending.tasks[0].split("/")[0])
             if entry is not None and saturated >= _queues(entry.workload) and not _serves(entry):
-                self._reasons[likeness(entry.workload)] = pending
+                self._reasons[scheduling_key(entry.workload)] = pending
 
-    def reason(self, entry: Entry, now: Millis) -> Pending | None:
+    def reason(self, entry: WorkloadEntry, now: Millis) -> Pending | None:
         """Why a workload that wants a place would wait, if that is known without asking."""
-        if not self._reasons or entry.pods or not demand(entry, now):
+        if not self._reasons or entry.pods or not count_missing_pods(entry, now):
             return None
-        known = self._reasons.get(likeness(entry.workload))
+        known = self._reasons.get(scheduling_key(entry.workload))
         return None if known is None else _named(known, entry.workload)
 
 
-def _serves(entry: Entry) -> bool:
+def _serves(entry: WorkloadEntry) -> bool:
     """Whether it has URLs, which each workload is given at its own first decision."""
     return any(podset.container.fields.get("exposedUrls") for podset in entry.podsets)
 
@@ -89,13 +89,13 @@ def _named(pending: Pending, workload: Workload) -> Pending:
     return msgspec.structs.replace(pending, reason=msgspec.structs.replace(pending.reason, task=workload.name))
 
 
-def wait_like(workload: Workload, twin: Workload, pending: Pending) -> Workload:
+def pend_like(workload: Workload, twin: Workload, pending: Pending) -> Workload:
     """A workload equal to one that waits is Pending from its first record, for the same reason."""
     reason = _named(pending, workload).reason
     return msgspec.structs.replace(
         workload,
         phase=twin.phase,
-        phase_message=say(reason),
+        phase_message=format_reason(reason),
         phase_reason=twin.phase_reason,
         blocked_by=msgspec.to_builtins(reason, str_keys=True),
         pending_messages=twin.pending_messages,

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from fairlead.control.decide.draft import Entry
+from fairlead.control.decide.draft import WorkloadEntry
 from fairlead.model.clock import Millis, iso
 from fairlead.model.records.workload import EvictionNote, Pod, Workload
 from fairlead.scheduling.model.decisions import Eviction, Reason
@@ -15,7 +15,7 @@ HIDDEN_POD = "another project's pod"
 
 
 def name_pods(
-    reason: Reason, pods: Mapping[str, str], entries: Mapping[str, Entry], visible: frozenset[str] | None
+    reason: Reason, pods: Mapping[str, str], entries: Mapping[str, WorkloadEntry], visible: frozenset[str] | None
 ) -> Reason:
     """A reason with the pods that it waits for by name; `visible` are the projects whose pods may be named.
 

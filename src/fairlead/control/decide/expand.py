@@ -19,41 +19,41 @@ from fairlead.model.records.workload import Workload
 _MARK = "@"
 
 
-class Meaning(msgspec.Struct, frozen=True):
+class ExpandedSpec(msgspec.Struct, frozen=True):
     """What follows from a spec alone."""
 
     podsets: tuple[PodSet, ...]
     #: How long a finished workload stays before it deletes itself; None for ever.
     lifetime_after_end: Millis | None
     #: How many preemptions it outlives; None for any number.
-    preemptions_borne: int | None
+    max_preemptions: int | None
 
 
 @lru_cache(maxsize=1024)
-def meaning_of(kind_key: str, spec_text: bytes) -> Meaning:
+def expand_spec(kind_key: str, spec_text: bytes) -> ExpandedSpec:
     """Kept, because sweeps and scripts send the same spec again and again."""
     kind = KINDS[kind_key]
     spec: Any = read_stored_spec(kind, spec_text)
     lifetime = kind.lifetime_after_end(spec)
-    return Meaning(kind.podsets(spec), None if lifetime is None else lifetime * SECOND, kind.preemptions_borne(spec))
+    return ExpandedSpec(kind.podsets(spec), None if lifetime is None else lifetime * SECOND, kind.max_preemptions(spec))
 
 
 def podsets_of(workload: Workload) -> tuple[PodSet, ...]:
     """The sets whose pods a workload has or wants."""
     if not workload.revisions:
-        return meaning_of(workload.kind, bytes(workload.spec)).podsets
+        return expand_spec(workload.kind, bytes(workload.spec)).podsets
     return tuple(podset for revision in workload.revisions for podset in podsets_of_revision(workload.kind, revision))
 
 
 def podsets_of_revision(kind: str, revision: Revision) -> tuple[PodSet, ...]:
     found = []
-    for podset in meaning_of(kind, bytes(revision.spec)).podsets:
+    for podset in expand_spec(kind, bytes(revision.spec)).podsets:
         count = podset.count if podset.scaling is None else revision.replicas
         found.append(
             msgspec.structs.replace(
                 podset,
                 role=f"{podset.role}{_MARK}{revision.number}",
-                count=0 if revision.stage is Stage.LEAVING else count,
+                count=0 if revision.stage is Stage.DRAINING else count,
                 revision=revision.number,
                 stage=revision.stage,
             )

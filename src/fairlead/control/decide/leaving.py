@@ -24,7 +24,7 @@ def makes_claims(podsets: Iterable[PodSet]) -> bool:
     return any(not item.get("existingPvc") and not item.get("ephemeral") for item in _claims(podsets))
 
 
-def leave(draft: Draft) -> None:
+def order_cleanup(draft: Draft) -> None:
     """Order the removal of what ended pods leave behind, and of claims that go with the last of them."""
     draft.orders.extend(Forget(pod.id) for pod in draft.pods.values() if pod.has_ended)
     drop_ephemeral(draft)

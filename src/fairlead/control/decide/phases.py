@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import msgspec
 
 from fairlead.control.decide.autoscale import NO_LOAD, Load
-from fairlead.control.decide.draft import RUNNING_PHASES, Draft, Entry, podset_of
-from fairlead.control.decide.leaving import drop_ephemeral, leave
-from fairlead.control.decide.pod_reports import fold_report
+from fairlead.control.decide.draft import RUNNING_PHASES, Draft, WorkloadEntry, podset_of
+from fairlead.control.decide.leaving import drop_ephemeral, order_cleanup
+from fairlead.control.decide.pod_reports import apply_pod_report
 from fairlead.control.decide.rollout import revise
 from fairlead.control.decide.stopping import forget_successes, stop_pod, stop_when_answered
 from fairlead.engines.base import NO_ISOLATION, PodReport, PodState, Review, Start
@@ -28,12 +28,12 @@ NOT_ENFORCED = "NotEnforced"
 ISOLATION = "Isolation"
 
 
-def _expose_nothing(entry: Entry) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
+def _expose_nothing(entry: WorkloadEntry) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
     """On an engine that serves no URLs."""
     return (), ()
 
 
-class Rules(msgspec.Struct, frozen=True, kw_only=True):
+class PhaseInputs(msgspec.Struct, frozen=True, kw_only=True):
     """What the decision needs to know beyond the workload itself."""
 
     outcome: Callable[[Sequence[SetState]], Outcome | None]
@@ -46,22 +46,22 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     #: What the requests to a workload amount to.
     load: Callable[[str], Load] = lambda workload_id: NO_LOAD
     #: Claims the URLs that a new workload exposes: what they are called, and which cannot be had.
-    expose: Callable[[Entry], tuple[tuple[str, ...], tuple[tuple[str, str], ...]]] = _expose_nothing
+    expose: Callable[[WorkloadEntry], tuple[tuple[str, ...], tuple[tuple[str, str], ...]]] = _expose_nothing
 
 
-def decide(entry: Entry, reports: Iterable[PodReport], now: Millis, rules: Rules) -> Draft:
+def decide(entry: WorkloadEntry, reports: Iterable[PodReport], now: Millis, rules: PhaseInputs) -> Draft:
     """Everything that follows now for one workload."""
     draft = Draft(entry, now)
     if is_to_be_reviewed(entry.workload):
         decide_review(draft, rules)
     for report in reports:
-        fold_report(draft, report, rules.retry_delay, rules.retry_delay_most)
+        apply_pod_report(draft, report, rules.retry_delay, rules.retry_delay_most)
     load = rules.load(entry.workload.id)
     if entry.revises:
         revise(draft, load, rules.review)
-    _by_desire(draft, rules, load)
-    watch_time(draft)
-    leave(draft)
+    _decide_for_desired_phase(draft, rules, load)
+    enforce_time_limit(draft)
+    order_cleanup(draft)
     count_running(draft)
     return draft
 
@@ -77,7 +77,7 @@ def _waited(workload: Workload) -> bool:
     return any(condition.type == WAITS_FOR_NAMES and condition.status == "True" for condition in workload.conditions)
 
 
-def decide_review(draft: Draft, rules: Rules) -> None:
+def decide_review(draft: Draft, rules: PhaseInputs) -> None:
     """Before its start: which fields have no effect on this engine, and which it must not start without."""
     reviews = [rules.review(podset) for podset in draft.entry.podsets]
     notes = [(NOT_ENFORCED, field, why) for review in reviews for field, why in review.advisory]
@@ -94,7 +94,7 @@ def decide_review(draft: Draft, rules: Rules) -> None:
         for type, field, why in dict.fromkeys(notes)
     )
     if _waited(draft.workload):
-        draft.move(Phase.PENDING, "Waits to be scheduled")
+        draft.set_phase(Phase.PENDING, "Waits to be scheduled")
         found = Condition(type=WAITS_FOR_NAMES, status="False", last_transition_time=draft.now)
         before = tuple(one for one in draft.workload.conditions if one.type != WAITS_FOR_NAMES)
         draft.set(conditions=(*before, found))
@@ -109,19 +109,23 @@ def _status(type: str, reason: str) -> str:
     return "False" if type == ISOLATION and reason == NO_ISOLATION else "True"
 
 
-def _by_desire(draft: Draft, rules: Rules, load: Load) -> None:
+def _decide_for_desired_phase(draft: Draft, rules: PhaseInputs, load: Load) -> None:
     workload = draft.workload
     if workload.desired_phase is DesiredPhase.DELETED:
         _decide_deleted(draft)
     elif workload.phase in TERMINAL:
         _stop_leftovers(draft)
-    elif is_out_of_time(draft) or workload.desired_phase is DesiredPhase.STOPPED or workload.phase is Phase.STOPPING:
+    elif (
+        has_exceeded_time_limit(draft)
+        or workload.desired_phase is DesiredPhase.STOPPED
+        or workload.phase is Phase.STOPPING
+    ):
         _decide_stopped(draft, rules, load)
     else:
         _decide_running(draft, rules, load)
 
 
-def is_out_of_time(draft: Draft) -> bool:
+def has_exceeded_time_limit(draft: Draft) -> bool:
     """Whether it has run for as long as its project allows; it is then stopped as if somebody had asked for it."""
     workload = draft.workload
     if workload.time_limit is None or workload.desired_phase is not DesiredPhase.RUNNING:
@@ -129,42 +133,42 @@ def is_out_of_time(draft: Draft) -> bool:
     if draft.running_time() < workload.time_limit:
         return False
     seconds = workload.time_limit // 1000
-    draft.tell("TimeLimit", f"It ran for the {seconds} s that its project allows and is stopped", source="control")
+    draft.add_event("TimeLimit", f"It ran for the {seconds} s that its project allows and is stopped", source="control")
     draft.set(desired_phase=DesiredPhase.STOPPED)
     return True
 
 
-def watch_time(draft: Draft) -> None:
+def enforce_time_limit(draft: Draft) -> None:
     workload = draft.workload
     if workload.time_limit is not None and workload.phase in RUNNING_PHASES:
         draft.wake(draft.now + max(0, workload.time_limit - draft.running_time()))
 
 
 def _decide_deleted(draft: Draft) -> None:
-    draft.move(Phase.DELETING, "Its pods are ending" if draft.active_pods() else "")
+    draft.set_phase(Phase.DELETING, "Its pods are ending" if draft.active_pods() else "")
     _stop_all(draft, "delete")
     if not draft.active_pods() and not draft.workload.gone:
         draft.set(gone=True, delete_at=None)
-        draft.tell("Deleted", "Nothing of it is left; its record stays readable for some days", source="control")
+        draft.add_event("Deleted", "Nothing of it is left; its record stays readable for some days", source="control")
 
 
-def _decide_stopped(draft: Draft, rules: Rules, load: Load) -> None:
+def _decide_stopped(draft: Draft, rules: PhaseInputs, load: Load) -> None:
     if draft.workload.phase is Phase.STOPPED:
         return
     if _has_finished(draft, rules):
         return
-    draft.move(Phase.STOPPING, "Its pods are ending" if draft.active_pods() else "")
+    draft.set_phase(Phase.STOPPING, "Its pods are ending" if draft.active_pods() else "")
     _stop_all(draft, "suspend")
     if draft.active_pods():
         return
-    draft.move(Phase.STOPPED, "Suspended; resume starts it again from its beginning")
+    draft.set_phase(Phase.STOPPED, "Suspended; resume starts it again from its beginning")
     drop_ephemeral(draft)
     draft.set(blocked_by=None, pending_messages=())
     if draft.workload.desired_phase is DesiredPhase.RUNNING:
         _decide_running(draft, rules, load)
 
 
-def _has_finished(draft: Draft, rules: Rules) -> bool:
+def _has_finished(draft: Draft, rules: PhaseInputs) -> bool:
     """A pod that ends well within its grace counts, so a workload that is being stopped may still complete."""
     outcome = rules.outcome(set_states(draft))
     if outcome is None or outcome.phase is not Phase.COMPLETED or draft.workload.phase not in _FINISHING:
@@ -176,17 +180,17 @@ def _has_finished(draft: Draft, rules: Rules) -> bool:
 _FINISHING = frozenset({Phase.INITIALIZING, Phase.RUNNING, Phase.DEGRADED})
 
 
-def _decide_running(draft: Draft, rules: Rules, load: Load) -> None:
+def _decide_running(draft: Draft, rules: PhaseInputs, load: Load) -> None:
     if draft.workload.phase is Phase.STOPPED:
-        draft.move(Phase.RESUMING, "Its pods are being made again")
+        draft.set_phase(Phase.RESUMING, "Its pods are being made again")
         draft.set(run=draft.workload.run + 1, tallies={}, groups={})
     if draft.workload.waits_for and draft.workload.phase in (Phase.CREATING, Phase.PENDING, Phase.RESUMING):
-        draft.move(Phase.PENDING, f"Waits until its project has: {', '.join(draft.workload.waits_for)}")
+        draft.set_phase(Phase.PENDING, f"Waits until its project has: {', '.join(draft.workload.waits_for)}")
     elif draft.workload.phase in (Phase.CREATING, Phase.RESUMING):
-        draft.move(Phase.PENDING, "Waits to be scheduled")
+        draft.set_phase(Phase.PENDING, "Waits to be scheduled")
     if draft.workload.phase is Phase.TERMINATING and not _finish_eviction(draft, rules):
         return
-    _leave_gone_nodes(draft, rules)
+    _fail_pods_on_lost_nodes(draft, rules)
     _stop_surplus(draft, load)
     outcome = Outcome(Phase.FAILED, draft.fatal) if draft.fatal else rules.outcome(set_states(draft))
     if outcome is None:
@@ -202,16 +206,16 @@ def _decide_running(draft: Draft, rules: Rules, load: Load) -> None:
             draft.wake(time)
 
 
-def _leave_gone_nodes(draft: Draft, rules: Rules) -> None:
+def _fail_pods_on_lost_nodes(draft: Draft, rules: PhaseInputs) -> None:
     """Pods that were to restart in place where there is no place any more: the scheduler finds them another."""
     gone = [pod for pod in draft.active_pods() if pod.restart_at is not None and not rules.has_node(pod.node)]
     for pod in gone:
         words = f"Pod {pod.name} cannot start again on node {pod.node}, which is no longer declared"
-        draft.tell("NodeGone", words, pod=pod, warning=True)
+        draft.add_event("NodeGone", words, pod=pod, warning=True)
         stop_pod(draft, pod, "evict")
     if gone and not draft.active_pods() and draft.workload.phase in (*_FINISHING, Phase.UPDATING):
-        draft.move(Phase.TERMINATING, "Its node is no longer declared")
-        draft.move(Phase.PENDING, "Its node is no longer declared; waits to be scheduled again")
+        draft.set_phase(Phase.TERMINATING, "Its node is no longer declared")
+        draft.set_phase(Phase.PENDING, "Its node is no longer declared; waits to be scheduled again")
 
 
 def _stop_surplus(draft: Draft, load: Load) -> None:
@@ -220,7 +224,7 @@ def _stop_surplus(draft: Draft, load: Load) -> None:
     surplus = []
     for pod in draft.active_pods():
         podset = podsets[pod.role]
-        if pod.group >= podset.groups or (podset.slots and pod.index >= podset.count):
+        if pod.group >= podset.groups or (podset.has_fixed_indices and pod.index >= podset.count):
             surplus.append(pod)
         elif pod.drain_until is not None and pod.phase is PodPhase.RUNNING:
             # It is wanted again before it had ended.
@@ -237,11 +241,11 @@ def follow_outcome(draft: Draft, outcome: Outcome) -> None:
     phase = draft.workload.phase
     if outcome.phase is Phase.INITIALIZING and phase in (Phase.RUNNING, Phase.DEGRADED, Phase.UPDATING):
         # Between the pods of a sweep, or two attempts of one: it goes on, and is no beginning.
-        draft.move(phase, outcome.message)
+        draft.set_phase(phase, outcome.message)
         return
     if phase is Phase.PENDING and outcome.phase is not Phase.INITIALIZING:
-        draft.move(Phase.INITIALIZING)
-    draft.move(outcome.phase, outcome.message)
+        draft.set_phase(Phase.INITIALIZING)
+    draft.set_phase(outcome.phase, outcome.message)
     if outcome.phase is Phase.RUNNING and draft.workload.started_at is None:
         draft.set(started_at=draft.now)
 
@@ -250,9 +254,9 @@ def _wait(draft: Draft) -> None:
     """No pod runs or starts. One that never ran is Pending, one that did is Degraded until its next pod has a place."""
     workload = draft.workload
     if workload.phase in (Phase.RUNNING, Phase.UPDATING) and _wakes(draft):
-        draft.move(workload.phase, "A request woke it; its pods are on their way")
+        draft.set_phase(workload.phase, "A request woke it; its pods are on their way")
     elif workload.phase in (Phase.INITIALIZING, Phase.RUNNING, Phase.UPDATING):
-        draft.move(Phase.DEGRADED, _retry_message(draft) or "No pod runs; the next one waits for a place")
+        draft.set_phase(Phase.DEGRADED, _retry_message(draft) or "No pod runs; the next one waits for a place")
 
 
 def _wakes(draft: Draft) -> bool:
@@ -279,8 +283,8 @@ def _finish(draft: Draft, outcome: Outcome) -> None:
 def finish(draft: Draft, outcome: Outcome) -> None:
     """The workload is at its end; what is left of its pods is the caller's business."""
     if draft.workload.phase is Phase.PENDING and outcome.phase is Phase.COMPLETED:
-        draft.move(Phase.INITIALIZING)
-    draft.move(outcome.phase, outcome.message)
+        draft.set_phase(Phase.INITIALIZING)
+    draft.set_phase(outcome.phase, outcome.message)
     lifetime = draft.entry.lifetime_after_end
     draft.set(
         completed_at=draft.now,
@@ -290,24 +294,24 @@ def finish(draft: Draft, outcome: Outcome) -> None:
     )
 
 
-def _finish_eviction(draft: Draft, rules: Rules) -> bool:
+def _finish_eviction(draft: Draft, rules: PhaseInputs) -> bool:
     """Whether the evicted pods are all gone, and the workload therefore Pending again (or at its end)."""
     if any(pod.stopping_for == "evict" for pod in draft.active_pods()):
         return False
     outcome = rules.outcome(set_states(draft))
     has_completed = outcome is not None and outcome.phase is Phase.COMPLETED
-    borne, suffered = draft.entry.preemptions_borne, draft.workload.preemptions
+    borne, suffered = draft.entry.max_preemptions, draft.workload.preemptions
     if borne is not None and suffered > borne and not has_completed:
         times = "once" if suffered == 1 else f"{suffered} times"
         words = f"It was preempted {times}; terminateAfterPreemption or preemptionLimit asks for its end after {borne}"
         _finish(draft, Outcome(Phase.FAILED, words))
         return False
-    draft.move(Phase.PENDING, "Preempted; waits to be scheduled again")
+    draft.set_phase(Phase.PENDING, "Preempted; waits to be scheduled again")
     forget_successes(draft)
     return True
 
 
-def _restart_due(draft: Draft, rules: Rules) -> None:
+def _restart_due(draft: Draft, rules: PhaseInputs) -> None:
     """Containers that restart in place, when their delay is over."""
     for pod in draft.active_pods():
         if pod.restart_at is None:
@@ -327,7 +331,7 @@ def _stop_all(draft: Draft, cause: str) -> None:
 
 def _stop_leftovers(draft: Draft) -> None:
     """What still runs when the workload has ended, unless it may go on by itself."""
-    outliving = {podset.role for podset in draft.entry.podsets if podset.outlives}
+    outliving = {podset.role for podset in draft.entry.podsets if podset.keeps_running}
     for pod in draft.active_pods():
         if pod.role not in outliving:
             stop_pod(draft, pod, "surplus")
@@ -394,7 +398,7 @@ def _last_failure(draft: Draft) -> str:
 Part = tuple[str, int]
 
 
-def demand(entry: Entry, now: Millis) -> Mapping[Part, int]:
+def count_missing_pods(entry: WorkloadEntry, now: Millis) -> Mapping[Part, int]:
     """How many further pods each group of each pod set wants a place for now."""
     workload = entry.workload
     if workload.desired_phase is not DesiredPhase.RUNNING or workload.phase not in _PLACEABLE or workload.waits_for:
@@ -427,7 +431,7 @@ def _wanted(workload: Workload, podset: PodSet, active: int) -> int:
     return min(open_places, podset.completions - workload.tally(podset.role).succeeded - active)
 
 
-def _may_begin(entry: Entry, podset: PodSet, group: int, ending: Iterable[int], now: Millis) -> bool:
+def _may_begin(entry: WorkloadEntry, podset: PodSet, group: int, ending: Iterable[int], now: Millis) -> bool:
     """Not while an older group of that number still ends or its time has not come, nor before what goes first."""
     if podset.restart_scope is RestartScope.GROUP:
         tally = entry.workload.groups.get(group)
@@ -436,7 +440,7 @@ def _may_begin(entry: Entry, podset: PodSet, group: int, ending: Iterable[int], 
     return not podset.starts_after or is_ready(entry, podset.starts_after, group)
 
 
-def is_ready(entry: Entry, role: str, group: int) -> bool:
+def is_ready(entry: WorkloadEntry, role: str, group: int) -> bool:
     """Whether a group's pods of a set are all ready (its places, not those that are to be replaced)."""
     pods = [pod for pod in entry.pods if pod.role == role and pod.group == group and not pod.stopping_for]
     return len(pods) >= podset_of(entry.podsets, role).count and all(pod.ready for pod in pods)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from fairlead.control.decide.draft import Draft
-from fairlead.control.decide.phases import Rules
+from fairlead.control.decide.phases import PhaseInputs
 from fairlead.control.decide.pod_specs import pod_name
 from fairlead.control.decide.stopping import stop_pod
 from fairlead.engines.base import Start
@@ -14,7 +14,7 @@ from fairlead.model.pods.podset import PodSet
 from fairlead.model.records.organization import DEFAULT_NODE_POOL, Node
 from fairlead.model.records.phase import Phase, PodPhase
 from fairlead.model.records.workload import EvictionNote, PendingMessage, Pod
-from fairlead.scheduling import say
+from fairlead.scheduling import format_reason
 from fairlead.scheduling.model.decisions import Bind, Pending, PoolReason
 
 #: The two reasons for which the contract has a word of its own.
@@ -32,7 +32,9 @@ def share_of(podset: PodSet, node: Node | None) -> int:
     return -(-100 * (request.gpu_memory_bytes >> 20) // device) * 10
 
 
-def place(draft: Draft, podset: PodSet, group: int, pod_id: str, rules: Rules, found: tuple[Bind, Node | None]) -> None:
+def place(
+    draft: Draft, podset: PodSet, group: int, pod_id: str, rules: PhaseInputs, found: tuple[Bind, Node | None]
+) -> None:
     """Make the pod that was given a place, and order its start."""
     workload = draft.workload
     bind, node = found
@@ -64,15 +66,17 @@ def place(draft: Draft, podset: PodSet, group: int, pod_id: str, rules: Rules, f
     draft.set(blocked_by=None, pending_messages=())
     draft.set_pod(pod)
     draft.orders.append(Start(rules.pod_spec(draft.workload, pod, podset)))
-    draft.tell("Scheduled", f"Pod {pod.name} was given node {pod.node}{_devices(pod)}", pod=pod, source="scheduler")
+    draft.add_event(
+        "Scheduled", f"Pod {pod.name} was given node {pod.node}{_devices(pod)}", pod=pod, source="scheduler"
+    )
     if workload.phase is Phase.PENDING:
-        draft.move(Phase.INITIALIZING, f"Pod {pod.name} starts on node {pod.node}")
+        draft.set_phase(Phase.INITIALIZING, f"Pod {pod.name} starts on node {pod.node}")
 
 
 def free_index(draft: Draft, podset: PodSet, group: int) -> int:
     """The next pod's index: the lowest place that is free, or one more than ever."""
     tally = draft.workload.tally(podset.role)
-    if not podset.slots:
+    if not podset.has_fixed_indices:
         return tally.made
     taken = {pod.index for pod in draft.active_pods() if pod.role == podset.role and pod.group == group}
     return next(index for index in range(podset.count + 1) if index not in taken and index not in tally.done)
@@ -84,14 +88,14 @@ def _devices(pod: Pod) -> str:
 
 def evict(draft: Draft, pod: Pod, message: str, note: EvictionNote) -> None:
     """End a pod for another workload's sake; the workload goes back to the queue when it is gone."""
-    draft.tell("Evict", f"{message}\n{note.message}", pod=pod, source="scheduler")
+    draft.add_event("Evict", f"{message}\n{note.message}", pod=pod, source="scheduler")
     stop_pod(draft, pod, "evict")
     if draft.workload.preemptions == draft.entry.workload.preemptions:
         draft.set(preemptions=draft.workload.preemptions + 1)
     draft.set(last_eviction=note)
     others = [p for p in draft.active_pods() if p.stopping_for != "evict" and p.phase is not PodPhase.STOPPING]
     if not others and draft.workload.phase in (Phase.INITIALIZING, Phase.RUNNING, Phase.DEGRADED):
-        draft.move(Phase.TERMINATING, note.message)
+        draft.set_phase(Phase.TERMINATING, note.message)
     if not draft.active_pods():
         # It only waited for its next start, so no process will report its end: go on by ourselves.
         draft.wake(draft.now)
@@ -101,7 +105,7 @@ def explain(draft: Draft, pending: Pending) -> None:
     """Say why it waits: in the record when the reason is another one, or its numbers are old."""
     workload = draft.workload
     known = workload.blocked_by or {}
-    message = say(pending.reason)
+    message = format_reason(pending.reason)
     if known.get("code") == pending.reason.code and (
         message == workload.phase_message or draft.now - workload.updated_at < _REFRESH
     ):
@@ -112,15 +116,15 @@ def explain(draft: Draft, pending: Pending) -> None:
         updated_at=draft.now,
     )
     if known.get("code") != pending.reason.code:
-        draft.tell("Unschedulable", message, warning=True, source="scheduler")
+        draft.add_event("Unschedulable", message, warning=True, source="scheduler")
     reason = pending.reason.code if pending.reason.code in _ENUM else None
     if workload.phase is Phase.RUNNING:
         # Only a part of it waits; what that means is the kind's to say.
         draft.wake(draft.now)
     elif workload.phase is Phase.PENDING:
-        draft.move(Phase.PENDING, message, reason=reason)
+        draft.set_phase(Phase.PENDING, message, reason=reason)
     elif workload.phase is Phase.DEGRADED:
-        draft.move(Phase.DEGRADED, message)
+        draft.set_phase(Phase.DEGRADED, message)
 
 
 def _pending_messages(pools: Sequence[PoolReason]) -> tuple[PendingMessage, ...]:
@@ -128,7 +132,7 @@ def _pending_messages(pools: Sequence[PoolReason]) -> tuple[PendingMessage, ...]
         PendingMessage(
             node_pool=pool.node_pool,
             reason=pool.reason.code,
-            message=say(pool.reason),
+            message=format_reason(pool.reason),
             org_type="DEPARTMENT" if (pool.reason.queue_id or "").startswith("department-") else "PROJECT",
         )
         for pool in pools

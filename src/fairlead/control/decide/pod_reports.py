@@ -17,7 +17,7 @@ from fairlead.model.records.workload import Pod
 START_ERROR = "StartError"
 
 
-def fold_report(draft: Draft, report: PodReport, first: Millis, most: Millis) -> None:
+def apply_pod_report(draft: Draft, report: PodReport, first: Millis, most: Millis) -> None:
     """Write one report into its pod. Reports of earlier attempts, and of pods that ended, change nothing."""
     pod = draft.pods.get(report.pod_id)
     if pod is None or pod.has_ended or report.attempt != pod.attempt or pod.restart_at is not None:
@@ -42,7 +42,7 @@ def _fold_starting(draft: Draft, pod: Pod, report: PodReport) -> None:
 def _fold_running(draft: Draft, pod: Pod, report: PodReport) -> None:
     ready_at = pod.ready_at or (draft.now if report.ready else None)
     if pod.phase is PodPhase.STARTING:
-        draft.tell("Started", f"Pod {pod.name} runs on node {pod.node}", pod=pod)
+        draft.add_event("Started", f"Pod {pod.name} runs on node {pod.node}", pod=pod)
         started_at = report.started_at or draft.now
         said: dict[str, Any] = {"ready": report.ready, "ready_at": ready_at, "ports": report.ports}
         if pod.exit_code is None:
@@ -54,7 +54,9 @@ def _fold_running(draft: Draft, pod: Pod, report: PodReport) -> None:
 
 def _fold_lost(draft: Draft, pod: Pod, report: PodReport, first: Millis, most: Millis) -> None:
     """Nobody knows how it ended: not a failure of the workload, so a new attempt that does not count."""
-    draft.tell(report.reason or "SupervisorLost", f"Pod {pod.name} was lost: {report.message}", pod=pod, warning=True)
+    draft.add_event(
+        report.reason or "SupervisorLost", f"Pod {pod.name} was lost: {report.message}", pod=pod, warning=True
+    )
     if pod.phase is PodPhase.STOPPING:
         _end(draft, pod, report, PodPhase.STOPPED)
         return
@@ -69,14 +71,14 @@ def _fold_lost(draft: Draft, pod: Pod, report: PodReport, first: Millis, most: M
 def _fold_exit(draft: Draft, pod: Pod, report: PodReport, first: Millis, most: Millis) -> None:
     succeeded = report.exit_code == 0
     if pod.phase is PodPhase.STOPPING:
-        _fold_told_to_end(draft, pod, report)
+        _apply_requested_stop(draft, pod, report)
         return
     podset = podset_of(draft.entry.podsets, pod.role)
     if succeeded and not _serves(podset):
         draft.count_success(pod)
         _end(draft, pod, report, PodPhase.SUCCEEDED)
         return
-    draft.tell(report.reason or "Failed", f"Pod {pod.name}: {_words(report)}", pod=pod, warning=not succeeded)
+    draft.add_event(report.reason or "Failed", f"Pod {pod.name}: {_words(report)}", pod=pod, warning=not succeeded)
     if report.reason == START_ERROR and not (_serves(podset) and draft.workload.started_at is not None):
         # What the operating system refuses once it refuses again: no retry would help.
         draft.count_failure(pod.role)
@@ -112,7 +114,7 @@ def _restart_counted(draft: Draft, pod: Pod, report: PodReport, first: Millis, m
     _restart_in_place(draft, pod, report, draft.now + retry_delay(pod.restarts + 1, first, most))
 
 
-def _fold_told_to_end(draft: Draft, pod: Pod, report: PodReport) -> None:
+def _apply_requested_stop(draft: Draft, pod: Pod, report: PodReport) -> None:
     """A pod that exits 0 within its grace succeeded; any other end that we caused is no failure."""
     serves = _serves(podset_of(draft.entry.podsets, pod.role))
     if report.exit_code == 0 and pod.stopping_for in ("suspend", "evict") and not serves:

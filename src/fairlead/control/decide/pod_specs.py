@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from fairlead.model.pods.podset import Container, PodSet, PodSpec, fill
+from fairlead.model.pods.podset import PodContainer, PodSet, PodSpec, fill
 from fairlead.model.records.organization import Project, namespace_of
 from fairlead.model.records.workload import Pod, Workload
 
@@ -62,12 +62,12 @@ def render_pod(workload: Workload, pod: Pod, podset: PodSet, project: Project | 
         variables={name: fill(template, values) for name, template in podset.variables.items()},
         group=pod.group,
         addressed=podset.addressed,
-        commands=podset.commands,
+        may_exec_in=podset.may_exec_in,
         files={path: fill(template, values) for path, template in podset.files.items()},
     )
 
 
-def _labelled(podset: PodSet, values: Mapping[str, str]) -> Container:
+def _labelled(podset: PodSet, values: Mapping[str, str]) -> PodContainer:
     """The container with the labels and annotations of its set before the spec's own."""
     fields = dict(podset.container.fields)
     for member, templates in (("labels", podset.labels), ("annotations", podset.annotations)):

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
-from fairlead.control.decide.autoscale import Load, Position, Wanted, decide_replicas
+from fairlead.control.decide.autoscale import Load, ScaleDecision, ScaleState, decide_replicas
 from fairlead.control.decide.draft import Draft
-from fairlead.control.decide.expand import base_role, meaning_of, podsets_of, podsets_of_revision
+from fairlead.control.decide.expand import base_role, expand_spec, podsets_of, podsets_of_revision
 from fairlead.control.decide.pod_reports import START_ERROR
 from fairlead.engines.base import Review
 from fairlead.model.clock import Millis
@@ -58,7 +58,7 @@ def _follow_spec(draft: Draft, review: Callable[[PodSet], Review]) -> None:
     newest = workload.revisions[-1] if workload.revisions else None
     if newest is not None and bytes(newest.spec) == bytes(workload.spec):
         return
-    if newest is not None and newest.stage is not Stage.LEAVING and _means_same_pods(draft, newest):
+    if newest is not None and newest.stage is not Stage.DRAINING and _means_same_pods(draft, newest):
         changed = msgspec.structs.replace(newest, spec=workload.spec)
         scaling = _scaling(draft, changed)
         bounded = min(max(changed.replicas, scaling.least), scaling.most) if scaling else changed.replicas
@@ -69,7 +69,7 @@ def _follow_spec(draft: Draft, review: Callable[[PodSet], Review]) -> None:
 
 def _means_same_pods(draft: Draft, revision: Revision) -> bool:
     workload = draft.workload
-    before, after = (meaning_of(workload.kind, bytes(spec)).podsets for spec in (revision.spec, workload.spec))
+    before, after = (expand_spec(workload.kind, bytes(spec)).podsets for spec in (revision.spec, workload.spec))
     return revision.node_pools == workload.node_pools and _plain(before) == _plain(after)
 
 
@@ -82,7 +82,7 @@ def _plain(podsets: Sequence[PodSet]) -> list[PodSet]:
 def _make(draft: Draft, newest: Revision | None, review: Callable[[PodSet], Review]) -> None:
     workload, now = draft.workload, draft.now
     number = 1 if newest is None else newest.number + 1
-    podsets = meaning_of(workload.kind, bytes(workload.spec)).podsets
+    podsets = expand_spec(workload.kind, bytes(workload.spec)).podsets
     serving = _at(draft, Stage.SERVING)
     replicas = podsets[0].count
     if serving is not None and podsets[0].scaling is not None:
@@ -101,14 +101,16 @@ def _make(draft: Draft, newest: Revision | None, review: Callable[[PodSet], Revi
         begun_at=None if newest is None else now,
         phase_updated_at=now,
     )
-    before = _at(draft, Stage.COMING)
+    before = _at(draft, Stage.STARTING)
     if before is not None:
         _leave(draft, before, Phase.STOPPED, f"Revision {number} came before it was ready")
     draft.set_revision(revision)
     if newest is None:
         _adopt(draft, revision)
         return
-    draft.tell("RevisionCreated", f"Revision {number} starts {_pods(replicas)}", source="control", revision=revision.id)
+    draft.add_event(
+        "RevisionCreated", f"Revision {number} starts {_pods(replicas)}", source="control", revision=revision.id
+    )
     refused = [note for podset in podsets for note in review(podset).refused]
     if refused:
         words = "; ".join(f"{field}: {why}" for field, why in refused)
@@ -132,7 +134,7 @@ def _members(draft: Draft, revision: Revision) -> list[Pod]:
 
 
 def _judge_coming(draft: Draft) -> None:
-    coming = _at(draft, Stage.COMING)
+    coming = _at(draft, Stage.STARTING)
     if coming is None:
         return
     pods = _members(draft, coming)
@@ -173,7 +175,7 @@ def _promote(draft: Draft, revision: Revision) -> None:
     serving = msgspec.structs.replace(revision, stage=Stage.SERVING, serving_since=draft.now)
     draft.set_revision(serving)
     if revision.number > 1:
-        draft.tell("RevisionReady", f"Revision {revision.number} serves", source="control", revision=revision.id)
+        draft.add_event("RevisionReady", f"Revision {revision.number} serves", source="control", revision=revision.id)
     _set_condition(draft, None)
 
 
@@ -185,7 +187,7 @@ def _fail(draft: Draft, revision: Revision, why: str) -> None:
     if serving is None:
         draft.fatal = draft.fatal or words
         return
-    draft.tell("RevisionFailed", words, warning=True, source="control", revision=revision.id)
+    draft.add_event("RevisionFailed", words, warning=True, source="control", revision=revision.id)
     _set_condition(draft, f"{words.rstrip('.')}. Revision {serving.number} serves on")
 
 
@@ -202,7 +204,7 @@ def _leave(draft: Draft, revision: Revision, phase: Phase, words: str) -> None:
     draft.set_revision(
         msgspec.structs.replace(
             revision,
-            stage=Stage.LEAVING,
+            stage=Stage.DRAINING,
             replicas=0,
             phase=phase,
             phase_message=words,
@@ -212,7 +214,7 @@ def _leave(draft: Draft, revision: Revision, phase: Phase, words: str) -> None:
 
 
 def _scaling(draft: Draft, revision: Revision) -> Scaling | None:
-    podsets = meaning_of(draft.workload.kind, bytes(revision.spec)).podsets
+    podsets = expand_spec(draft.workload.kind, bytes(revision.spec)).podsets
     return next((podset.scaling for podset in podsets if podset.scaling is not None), None)
 
 
@@ -225,7 +227,7 @@ def _scale_serving(draft: Draft, load: Load) -> None:
         # Nobody counts requests that do not come through a URL.
         return
     ready = sum(pod.ready and not pod.stopping_for for pod in _members(draft, serving))
-    position = Position(
+    position = ScaleState(
         replicas=serving.replicas,
         ready=ready,
         serving_since=serving.serving_since or 0,
@@ -233,8 +235,8 @@ def _scale_serving(draft: Draft, load: Load) -> None:
         low_most=serving.low_most,
     )
     wanted = decide_replicas(scaling, load, position, draft.now)
-    if wanted.look_at is not None:
-        draft.wake(wanted.look_at)
+    if wanted.recheck_at is not None:
+        draft.wake(wanted.recheck_at)
     _take(draft, serving, wanted)
 
 
@@ -243,11 +245,11 @@ def _take_scaled(draft: Draft, revision: Revision, scaled: Mapping[str, int]) ->
     number = next(
         (scaled[one.role] for one in podsets_of_revision(draft.workload.kind, revision) if one.role in scaled), 0
     )
-    if revision.stage is not Stage.LEAVING and number not in (0, revision.replicas):
+    if revision.stage is not Stage.DRAINING and number not in (0, revision.replicas):
         draft.set_revision(msgspec.structs.replace(revision, replicas=number))
 
 
-def _take(draft: Draft, serving: Revision, wanted: Wanted) -> None:
+def _take(draft: Draft, serving: Revision, wanted: ScaleDecision) -> None:
     changed = msgspec.structs.replace(
         serving, replicas=wanted.replicas, low_since=wanted.low_since, low_most=wanted.low_most
     )
@@ -256,7 +258,7 @@ def _take(draft: Draft, serving: Revision, wanted: Wanted) -> None:
     draft.set_revision(changed)
     if wanted.replicas != serving.replicas:
         words = f"From {_pods(serving.replicas)} to {wanted.replicas}: {wanted.reason or 'its bounds changed'}"
-        draft.tell("Scaled", words, source="control", revision=serving.id)
+        draft.add_event("Scaled", words, source="control", revision=serving.id)
 
 
 def _forget_left(draft: Draft) -> None:
@@ -266,7 +268,7 @@ def _forget_left(draft: Draft) -> None:
     kept = tuple(
         each
         for each in draft.workload.revisions
-        if each.stage is not Stage.LEAVING or each.id in held or each in newest
+        if each.stage is not Stage.DRAINING or each.id in held or each in newest
     )
     if kept != draft.workload.revisions:
         draft.set(revisions=kept)
@@ -275,7 +277,7 @@ def _forget_left(draft: Draft) -> None:
 def _show(draft: Draft) -> None:
     """The phases of revisions, as their pods have it."""
     for revision in draft.workload.revisions:
-        if revision.stage is Stage.LEAVING:
+        if revision.stage is Stage.DRAINING:
             continue
         phase, words = _phase(draft, revision)
         if (phase, words) != (revision.phase, revision.phase_message):
@@ -286,7 +288,7 @@ def _show(draft: Draft) -> None:
 def _phase(draft: Draft, revision: Revision) -> tuple[Phase, str]:
     pods = [pod for pod in _members(draft, revision) if not pod.stopping_for]
     ready = sum(pod.ready for pod in pods)
-    if revision.stage is Stage.COMING:
+    if revision.stage is Stage.STARTING:
         phase = Phase.INITIALIZING if pods else Phase.PENDING
     else:
         phase = Phase.RUNNING if ready or not revision.replicas else Phase.DEGRADED

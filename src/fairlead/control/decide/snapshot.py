@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from fairlead.control.decide.draft import Entry
-from fairlead.control.decide.phases import Part, demand
+from fairlead.control.decide.draft import WorkloadEntry
+from fairlead.control.decide.phases import Part, count_missing_pods
 from fairlead.model.clock import Millis
 from fairlead.model.pods.podset import PodSet
 from fairlead.model.records.organization import (
@@ -45,9 +45,9 @@ def pool_of(node: Node, pools: Iterable[NodePool]) -> str:
     return DEFAULT_NODE_POOL
 
 
-def render_node(node: Node, pools: Iterable[NodePool]) -> facts.Node:
+def render_node(node: Node, pools: Iterable[NodePool]) -> facts.SnapshotNode:
     memory = min((device.memory_mib for device in node.gpus), default=0)
-    return facts.Node(
+    return facts.SnapshotNode(
         name=node.name,
         cpu_milli=node.cpu_milli,
         memory_bytes=node.memory_bytes,
@@ -58,7 +58,7 @@ def render_node(node: Node, pools: Iterable[NodePool]) -> facts.Node:
         mig_strategy="mixed" if any(name.startswith(_MIG) for name in node.extended) else "none",
         extended={name: count for name, count in node.extended.items() if not name.startswith(_MIG)},
         labels={"kubernetes.io/hostname": node.name} | node.labels,
-        taints=tuple(facts.Taint(key=t.key, value=t.value, effect=_effect(t.effect)) for t in node.taints),
+        taints=tuple(facts.NodeTaint(key=t.key, value=t.value, effect=_effect(t.effect)) for t in node.taints),
         ready=node.ready,
         unschedulable=node.cordoned,
         node_pool=pool_of(node, pools),
@@ -106,9 +106,9 @@ def _queue(owner: Department, pool: str) -> facts.Queue:
 HELD = "held"
 
 
-def render_jobs(entry: Entry, namespace: str, now: Millis) -> list[facts.Job]:
+def render_jobs(entry: WorkloadEntry, namespace: str, now: Millis) -> list[facts.Job]:
     """The jobs that a workload's pods make up: those that hold a place, and those that want one."""
-    wanted = demand(entry, now)
+    wanted = count_missing_pods(entry, now)
     jobs: list[facts.Job] = []
     gangs: dict[str, list[PodSet]] = {}
     for podset in entry.podsets:
@@ -127,7 +127,7 @@ def render_jobs(entry: Entry, namespace: str, now: Millis) -> list[facts.Job]:
 
 
 def _gang_jobs(
-    entry: Entry, gang: str, podsets: Sequence[PodSet], wanted: Mapping[Part, int], namespace: str
+    entry: WorkloadEntry, gang: str, podsets: Sequence[PodSet], wanted: Mapping[Part, int], namespace: str
 ) -> list[facts.Job]:
     """One job per group that has pods or wants some."""
     pods: dict[Part, list[Pod]] = {}
@@ -153,7 +153,7 @@ def _gang_jobs(
 
 
 def _gang_job(
-    entry: Entry,
+    entry: WorkloadEntry,
     placed: Sequence[Pod],
     id: str,
     members: Sequence[tuple[PodSet, tuple[facts.Task, ...], int]],
@@ -161,12 +161,14 @@ def _gang_job(
 ) -> facts.Job:
     tasks = tuple(task for _, found, _ in members for task in found)
     job = _job(entry, placed, id, tasks, namespace)
-    sets = tuple(facts.PodSet(name=podset.role, min_available=least) for podset, found, least in members if found)
+    sets = tuple(facts.JobPodSet(name=podset.role, min_available=least) for podset, found, least in members if found)
     asked = next((found for podset, _, _ in members if (found := _asked_topology(podset.container.fields))), None)
     return msgspec.structs.replace(job, pod_sets=sets, topology=asked)
 
 
-def _job(entry: Entry, placed: Iterable[Pod], id: str, tasks: tuple[facts.Task, ...], namespace: str) -> facts.Job:
+def _job(
+    entry: WorkloadEntry, placed: Iterable[Pod], id: str, tasks: tuple[facts.Task, ...], namespace: str
+) -> facts.Job:
     workload = entry.workload
     starts = [pod.started_at for pod in placed if pod.started_at is not None]
     return facts.Job(
@@ -248,7 +250,7 @@ def _request(podset: PodSet) -> dict[str, Any]:
         **_gpu(podset),
     }
     if podset.gang:
-        members |= {"pod_set": podset.role, "leader": podset.leads}
+        members |= {"pod_set": podset.role, "leader": podset.is_placed_first}
     labels = {item["name"]: item.get("value") or "" for item in fields.get("labels") or ()}
     members["labels"] = labels
     if node_type := fields.get("nodeType"):
@@ -280,9 +282,9 @@ def _term(term: Mapping[str, Any]) -> tuple[facts.Requirement, ...]:
     )
 
 
-def _toleration(item: Mapping[str, Any]) -> facts.Toleration:
+def _toleration(item: Mapping[str, Any]) -> facts.TaskToleration:
     effect = item.get("effect") or ""
-    return facts.Toleration(
+    return facts.TaskToleration(
         key=item.get("key") or "",
         operator=item.get("operator") or "Equal",
         value=item.get("value") or "",

@@ -35,7 +35,7 @@ def stop_pod(draft: Draft, pod: Pod, cause: str) -> None:
     draft.set_pod(pod, phase=PodPhase.STOPPING, stopping_for=cause)
     grace = podset_of(draft.entry.podsets, pod.role).container.termination_grace_seconds
     draft.orders.append(Stop(pod.id, pod.attempt, grace))
-    draft.tell("Stopping", f"Pod {pod.name} was told to end ({cause}); it has {grace} s", pod=pod)
+    draft.add_event("Stopping", f"Pod {pod.name} was told to end ({cause}); it has {grace} s", pod=pod)
 
 
 def stop_when_answered(draft: Draft, pods: Iterable[Pod], load: Load) -> None:
@@ -85,7 +85,7 @@ def break_group(draft: Draft, pod: Pod, first: Millis, most: Millis) -> None:
     draft.set(restarts=draft.workload.restarts + 1)
     delay = f" in {wait / 1000:g} s" if wait else ""
     words = f"Group {pod.group} is made again{delay}, for the {recreated}. time, because of pod {pod.name}"
-    draft.tell("GroupRecreated", words, pod=pod, warning=True)
+    draft.add_event("GroupRecreated", words, pod=pod, warning=True)
     shared = {podset.role for podset in draft.entry.podsets if podset.restart_scope is RestartScope.GROUP}
     for other in draft.active_pods():
         if other.group == pod.group and other.role in shared:

@@ -10,7 +10,7 @@ from itertools import count, islice
 
 import msgspec
 
-from fairlead.scheduling.model.snapshot import Job, Node, Snapshot, Task
+from fairlead.scheduling.model.snapshot import Job, Snapshot, SnapshotNode, Task
 
 #: Portions are decimal fractions: a GPU that is given out wholly may add up to a little more than one.
 _SLACK = 0.001
@@ -41,7 +41,7 @@ def _with_tasks(job: Job, numbered: dict[str, Task]) -> Job:
     return changed
 
 
-def _number_node(name: str, node: Node | None, tasks: list[Task]) -> dict[str, Task]:
+def _number_node(name: str, node: SnapshotNode | None, tasks: list[Task]) -> dict[str, Task]:
     """Shared GPUs first, then the whole ones, from 0 on."""
     groups = _share_out(name, node, [task for task in tasks if not task.gpu])
     devices = {
@@ -59,7 +59,7 @@ def _number_node(name: str, node: Node | None, tasks: list[Task]) -> dict[str, T
     return numbered
 
 
-def _share_out(name: str, node: Node | None, tasks: list[Task]) -> dict[str, tuple[str, ...]]:
+def _share_out(name: str, node: SnapshotNode | None, tasks: list[Task]) -> dict[str, tuple[str, ...]]:
     """The shared GPUs of each task: those that the cluster named, else the first with room for its part."""
     known = {task.id: task.gpu_groups for task in tasks if len(task.gpu_groups) == task.gpu_devices}
     used: dict[str, float] = {}
@@ -80,7 +80,7 @@ def _share_out(name: str, node: Node | None, tasks: list[Task]) -> dict[str, tup
     return found
 
 
-def _part(task: Task, node: Node | None) -> float:
+def _part(task: Task, node: SnapshotNode | None) -> float:
     """Which part of each of its GPUs a task has; all of one whose memory is not known."""
     if not task.gpu_memory_mib:
         return task.gpu_portion

@@ -12,18 +12,18 @@ import msgspec
 from fairlead.control import access
 from fairlead.control.context import Context
 from fairlead.control.decide.cluster_reports import CLUSTER
-from fairlead.control.decide.draft import Entry
+from fairlead.control.decide.draft import WorkloadEntry
 from fairlead.control.decide.eviction_notices import name_pods
-from fairlead.control.decide.phases import demand
+from fairlead.control.decide.phases import count_missing_pods
 from fairlead.control.decide.snapshot import pool_of, queue_name
 from fairlead.control.explain.cluster_snapshot import load_board, load_decisions
 from fairlead.control.loop.board import Board
-from fairlead.control.organization.inventory import Usage
+from fairlead.control.organization.inventory import OwnerUsage
 from fairlead.model.clock import Millis
 from fairlead.model.records.organization import DEFAULT_NODE_POOL, Caller, Department, PoolQuota
 from fairlead.model.records.phase import PodPhase
 from fairlead.model.records.workload import Pod, Workload
-from fairlead.scheduling import say
+from fairlead.scheduling import format_reason
 from fairlead.scheduling.model.decisions import Decisions, FairShare, Pending, Reason
 from fairlead.scheduling.session.reasons import amount
 
@@ -94,7 +94,7 @@ async def explain_waiting(context: Context, caller: Caller, workload: Workload) 
         return None
     board = await load_board(context)
     entry = board.entries.get(workload.id)
-    if entry is None or not demand(entry, context.clock()):
+    if entry is None or not count_missing_pods(entry, context.clock()):
         return None
     decisions = await load_decisions(context, board)
     pending = next((each for each in decisions.pending if each.tasks[0].split("/")[0] == workload.id), None)
@@ -107,12 +107,12 @@ async def explain_waiting(context: Context, caller: Caller, workload: Workload) 
     return _report(scene, entry, pending, decisions)
 
 
-def _add_up(pods: Iterable[tuple[Workload, Pod]]) -> dict[tuple[str, str], Usage]:
+def _add_up(pods: Iterable[tuple[Workload, Pod]]) -> dict[tuple[str, str], OwnerUsage]:
     """By queue and node pool. A decision's own sums do not say it: they have in them what it would start and end."""
-    found: dict[tuple[str, str], Usage] = {}
+    found: dict[tuple[str, str], OwnerUsage] = {}
     for workload, pod in pods:
         for queue in (f"project-{workload.project_id}", f"department-{workload.department_id}"):
-            found.setdefault((queue, pod.node_pool), Usage()).add(pod, not workload.preemptible)
+            found.setdefault((queue, pod.node_pool), OwnerUsage()).add(pod, not workload.preemptible)
     return found
 
 
@@ -124,8 +124,8 @@ class _Scene(msgspec.Struct, frozen=True):
     #: Projects that the caller may see; None for all.
     visible: frozenset[str] | None
     #: By queue and node pool what pods hold now, and what those hold that were not told to end.
-    held: Mapping[tuple[str, str], Usage]
-    staying: Mapping[tuple[str, str], Usage]
+    held: Mapping[tuple[str, str], OwnerUsage]
+    staying: Mapping[tuple[str, str], OwnerUsage]
 
     def shows(self, workload: Workload) -> bool:
         return self.visible is None or workload.project_id in self.visible
@@ -134,7 +134,7 @@ class _Scene(msgspec.Struct, frozen=True):
         return name_pods(reason, self.board.pods, self.board.entries, self.visible)
 
 
-def _report(scene: _Scene, entry: Entry, pending: Pending, decisions: Decisions) -> WaitingReport:
+def _report(scene: _Scene, entry: WorkloadEntry, pending: Pending, decisions: Decisions) -> WaitingReport:
     context, workload = scene.context, entry.workload
     reason = scene.named(pending.reason)
     pools = workload.node_pools or (DEFAULT_NODE_POOL,)
@@ -146,11 +146,13 @@ def _report(scene: _Scene, entry: Entry, pending: Pending, decisions: Decisions)
     told = _told_by_cluster(workload)
     return WaitingReport(
         reason=reason,
-        message=told or say(reason),
-        counted=say(reason) if told else "",
+        message=told or format_reason(reason),
+        counted=format_reason(reason) if told else "",
         pools=tuple(
             PoolBlocker(
-                node_pool=each.node_pool, reason=scene.named(each.reason), message=say(scene.named(each.reason))
+                node_pool=each.node_pool,
+                reason=scene.named(each.reason),
+                message=format_reason(scene.named(each.reason)),
             )
             for each in pending.pools
         ),
@@ -176,7 +178,7 @@ def _figures(scene: _Scene, owner: Department, pool: str, shares: dict[tuple[str
     quota = _quota(owner, pool)
     resources = (quota.gpu, quota.cpu, quota.memory)
     name = queue_name(owner)
-    share, held = shares.get((name, pool)), scene.held.get((name, pool), Usage())
+    share, held = shares.get((name, pool)), scene.held.get((name, pool), OwnerUsage())
     nothing = (0.0, 0.0, 0.0)
     return OwnerFigures(
         name=owner.name,
@@ -196,7 +198,7 @@ def _three(values: Iterable[float]) -> tuple[float, float, float]:
     return gpu, cpu, memory
 
 
-def _holders(scene: _Scene, waiting: Entry, pools: Sequence[str]) -> list[Holder]:
+def _holders(scene: _Scene, waiting: WorkloadEntry, pools: Sequence[str]) -> list[Holder]:
     """Who has something of the kind that is asked for; first those who may have to give it back."""
     wants_gpu = any(podset.request.gpu_devices for podset in waiting.podsets)
     found = []
@@ -210,7 +212,7 @@ def _holders(scene: _Scene, waiting: Entry, pools: Sequence[str]) -> list[Holder
 
 def _holder(scene: _Scene, workload: Workload, pool: str, pods: Sequence[Pod]) -> Holder:
     project = scene.context.directory.projects.get(workload.project_id)
-    staying = scene.staying.get((f"project-{workload.project_id}", pool), Usage())
+    staying = scene.staying.get((f"project-{workload.project_id}", pool), OwnerUsage())
     quota = _quota(project, pool).gpu.deserved if project else None
     starts = [pod.started_at for pod in pods if pod.started_at is not None]
     is_shown = scene.shows(workload)
@@ -243,7 +245,7 @@ def _holder_order(holder: Holder) -> tuple[bool, bool, bool, float, str, str]:
 
 
 def _remedies(
-    entry: Entry, reason: Reason, figures: Sequence[OwnerFigures], holders: Sequence[Holder], largest: str
+    entry: WorkloadEntry, reason: Reason, figures: Sequence[OwnerFigures], holders: Sequence[Holder], largest: str
 ) -> list[str]:
     """What would let it start, most direct first."""
     others = [holder for holder in holders if holder.workload_id != entry.workload.id]
@@ -269,7 +271,7 @@ def _raise(reason: Reason, what: str) -> str:
     return f"A {what} of {needed} {_UNITS[resource]} for {reason.queue or 'its project'} would let it start."
 
 
-def _largest(context: Context, entry: Entry, pools: Sequence[str]) -> str:
+def _largest(context: Context, entry: WorkloadEntry, pools: Sequence[str]) -> str:
     """What the largest node in these pools has of what it asks for."""
     known = context.directory.node_pools.values()
     nodes = [node for node in context.directory.nodes.values() if pool_of(node, known) in pools]
@@ -293,7 +295,7 @@ def _names_of(holders: Iterable[Holder]) -> list[str]:
     return list(dict.fromkeys(holder.workload for holder in holders))
 
 
-def _share_words(entry: Entry, figures: Sequence[OwnerFigures], holders: Sequence[Holder]) -> list[str]:
+def _share_words(entry: WorkloadEntry, figures: Sequence[OwnerFigures], holders: Sequence[Holder]) -> list[str]:
     """Whether more quota would let it take from others."""
     own = next((each for each in figures if each.type == "PROJECT"), None)
     is_borrowed = any(holder.is_over_quota and holder.project != entry.workload.project_name for holder in holders)

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from fairlead.control.decide.draft import Entry
-from fairlead.control.decide.expand import meaning_of, podsets_of
-from fairlead.control.serving.urls import Exposure
+from fairlead.control.decide.draft import WorkloadEntry
+from fairlead.control.decide.expand import expand_spec, podsets_of
+from fairlead.control.serving.urls import UrlRegistry
 from fairlead.kinds import KINDS
 from fairlead.model.clock import Millis
 from fairlead.model.records.workload import Pod, Workload
@@ -19,18 +19,18 @@ from fairlead.scheduling.model.snapshot import Job
 
 
 class Board:
-    def __init__(self, open_workloads: dict[str, int], exposure: Exposure | None = None) -> None:
-        self._exposure = exposure or Exposure()
-        self.entries: dict[str, Entry] = {}
+    def __init__(self, open_workloads: dict[str, int], exposure: UrlRegistry | None = None) -> None:
+        self._exposure = exposure or UrlRegistry()
+        self.entries: dict[str, WorkloadEntry] = {}
         #: Which workload a pod belongs to, for pods that have not ended.
         self.pods: dict[str, str] = {}
         self._wakes: list[tuple[Millis, str]] = []
         #: The next of them for each workload.
         self._next_wakes: dict[str, Millis] = {}
         self._open = open_workloads
-        self._jobs: dict[str, tuple[Entry, list[Job]]] = {}
+        self._jobs: dict[str, tuple[WorkloadEntry, list[Job]]] = {}
 
-    def put(self, workload: Workload, pods: Iterable[Pod]) -> Entry:
+    def put(self, workload: Workload, pods: Iterable[Pod]) -> WorkloadEntry:
         """Hold the newest record of a workload. What its spec means is worked out once per spec."""
         known = self.entries.get(workload.id)
         active = tuple(pod for pod in pods if not pod.has_ended)
@@ -49,10 +49,10 @@ class Board:
         for pod in active:
             self.pods[pod.id] = workload.id
         self.entries[workload.id] = entry
-        self._exposure.take(entry)
+        self._exposure.update(entry)
         return entry
 
-    def drop_if_done(self, workload_id: str) -> None:
+    def discard_if_idle(self, workload_id: str) -> None:
         """Take a workload off the board once nothing is left to do."""
         entry = self.entries[workload_id]
         if entry.workload.is_active or entry.pods:
@@ -82,7 +82,7 @@ class Board:
             due.add(workload_id)
         return due
 
-    def jobs(self, entry: Entry, render: Callable[[Entry], list[Job]]) -> list[Job]:
+    def jobs(self, entry: WorkloadEntry, render: Callable[[WorkloadEntry], list[Job]]) -> list[Job]:
         """The scheduler's view of a workload, made anew only when its entry is another one."""
         known = self._jobs.get(entry.workload.id)
         if known is not None and known[0] is entry:
@@ -95,13 +95,13 @@ class Board:
         return Counter(pod.phase.value for entry in self.entries.values() for pod in entry.pods)
 
 
-def _entry(workload: Workload, pods: tuple[Pod, ...]) -> Entry:
-    meaning = meaning_of(workload.kind, bytes(workload.spec))
-    return Entry(
+def _entry(workload: Workload, pods: tuple[Pod, ...]) -> WorkloadEntry:
+    meaning = expand_spec(workload.kind, bytes(workload.spec))
+    return WorkloadEntry(
         workload=workload,
         pods=pods,
         podsets=podsets_of(workload),
         lifetime_after_end=meaning.lifetime_after_end,
-        preemptions_borne=meaning.preemptions_borne,
-        revises=KINDS[workload.kind].revises,
+        max_preemptions=meaning.max_preemptions,
+        revises=KINDS[workload.kind].has_revisions,
     )

@@ -6,12 +6,12 @@ Called by `reconcile.py` in place of the scheduler and of the orders per pod. De
 from collections.abc import Collection, Container, Iterable, Sequence
 
 from fairlead.control.context import Context
-from fairlead.control.decide.cluster_reports import Seen, follow
-from fairlead.control.decide.draft import Draft, Entry
-from fairlead.control.decide.phases import Rules
+from fairlead.control.decide.cluster_reports import ClusterObservation, decide_from_cluster_report
+from fairlead.control.decide.draft import Draft, WorkloadEntry
+from fairlead.control.decide.phases import PhaseInputs
 from fairlead.control.decide.pod_specs import identity
 from fairlead.control.serving.urls import render_routes
-from fairlead.engines.base import Organize, Report, RetainWorkloads, WorkloadReport, WorkloadRun
+from fairlead.engines.base import DesiredWorkload, Report, RetainWorkloads, SyncOrganization, WorkloadReport
 from fairlead.model.clock import Millis
 from fairlead.model.records.organization import Node, namespace_of
 from fairlead.model.records.workload import Pod, Workload
@@ -22,7 +22,7 @@ _ORGANIZED = frozenset({DEPARTMENTS.name, PROJECTS.name, NODE_POOLS.name})
 _BATCH = 500
 
 
-class Following:
+class ClusterDriver:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._seen: dict[str, WorkloadReport] = {}
@@ -44,7 +44,7 @@ class Following:
             if pod.has_ended:
                 self._ended.setdefault(pod.workload_id, set()).add(pod.id)
 
-    def absorb(self, reports: Iterable[Report]) -> None:
+    def record_report(self, reports: Iterable[Report]) -> None:
         """Keep what the engine says."""
         said = {report.workload_id: report for report in reports if isinstance(report, WorkloadReport)}
         self._seen |= said
@@ -66,14 +66,14 @@ class Following:
             del self._seen[id]
         return news.intersection(held)
 
-    def decide(self, entry: Entry, now: Millis, rules: Rules) -> Draft:
+    def decide(self, entry: WorkloadEntry, now: Millis, rules: PhaseInputs) -> Draft:
         id = entry.workload.id
         report = self._seen.get(id) or WorkloadReport(workload_id=id)
         ended: Collection[str] = self._ended.get(id, frozenset())
-        seen = Seen(report=report, ended=ended, nodes=self._find_nodes(entry, report))
-        return follow(entry, seen, now, rules, self._render_run)
+        seen = ClusterObservation(report=report, ended=ended, nodes=self._find_nodes(entry, report))
+        return decide_from_cluster_report(entry, seen, now, rules, self._render_run)
 
-    def _find_nodes(self, entry: Entry, report: WorkloadReport) -> dict[str, Node]:
+    def _find_nodes(self, entry: WorkloadEntry, report: WorkloadReport) -> dict[str, Node]:
         """The nodes of its pods, where what a pod has of them depends on how large their GPUs are."""
         if not any(podset.request.gpu_memory_bytes for podset in entry.podsets):
             return {}
@@ -88,10 +88,10 @@ class Following:
             self._seen.pop(id, None)
             self._ended.pop(id, None)
 
-    def _render_run(self, workload: Workload, entry: Entry) -> WorkloadRun:
+    def _render_run(self, workload: Workload, entry: WorkloadEntry) -> DesiredWorkload:
         project = self._context.directory.projects.get(workload.project_id)
         routes = render_routes(workload, entry.podsets, workload.urls, self._context.exposure.settings)
-        return WorkloadRun(
+        return DesiredWorkload(
             workload_id=workload.id,
             name=workload.name,
             project=workload.project_name,
@@ -111,21 +111,21 @@ class Following:
         known = {pool.name for pool in self._context.directory.node_pools.values()}
         return tuple(name for name in workload.node_pools if name not in known)
 
-    def find_moving(self, entries: Iterable[Entry], changed: Sequence[tuple[str, str]]) -> set[str]:
+    def find_affected_by_pools(self, entries: Iterable[WorkloadEntry], changed: Sequence[tuple[str, str]]) -> set[str]:
         """Workloads for which a pool that came or went may mean another one to wait in."""
         if all(collection != NODE_POOLS.name for collection, _ in changed):
             return set()
         return {entry.workload.id for entry in entries if len(entry.workload.node_pools) > 1}
 
-    def organize(self) -> Organize:
+    def organize(self) -> SyncOrganization:
         directory = self._context.directory
-        return Organize(
+        return SyncOrganization(
             departments=tuple(directory.departments.values()),
             projects=tuple(directory.projects.values()),
             node_pools=tuple(directory.node_pools.values()),
         )
 
-    def is_organized_by(self, changed: Sequence[tuple[str, str]]) -> bool:
+    def affects_organization(self, changed: Sequence[tuple[str, str]]) -> bool:
         """Whether any of these changes concerns what the cluster is told of projects and quotas."""
         return any(collection in _ORGANIZED for collection, _ in changed)
 

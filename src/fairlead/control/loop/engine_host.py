@@ -12,7 +12,7 @@ from functools import partial
 
 from fairlead.control.context import Context
 from fairlead.control.directory import Refresher
-from fairlead.control.loop.cluster_driver import Following
+from fairlead.control.loop.cluster_driver import ClusterDriver
 from fairlead.control.loop.housekeeping import Housekeeper
 from fairlead.control.loop.lease import LeaseKeeper
 from fairlead.control.loop.reconcile import Reconciler
@@ -21,7 +21,7 @@ from fairlead.control.workloads.applied import AppliedWorkloads
 from fairlead.engines.base import AppliedObjects, Forget, WholeEngine
 from fairlead.model.clock import Millis
 from fairlead.model.errors import Refused, Unavailable
-from fairlead.model.resource_usage import Usage
+from fairlead.model.resource_usage import MeasuredUsage
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ _AGAIN_SECONDS = 5.0
 
 
 @dataclass
-class Machine:
+class EngineHost:
     context: Context
     engine: WholeEngine
     lease: LeaseKeeper
@@ -40,7 +40,7 @@ class Machine:
     compact: Callable[[Millis], Awaitable[object]]
     #: A clock for measuring spans, in seconds.
     measure: Callable[[], float]
-    observe_usage: Callable[[], Sequence[Usage]] = tuple
+    observe_usage: Callable[[], Sequence[MeasuredUsage]] = tuple
     #: Where the engine's cluster places pods itself, it may have workloads as objects too.
     follows: bool = False
     objects: AppliedObjects | None = None
@@ -61,11 +61,11 @@ class Machine:
             if not self.follows:
                 raise
             log.info("standing by: %s", error)
-            self._tasks.append(asyncio.create_task(self._stand_by(begun, lost), name="standing by"))
+            self._tasks.append(asyncio.create_task(self._run_as_standby(begun, lost), name="standing by"))
             return
         await self._run(begun, lost)
 
-    async def _stand_by(self, begun: Callable[[], Awaitable[None]], lost: Callable[[], None]) -> None:
+    async def _run_as_standby(self, begun: Callable[[], Awaitable[None]], lost: Callable[[], None]) -> None:
         unsubscribe = self.context.store.subscribe(Refresher(self.context.directory).hear)
         try:
             await self._wait_for_lease()
@@ -91,7 +91,7 @@ class Machine:
     async def _run(self, begun: Callable[[], Awaitable[None]], lost: Callable[[], None]) -> None:
         context = self.context
         housekeeper = Housekeeper(context, self._compact, self._drop_logs)
-        following = Following(context) if self.follows else None
+        following = ClusterDriver(context) if self.follows else None
         reconciler = Reconciler(
             context, self.engine, self.engine.review, housekeeper.note, self.measure, following=following
         )

@@ -16,12 +16,12 @@ import msgspec
 
 from fairlead.control.assets.pod_supplies import leave_claims, load_retained
 from fairlead.control.context import Context
-from fairlead.control.decide.draft import Draft, Entry
-from fairlead.control.decide.leaving import leave, makes_claims
-from fairlead.control.decide.phases import Rules, decide, is_lost, report_lost
+from fairlead.control.decide.draft import Draft, WorkloadEntry
+from fairlead.control.decide.leaving import makes_claims, order_cleanup
+from fairlead.control.decide.phases import PhaseInputs, decide, is_lost, report_lost
 from fairlead.control.decide.pod_specs import render_pod
 from fairlead.control.loop.board import Board
-from fairlead.control.loop.cluster_driver import Following
+from fairlead.control.loop.cluster_driver import ClusterDriver
 from fairlead.control.loop.refresh import find_changed, find_mounting
 from fairlead.control.loop.schedule import Scheduler
 from fairlead.control.organization.removal import remove_emptied
@@ -55,7 +55,7 @@ _RETRY_SECONDS = 1.0
 
 
 @dataclass
-class Figures:
+class LoopMetrics:
     """What the loop tells about itself to `/metrics`."""
 
     cycles: int = 0
@@ -76,11 +76,11 @@ class Reconciler:
     #: A clock for measuring spans, in seconds.
     measure: Callable[[], float]
     #: Set where the engine takes whole workloads and its cluster places their pods.
-    following: Following | None = None
-    figures: Figures = field(default_factory=Figures)
+    following: ClusterDriver | None = None
+    figures: LoopMetrics = field(default_factory=LoopMetrics)
 
     def __post_init__(self) -> None:
-        self.context.hands_over = True
+        self.context.has_local_loop = True
         self.board = Board(self.context.open_workloads, self.context.exposure)
         self.scheduler = Scheduler(self.context, self.board)
         self._dirty: set[str] = set()
@@ -101,7 +101,7 @@ class Reconciler:
 
     async def run(self, ready: asyncio.Event) -> None:
         """Until `stop`. Sets `ready` when everything from before has been found again."""
-        unsubscribe = self.context.store.subscribe(self._hear)
+        unsubscribe = self.context.store.subscribe(self._on_commit)
         self.context.exposure.traffic.listen(self._hear_traffic)
         try:
             await self.engine.start(self._wakeup.set)
@@ -117,13 +117,13 @@ class Reconciler:
         self._stopped = True
         self._wakeup.set()
 
-    def _hear(self, revision: int, subjects: Sequence[tuple[str, str]]) -> None:
+    def _on_commit(self, revision: int, subjects: Sequence[tuple[str, str]]) -> None:
         """Told by the store after every commit. Our own records are newer on the board than in the message."""
         for collection, id in subjects:
             if collection == WORKLOADS.name:
                 if id in self._dirty:
                     # Changed again since it was handed over: the record in the store is the newer one.
-                    self.context.handed.pop(id, None)
+                    self.context.just_recorded.pop(id, None)
                 elif id not in self._recording:
                     self._dirty.add(id)
             else:
@@ -188,16 +188,16 @@ class Reconciler:
         self._unrecorded += [report for report in said if isinstance(report, PodReport)]
         self._has_other_nodes |= any(isinstance(report, CapacityChanged) for report in said)
         if self.following:
-            self.following.absorb(said)
+            self.following.record_report(said)
         if self._has_other_nodes:
             await self._record_nodes()
         if not self.following:
             return set()
         held = self.board.entries
-        await self._take_back(self.following.find_unrecorded(held))
+        await self._readmit(self.following.find_unrecorded(held))
         return self.following.take_news(held)
 
-    async def _take_back(self, ids: Collection[str]) -> None:
+    async def _readmit(self, ids: Collection[str]) -> None:
         """Hold ended workloads once more of which pods came to light after their end."""
         for id in ids:
             workload = await self.context.store.get(WORKLOADS, id)
@@ -213,9 +213,9 @@ class Reconciler:
             await self.context.directory.refresh(changed)
             await self._drop_claims(id for collection, id in changed if collection == CLAIMS.name)
             refreshes = await find_changed(self.context, self.board.entries.values(), changed, self._pod_spec)
-            if self.following and self.following.is_organized_by(changed):
+            if self.following and self.following.affects_organization(changed):
                 await self.engine.apply([self.following.organize()])
-                self._asked_for |= self.following.find_moving(self.board.entries.values(), changed)
+                self._asked_for |= self.following.find_affected_by_pools(self.board.entries.values(), changed)
         except Unavailable:
             self._directory_changed += changed
             raise
@@ -224,7 +224,7 @@ class Reconciler:
 
     async def _load(self, ids: Collection[str]) -> set[str]:
         """Read the workloads that others changed; those with nothing to do are not held."""
-        handed = [self.context.handed.pop(id) for id in ids if id in self.context.handed]
+        handed = [self.context.just_recorded.pop(id) for id in ids if id in self.context.just_recorded]
         touched = {workload.id for workload in handed}
         for workload in handed:
             self.board.put(workload, ())
@@ -243,7 +243,7 @@ class Reconciler:
                 touched.add(workload.id)
         return touched
 
-    async def _read_again(self, workload: Workload, entry: Entry) -> None:
+    async def _read_again(self, workload: Workload, entry: WorkloadEntry) -> None:
         """Hold what the store has of a workload and its pods; do what a record wants that was made unknown to us."""
         of_it = Where("workload_id", Comparison.EQUAL, workload.id)
         pods: Sequence[Pod] = await self.context.store.find(Query(collection=PODS, where=(of_it,)))
@@ -251,21 +251,21 @@ class Reconciler:
         if self.following:
             self.following.learn(pods)
         else:
-            self._orders += self._missed(entry, held, pods)
+            self._orders += self._orders_missed(entry, held, pods)
         if workload.delete_at is not None:
             self.note_due(workload.delete_at)
         self.scheduler.note(workload)
-        self.context.tell_quietly(workload.id)
+        self.context.notify_without_event(workload.id)
         self._doubtful.discard(workload.id)
 
-    def _missed(self, before: Entry, after: Entry, pods: Iterable[Pod]) -> list[Order]:
+    def _orders_missed(self, before: WorkloadEntry, after: WorkloadEntry, pods: Iterable[Pod]) -> list[Order]:
         """What the engine was never told of a record: starts and stops, and the removal of what ended pods left."""
         known = {pod.id: pod.version for pod in before.pods}
         changed = tuple(pod for pod in after.pods if known.get(pod.id) != pod.version)
         draft = Draft(before, self.context.clock())
         draft.workload = after.workload
         draft.pods = {pod.id: pod for pod in pods if pod.id in known or not pod.has_ended}
-        leave(draft)
+        order_cleanup(draft)
         return [*self._unfinished(msgspec.structs.replace(after, pods=changed), set()), *draft.orders]
 
     def _by_workload(self, reports: Iterable[PodReport]) -> dict[str, list[PodReport]]:
@@ -276,8 +276,8 @@ class Reconciler:
                 grouped[workload_id].append(report)
         return grouped
 
-    def rules(self, kind: str) -> Rules:
-        return Rules(
+    def rules(self, kind: str) -> PhaseInputs:
+        return PhaseInputs(
             outcome=self._outcomes[kind],
             pod_spec=self._pod_spec,
             review=self.review,
@@ -331,7 +331,7 @@ class Reconciler:
                 self.board.wake(draft.wake_at, draft.entry.workload.id)
             if not draft.is_changed:
                 self._orders += draft.orders
-                self.board.drop_if_done(draft.entry.workload.id)
+                self.board.discard_if_idle(draft.entry.workload.id)
         await self._apply()
         for outcome in recorded:
             if isinstance(outcome, BaseException):
@@ -381,9 +381,9 @@ class Reconciler:
             self.following.note(draft)
         versions = {pod.id: pod for pod in pods}
         self.board.put(workload, [versions.get(pod.id, pod) for pod in draft.pods.values()])
-        self.board.drop_if_done(workload.id)
+        self.board.discard_if_idle(workload.id)
         if not events:
-            self.context.tell_quietly(workload.id)
+            self.context.notify_without_event(workload.id)
         return draft
 
     async def _recover(self) -> None:
@@ -408,7 +408,7 @@ class Reconciler:
         await self.engine.apply([await load_retained(self.context, running)])
         await self._catch_up()
 
-    async def _take_up(self, following: Following) -> None:
+    async def _take_up(self, following: ClusterDriver) -> None:
         """After a start with an engine of whole workloads: tell it what there is, and follow what it has."""
         retained = await following.retain()
         await following.load(retained.workload_ids)
@@ -442,7 +442,7 @@ class Reconciler:
         self._orders += [*orders, *find_mounting(self.board.entries.values(), self._pod_spec)]
         self._unrecorded = [report for id in await self._record(drafts) for report in reports[id]]
 
-    def _unfinished(self, entry: Entry, known: set[str]) -> list[Order]:
+    def _unfinished(self, entry: WorkloadEntry, known: set[str]) -> list[Order]:
         """Orders that were durable but perhaps never given: a start without a trace, and every stop."""
         orders: list[Order] = []
         for pod in entry.pods:

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterable
 
 from fairlead.control.context import Context
-from fairlead.control.decide.draft import Entry
+from fairlead.control.decide.draft import WorkloadEntry
 from fairlead.engines.base import Refresh
 from fairlead.model.pods.podset import PodSet, PodSpec
-from fairlead.model.records.assets import Kept
+from fairlead.model.records.assets import NamedRecord
 from fairlead.model.records.phase import PodPhase
 from fairlead.model.records.workload import Pod, Workload
 from fairlead.store.base import Collection
@@ -22,21 +22,21 @@ RenderPod = Callable[[Workload, Pod, PodSet], PodSpec]
 
 
 async def find_changed(
-    context: Context, entries: Iterable[Entry], changed: Iterable[tuple[str, str]], render: RenderPod
+    context: Context, entries: Iterable[WorkloadEntry], changed: Iterable[tuple[str, str]], render: RenderPod
 ) -> list[Refresh]:
     """Orders for the pods that mount an object of one of these names. One that is gone is shown on."""
     wanted = set()
     for name, id in changed:
         for collection, volume, _ in _SHOWN:
             if name == collection.name:
-                record: Kept | None = await context.store.get(collection, id)
+                record: NamedRecord | None = await context.store.get(collection, id)
                 if record is not None:
                     wanted.add((volume, record.name))
     return find_mounting(entries, render, wanted) if wanted else []
 
 
 def find_mounting(
-    entries: Iterable[Entry], render: RenderPod, wanted: set[tuple[str, str]] | None = None
+    entries: Iterable[WorkloadEntry], render: RenderPod, wanted: set[tuple[str, str]] | None = None
 ) -> list[Refresh]:
     """Orders for the pods that mount one of these objects, as (kind of volume, name); for None, any object at all."""
     orders: list[Refresh] = []

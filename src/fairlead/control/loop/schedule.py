@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Mapping
 import msgspec
 
 from fairlead.control.context import Context
-from fairlead.control.decide.draft import Draft, Entry, podset_of
-from fairlead.control.decide.equivalence import Waiting
+from fairlead.control.decide.draft import Draft, WorkloadEntry, podset_of
+from fairlead.control.decide.equivalence import KnownBlockers
 from fairlead.control.decide.eviction_notices import name_pods, note_eviction
-from fairlead.control.decide.phases import Rules, demand
+from fairlead.control.decide.phases import PhaseInputs, count_missing_pods
 from fairlead.control.decide.placements import evict, explain, place
 from fairlead.control.decide.snapshot import HELD, constrain, preferred_levels, render_jobs, render_node, render_queues
 from fairlead.control.loop.board import Board
@@ -38,7 +38,7 @@ class Scheduler:
     def __init__(self, context: Context, board: Board) -> None:
         self._context = context
         self._board = board
-        self._waiting = Waiting(context.twins)
+        self._waiting = KnownBlockers(context.twins)
         #: Set when something outside the workloads changed: nodes, quotas, pools; or when asking was put off.
         self.needed = True
         #: When the answer may change by time alone, or asking was put off to.
@@ -61,7 +61,7 @@ class Scheduler:
             after = _entry_of(draft)
             if pending := self._waiting.reason(after, now):
                 explain(draft, pending)
-            elif demand(after, now):
+            elif count_missing_pods(after, now):
                 matter = True
         if matter and now < self._not_before:
             self.needed, self.next_change_at = True, self._not_before
@@ -72,7 +72,7 @@ class Scheduler:
         """A workload was recorded."""
         self._waiting.note(workload)
 
-    def snapshot(self, entries: Iterable[Entry], now: Millis) -> Snapshot:
+    def snapshot(self, entries: Iterable[WorkloadEntry], now: Millis) -> Snapshot:
         directory = self._context.directory
         pools = list(directory.node_pools.values())
         owners = [*directory.departments.values(), *directory.projects.values()]
@@ -98,11 +98,11 @@ class Scheduler:
         since = self._stale.get(job.id)
         return job if since is None else msgspec.structs.replace(job, stale_since=since)
 
-    def _render(self, entry: Entry, now: Millis) -> list[Job]:
+    def _render(self, entry: WorkloadEntry, now: Millis) -> list[Job]:
         project = self._context.directory.projects.get(entry.workload.project_id)
         return render_jobs(entry, project.namespace if project else "", now)
 
-    async def decide(self, drafts: dict[str, Draft], now: Millis, rules: Callable[[str], Rules]) -> Decisions:
+    async def decide(self, drafts: dict[str, Draft], now: Millis, rules: Callable[[str], PhaseInputs]) -> Decisions:
         """Decide on the whole cluster as it will be when the drafts are recorded."""
         entries = {id: entry for id, entry in self._board.entries.items() if id not in drafts}
         entries |= {id: _entry_of(draft) for id, draft in drafts.items()}
@@ -130,7 +130,7 @@ class Scheduler:
         return decisions
 
     def _write(
-        self, decisions: Decisions, drafts: dict[str, Draft], now: Millis, rules: Callable[[str], Rules]
+        self, decisions: Decisions, drafts: dict[str, Draft], now: Millis, rules: Callable[[str], PhaseInputs]
     ) -> None:
         def draft_of(workload_id: str) -> Draft:
             if workload_id not in drafts:
@@ -204,5 +204,5 @@ def _has_other_pods(draft: Draft) -> bool:
     return before != {pod.id: pod.phase is PodPhase.STOPPING for pod in draft.active_pods()}
 
 
-def _entry_of(draft: Draft) -> Entry:
+def _entry_of(draft: Draft) -> WorkloadEntry:
     return msgspec.structs.replace(draft.entry, workload=draft.workload, pods=tuple(draft.active_pods()))

@@ -16,7 +16,7 @@ from fairlead.model.records.organization import Department, NodePool, PoolQuota,
 UNLIMITED = -1.0
 
 
-class QuotaWish(msgspec.Struct, frozen=True, kw_only=True):
+class QuotaInput(msgspec.Struct, frozen=True, kw_only=True):
     """Devices, millicores or bytes; None is unlimited (for the weight: the usual one)."""
 
     deserved: float | UnsetType | None = UNSET
@@ -24,21 +24,21 @@ class QuotaWish(msgspec.Struct, frozen=True, kw_only=True):
     over_quota_weight: float | UnsetType | None = UNSET
 
 
-class PoolWish(msgspec.Struct, frozen=True, kw_only=True):
+class PoolQuotaInput(msgspec.Struct, frozen=True, kw_only=True):
     #: Where it stands in the request, for issues.
     path: str
     #: None means the default pool.
     node_pool_id: str | None = None
     node_pool_name: str = ""
-    gpu: QuotaWish = QuotaWish()
+    gpu: QuotaInput = QuotaInput()
     #: None sets back to unlimited.
-    cpu: QuotaWish | None = QuotaWish()
-    memory: QuotaWish | None = QuotaWish()
+    cpu: QuotaInput | None = QuotaInput()
+    memory: QuotaInput | None = QuotaInput()
     memory_units: str = ""
     priority: str | UnsetType | None = UNSET
 
 
-class OwnerWish(msgspec.Struct, frozen=True, kw_only=True):
+class OwnerInput(msgspec.Struct, frozen=True, kw_only=True):
     """What is wanted of a department or a project. Unset members stay as they are."""
 
     name: str = ""
@@ -47,7 +47,7 @@ class OwnerWish(msgspec.Struct, frozen=True, kw_only=True):
     requested_namespace: str = ""
     enforce_scheduler: bool | UnsetType = UNSET
     description: str | UnsetType = UNSET
-    resources: tuple[PoolWish, ...] | UnsetType = UNSET
+    resources: tuple[PoolQuotaInput, ...] | UnsetType = UNSET
     #: Whether what is not said of a pool stays, instead of becoming what a new project has.
     is_merge: bool = False
     default_node_pools: tuple[str, ...] | UnsetType | None = UNSET
@@ -55,7 +55,7 @@ class OwnerWish(msgspec.Struct, frozen=True, kw_only=True):
     node_types: dict[str, Any] | UnsetType | None = UNSET
 
 
-class NodePoolWish(msgspec.Struct, frozen=True, kw_only=True):
+class NodePoolInput(msgspec.Struct, frozen=True, kw_only=True):
     name: str = ""
     cluster_id: str = ""
     label_key: str | UnsetType = UNSET
@@ -67,7 +67,7 @@ class NodePoolWish(msgspec.Struct, frozen=True, kw_only=True):
     settings: dict[str, Any] = {}
 
 
-def settle_quota(wish: QuotaWish | None, before: Quota, path: str, issues: list[Issue]) -> Quota:
+def apply_quota_input(wish: QuotaInput | None, before: Quota, path: str, issues: list[Issue]) -> Quota:
     """A quota as it will be: what the wish says over what there was."""
     if wish is None:
         return Quota(deserved=None)
@@ -89,7 +89,7 @@ def settle_quota(wish: QuotaWish | None, before: Quota, path: str, issues: list[
     return settled
 
 
-def settle_pool(wish: PoolWish, before: PoolQuota, ranks: tuple[str, ...], issues: list[Issue]) -> PoolQuota:
+def settle_pool(wish: PoolQuotaInput, before: PoolQuota, ranks: tuple[str, ...], issues: list[Issue]) -> PoolQuota:
     priority = before.priority
     if wish.priority is None:
         priority = PoolQuota(node_pool_id="", node_pool_name="").priority
@@ -100,16 +100,16 @@ def settle_pool(wish: PoolWish, before: PoolQuota, ranks: tuple[str, ...], issue
     return PoolQuota(
         node_pool_id=before.node_pool_id,
         node_pool_name=before.node_pool_name,
-        gpu=settle_quota(wish.gpu, before.gpu, f"{wish.path}.gpu", issues),
-        cpu=settle_quota(wish.cpu, before.cpu, f"{wish.path}.cpu", issues),
-        memory=settle_quota(wish.memory, before.memory, f"{wish.path}.memory", issues),
+        gpu=apply_quota_input(wish.gpu, before.gpu, f"{wish.path}.gpu", issues),
+        cpu=apply_quota_input(wish.cpu, before.cpu, f"{wish.path}.cpu", issues),
+        memory=apply_quota_input(wish.memory, before.memory, f"{wish.path}.memory", issues),
         priority=priority,
         memory_units=wish.memory_units or before.memory_units,
     )
 
 
 def settle_resources(
-    wish: OwnerWish, before: Department | None, pools: dict[str, NodePool], ranks: tuple[str, ...], issues: list[Issue]
+    wish: OwnerInput, before: Department | None, pools: dict[str, NodePool], ranks: tuple[str, ...], issues: list[Issue]
 ) -> tuple[PoolQuota, ...]:
     """An owner's quotas in every pool there is, the default pool first. A pool not named is open for borrowing."""
     known = {quota.node_pool_id: quota for quota in before.resources} if before else {}
@@ -128,7 +128,7 @@ def settle_resources(
     return tuple(found[id] for id in sorted(found, key=int))
 
 
-def _pool_named(wish: PoolWish, pools: dict[str, NodePool], issues: list[Issue]) -> NodePool | None:
+def _pool_named(wish: PoolQuotaInput, pools: dict[str, NodePool], issues: list[Issue]) -> NodePool | None:
     default = min(pools.values(), key=lambda pool: int(pool.id))
     pool = default if wish.node_pool_id is None else pools.get(wish.node_pool_id)
     known = ", ".join(f"{one.id} ({one.name})" for one in pools.values())
@@ -144,7 +144,7 @@ def _pool_named(wish: PoolWish, pools: dict[str, NodePool], issues: list[Issue])
     return pool
 
 
-def owner_members(wish: OwnerWish, caller: str, now: Millis) -> dict[str, Any]:
+def owner_members(wish: OwnerInput, caller: str, now: Millis) -> dict[str, Any]:
     """The members of the record that the wish sets, quotas aside."""
     members: dict[str, Any] = {"updated_at": now, "updated_by": caller}
     if wish.description is not UNSET:

@@ -34,7 +34,7 @@ _AVERAGES = tuple(
 )
 
 
-class Usage(msgspec.Struct):
+class OwnerUsage(msgspec.Struct):
     """What running pods hold: GPU devices, millicores, bytes; and the part of it that cannot be preempted."""
 
     gpu: float = 0.0
@@ -58,7 +58,7 @@ class Usage(msgspec.Struct):
 
 
 #: Usage by (owner's id, node pool's name); the whole of an owner stands under the pool "".
-Usages = Mapping[tuple[str, str], Usage]
+Usages = Mapping[tuple[str, str], OwnerUsage]
 
 
 async def load_usage(context: Context) -> Usages:
@@ -71,7 +71,7 @@ async def load_usage(context: Context) -> Usages:
         workloads = {workload.id: workload for workload in found_open}
     else:
         workloads = await load_workloads_of(context, pods)
-    found: dict[tuple[str, str], Usage] = {}
+    found: dict[tuple[str, str], OwnerUsage] = {}
     places: dict[str, int] = {}
     for pod in pods:
         workload = workloads.get(pod.workload_id)
@@ -83,35 +83,35 @@ async def load_usage(context: Context) -> Usages:
     if open_count <= _ADDED_UP:
         for owner in (*context.directory.projects, *(f"/{id}" for id in context.directory.departments)):
             for name in ("", *(pool.name for pool in context.directory.node_pools.values())):
-                found.setdefault((owner, name), Usage())
+                found.setdefault((owner, name), OwnerUsage())
         _add_requests(found, workloads.values(), places)
     else:
         add_shares(found, context.fair_shares)
     return found
 
 
-def add_shares(found: dict[tuple[str, str], Usage], shares: Iterable[FairShare]) -> None:
+def add_shares(found: dict[tuple[str, str], OwnerUsage], shares: Iterable[FairShare]) -> None:
     """What queues asked for at the scheduler's last look, per pool and in all."""
     for share in shares:
         kind, _, id = share.queue.partition("-")
         owner = id if kind == "project" else f"/{id}"
         for pool in ("", share.node_pool):
-            usage = found.setdefault((owner, pool), Usage())
+            usage = found.setdefault((owner, pool), OwnerUsage())
             gpu, cpu, memory = usage.requested or (0.0, 0.0, 0.0)
             asked = share.requested
             usage.requested = (gpu + asked[0], cpu + asked[1], memory + asked[2])
 
 
-def _usages_of(found: dict[tuple[str, str], Usage], workload: Workload, pool: str) -> list[Usage]:
+def _usages_of(found: dict[tuple[str, str], OwnerUsage], workload: Workload, pool: str) -> list[OwnerUsage]:
     owners = (workload.project_id, f"/{workload.department_id}")
-    return [found.setdefault((owner, name), Usage()) for owner in owners for name in ("", pool)]
+    return [found.setdefault((owner, name), OwnerUsage()) for owner in owners for name in ("", pool)]
 
 
 def _add_requests(
-    found: dict[tuple[str, str], Usage], workloads: Iterable[Workload], places: Mapping[str, int]
+    found: dict[tuple[str, str], OwnerUsage], workloads: Iterable[Workload], places: Mapping[str, int]
 ) -> None:
     """Add what waiting pods ask for to what is held; they count where they are tried first."""
-    waiting: dict[int, tuple[Usage, list[float]]] = {}
+    waiting: dict[int, tuple[OwnerUsage, list[float]]] = {}
     for workload in workloads:
         if workload.desired_phase is not DesiredPhase.RUNNING:
             continue
@@ -143,7 +143,7 @@ def department_fields(usage: Usages) -> dict[str, Field]:
         "name": Field(take=lambda record: record.name),
         "clusterId": Field(take=lambda record: record.cluster_id),
         "totalGpuQuota": Field("number", take=gpu_quota),
-        "gpuAllocated": Field("number", take=lambda record: usage.get((f"/{record.id}", ""), Usage()).gpu),
+        "gpuAllocated": Field("number", take=lambda record: usage.get((f"/{record.id}", ""), OwnerUsage()).gpu),
         "createdAt": Field("time", take=lambda record: record.created_at),
         **{name: Field("number") for name in _AVERAGES},
     }
@@ -158,7 +158,7 @@ def project_fields(usage: Usages) -> dict[str, Field]:
         "parentName": Field(take=lambda record: record.department_name),
         "phase": Field(take=lambda record: "Ready" if record.deleted_at is None else "Deleting"),
         "totalGpuQuota": Field("number", take=gpu_quota),
-        "gpuAllocated": Field("number", take=lambda record: usage.get((record.id, ""), Usage()).gpu),
+        "gpuAllocated": Field("number", take=lambda record: usage.get((record.id, ""), OwnerUsage()).gpu),
         "createdAt": Field("time", take=lambda record: record.created_at),
         **{name: Field("number") for name in _AVERAGES},
     }

@@ -9,16 +9,23 @@ import msgspec
 
 from fairlead.control import access
 from fairlead.control.context import Context
-from fairlead.control.organization.inputs import NodePoolWish
+from fairlead.control.organization.inputs import NodePoolInput
 from fairlead.control.organization.owners import name_issues
-from fairlead.control.records import Request, Step, check_id, draw_number, record_steps, retried
+from fairlead.control.records import (
+    AuditedRequest,
+    RecordChange,
+    allocate_id,
+    check_id,
+    record_steps,
+    retry_on_conflict,
+)
 from fairlead.model.errors import MALFORMED, Conflict, Invalid, Issue, NotFound
 from fairlead.model.records.organization import DEFAULT_NODE_POOL, Caller, Department, NodePool, PoolQuota, Project
 from fairlead.store.base import Collection, Query
 from fairlead.store.collections import DEPARTMENTS, NODE_POOLS, PROJECTS
 
 
-async def create_node_pool(context: Context, caller: Caller, wish: NodePoolWish, request_id: str = "") -> NodePool:
+async def create_node_pool(context: Context, caller: Caller, wish: NodePoolInput, request_id: str = "") -> NodePool:
     access.check(caller, "node-pools:create")
 
     async def attempt() -> NodePool:
@@ -29,7 +36,7 @@ async def create_node_pool(context: Context, caller: Caller, wish: NodePoolWish,
             issues.append(Issue("name", f"there is a node pool named {wish.name}"))
         _refuse(issues)
         now = context.clock()
-        id, numbers = await draw_number(context, NODE_POOLS, context.directory.node_pools)
+        id, numbers = await allocate_id(context, NODE_POOLS, context.directory.node_pools)
         pool = NodePool(
             id=id,
             version=1,
@@ -42,9 +49,9 @@ async def create_node_pool(context: Context, caller: Caller, wish: NodePoolWish,
             **_members(wish, {}),
         )
         message = f"Node pool {pool.name} for nodes with {pool.label_key}={pool.label_value} was created"
-        steps = [Step(NODE_POOLS, id, pool, "Created", message), *await _grants(context, pool)]
+        steps = [RecordChange(NODE_POOLS, id, pool, "Created", message), *await _grants(context, pool)]
         try:
-            await record_steps(context, Request(caller, "create", request_id), steps, numbers)
+            await record_steps(context, AuditedRequest(caller, "create", request_id), steps, numbers)
         except Conflict as error:
             if "name" in error.columns:
                 # Of two at the same moment; the contract has no other answer for a taken name here.
@@ -52,11 +59,11 @@ async def create_node_pool(context: Context, caller: Caller, wish: NodePoolWish,
             raise
         return pool
 
-    return await retried(attempt)
+    return await retry_on_conflict(attempt)
 
 
 async def update_node_pool(
-    context: Context, caller: Caller, id: str, wish: NodePoolWish, request_id: str = ""
+    context: Context, caller: Caller, id: str, wish: NodePoolInput, request_id: str = ""
 ) -> NodePool:
     """Change what the wish names. Nodes follow a changed label at the next turn of the loop."""
     access.check(caller, "node-pools:update")
@@ -76,11 +83,11 @@ async def update_node_pool(
             updated_by=caller.name,
             **_members(wish, before.settings),
         )
-        step = Step(NODE_POOLS, id, after, "Updated", f"Node pool {before.name} was changed by {caller.name}")
-        await record_steps(context, Request(caller, "update", request_id), [step], None)
+        step = RecordChange(NODE_POOLS, id, after, "Updated", f"Node pool {before.name} was changed by {caller.name}")
+        await record_steps(context, AuditedRequest(caller, "update", request_id), [step], None)
         return after
 
-    return await retried(attempt)
+    return await retry_on_conflict(attempt)
 
 
 async def delete_node_pool(context: Context, caller: Caller, id: str, request_id: str = "") -> None:
@@ -91,16 +98,16 @@ async def delete_node_pool(context: Context, caller: Caller, id: str, request_id
         pool = await _load(context, id)
         if pool.name == DEFAULT_NODE_POOL:
             raise Invalid("The default node pool takes every node that no other pool does; it cannot be deleted")
-        steps = [Step(NODE_POOLS, id, None, "Deleted", f"Node pool {pool.name} was deleted by {caller.name}")]
+        steps = [RecordChange(NODE_POOLS, id, None, "Deleted", f"Node pool {pool.name} was deleted by {caller.name}")]
         for collection, owner in await _owners(context):
             kept = tuple(quota for quota in owner.resources if quota.node_pool_id != id)
             pools = tuple(name for name in owner.default_node_pools if name != pool.name)
             if kept != owner.resources or pools != owner.default_node_pools:
                 after = _changed(owner, resources=kept, default_node_pools=pools)
-                steps.append(Step(collection, owner.id, after, "Updated", f"Node pool {pool.name} is gone"))
-        await record_steps(context, Request(caller, "delete", request_id), steps, None)
+                steps.append(RecordChange(collection, owner.id, after, "Updated", f"Node pool {pool.name} is gone"))
+        await record_steps(context, AuditedRequest(caller, "delete", request_id), steps, None)
 
-    await retried(attempt)
+    await retry_on_conflict(attempt)
 
 
 async def _load(context: Context, id: str) -> NodePool:
@@ -118,13 +125,13 @@ async def _owners(context: Context) -> list[tuple[Collection, Department]]:
     return found
 
 
-async def _grants(context: Context, pool: NodePool) -> list[Step]:
+async def _grants(context: Context, pool: NodePool) -> list[RecordChange]:
     """Every department and project with the new pool: no GPU of its own, CPU and memory unlimited, free to borrow."""
     steps = []
     for collection, owner in await _owners(context):
         quota = PoolQuota(node_pool_id=pool.id, node_pool_name=pool.name)
         after = _changed(owner, resources=(*owner.resources, quota))
-        steps.append(Step(collection, owner.id, after, "Updated", f"Node pool {pool.name} is open to it"))
+        steps.append(RecordChange(collection, owner.id, after, "Updated", f"Node pool {pool.name} is open to it"))
     return steps
 
 
@@ -133,7 +140,7 @@ def _changed(owner: Department, **members: Any) -> Department:
     return changed
 
 
-def _members(wish: NodePoolWish, settings: dict[str, Any]) -> dict[str, Any]:
+def _members(wish: NodePoolInput, settings: dict[str, Any]) -> dict[str, Any]:
     names = (
         "label_key",
         "label_value",
@@ -146,7 +153,7 @@ def _members(wish: NodePoolWish, settings: dict[str, Any]) -> dict[str, Any]:
     return members | {"settings": {**settings, **wish.settings}}
 
 
-def _label_issues(context: Context, wish: NodePoolWish, id: str) -> list[Issue]:
+def _label_issues(context: Context, wish: NodePoolInput, id: str) -> list[Issue]:
     """Two pools with one label would both claim its nodes."""
     own = context.directory.node_pools.get(id)
     key = wish.label_key if wish.label_key is not msgspec.UNSET else own.label_key if own else ""

@@ -11,9 +11,16 @@ import msgspec
 from fairlead.admission.project_rules import pool_issues, rule_issues
 from fairlead.control import access
 from fairlead.control.context import Context
-from fairlead.control.organization.inputs import OwnerWish, owner_members, settle_resources
-from fairlead.control.organization.inventory import Usage, load_usage
-from fairlead.control.records import Request, Step, check_id, draw_number, record_steps, retried
+from fairlead.control.organization.inputs import OwnerInput, owner_members, settle_resources
+from fairlead.control.organization.inventory import OwnerUsage, load_usage
+from fairlead.control.records import (
+    AuditedRequest,
+    RecordChange,
+    allocate_id,
+    check_id,
+    record_steps,
+    retry_on_conflict,
+)
 from fairlead.model.errors import MALFORMED, Conflict, Invalid, Issue, NotFound
 from fairlead.model.records.organization import (
     NAMESPACE_PREFIX,
@@ -46,7 +53,7 @@ def name_issues(name: str, longest: int = _LONGEST, path: str = "name") -> list[
     return found
 
 
-async def create_department(context: Context, caller: Caller, wish: OwnerWish, request_id: str = "") -> Department:
+async def create_department(context: Context, caller: Caller, wish: OwnerInput, request_id: str = "") -> Department:
     access.check(caller, "departments:create")
 
     async def attempt() -> Department:
@@ -59,19 +66,21 @@ async def create_department(context: Context, caller: Caller, wish: OwnerWish, r
             **_settled(context, wish, None, None, issues),
         )
         _refuse(issues)
-        id, numbers = await draw_number(context, DEPARTMENTS, context.directory.departments)
+        id, numbers = await allocate_id(context, DEPARTMENTS, context.directory.departments)
         department = msgspec.structs.replace(department, id=id)
-        step = Step(DEPARTMENTS, id, department, "Created", f"Department {wish.name} was created by {caller.name}")
+        step = RecordChange(
+            DEPARTMENTS, id, department, "Created", f"Department {wish.name} was created by {caller.name}"
+        )
         try:
-            await record_steps(context, Request(caller, "create", request_id), [step], numbers)
+            await record_steps(context, AuditedRequest(caller, "create", request_id), [step], numbers)
         except Conflict as error:
             raise _named(error, f"There is a department named {wish.name}") from None
         return department
 
-    return await retried(attempt)
+    return await retry_on_conflict(attempt)
 
 
-async def create_project(context: Context, caller: Caller, wish: OwnerWish, request_id: str = "") -> Project:
+async def create_project(context: Context, caller: Caller, wish: OwnerInput, request_id: str = "") -> Project:
     access.check(caller, "projects:create")
 
     async def attempt() -> Project:
@@ -81,7 +90,7 @@ async def create_project(context: Context, caller: Caller, wish: OwnerWish, requ
         issues += _namespace_issues(context, wish)
         settled = _settled(context, wish, None, department, issues)
         _refuse(issues)
-        id, numbers = await draw_number(context, PROJECTS, context.directory.projects)
+        id, numbers = await allocate_id(context, PROJECTS, context.directory.projects)
         project = Project(
             id=id,
             version=1,
@@ -94,18 +103,18 @@ async def create_project(context: Context, caller: Caller, wish: OwnerWish, requ
             **settled,
         )
         message = f"Project {wish.name} was created by {caller.name} in department {project.department_name}"
-        step = Step(PROJECTS, id, project, "Created", message)
+        step = RecordChange(PROJECTS, id, project, "Created", message)
         try:
-            await record_steps(context, Request(caller, "create", request_id), [step], numbers)
+            await record_steps(context, AuditedRequest(caller, "create", request_id), [step], numbers)
         except Conflict as error:
             raise _named(error, f"There is a project named {wish.name}") from None
         return project
 
-    return await retried(attempt)
+    return await retry_on_conflict(attempt)
 
 
 async def update_department(
-    context: Context, caller: Caller, id: str, wish: OwnerWish, request_id: str = ""
+    context: Context, caller: Caller, id: str, wish: OwnerInput, request_id: str = ""
 ) -> Department:
     """Change what the wish names; a quota below what cannot be preempted is refused."""
     access.check(caller, "departments:update")
@@ -121,14 +130,14 @@ async def update_department(
         after: Department = msgspec.structs.replace(
             before, version=before.version + 1, **owner_members(wish, caller.name, context.clock()), **settled
         )
-        step = Step(DEPARTMENTS, id, after, "Updated", f"Department {before.name} was changed by {caller.name}")
-        await record_steps(context, Request(caller, "update", request_id), [step], None)
+        step = RecordChange(DEPARTMENTS, id, after, "Updated", f"Department {before.name} was changed by {caller.name}")
+        await record_steps(context, AuditedRequest(caller, "update", request_id), [step], None)
         return after
 
-    return await retried(attempt)
+    return await retry_on_conflict(attempt)
 
 
-async def update_project(context: Context, caller: Caller, id: str, wish: OwnerWish, request_id: str = "") -> Project:
+async def update_project(context: Context, caller: Caller, id: str, wish: OwnerInput, request_id: str = "") -> Project:
     """Change what the wish names; a quota below what cannot be preempted is refused."""
     access.check(caller, "projects:update", id)
 
@@ -145,14 +154,14 @@ async def update_project(context: Context, caller: Caller, id: str, wish: OwnerW
         if wish.enforce_scheduler is not msgspec.UNSET:
             members["enforce_scheduler"] = wish.enforce_scheduler
         after: Project = msgspec.structs.replace(before, version=before.version + 1, **members)
-        step = Step(PROJECTS, id, after, "Updated", f"Project {before.name} was changed by {caller.name}")
-        await record_steps(context, Request(caller, "update", request_id), [step], None)
+        step = RecordChange(PROJECTS, id, after, "Updated", f"Project {before.name} was changed by {caller.name}")
+        await record_steps(context, AuditedRequest(caller, "update", request_id), [step], None)
         return after
 
-    return await retried(attempt)
+    return await retry_on_conflict(attempt)
 
 
-def _made(context: Context, caller: Caller, wish: OwnerWish) -> dict[str, Any]:
+def _made(context: Context, caller: Caller, wish: OwnerInput) -> dict[str, Any]:
     now = context.clock()
     return {
         "cluster_id": context.directory.cluster.id,
@@ -163,7 +172,7 @@ def _made(context: Context, caller: Caller, wish: OwnerWish) -> dict[str, Any]:
 
 
 def _settled(
-    context: Context, wish: OwnerWish, before: Department | None, department: Department | None, issues: list[Issue]
+    context: Context, wish: OwnerInput, before: Department | None, department: Department | None, issues: list[Issue]
 ) -> dict[str, Any]:
     """The quotas as they will be; everything that is wrong with them and with the settings goes to the issues."""
     pools = context.directory.node_pools
@@ -176,14 +185,14 @@ def _settled(
     return members
 
 
-def _cluster_issues(context: Context, wish: OwnerWish) -> list[Issue]:
+def _cluster_issues(context: Context, wish: OwnerInput) -> list[Issue]:
     known = context.directory.cluster.id
     if wish.cluster_id.lower() == known:
         return []
     return [Issue("clusterId", f"there is no cluster {wish.cluster_id}; the cluster here is {known}")]
 
 
-def _parent(context: Context, wish: OwnerWish, issues: list[Issue]) -> Department | None:
+def _parent(context: Context, wish: OwnerInput, issues: list[Issue]) -> Department | None:
     """The department that the project is made in: the named one, the one called default, or the oldest."""
     present = {id: one for id, one in context.directory.departments.items() if one.deleted_at is None}
     if wish.parent_id:
@@ -197,7 +206,7 @@ def _parent(context: Context, wish: OwnerWish, issues: list[Issue]) -> Departmen
     return found
 
 
-def _namespace_issues(context: Context, wish: OwnerWish) -> list[Issue]:
+def _namespace_issues(context: Context, wish: OwnerInput) -> list[Issue]:
     wanted = wish.requested_namespace or namespace_of(wish.name)
     issues = name_issues(wanted, path="requestedNamespace") if wish.requested_namespace else []
     if wish.requested_namespace.startswith(_RESERVED):
@@ -208,14 +217,14 @@ def _namespace_issues(context: Context, wish: OwnerWish) -> list[Issue]:
     return issues
 
 
-async def _use_issues(context: Context, owner: str, resources: tuple[PoolQuota, ...], wish: OwnerWish) -> list[Issue]:
+async def _use_issues(context: Context, owner: str, resources: tuple[PoolQuota, ...], wish: OwnerInput) -> list[Issue]:
     """Quotas that would fall below what workloads hold that nobody may end."""
     if wish.resources is msgspec.UNSET:
         return []
     usages = await load_usage(context)
     found = []
     for quota in resources:
-        usage = usages.get((owner, quota.node_pool_name), Usage())
+        usage = usages.get((owner, quota.node_pool_name), OwnerUsage())
         for name, limit, used in (
             ("gpu", quota.gpu.deserved, usage.fixed_gpu),
             ("cpu", quota.cpu.deserved, float(usage.fixed_cpu_milli)),

@@ -8,7 +8,7 @@ import msgspec
 
 from fairlead.control import access
 from fairlead.control.context import Context
-from fairlead.control.records import Request, Step, check_id, record_steps, retried
+from fairlead.control.records import AuditedRequest, RecordChange, check_id, record_steps, retry_on_conflict
 from fairlead.control.workloads.lifecycle import delete_by_itself
 from fairlead.model.clock import Millis
 from fairlead.model.errors import NotFound
@@ -31,10 +31,10 @@ async def delete_project(context: Context, caller: Caller, id: str, request_id: 
             raise NotFound(f"There is no project with the id {id[:60]!r}")
         if before.deleted_at is None:
             step = _marking(before, caller, context.clock())
-            await record_steps(context, Request(caller, "delete", request_id), [step], None)
+            await record_steps(context, AuditedRequest(caller, "delete", request_id), [step], None)
         return before
 
-    await retried(attempt)
+    await retry_on_conflict(attempt)
     await _end_workloads(context, "project_id", id)
     await remove_emptied(context)
     return id not in context.directory.projects
@@ -53,22 +53,22 @@ async def delete_department(context: Context, caller: Caller, id: str, request_i
         owners = [before, *projects]
         steps = [_marking(owner, caller, context.clock()) for owner in owners if owner.deleted_at is None]
         if steps:
-            await record_steps(context, Request(caller, "delete", request_id), steps, None)
+            await record_steps(context, AuditedRequest(caller, "delete", request_id), steps, None)
 
-    await retried(attempt)
+    await retry_on_conflict(attempt)
     await _end_workloads(context, "department_id", id)
     await remove_emptied(context)
     return id not in context.directory.departments
 
 
-def _marking(owner: Department, caller: Caller, now: Millis) -> Step:
+def _marking(owner: Department, caller: Caller, now: Millis) -> RecordChange:
     is_project = isinstance(owner, Project)
     after: Department = msgspec.structs.replace(
         owner, version=owner.version + 1, deleted_at=now, updated_at=now, updated_by=caller.name
     )
     what = "Project" if is_project else "Department"
     message = f"{what} {owner.name} was deleted by {caller.name}; what runs in it ends first"
-    return Step(PROJECTS if is_project else DEPARTMENTS, owner.id, after, "Deleting", message)
+    return RecordChange(PROJECTS if is_project else DEPARTMENTS, owner.id, after, "Deleting", message)
 
 
 async def _end_workloads(context: Context, column: str, id: str) -> None:
@@ -90,12 +90,14 @@ async def remove_emptied(context: Context) -> None:
         await _end_workloads(context, "project_id", project.id)
         where = (Where("project_id", Comparison.EQUAL, project.id), Where("is_active", Comparison.EQUAL, 1))
         if await context.store.count(Query(collection=WORKLOADS, where=where)) == 0:
-            await _remove(context, Step(PROJECTS, project.id, None, "Deleted", f"Project {project.name} is gone"))
+            await _remove(
+                context, RecordChange(PROJECTS, project.id, None, "Deleted", f"Project {project.name} is gone")
+            )
     for department in [one for one in directory.departments.values() if one.deleted_at is not None]:
         if not any(project.department_id == department.id for project in directory.projects.values()):
             message = f"Department {department.name} is gone"
-            await _remove(context, Step(DEPARTMENTS, department.id, None, "Deleted", message))
+            await _remove(context, RecordChange(DEPARTMENTS, department.id, None, "Deleted", message))
 
 
-async def _remove(context: Context, step: Step) -> None:
-    await record_steps(context, Request(_SYSTEM, "delete"), [step], None)
+async def _remove(context: Context, step: RecordChange) -> None:
+    await record_steps(context, AuditedRequest(_SYSTEM, "delete"), [step], None)

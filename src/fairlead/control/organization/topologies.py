@@ -10,7 +10,7 @@ import msgspec
 from fairlead.control import access
 from fairlead.control.context import Context
 from fairlead.control.organization.owners import name_issues
-from fairlead.control.records import Request, Step, record_steps, retried
+from fairlead.control.records import AuditedRequest, RecordChange, record_steps, retry_on_conflict
 from fairlead.model.errors import MALFORMED, Invalid, Issue, NotFound, Unavailable
 from fairlead.model.records.organization import Caller, Cluster, NetworkTopology
 from fairlead.store.collections import CLUSTERS
@@ -64,10 +64,10 @@ async def create_topology(
         )
         message = f"Network topology {made.name} with the levels {', '.join(made.levels)} was created"
         step = _step(cluster, (*cluster.network_topologies, made), message)
-        await record_steps(context, Request(caller, "create", request_id), [step], None)
+        await record_steps(context, AuditedRequest(caller, "create", request_id), [step], None)
         return made
 
-    return await retried(attempt)
+    return await retry_on_conflict(attempt)
 
 
 async def delete_topology(context: Context, caller: Caller, id: str, request_id: str = "") -> None:
@@ -84,9 +84,9 @@ async def delete_topology(context: Context, caller: Caller, id: str, request_id:
             )
         rest = tuple(known for known in cluster.network_topologies if known.id != topology.id)
         message = f"Network topology {topology.name} was deleted by {caller.name}"
-        await record_steps(context, Request(caller, "delete", request_id), [_step(cluster, rest, message)], None)
+        await record_steps(context, AuditedRequest(caller, "delete", request_id), [_step(cluster, rest, message)], None)
 
-    await retried(attempt)
+    await retry_on_conflict(attempt)
 
 
 async def _load(context: Context) -> Cluster:
@@ -103,9 +103,9 @@ def _find(known: tuple[NetworkTopology, ...], id: str) -> NetworkTopology:
     raise NotFound(f"There is no network topology with the id {id[:60]!r}")
 
 
-def _step(cluster: Cluster, topologies: tuple[NetworkTopology, ...], message: str) -> Step:
+def _step(cluster: Cluster, topologies: tuple[NetworkTopology, ...], message: str) -> RecordChange:
     after = msgspec.structs.replace(cluster, version=cluster.version + 1, network_topologies=topologies)
-    return Step(CLUSTERS, cluster.id, after, "Updated", message)
+    return RecordChange(CLUSTERS, cluster.id, after, "Updated", message)
 
 
 def _level_issues(levels: tuple[str, ...]) -> list[Issue]:

@@ -8,7 +8,7 @@ from fairlead.control.context import Context
 from fairlead.control.filters import Field
 from fairlead.control.people.accounts import page_of, refuse_without_administrator
 from fairlead.control.people.callers import is_subject
-from fairlead.control.records import Request, Step, draw_number, record_steps, retried
+from fairlead.control.records import AuditedRequest, RecordChange, allocate_id, record_steps, retry_on_conflict
 from fairlead.control.references import scopes
 from fairlead.control.workloads.read import ListRequest, Page
 from fairlead.model.errors import MALFORMED, Conflict, Invalid, Issue, NotFound
@@ -129,15 +129,15 @@ async def create_rule(context: Context, caller: Caller, wish: RuleWish, request_
         for other in context.directory.access_rules.values():
             if all(getattr(other, name) == value for name, value in members.items()):
                 raise Conflict("There is the same access rule already", ("subject_id",))
-        id, numbers = await draw_number(context, ACCESS_RULES, context.directory.access_rules)
+        id, numbers = await allocate_id(context, ACCESS_RULES, context.directory.access_rules)
         rule = AccessRule(id=id, version=1, created_at=context.clock(), created_by=caller.name, **members)
         where = f"{scope.type} {scope_name(context, scope)}"
         message = f"{wish.subject_id} became {role_name(wish.role_id)} of {where}, by {caller.name}"
-        step = Step(ACCESS_RULES, id, rule, "Created", message)
-        await record_steps(context, Request(caller, "create", request_id), [step], numbers)
+        step = RecordChange(ACCESS_RULES, id, rule, "Created", message)
+        await record_steps(context, AuditedRequest(caller, "create", request_id), [step], numbers)
         return rule
 
-    return await retried(attempt)
+    return await retry_on_conflict(attempt)
 
 
 def _settle(context: Context, wish: RuleWish) -> Scope:
@@ -173,5 +173,5 @@ def check_deletion(context: Context, caller: Caller, id: str) -> AccessRule:
 async def delete_rule(context: Context, caller: Caller, id: str, request_id: str = "") -> None:
     rule = check_deletion(context, caller, id)
     message = f"{rule.subject_id} is no longer {role_name(rule.role_id)} there, by {caller.name}"
-    step = Step(ACCESS_RULES, id, None, "Deleted", message)
-    await record_steps(context, Request(caller, "delete", request_id), [step], None)
+    step = RecordChange(ACCESS_RULES, id, None, "Deleted", message)
+    await record_steps(context, AuditedRequest(caller, "delete", request_id), [step], None)

@@ -16,8 +16,8 @@ from fairlead.control import access
 from fairlead.control.context import Context
 from fairlead.control.filters import Field, parse_filters, select
 from fairlead.control.people.authentication import ACCESS_KEY, cost_for, hash_secret, is_secret
-from fairlead.control.people.callers import is_subject, settle_caller
-from fairlead.control.records import Request, Step, record_steps, retried
+from fairlead.control.people.callers import build_caller, is_subject
+from fairlead.control.records import AuditedRequest, RecordChange, record_steps, retry_on_conflict
 from fairlead.control.workloads.read import ListRequest, Page
 from fairlead.model.errors import MALFORMED, Conflict, Forbidden, Invalid, Issue, NotFound
 from fairlead.model.records.access import AccessRule
@@ -46,7 +46,7 @@ USER_FIELDS: dict[str, Field] = {
 }
 
 
-class Made(NamedTuple):
+class CreatedAccount(NamedTuple):
     """A new account, or one with a new secret, and that secret in clear: told once."""
 
     account: User
@@ -82,20 +82,20 @@ def load_account(context: Context, caller: Caller, type: str, id: str, verb: str
     return user
 
 
-async def create_user(context: Context, caller: Caller, mail: str, request_id: str = "") -> Made:
+async def create_user(context: Context, caller: Caller, mail: str, request_id: str = "") -> CreatedAccount:
     access.check(caller, "users:create")
     if len(mail) > _LONGEST or not _MAIL.match(mail):
         raise Invalid(MALFORMED, (Issue("email", f"is '{mail[:80]}', which is no mail address"),))
     return await _create(context, caller, {"type": "user", "name": mail.lower()}, secrets.token_urlsafe(12), request_id)
 
 
-async def create_service_account(context: Context, caller: Caller, name: str, request_id: str = "") -> Made:
+async def create_service_account(context: Context, caller: Caller, name: str, request_id: str = "") -> CreatedAccount:
     access.check(caller, "service-accounts:create")
     _check_client_name(name)
     return await _create(context, caller, {"type": "app", "name": name}, secrets.token_urlsafe(32), request_id)
 
 
-async def create_access_key(context: Context, caller: Caller, name: str, request_id: str = "") -> Made:
+async def create_access_key(context: Context, caller: Caller, name: str, request_id: str = "") -> CreatedAccount:
     """A key with which programs act as the caller. Its client id is drawn: names are each user's own."""
     access.check(caller, "access-keys:create")
     if caller.type != "user":
@@ -123,7 +123,9 @@ def _check_client_name(name: str) -> None:
         raise Invalid(MALFORMED, (Issue("name", f"is '{name[:80]}'; 2 to {_LONGEST} of these are allowed: {words}"),))
 
 
-async def _create(context: Context, caller: Caller, members: dict[str, Any], secret: str, request_id: str) -> Made:
+async def _create(
+    context: Context, caller: Caller, members: dict[str, Any], secret: str, request_id: str
+) -> CreatedAccount:
     now = context.clock()
     hashed = await asyncio.to_thread(hash_secret, secret, cost_for(members["type"]))
     user = User(
@@ -136,24 +138,26 @@ async def _create(context: Context, caller: Caller, members: dict[str, Any], sec
         **members,
     )
     title = _TITLES[user.type]
-    step = Step(USERS, user.id, user, "Created", f"{title.capitalize()} {user.name} was created by {caller.name}")
+    step = RecordChange(
+        USERS, user.id, user, "Created", f"{title.capitalize()} {user.name} was created by {caller.name}"
+    )
     try:
-        await record_steps(context, Request(caller, "create", request_id), [step], None)
+        await record_steps(context, AuditedRequest(caller, "create", request_id), [step], None)
     except Conflict as error:
         if not error.columns:
             raise
         raise Conflict(f"There is a {title} named {user.name}", error.columns) from None
-    return Made(user, secret)
+    return CreatedAccount(user, secret)
 
 
-async def renew_secret(context: Context, caller: Caller, type: str, id: str, request_id: str = "") -> Made:
+async def renew_secret(context: Context, caller: Caller, type: str, id: str, request_id: str = "") -> CreatedAccount:
     """Draw another secret or password; the old one and every token are worth nothing from now on."""
     load_account(context, caller, type, id, "update")
     secret = secrets.token_urlsafe(12 if type == "user" else 32)
     hashed = await asyncio.to_thread(hash_secret, secret, cost_for(type))
     message = f"was given another secret by {caller.name}"
-    request = Request(caller, "renew-secret", request_id)
-    return Made(await _change(context, request, id, message, {"secret_hash": hashed}, locks_out=True), secret)
+    request = AuditedRequest(caller, "renew-secret", request_id)
+    return CreatedAccount(await _change(context, request, id, message, {"secret_hash": hashed}, locks_out=True), secret)
 
 
 async def change_own_password(context: Context, caller: Caller, current: str, new: str, request_id: str = "") -> None:
@@ -165,7 +169,7 @@ async def change_own_password(context: Context, caller: Caller, current: str, ne
     if len(new) < _SHORTEST_PASSWORD:
         raise Invalid(MALFORMED, (Issue("newPassword", f"is shorter than {_SHORTEST_PASSWORD} characters"),))
     hashed = await asyncio.to_thread(hash_secret, new)
-    request = Request(caller, "change-password", request_id)
+    request = AuditedRequest(caller, "change-password", request_id)
     await _change(context, request, user.id, "changed the password", {"secret_hash": hashed}, locks_out=True)
 
 
@@ -173,7 +177,7 @@ async def log_out(context: Context, caller: Caller, id: str, request_id: str = "
     """End all sessions of a user: tokens given out before are worth nothing from now on."""
     if id != caller.id:
         load_account(context, caller, "user", id, "update")
-    request = Request(caller, "log-out", request_id)
+    request = AuditedRequest(caller, "log-out", request_id)
     await _change(context, request, id, f"was logged out by {caller.name}", {}, locks_out=True)
 
 
@@ -191,14 +195,14 @@ async def update_account(
     members = {name: value for name, value in msgspec.structs.asdict(wish).items() if value is not None}
     after = msgspec.structs.replace(before, **members)
     refuse_without_administrator(context, [after if user.id == id else user for user in _accounts(context)])
-    request = Request(caller, "update", request_id)
+    request = AuditedRequest(caller, "update", request_id)
     return await _change(
         context, request, id, f"was changed by {caller.name}", members, locks_out=wish.enabled is False
     )
 
 
 async def _change(
-    context: Context, request: Request, id: str, message: str, members: dict[str, Any], *, locks_out: bool
+    context: Context, request: AuditedRequest, id: str, message: str, members: dict[str, Any], *, locks_out: bool
 ) -> User:
     async def attempt() -> User:
         before: User | None = await context.store.get(USERS, id)
@@ -211,10 +215,12 @@ async def _change(
             generation=before.generation + int(locks_out),
             **members,
         )
-        await record_steps(context, request, [Step(USERS, id, after, "Updated", f"{before.name} {message}")], None)
+        await record_steps(
+            context, request, [RecordChange(USERS, id, after, "Updated", f"{before.name} {message}")], None
+        )
         return after
 
-    return await retried(attempt)
+    return await retry_on_conflict(attempt)
 
 
 async def delete_account(
@@ -224,19 +230,21 @@ async def delete_account(
     user = load_account(context, caller, type, id, verb)
     refuse_without_administrator(context, [other for other in _accounts(context) if other.id != id])
     message = f"{_TITLES[type].capitalize()} {user.name} was deleted by {caller.name}"
-    steps = [Step(USERS, id, None, "Deleted", message)]
+    steps = [RecordChange(USERS, id, None, "Deleted", message)]
     directory = context.directory
-    steps += [Step(USERS, key.id, None, "Deleted", message) for key in directory.users.values() if key.owner_id == id]
+    steps += [
+        RecordChange(USERS, key.id, None, "Deleted", message) for key in directory.users.values() if key.owner_id == id
+    ]
     if type != ACCESS_KEY:
         steps += [
-            Step(ACCESS_RULES, rule.id, None, "Deleted", message)
+            RecordChange(ACCESS_RULES, rule.id, None, "Deleted", message)
             for rule in directory.access_rules.values()
             if rule.subject_type != "group" and is_subject(rule, user)
         ]
         own = Query(collection=SECRETS, where=(Where("place", Comparison.EQUAL, user_place(user.name)),))
         credentials: list[Secret] = await context.store.find(own)
-        steps += [Step(SECRETS, secret.id, None, "Deleted", message) for secret in credentials]
-    await record_steps(context, Request(caller, "delete", request_id), steps, None)
+        steps += [RecordChange(SECRETS, secret.id, None, "Deleted", message) for secret in credentials]
+    await record_steps(context, AuditedRequest(caller, "delete", request_id), steps, None)
 
 
 def _accounts(context: Context) -> Sequence[User]:
@@ -249,7 +257,7 @@ def refuse_without_administrator(
     """Raises Invalid when nobody who can log in would be administrator any more."""
     kept = list(context.directory.access_rules.values() if rules is None else rules)
     projects = context.directory.projects
-    if not any(user.enabled and settle_caller(user, kept, projects).is_administrator for user in users):
+    if not any(user.enabled and build_caller(user, kept, projects).is_administrator for user in users):
         raise Invalid(
             "Nobody would be left who can administer this installation; make somebody else administrator first"
         )

@@ -21,9 +21,9 @@ from typing import Any
 import jwt
 import msgspec
 
-from fairlead.control.bootstrap import agree
+from fairlead.control.bootstrap import ensure_same_on_all_servers
 from fairlead.control.context import Context
-from fairlead.control.people.callers import settle_caller
+from fairlead.control.people.callers import build_caller
 from fairlead.model.clock import SECOND, Clock, Millis
 from fairlead.model.errors import Conflict, Invalid, Unauthenticated
 from fairlead.model.records.access import ADMINISTRATOR_ROLE, AccessRule
@@ -208,7 +208,7 @@ def is_secret(secret: str, hashed: str) -> bool:
     return hmac.compare_digest(found, base64.b64decode(digest))
 
 
-class Accounts:
+class Authenticator:
     """Logs callers in and recognises them again. One per server; `make_application` is given it."""
 
     def __init__(self, context: Context, signer: Signer) -> None:
@@ -261,7 +261,7 @@ class Accounts:
             is_good = is_good and key is not None and key.generation == token.key_generation
         if user is None or not is_good:
             raise Unauthenticated("The account of this token is gone, disabled or was changed since; log in again")
-        return settle_caller(user, self._directory.access_rules.values(), self._directory.projects)
+        return build_caller(user, self._directory.access_rules.values(), self._directory.projects)
 
     async def issue(self, grant: Grant) -> Tokens:
         """Tokens for a grant; raises `BadCredentials`, `UnsupportedGrant`, or `Invalid` naming what is missing."""
@@ -426,4 +426,4 @@ async def agree_on_key(context: Context, fingerprint: str) -> None:
         "This database belongs to an installation with another signing key: copy the folder `keys` from the data "
         "folder of its first server into this one's, so that the tokens of one are good at the other"
     )
-    await agree(context, "key_fingerprint", fingerprint, refusal)
+    await ensure_same_on_all_servers(context, "key_fingerprint", fingerprint, refusal)

@@ -13,7 +13,7 @@ _WIDE = frozenset({"system", "tenant", "cluster"})
 _MACHINES = frozenset({"app", "service-account"})
 
 
-def settle_caller(user: User, rules: Iterable[AccessRule], projects: Mapping[str, Project]) -> Caller:
+def build_caller(user: User, rules: Iterable[AccessRule], projects: Mapping[str, Project]) -> Caller:
     """The account as a caller: whether it is administrator, and which projects and departments are its own."""
     scopes: list[Scope] = []
     is_administrator = False

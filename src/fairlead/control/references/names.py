@@ -29,10 +29,10 @@ async def find_missing(context: Context, project_id: str, creator: str, spec: An
     return missing_names(uses, await load_existing(context, project_id, creator, uses))
 
 
-async def settle_names(context: Context, project_id: str, creator: str, spec: Any, dialect: str) -> dict[str, Any]:
+async def resolve_names(context: Context, project_id: str, creator: str, spec: Any, dialect: str) -> dict[str, Any]:
     """The members of the workload's record that follow: none, or what it waits for; raises Invalid with every name."""
     missing = await find_missing(context, project_id, creator, spec)
-    if not missing or context.are_names_elsewhere:
+    if not missing or context.may_cluster_have_names:
         return {}
     if dialect != FORGIVEN:
         raise Invalid(MALFORMED, tuple(issue for _, issue in missing))
@@ -50,7 +50,7 @@ def waiting_condition(names: tuple[str, ...], now: Millis) -> Condition:
     )
 
 
-async def release(context: Context) -> None:
+async def recheck_waiting_workloads(context: Context) -> None:
     """Look again at every workload that waits for a name; those that have all of theirs go on."""
     waiting = (Where("waits_for", Comparison.IS_NULL, False), Where("is_active", Comparison.EQUAL, 1))
     found: list[Workload] = await context.store.find(Query(collection=WORKLOADS, where=waiting))

@@ -23,7 +23,7 @@ from fairlead.control.context import Context
 from fairlead.control.references import scopes
 from fairlead.model.errors import Refused
 from fairlead.model.pods.podset import EnvironmentVariable, PodSpec
-from fairlead.model.records.assets import STORAGE_CLASSES, ConfigMap, DataVolume, Kept, Secret, user_place
+from fairlead.model.records.assets import STORAGE_CLASSES, ConfigMap, DataVolume, NamedRecord, Secret, user_place
 from fairlead.model.records.workload import Workload
 from fairlead.store.base import Collection, Comparison, Query, Where
 from fairlead.store.collections import CLAIMS, CONFIG_MAPS, DATA_VOLUMES, SECRETS, WORKLOADS
@@ -57,16 +57,16 @@ async def load_data_volumes(context: Context, project_id: str) -> dict[str, Data
     return {
         volume.id: volume
         for volume in found
-        if volume.project_id == project_id or any(scope.place in seen for scope in volume.shared)
+        if volume.project_id == project_id or any(scope.scope_key in seen for scope in volume.shared)
     }
 
 
-async def _load_named(context: Context, collection: Collection, where: tuple[str, ...]) -> dict[str, Kept]:
+async def _load_named(context: Context, collection: Collection, where: tuple[str, ...]) -> dict[str, NamedRecord]:
     query = Query(collection=collection, where=(Where("place", Comparison.ONE_OF, where),))
     return scopes.nearest(where, await context.store.find(query))
 
 
-def _keys(record: Kept) -> frozenset[str] | None:
+def _keys(record: NamedRecord) -> frozenset[str] | None:
     if isinstance(record, Secret):
         return frozenset(record.keys)
     return frozenset(record.data) if isinstance(record, ConfigMap) else None

@@ -9,10 +9,10 @@ from typing import TypeVar
 from fairlead.control import access
 from fairlead.control.context import Context
 from fairlead.model.errors import MALFORMED, Forbidden, Invalid, Issue, NotFound
-from fairlead.model.records.assets import SCOPES, WHOLE, Kept, Scope, project_place, user_place
+from fairlead.model.records.assets import SCOPES, WHOLE, NamedRecord, Scope, project_place, user_place
 from fairlead.model.records.organization import Caller, Project
 
-K = TypeVar("K", bound=Kept)
+K = TypeVar("K", bound=NamedRecord)
 
 
 def places_of_project(context: Context, project_id: str) -> tuple[str, ...]:
@@ -33,7 +33,7 @@ def places_around(context: Context, scope: Scope) -> tuple[str, ...]:
 def nearest(places: tuple[str, ...], found: Iterable[K]) -> dict[str, K]:
     """By name; of records with equal names the one whose place comes first."""
     order = {place: number for number, place in enumerate(places)}
-    ranked = sorted(found, key=lambda record: order.get(record.place, len(order)), reverse=True)
+    ranked = sorted(found, key=lambda record: order.get(record.scope_key, len(order)), reverse=True)
     return {record.name: record for record in ranked}
 
 

@@ -9,7 +9,7 @@ from fairlead.control.context import Context
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import read_stored_spec
 from fairlead.model.errors import InUse
-from fairlead.model.records.assets import Kept
+from fairlead.model.records.assets import NamedRecord
 from fairlead.model.records.workload import Workload
 from fairlead.store.base import Comparison, Query, Where
 from fairlead.store.collections import WORKLOADS
@@ -18,14 +18,14 @@ __all__ = ["CLAIM", "CONFIG_MAP", "DATA_VOLUME", "SECRET", "USER_CREDENTIAL", "f
 _SHOWN = 3
 
 
-async def find_users(context: Context, what: str, record: Kept, name: str = "") -> list[Workload]:
+async def find_users(context: Context, what: str, record: NamedRecord, name: str = "") -> list[Workload]:
     """The workloads that have not ended and name the record."""
     name = name or (record.id if what == DATA_VOLUME else record.name)
     where = [Where("is_active", Comparison.EQUAL, 1)]
-    if record.place.startswith("project/") and what != DATA_VOLUME:
-        where.append(Where("project_id", Comparison.EQUAL, record.place.removeprefix("project/")))
-    elif record.place.startswith("user/"):
-        where.append(Where("submitted_by", Comparison.EQUAL, record.place.removeprefix("user/")))
+    if record.scope_key.startswith("project/") and what != DATA_VOLUME:
+        where.append(Where("project_id", Comparison.EQUAL, record.scope_key.removeprefix("project/")))
+    elif record.scope_key.startswith("user/"):
+        where.append(Where("submitted_by", Comparison.EQUAL, record.scope_key.removeprefix("user/")))
     found: list[Workload] = await context.store.find(Query(collection=WORKLOADS, where=tuple(where)))
     return [workload for workload in found if _uses(workload, what, name)]
 
@@ -38,7 +38,7 @@ def _uses(workload: Workload, what: str, name: str) -> bool:
     return any(use.what == what and use.name == name for use in names_used(read_stored_spec(kind, raw)))
 
 
-async def refuse_in_use(context: Context, what: str, record: Kept, name: str = "") -> None:
+async def refuse_in_use(context: Context, what: str, record: NamedRecord, name: str = "") -> None:
     users = await find_users(context, what, record, name)
     if users:
         shown = ", ".join(workload.name for workload in users[:_SHOWN])

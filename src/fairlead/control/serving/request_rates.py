@@ -9,7 +9,7 @@ from fairlead.control.decide.autoscale import Rates
 SLICES = 60
 
 
-class Slice:
+class RateSlot:
     __slots__ = ("answers", "busy", "latency", "number", "requests")
 
     def __init__(self, number: int) -> None:
@@ -37,10 +37,10 @@ class Totals:
         self.latency += seconds
 
 
-class Meter:
+class RequestRates:
     def __init__(self, window: float, now: float) -> None:
         self._length = window / SLICES
-        self._slices: list[Slice] = []
+        self._slices: list[RateSlot] = []
         self._since = now
         self._last = now
         self.in_flight = 0
@@ -76,10 +76,10 @@ class Meter:
             latency=latency / answers * 1000 if answers else None,
         )
 
-    def _slice(self, now: float) -> Slice:
+    def _slice(self, now: float) -> RateSlot:
         number = int(now / self._length)
         if not self._slices or self._slices[-1].number != number:
-            self._slices.append(Slice(number))
+            self._slices.append(RateSlot(number))
             oldest = number - SLICES
             while self._slices[0].number < oldest:
                 del self._slices[0]

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import msgspec
 
 from fairlead.control.decide.autoscale import Load
-from fairlead.control.serving.request_rates import Meter, Totals
+from fairlead.control.serving.request_rates import RequestRates, Totals
 from fairlead.model.clock import Clock, Millis
 
 #: Arrivals tell the loop at most so often that there is load, in parts of the long window.
@@ -21,7 +21,7 @@ _TOLD = 120
 _KNOWN_PODS = 1000
 
 
-class Serving(msgspec.Struct, frozen=True, kw_only=True):
+class ServiceBackends(msgspec.Struct, frozen=True, kw_only=True):
     """What the loop knows of a service."""
 
     #: The pods that answer now.
@@ -42,10 +42,10 @@ class Service:
 
     __slots__ = ("busy", "counted_since", "meter", "next_word", "pods", "serving", "turn", "waiting")
 
-    def __init__(self, meter: Meter, counted_since: Millis) -> None:
+    def __init__(self, meter: RequestRates, counted_since: Millis) -> None:
         self.meter = meter
         self.counted_since = counted_since
-        self.serving = Serving()
+        self.serving = ServiceBackends()
         self.busy: dict[str, int] = {}
         self.pods: dict[str, Totals] = {}
         self.waiting: deque[asyncio.Future[None]] = deque()
@@ -53,7 +53,7 @@ class Service:
         self.next_word = 0.0
 
 
-class Visit:
+class PendingRequest:
     """One request on its way: it waits, has a pod, and ends."""
 
     __slots__ = ("_traffic", "began", "pod_id", "service", "workload_id")
@@ -66,7 +66,7 @@ class Visit:
         self.pod_id = ""
 
     @property
-    def serving(self) -> Serving:
+    def serving(self) -> ServiceBackends:
         return self.service.serving
 
     def find_pod(self, passed_over: frozenset[str] = frozenset()) -> str:
@@ -87,7 +87,7 @@ class Visit:
 
     async def wait(self) -> None:
         """Until a pod may be free."""
-        self._traffic.tell(self.workload_id)
+        self._traffic.notify_load(self.workload_id)
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.service.waiting.append(future)
         try:
@@ -108,7 +108,7 @@ class Visit:
         if not busy[self.pod_id]:
             del busy[self.pod_id]
             if self.pod_id not in self.service.serving.pods:
-                self._traffic.tell(self.workload_id)
+                self._traffic.notify_load(self.workload_id)
         self.pod_id = ""
         self._traffic.call_next(self.service)
 
@@ -133,10 +133,10 @@ class Traffic:
         """Call `cut` with the id of a pod whose attempt has ended."""
         self._cut = cut
 
-    def tell(self, workload_id: str) -> None:
+    def notify_load(self, workload_id: str) -> None:
         self._listener(workload_id)
 
-    def serve(self, workload_id: str, serving: Serving) -> None:
+    def serve(self, workload_id: str, serving: ServiceBackends) -> None:
         """What holds from now on; requests that waited try again."""
         service = self._service(workload_id)
         if service.serving == serving:
@@ -145,7 +145,7 @@ class Traffic:
         for _ in range(len(service.waiting)):
             self.call_next(service)
 
-    def _replace(self, service: Service, serving: Serving) -> None:
+    def _replace(self, service: Service, serving: ServiceBackends) -> None:
         ended = service.serving.running - serving.running
         service.serving = serving
         for pod_id, _ in ended:
@@ -160,11 +160,11 @@ class Traffic:
         """The workload is gone; requests that wait for it learn so."""
         service = self._services.pop(workload_id, None)
         if service is not None:
-            self._replace(service, Serving())
+            self._replace(service, ServiceBackends())
             while service.waiting:
                 self.call_next(service)
 
-    def begin(self, workload_id: str) -> Visit:
+    def begin(self, workload_id: str) -> PendingRequest:
         """A request has arrived."""
         service = self._service(workload_id)
         now = self._measure()
@@ -172,9 +172,9 @@ class Traffic:
         if service.serving.is_followed and now >= service.next_word:
             service.next_word = now + self._window / 1000 / _TOLD
             self._listener(workload_id)
-        return Visit(self, workload_id, service, now)
+        return PendingRequest(self, workload_id, service, now)
 
-    def end(self, visit: Visit, is_timed: bool) -> None:
+    def end(self, visit: PendingRequest, is_timed: bool) -> None:
         now = self._measure()
         pod = visit.pod_id
         seconds = now - visit.began if is_timed and pod else None
@@ -221,6 +221,6 @@ class Traffic:
     def _service(self, workload_id: str) -> Service:
         service = self._services.get(workload_id)
         if service is None:
-            meter = Meter(self._window / 1000, self._measure())
+            meter = RequestRates(self._window / 1000, self._measure())
             service = self._services[workload_id] = Service(meter, self._clock())
         return service

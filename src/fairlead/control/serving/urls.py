@@ -11,10 +11,10 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from fairlead.control.decide.draft import Entry
-from fairlead.control.serving.traffic import Serving, Traffic
+from fairlead.control.decide.draft import WorkloadEntry
+from fairlead.control.serving.traffic import ServiceBackends, Traffic
 from fairlead.model.pods.podset import PodSet
-from fairlead.model.pods.urls import ExposedUrl
+from fairlead.model.pods.urls import UrlRoute
 from fairlead.model.records.organization import Caller
 from fairlead.model.records.phase import PodPhase
 from fairlead.model.records.revision import Stage
@@ -43,7 +43,7 @@ class UrlSettings(msgspec.Struct, frozen=True, kw_only=True):
         return "" if self.port == {"http": 80, "https": 443}[self.scheme] else f":{self.port}"
 
 
-class Place(msgspec.Struct, frozen=True):
+class UrlLocation(msgspec.Struct, frozen=True):
     """Where a URL leads to us: a host's name and the beginning of the path, empty for all of it."""
 
     host: str
@@ -56,7 +56,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     workload_id: str
     project_id: str
     owner: str
-    place: Place
+    place: UrlLocation
     port: int
     #: What is spoken there.
     protocol: str = HTTP
@@ -70,9 +70,9 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
         return self.authorization == "public"
 
     @property
-    def seen_by_engine(self) -> ExposedUrl:
+    def seen_by_engine(self) -> UrlRoute:
         """What of it an engine is told."""
-        return ExposedUrl(
+        return UrlRoute(
             host=self.place.host,
             prefix=self.place.prefix,
             port=self.port,
@@ -96,18 +96,18 @@ def exposed_urls(podsets: Iterable[PodSet]) -> list[dict[str, Any]]:
     return [url for podset in first for url in podset.container.fields.get("exposedUrls") or ()]
 
 
-def place_of(workload: Workload, url: str, settings: UrlSettings) -> Place:
+def place_of(workload: Workload, url: str, settings: UrlSettings) -> UrlLocation:
     """Where a recorded URL of a workload is, under this server's settings."""
     if url.startswith(_CHOSEN):
         host, _, path = url.removeprefix(_CHOSEN).partition("/")
-        return Place(host or settings.domain, f"/{path}" if path else "")
+        return UrlLocation(host or settings.domain, f"/{path}" if path else "")
     if settings.by_path:
-        return Place(settings.domain, f"/{workload.project_name}/{workload.name}{url}")
+        return UrlLocation(settings.domain, f"/{workload.project_name}/{workload.name}{url}")
     label = f"{workload.name}-{workload.project_name}{url}"
     if len(label) > _LONGEST_LABEL:
         mark = hashlib.sha256(label.encode()).hexdigest()[:8]
         label = f"{label[: _LONGEST_LABEL - 9].rstrip('-')}-{mark}"
-    return Place(f"{label}.{settings.domain}")
+    return UrlLocation(f"{label}.{settings.domain}")
 
 
 def render_routes(
@@ -130,7 +130,7 @@ def render_routes(
     ]
 
 
-def render_url(place: Place, settings: UrlSettings) -> str:
+def render_url(place: UrlLocation, settings: UrlSettings) -> str:
     return f"{settings.scheme}://{place.host}{settings.authority}{place.prefix}/"
 
 
@@ -139,7 +139,7 @@ def first_url(workload: Workload, settings: UrlSettings) -> str:
     return next((render_url(place_of(workload, name, settings), settings) for name in workload.urls), "")
 
 
-def read_choice(url: str) -> str:
+def parse_custom_url(url: str) -> str:
     """A URL that a user chose, as it is recorded; empty when it cannot be one."""
     text = url.strip()
     parts = urlsplit(text if "://" in text or text.startswith("/") else f"//{text}")
@@ -154,21 +154,21 @@ def read_choice(url: str) -> str:
     return f"{_CHOSEN}{host}{path}" if host or path else ""
 
 
-class Exposure:
+class UrlRegistry:
     def __init__(self, settings: UrlSettings | None = None, traffic: Traffic | None = None) -> None:
         self.settings = settings or UrlSettings()
         self.traffic = traffic or Traffic(lambda: 0, lambda: 0.0)
-        self._routes: dict[Place, Route] = {}
-        self._held: dict[str, list[Place]] = {}
+        self._routes: dict[UrlLocation, Route] = {}
+        self._held: dict[str, list[UrlLocation]] = {}
 
-    def claim(self, entry: Entry) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
+    def claim(self, entry: WorkloadEntry) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
         """Claim the URLs of a new workload: their names for the record, or those that cannot be had and why."""
         names: list[str] = []
         refused: list[tuple[str, str]] = []
-        own: set[Place] = set()
+        own: set[UrlLocation] = set()
         for number, url in enumerate(exposed_urls(entry.podsets)):
             chosen = url.get("url") or ""
-            name = read_choice(chosen) if chosen else self._free_name(entry, own)
+            name = parse_custom_url(chosen) if chosen else self._free_name(entry, own)
             place = place_of(entry.workload, name, self.settings) if name or not chosen else None
             if place is None:
                 refused.append((f"exposedUrls[{number}].url", f"'{chosen[:200]}' is no URL of a host and a path"))
@@ -185,7 +185,7 @@ class Exposure:
             self._hold(entry, tuple(names))
         return tuple(names), tuple(refused)
 
-    def _free_name(self, entry: Entry, own: set[Place]) -> str:
+    def _free_name(self, entry: WorkloadEntry, own: set[UrlLocation]) -> str:
         """What is added to the workload's name so that the URL is nobody else's: mostly nothing."""
         workload = entry.workload
         suffixes = ("", *(f"-{number}" for number in range(2, len(own) + 2)), f"-{workload.id[-8:]}")
@@ -195,11 +195,11 @@ class Exposure:
                 return suffix
         return f"-{workload.id[-8:]}-{len(own)}"
 
-    def _holder(self, place: Place, workload_id: str) -> str:
+    def _holder(self, place: UrlLocation, workload_id: str) -> str:
         route = self._routes.get(place)
         return "" if route is None or route.workload_id == workload_id else route.owner
 
-    def take(self, entry: Entry) -> None:
+    def update(self, entry: WorkloadEntry) -> None:
         """Hold what is known of a workload now: its URLs as recorded, and its pods that are ready."""
         workload = entry.workload
         if not workload.urls:
@@ -208,7 +208,7 @@ class Exposure:
             self._hold(entry, workload.urls)
         self.traffic.serve(workload.id, _serving(entry))
 
-    def _hold(self, entry: Entry, names: tuple[str, ...]) -> None:
+    def _hold(self, entry: WorkloadEntry, names: tuple[str, ...]) -> None:
         routes = render_routes(entry.workload, entry.podsets, names, self.settings)
         self._routes.update((route.place, route) for route in routes)
         self._held[entry.workload.id] = [route.place for route in routes]
@@ -222,7 +222,7 @@ class Exposure:
     def find(self, host: str, path: str) -> Route | None:
         """The route of a request: the longest beginning of its path that somebody has on that host."""
         for prefix in _beginnings(path):
-            route = self._routes.get(Place(host, prefix))
+            route = self._routes.get(UrlLocation(host, prefix))
             if route is not None:
                 return route
         return None
@@ -234,7 +234,7 @@ class Exposure:
         return [self._routes[place] for place in self._held.get(workload_id, ())]
 
 
-def _serving(entry: Entry) -> Serving:
+def _serving(entry: WorkloadEntry) -> ServiceBackends:
     """The pods that answer now: ready ones of the sets that serve, and how requests to them are treated."""
     answering = [podset for podset in entry.podsets if podset.stage in (None, Stage.SERVING)]
     sets = {podset.role: podset for podset in answering if podset.container.fields.get("exposedUrls")}
@@ -246,8 +246,8 @@ def _serving(entry: Entry) -> Serving:
     running = frozenset((pod.id, pod.attempt) for pod in entry.pods if not pod.has_ended)
     scaling = next((podset.scaling for podset in (*sets.values(), *entry.podsets) if podset.scaling), None)
     if scaling is None or entry.workload.is_terminal or entry.workload.deleted_at is not None:
-        return Serving(pods=pods, running=running)
-    return Serving(
+        return ServiceBackends(pods=pods, running=running)
+    return ServiceBackends(
         pods=pods,
         running=running,
         holds=True,

@@ -27,7 +27,7 @@ _UTILIZATION: Mapping[str, Callable[[Node], float]] = {
 }
 
 
-class Place(msgspec.Struct, frozen=True, kw_only=True):
+class CapacityGroup(msgspec.Struct, frozen=True, kw_only=True):
     """What a figure is about: nodes, quotas and pods of a cluster, a pool, or a part by which they are grouped."""
 
     #: (key, value) by which it was grouped; empty for the whole.
@@ -60,18 +60,18 @@ async def load_records(context: Context, span: Span, pool: str) -> Records:
     return Records(pods=pods, workloads=workloads)
 
 
-def list_places(context: Context, records: Records, group_by: str, pool: str) -> list[Place]:
+def list_places(context: Context, records: Records, group_by: str, pool: str) -> list[CapacityGroup]:
     """The whole, or its parts."""
     by_pool = nodes_by_pool(context)
     pools = [pool] if pool else [one.name for one in context.directory.node_pools.values()]
     if not group_by:
         nodes = tuple(node for name in pools for node in by_pool.get(name, ()))
-        whole = Place(nodes=nodes, quota=_quota(context, pools, lambda project_id: True))
+        whole = CapacityGroup(nodes=nodes, quota=_quota(context, pools, lambda project_id: True))
         return [_filled(whole, records.pods, records.workloads)]
     if group_by == "Nodepool":
         return [
             _filled(
-                Place(
+                CapacityGroup(
                     group=(group_by, name),
                     nodes=tuple(by_pool.get(name, ())),
                     quota=_quota(context, [name], lambda project_id: True),
@@ -84,7 +84,7 @@ def list_places(context: Context, records: Records, group_by: str, pool: str) ->
     return list(_parts(context, records, group_by, pools))
 
 
-def _parts(context: Context, records: Records, group_by: str, pools: Sequence[str]) -> Iterator[Place]:
+def _parts(context: Context, records: Records, group_by: str, pools: Sequence[str]) -> Iterator[CapacityGroup]:
     """By project, department or category: whose pods and workloads they are. Nodes belong to none of them."""
     part_of: Callable[[Workload], str] = {
         "Project": lambda workload: workload.project_name,
@@ -104,10 +104,10 @@ def _parts(context: Context, records: Records, group_by: str, pools: Sequence[st
         quota = _quota(context, pools, owners[name].__contains__) if name in owners else None
         pods = [pod for pod in records.pods if of_workload.get(pod.workload_id) == name]
         workloads = [each for each in records.workloads if of_workload[each.id] == name]
-        yield _filled(Place(group=(group_by, name), quota=quota), pods, workloads)
+        yield _filled(CapacityGroup(group=(group_by, name), quota=quota), pods, workloads)
 
 
-def _filled(place: Place, pods: Iterable[Pod], workloads: Iterable[Workload]) -> Place:
+def _filled(place: CapacityGroup, pods: Iterable[Pod], workloads: Iterable[Workload]) -> CapacityGroup:
     return msgspec.structs.replace(place, pods=tuple(pods), workloads=tuple(workloads))
 
 
@@ -119,13 +119,13 @@ def _quota(context: Context, pools: Sequence[str], is_meant: Callable[[str], boo
 
 
 def measure_place(
-    place: Place, types: Iterable[str], times: Sequence[Millis], telemetry: Telemetry
+    place: CapacityGroup, types: Iterable[str], times: Sequence[Millis], telemetry: Telemetry
 ) -> list[Measurement]:
     """The figures of one place; what it has none of, or nobody measures here, has no values."""
     return [_measure(place, type, times, telemetry) for type in types]
 
 
-def _measure(place: Place, type: str, times: Sequence[Millis], telemetry: Telemetry) -> Measurement:
+def _measure(place: CapacityGroup, type: str, times: Sequence[Millis], telemetry: Telemetry) -> Measurement:
     if type == "ALLOCATED_GPU":
         return Measurement(type, tuple((at, _held(place, at)) for at in times))
     if type == "WORKLOADS_COUNT":
@@ -146,7 +146,7 @@ def _measure(place: Place, type: str, times: Sequence[Millis], telemetry: Teleme
     return Measurement(type, is_known=False)
 
 
-def _held(place: Place, at: Millis) -> float:
+def _held(place: CapacityGroup, at: Millis) -> float:
     pods = (pod for pod in place.pods if pod.exists_at(at))
     return sum(len(pod.gpu_devices) * pod.gpu_thousandths for pod in pods) / 1000
 
@@ -156,7 +156,7 @@ def _is_there(workload: Workload, at: Millis) -> bool:
 
 
 def _utilization(
-    place: Place, nodes: Sequence[Node], type: str, times: Sequence[Millis], telemetry: Telemetry
+    place: CapacityGroup, nodes: Sequence[Node], type: str, times: Sequence[Millis], telemetry: Telemetry
 ) -> Measurement:
     """The mean over nodes, each weighed by its size; moments at which none was looked at are left out."""
     sums: dict[Millis, float] = {}

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import msgspec
 
 from fairlead.control.context import Context
-from fairlead.control.decide.expand import base_role, meaning_of
+from fairlead.control.decide.expand import base_role, expand_spec
 from fairlead.control.usage_history import Series, Telemetry
 from fairlead.control.workloads.read import normal_id
 from fairlead.control.workloads.sessions import elsewhere
@@ -110,7 +110,7 @@ def measure_workload(
     workload: Workload, pods: Sequence[Pod], types: Iterable[str], times: Sequence[Millis], telemetry: Telemetry
 ) -> list[Measurement]:
     """Of a workload: the sum over its pods."""
-    sets = {podset.role: podset for podset in meaning_of(workload.kind, bytes(workload.spec)).podsets}
+    sets = {podset.role: podset for podset in expand_spec(workload.kind, bytes(workload.spec)).podsets}
     found = []
     for type in types:
         if type == "RUNNING_POD_COUNT":

@@ -10,7 +10,7 @@ import msgspec
 
 from fairlead.control import access
 from fairlead.control.context import Context
-from fairlead.control.organization.inventory import Usage, load_usage, visible_departments
+from fairlead.control.organization.inventory import OwnerUsage, load_usage, visible_departments
 from fairlead.control.telemetry.metrics import Measurement, Span
 from fairlead.control.telemetry.summaries import Group, Sums
 from fairlead.model.clock import Millis
@@ -37,7 +37,7 @@ _QUOTAS: Mapping[str, Callable[[PoolQuota], float | None]] = {
     "CPU_QUOTA": lambda quota: quota.cpu.deserved,
     "MEMORY_QUOTA": lambda quota: None if quota.memory.deserved is None else quota.memory.deserved / _MEGABYTE,
 }
-_HELD: Mapping[str, Callable[[Usage], float]] = {
+_HELD: Mapping[str, Callable[[OwnerUsage], float]] = {
     "GPU_ALLOCATION": lambda usage: usage.gpu,
     "CPU_ALLOCATION": lambda usage: usage.cpu_milli,
     "MEMORY_ALLOCATION": lambda usage: usage.memory_bytes / _MEGABYTE,
@@ -60,7 +60,7 @@ async def count_owners(context: Context, caller: Caller, question: OwnerQuestion
         for id, name in pools.items():
             if question.node_pool and question.node_pool not in (id, name):
                 continue
-            value = _value(question.type, owner, name, usage.get((key, name), Usage()))
+            value = _value(question.type, owner, name, usage.get((key, name), OwnerUsage()))
             groups = tuple(_group(word, owner, id, name) for word in question.group_by)
             sums[groups] = sums.get(groups, 0.0) + (value or 0.0)
     return sums
@@ -78,7 +78,7 @@ def _is_meant(owner: Department, question: OwnerQuestion) -> bool:
     return question.department_id in ("", department) and question.cluster_id in ("", owner.cluster_id)
 
 
-def _value(type: str, owner: Department, pool: str, usage: Usage) -> float | None:
+def _value(type: str, owner: Department, pool: str, usage: OwnerUsage) -> float | None:
     if type in _HELD:
         return _HELD[type](usage)
     granted = next((quota for quota in owner.resources if quota.node_pool_name == pool), None)

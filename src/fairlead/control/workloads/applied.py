@@ -26,7 +26,7 @@ from fairlead.control.workloads.applied_reader import (
     was_active_changed,
 )
 from fairlead.control.workloads.submit import submit
-from fairlead.engines.base import Applied, AppliedObjects
+from fairlead.engines.base import AppliedObject, AppliedObjects
 from fairlead.kinds import KINDS
 from fairlead.model.clock import Millis, iso
 from fairlead.model.errors import FairleadError, Invalid, NotFound
@@ -52,7 +52,7 @@ _TEMPLATE = "Template"
 _AT_ONCE = 32
 
 
-class _Agreed(msgspec.Struct, frozen=True):
+class _SyncedGeneration(msgspec.Struct, frozen=True):
     """The newest generation of an object that was taken or written, and what its `active` is."""
 
     generation: int
@@ -71,14 +71,14 @@ class AppliedWorkloads:
         self._baseless: set[str] = set()
         self._templates: dict[str, tuple[str, str]] = {}
         #: How far objects and their workloads agree. What a watch shows may be older, its status too.
-        self._agreed: dict[str, _Agreed] = {}
+        self._agreed: dict[str, _SyncedGeneration] = {}
         #: Workloads without an object of whose kind not all are seen yet, with that kind.
         self._unsure: dict[str, str] = {}
 
     async def run(self) -> None:
         """Until cancelled."""
         unsubscribe = self._context.store.subscribe(self._hear)
-        self._context.tell_quietly = self._hear_of
+        self._context.notify_without_event = self._hear_of
         self._objects.listen(self._wakeup.set)
         self._wakeup.set()
         try:
@@ -105,7 +105,7 @@ class AppliedWorkloads:
 
     def _take_sure(self) -> set[str]:
         """Those of whom it can be told by now whether their objects are gone."""
-        sure = {id for id, kind in self._unsure.items() if self._objects.knows_all(kind)}
+        sure = {id for id, kind in self._unsure.items() if self._objects.has_synced(kind)}
         for id in sure:
             del self._unsure[id]
         return sure
@@ -134,7 +134,7 @@ class AppliedWorkloads:
 
     async def _settle_safely(self, id: str) -> None:
         try:
-            await self._settle(id)
+            await self._reconcile(id)
         except Exception as error:
             is_expected = isinstance(error, OSError | FairleadError)
             log.warning("the applied workload %s is looked at again: %s", id, error, exc_info=not is_expected)
@@ -143,7 +143,7 @@ class AppliedWorkloads:
             self._busy.discard(id)
             self._wakeup.set()
 
-    async def _settle(self, id: str) -> None:
+    async def _reconcile(self, id: str) -> None:
         applied = self._objects.applied(id)
         workload: Workload | None = await self._context.store.get(WORKLOADS, id)
         if applied is None or applied.is_leaving:
@@ -152,10 +152,10 @@ class AppliedWorkloads:
             self._agreed.pop(id, None)
         if applied is None:
             await self._miss(workload)
-        elif workload is None and await self._objects.is_anothers(applied):
+        elif workload is None and await self._objects.belongs_to_other_installation(applied):
             return
         elif applied.is_leaving:
-            await self._let_go(applied, workload)
+            await self._release(applied, workload)
         elif workload is None:
             await self._submit(applied)
         elif workload.deleted_at is not None:
@@ -168,7 +168,7 @@ class AppliedWorkloads:
         if workload is None or workload.dialect != DIALECT:
             return
         kind = KINDS[workload.kind].resource
-        if self._objects.knows_all(kind):
+        if self._objects.has_synced(kind):
             await self._end(workload)
         else:
             self._unsure[workload.id] = kind
@@ -180,7 +180,7 @@ class AppliedWorkloads:
             except NotFound:
                 return
 
-    async def _let_go(self, applied: Applied, workload: Workload | None) -> None:
+    async def _release(self, applied: AppliedObject, workload: Workload | None) -> None:
         """Its object is to go: first the workload, then the object."""
         await self._end(workload)
         if workload is None or workload.gone:
@@ -195,7 +195,7 @@ class AppliedWorkloads:
         else:
             await self._tell(applied, _status(workload, applied.generation))
 
-    async def _submit(self, applied: Applied) -> None:
+    async def _submit(self, applied: AppliedObject) -> None:
         is_known = applied.status.get("observedGeneration") == applied.generation and applied.status.get("phase")
         if is_template(applied):
             self._templates[applied.id] = (applied.namespace, applied.name)
@@ -224,10 +224,10 @@ class AppliedWorkloads:
         except Invalid as error:
             await self._refuse(applied, error)
             return
-        self._agreed[applied.id] = _Agreed(applied.generation, is_active(applied))
+        self._agreed[applied.id] = _SyncedGeneration(applied.generation, is_active(applied))
         await self._tell(applied, _status(workload, applied.generation))
 
-    async def _refuse(self, applied: Applied, error: Invalid) -> None:
+    async def _refuse(self, applied: AppliedObject, error: Invalid) -> None:
         message = "; ".join(f"{issue.field}: {issue.details}" for issue in error.issues) or error.message
         conditions = None
         if any(issue.field == _BASE for issue in error.issues):
@@ -238,7 +238,7 @@ class AppliedWorkloads:
         status = {"phase": Phase.FAILED.value, "message": message, "observedGeneration": applied.generation}
         await self._tell(applied, {**status, "conditions": conditions})
 
-    async def _agree(self, applied: Applied, workload: Workload) -> None:
+    async def _agree(self, applied: AppliedObject, workload: Workload) -> None:
         """`active` both ways: an edited object changes the workload, a workload that was changed edits the object."""
         agreed = self._agreed.get(applied.id)
         if agreed is not None and applied.generation < agreed.generation:
@@ -250,11 +250,13 @@ class AppliedWorkloads:
             if written == generation + 1:
                 # Otherwise somebody edited it too, and that is still to be seen.
                 generation = written
-                self._agreed[applied.id] = _Agreed(generation, self._agreed[applied.id].is_active)
+                self._agreed[applied.id] = _SyncedGeneration(generation, self._agreed[applied.id].is_active)
         words = changes_not_taken(applied, workload.applied) if workload.applied else ""
         await self._tell(applied, _with_refusal(applied, _status(workload, generation), words, self._context.clock()))
 
-    async def _switch(self, applied: Applied, workload: Workload, agreed: _Agreed | None) -> tuple[Workload, int]:
+    async def _switch(
+        self, applied: AppliedObject, workload: Workload, agreed: _SyncedGeneration | None
+    ) -> tuple[Workload, int]:
         """The workload and its object's generation when both are to run, or both are not."""
         generation, is_on = applied.generation, is_active(applied)
         is_wanted = workload.desired_phase is not DesiredPhase.STOPPED
@@ -265,18 +267,18 @@ class AppliedWorkloads:
                 act = lifecycle.resume if is_on else lifecycle.suspend
                 workload = await act(self._context, CALLER, workload.kind, workload.id)
             else:
-                self._agreed[applied.id] = _Agreed(generation, is_wanted)
+                self._agreed[applied.id] = _SyncedGeneration(generation, is_wanted)
                 generation = await self._objects.change_active(applied, is_active=is_wanted) or generation
                 is_on = is_wanted
-        self._agreed[applied.id] = _Agreed(generation, is_on)
+        self._agreed[applied.id] = _SyncedGeneration(generation, is_on)
         return workload, generation
 
-    async def _tell(self, applied: Applied, status: dict[str, Any]) -> None:
+    async def _tell(self, applied: AppliedObject, status: dict[str, Any]) -> None:
         if any(applied.status.get(name) != value for name, value in status.items()):
             await self._objects.record_status(applied, status)
 
 
-def _owned(applied: Applied, workload: Workload, settings: UrlSettings) -> dict[str, str]:
+def _owned(applied: AppliedObject, workload: Workload, settings: UrlSettings) -> dict[str, str]:
     """What the system's members of the spec should be and are not. Who applied it is known from its admission alone."""
     wanted = {"userId": workload.created_by, "ingressUrl": first_url(workload, settings)}
     spec = msgspec.json.decode(applied.text).get("spec", {})
@@ -287,7 +289,7 @@ def _owned(applied: Applied, workload: Workload, settings: UrlSettings) -> dict[
     return {name: value for name, value in wanted.items() if name in names and given[name] != value}
 
 
-def _is_edited(applied: Applied, agreed: _Agreed | None, workload: Workload) -> bool:
+def _is_edited(applied: AppliedObject, agreed: _SyncedGeneration | None, workload: Workload) -> bool:
     """Whether the object's `active` was changed since both agreed, and not what is wanted of the workload."""
     observed = applied.status.get("observedGeneration")
     if agreed is not None:
@@ -298,7 +300,7 @@ def _is_edited(applied: Applied, agreed: _Agreed | None, workload: Workload) -> 
     return was_active_changed(applied, workload.applied)
 
 
-def _with_refusal(applied: Applied, status: dict[str, Any], words: str, now: Millis) -> dict[str, Any]:
+def _with_refusal(applied: AppliedObject, status: dict[str, Any], words: str, now: Millis) -> dict[str, Any]:
     """The status with what was edited and is not taken."""
     if not words:
         return status
@@ -310,7 +312,7 @@ def _with_refusal(applied: Applied, status: dict[str, Any], words: str, now: Mil
     }
 
 
-def _since(applied: Applied, condition: dict[str, str], now: Millis) -> dict[str, str]:
+def _since(applied: AppliedObject, condition: dict[str, str], now: Millis) -> dict[str, str]:
     """The condition with its time, which is that of the first time it was said."""
     said = [
         one
@@ -320,7 +322,7 @@ def _since(applied: Applied, condition: dict[str, str], now: Millis) -> dict[str
     return {**condition, "lastTransitionTime": (said[0].get("lastTransitionTime") if said else None) or iso(now)}
 
 
-def _was_baseless(applied: Applied) -> bool:
+def _was_baseless(applied: AppliedObject) -> bool:
     return any(one.get("type") == _NO_BASE for one in applied.status.get("conditions") or ())
 
 

@@ -13,7 +13,7 @@ from fairlead.control.assets import secrets
 from fairlead.control.context import Context
 from fairlead.control.workloads.submit import submit
 from fairlead.control.workloads.template_yaml import drop_manifest, merge_bases, store_manifest
-from fairlead.engines.base import Applied as Applied
+from fairlead.engines.base import AppliedObject as AppliedObject
 from fairlead.formats.intermediate import PlainSecret
 from fairlead.formats.yaml.documents import YamlWorkload, read_manifests, read_workload
 from fairlead.formats.yaml.fields import kinds_with
@@ -48,7 +48,7 @@ class _Object(msgspec.Struct, frozen=True):
 
 
 async def read_applied(
-    context: Context, caller: Caller, applied: Applied, *, is_trial: bool = False
+    context: Context, caller: Caller, applied: AppliedObject, *, is_trial: bool = False
 ) -> Submission | None:
     """The submission; None for a template, which is kept as one. Raises Invalid.
 
@@ -82,14 +82,14 @@ async def read_applied(
     )
 
 
-async def drop_template(context: Context, caller: Caller, applied: Applied) -> None:
+async def drop_template(context: Context, caller: Caller, applied: AppliedObject) -> None:
     """Remove the template that an object was, whatever its spec says now."""
     body = msgspec.json.decode(applied.text) | {"spec": {}}
     with contextlib.suppress(Invalid):
         await drop_manifest(context, caller, msgspec.json.encode(body).decode())
 
 
-async def drop_applied(context: Context, caller: Caller, applied: Applied) -> None:
+async def drop_applied(context: Context, caller: Caller, applied: AppliedObject) -> None:
     """Remove what was kept of a workload's object beside its workload: secrets that stood in it."""
     # One that is edited to be a template is none: that was not taken.
     text = _without(applied.text, *OWNED, "usage").decode()
@@ -107,7 +107,7 @@ async def drop_applied(context: Context, caller: Caller, applied: Applied) -> No
                 await secrets.delete(context, caller, secrets.SECRET, known.id)
 
 
-def is_template(applied: Applied) -> bool:
+def is_template(applied: AppliedObject) -> bool:
     return bool(msgspec.json.decode(applied.text).get("spec", {}).get("usage") == "Template")
 
 
@@ -121,7 +121,7 @@ async def _find_secret(context: Context, project: Project, name: str) -> Secret 
     return next(iter(await context.store.find(Query(collection=SECRETS, where=own))), None)
 
 
-async def check_applied(context: Context, caller: Caller, applied: Applied) -> None:
+async def check_applied(context: Context, caller: Caller, applied: AppliedObject) -> None:
     """Whether it would be taken if it were applied now, with the messages of a submission. Raises Invalid."""
     submission = await read_applied(context, caller, applied, is_trial=True)
     if submission is not None:
@@ -139,7 +139,7 @@ def check_change(before: dict[str, Any], after: dict[str, Any]) -> None:
         raise Invalid(MALFORMED, tuple(Issue(f"spec.{name}", details) for name in others))
 
 
-def digests_of(applied: Applied) -> dict[str, str]:
+def digests_of(applied: AppliedObject) -> dict[str, str]:
     """What tells each member of its spec from another; the values themselves may be secret."""
     spec = msgspec.json.decode(applied.text).get("spec", {})
     return {
@@ -148,7 +148,7 @@ def digests_of(applied: Applied) -> dict[str, str]:
     }
 
 
-def changes_not_taken(applied: Applied, taken: dict[str, str]) -> str:
+def changes_not_taken(applied: AppliedObject, taken: dict[str, str]) -> str:
     """What of an object was edited since it was taken although it may not be, past the cluster's question; in words."""
     try:
         check_change(taken, digests_of(applied))
@@ -158,13 +158,13 @@ def changes_not_taken(applied: Applied, taken: dict[str, str]) -> str:
     return ""
 
 
-def is_active(applied: Applied) -> bool:
+def is_active(applied: AppliedObject) -> bool:
     """Whether it is to run, as its object says it."""
     value = msgspec.json.decode(applied.text, type=_Object).spec.active.value
     return str(value).lower() != "false"
 
 
-def was_active_changed(applied: Applied, taken: dict[str, str]) -> bool:
+def was_active_changed(applied: AppliedObject, taken: dict[str, str]) -> bool:
     return digests_of(applied).get("active") != taken.get("active")
 
 

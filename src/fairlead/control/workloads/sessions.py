@@ -10,7 +10,7 @@ import msgspec
 from fairlead.control import access
 from fairlead.control.context import Context
 from fairlead.control.decide.expand import podsets_of
-from fairlead.control.serving.traffic import Visit
+from fairlead.control.serving.traffic import PendingRequest
 from fairlead.control.serving.urls import Route, render_url
 from fairlead.engines.base import ExecRequest as ExecRequest
 from fairlead.engines.base import LogRequest as LogRequest
@@ -150,7 +150,7 @@ class Dialler:
     def __init__(self, context: Context) -> None:
         self._context = context
 
-    def begin(self, workload_id: str) -> Visit:
+    def begin(self, workload_id: str) -> PendingRequest:
         """A request has arrived."""
         return self._context.exposure.traffic.begin(workload_id)
 

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 import msgspec
 
 from fairlead.admission.admit import FORGIVEN, admit
-from fairlead.admission.organization_terms import has_terms, settle_terms
+from fairlead.admission.organization_terms import apply_project_rules, has_project_rules
 from fairlead.control import access
 from fairlead.control.assets.claims import settle_claims
 from fairlead.control.context import Context
-from fairlead.control.decide.equivalence import likeness, wait_like
-from fairlead.control.references.names import settle_names
+from fairlead.control.decide.equivalence import pend_like, scheduling_key
+from fairlead.control.references.names import resolve_names
 from fairlead.control.workloads.templates import settle_template
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import Kind
@@ -46,9 +46,9 @@ async def submit(
     submission = await settle_template(context, kind, submission)
     admitted = admit(kind, submission, completions_most=context.settings.completions_most)
     department = context.directory.departments.get(project.department_id)
-    if has_terms(project, department):
-        admitted |= settle_terms(project, department, kind, submission.spec, admitted)
-    named = await settle_names(context, project.id, caller.name, submission.spec, submission.dialect)
+    if has_project_rules(project, department):
+        admitted |= apply_project_rules(project, department, kind, submission.spec, admitted)
+    named = await resolve_names(context, project.id, caller.name, submission.spec, submission.dialect)
     conditions = admitted.pop("conditions", ()) + named.pop("conditions", ())
     admitted |= named
     for _ in range(_SUFFIX_TRIES):
@@ -58,8 +58,8 @@ async def submit(
         if is_trial:
             await _refuse_taken(context, workload)
             return workload
-        if submission.is_active and (twin := context.twins.get(likeness(workload))):
-            workload = wait_like(workload, *twin)
+        if submission.is_active and (twin := context.twins.get(scheduling_key(workload))):
+            workload = pend_like(workload, *twin)
         try:
             await _commit(context, workload, _creation(workload, caller, request_id, claims))
         except Conflict as error:
@@ -72,14 +72,14 @@ async def submit(
 
 async def _commit(context: Context, workload: Workload, change: Change) -> None:
     """Write it down, and hand the record to the loop of this server, which would read it at once otherwise."""
-    if not context.hands_over:
+    if not context.has_local_loop:
         await context.store.commit(change)
         return
-    context.handed[workload.id] = workload
+    context.just_recorded[workload.id] = workload
     try:
         await context.store.commit(change)
     except BaseException:
-        context.handed.pop(workload.id, None)
+        context.just_recorded.pop(workload.id, None)
         raise
 
 

@@ -36,7 +36,7 @@ async def load_members(context: Context, assets: Plain, usable: Collection[str])
     held, issues = [], []
     for path, id, kinds in _named(assets):
         asset: Asset | None = await context.store.get(ASSETS, id.lower())
-        if asset is None or asset.kind not in kinds or asset.place not in usable or asset.private:
+        if asset is None or asset.kind not in kinds or asset.scope_key not in usable or asset.private:
             issues.append(Issue(path, f"there is no {' or '.join(kinds)} with the id '{id[:60]}' in this scope"))
             continue
         claim = await load_claim_of(context, asset) if asset.kind == "pvc" else None

@@ -10,10 +10,10 @@ import msgspec
 
 from fairlead.admission.templates import apply_template
 from fairlead.control.context import Context
-from fairlead.control.records import Request, Step, record_steps, retried
+from fairlead.control.records import AuditedRequest, RecordChange, record_steps, retry_on_conflict
 from fairlead.control.references import scopes
 from fairlead.formats.yaml.documents import Manifest, YamlWorkload, read_manifests, read_workload
-from fairlead.formats.yaml.inherit import Find, Kept, base_of, merge
+from fairlead.formats.yaml.inherit import Find, ServerTemplate, base_of, merge
 from fairlead.formats.yaml.keywords import GLOBAL_NAMESPACE
 from fairlead.formats.yaml.tree import YamlIssue
 from fairlead.kinds import KINDS
@@ -38,7 +38,7 @@ async def store_manifest(context: Context, caller: Caller, text: str, request_id
     await merge_bases(context, project_id, manifest)
 
     async def attempt() -> tuple[Template, str]:
-        before = await _find(context, (scope.place,), manifest.object_name)
+        before = await _find(context, (scope.scope_key,), manifest.object_name)
         if before is not None and before.manifest == text:
             return before, UNCHANGED
         change = CREATED if before is None else CHANGED
@@ -47,7 +47,7 @@ async def store_manifest(context: Context, caller: Caller, text: str, request_id
             id=context.new_id() if before is None else before.id,
             version=1 if before is None else before.version + 1,
             name=manifest.object_name,
-            place=scope.place,
+            scope_key=scope.scope_key,
             description="" if before is None else before.description,
             kind=workload.kind.key,
             scope=scope,
@@ -59,23 +59,23 @@ async def store_manifest(context: Context, caller: Caller, text: str, request_id
             updated_by=caller.name,
         )
         message = f"Template {after.name} was {change} by {caller.name}"
-        step = Step(TEMPLATES, after.id, after, change.capitalize(), message)
-        await record_steps(context, Request(caller, "update", request_id), [step], None)
+        step = RecordChange(TEMPLATES, after.id, after, change.capitalize(), message)
+        await record_steps(context, AuditedRequest(caller, "update", request_id), [step], None)
         return after, change
 
-    return await retried(attempt)
+    return await retry_on_conflict(attempt)
 
 
 async def drop_manifest(context: Context, caller: Caller, text: str) -> None:
     """Remove the template that a document is, if there is one."""
     manifest = _read_one(text)
     scope, _ = _scope(context, manifest)
-    known = await _find(context, (scope.place,), manifest.object_name)
+    known = await _find(context, (scope.scope_key,), manifest.object_name)
     if known is not None:
         scopes.check_write(context, caller, "templates:delete", scope)
         message = f"Template {known.name} was deleted by {caller.name}"
-        step = Step(TEMPLATES, known.id, None, "Deleted", message)
-        await record_steps(context, Request(caller, "delete", ""), [step], None)
+        step = RecordChange(TEMPLATES, known.id, None, "Deleted", message)
+        await record_steps(context, AuditedRequest(caller, "delete", ""), [step], None)
 
 
 async def resolve_spec(context: Context, template: Template, project_id: str) -> dict[str, Any]:
@@ -113,10 +113,10 @@ async def _load_bases(context: Context, project_id: str, manifest: Manifest) -> 
         found = await _find(context, (*own, *wider), current.base)
         if found is None:
             break
-        namespace = current.namespace if found.place in own else GLOBAL_NAMESPACE
+        namespace = current.namespace if found.scope_key in own else GLOBAL_NAMESPACE
         if (namespace, found.name) in known:
             break
-        current = base_of(Kept(found.id, found.kind, found.manifest), namespace, found.name)
+        current = base_of(ServerTemplate(found.id, found.kind, found.manifest), namespace, found.name)
         known[namespace, found.name] = current
         end = None if found.manifest else found
     return (lambda namespace, name: known.get((namespace, name))), end

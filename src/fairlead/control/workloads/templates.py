@@ -8,7 +8,7 @@ from fairlead.admission.templates import apply_template
 from fairlead.control import access
 from fairlead.control.context import Context
 from fairlead.control.filters import Field
-from fairlead.control.records import Request, Step, record_steps, retried
+from fairlead.control.records import AuditedRequest, RecordChange, record_steps, retry_on_conflict
 from fairlead.control.references import scopes
 from fairlead.control.workloads.read import ListRequest, Page, count_page, load_page
 from fairlead.control.workloads.template_assets import load_members
@@ -63,7 +63,7 @@ async def create_template(
         id=context.new_id(),
         version=1,
         name=wish.name or "",
-        place=scope.place,
+        scope_key=scope.scope_key,
         description=wish.description or "",
         kind=kind.key,
         scope=scope,
@@ -75,9 +75,9 @@ async def create_template(
         updated_by=caller.name,
     )
     message = f"Template {template.name} was created by {caller.name}"
-    step = Step(TEMPLATES, template.id, template, "Created", message)
+    step = RecordChange(TEMPLATES, template.id, template, "Created", message)
     try:
-        await record_steps(context, Request(caller, "create", request_id), [step], None)
+        await record_steps(context, AuditedRequest(caller, "create", request_id), [step], None)
     except Conflict as error:
         # The contract has no 409 here: a taken name is the request's mistake.
         raise _taken(template.name) if error.columns else error from None
@@ -135,14 +135,14 @@ async def update_template(
             updated_at=context.clock(),
             updated_by=caller.name,
         )
-        step = Step(TEMPLATES, id, after, "Updated", f"Template {before.name} was changed by {caller.name}")
+        step = RecordChange(TEMPLATES, id, after, "Updated", f"Template {before.name} was changed by {caller.name}")
         try:
-            await record_steps(context, Request(caller, "update", request_id), [step], None)
+            await record_steps(context, AuditedRequest(caller, "update", request_id), [step], None)
         except Conflict as error:
             raise _taken(after.name) if error.columns else error from None
         return after
 
-    return await retried(attempt)
+    return await retry_on_conflict(attempt)
 
 
 async def load_template(
@@ -152,7 +152,7 @@ async def load_template(
     what = f"template with the id {id[:60]!r}"
     if template is None or (kind is not None and template.kind != kind.key):
         raise NotFound(f"There is no {what}")
-    scopes.check_seen(context, caller, template.place, what)
+    scopes.check_seen(context, caller, template.scope_key, what)
     if verb == "read":
         access.check(caller, "templates:read")
     else:
@@ -182,15 +182,15 @@ def _seen(context: Context, caller: Caller, kind: Kind | None = None, project_id
 async def is_name_free(context: Context, caller: Caller, name: str, scope: Scope) -> bool:
     access.check(caller, "templates:read")
     settled = scopes.settle_scope(context, scope, "scope")
-    where = (Where("place", Comparison.EQUAL, settled.place), Where("name", Comparison.EQUAL, name))
+    where = (Where("place", Comparison.EQUAL, settled.scope_key), Where("name", Comparison.EQUAL, name))
     return await context.store.count(Query(collection=TEMPLATES, where=where)) == 0
 
 
 async def delete_template(context: Context, caller: Caller, kind: Kind, id: str, request_id: str = "") -> None:
     """Remove it. Workloads that were made from it have everything they need."""
     template = await load_template(context, caller, id, kind, "delete")
-    step = Step(TEMPLATES, id, None, "Deleted", f"Template {template.name} was deleted by {caller.name}")
-    await record_steps(context, Request(caller, "delete", request_id), [step], None)
+    step = RecordChange(TEMPLATES, id, None, "Deleted", f"Template {template.name} was deleted by {caller.name}")
+    await record_steps(context, AuditedRequest(caller, "delete", request_id), [step], None)
 
 
 async def settle_template(context: Context, kind: Kind, submission: Submission) -> Submission:
@@ -199,7 +199,7 @@ async def settle_template(context: Context, kind: Kind, submission: Submission) 
         return submission
     template: Template | None = await context.store.get(TEMPLATES, submission.template_id.lower())
     usable = scopes.places_of_project(context, submission.project_id)
-    if template is None or template.kind != kind.key or template.place not in usable:
+    if template is None or template.kind != kind.key or template.scope_key not in usable:
         details = f"there is no template {submission.template_id} for this kind of workload in this project"
         raise Invalid(MALFORMED, (Issue("templateId", details),))
     sent = msgspec.to_builtins(submission.spec)

@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 
 from fairlead.admission.admit import admit
-from fairlead.admission.organization_terms import has_terms, settle_terms
+from fairlead.admission.organization_terms import apply_project_rules, has_project_rules
 from fairlead.control.context import Context
-from fairlead.control.references.names import settle_names
+from fairlead.control.references.names import resolve_names
 from fairlead.control.workloads.lifecycle import load_for_change
 from fairlead.kinds import KINDS
 from fairlead.model.errors import Conflict
@@ -79,9 +79,9 @@ async def _admitted(context: Context, workload: Workload, spec: dict[str, Any]) 
     admitted = admit(kind, submission, completions_most=context.settings.completions_most)
     project = context.directory.projects.get(workload.project_id)
     department = context.directory.departments.get(workload.department_id)
-    if project is not None and has_terms(project, department):
-        admitted |= settle_terms(project, department, kind, submission.spec, admitted)
-    await settle_names(context, workload.project_id, workload.created_by, submission.spec, submission.dialect)
+    if project is not None and has_project_rules(project, department):
+        admitted |= apply_project_rules(project, department, kind, submission.spec, admitted)
+    await resolve_names(context, workload.project_id, workload.created_by, submission.spec, submission.dialect)
     # Conditions tell of the submission; what holds of a change is judged with its revision.
     admitted.pop("conditions", None)
     return admitted

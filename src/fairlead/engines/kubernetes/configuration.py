@@ -14,7 +14,7 @@ from fairlead.kinds import KINDS
 from fairlead.model.allowed import parse_allowed
 from fairlead.model.errors import Refused
 from fairlead.model.pods.supplies import LoadKept
-from fairlead.model.pods.urls import Entrance, is_host
+from fairlead.model.pods.urls import IngressSettings, is_host
 
 
 class Written(Protocol):
@@ -58,7 +58,7 @@ def make_engine(written: Written, cluster_id: Callable[[], str], load_kept: Load
     return KubernetesEngine(api, cluster_id, custom_resources(), load_kept, allowed, entrance)
 
 
-def read_entrance(written: Written) -> Entrance | None:
+def read_entrance(written: Written) -> IngressSettings | None:
     """How URLs become Ingress objects; None where nobody wants them. Raises Refused for what no such object can say."""
     if not written.ingress_class:
         return None
@@ -69,7 +69,7 @@ def read_entrance(written: Written) -> Entrance | None:
             )
     if not written.port or not written.proxy_port:
         raise Refused("--ingress-class wants --port and --proxy-port too: Ingress objects lead to these ports")
-    return Entrance(
+    return IngressSettings(
         ingress_class=written.ingress_class,
         domain=written.domain.lower(),
         server=written.ingress_server,

@@ -19,7 +19,7 @@ from fairlead.engines.kubernetes.client.api import Api, ApiError
 from fairlead.engines.kubernetes.client.objects import Pod
 from fairlead.engines.kubernetes.client.resources import POD
 from fairlead.engines.kubernetes.client.websocket import WebSocket, pump
-from fairlead.engines.kubernetes.observe.report import main_of
+from fairlead.engines.kubernetes.observe.report import main_container_name
 from fairlead.model.errors import NotFound, Refused, Unavailable
 
 log = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ _NOT_THERE = ("not found", "no such file or directory")
 
 async def stream_logs(api: Api, pod: Pod, request: LogRequest) -> AsyncIterator[bytes]:
     """The output of a pod's main container; of the start before the last one when an earlier attempt is asked for."""
-    query = {"container": main_of(pod), "follow": "true" if request.follow else "false"}
+    query = {"container": main_container_name(pod), "follow": "true" if request.follow else "false"}
     if request.timestamps:
         query["timestamps"] = "true"
     if request.tail is not None:
@@ -59,7 +59,7 @@ async def stream_logs(api: Api, pod: Pod, request: LogRequest) -> AsyncIterator[
 
 
 def _restarts(pod: Pod) -> int:
-    main = main_of(pod)
+    main = main_container_name(pod)
     return max((status.restart_count for status in pod.status.container_statuses if status.name == main), default=0)
 
 
@@ -154,7 +154,7 @@ class CommandSession:
 
 
 def _streams(pod: Pod, *, stdin: bool, tty: bool) -> list[tuple[str, str]]:
-    asked = {"container": main_of(pod), "stdin": stdin, "stdout": True, "stderr": not tty, "tty": tty}
+    asked = {"container": main_container_name(pod), "stdin": stdin, "stdout": True, "stderr": not tty, "tty": tty}
     return [(name, value if isinstance(value, str) else str(value).lower()) for name, value in asked.items()]
 
 

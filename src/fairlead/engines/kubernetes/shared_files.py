@@ -55,10 +55,10 @@ async def _write(api: Api, folder: str, name: str, found: _Secret | None, files:
     try:
         if found is None:
             whole = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "labels": _LABELS}, **body}
-            await api.ask("POST", folder, whole)
+            await api.request("POST", folder, whole)
         else:
             body["metadata"] = {"resourceVersion": found.metadata.resource_version}
-            await api.ask("PATCH", f"{folder}/{name}", body, content=MERGE)
+            await api.request("PATCH", f"{folder}/{name}", body, content=MERGE)
     except ApiError as error:
         if error.status != 409:
             raise

@@ -10,12 +10,12 @@ from typing import Any
 
 import msgspec
 
-from fairlead.engines.base import Applied
-from fairlead.engines.kubernetes.client.api import MERGE, Api, ApiError, insist
+from fairlead.engines.base import AppliedObject
+from fairlead.engines.kubernetes.client.api import MERGE, Api, ApiError, retry_forever
 from fairlead.engines.kubernetes.client.objects import Custom, Definition, Metadata, Namespace, condition
 from fairlead.engines.kubernetes.client.resources import DEFINITION, NAMESPACE, Resource
 from fairlead.engines.kubernetes.client.watch import Watch
-from fairlead.engines.kubernetes.client.writer import MANAGER, Listed, Writer
+from fairlead.engines.kubernetes.client.writer import MANAGER, ListedObjects, ObjectWriter
 from fairlead.engines.kubernetes.render.context import CLUSTER_LABEL, Owner
 from fairlead.model.errors import Unavailable
 
@@ -33,7 +33,7 @@ class _Generation(msgspec.Struct):
     metadata: Metadata = Metadata()
 
 
-class Customs:
+class WorkloadObjects:
     def __init__(self, api: Api, cluster_id: Callable[[], str]) -> None:
         self._api = api
         self._cluster_id = cluster_id
@@ -76,14 +76,14 @@ class Customs:
     async def _is_installed(self, definition: str) -> bool:
         """Whoever installed it: a definition without our label has objects too."""
         found = await self._api.get(DEFINITION.path(), fieldSelector=f"metadata.name={definition}")
-        return bool(msgspec.json.decode(found, type=Listed).items)
+        return bool(msgspec.json.decode(found, type=ListedObjects).items)
 
     def _watch(self, resource: Resource) -> Watch[Custom]:
         return Watch(self._api, resource.path(), Custom, self._keeper(resource))
 
     async def _watch_late(self, resource: Resource) -> None:
         watch = self._watch(resource)
-        await insist(watch.list, f"the objects of {resource.plural} cannot be listed yet")
+        await retry_forever(watch.list, f"the objects of {resource.plural} cannot be listed yet")
         self._note_known(resource)
         await watch.run()
 
@@ -144,29 +144,29 @@ class Customs:
         changed, self._changed = self._changed, set()
         return changed
 
-    def applied(self, id: str) -> Applied | None:
+    def applied(self, id: str) -> AppliedObject | None:
         found = self._found.get(id)
         return None if found is None else _render(*found)
 
-    def knows_all(self, kind: str) -> bool:
+    def has_synced(self, kind: str) -> bool:
         return kind in self._known
 
-    async def is_anothers(self, applied: Applied) -> bool:
+    async def belongs_to_other_installation(self, applied: AppliedObject) -> bool:
         found = await self._api.find(NAMESPACE.path(name=applied.namespace))
         labels = msgspec.json.decode(found, type=Namespace).metadata.labels if found is not None else {}
         return labels.get(CLUSTER_LABEL, self._cluster_id()) != self._cluster_id()
 
-    def _path(self, applied: Applied) -> str:
+    def _path(self, applied: AppliedObject) -> str:
         resource, custom = self._found[applied.id]
         return resource.path(custom.metadata.namespace, custom.metadata.name)
 
-    async def hold_applied(self, applied: Applied) -> None:
+    async def hold_applied(self, applied: AppliedObject) -> None:
         await self._change(applied, {"metadata": self._finalizers(applied, held=True)})
 
-    async def release_applied(self, applied: Applied) -> None:
+    async def release_applied(self, applied: AppliedObject) -> None:
         await self._change(applied, {"metadata": self._finalizers(applied, held=False)})
 
-    def _finalizers(self, applied: Applied, *, held: bool) -> dict[str, Any]:
+    def _finalizers(self, applied: AppliedObject, *, held: bool) -> dict[str, Any]:
         """The list with or without ours. The version makes sure that nobody else changed it meanwhile."""
         if applied.id not in self._found:
             return {}
@@ -177,21 +177,21 @@ class Customs:
             "resourceVersion": metadata.resource_version,
         }
 
-    async def delete_applied(self, applied: Applied) -> None:
+    async def delete_applied(self, applied: AppliedObject) -> None:
         if applied.id in self._found:
-            await Writer(self._api).delete(self._path(applied), applied.id)
+            await ObjectWriter(self._api).delete(self._path(applied), applied.id)
 
-    async def change_active(self, applied: Applied, *, is_active: bool) -> int:
+    async def change_active(self, applied: AppliedObject, *, is_active: bool) -> int:
         return await self._change_spec(applied, {"active": {"value": is_active}})
 
-    async def change_owned(self, applied: Applied, owned: dict[str, str]) -> int:
+    async def change_owned(self, applied: AppliedObject, owned: dict[str, str]) -> int:
         return await self._change_spec(applied, {name: {"value": value} for name, value in owned.items()})
 
-    async def _change_spec(self, applied: Applied, members: dict[str, Any]) -> int:
+    async def _change_spec(self, applied: AppliedObject, members: dict[str, Any]) -> int:
         answer = await self._change(applied, {"metadata": {"uid": applied.id}, "spec": members})
         return msgspec.json.decode(answer, type=_Generation).metadata.generation if answer else 0
 
-    async def record_status(self, applied: Applied, status: dict[str, Any]) -> None:
+    async def record_status(self, applied: AppliedObject, status: dict[str, Any]) -> None:
         """All of it, on this object and on no later one of its name; the uid alone would be ignored here."""
         told = {name: value for name, value in status.items() if value is not None}
         steps = [
@@ -200,15 +200,15 @@ class Customs:
         ]
         await self._ask(applied, "/status", steps, _STEPS)
 
-    async def _change(self, applied: Applied, change: dict[str, Any]) -> bytes:
+    async def _change(self, applied: AppliedObject, change: dict[str, Any]) -> bytes:
         return await self._ask(applied, "", change, MERGE)
 
-    async def _ask(self, applied: Applied, part: str, body: Any, content: str) -> bytes:
+    async def _ask(self, applied: AppliedObject, part: str, body: Any, content: str) -> bytes:
         """One that is gone meanwhile is as good as changed; the watch tells."""
         if applied.id not in self._found:
             return b""
         try:
-            return await self._api.ask("PATCH", self._path(applied) + part, body, query=_QUERY, content=content)
+            return await self._api.request("PATCH", self._path(applied) + part, body, query=_QUERY, content=content)
         except ApiError as error:
             if error.status == 404:
                 return b""
@@ -216,11 +216,11 @@ class Customs:
             raise Unavailable(words) from error
 
 
-def _render(resource: Resource, custom: Custom) -> Applied:
+def _render(resource: Resource, custom: Custom) -> AppliedObject:
     metadata = custom.metadata
     plain = {"name": metadata.name, "namespace": metadata.namespace, "labels": metadata.labels}
     text = {"apiVersion": resource.api, "kind": resource.kind, "metadata": plain, "spec": custom.spec}
-    return Applied(
+    return AppliedObject(
         id=metadata.uid,
         namespace=metadata.namespace,
         name=metadata.name,

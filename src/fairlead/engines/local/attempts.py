@@ -28,7 +28,7 @@ NODE_REBOOTED = "NodeRebooted"
 CLAIM_SECONDS = 1.0
 
 
-class Folders:
+class AttemptFolders:
     def __init__(self, data_dir: str) -> None:
         self.data = os.path.abspath(data_dir)
         self.root = f"{self.data}/pods"
@@ -111,7 +111,7 @@ class Folders:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
 
-    def set_aside(self, folder: str) -> str | None:
+    def move_to_trash(self, folder: str) -> str | None:
         """Take a folder out of sight, at once however much it holds; where it lies now, if it was there."""
         aside = f"{self.root}/leaving/{os.path.basename(folder)}.{time.time_ns()}"
         try:
@@ -120,7 +120,7 @@ class Folders:
             return None
         return aside
 
-    def leaving(self) -> list[str]:
+    def trash(self) -> list[str]:
         """Folders that were set aside and are not removed yet."""
         return [f"{self.root}/leaving/{name}" for name in os.listdir(f"{self.root}/leaving")]
 

@@ -27,10 +27,10 @@ from fairlead.engines.base import (
     Stop,
 )
 from fairlead.engines.local import attempts, journal, nodes, wire
-from fairlead.engines.local.attempts import Folders, Key
+from fairlead.engines.local.attempts import AttemptFolders, Key
 from fairlead.engines.local.linux import cgroups, procfs, reaping
 from fairlead.engines.local.logs import reader
-from fairlead.engines.local.network.plan import Network, is_serving
+from fairlead.engines.local.network.plan import PodNetworks, is_serving
 from fairlead.engines.local.network.ports import Ports, inside_ports
 from fairlead.engines.local.plan import container as plan_container
 from fairlead.engines.local.plan import limits, remote_exec
@@ -42,13 +42,13 @@ from fairlead.engines.local.plan.peer_addresses import fill_in
 from fairlead.engines.local.plan.storage import Storage
 from fairlead.engines.local.sessions import LOOPBACK, ProcessSession, connect, open_socket
 from fairlead.engines.local.settings import LocalSettings
-from fairlead.engines.local.storage.exclusive_claims import Holds
+from fairlead.engines.local.storage.exclusive_claims import ExclusiveClaims
 from fairlead.engines.local.supervisor import container as supervisor_container
 from fairlead.engines.local.supervisor.forkserver_client import Forking
 from fairlead.engines.local.supervisor.link import Link
 from fairlead.model.clock import Clock, Millis
 from fairlead.model.errors import FairleadError, NotFound, Refused, Unavailable
-from fairlead.model.pods.podset import Container, PodSet, PodSpec
+from fairlead.model.pods.podset import PodContainer, PodSet, PodSpec
 from fairlead.model.pods.supplies import LoadSupplies, no_supplies
 from fairlead.model.records.organization import Node
 
@@ -63,7 +63,7 @@ RETRY_SECONDS = 1.0
 log = logging.getLogger(__name__)
 
 
-class Attempt:
+class PodAttempt:
     """What the engine knows of one attempt."""
 
     __slots__ = ("forget", "key", "link", "pod", "report", "stop", "tries")
@@ -99,13 +99,13 @@ class LocalEngine:
         self._clock = clock
         self._references = references
         self._rights = observe_rights(settings)
-        self._folders = Folders(settings.data_dir)
+        self._folders = AttemptFolders(settings.data_dir)
         self._forking = Forking(self._folders.root)
         self._storage = Storage(settings, self._folders, supplies)
-        self._network = Network(self._folders.root, self._joins_networks)
-        self._holds = Holds()
+        self._network = PodNetworks(self._folders.root, self._joins_networks)
+        self._holds = ExclusiveClaims()
         self._ports = Ports(settings.service_address, self._ready_pods, self.dial)
-        self._attempts: dict[Key, Attempt] = {}
+        self._attempts: dict[Key, PodAttempt] = {}
         self._changed: dict[Key, None] = {}
         self._notify: Callable[[], None] = _nothing
         self._tasks: set[asyncio.Task[None]] = set()
@@ -125,7 +125,7 @@ class LocalEngine:
         for key in self._folders.claimed():
             self._adopt(key)
         self._folders.sweep_members()
-        for folder in self._folders.leaving():
+        for folder in self._folders.trash():
             self._remove(folder)
         await asyncio.to_thread(self._network.sweep)
 
@@ -207,7 +207,7 @@ class LocalEngine:
             raise Refused("The pod does not run now; wait until it does")
         return key
 
-    def _joins_networks(self, container: Container) -> bool:
+    def _joins_networks(self, container: PodContainer) -> bool:
         return plan_container.can_stage(plan_container.choose(container, self._settings))
 
     def _ready_pods(self, workload_id: str, port: int) -> list[str]:
@@ -233,18 +233,18 @@ class LocalEngine:
         if key in self._attempts:
             return
         report = PodReport(pod_id=pod.pod_id, workload_id=pod.workload_id, attempt=pod.attempt, state=PodState.STARTING)
-        attempt = self._attempts[key] = Attempt(key, report, pod)
+        attempt = self._attempts[key] = PodAttempt(key, report, pod)
         self._mark(attempt, report)
         await self._hand_out(attempt, pod)
 
-    async def _hand_out_later(self, attempt: Attempt, pod: PodSpec) -> None:
+    async def _hand_out_later(self, attempt: PodAttempt, pod: PodSpec) -> None:
         await asyncio.sleep(RETRY_SECONDS)
         if attempt.stop is not None and not attempt.has_ended:
             self._refuse(attempt, "it was stopped before it could start")
         if not attempt.has_ended:
             await self._hand_out(attempt, pod)
 
-    async def _hand_out(self, attempt: Attempt, pod: PodSpec) -> None:
+    async def _hand_out(self, attempt: PodAttempt, pod: PodSpec) -> None:
         attempt.tries += 1
         try:
             pod = fill_in(pod, self._network.is_own(pod))
@@ -280,7 +280,7 @@ class LocalEngine:
             except OSError as error:
                 self._refuse(attempt, f"no supervisor could be started: {error}")
 
-    def _leave(self, attempt: Attempt) -> None:
+    def _leave(self, attempt: PodAttempt) -> None:
         """An attempt has ended: its address and, with the last of its workload, its ports are free again."""
         self._network.release(attempt.key[0])
         self._holds.release(attempt.key)
@@ -330,7 +330,7 @@ class LocalEngine:
 
     def _discard(self, folder: str) -> None:
         """It can hold much: it is out of sight at once, and nobody waits for its end."""
-        aside = self._folders.set_aside(folder)
+        aside = self._folders.move_to_trash(folder)
         if aside is not None:
             self._remove(aside)
 
@@ -341,7 +341,7 @@ class LocalEngine:
 
     # What supervisors say
 
-    def _connect(self, attempt: Attempt, connection: socket.socket, greeting: wire.Message) -> None:
+    def _connect(self, attempt: PodAttempt, connection: socket.socket, greeting: wire.Message) -> None:
         def heard(message: wire.Message) -> None:
             self._hear(attempt, message)
 
@@ -353,7 +353,7 @@ class LocalEngine:
         if attempt.stop is not None:
             attempt.link.send(_render_stop(attempt.stop))
 
-    def _hear(self, attempt: Attempt, message: wire.Message) -> None:
+    def _hear(self, attempt: PodAttempt, message: wire.Message) -> None:
         if message.get("exists") and attempt.link is not None:
             # Another supervisor has it: a start of before a crash that the files do not show yet.
             attempt.link.close()
@@ -364,7 +364,7 @@ class LocalEngine:
             if report.state not in ENDED:
                 self._mark(attempt, report)
 
-    def _lose_link(self, attempt: Attempt) -> None:
+    def _lose_link(self, attempt: PodAttempt) -> None:
         attempt.link = None
         if attempt.has_ended:
             return
@@ -383,7 +383,7 @@ class LocalEngine:
         if record is None:
             return
         report = attempts.render_report(record)
-        attempt = self._attempts.setdefault(key, Attempt(key, report))
+        attempt = self._attempts.setdefault(key, PodAttempt(key, report))
         self._mark(attempt, report)
         if report.state not in ENDED:
             self._holds.restore(key, record.get("holds", ()))
@@ -393,7 +393,7 @@ class LocalEngine:
             self._ports.restore(report.workload_id, record.get("owner", ""), report.ports, bool(record.get("network")))
             self._reach(attempt)
 
-    def _reach(self, attempt: Attempt) -> None:
+    def _reach(self, attempt: PodAttempt) -> None:
         try:
             connection = wire.connect(self._folders.control(attempt.key))
         except OSError:
@@ -401,7 +401,7 @@ class LocalEngine:
             return
         self._connect(attempt, connection, {"op": "watch"})
 
-    def _conclude(self, attempt: Attempt) -> None:
+    def _conclude(self, attempt: PodAttempt) -> None:
         """The supervisor does not answer (any more): read how it ended, or see to it that it has."""
         path = self._folders.journal(attempt.key)
         record = journal.load(path)
@@ -413,7 +413,7 @@ class LocalEngine:
         else:
             self._spawn(self._end_lost(attempt))
 
-    async def _end_lost(self, attempt: Attempt) -> None:
+    async def _end_lost(self, attempt: PodAttempt) -> None:
         path = self._folders.journal(attempt.key)
         while True:
             record = journal.load(path)
@@ -443,7 +443,7 @@ class LocalEngine:
         if record is not None:
             self._mark(attempt, attempts.render_report(record))
 
-    def _refuse(self, attempt: Attempt, why: str) -> None:
+    def _refuse(self, attempt: PodAttempt, why: str) -> None:
         """It could not be started: an end like others, of which no supervisor knows."""
         now = self._clock()
         self._mark(
@@ -461,7 +461,7 @@ class LocalEngine:
             ),
         )
 
-    def _mark(self, attempt: Attempt, report: PodReport) -> None:
+    def _mark(self, attempt: PodAttempt, report: PodReport) -> None:
         attempt.report = report
         if attempt.key not in self._attempts:
             return

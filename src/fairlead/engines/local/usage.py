@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from fairlead.engines.base import PodState
 from fairlead.engines.local import journal
-from fairlead.engines.local.attempts import Folders
-from fairlead.model.resource_usage import Usage, node_key
+from fairlead.engines.local.attempts import AttemptFolders
+from fairlead.model.resource_usage import MeasuredUsage, node_key
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -26,14 +26,14 @@ class Process(NamedTuple):
     resident: int
 
 
-def observe_usage(data_dir: str | Path) -> list[Usage]:
+def observe_usage(data_dir: str | Path) -> list[MeasuredUsage]:
     """Of every pod whose supervisor lives, and of the machine."""
     processes = _observe_processes()
     below: dict[int, list[int]] = {}
     for pid, process in processes.items():
         below.setdefault(process.parent, []).append(pid)
     found = [_observe_machine()]
-    root = Folders(str(data_dir)).root
+    root = AttemptFolders(str(data_dir)).root
     with contextlib.suppress(FileNotFoundError):
         for name in os.listdir(f"{root}/live"):
             record = journal.load(f"{root}/live/{name}")
@@ -45,7 +45,7 @@ def observe_usage(data_dir: str | Path) -> list[Usage]:
     return found
 
 
-def _add_up(pod_id: str, root: int, processes: dict[int, Process], below: dict[int, list[int]]) -> Usage:
+def _add_up(pod_id: str, root: int, processes: dict[int, Process], below: dict[int, list[int]]) -> MeasuredUsage:
     """All processes below a supervisor, with those that have ended and were waited for; without itself."""
     ticks, resident = processes[root].waited, 0
     pids = list(below.get(root, ()))
@@ -53,7 +53,7 @@ def _add_up(pod_id: str, root: int, processes: dict[int, Process], below: dict[i
         ticks += processes[pid].own + processes[pid].waited
         resident += processes[pid].resident
         pids += below.get(pid, ())
-    return Usage(pod_id, ticks / _TICKS, resident * _PAGE)
+    return MeasuredUsage(pod_id, ticks / _TICKS, resident * _PAGE)
 
 
 def _observe_processes() -> dict[int, Process]:
@@ -71,11 +71,11 @@ def _observe_processes() -> dict[int, Process]:
     return found
 
 
-def _observe_machine() -> Usage:
+def _observe_machine() -> MeasuredUsage:
     with open("/proc/stat", encoding="ascii") as file:
         # user, nice, system, idle, waiting for disks, and interrupts of two sorts
         ticks = list(map(int, file.readline().split()[1:8]))
     with open("/proc/meminfo", encoding="ascii") as file:
         memory = {line.split(":")[0]: int(line.split()[1]) * 1024 for line in file}
     busy = sum(ticks) - ticks[3] - ticks[4]
-    return Usage(node_key(os.uname().nodename), busy / _TICKS, memory["MemTotal"] - memory["MemAvailable"])
+    return MeasuredUsage(node_key(os.uname().nodename), busy / _TICKS, memory["MemTotal"] - memory["MemAvailable"])

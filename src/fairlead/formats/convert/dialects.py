@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from fairlead.formats.intermediate import FLAGS, REST, SBATCH, YAML, Converted, Rendered
+from fairlead.formats.intermediate import FLAGS, REST, SBATCH, YAML, ConversionResult, IntermediateWorkload
 from fairlead.formats.yaml.keywords import API_VERSION
 from fairlead.kinds.kind import Kind
 
@@ -40,15 +40,17 @@ def _is_ours(text: str) -> bool:
     return False
 
 
-def read_any(load: Load, text: str, dialect: str, kind: Kind | None = None, file: str = "") -> list[Converted]:
+def read_any(
+    load: Load, text: str, dialect: str, kind: Kind | None = None, file: str = ""
+) -> list[IntermediateWorkload]:
     """The workloads of a text. `kind` is what dialects that name none are taken for."""
     if dialect == YAML:
-        documents: list[Converted] = load("convert_from_yaml").read_files([(file, text)])[0]
+        documents: list[IntermediateWorkload] = load("convert_from_yaml").read_files([(file, text)])[0]
         return documents
     request = _read_object(text) if dialect == REST else None
     if request is not None:
         return [load("convert_from_rest").read_request(request, kind, file)]
-    found: list[Converted] = load("convert_from_texts").read(text, dialect, kind, file)
+    found: list[IntermediateWorkload] = load("convert_from_texts").read(text, dialect, kind, file)
     return found
 
 
@@ -63,7 +65,7 @@ def _read_object(text: str) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def render(load: Load, workload: Converted, dialect: str) -> Rendered:
+def render(load: Load, workload: IntermediateWorkload, dialect: str) -> ConversionResult:
     """The workload in another dialect; losses of the way in come first."""
-    rendered: Rendered = load(_WRITERS[dialect]).render(workload)
+    rendered: ConversionResult = load(_WRITERS[dialect]).render(workload)
     return rendered

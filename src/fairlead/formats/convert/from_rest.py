@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from fairlead.formats.intermediate import Converted, Unconvertible, lines_of
+from fairlead.formats.intermediate import IntermediateWorkload, Unconvertible, lines_of
 from fairlead.formats.losses import Loss
 from fairlead.formats.rest.requests import read_submission
 from fairlead.kinds import KINDS
@@ -32,7 +32,7 @@ _UNKNOWN = "is no member of a creation request"
 _NOWHERE = "00000000-0000-0000-0000-000000000000"
 
 
-def read_request(body: dict[str, Any], kind: Kind | None = None, file: str = "") -> Converted:
+def read_request(body: dict[str, Any], kind: Kind | None = None, file: str = "") -> IntermediateWorkload:
     """A creation request of either dialect, or a workload as the interface shows it; REST names its kind in the path,
     so that without one it is the first that knows every member. `file` stands before each mistake."""
     kind = kind or _kind_of(body)
@@ -56,7 +56,7 @@ def read_request(body: dict[str, Any], kind: Kind | None = None, file: str = "")
         if request.get(name) is not None
     ]
     spec = msgspec.json.decode(msgspec.json.encode(submission.spec))
-    return Converted(
+    return IntermediateWorkload(
         kind=kind,
         name=submission.name,
         is_prefix=submission.use_given_name_as_prefix,
@@ -73,7 +73,7 @@ def _kind_of(request: dict[str, Any]) -> Kind:
     return next(iter(fitting or KINDS.values()))
 
 
-def from_request(kind: str, body: dict[str, Any], project: str, project_path: str) -> Converted:
+def from_request(kind: str, body: dict[str, Any], project: str, project_path: str) -> IntermediateWorkload:
     """A workload that somebody else has put together as a creation request, with the project and where it was named."""
     found = read_request(body, KINDS[kind])
     return msgspec.structs.replace(found, project=project, project_path=project_path)

@@ -7,8 +7,17 @@ from typing import Any
 from fairlead.formats.convert.from_rest import read_request
 from fairlead.formats.foreign.kubernetes_job import read_job
 from fairlead.formats.foreign.slurm import read_sbatch
-from fairlead.formats.foreign.tasks import Found, read_dstack, read_skypilot
-from fairlead.formats.intermediate import DSTACK, JOB, REST, SBATCH, SKYPILOT, Converted, Unconvertible, lines_of
+from fairlead.formats.foreign.tasks import ForeignTask, read_dstack, read_skypilot
+from fairlead.formats.intermediate import (
+    DSTACK,
+    JOB,
+    REST,
+    SBATCH,
+    SKYPILOT,
+    IntermediateWorkload,
+    Unconvertible,
+    lines_of,
+)
 from fairlead.formats.yaml.tree import read_tree
 from fairlead.formats.yaml.values import read_plain
 from fairlead.kinds import KINDS
@@ -17,7 +26,7 @@ from fairlead.kinds.kind import Kind
 _READERS = {JOB: read_job, DSTACK: read_dstack, SKYPILOT: read_skypilot}
 
 
-def read(text: str, dialect: str, kind: Kind | None = None, file: str = "") -> list[Converted]:
+def read(text: str, dialect: str, kind: Kind | None = None, file: str = "") -> list[IntermediateWorkload]:
     """The workloads of a text. `kind` is what dialects that name none are taken for."""
     first = kind or next(iter(KINDS.values()))
     if dialect == SBATCH:
@@ -33,7 +42,7 @@ def read(text: str, dialect: str, kind: Kind | None = None, file: str = "") -> l
     return [_found(first, _read_foreign(plain, dialect, file)) for plain in plains]
 
 
-def _read_foreign(plain: dict[str, Any], dialect: str, file: str) -> Found:
+def _read_foreign(plain: dict[str, Any], dialect: str, file: str) -> ForeignTask:
     """What another system's description says. Its shape is its own system's affair, so any of it may be wrong."""
     try:
         return _READERS[dialect](plain)
@@ -42,8 +51,8 @@ def _read_foreign(plain: dict[str, Any], dialect: str, file: str) -> Found:
         raise Unconvertible(lines_of(file, [line])) from error
 
 
-def _found(kind: Kind, found: Found) -> Converted:
-    return Converted(
+def _found(kind: Kind, found: ForeignTask) -> IntermediateWorkload:
+    return IntermediateWorkload(
         kind=kind, name=_label(found.name), project=found.project, spec=found.spec, losses=list(found.losses)
     )
 

@@ -8,10 +8,10 @@ from collections.abc import Callable
 
 import msgspec
 
-from fairlead.formats.intermediate import Converted, Unconvertible
+from fairlead.formats.intermediate import IntermediateWorkload, Unconvertible
 from fairlead.formats.losses import Loss
 from fairlead.formats.yaml.documents import Manifest, YamlWorkload, read_manifests, read_workload
-from fairlead.formats.yaml.inherit import Fetch, Find, Kept, chain_of, find_among, find_further, merge
+from fairlead.formats.yaml.inherit import Fetch, Find, ServerTemplate, chain_of, find_among, find_further, merge
 from fairlead.formats.yaml.keywords import API_VERSION
 from fairlead.formats.yaml.tree import render_tree
 from fairlead.kinds import KINDS
@@ -28,7 +28,7 @@ class TemplateFile(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_files(
     files: list[tuple[str, str]], fetch: Fetch | None = None, namespace: Callable[[], str] | None = None
-) -> tuple[list[Converted], list[TemplateFile]]:
+) -> tuple[list[IntermediateWorkload], list[TemplateFile]]:
     """The workloads in files of workload YAML, and the templates beside them, which may be in any file.
 
     `namespace` is asked for what documents that name none are in, `fetch` for templates that are in no file.
@@ -77,14 +77,14 @@ def _template_file(manifest: Manifest) -> TemplateFile:
     return TemplateFile(name=manifest.object_name, namespace=manifest.namespace, manifest=text)
 
 
-def kept_template(id: str, kind: str, manifest: str) -> Kept:
+def kept_template(id: str, kind: str, manifest: str) -> ServerTemplate:
     """A server's template, for `fetch`; `kind` is the title that it has in lists."""
     key = next((key for key, one in KINDS.items() if one.title == kind), "")
-    return Kept(id, key, manifest)
+    return ServerTemplate(id, key, manifest)
 
 
-def _from_yaml(workload: YamlWorkload, origin: str = "", template_id: str = "") -> Converted:
-    return Converted(
+def _from_yaml(workload: YamlWorkload, origin: str = "", template_id: str = "") -> IntermediateWorkload:
+    return IntermediateWorkload(
         origin=origin,
         template_id=template_id,
         kind=workload.kind,

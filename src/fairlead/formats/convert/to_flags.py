@@ -4,11 +4,13 @@ from typing import Any
 
 from fairlead.formats.flags.command_line import render_command, render_line
 from fairlead.formats.flags.table import Entry
-from fairlead.formats.intermediate import Converted, Rendered, below_spec
+from fairlead.formats.intermediate import ConversionResult, IntermediateWorkload, below_spec
 from fairlead.formats.losses import Loss
 
 
-def render(workload: Converted, program: str = "fairlead", table: list[Entry] | None = None) -> Rendered:
+def render(
+    workload: IntermediateWorkload, program: str = "fairlead", table: list[Entry] | None = None
+) -> ConversionResult:
     """The command; `table` is what `flag_table` gives for the kind, where somebody has it at hand."""
     command, spec = _command(workload)
     flags, words, losses = render_command(workload.kind, spec, table)
@@ -27,10 +29,10 @@ def render(workload: Converted, program: str = "fairlead", table: list[Entry] | 
             Loss(path="spec.active", reason="a command submits; suspend the workload afterwards", value=False)
         )
     whole = [*line, *flags, *(["--", *words] if words else [])]
-    return Rendered(text=render_line(line, flags, words), plain=whole, losses=losses)
+    return ConversionResult(text=render_line(line, flags, words), plain=whole, losses=losses)
 
 
-def _command(workload: Converted) -> tuple[tuple[str, ...], dict[str, Any]]:
+def _command(workload: IntermediateWorkload) -> tuple[tuple[str, ...], dict[str, Any]]:
     """The words of the command, and what they leave to the flags: a sub-type's command says a member by itself."""
     for words, (member, value) in workload.kind.subtypes:
         if workload.spec.get(member) == value:

@@ -4,12 +4,12 @@ from typing import Any
 
 import msgspec
 
-from fairlead.formats.intermediate import Converted, Rendered
+from fairlead.formats.intermediate import ConversionResult, IntermediateWorkload
 from fairlead.formats.losses import Loss
 from fairlead.kinds.kind import beside_names
 
 
-def request_body(workload: Converted) -> dict[str, Any]:
+def request_body(workload: IntermediateWorkload) -> dict[str, Any]:
     """The creation request without the ids that only a server knows."""
     beside = beside_names(workload.kind)
     spec = {name: value for name, value in workload.spec.items() if name not in beside}
@@ -17,7 +17,7 @@ def request_body(workload: Converted) -> dict[str, Any]:
     return body | {name: workload.spec[name] for name in beside if name in workload.spec}
 
 
-def render(workload: Converted) -> Rendered:
+def render(workload: IntermediateWorkload) -> ConversionResult:
     body = request_body(workload)
     losses = list(workload.losses)
     if workload.project:
@@ -28,4 +28,4 @@ def render(workload: Converted) -> Rendered:
             Loss(path="spec.active", reason="a request cannot be suspended; suspend the workload", value=False)
         )
     text = msgspec.json.format(msgspec.json.encode(body), indent=2).decode() + "\n"
-    return Rendered(text=text, plain=body, losses=losses)
+    return ConversionResult(text=text, plain=body, losses=losses)

@@ -5,14 +5,14 @@ Called by `convert`, `diff` and `apply`, and by the server; the latter two also 
 
 from typing import Any
 
-from fairlead.formats.intermediate import Converted, Rendered, Unconvertible, below_spec
+from fairlead.formats.intermediate import ConversionResult, IntermediateWorkload, Unconvertible, below_spec
 from fairlead.formats.losses import Loss, leaves
 from fairlead.formats.yaml.text import render_yaml
 from fairlead.formats.yaml.write import declared, render_document
 from fairlead.kinds.kind import Kind
 
 
-def render(workload: Converted) -> Rendered:
+def render(workload: IntermediateWorkload) -> ConversionResult:
     """The document; losses of the way in come first."""
     if not workload.kind.letter:
         raise Unconvertible([f"Workload YAML has no {workload.kind.title}; REST and the command line have."])
@@ -24,12 +24,14 @@ def render(workload: Converted) -> Rendered:
         project=workload.project,
         active=workload.is_active,
     )
-    return Rendered(
+    return ConversionResult(
         text=render_yaml(document), plain=document, losses=workload.losses + below_spec(workload.kind, losses)
     )
 
 
-def rendered_objects(workload: Converted, objects: list[dict[str, Any]], losses: list[Loss]) -> Rendered:
+def rendered_objects(
+    workload: IntermediateWorkload, objects: list[dict[str, Any]], losses: list[Loss]
+) -> ConversionResult:
     """Kubernetes objects that were rendered elsewhere, as text."""
     around = []
     if workload.is_prefix:
@@ -38,7 +40,7 @@ def rendered_objects(workload: Converted, objects: list[dict[str, Any]], losses:
     if not workload.is_active:
         reason = "objects run when they are applied; suspend the workload at the server"
         around.append(Loss(path="spec.active", reason=reason, value=False))
-    return Rendered(
+    return ConversionResult(
         text=render_yaml(*objects), plain=objects, losses=workload.losses + around + below_spec(workload.kind, losses)
     )
 

@@ -47,7 +47,7 @@ def render_command(
     words = _words(source, flags)
     losses = source.losses + [_left_over(path, value) for path, value in source.left.items()]
     arriving = carried(spec, losses)
-    for name, like in kind.alike:
+    for name, like in kind.mirrored_members:
         if like:
             flags += _apart(arriving, name, like)
         else:

@@ -10,7 +10,7 @@ from msgspec import inspect
 
 from fairlead.formats.rest.openapi import describe
 from fairlead.kinds.kind import Kind
-from fairlead.model.spec.fields import Field, Flag, fields_of
+from fairlead.model.spec.fields import Field, FlagDeclaration, fields_of
 
 Entry = dict[str, Any]
 #: Until it is known whether a flag is a role's.
@@ -46,10 +46,10 @@ def _for_role(entry: Entry, role: str) -> Entry:
     return kept
 
 
-def _members(field: Field, flag: Flag, path: str) -> list[Entry]:
+def _members(field: Field, flag: FlagDeclaration, path: str) -> list[Entry]:
     """One flag for each member of an object, however deep it lies."""
     return [
-        _entry(member, Flag(name=f"{flag.name}-{member.about.part}"), f"{path}.{inner}")
+        _entry(member, FlagDeclaration(name=f"{flag.name}-{member.about.part}"), f"{path}.{inner}")
         for member, inner in _leaves(field.struct, "")
     ]
 
@@ -66,7 +66,7 @@ def _leaves(struct: Any, path: str) -> list[tuple[Field, str]]:
     return found
 
 
-def _entry(field: Field, flag: Flag, path: str) -> Entry:
+def _entry(field: Field, flag: FlagDeclaration, path: str) -> Entry:
     form = flag.form or _form(field)
     entry: Entry = {
         "flag": flag.name,
@@ -108,7 +108,7 @@ def _choices(field: Field) -> list[Any]:
     return list(shape.values) if isinstance(shape, inspect.LiteralType) else []
 
 
-def _pair(field: Field, flag: Flag) -> Entry:
+def _pair(field: Field, flag: FlagDeclaration) -> Entry:
     """The third of a pair stands after a comma by its part's name: NAME=SECRET,key=KEY."""
     members = {path: member for member, path in _leaves(field.struct, "")}
     entry: Entry = {"pair": list(flag.pair), "pairTypes": [_type(members[path]) for path in flag.pair]}
@@ -117,7 +117,7 @@ def _pair(field: Field, flag: Flag) -> Entry:
     return entry
 
 
-def _parts(field: Field, flag: Flag) -> Entry:
+def _parts(field: Field, flag: FlagDeclaration) -> Entry:
     struct, wrap = field.struct, ""
     members = fields_of(struct)
     if len(members) == 1 and members[0].is_list and members[0].struct is not None:

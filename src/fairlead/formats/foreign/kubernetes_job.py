@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import UNSET
 
-from fairlead.formats.foreign.tasks import Found, left_over
+from fairlead.formats.foreign.tasks import ForeignTask, unconverted
 from fairlead.formats.losses import Source
 from fairlead.formats.yaml.keywords import PREEMPTIBILITY_LABEL, PRIORITY_LABEL
 from fairlead.model.quantity import BadQuantity, parse
@@ -41,7 +41,7 @@ _SECURITY = {
 }
 
 
-def read_job(job: dict[str, Any]) -> Found:
+def read_job(job: dict[str, Any]) -> ForeignTask:
     source = Source(job)
     for path in ("apiVersion", "kind", f"{_MAIN}.name"):
         source.take(path)
@@ -65,7 +65,7 @@ def read_job(job: dict[str, Any]) -> Found:
     name = source.take("metadata.name")
     namespace = source.take("metadata.namespace")
     project = project_in(str(namespace)) if namespace is not UNSET else ""
-    return Found(name="" if name is UNSET else str(name), spec=spec, losses=left_over(source), project=project)
+    return ForeignTask(name="" if name is UNSET else str(name), spec=spec, losses=unconverted(source), project=project)
 
 
 def _inside(plain: Any, path: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import re
 import shlex
 from typing import Any
 
-from fairlead.formats.foreign.tasks import Found, count, shell, variables
+from fairlead.formats.foreign.tasks import ForeignTask, count, shell, variables
 from fairlead.formats.losses import Loss
 
 _SHORT = {
@@ -35,7 +35,7 @@ _OUTPUT = ("output", "error", "open-mode")
 _KEPT = "output is kept by the server; `fairlead logs` shows it"
 
 
-def read_sbatch(text: str) -> Found:
+def read_sbatch(text: str) -> ForeignTask:
     options = _options(text)
     spec: dict[str, Any] = shell(_script(text))
     losses: list[Loss] = []
@@ -49,7 +49,7 @@ def read_sbatch(text: str) -> Found:
     if "image" not in spec:
         losses.append(Loss(path="image", reason="an sbatch script names no image; add one before it is submitted"))
     name = next((value for option, value in options if option == "job-name"), "")
-    return Found(name=name, spec=spec, losses=losses)
+    return ForeignTask(name=name, spec=spec, losses=losses)
 
 
 def _options(text: str) -> list[tuple[str, str]]:

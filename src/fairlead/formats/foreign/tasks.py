@@ -18,7 +18,7 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?\+?\Z", re.IGNORECASE)
 _COUNT = re.compile(r"(\d+(?:\.\d+)?)")
 
 
-class Found(msgspec.Struct, frozen=True, kw_only=True):
+class ForeignTask(msgspec.Struct, frozen=True, kw_only=True):
     """What a foreign description says, as a creation request would."""
 
     name: str = ""
@@ -28,7 +28,7 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     project: str = ""
 
 
-def left_over(source: Source, reason: str = _NOT_HERE) -> list[Loss]:
+def unconverted(source: Source, reason: str = _NOT_HERE) -> list[Loss]:
     rest = [
         Loss(path=path, reason=reason, value=value)
         for path, value in source.left.items()
@@ -114,7 +114,7 @@ def _ask_for_compute(spec: dict[str, Any], source: Source, names: tuple[str, str
         spec.setdefault("compute", {}).update(compute)
 
 
-def read_dstack(task: dict[str, Any]) -> Found:
+def read_dstack(task: dict[str, Any]) -> ForeignTask:
     """A dstack task."""
     source = Source(task)
     spec: dict[str, Any] = {}
@@ -146,7 +146,7 @@ def read_dstack(task: dict[str, Any]) -> Found:
     if _taken(source, "resources.shm_size") is not None:
         spec.setdefault("compute", {})["largeShmRequest"] = True
     _read_ports(spec, source)
-    return Found(name=_named(source), spec=spec, losses=left_over(source))
+    return ForeignTask(name=_named(source), spec=spec, losses=unconverted(source))
 
 
 def _read_ports(spec: dict[str, Any], source: Source) -> None:
@@ -167,7 +167,7 @@ def _named(source: Source) -> str:
     return "" if name is UNSET else str(name)
 
 
-def read_skypilot(task: dict[str, Any]) -> Found:
+def read_skypilot(task: dict[str, Any]) -> ForeignTask:
     """A SkyPilot task: setup and run become one script."""
     source = Source(task)
     spec: dict[str, Any] = {}
@@ -187,4 +187,4 @@ def read_skypilot(task: dict[str, Any]) -> Found:
         spec["environmentVariables"] = env
     if source.peek("num_nodes") == 1:
         source.take("num_nodes")
-    return Found(name=_named(source), spec=spec, losses=left_over(source))
+    return ForeignTask(name=_named(source), spec=spec, losses=unconverted(source))

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Generic, TypeVar, get_type_hints
 import msgspec
 from msgspec import UNSET, Meta
 
-from fairlead.formats.check import Flaw, find_flaws
+from fairlead.formats.check import SchemaViolation, find_flaws
 from fairlead.formats.rest.older_dialect import DIALECT as OLDER
 from fairlead.formats.rest.older_dialect import is_older, to_present
 from fairlead.kinds.kind import Kind, beside_names, spec_violations
@@ -19,9 +19,9 @@ from fairlead.model.clock import iso
 from fairlead.model.errors import MALFORMED, Invalid, Issue
 from fairlead.model.records.phase import DesiredPhase, Phase
 from fairlead.model.records.workload import Workload
-from fairlead.model.spec.fields import INT32_MAX, About, Given, Maybe, Uuid, build, fields_of
+from fairlead.model.spec.fields import INT32_MAX, FieldInfo, Given, Maybe, Uuid, build, fields_of
 from fairlead.model.spec.names import name_violations
-from fairlead.model.spec.rules import Limits, Violation
+from fairlead.model.spec.rules import SubmissionLimits, Violation
 from fairlead.model.submission import Submission
 
 SpecType = TypeVar("SpecType")
@@ -35,20 +35,22 @@ class CreationRequest(
 
     name: Annotated[
         Annotated[str, Meta(min_length=1)],
-        About(text="The workload's name, unique in its project; or its beginning, see useGivenNameAsPrefix."),
+        FieldInfo(text="The workload's name, unique in its project; or its beginning, see useGivenNameAsPrefix."),
     ]
     use_given_name_as_prefix: Annotated[
         bool,
-        About(
+        FieldInfo(
             text="Appends a hyphen and random characters to the name.",
             default=False,
             origin="contract",
         ),
     ] = False
-    project_id: Annotated[str, About(text="The project's id.")]
-    cluster_id: Annotated[Uuid, About(text="The cluster's id.")]
-    template_id: Annotated[Maybe[Uuid], About(text="A template whose values hold where the spec gives none.")] = UNSET
-    spec: Annotated[Maybe[SpecType], About(text="What is to run.")] = UNSET
+    project_id: Annotated[str, FieldInfo(text="The project's id.")]
+    cluster_id: Annotated[Uuid, FieldInfo(text="The cluster's id.")]
+    template_id: Annotated[Maybe[Uuid], FieldInfo(text="A template whose values hold where the spec gives none.")] = (
+        UNSET
+    )
+    spec: Annotated[Maybe[SpecType], FieldInfo(text="What is to run.")] = UNSET
 
 
 class ChangeRequest(
@@ -56,36 +58,39 @@ class ChangeRequest(
 ):
     """The body of a request to change a workload."""
 
-    spec: Annotated[Maybe[SpecType], About(text="What is to be different.")] = UNSET
+    spec: Annotated[Maybe[SpecType], FieldInfo(text="What is to be different.")] = UNSET
 
 
 class WorkloadObject(msgspec.Struct, Generic[SpecType], frozen=True, kw_only=True, rename="camel"):
     """A workload as its kind's own operations show it."""
 
-    name: Annotated[Annotated[str, Meta(min_length=1)], About(text="The workload's name, unique in its project.")]
-    requested_name: Annotated[str, About(text="The name as it was sent.")]
-    workload_id: Annotated[Uuid, About(text="The workload's id, which stays over suspend and resume.")]
-    project_id: Annotated[str, About(text="The project's id.")]
-    department_id: Annotated[Given[Annotated[str, Meta(min_length=1)]], About(text="The department's id.")] = UNSET
-    cluster_id: Annotated[Uuid, About(text="The cluster's id.")]
-    created_by: Annotated[str, About(text="Who submitted it.")]
-    created_at: Annotated[Instant, About(text="When it was submitted.")]
+    name: Annotated[Annotated[str, Meta(min_length=1)], FieldInfo(text="The workload's name, unique in its project.")]
+    requested_name: Annotated[str, FieldInfo(text="The name as it was sent.")]
+    workload_id: Annotated[Uuid, FieldInfo(text="The workload's id, which stays over suspend and resume.")]
+    project_id: Annotated[str, FieldInfo(text="The project's id.")]
+    department_id: Annotated[Given[Annotated[str, Meta(min_length=1)]], FieldInfo(text="The department's id.")] = UNSET
+    cluster_id: Annotated[Uuid, FieldInfo(text="The cluster's id.")]
+    created_by: Annotated[str, FieldInfo(text="Who submitted it.")]
+    created_at: Annotated[Instant, FieldInfo(text="When it was submitted.")]
     deleted_at: Annotated[
-        Maybe[Instant], About(text="When its deletion was asked for; null as long as it was not.")
+        Maybe[Instant], FieldInfo(text="When its deletion was asked for; null as long as it was not.")
     ] = UNSET
-    desired_phase: Annotated[DesiredPhase, About(text="What was last asked for.")]
-    actual_phase: Annotated[Given[Phase], About(text="Where it is.")] = UNSET
-    spec: Annotated[Maybe[SpecType], About(text="What was sent.")] = UNSET
+    desired_phase: Annotated[DesiredPhase, FieldInfo(text="What was last asked for.")]
+    actual_phase: Annotated[Given[Phase], FieldInfo(text="Where it is.")] = UNSET
+    spec: Annotated[Maybe[SpecType], FieldInfo(text="What was sent.")] = UNSET
 
 
 @cache
 def _around(generic: Any, kind: Kind) -> Any:
     """A request or object around the kind's spec, with the members that stand beside it."""
-    plain = generic[kind.sent or kind.spec]
-    if not kind.beside:
+    plain = generic[kind.rest_spec or kind.spec]
+    if not kind.outside_spec:
         return plain
     hints = get_type_hints(kind.spec, include_extras=True)
-    members = {"__annotations__": {name: hints[name] for name in kind.beside}, **dict.fromkeys(kind.beside, UNSET)}
+    members = {
+        "__annotations__": {name: hints[name] for name in kind.outside_spec},
+        **dict.fromkeys(kind.outside_spec, UNSET),
+    }
     options = {"frozen": True, "kw_only": True, "rename": "camel", "forbid_unknown_fields": generic is CreationRequest}
     name = f"{kind.title}{generic.__name__}"
     return new_class(name, (plain,), options, lambda space: space.update({**members, "__doc__": generic.__doc__}))
@@ -107,10 +112,10 @@ def _decoder(kind: Kind) -> msgspec.json.Decoder[CreationRequest[Any]]:
 def _whole(kind: Kind, request: CreationRequest[Any]) -> Any:
     """The spec with what stood beside it."""
     spec = request.spec
-    if not kind.beside:
+    if not kind.outside_spec:
         return kind.spec() if spec is UNSET or spec is None else spec
     members = {} if spec is UNSET or spec is None else {name: getattr(spec, name) for name in spec.__struct_fields__}
-    return kind.spec(**members, **{name: getattr(request, name) for name in kind.beside})
+    return kind.spec(**members, **{name: getattr(request, name) for name in kind.outside_spec})
 
 
 def read_submission(kind: Kind, body: bytes) -> Submission:
@@ -191,7 +196,7 @@ def _walked(kind: Kind, plain: dict[str, Any], older: bool) -> Submission:
     )
 
 
-def _rules(kind: Kind, plain: dict[str, Any], built: Any, flaws: list[Flaw]) -> list[Violation]:
+def _rules(kind: Kind, plain: dict[str, Any], built: Any, flaws: list[SchemaViolation]) -> list[Violation]:
     """The rules between members, as far as members that are wrong in themselves leave them to be asked."""
     wrong = {flaw.path for flaw in flaws if not flaw.instead}
     found: list[Violation] = []
@@ -202,7 +207,7 @@ def _rules(kind: Kind, plain: dict[str, Any], built: Any, flaws: list[Flaw]) -> 
         # A member of a wrong type would trip the rules: leave it out of the question, and keep the others in.
         built = build(kind.spec, _joined(kind, _without(plain, wrong, "")))
     # The installation's own limit is asked by admission, which knows it.
-    found += spec_violations(kind, built, "spec", Limits(completions=INT32_MAX))
+    found += spec_violations(kind, built, "spec", SubmissionLimits(completions=INT32_MAX))
     return [rule for rule in found if rule.path not in wrong]
 
 
@@ -256,7 +261,7 @@ def render_workload(kind: Kind, workload: Workload) -> bytes:
 
 def _split(kind: Kind, spec: msgspec.Raw) -> tuple[msgspec.Raw, dict[str, msgspec.Raw]]:
     """A stored spec as REST has it: what stands inside, and what beside it."""
-    if not kind.beside:
+    if not kind.outside_spec:
         return spec, {}
     members = msgspec.json.decode(spec, type=dict[str, msgspec.Raw])
     beside = {name: members.pop(name) for name in beside_names(kind) if name in members}

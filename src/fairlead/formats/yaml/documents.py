@@ -21,14 +21,23 @@ from fairlead.formats.yaml.keywords import (
     near,
 )
 from fairlead.formats.yaml.spec import SpecReading
-from fairlead.formats.yaml.tree import MAPPING, MOST_ISSUES, SCALAR, Limits, Node, YamlIssue, issue_at, read_tree
+from fairlead.formats.yaml.tree import (
+    MAPPING,
+    MOST_ISSUES,
+    SCALAR,
+    YamlIssue,
+    YamlLimits,
+    YamlNode,
+    issue_at,
+    read_tree,
+)
 from fairlead.formats.yaml.values import Wrong, read_value, told
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import Kind, spec_violations
 from fairlead.model.records.organization import NAMESPACE_PREFIX, project_in
 from fairlead.model.spec.fields import INT32_MAX, build
 from fairlead.model.spec.names import name_violations
-from fairlead.model.spec.rules import Limits as RuleLimits
+from fairlead.model.spec.rules import SubmissionLimits as RuleLimits
 from fairlead.model.submission import Submission
 
 DIALECT = "workload-yaml"
@@ -56,17 +65,17 @@ class Manifest(msgspec.Struct, kw_only=True):
     """One document: what it is, and the nodes of its spec by their canonical names; not yet read by type."""
 
     #: The whole spec.
-    node: Node
+    node: YamlNode
     kind: Kind
     letter: str
     resource: str
     object_name: str
     #: Empty where the document names none.
     namespace: str
-    labels: dict[str, Node]
+    labels: dict[str, YamlNode]
     usage: str
     base: str
-    spec: dict[str, Node]
+    spec: dict[str, YamlNode]
     #: The id of a server's template that is the last of what it inherits, and merged by the server alone.
     end: str = ""
 
@@ -110,7 +119,7 @@ class YamlWorkload(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_manifests(
-    text: str | bytes, file: str = "", limits: Limits | None = None
+    text: str | bytes, file: str = "", limits: YamlLimits | None = None
 ) -> tuple[list[Manifest], list[YamlIssue]]:
     """Every workload in the text, and everything that is wrong with the documents' outer parts."""
     nodes, issues = read_tree(text, file, limits)
@@ -183,13 +192,13 @@ def _finish_turn(before: Manifest, manifest: Manifest, turning: str, reading: Sp
         reading.issues.append(issue_at(manifest.spec[name], f"spec.{name}", details))
 
 
-def _is_meant(node: Node | None) -> bool:
+def _is_meant(node: YamlNode | None) -> bool:
     """Whether a field is given, and not as false."""
     inner = node.content.get("value") if node is not None and node.form is MAPPING else node
     return node is not None and not (inner is not None and inner.form is SCALAR and inner.content.lower() == "false")
 
 
-def _manifest(node: Node, issues: list[YamlIssue]) -> Manifest | None:
+def _manifest(node: YamlNode, issues: list[YamlIssue]) -> Manifest | None:
     if node.form is not MAPPING:
         issues.append(
             issue_at(node, "", f"is {told(node)}; a document with apiVersion, kind, metadata and spec is expected")
@@ -200,7 +209,7 @@ def _manifest(node: Node, issues: list[YamlIssue]) -> Manifest | None:
     metadata = root.get("metadata")
     if metadata is None or metadata.form is not MAPPING:
         issues.append(issue_at(metadata or node, "metadata", "is missing; write metadata: {name: …, namespace: …}"))
-        metadata = Node(MAPPING, {}, node.line, node.column, False, node.file)
+        metadata = YamlNode(MAPPING, {}, node.line, node.column, False, node.file)
     members = _members(metadata, "metadata", _METADATA, issues)
     namespace = _namespace(members, issues)
     name = _word(members, "metadata.name", issues)
@@ -227,16 +236,16 @@ def _manifest(node: Node, issues: list[YamlIssue]) -> Manifest | None:
     )
 
 
-def _members(node: Node, path: str, known: tuple[str, ...], issues: list[YamlIssue]) -> dict[str, Node]:
+def _members(node: YamlNode, path: str, known: tuple[str, ...], issues: list[YamlIssue]) -> dict[str, YamlNode]:
     for name, inner in node.content.items():
         if name not in known and len(issues) < MOST_ISSUES:
             here = f"{path}.{name[:80]}" if path else name[:80]
             issues.append(issue_at(inner, here, f"is not known here{near(name, known)}"))
-    content: dict[str, Node] = node.content
+    content: dict[str, YamlNode] = node.content
     return content
 
 
-def _word(members: dict[str, Node], path: str, issues: list[YamlIssue]) -> str:
+def _word(members: dict[str, YamlNode], path: str, issues: list[YamlIssue]) -> str:
     node = members.get(path.rpartition(".")[2])
     if node is None:
         return ""
@@ -246,7 +255,7 @@ def _word(members: dict[str, Node], path: str, issues: list[YamlIssue]) -> str:
     return "" if node.is_null else str(node.content)
 
 
-def _kind(node: Node, root: dict[str, Node], issues: list[YamlIssue]) -> tuple[Kind, str] | None:
+def _kind(node: YamlNode, root: dict[str, YamlNode], issues: list[YamlIssue]) -> tuple[Kind, str] | None:
     version, name = _word(root, "apiVersion", issues), _word(root, "kind", issues)
     if not version:
         issues.append(issue_at(node, "apiVersion", f"is missing; write apiVersion: {API_VERSION}"))
@@ -266,7 +275,7 @@ def _kind(node: Node, root: dict[str, Node], issues: list[YamlIssue]) -> tuple[K
     return found
 
 
-def _namespace(members: dict[str, Node], issues: list[YamlIssue]) -> str:
+def _namespace(members: dict[str, YamlNode], issues: list[YamlIssue]) -> str:
     namespace = _word(members, "metadata.namespace", issues)
     if namespace and namespace != GLOBAL_NAMESPACE and not namespace.startswith(NAMESPACE_PREFIX):
         details = f"is '{namespace[:80]}'; a project's namespace is written {NAMESPACE_PREFIX}<project>"
@@ -274,7 +283,7 @@ def _namespace(members: dict[str, Node], issues: list[YamlIssue]) -> str:
     return namespace
 
 
-def _labels(members: dict[str, Node], issues: list[YamlIssue]) -> dict[str, Node]:
+def _labels(members: dict[str, YamlNode], issues: list[YamlIssue]) -> dict[str, YamlNode]:
     node = members.get("labels")
     if node is None or node.is_null:
         return {}
@@ -284,10 +293,10 @@ def _labels(members: dict[str, Node], issues: list[YamlIssue]) -> dict[str, Node
     return {name: inner for name, inner in node.content.items() if inner.form is SCALAR}
 
 
-def _spec_nodes(kind: tuple[Kind, str], spec: Node, issues: list[YamlIssue]) -> dict[str, Node]:
+def _spec_nodes(kind: tuple[Kind, str], spec: YamlNode, issues: list[YamlIssue]) -> dict[str, YamlNode]:
     """The spec's entries by their canonical names; unknown ones and those of other kinds are refused."""
     known = spellings(kind[0])
-    found: dict[str, Node] = {}
+    found: dict[str, YamlNode] = {}
     for name, node in spec.content.items():
         if len(issues) >= MOST_ISSUES:
             break
@@ -313,7 +322,7 @@ def _unknown(kind: Kind, name: str) -> str:
     return f"is no field of workload YAML{near(name, yaml_fields(kind))}"
 
 
-def _plain_word(kind: Kind, fields: dict[str, Node], name: str, issues: list[YamlIssue]) -> str:
+def _plain_word(kind: Kind, fields: dict[str, YamlNode], name: str, issues: list[YamlIssue]) -> str:
     """`usage` and `baseWorkload` are written without `value:`."""
     node = fields.pop(name, None)
     if node is None or node.is_null:

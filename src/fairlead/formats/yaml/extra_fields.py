@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from fairlead.model.spec.fields import About
+from fairlead.model.spec.fields import FieldInfo
 from fairlead.model.spec.network import ServiceType
 
 VALUE, ITEMS, MAP, PLAIN = "value", "items", "map", "plain"
@@ -37,7 +37,7 @@ class YamlField(msgspec.Struct, frozen=True, kw_only=True):
     #: Further places below the spec that it may set; and what it is of a request beside the spec.
     sets: tuple[str, ...] = ()
     beside: tuple[str, ...] = ()
-    about: About
+    about: FieldInfo
     #: Of an item: what it may hold; and the same by every accepted spelling in small letters.
     members: tuple["YamlField", ...] = ()
     spelt: dict[str, "YamlField"] = {}
@@ -55,7 +55,7 @@ class YamlField(msgspec.Struct, frozen=True, kw_only=True):
 
 def _extra(name: str, text: str, kinds: str = "WTDIJ", **more: Any) -> YamlField:
     known = {key: more.pop(key) for key in ("default_text", "mandatory", "unit") if key in more}
-    return YamlField(name=name, kinds=kinds, about=About(text=text, **known), is_paired=True, **more)
+    return YamlField(name=name, kinds=kinds, about=FieldInfo(text=text, **known), is_paired=True, **more)
 
 
 _MPI = "makes the workload an MPI job"
@@ -291,7 +291,7 @@ MORE_MEMBERS = {
             name="protocol",
             path="protocol",
             choices=("http", "grpc"),
-            about=About(text="What is spoken at the serving port.", default_text="http"),
+            about=FieldInfo(text="What is spoken at the serving port.", default_text="http"),
         ),
     ),
 }

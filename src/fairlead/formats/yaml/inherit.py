@@ -10,7 +10,7 @@ import msgspec
 
 from fairlead.formats.yaml.documents import Manifest, read_manifests
 from fairlead.formats.yaml.keywords import GLOBAL_NAMESPACE, TEMPLATE
-from fairlead.formats.yaml.tree import MAPPING, Node, YamlIssue, issue_at
+from fairlead.formats.yaml.tree import MAPPING, YamlIssue, YamlNode, issue_at
 from fairlead.kinds import KINDS
 
 #: A template by namespace and object name, or None.
@@ -46,7 +46,7 @@ def merge(manifest: Manifest, find: Find) -> tuple[Manifest, list[YamlIssue]]:
     return msgspec.structs.replace(manifest, spec=merged, end=current.end), []
 
 
-class Kept(msgspec.Struct, frozen=True):
+class ServerTemplate(msgspec.Struct, frozen=True):
     """A template that a server has: the key of its kind, and its document, which is empty for one of REST."""
 
     id: str
@@ -55,7 +55,7 @@ class Kept(msgspec.Struct, frozen=True):
 
 
 #: A server's template by namespace and name, or None.
-Fetch = Callable[[str, str], Kept | None]
+Fetch = Callable[[str, str], ServerTemplate | None]
 
 
 def find_further(find: Find, fetch: Fetch) -> Find:
@@ -74,13 +74,13 @@ def find_further(find: Find, fetch: Fetch) -> Find:
     return look
 
 
-def base_of(kept: Kept, namespace: str, name: str) -> Manifest:
+def base_of(kept: ServerTemplate, namespace: str, name: str) -> Manifest:
     """A server's template as a base. One of REST ends the chain, and gives nothing that could be merged here."""
     if kept.manifest:
         return msgspec.structs.replace(read_manifests(kept.manifest)[0][0], namespace=namespace)
     kind = KINDS[kept.kind]
     return Manifest(
-        node=Node(MAPPING, {}, 0, 0),
+        node=YamlNode(MAPPING, {}, 0, 0),
         kind=kind,
         letter=kind.letter,
         resource=kind.resource,
@@ -110,7 +110,7 @@ def _base(manifest: Manifest, find: Find) -> Manifest | None:
     return find(manifest.namespace, manifest.base) or find(GLOBAL_NAMESPACE, manifest.base)
 
 
-def _over(spec: dict[str, Node], base: dict[str, Node]) -> dict[str, Node]:
+def _over(spec: dict[str, YamlNode], base: dict[str, YamlNode]) -> dict[str, YamlNode]:
     """The base's fields with the spec's own over them."""
     merged = {name: node for name, node in base.items() if name not in _OWN}
     for name, node in spec.items():
@@ -118,7 +118,7 @@ def _over(spec: dict[str, Node], base: dict[str, Node]) -> dict[str, Node]:
     return merged
 
 
-def _over_items(node: Node, base: Node) -> Node:
+def _over_items(node: YamlNode, base: YamlNode) -> YamlNode:
     """One field: its items over the base's by key; anything else replaces."""
     if node.form is not MAPPING or base.form is not MAPPING:
         return node

@@ -12,12 +12,21 @@ from fairlead.formats.yaml.conversions import READERS, read_variable
 from fairlead.formats.yaml.fields import ITEMS, MAP, YamlField, yaml_fields
 from fairlead.formats.yaml.keywords import near
 from fairlead.formats.yaml.kind_conversions import READERS as READERS_OF_KINDS
-from fairlead.formats.yaml.tree import MAPPING, MOST_ISSUES, SCALAR, Limits, Node, YamlIssue, issue_at, read_tree
+from fairlead.formats.yaml.tree import (
+    MAPPING,
+    MOST_ISSUES,
+    SCALAR,
+    YamlIssue,
+    YamlLimits,
+    YamlNode,
+    issue_at,
+    read_tree,
+)
 from fairlead.formats.yaml.values import Wrong, read_plain, read_value, told, unwrap, unwrap_item, unwrap_items
 from fairlead.kinds.kind import Kind
 
 #: Text inside a document that is read as YAML once more.
-_INNER = Limits(characters=20_000, nodes=200)
+_INNER = YamlLimits(characters=20_000, nodes=200)
 _CREDENTIALS = {"storage.git": ("username", "password"), "storage.s3": ("key", "secret")}
 _PROPAGATION = {"true": "HostToContainer", "false": "None"}
 _NO_NAME = re.compile(r"[^a-z0-9-]+")
@@ -28,15 +37,15 @@ _WORD = re.compile(r"[A-Za-z][A-Za-z0-9.]*")
 class SpecReading:
     """Reads one spec, and is what the pairs of `yaml_pairs.py` see of it."""
 
-    def __init__(self, kind: Kind, letter: str, node: Node) -> None:
+    def __init__(self, kind: Kind, letter: str, node: YamlNode) -> None:
         self.kind = kind
         self.letter = letter
         self.node = node
         self.plain: dict[str, Any] = {}
         self.given: dict[str, Any] = {}
-        self.nodes: dict[str, Node] = {}
+        self.nodes: dict[str, YamlNode] = {}
         #: By REST path: the YAML path and the node.
-        self.places: dict[str, tuple[str, Node]] = {}
+        self.places: dict[str, tuple[str, YamlNode]] = {}
         self.issues: list[YamlIssue] = []
         self.remarks: list[tuple[str, str]] = []
         self.secrets: list[PlainSecret] = []
@@ -47,7 +56,7 @@ class SpecReading:
         node = self.nodes.get(name, self.node)
         self.put_at(path, value, f"spec.{name}", node)
 
-    def put_at(self, path: str, value: Any, yaml_path: str, node: Node) -> None:
+    def put_at(self, path: str, value: Any, yaml_path: str, node: YamlNode) -> None:
         *parents, last = path.split(".")
         tree = self.plain
         for parent in parents:
@@ -94,7 +103,7 @@ class SpecReading:
 
     # --- Reading
 
-    def read(self, spec: dict[str, Node]) -> None:
+    def read(self, spec: dict[str, YamlNode]) -> None:
         fields = yaml_fields(self.kind)
         for name, node in spec.items():
             field = fields[name]
@@ -109,7 +118,7 @@ class SpecReading:
         for reader in (*READERS_OF_KINDS, *READERS):
             reader(self)
 
-    def _read_value(self, field: YamlField, node: Node) -> None:
+    def _read_value(self, field: YamlField, node: YamlNode) -> None:
         inner = unwrap(field, node)
         if field.type == "object":
             value: Any = self._object(inner)
@@ -121,7 +130,7 @@ class SpecReading:
         if not field.is_paired:
             self.put_at(field.path, value, f"spec.{field.name}", inner)
 
-    def _object(self, node: Node) -> Any:
+    def _object(self, node: YamlNode) -> Any:
         """An object, or YAML text that holds one."""
         if node.form is SCALAR:
             documents, issues = read_tree(node.content, node.file, _INNER)
@@ -132,7 +141,7 @@ class SpecReading:
             raise Wrong(f"is {told(node)}; a mapping is expected")
         return read_plain(node)
 
-    def _read_items(self, field: YamlField, node: Node) -> None:
+    def _read_items(self, field: YamlField, node: YamlNode) -> None:
         if field.member and node.form is MAPPING and "value" in node.content and "items" not in node.content:
             self.put_at(field.path, read_value(field, unwrap(field, node)), f"spec.{field.name}", node)
             return
@@ -150,7 +159,7 @@ class SpecReading:
             else:
                 self.places[here] = (path, item)
 
-    def _item(self, field: YamlField, key: str, node: Node, path: str, here: str) -> Any:
+    def _item(self, field: YamlField, key: str, node: YamlNode, path: str, here: str) -> Any:
         if field.form is MAP:
             return self._pair(field, key, node)
         if field.member:
@@ -178,7 +187,7 @@ class SpecReading:
             self._take_credentials(field, item, key, path)
         return item
 
-    def _member(self, member: YamlField, node: Node, item: dict[str, Any], path: str, here: str) -> None:
+    def _member(self, member: YamlField, node: YamlNode, item: dict[str, Any], path: str, here: str) -> None:
         if node.form is MAPPING and "value" in node.content:
             self.issues.append(issue_at(node, path, "has a value: of its own; members of items are written without"))
             return
@@ -220,7 +229,7 @@ class SpecReading:
                 tree = tree.setdefault(parent, {})
             tree[last] = secret.name
 
-    def _pair(self, field: YamlField, key: str, node: Node) -> dict[str, Any]:
+    def _pair(self, field: YamlField, key: str, node: YamlNode) -> dict[str, Any]:
         inner = unwrap_item(key, node, False)
         if inner.form is not SCALAR:
             raise Wrong(f"is {told(inner)}; a text is expected below value:")
@@ -231,7 +240,7 @@ class SpecReading:
         except ValueError as error:
             raise Wrong(str(error)) from None
 
-    def _only_member(self, field: YamlField, key: str, node: Node) -> str:
+    def _only_member(self, field: YamlField, key: str, node: YamlNode) -> str:
         """An item that is one value, with or without its member's name."""
         inner = unwrap_item(key, node, False)
         if inner.form is MAPPING:
@@ -252,7 +261,7 @@ class SpecReading:
         if not any(_is_within(yaml_path, issue.path) for issue in self.issues):
             self.issues.append(issue_at(node, yaml_path, self._in_words(details)))
 
-    def _place(self, path: str) -> tuple[str, Node]:
+    def _place(self, path: str) -> tuple[str, YamlNode]:
         """Where the member stands, or where it would have to stand."""
         if path in self.places:
             return self.places[path]
@@ -274,7 +283,7 @@ def _object_name(text: str) -> str:
     return _NO_NAME.sub("-", text.lower()).strip("-")[:_NAME_LENGTH].rstrip("-")
 
 
-def _is_switch(member: YamlField, node: Node) -> bool:
+def _is_switch(member: YamlField, node: YamlNode) -> bool:
     """A choice that people also write as true or false: how mounts propagate."""
     return member.path == "mountPropagation" and node.form is SCALAR and node.content.lower() in _PROPAGATION
 

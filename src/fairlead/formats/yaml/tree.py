@@ -37,7 +37,7 @@ _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 MOST_ISSUES = 200
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class YamlLimits(msgspec.Struct, frozen=True, kw_only=True):
     """How much of a text is read at most."""
 
     characters: int = 1_500_000
@@ -48,7 +48,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     documents: int = 1000
 
 
-class Node(msgspec.Struct, gc=False):
+class YamlNode(msgspec.Struct, gc=False):
     """A piece of the tree. In a mapping it stands where its key stands."""
 
     form: str
@@ -91,12 +91,12 @@ class _TooMuch(Exception):
         self.mark = mark
 
 
-def render_tree(node: Node) -> str:
+def render_tree(node: YamlNode) -> str:
     """The tree as one line that reads as the same tree: JSON, which is YAML too. Places and comments are gone."""
     return json.dumps(_plain(node), ensure_ascii=False)
 
 
-def _plain(node: Node) -> Any:
+def _plain(node: YamlNode) -> Any:
     if node.form is MAPPING:
         return {key: _plain(inner) for key, inner in node.content.items()}
     if node.form is SEQUENCE:
@@ -104,13 +104,15 @@ def _plain(node: Node) -> Any:
     return None if node.is_null else node.content
 
 
-def issue_at(node: Node, path: str, details: str) -> YamlIssue:
+def issue_at(node: YamlNode, path: str, details: str) -> YamlIssue:
     return YamlIssue(node.file, node.line, node.column, path, details)
 
 
-def read_tree(text: str | bytes, file: str = "", limits: Limits | None = None) -> tuple[list[Node], list[YamlIssue]]:
+def read_tree(
+    text: str | bytes, file: str = "", limits: YamlLimits | None = None
+) -> tuple[list[YamlNode], list[YamlIssue]]:
     """Every document of the text, and everything that is wrong with its form. An empty document is left out."""
-    limits = limits or Limits()
+    limits = limits or YamlLimits()
     if isinstance(text, bytes):
         try:
             text = text.decode("utf-8-sig")
@@ -120,7 +122,7 @@ def read_tree(text: str | bytes, file: str = "", limits: Limits | None = None) -
         details = f"has {len(text)} characters; at most {limits.characters} are read"
         return [], [YamlIssue(file, 0, 0, "", details)]
     reader = _Reader(file, limits)
-    documents: list[Node] = []
+    documents: list[YamlNode] = []
     try:
         parser = CParser(text)
         documents.extend(reader.documents(parser))
@@ -159,16 +161,16 @@ def _syntax_issue(file: str, error: YAMLError, text: str) -> YamlIssue:
 class _Reader:
     """Builds nodes from events with a stack of its own, so that no depth of nesting can exhaust Python's."""
 
-    def __init__(self, file: str, limits: Limits) -> None:
+    def __init__(self, file: str, limits: YamlLimits) -> None:
         self.file = file
         self.limits = limits
         self.issues: list[YamlIssue] = []
         self.nodes = 0
         self.aliases = 0
         #: By anchor: the node and how many nodes are in it; None while it is being read.
-        self.anchors: dict[str, tuple[Node, int] | None] = {}
+        self.anchors: dict[str, tuple[YamlNode, int] | None] = {}
 
-    def documents(self, parser: CParser) -> Iterator[Node]:
+    def documents(self, parser: CParser) -> Iterator[YamlNode]:
         count = 0
         while True:
             event = parser.get_event()
@@ -184,16 +186,16 @@ class _Reader:
                 if not root.is_null:
                     yield root
 
-    def _root(self, parser: CParser) -> Node:
+    def _root(self, parser: CParser) -> YamlNode:
         """The node of one document. The stack holds, per open collection: node, waiting key, anchor, nodes before."""
-        stack: list[tuple[Node, str | None, int]] = []
+        stack: list[tuple[YamlNode, str | None, int]] = []
         keys: list[tuple[str, int, int] | None] = []
-        root: Node | None = None
+        root: YamlNode | None = None
         while True:
             event: Any = parser.get_event()
             kind = event.__class__
             if kind is DocumentEndEvent:
-                return root or Node(SCALAR, "", 0, 0, True, self.file)
+                return root or YamlNode(SCALAR, "", 0, 0, True, self.file)
             if kind is MappingEndEvent or kind is SequenceEndEvent:
                 node, anchor, before = stack.pop()
                 keys.pop()
@@ -223,7 +225,7 @@ class _Reader:
             elif kind is ScalarEvent and event.anchor is not None:
                 self.anchors[event.anchor] = (node, 1)
 
-    def _node(self, event: Any) -> Node:
+    def _node(self, event: Any) -> YamlNode:
         self.nodes += 1
         mark = event.start_mark
         if self.nodes > self.limits.nodes:
@@ -234,12 +236,12 @@ class _Reader:
         if event.tag is not None and event.tag not in _CORE_TAGS and len(self.issues) < MOST_ISSUES:
             self.issues.append(_issue(self.file, mark, f"has the tag {event.tag[:80]}; tags are not read"))
         if kind is ScalarEvent:
-            return Node(SCALAR, event.value, mark.line + 1, mark.column + 1, not event.style, self.file)
+            return YamlNode(SCALAR, event.value, mark.line + 1, mark.column + 1, not event.style, self.file)
         if kind is MappingStartEvent:
-            return Node(MAPPING, {}, mark.line + 1, mark.column + 1, False, self.file)
-        return Node(SEQUENCE, [], mark.line + 1, mark.column + 1, False, self.file)
+            return YamlNode(MAPPING, {}, mark.line + 1, mark.column + 1, False, self.file)
+        return YamlNode(SEQUENCE, [], mark.line + 1, mark.column + 1, False, self.file)
 
-    def _alias(self, event: Any) -> Node:
+    def _alias(self, event: Any) -> YamlNode:
         mark = event.start_mark
         self.aliases += 1
         if self.aliases > self.limits.aliases:
@@ -247,13 +249,13 @@ class _Reader:
         if event.anchor not in self.anchors:
             # As many as there may be aliases.
             self.issues.append(_issue(self.file, mark, f"*{event.anchor} refers to no anchor &{event.anchor} above it"))
-            return Node(SCALAR, "", mark.line + 1, mark.column + 1, True, self.file)
+            return YamlNode(SCALAR, "", mark.line + 1, mark.column + 1, True, self.file)
         found = self.anchors[event.anchor]
         if found is None:
             raise _TooMuch(f"*{event.anchor} stands inside of what it refers to", mark)
         target, size = found
         self.nodes += size
-        return Node(target.form, target.content, mark.line + 1, mark.column + 1, target.is_plain, self.file)
+        return YamlNode(target.form, target.content, mark.line + 1, mark.column + 1, target.is_plain, self.file)
 
     def _key(self, event: Any) -> tuple[str, int, int]:
         mark = event.start_mark
@@ -263,7 +265,7 @@ class _Reader:
             return value, mark.line + 1, mark.column + 1
         raise _TooMuch("has a key that is no text", mark)
 
-    def _put(self, parent: Node, keys: list[tuple[str, int, int] | None], node: Node) -> None:
+    def _put(self, parent: YamlNode, keys: list[tuple[str, int, int] | None], node: YamlNode) -> None:
         """Add an entry; it takes the place of its key."""
         key, line, column = keys[-1] or ("", 0, 0)
         keys[-1] = None
@@ -274,7 +276,7 @@ class _Reader:
             self.issues.append(YamlIssue(self.file, line, column, "", details))
 
 
-def _merge(node: Node) -> None:
+def _merge(node: YamlNode) -> None:
     """Fill in what `<<` brings; the mapping's own entries win."""
     merged = node.content[_MERGE]
     sources = merged.content if merged.form is SEQUENCE else [merged]

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 from fairlead.formats.yaml.fields import YamlField
 from fairlead.formats.yaml.keywords import near
-from fairlead.formats.yaml.tree import MAPPING, SCALAR, SEQUENCE, Node
+from fairlead.formats.yaml.tree import MAPPING, SCALAR, SEQUENCE, YamlNode
 from fairlead.model.quantity import BadQuantity, parse
 
 _TRUE = frozenset({"true", "yes", "on"})
@@ -25,7 +25,7 @@ class Wrong(Exception):
     """A node is not what its field takes; the words say what is."""
 
 
-def read_value(field: YamlField, node: Node) -> Any:
+def read_value(field: YamlField, node: YamlNode) -> Any:
     """The node as a value of the field's type."""
     reader = _READERS.get(field.type)
     if reader is not None:
@@ -34,23 +34,23 @@ def read_value(field: YamlField, node: Node) -> Any:
     return _choose(field.choices, field.meant.get(text.lower(), text)) if field.choices else text
 
 
-def unwrap(field: YamlField, node: Node) -> Node:
+def unwrap(field: YamlField, node: YamlNode) -> YamlNode:
     """What stands below `value:`."""
     if field.type == "mark" and node.form is MAPPING and not node.content:
         return node
     return _below(node, "value", f"{field.name}: {{value: …}}", field.type in ("object", "mark"))
 
 
-def unwrap_items(field: YamlField, node: Node) -> dict[str, Node]:
+def unwrap_items(field: YamlField, node: YamlNode) -> dict[str, YamlNode]:
     """What stands below `items:`, by key."""
     items = _below(node, "items", f"{field.name}: {{items: {{KEY: {{value: …}}}}}}", True)
     if items.form is not MAPPING:
         raise Wrong(f"has items that are no mapping; write {field.name}: {{items: {{KEY: {{value: …}}}}}}")
-    content: dict[str, Node] = items.content
+    content: dict[str, YamlNode] = items.content
     return content
 
 
-def unwrap_item(key: str, node: Node, is_object: bool, *, has_value: bool = False) -> Node:
+def unwrap_item(key: str, node: YamlNode, is_object: bool, *, has_value: bool = False) -> YamlNode:
     """What stands below `value:` of one item; some items have a member of that name."""
     shape = f"{key}: {{value: {'{…}' if is_object else '…'}}}"
     inner = _below(node, "value", shape, is_object, has_value=has_value)
@@ -59,7 +59,7 @@ def unwrap_item(key: str, node: Node, is_object: bool, *, has_value: bool = Fals
     return inner
 
 
-def _below(node: Node, wrapper: str, shape: str, is_object: bool, *, has_value: bool = False) -> Node:
+def _below(node: YamlNode, wrapper: str, shape: str, is_object: bool, *, has_value: bool = False) -> YamlNode:
     if node.form is not MAPPING:
         if node.is_null:
             raise Wrong(f"is empty; write {shape}")
@@ -67,7 +67,7 @@ def _below(node: Node, wrapper: str, shape: str, is_object: bool, *, has_value: 
     content = node.content
     if wrapper not in content or len(content) > 1:
         _refuse_wrapper(content, wrapper, shape)
-    inner: Node = content[wrapper]
+    inner: YamlNode = content[wrapper]
     if inner.is_null:
         raise Wrong(f"has an empty {wrapper}: — write {shape}, or leave the field out")
     if not has_value and _is_doubled(inner, wrapper, is_object):
@@ -75,7 +75,7 @@ def _below(node: Node, wrapper: str, shape: str, is_object: bool, *, has_value: 
     return inner
 
 
-def _is_doubled(inner: Node, wrapper: str, is_object: bool) -> bool:
+def _is_doubled(inner: YamlNode, wrapper: str, is_object: bool) -> bool:
     if inner.form is not MAPPING or wrapper not in inner.content or (is_object and len(inner.content) > 1):
         return False
     below = inner.content[wrapper]
@@ -83,7 +83,7 @@ def _is_doubled(inner: Node, wrapper: str, is_object: bool) -> bool:
     return wrapper == "value" or (below.form is MAPPING and "value" not in below.content)
 
 
-def _refuse_wrapper(content: dict[str, Node], wrapper: str, shape: str) -> NoReturn:
+def _refuse_wrapper(content: dict[str, YamlNode], wrapper: str, shape: str) -> NoReturn:
     other = "items" if wrapper == "value" else "value"
     if other in content:
         raise Wrong(f"is written with {other}:, but takes {wrapper}: — write {shape}")
@@ -94,20 +94,20 @@ def _refuse_wrapper(content: dict[str, Node], wrapper: str, shape: str) -> NoRet
     raise Wrong(f"has {', '.join(unknown[:3])} beside {wrapper}: — only {wrapper}: belongs there")
 
 
-def told(node: Node) -> str:
+def told(node: YamlNode) -> str:
     if node.is_null:
         return "empty"
     return {SCALAR: f"'{str(node.content)[:_SHOWN]}'", MAPPING: "a mapping", SEQUENCE: "a list"}[node.form]
 
 
-def _text(node: Node) -> str:
+def _text(node: YamlNode) -> str:
     if node.form is not SCALAR or node.is_null:
         raise Wrong(f"is {told(node)}; a text is expected")
     content: str = node.content
     return content
 
 
-def _boolean(node: Node) -> bool:
+def _boolean(node: YamlNode) -> bool:
     if node.form is SCALAR:
         lowered = node.content.lower()
         if lowered in _TRUE:
@@ -117,7 +117,7 @@ def _boolean(node: Node) -> bool:
     raise Wrong(f"is {told(node)}; true or false is expected")
 
 
-def _integer(node: Node) -> int:
+def _integer(node: YamlNode) -> int:
     text = node.content if node.form is SCALAR else ""
     if _INTEGER.match(text):
         return int(_short(text))
@@ -150,13 +150,13 @@ def read_number(text: str) -> int | float:
     return int(value) if value.denominator == 1 else float(value)
 
 
-def _number(node: Node) -> int | float:
+def _number(node: YamlNode) -> int | float:
     if node.form is not SCALAR or node.is_null:
         raise Wrong(f"is {told(node)}; a number is expected")
     return read_number(node.content)
 
 
-def _limit(node: Node) -> int | float | str:
+def _limit(node: YamlNode) -> int | float | str:
     """A number is a number; anything with a unit stays the text it is."""
     if node.form is not SCALAR or node.is_null:
         raise Wrong(f"is {told(node)}; a number or a quantity is expected")
@@ -170,7 +170,7 @@ def _limit(node: Node) -> int | float | str:
     return text
 
 
-def _list(node: Node) -> list[str]:
+def _list(node: YamlNode) -> list[str]:
     if node.form is SEQUENCE:
         return [_text(item) for item in node.content]
     if node.form is MAPPING or node.is_null:
@@ -198,7 +198,7 @@ _READERS = {
 }
 
 
-def read_plain(node: Node) -> Any:
+def read_plain(node: YamlNode) -> Any:
     """A node without declared types: mappings, lists, texts, and what a plain scalar says by itself."""
     if node.form is MAPPING:
         return {key: read_plain(inner) for key, inner in node.content.items()}

@@ -57,7 +57,7 @@ class EnvironmentVariable(msgspec.Struct, frozen=True, kw_only=True, omit_defaul
     pod_field: str | None = None
 
 
-class Container(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class PodContainer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What runs in a pod, in plain words: the spec's fields after defaults, already split and parsed."""
 
     image: str
@@ -75,7 +75,7 @@ class Container(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     fields: dict[str, Any] = {}
 
 
-class Operated(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class OperatorOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What an operator in a cluster that knows the framework wants to be told beside the pods."""
 
     #: PyTorch, MPI, TF, XGBoost or JAX.
@@ -98,7 +98,7 @@ class PodSet(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """
 
     role: str
-    container: Container
+    container: PodContainer
     request: Request
     #: How many groups there are. Sets of a workload that have several have equally many.
     groups: int = 1
@@ -111,7 +111,7 @@ class PodSet(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     #: How many pods of each group its gang cannot start or go on without; None for all of them.
     minimum: int | None = None
     #: Whether its pods are placed before the others of their gang.
-    leads: bool = False
+    is_placed_first: bool = msgspec.field(default=False, name="leads")
     #: The set of the same group whose pods must be ready before pods of this one start.
     starts_after: str = ""
     restart: RestartPolicy = RestartPolicy.NEVER
@@ -119,17 +119,17 @@ class PodSet(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     #: How many failures are made good before the workload has failed; what never completes is made good for ever.
     backoff_limit: int = 6
     #: Whether an index is a place from 0 to `count` - 1 that a replacement takes over; otherwise indices only grow.
-    slots: bool = False
+    has_fixed_indices: bool = msgspec.field(default=False, name="slots")
     #: What is added to the index for the ordinal, as ranks count on from another set.
     offset: int = 0
     #: Whether its pods run on when the workload has ended.
-    outlives: bool = False
+    keeps_running: bool = msgspec.field(default=False, name="outlives")
     #: The template of a pod's name.
     naming: str = "{workload}-{run}-{index}"
     #: Whether the other pods of its workload reach its pods by name.
     addressed: bool = False
     #: The set of the same group in whose pods its programs may run commands; empty: in none.
-    commands: str = ""
+    may_exec_in: str = msgspec.field(default="", name="commands")
     #: Whether its pods only wait for processes that others start in them.
     is_idle: bool = False
     #: Templates of small files, by the absolute path at which its pods find them.
@@ -143,7 +143,7 @@ class PodSet(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     #: The port on which its pods answer requests; 0 for none.
     serving_port: int = 0
     #: What an operator of its framework is told, where a cluster has one.
-    operated: Operated | None = None
+    operated: OperatorOptions | None = None
     #: How its count follows the load; None: the count is fixed.
     scaling: Scaling | None = None
     #: The revision that it belongs to, filled in by `control`: kinds say nothing of it. 0 and None: there are none.
@@ -207,7 +207,7 @@ class PodSpec(msgspec.Struct, frozen=True, kw_only=True):
     node: str
     role: str
     index: int
-    container: Container
+    container: PodContainer
     request: Request
     gpu_devices: tuple[int, ...] = ()
     #: Identity variables (RUNAI_PROJECT, RUNAI_JOB_NAME …) that are set after the user's own.
@@ -218,6 +218,6 @@ class PodSpec(msgspec.Struct, frozen=True, kw_only=True):
     #: Whether the other pods of its workload reach it by its name.
     addressed: bool = False
     #: The role of its group in whose pods it may run commands.
-    commands: str = ""
+    may_exec_in: str = msgspec.field(default="", name="commands")
     #: Small files, by the absolute path at which it finds them.
     files: dict[str, str] = {}

@@ -27,7 +27,7 @@ _HOST = re.compile(rf"(?:{_LABEL}\.)*(?=[^.]*[a-z]){_LABEL}")
 _PREFIX = re.compile(r"(?:/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*")
 
 
-class ExposedUrl(msgspec.Struct, frozen=True, kw_only=True):
+class UrlRoute(msgspec.Struct, frozen=True, kw_only=True):
     """A URL of a workload: a host's name and the beginning of the path, and the port behind it."""
 
     host: str
@@ -37,7 +37,7 @@ class ExposedUrl(msgspec.Struct, frozen=True, kw_only=True):
     is_public: bool = False
 
 
-class Entrance(msgspec.Struct, frozen=True, kw_only=True):
+class IngressSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How Ingress objects are made, where an operator wants them."""
 
     ingress_class: str
@@ -52,7 +52,7 @@ class Entrance(msgspec.Struct, frozen=True, kw_only=True):
     #: Whether the controller does, to those who come.
     has_certificate: bool = False
 
-    def takes(self, url: ExposedUrl) -> bool:
+    def takes(self, url: UrlRoute) -> bool:
         """Whether an Ingress may lead to it: its host is ours, and its path is read by everybody in the same way."""
         is_ours = url.host == self.domain or url.host.endswith(f".{self.domain}")
         return is_ours and is_host(url.host) and _PREFIX.fullmatch(url.prefix) is not None

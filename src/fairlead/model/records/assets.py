@@ -23,7 +23,7 @@ class Scope(msgspec.Struct, frozen=True, omit_defaults=True):
     id: str = ""
 
     @property
-    def place(self) -> str:
+    def scope_key(self) -> str:
         """The one text by which records of this scope are found."""
         return WHOLE if self.type in ("system", "tenant") else f"{self.type}/{self.id}"
 
@@ -41,13 +41,13 @@ def user_place(name: str) -> str:
     return f"user/{name}"
 
 
-class Kept(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class NamedRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What all of these records have."""
 
     id: str
     version: int
     name: str
-    place: str
+    scope_key: str = msgspec.field(name="place")
     description: str = ""
     created_at: Millis = 0
     created_by: str = ""
@@ -55,7 +55,7 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     updated_by: str = ""
 
 
-class Secret(Kept, frozen=True, kw_only=True, omit_defaults=True):
+class Secret(NamedRecord, frozen=True, kw_only=True, omit_defaults=True):
     """Named values that only workloads see. A user's credential is a secret in the user's own place."""
 
     #: `generic`, `docker-registry`, `access-key`, `password` or `ngc-api-key`.
@@ -67,11 +67,11 @@ class Secret(Kept, frozen=True, kw_only=True, omit_defaults=True):
     asset_id: str = ""
 
 
-class ConfigMap(Kept, frozen=True, kw_only=True, omit_defaults=True):
+class ConfigMap(NamedRecord, frozen=True, kw_only=True, omit_defaults=True):
     data: dict[str, str] = {}
 
 
-class Claim(Kept, frozen=True, kw_only=True, omit_defaults=True):
+class Claim(NamedRecord, frozen=True, kw_only=True, omit_defaults=True):
     """A volume that outlives workloads. Engines make the storage behind it; this says what it is to be."""
 
     project_id: str
@@ -88,7 +88,7 @@ class Claim(Kept, frozen=True, kw_only=True, omit_defaults=True):
     workload_id: str = ""
 
 
-class DataVolume(Kept, frozen=True, kw_only=True, omit_defaults=True):
+class DataVolume(NamedRecord, frozen=True, kw_only=True, omit_defaults=True):
     """A claim's data, shared for reading with other projects."""
 
     project_id: str
@@ -98,7 +98,7 @@ class DataVolume(Kept, frozen=True, kw_only=True, omit_defaults=True):
     shared: tuple[Scope, ...] = ()
 
 
-class Asset(Kept, frozen=True, kw_only=True, omit_defaults=True):
+class Asset(NamedRecord, frozen=True, kw_only=True, omit_defaults=True):
     """A piece of a workload's spec under a name of its own. What it is, its kind's file in `control` says."""
 
     kind: str

@@ -16,10 +16,10 @@ class Stage(StrEnum):
     """Where a revision stands among the others."""
 
     #: Its pods start; requests still go to the one before.
-    COMING = "Coming"
+    STARTING = "Coming"
     SERVING = "Serving"
     #: Its pods end: another one serves, or it has failed.
-    LEAVING = "Leaving"
+    DRAINING = "Leaving"
 
 
 class Revision(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -32,7 +32,7 @@ class Revision(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     name: str
     spec: msgspec.Raw
     node_pools: tuple[str, ...] = ()
-    stage: Stage = Stage.COMING
+    stage: Stage = Stage.STARTING
     #: How many pods of each of its scaled sets are wanted now.
     replicas: int = 0
     created_at: Millis = 0

@@ -4,10 +4,10 @@ from typing import Any
 
 import msgspec
 
-from fairlead.model.records.assets import Kept, Scope
+from fairlead.model.records.assets import NamedRecord, Scope
 
 
-class Template(Kept, frozen=True, kw_only=True, omit_defaults=True):
+class Template(NamedRecord, frozen=True, kw_only=True, omit_defaults=True):
     #: The key of the workload kind in `kinds.KINDS`.
     kind: str
     scope: Scope

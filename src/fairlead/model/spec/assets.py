@@ -11,7 +11,7 @@ from msgspec import UNSET, Meta
 from fairlead.model.spec.claims import Pvc
 from fairlead.model.spec.compute import Compute
 from fairlead.model.spec.environment import ConfigMapKey, PodFieldRef
-from fairlead.model.spec.fields import About, ExcludeItemUnset, Given, Maybe, PortNumber, Spec, Text, UpTo250, Uuid
+from fairlead.model.spec.fields import ExcludeItemUnset, FieldInfo, Given, Maybe, PortNumber, Spec, Text, UpTo250, Uuid
 from fairlead.model.spec.lifecycle import Stdin, Tty
 from fairlead.model.spec.pod_fields import PodFields
 from fairlead.model.spec.security import Security
@@ -42,71 +42,71 @@ def _pick(name: str, *sources: tuple[type, tuple[str, ...]], base: type = Spec) 
 
 
 class CredentialKey(Spec, frozen=True, kw_only=True):
-    asset_id: Annotated[Maybe[Uuid], About(text="The credential's id.")] = UNSET
-    key: Annotated[Maybe[Text], About(text="The key in it.")] = UNSET
+    asset_id: Annotated[Maybe[Uuid], FieldInfo(text="The credential's id.")] = UNSET
+    key: Annotated[Maybe[Text], FieldInfo(text="The key in it.")] = UNSET
 
 
 class AssetVariable(Spec, frozen=True, kw_only=True):
     """An environment variable; a secret value is named by the credential that holds it."""
 
-    name: Annotated[Maybe[Text], About(text="The variable's name.")] = UNSET
-    value: Annotated[Maybe[str], About(text="Its value.")] = UNSET
-    credential: Annotated[Maybe[CredentialKey], About(text="Takes the value from a credential.")] = UNSET
-    config_map: Annotated[Maybe[ConfigMapKey], About(text="Takes the value from a config map.")] = UNSET
-    pod_field_ref: Annotated[Maybe[PodFieldRef], About(text="Takes the value from a field of the pod.")] = UNSET
-    description: Annotated[Maybe[UpTo250], About(text="What it is for.")] = UNSET
+    name: Annotated[Maybe[Text], FieldInfo(text="The variable's name.")] = UNSET
+    value: Annotated[Maybe[str], FieldInfo(text="Its value.")] = UNSET
+    credential: Annotated[Maybe[CredentialKey], FieldInfo(text="Takes the value from a credential.")] = UNSET
+    config_map: Annotated[Maybe[ConfigMapKey], FieldInfo(text="Takes the value from a config map.")] = UNSET
+    pod_field_ref: Annotated[Maybe[PodFieldRef], FieldInfo(text="Takes the value from a field of the pod.")] = UNSET
+    description: Annotated[Maybe[UpTo250], FieldInfo(text="What it is for.")] = UNSET
     exclude: ExcludeItemUnset = UNSET
 
 
 class NodePortInfo(Spec, frozen=True, kw_only=True):
-    is_custom_port: Annotated[Given[bool], About(text="The submitter chooses the port.")] = UNSET
+    is_custom_port: Annotated[Given[bool], FieldInfo(text="The submitter chooses the port.")] = UNSET
 
 
 class ExternalUrlInfo(Spec, frozen=True, kw_only=True):
-    is_custom_url: Annotated[Given[bool], About(text="The submitter chooses the URL.")] = UNSET
-    external_url: Annotated[Maybe[Text], About(text="The URL.")] = UNSET
+    is_custom_url: Annotated[Given[bool], FieldInfo(text="The submitter chooses the URL.")] = UNSET
+    external_url: Annotated[Maybe[Text], FieldInfo(text="The URL.")] = UNSET
 
 
 class ServingPortInfo(Spec, frozen=True, kw_only=True):
-    protocol: Annotated[Maybe[Literal["grpc", "http"]], About(text="What is spoken there.")] = UNSET
+    protocol: Annotated[Maybe[Literal["grpc", "http"]], FieldInfo(text="What is spoken there.")] = UNSET
 
 
 class InternalTool(Spec, frozen=True, kw_only=True):
-    tool_type: Annotated[ToolType, About(text="Which tool.")]
+    tool_type: Annotated[ToolType, FieldInfo(text="Which tool.")]
     connection_type: Annotated[
-        Literal["LoadBalancer", "NodePort", "ExternalUrl", "ServingPort"], About(text="How it is reached.")
+        Literal["LoadBalancer", "NodePort", "ExternalUrl", "ServingPort"], FieldInfo(text="How it is reached.")
     ]
-    container_port: Annotated[PortNumber, About(text="Where it listens inside the container.")]
-    node_port_info: Annotated[Maybe[NodePortInfo], About(text="For NodePort.")] = UNSET
-    external_url_info: Annotated[Maybe[ExternalUrlInfo], About(text="For ExternalUrl.")] = UNSET
-    serving_port_info: Annotated[Maybe[ServingPortInfo], About(text="For ServingPort.")] = UNSET
+    container_port: Annotated[PortNumber, FieldInfo(text="Where it listens inside the container.")]
+    node_port_info: Annotated[Maybe[NodePortInfo], FieldInfo(text="For NodePort.")] = UNSET
+    external_url_info: Annotated[Maybe[ExternalUrlInfo], FieldInfo(text="For ExternalUrl.")] = UNSET
+    serving_port_info: Annotated[Maybe[ServingPortInfo], FieldInfo(text="For ServingPort.")] = UNSET
 
 
 class ExternalTool(Spec, frozen=True, kw_only=True):
-    tool_type: Annotated[Literal["wandb", "comet"], About(text="Which tool.")]
-    external_url: Annotated[Text, About(text="Where it is.")]
+    tool_type: Annotated[Literal["wandb", "comet"], FieldInfo(text="Which tool.")]
+    external_url: Annotated[Text, FieldInfo(text="Where it is.")]
 
 
 class ToolConnection(Spec, frozen=True, kw_only=True):
-    name: Annotated[Text, About(text="The connection's name.")]
-    is_external: Annotated[Given[bool], About(text="The tool runs elsewhere.")] = UNSET
-    internal_tool_info: Annotated[Maybe[InternalTool], About(text="A tool in the container.")] = UNSET
-    external_tool_info: Annotated[Maybe[ExternalTool], About(text="A tool elsewhere.")] = UNSET
+    name: Annotated[Text, FieldInfo(text="The connection's name.")]
+    is_external: Annotated[Given[bool], FieldInfo(text="The tool runs elsewhere.")] = UNSET
+    internal_tool_info: Annotated[Maybe[InternalTool], FieldInfo(text="A tool in the container.")] = UNSET
+    external_tool_info: Annotated[Maybe[ExternalTool], FieldInfo(text="A tool elsewhere.")] = UNSET
 
 
 class _EnvironmentOwn(Spec, frozen=True, kw_only=True):
     environment_variables: Annotated[
         Maybe[Annotated[tuple[AssetVariable | None, ...], Meta(max_length=1000)]],
-        About(text="Environment variables.", key="name"),
+        FieldInfo(text="Environment variables.", key="name"),
     ] = UNSET
     tty: Tty = UNSET
     stdin: Stdin = UNSET
     connections: Annotated[
         Maybe[Annotated[tuple[ToolConnection, ...], Meta(max_length=1000)]],
-        About(text="The tools that people reach in it.", key="name"),
+        FieldInfo(text="The tools that people reach in it.", key="name"),
     ] = UNSET
     override_uid_gid_in_workspace: Annotated[
-        Given[bool], About(text="Whether the submitter may choose another user and group.")
+        Given[bool], FieldInfo(text="Whether the submitter may choose another user and group.")
     ] = UNSET
 
 
@@ -140,18 +140,18 @@ ConfigMapAsset = _pick(
 
 
 class _GitOwn(Spec, frozen=True, kw_only=True):
-    password_asset_id: Annotated[Maybe[Uuid], About(text="The password credential; credentialId is the newer way.")] = (
-        UNSET
-    )
-    credential_id: Annotated[Maybe[Uuid], About(text="The credential that opens a private repository.")] = UNSET
+    password_asset_id: Annotated[
+        Maybe[Uuid], FieldInfo(text="The password credential; credentialId is the newer way.")
+    ] = UNSET
+    credential_id: Annotated[Maybe[Uuid], FieldInfo(text="The credential that opens a private repository.")] = UNSET
 
 
 class _S3Own(Spec, frozen=True, kw_only=True):
-    access_key_asset_id: Annotated[Maybe[Uuid], About(text="The credential that opens a private bucket.")] = UNSET
+    access_key_asset_id: Annotated[Maybe[Uuid], FieldInfo(text="The credential that opens a private bucket.")] = UNSET
 
 
 class _SecretOwn(Spec, frozen=True, kw_only=True):
-    credential_asset_id: Annotated[Maybe[Uuid], About(text="The credential whose secret is mounted.")] = UNSET
+    credential_asset_id: Annotated[Maybe[Uuid], FieldInfo(text="The credential whose secret is mounted.")] = UNSET
 
 
 GitAsset = _pick("GitAssetSpec", (Git, ("repository", "branch", "revision", "path")), base=_GitOwn)
@@ -159,37 +159,37 @@ S3Asset = _pick("S3AssetSpec", (S3, ("bucket", "path", "url")), base=_S3Own)
 SecretAsset = _pick("SecretAssetSpec", (ConfigMapVolume, ("mount_path", "default_mode")), base=_SecretOwn)
 
 _EXISTING = "A secret that is there already, instead of values."
-ExistingSecret = Annotated[Maybe[Text], About(text=_EXISTING)]
+ExistingSecret = Annotated[Maybe[Text], FieldInfo(text=_EXISTING)]
 
 
 class AccessKeyCredential(Spec, frozen=True, kw_only=True):
-    access_key_id: Annotated[Maybe[Text], About(text="The access key's id.")] = UNSET
-    secret_access_key: Annotated[Maybe[Text], About(text="Its secret part.", secret=True)] = UNSET
+    access_key_id: Annotated[Maybe[Text], FieldInfo(text="The access key's id.")] = UNSET
+    secret_access_key: Annotated[Maybe[Text], FieldInfo(text="Its secret part.", secret=True)] = UNSET
     existing_secret_name: ExistingSecret = UNSET
 
 
 class PasswordCredential(Spec, frozen=True, kw_only=True):
-    user: Annotated[Maybe[Text], About(text="The user.")] = UNSET
-    password: Annotated[Maybe[Text], About(text="The password.", secret=True)] = UNSET
+    user: Annotated[Maybe[Text], FieldInfo(text="The user.")] = UNSET
+    password: Annotated[Maybe[Text], FieldInfo(text="The password.", secret=True)] = UNSET
     existing_secret_name: ExistingSecret = UNSET
 
 
 class DockerRegistryCredential(PasswordCredential, frozen=True, kw_only=True):
-    url: Annotated[Maybe[Text], About(text="The registry's address.")] = UNSET
+    url: Annotated[Maybe[Text], FieldInfo(text="The registry's address.")] = UNSET
 
 
 class KeyValue(Spec, frozen=True, kw_only=True):
-    key: Annotated[Maybe[Text], About(text="The key.")] = UNSET
-    value: Annotated[Maybe[str], About(text="Its value.", secret=True)] = UNSET
+    key: Annotated[Maybe[Text], FieldInfo(text="The key.")] = UNSET
+    value: Annotated[Maybe[str], FieldInfo(text="Its value.", secret=True)] = UNSET
 
 
 class GenericSecretCredential(Spec, frozen=True, kw_only=True):
     key_value_pairs: Annotated[
-        Maybe[Annotated[tuple[KeyValue, ...], Meta(max_length=1000)]], About(text="Keys and values.", key="key")
+        Maybe[Annotated[tuple[KeyValue, ...], Meta(max_length=1000)]], FieldInfo(text="Keys and values.", key="key")
     ] = UNSET
     existing_secret_name: ExistingSecret = UNSET
 
 
 class NgcCredential(Spec, frozen=True, kw_only=True, rename={"ngc_api_key": "ngc_api_key"}):
     # The pattern of the contract is checked where it is used: a message must not repeat the value.
-    ngc_api_key: Annotated[Text, About(text="The key of NVIDIA's registry.", secret=True)]
+    ngc_api_key: Annotated[Text, FieldInfo(text="The key of NVIDIA's registry.", secret=True)]

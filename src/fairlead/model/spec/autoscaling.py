@@ -8,7 +8,7 @@ from msgspec import UNSET, Meta
 
 from fairlead.model.clock import SECOND
 from fairlead.model.pods.scaling import INITIALIZATION, REQUEST_TIMEOUT, Measure, Scaling
-from fairlead.model.spec.fields import About, Count32, Flag, Int32, Maybe, Positive32, Spec, value_or
+from fairlead.model.spec.fields import Count32, FieldInfo, FlagDeclaration, Int32, Maybe, Positive32, Spec, value_or
 from fairlead.model.spec.rules import Violation
 
 #: From which part of the threshold on pods are added where nothing is said; latency has no such part.
@@ -22,91 +22,95 @@ class Autoscaling(Spec, frozen=True, kw_only=True):
 
     min_replicas: Annotated[
         Maybe[Count32],
-        About(
+        FieldInfo(
             text="The fewest pods; with 0, none runs while nobody asks.",
             default_text="1",
             yaml="minScale",
             yaml_kinds="I",
-            flags=(Flag(name="--min-replicas", aliases=("--min-scale",)),),
+            flags=(FlagDeclaration(name="--min-replicas", aliases=("--min-scale",)),),
         ),
     ] = UNSET
     max_replicas: Annotated[
         Maybe[Positive32],
-        About(
+        FieldInfo(
             text="The most pods.",
             default_text="minReplicas, at least 1",
             yaml="maxScale",
             yaml_kinds="I",
-            flags=(Flag(name="--max-replicas", aliases=("--max-scale",)),),
+            flags=(FlagDeclaration(name="--max-replicas", aliases=("--max-scale",)),),
         ),
     ] = UNSET
     initial_replicas: Annotated[
         Maybe[Count32],
-        About(
+        FieldInfo(
             text="With how many it begins.",
             default_text="minReplicas, at least 1",
-            flags=(Flag(name="--initial-replicas"),),
+            flags=(FlagDeclaration(name="--initial-replicas"),),
         ),
     ] = UNSET
     activation_replicas: Annotated[
         Maybe[Positive32],
-        About(text="With how many it wakes from none.", default_text="1", flags=(Flag(name="--activation-replicas"),)),
+        FieldInfo(
+            text="With how many it wakes from none.",
+            default_text="1",
+            flags=(FlagDeclaration(name="--activation-replicas"),),
+        ),
     ] = UNSET
     metric: Annotated[
         Maybe[Annotated[str, Meta(pattern=_METRIC + r"\Z", extra_json_schema={"pattern": _METRIC + "$"})]],
-        About(
+        FieldInfo(
             text="What the load is measured by: concurrency, throughput or latency.",
             yaml="metric",
             yaml_kinds="I",
-            flags=(Flag(name="--metric"),),
+            flags=(FlagDeclaration(name="--metric"),),
         ),
     ] = UNSET
     metric_threshold: Annotated[
         Maybe[Int32],
-        About(
+        FieldInfo(
             text="How much of it one pod is to bear: requests at once, requests per second, or milliseconds.",
             yaml="target",
             yaml_kinds="I",
-            flags=(Flag(name="--metric-threshold"),),
+            flags=(FlagDeclaration(name="--metric-threshold"),),
         ),
     ] = UNSET
     metric_threshold_percentage: Annotated[
         Maybe[Annotated[float, Meta(ge=1, le=100, extra_json_schema={"format": "float"})]],
-        About(
+        FieldInfo(
             text="From which part of the threshold on pods are added.",
             unit="percent",
             default_text="70; 100 for latency",
-            flags=(Flag(name="--metric-threshold-percentage"),),
+            flags=(FlagDeclaration(name="--metric-threshold-percentage"),),
         ),
     ] = UNSET
     concurrency_hard_limit: Annotated[
         Maybe[Count32],
-        About(
+        FieldInfo(
             text="The most requests at once per pod; further ones wait. 0 for no limit.",
             default_text="0",
-            flags=(Flag(name="--concurrency-hard-limit"),),
+            flags=(FlagDeclaration(name="--concurrency-hard-limit"),),
         ),
     ] = UNSET
     scale_to_zero_retention_seconds: Annotated[
         Maybe[Hour],
-        About(
+        FieldInfo(
             text="How long the last pod is kept when nobody asks any more.",
             unit="seconds",
             default_text="0",
-            flags=(Flag(name="--scale-to-zero-retention-seconds"),),
+            flags=(FlagDeclaration(name="--scale-to-zero-retention-seconds"),),
         ),
     ] = UNSET
     scale_down_delay_seconds: Annotated[
         Maybe[Hour],
-        About(
+        FieldInfo(
             text="How long a lower load must last before pods go.",
             unit="seconds",
             default_text="0",
-            flags=(Flag(name="--scale-down-delay-seconds"),),
+            flags=(FlagDeclaration(name="--scale-down-delay-seconds"),),
         ),
     ] = UNSET
     initialization_timeout_seconds: Annotated[
-        Maybe[Positive32], About(text="As in servingConfiguration, which is the newer place.", unit="seconds")
+        Maybe[Positive32], FieldInfo(text="As in servingConfiguration, which is the newer place.", unit="seconds")
     ] = UNSET
 
 
@@ -115,20 +119,20 @@ class ServingConfiguration(Spec, frozen=True, kw_only=True):
 
     initialization_timeout_seconds: Annotated[
         Maybe[Positive32],
-        About(
+        FieldInfo(
             text="How long a revision's first pods may take to be ready; then it has failed.",
             unit="seconds",
             default_text="600",
-            flags=(Flag(name="--initialization-timeout-seconds"),),
+            flags=(FlagDeclaration(name="--initialization-timeout-seconds"),),
         ),
     ] = UNSET
     request_timeout_seconds: Annotated[
         Maybe[Positive32],
-        About(
+        FieldInfo(
             text="How long a request may wait for the beginning of its answer.",
             unit="seconds",
             default_text="300",
-            flags=(Flag(name="--request-timeout-seconds"),),
+            flags=(FlagDeclaration(name="--request-timeout-seconds"),),
         ),
     ] = UNSET
 

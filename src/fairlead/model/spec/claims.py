@@ -6,8 +6,8 @@ from msgspec import UNSET, Meta
 
 from fairlead.model.spec.fields import (
     NO_SUCH_NAME,
-    About,
     ExcludeItem,
+    FieldInfo,
     Given,
     Maybe,
     ObjectName63,
@@ -21,15 +21,15 @@ from fairlead.model.spec.fields import (
 VolumeMode = Literal["Filesystem", "Block"]
 
 _TELLS_APART = "Tells this item apart where lists are merged and where policies lock items."
-InstanceName = Annotated[Maybe[Text63], About(text=_TELLS_APART, part="name")]
+InstanceName = Annotated[Maybe[Text63], FieldInfo(text=_TELLS_APART, part="name")]
 #: The same where the command line says `name` for what is mounted.
-MountedInstanceName = Annotated[Maybe[Text63], About(text=_TELLS_APART, part="instance")]
+MountedInstanceName = Annotated[Maybe[Text63], FieldInfo(text=_TELLS_APART, part="instance")]
 
 
 class AccessModes(Spec, frozen=True, kw_only=True):
     read_write_once: Annotated[
         Maybe[bool],
-        About(
+        FieldInfo(
             text="One node mounts it for reading and writing.",
             default=True,
             origin="contract",
@@ -39,7 +39,7 @@ class AccessModes(Spec, frozen=True, kw_only=True):
     ] = UNSET
     read_only_many: Annotated[
         Maybe[bool],
-        About(
+        FieldInfo(
             text="Many nodes mount it for reading.",
             default=False,
             origin="contract",
@@ -49,7 +49,7 @@ class AccessModes(Spec, frozen=True, kw_only=True):
     ] = UNSET
     read_write_many: Annotated[
         Maybe[bool],
-        About(
+        FieldInfo(
             text="Many nodes mount it for reading and writing.",
             default=False,
             origin="contract",
@@ -70,15 +70,15 @@ class AddedAttribute(Spec, frozen=True, kw_only=True):
                 extra_json_schema={"pattern": "^([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$"},
             ),
         ],
-        About(text="The annotation's key.", mandatory=True),
+        FieldInfo(text="The annotation's key.", mandatory=True),
     ]
-    value: Annotated[Given[UpTo10000], About(text="The annotation's value.")] = UNSET
+    value: Annotated[Given[UpTo10000], FieldInfo(text="The annotation's value.")] = UNSET
 
 
 class ClaimInfo(Spec, frozen=True, kw_only=True):
     size: Annotated[
         Maybe[QuantityText],
-        About(
+        FieldInfo(
             text="How large the new claim is. Must be given unless the claim exists.",
             unit="bytes, as a quantity such as 1G",
             yaml="size",
@@ -87,7 +87,7 @@ class ClaimInfo(Spec, frozen=True, kw_only=True):
     ] = UNSET
     storage_class: Annotated[
         Maybe[ObjectName63],
-        About(
+        FieldInfo(
             text="Which class of storage provides it.",
             default_text="the installation's default class",
             yaml="storageClass",
@@ -95,10 +95,10 @@ class ClaimInfo(Spec, frozen=True, kw_only=True):
             older=NO_SUCH_NAME,
         ),
     ] = UNSET
-    access_modes: Annotated[Maybe[AccessModes], About(text="Who may mount the new claim, and how.")] = UNSET
+    access_modes: Annotated[Maybe[AccessModes], FieldInfo(text="Who may mount the new claim, and how.")] = UNSET
     volume_mode: Annotated[
         Maybe[VolumeMode],
-        About(
+        FieldInfo(
             text="A file system or a raw device.",
             default="Filesystem",
             origin="prose",
@@ -107,7 +107,7 @@ class ClaimInfo(Spec, frozen=True, kw_only=True):
     ] = UNSET
     added_attr_values: Annotated[
         Given[Annotated[tuple[AddedAttribute, ...], Meta(max_length=1000)]],
-        About(text="Annotations for the new claim, as its storage class understands them.", part="attributes"),
+        FieldInfo(text="Annotations for the new claim, as its storage class understands them.", part="attributes"),
     ] = UNSET
 
 
@@ -115,11 +115,11 @@ class Pvc(Spec, frozen=True, kw_only=True):
     name: InstanceName = UNSET
     path: Annotated[
         Maybe[Text4096],
-        About(text="Where the claim appears inside the container.", mandatory=True, yaml="path", part="path"),
+        FieldInfo(text="Where the claim appears inside the container.", mandatory=True, yaml="path", part="path"),
     ] = UNSET
     existing_pvc: Annotated[
         Maybe[bool],
-        About(
+        FieldInfo(
             text="True mounts a claim that must exist; otherwise it is made if there is none of that name.",
             default=False,
             origin="contract",
@@ -129,7 +129,7 @@ class Pvc(Spec, frozen=True, kw_only=True):
     ] = UNSET
     claim_name: Annotated[
         Maybe[Text63],
-        About(
+        FieldInfo(
             text="The claim's name, by which other workloads can mount it too.",
             default_text="made from the workload's name",
             yaml="claimName",
@@ -138,11 +138,11 @@ class Pvc(Spec, frozen=True, kw_only=True):
     ] = UNSET
     read_only: Annotated[
         Maybe[bool],
-        About(text="Mounts it for reading only.", default=False, origin="contract", yaml="readOnly", part="ro"),
+        FieldInfo(text="Mounts it for reading only.", default=False, origin="contract", yaml="readOnly", part="ro"),
     ] = UNSET
     ephemeral: Annotated[
         Maybe[bool],
-        About(
+        FieldInfo(
             text="The claim is removed whenever the workload stops.",
             default=False,
             origin="contract",
@@ -152,7 +152,7 @@ class Pvc(Spec, frozen=True, kw_only=True):
     ] = UNSET
     data_sharing: Annotated[
         Maybe[bool],
-        About(
+        FieldInfo(
             text="Shares the claim's data with all projects of the scope.",
             default=False,
             origin="contract",
@@ -160,6 +160,6 @@ class Pvc(Spec, frozen=True, kw_only=True):
         ),
     ] = UNSET
     claim_info: Annotated[
-        Maybe[ClaimInfo], About(text="What a new claim is to be; not given for a claim that exists.")
+        Maybe[ClaimInfo], FieldInfo(text="What a new claim is to be; not given for a claim that exists.")
     ] = UNSET
     exclude: ExcludeItem = UNSET

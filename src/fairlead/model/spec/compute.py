@@ -5,10 +5,10 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta
 
 from fairlead.model.spec.fields import (
-    About,
     Count32,
     ExcludeItemUnset,
-    Flag,
+    FieldInfo,
+    FlagDeclaration,
     Maybe,
     Number,
     QuantityText,
@@ -32,11 +32,11 @@ _EXTENDED_QUANTITY = Annotated[
 class ExtendedResource(Spec, frozen=True, kw_only=True):
     resource: Annotated[
         Maybe[Text253],
-        About(text="The resource's name, as its nodes declare it.", mandatory=True, yaml="name", part="resource"),
+        FieldInfo(text="The resource's name, as its nodes declare it.", mandatory=True, yaml="name", part="resource"),
     ] = UNSET
     quantity: Annotated[
         Maybe[_EXTENDED_QUANTITY],
-        About(text="How much of it, a whole number.", default="1", origin="ours", yaml="quantity", part="quantity"),
+        FieldInfo(text="How much of it, a whole number.", default="1", origin="ours", yaml="quantity", part="quantity"),
     ] = UNSET
     exclude: ExcludeItemUnset = UNSET
 
@@ -44,126 +44,126 @@ class ExtendedResource(Spec, frozen=True, kw_only=True):
 class Compute(Spec, frozen=True, kw_only=True):
     cpu_core_request: Annotated[
         Maybe[Number],
-        About(
+        FieldInfo(
             text="CPU cores that the pod is sure to get; it waits until a node has them free.",
             unit="cores",
             default_text="a tenth of the limit; 0.1 per GPU device where GPUs are asked for; otherwise none",
             yaml="cpu",
-            flags=(Flag(name="--cpu-core-request", aliases=("--cpu",)),),
+            flags=(FlagDeclaration(name="--cpu-core-request", aliases=("--cpu",)),),
         ),
     ] = UNSET
     cpu_core_limit: Annotated[
         Maybe[Number],
-        About(
+        FieldInfo(
             text="CPU cores that the pod cannot go beyond; at least the request.",
             unit="cores",
             default_text="no limit",
             yaml="cpuLimit",
-            flags=(Flag(name="--cpu-core-limit"),),
+            flags=(FlagDeclaration(name="--cpu-core-limit"),),
         ),
     ] = UNSET
     cpu_memory_request: Annotated[
         Maybe[QuantityText],
-        About(
+        FieldInfo(
             text="Memory that the pod is sure to get; it waits until a node has it free.",
             unit="bytes, as a quantity such as 20M or 1Gi",
             default_text="a tenth of the limit; 100Mi per GPU device where GPUs are asked for; otherwise none",
             yaml="memory",
-            flags=(Flag(name="--cpu-memory-request", aliases=("--memory",)),),
+            flags=(FlagDeclaration(name="--cpu-memory-request", aliases=("--memory",)),),
         ),
     ] = UNSET
     cpu_memory_limit: Annotated[
         Maybe[QuantityText],
-        About(
+        FieldInfo(
             text="Memory that the pod cannot go beyond: a process that does is killed. At least the request.",
             unit="bytes, as a quantity such as 20M or 1Gi",
             default_text="no limit",
             yaml="memoryLimit",
-            flags=(Flag(name="--cpu-memory-limit"),),
+            flags=(FlagDeclaration(name="--cpu-memory-limit"),),
         ),
     ] = UNSET
     gpu_devices_request: Annotated[
         Maybe[Count32],
-        About(
+        FieldInfo(
             text="How many GPU devices; with a portion or memory request, that share of each of them, on one node.",
             default_text="1 with a portion or memory request, otherwise none",
             yaml="gpuDevices",
-            flags=(Flag(name="--gpu-devices-request", short="-g", aliases=("--gpu",)),),
+            flags=(FlagDeclaration(name="--gpu-devices-request", short="-g", aliases=("--gpu",)),),
         ),
     ] = UNSET
     gpu_request_type: Annotated[
         Maybe[GpuRequestType],
-        About(
+        FieldInfo(
             text="Whether a share of a GPU is given as a portion of the device or as memory.",
             default_text="whole devices",
-            flags=(Flag(name="--gpu-request-type"),),
+            flags=(FlagDeclaration(name="--gpu-request-type"),),
         ),
     ] = UNSET
     gpu_portion_request: Annotated[
         Maybe[Number],
-        About(
+        FieldInfo(
             text="The part of each device, above 0 and at most 1; given exactly when the request type is portion.",
             unit="devices",
             yaml="gpu",
-            flags=(Flag(name="--gpu-portion-request"),),
+            flags=(FlagDeclaration(name="--gpu-portion-request"),),
         ),
     ] = UNSET
     gpu_portion_limit: Annotated[
         Maybe[Number],
-        About(
+        FieldInfo(
             text="The part of each device up to which the pod may go while others leave it free; at least the request.",
             unit="devices",
             default_text="the request",
             yaml="gpuLimit",
-            flags=(Flag(name="--gpu-portion-limit"),),
+            flags=(FlagDeclaration(name="--gpu-portion-limit"),),
         ),
     ] = UNSET
     gpu_memory_request: Annotated[
         Maybe[QuantityText],
-        About(
+        FieldInfo(
             text="Memory of each device; given exactly when the request type is memory.",
             unit="bytes, as a quantity such as 20M or 1Gi",
             yaml="gpuMemory",
-            flags=(Flag(name="--gpu-memory-request"),),
+            flags=(FlagDeclaration(name="--gpu-memory-request"),),
         ),
     ] = UNSET
     gpu_memory_limit: Annotated[
         Maybe[QuantityText],
-        About(
+        FieldInfo(
             text="Memory of each device up to which the pod may go while others leave it free; at least the request.",
             unit="bytes, as a quantity such as 20M or 1Gi",
             default_text="the request",
             yaml="gpuMemoryLimit",
-            flags=(Flag(name="--gpu-memory-limit"),),
+            flags=(FlagDeclaration(name="--gpu-memory-limit"),),
         ),
     ] = UNSET
     mig_profile: Annotated[
         Maybe[Text253],
-        About(
+        FieldInfo(
             text="A MIG slice such as 1g.5gb: asks for one of the extended resource nvidia.com/mig-<profile>.",
             yaml="migProfile",
-            flags=(Flag(name="--mig-profile"),),
+            flags=(FlagDeclaration(name="--mig-profile"),),
             surface="older",
         ),
     ] = UNSET
     large_shm_request: Annotated[
         Maybe[bool],
-        About(
+        FieldInfo(
             text="Mounts a large shared-memory file system at /dev/shm.",
             default_text="64 MB, as container runtimes give",
             yaml="largeShm",
-            flags=(Flag(name="--large-shm"),),
+            flags=(FlagDeclaration(name="--large-shm"),),
         ),
     ] = UNSET
     extended_resources: Annotated[
         Maybe[Annotated[tuple[ExtendedResource | None, ...], Meta(max_length=1000)]],
-        About(
+        FieldInfo(
             text="Resources that nodes declare beyond CPU, memory and GPUs.",
             key="resource",
             yaml="extendedResources",
             flags=(
-                Flag(name="--extended-resource", form="pair", pair=("resource", "quantity")),
-                Flag(name="--extended-resource-item", form="item"),
+                FlagDeclaration(name="--extended-resource", form="pair", pair=("resource", "quantity")),
+                FlagDeclaration(name="--extended-resource-item", form="item"),
             ),
         ),
     ] = UNSET

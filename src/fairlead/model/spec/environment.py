@@ -6,9 +6,9 @@ from msgspec import UNSET, Meta
 
 from fairlead.model.spec.fields import (
     NO_SUCH_NAME,
-    About,
     ExcludeItem,
     ExcludeItemUnset,
+    FieldInfo,
     Given,
     Maybe,
     ObjectName253,
@@ -25,46 +25,46 @@ ImagePullPolicy = Literal["Always", "Never", "IfNotPresent"]
 
 class SecretKey(Spec, frozen=True, kw_only=True):
     name: Annotated[
-        Maybe[ObjectName253], About(text="The secret's name.", mandatory=True, part="secret", older=NO_SUCH_NAME)
+        Maybe[ObjectName253], FieldInfo(text="The secret's name.", mandatory=True, part="secret", older=NO_SUCH_NAME)
     ] = UNSET
-    key: Annotated[Maybe[Text63], About(text="The key in it.", mandatory=True, part="key")] = UNSET
+    key: Annotated[Maybe[Text63], FieldInfo(text="The key in it.", mandatory=True, part="key")] = UNSET
 
 
 class ConfigMapKey(Spec, frozen=True, kw_only=True):
     name: Annotated[
         Maybe[ObjectName253],
-        About(text="The config map's name.", mandatory=True, part="config-map", older=NO_SUCH_NAME),
+        FieldInfo(text="The config map's name.", mandatory=True, part="config-map", older=NO_SUCH_NAME),
     ] = UNSET
-    key: Annotated[Maybe[Text63], About(text="The key in it.", mandatory=True, part="key")] = UNSET
+    key: Annotated[Maybe[Text63], FieldInfo(text="The key in it.", mandatory=True, part="key")] = UNSET
 
 
 class UserCredentialKey(Spec, frozen=True, kw_only=True):
     name: Annotated[
         Maybe[Text253],
-        About(text="The credential's name; only its creator can use it.", mandatory=True, part="credential"),
+        FieldInfo(text="The credential's name; only its creator can use it.", mandatory=True, part="credential"),
     ] = UNSET
-    key: Annotated[Maybe[Text63], About(text="The key in it.", mandatory=True, part="key")] = UNSET
+    key: Annotated[Maybe[Text63], FieldInfo(text="The key in it.", mandatory=True, part="key")] = UNSET
 
 
 class PodFieldRef(Spec, frozen=True, kw_only=True):
     path: Annotated[
         Maybe[Text10000],
-        About(text="The field of the pod, such as metadata.name.", mandatory=True, part="path"),
+        FieldInfo(text="The field of the pod, such as metadata.name.", mandatory=True, part="path"),
     ] = UNSET
 
 
 class Variable(Spec, frozen=True, kw_only=True):
     """An environment variable; exactly one of its five sources is given."""
 
-    name: Annotated[Maybe[Text63], About(text="The variable's name.", mandatory=True, part="name")] = UNSET
-    value: Annotated[Maybe[UpTo10000], About(text="Its value.", part="value")] = UNSET
-    secret: Annotated[Maybe[SecretKey], About(text="Takes the value from a secret.")] = UNSET
-    config_map: Annotated[Maybe[ConfigMapKey], About(text="Takes the value from a config map.")] = UNSET
-    pod_field_ref: Annotated[Maybe[PodFieldRef], About(text="Takes the value from a field of the pod.")] = UNSET
+    name: Annotated[Maybe[Text63], FieldInfo(text="The variable's name.", mandatory=True, part="name")] = UNSET
+    value: Annotated[Maybe[UpTo10000], FieldInfo(text="Its value.", part="value")] = UNSET
+    secret: Annotated[Maybe[SecretKey], FieldInfo(text="Takes the value from a secret.")] = UNSET
+    config_map: Annotated[Maybe[ConfigMapKey], FieldInfo(text="Takes the value from a config map.")] = UNSET
+    pod_field_ref: Annotated[Maybe[PodFieldRef], FieldInfo(text="Takes the value from a field of the pod.")] = UNSET
     user_credential: Annotated[
-        Maybe[UserCredentialKey], About(text="Takes the value from a credential of the caller's own.")
+        Maybe[UserCredentialKey], FieldInfo(text="Takes the value from a credential of the caller's own.")
     ] = UNSET
-    description: Annotated[Maybe[UpTo250], About(text="What it is for.", part="description")] = UNSET
+    description: Annotated[Maybe[UpTo250], FieldInfo(text="What it is for.", part="description")] = UNSET
     exclude: ExcludeItemUnset = UNSET
 
 
@@ -80,11 +80,11 @@ class ImagePullSecret(Spec, frozen=True, kw_only=True):
                 ),
             ]
         ],
-        About(text="The secret with the registry's credentials.", mandatory=True, part="name", older=NO_SUCH_NAME),
+        FieldInfo(text="The secret with the registry's credentials.", mandatory=True, part="name", older=NO_SUCH_NAME),
     ] = UNSET
     user_credential: Annotated[
         Maybe[bool],
-        About(
+        FieldInfo(
             text="The secret is a credential of the caller's own.",
             default=False,
             origin="ours",

@@ -70,7 +70,7 @@ Uuid = Annotated[
 NO_SUCH_NAME = "nothing of that name can exist, so the workload waits for it"
 
 
-class Flag(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class FlagDeclaration(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One way to give a field on the command line, in the grammar of the runai CLI v2."""
 
     name: str
@@ -95,7 +95,7 @@ class Flag(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     help: str = ""
 
 
-class About(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class FieldInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a field means, besides its type."""
 
     text: str
@@ -113,7 +113,7 @@ class About(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     yaml: str = ""
     yaml_kinds: str = "WTDIJ"
     yaml_also: tuple[str, ...] = ()
-    flags: tuple[Flag, ...] = ()
+    flags: tuple[FlagDeclaration, ...] = ()
     #: As a member of an item on the command line: the part's name, and what the bare name sets.
     part: str = ""
     part_constant: Any = None
@@ -132,7 +132,7 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
 
     attribute: str
     rest: str
-    about: About
+    about: FieldInfo
     required: bool
     nullable: bool
     #: The type without null: one of msgspec.inspect's types; a number is its FloatType.
@@ -210,12 +210,12 @@ def _bounded(shape: msgspec.inspect.Type, meta: Meta) -> msgspec.inspect.Type:
     return msgspec.structs.replace(shape, **bounds) if bounds else shape
 
 
-def _about_of(hint: Any) -> About:
+def _about_of(hint: Any) -> FieldInfo:
     if get_origin(hint) is Annotated:
         for part in hint.__metadata__:
-            if isinstance(part, About):
+            if isinstance(part, FieldInfo):
                 return part
-    return About(text="")
+    return FieldInfo(text="")
 
 
 def _hints(struct: Any) -> dict[str, Any]:
@@ -334,7 +334,7 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unk
 
 ExcludeItem = Annotated[
     Maybe[bool],
-    About(
+    FieldInfo(
         text="True leaves out an item that the policy's defaults would add.",
         default=False,
         origin="contract",
@@ -344,5 +344,5 @@ ExcludeItem = Annotated[
 #: As `ExcludeItem`, where the contract's schema names no default.
 ExcludeItemUnset = Annotated[
     Maybe[bool],
-    About(text="True leaves out an item that the policy's defaults would add.", part="exclude"),
+    FieldInfo(text="True leaves out an item that the policy's defaults would add.", part="exclude"),
 ]

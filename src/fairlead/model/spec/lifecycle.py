@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from fairlead.model.spec.fields import About, Flag, Int64, Maybe
+from fairlead.model.spec.fields import FieldInfo, FlagDeclaration, Int64, Maybe
 
 BACKOFF_LIMIT = 6
 GRACE_SECONDS = 30
@@ -14,84 +14,84 @@ RestartPolicyName = Literal["Always", "Never", "OnFailure"]
 
 Tty = Annotated[
     Maybe[bool],
-    About(
+    FieldInfo(
         text="Gives the process a terminal; needs stdin.",
         default=False,
         origin="kubernetes",
         yaml="tty",
-        flags=(Flag(name="--tty", short="-t"),),
+        flags=(FlagDeclaration(name="--tty", short="-t"),),
     ),
 ]
 Stdin = Annotated[
     Maybe[bool],
-    About(
+    FieldInfo(
         text="Keeps the process's standard input open; otherwise it reads an end at once.",
         default=False,
         origin="kubernetes",
         yaml="stdin",
-        flags=(Flag(name="--stdin"),),
+        flags=(FlagDeclaration(name="--stdin"),),
     ),
 ]
 BackoffLimit = Annotated[
     Maybe[Int64],
-    About(
+    FieldInfo(
         text="How many pods may fail and be replaced before the workload is Failed.",
         default=BACKOFF_LIMIT,
         origin="prose",
         yaml="backoffLimit",
         yaml_kinds="WTDJ",
-        flags=(Flag(name="--backoff-limit"),),
+        flags=(FlagDeclaration(name="--backoff-limit"),),
     ),
 ]
 RestartPolicyField = Annotated[
     Maybe[RestartPolicyName],
-    About(
+    FieldInfo(
         text="What happens to a container that ends: restarted in place always, after a failure, or never.",
         default_text="Never: a failed pod is replaced by a new one",
-        flags=(Flag(name="--restart-policy"),),
+        flags=(FlagDeclaration(name="--restart-policy"),),
     ),
 ]
 TerminationGracePeriod = Annotated[
     Maybe[Annotated[int, Meta(ge=0, le=2**63 - 1, extra_json_schema={"format": "int64"})]],
-    About(
+    FieldInfo(
         text="The time between the request to end and the end by force; 0 ends at once.",
         unit="seconds",
         default=GRACE_SECONDS,
         origin="kubernetes",
-        flags=(Flag(name="--termination-grace-period", form="duration"),),
+        flags=(FlagDeclaration(name="--termination-grace-period", form="duration"),),
     ),
 ]
 TerminateAfterPreemption = Annotated[
     Maybe[bool],
-    About(
+    FieldInfo(
         text="A preempted workload ends instead of waiting for its next turn.",
         default=False,
         origin="prose",
         yaml="terminateAfterPreemption",
         yaml_kinds="WTJ",
-        flags=(Flag(name="--terminate-after-preemption"),),
+        flags=(FlagDeclaration(name="--terminate-after-preemption"),),
     ),
 ]
 PreemptionLimit = Annotated[
     Maybe[Annotated[int, Meta(ge=0, le=2**31 - 1, extra_json_schema={"format": "int32"})]],
-    About(
+    FieldInfo(
         text="How many times the workload may be preempted; after one more it is Failed.",
         default_text="no limit",
         yaml="preemptionLimit",
         yaml_kinds="T",
-        flags=(Flag(name="--preemption-limit"),),
+        flags=(FlagDeclaration(name="--preemption-limit"),),
         surface="older",
     ),
 ]
 AutoDeletionTime = Annotated[
     Maybe[Int64],
-    About(
+    FieldInfo(
         text="How long after its end the workload is deleted by itself; 0 deletes it at once.",
         unit="seconds",
         default=AUTO_DELETION_SECONDS,
         origin="prose",
         yaml="autoDeletionTimeAfterCompletionSeconds",
         yaml_kinds="WTDJ",
-        flags=(Flag(name="--auto-deletion-time-after-completion", form="duration"),),
+        flags=(FlagDeclaration(name="--auto-deletion-time-after-completion", form="duration"),),
     ),
 ]

@@ -5,11 +5,11 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta
 
 from fairlead.model.spec.fields import (
-    About,
     Count32,
     ExcludeItem,
     ExcludeItemUnset,
-    Flag,
+    FieldInfo,
+    FlagDeclaration,
     Given,
     Int32,
     Maybe,
@@ -31,25 +31,25 @@ ProbeScheme = Literal["HTTP", "HTTPS"]
 class Port(Spec, frozen=True, kw_only=True):
     name: Annotated[
         Maybe[Text63],
-        About(text="Tells this port apart where lists are merged and where policies lock items.", part="name"),
+        FieldInfo(text="Tells this port apart where lists are merged and where policies lock items.", part="name"),
     ] = UNSET
     container: Annotated[
         Maybe[PortNumber],
-        About(text="The port that the process listens on.", mandatory=True, yaml="container", part="container"),
+        FieldInfo(text="The port that the process listens on.", mandatory=True, yaml="container", part="container"),
     ] = UNSET
     service_type: Annotated[
         Maybe[ServiceType],
-        About(text="How it is offered.", mandatory=True, yaml="serviceType", part="service-type"),
+        FieldInfo(text="How it is offered.", mandatory=True, yaml="serviceType", part="service-type"),
     ] = UNSET
     external: Annotated[
         Maybe[Int32],
-        About(text="The port outside.", default_text="chosen by the system", yaml="external", part="external"),
+        FieldInfo(text="The port outside.", default_text="chosen by the system", yaml="external", part="external"),
     ] = UNSET
     tool_type: Annotated[
-        Maybe[UpTo63], About(text="What kind of tool answers there.", yaml="toolType", part="tool-type")
+        Maybe[UpTo63], FieldInfo(text="What kind of tool answers there.", yaml="toolType", part="tool-type")
     ] = UNSET
     tool_name: Annotated[
-        Maybe[UpTo253], About(text="The tool's name for people.", yaml="toolName", part="tool-name")
+        Maybe[UpTo253], FieldInfo(text="The tool's name for people.", yaml="toolName", part="tool-name")
     ] = UNSET
     exclude: ExcludeItem = UNSET
 
@@ -57,18 +57,18 @@ class Port(Spec, frozen=True, kw_only=True):
 class ExposedUrl(Spec, frozen=True, kw_only=True):
     name: Annotated[
         Maybe[Text253],
-        About(text="Tells this URL apart where lists are merged and where policies lock items.", part="name"),
+        FieldInfo(text="Tells this URL apart where lists are merged and where policies lock items.", part="name"),
     ] = UNSET
     container: Annotated[
         Maybe[Int32],
-        About(text="The port that the process listens on.", mandatory=True, yaml="container", part="container"),
+        FieldInfo(text="The port that the process listens on.", mandatory=True, yaml="container", part="container"),
     ] = UNSET
     url: Annotated[
-        Maybe[UpTo2048], About(text="The URL.", default_text="made by the system", yaml="url", part="url")
+        Maybe[UpTo2048], FieldInfo(text="The URL.", default_text="made by the system", yaml="url", part="url")
     ] = UNSET
     authorization_type: Annotated[
         Maybe[UrlAuthorization],
-        About(
+        FieldInfo(
             text="Who may open it: everybody who is signed in, the users listed, or the groups listed.",
             default_text="by the list that is given; with none, everybody who is signed in",
             part="authorization-type",
@@ -76,17 +76,17 @@ class ExposedUrl(Spec, frozen=True, kw_only=True):
     ] = UNSET
     authorized_users: Annotated[
         Maybe[Annotated[tuple[UpTo253, ...], Meta(max_length=1000)]],
-        About(text="Users and service accounts who may open it.", yaml="authorizedUsers", part="authusers"),
+        FieldInfo(text="Users and service accounts who may open it.", yaml="authorizedUsers", part="authusers"),
     ] = UNSET
     authorized_groups: Annotated[
         Maybe[Annotated[tuple[UpTo253, ...], Meta(max_length=1000)]],
-        About(text="Groups whose members may open it.", yaml="authorizedGroups", part="authgroups"),
+        FieldInfo(text="Groups whose members may open it.", yaml="authorizedGroups", part="authgroups"),
     ] = UNSET
     tool_type: Annotated[
-        Maybe[str], About(text="What kind of tool answers there.", yaml="toolType", part="tool-type")
+        Maybe[str], FieldInfo(text="What kind of tool answers there.", yaml="toolType", part="tool-type")
     ] = UNSET
     tool_name: Annotated[
-        Maybe[UpTo253], About(text="The tool's name for people.", yaml="toolName", part="tool-name")
+        Maybe[UpTo253], FieldInfo(text="The tool's name for people.", yaml="toolName", part="tool-name")
     ] = UNSET
     exclude: ExcludeItemUnset = UNSET
 
@@ -94,11 +94,11 @@ class ExposedUrl(Spec, frozen=True, kw_only=True):
 class RelatedUrl(Spec, frozen=True, kw_only=True):
     name: Annotated[
         Maybe[UpTo63],
-        About(text="Tells this URL apart where lists are merged and where policies lock items.", part="name"),
+        FieldInfo(text="Tells this URL apart where lists are merged and where policies lock items.", part="name"),
     ] = UNSET
-    url: Annotated[Maybe[UpTo2048], About(text="The URL.", mandatory=True, part="url")] = UNSET
+    url: Annotated[Maybe[UpTo2048], FieldInfo(text="The URL.", mandatory=True, part="url")] = UNSET
     type: Annotated[
-        Maybe[UpTo63], About(text="What service stands there, such as wandb.", mandatory=True, part="type")
+        Maybe[UpTo63], FieldInfo(text="What service stands there, such as wandb.", mandatory=True, part="type")
     ] = UNSET
     exclude: ExcludeItem = UNSET
 
@@ -115,9 +115,13 @@ class HttpGet(Spec, frozen=True, kw_only=True):
                 ),
             ]
         ],
-        About(text="The path to ask for.", default="/", origin="prose", part="path", older="it is read from the root"),
+        FieldInfo(
+            text="The path to ask for.", default="/", origin="prose", part="path", older="it is read from the root"
+        ),
     ] = UNSET
-    port: Annotated[Maybe[PortNumber], About(text="The container's port to ask.", mandatory=True, part="port")] = UNSET
+    port: Annotated[Maybe[PortNumber], FieldInfo(text="The container's port to ask.", mandatory=True, part="port")] = (
+        UNSET
+    )
     host: Annotated[
         Maybe[
             Annotated[
@@ -129,25 +133,25 @@ class HttpGet(Spec, frozen=True, kw_only=True):
                 ),
             ]
         ],
-        About(
+        FieldInfo(
             text="The Host header of the question; it always goes to the pod itself.",
             default_text="the pod's address",
             part="host",
         ),
     ] = UNSET
     scheme: Annotated[
-        Maybe[ProbeScheme], About(text="The protocol.", default="HTTP", origin="prose", part="scheme")
+        Maybe[ProbeScheme], FieldInfo(text="The protocol.", default="HTTP", origin="prose", part="scheme")
     ] = UNSET
 
 
 class ProbeHandler(Spec, frozen=True, kw_only=True):
-    http_get: Annotated[Given[HttpGet], About(text="Asks by HTTP GET.", mandatory=True)] = UNSET
+    http_get: Annotated[Given[HttpGet], FieldInfo(text="Asks by HTTP GET.", mandatory=True)] = UNSET
 
 
 class Probe(Spec, frozen=True, kw_only=True):
     initial_delay_seconds: Annotated[
         Maybe[Count32],
-        About(
+        FieldInfo(
             text="How long after the start the first question is asked.",
             unit="seconds",
             default=0,
@@ -157,15 +161,15 @@ class Probe(Spec, frozen=True, kw_only=True):
     ] = UNSET
     period_seconds: Annotated[
         Maybe[Positive32],
-        About(text="The time between questions.", unit="seconds", default=10, origin="kubernetes", part="period"),
+        FieldInfo(text="The time between questions.", unit="seconds", default=10, origin="kubernetes", part="period"),
     ] = UNSET
     timeout_seconds: Annotated[
         Maybe[Positive32],
-        About(text="How long an answer may take.", unit="seconds", default=1, origin="kubernetes", part="timeout"),
+        FieldInfo(text="How long an answer may take.", unit="seconds", default=1, origin="kubernetes", part="timeout"),
     ] = UNSET
     success_threshold: Annotated[
         Maybe[Positive32],
-        About(
+        FieldInfo(
             text="How many good answers in a row make it ready.",
             default=1,
             origin="kubernetes",
@@ -174,46 +178,48 @@ class Probe(Spec, frozen=True, kw_only=True):
     ] = UNSET
     failure_threshold: Annotated[
         Maybe[Positive32],
-        About(
+        FieldInfo(
             text="How many bad answers in a row end its readiness.",
             default=3,
             origin="kubernetes",
             part="failure-threshold",
         ),
     ] = UNSET
-    handler: Annotated[Maybe[ProbeHandler], About(text="What is asked.", mandatory=True)] = UNSET
+    handler: Annotated[Maybe[ProbeHandler], FieldInfo(text="What is asked.", mandatory=True)] = UNSET
 
 
 class Probes(Spec, frozen=True, kw_only=True):
     readiness: Annotated[
         Maybe[Probe],
-        About(
+        FieldInfo(
             text="When the container counts as ready for traffic.",
             yaml="readinessProbe",
-            flags=(Flag(name="--readiness-probe", form="members"),),
+            flags=(FlagDeclaration(name="--readiness-probe", form="members"),),
         ),
     ] = UNSET
 
 
 Ports = Annotated[
     Maybe[Annotated[tuple[Port | None, ...], Meta(max_length=1000)]],
-    About(text="Ports by which the pods are reached.", key="name", yaml="ports", flags=(Flag(name="--port"),)),
+    FieldInfo(
+        text="Ports by which the pods are reached.", key="name", yaml="ports", flags=(FlagDeclaration(name="--port"),)
+    ),
 ]
 ExposedUrls = Annotated[
     Maybe[Annotated[tuple[ExposedUrl | None, ...], Meta(max_length=1000)]],
-    About(
+    FieldInfo(
         text="URLs by which the pods are reached.",
         key="name",
         yaml="exposedUrls",
         yaml_kinds="WTDIJ",
-        flags=(Flag(name="--external-url", aliases=("--exposed-url",)),),
+        flags=(FlagDeclaration(name="--external-url", aliases=("--exposed-url",)),),
     ),
 ]
 RelatedUrls = Annotated[
     Maybe[Annotated[tuple[RelatedUrl | None, ...], Meta(max_length=1000)]],
-    About(
+    FieldInfo(
         text="Pages elsewhere that belong to the workload, shown beside it.",
         key="name",
-        flags=(Flag(name="--related-url"),),
+        flags=(FlagDeclaration(name="--related-url"),),
     ),
 ]

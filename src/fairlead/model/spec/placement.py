@@ -5,9 +5,9 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta
 
 from fairlead.model.spec.fields import (
-    About,
     ExcludeItemUnset,
-    Flag,
+    FieldInfo,
+    FlagDeclaration,
     Given,
     Maybe,
     Spec,
@@ -25,13 +25,13 @@ TolerationEffect = Literal["NoSchedule", "NoExecute", "PreferNoSchedule", "Any"]
 
 
 class MatchExpression(Spec, frozen=True, kw_only=True):
-    key: Annotated[UpTo63, About(text="The node label's key.", mandatory=True, part="key")]
+    key: Annotated[UpTo63, FieldInfo(text="The node label's key.", mandatory=True, part="key")]
     operator: Annotated[
-        MatchOperator, About(text="How the label relates to the values.", mandatory=True, part="operator")
+        MatchOperator, FieldInfo(text="How the label relates to the values.", mandatory=True, part="operator")
     ]
     values: Annotated[
         Given[Annotated[tuple[UpTo10000, ...], Meta(max_length=1000)]],
-        About(
+        FieldInfo(
             text="At least one with In and NotIn, none with Exists and DoesNotExist, one whole number with Gt and Lt.",
             part="values",
         ),
@@ -41,17 +41,17 @@ class MatchExpression(Spec, frozen=True, kw_only=True):
 class NodeSelectorTerm(Spec, frozen=True, kw_only=True):
     match_expressions: Annotated[
         Given[Annotated[tuple[MatchExpression | None, ...], Meta(max_length=1000)]],
-        About(text="All of these must hold for the node."),
+        FieldInfo(text="All of these must hold for the node."),
     ] = UNSET
 
 
 class NodeAffinityRequired(Spec, frozen=True, kw_only=True):
     node_selector_terms: Annotated[
         Given[Annotated[tuple[NodeSelectorTerm | None, ...], Meta(max_length=1000)]],
-        About(
+        FieldInfo(
             text="One of these terms must match the node. On the command line each flag is one term, its expressions "
             "separated by semicolons.",
-            flags=(Flag(name="--node-affinity", form="item"),),
+            flags=(FlagDeclaration(name="--node-affinity", form="item"),),
         ),
     ] = UNSET
 
@@ -59,7 +59,7 @@ class NodeAffinityRequired(Spec, frozen=True, kw_only=True):
 class PodAffinity(Spec, frozen=True, kw_only=True):
     type: Annotated[
         Maybe[PodAffinityType],
-        About(
+        FieldInfo(
             text="Whether the rule must hold or is only preferred.",
             mandatory=True,
             yaml="podAffinitySchedulingRule",
@@ -68,18 +68,18 @@ class PodAffinity(Spec, frozen=True, kw_only=True):
     ] = UNSET
     key: Annotated[
         Maybe[UpTo63],
-        About(
+        FieldInfo(
             text="The node label whose value the workload's pods share.",
             mandatory=True,
             yaml="podAffinityTopology",
             yaml_kinds="WTIJ",
             flags=(
-                Flag(
+                FlagDeclaration(
                     name="--required-pod-topology-key",
                     preset={"podAffinity.type": "Required"},
                     help="Place all pods where this node label has one value, or not at all.",
                 ),
-                Flag(
+                FlagDeclaration(
                     name="--preferred-pod-topology-key",
                     preset={"podAffinity.type": "Preferred"},
                     help="Place all pods where this node label has one value, if possible.",
@@ -92,25 +92,25 @@ class PodAffinity(Spec, frozen=True, kw_only=True):
 class Toleration(Spec, frozen=True, kw_only=True):
     name: Annotated[
         Maybe[Text253],
-        About(text="Tells this toleration apart where lists are merged and policies lock items.", part="name"),
+        FieldInfo(text="Tells this toleration apart where lists are merged and policies lock items.", part="name"),
     ] = UNSET
     operator: Annotated[
         Maybe[TolerationOperator],
-        About(
+        FieldInfo(
             text="Equal compares the taint's value, Exists takes any.", mandatory=True, yaml="operator", part="operator"
         ),
     ] = UNSET
-    key: Annotated[Maybe[UpTo253], About(text="The taint's key.", mandatory=True, yaml="key", part="key")] = UNSET
+    key: Annotated[Maybe[UpTo253], FieldInfo(text="The taint's key.", mandatory=True, yaml="key", part="key")] = UNSET
     value: Annotated[
-        Maybe[UpTo10000], About(text="The taint's value; only with Equal.", yaml="value", part="value")
+        Maybe[UpTo10000], FieldInfo(text="The taint's value; only with Equal.", yaml="value", part="value")
     ] = UNSET
     effect: Annotated[
         Maybe[TolerationEffect],
-        About(text="The taint's effect; Any for all.", mandatory=True, yaml="effect", part="effect"),
+        FieldInfo(text="The taint's effect; Any for all.", mandatory=True, yaml="effect", part="effect"),
     ] = UNSET
     seconds: Annotated[
         Maybe[Annotated[int, Meta(ge=1)]],
-        About(
+        FieldInfo(
             text="How long the taint is tolerated; only with NoExecute.",
             unit="seconds",
             default_text="for ever",
@@ -123,29 +123,29 @@ class Toleration(Spec, frozen=True, kw_only=True):
 
 NodePools = Annotated[
     Maybe[Annotated[tuple[UpTo63, ...], Meta(max_length=1000)]],
-    About(
+    FieldInfo(
         text="Node pools to try, the first one first.",
         default_text="the project's default pools",
         yaml="nodePools",
-        flags=(Flag(name="--node-pools", aliases=("--node-pool",)),),
+        flags=(FlagDeclaration(name="--node-pools", aliases=("--node-pool",)),),
     ),
 ]
 PriorityClass = Annotated[
     Maybe[str],
-    About(
+    FieldInfo(
         text="The priority: very-low, low, medium-low, medium, medium-high, high or very-high.",
         default_text="the kind's own",
-        flags=(Flag(name="--priority"),),
+        flags=(FlagDeclaration(name="--priority"),),
     ),
 ]
 Preemptibility = Annotated[
     Maybe[Preemptible],
-    About(
+    FieldInfo(
         text="Whether the workload may be preempted.",
         default_text="by its priority: below 100 it may",
         flags=(
-            Flag(name="--preemptibility"),
-            Flag(
+            FlagDeclaration(name="--preemptibility"),
+            FlagDeclaration(
                 name="--preemptible", form="switch", constant="preemptible", help="The older word: it may be preempted."
             ),
         ),
@@ -153,9 +153,9 @@ Preemptibility = Annotated[
 ]
 Category = Annotated[
     Maybe[str],
-    About(
+    FieldInfo(
         text="The category under which it is counted.",
         default_text="the kind's own",
-        flags=(Flag(name="--category"),),
+        flags=(FlagDeclaration(name="--category"),),
     ),
 ]

@@ -45,7 +45,7 @@ class Violation(msgspec.Struct, frozen=True):
     instead: str = ""
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class SubmissionLimits(msgspec.Struct, frozen=True, kw_only=True):
     """What this installation allows at most."""
 
     completions: int = 100_000

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from msgspec import UNSET
 
-from fairlead.model.spec.fields import About, Maybe
+from fairlead.model.spec.fields import FieldInfo, Maybe
 from fairlead.model.spec.lifecycle import (
     AutoDeletionTime,
     BackoffLimit,
@@ -30,8 +30,8 @@ MOST = 3_155_760_000
 
 
 class RunFields(PodFields, frozen=True, kw_only=True):
-    storage: Annotated[Maybe[Storage], About(text="What is mounted into each pod.")] = UNSET
-    security: Annotated[Maybe[Security], About(text="Under which identity and with which rights pods run.")] = UNSET
+    storage: Annotated[Maybe[Storage], FieldInfo(text="What is mounted into each pod.")] = UNSET
+    security: Annotated[Maybe[Security], FieldInfo(text="Under which identity and with which rights pods run.")] = UNSET
     node_pools: NodePools = UNSET
     priority_class: PriorityClass = UNSET
     preemptibility: Preemptibility = UNSET

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET
 
-from fairlead.model.spec.fields import About, Flag, Int64, Maybe, Spec
+from fairlead.model.spec.fields import FieldInfo, FlagDeclaration, Int64, Maybe, Spec
 
 UidGidSource = Literal["fromTheImage", "fromIdpToken", "custom"]
 SeccompProfileType = Literal["RuntimeDefault", "Unconfined", "Localhost"]
@@ -53,13 +53,13 @@ Capability = Literal[
 class BasicSecurity(Spec, frozen=True, kw_only=True):
     uid_gid_source: Annotated[
         Maybe[UidGidSource],
-        About(
+        FieldInfo(
             text="Where user and group of the process come from: the image, the caller's identity token, or this spec.",
             default="fromTheImage",
             origin="prose",
             flags=(
-                Flag(name="--user-group-source"),
-                Flag(
+                FlagDeclaration(name="--user-group-source"),
+                FlagDeclaration(
                     name="--run-as-user",
                     form="switch",
                     constant="fromIdpToken",
@@ -70,73 +70,73 @@ class BasicSecurity(Spec, frozen=True, kw_only=True):
     ] = UNSET
     run_as_uid: Annotated[
         Maybe[Int64],
-        About(
+        FieldInfo(
             text="The user id, with the source custom.",
             yaml="runAsUid",
-            flags=(Flag(name="--run-as-uid"),),
+            flags=(FlagDeclaration(name="--run-as-uid"),),
         ),
     ] = UNSET
     run_as_gid: Annotated[
         Maybe[Int64],
-        About(
+        FieldInfo(
             text="The group id, with the source custom.",
             yaml="runAsGid",
-            flags=(Flag(name="--run-as-gid"),),
+            flags=(FlagDeclaration(name="--run-as-gid"),),
         ),
     ] = UNSET
     supplemental_groups: Annotated[
         Maybe[str],
-        About(
+        FieldInfo(
             text="Further group ids, separated by commas; an empty text takes the image's away.",
             yaml="supplementalGroups",
-            flags=(Flag(name="--supplemental-groups"),),
+            flags=(FlagDeclaration(name="--supplemental-groups"),),
         ),
     ] = UNSET
     run_as_non_root: Annotated[
         Maybe[bool],
-        About(
+        FieldInfo(
             text="Refuses to start a process that would run as root.",
             default=False,
             origin="kubernetes",
             yaml="runAsNonRoot",
-            flags=(Flag(name="--run-as-non-root"),),
+            flags=(FlagDeclaration(name="--run-as-non-root"),),
         ),
     ] = UNSET
     read_only_root_filesystem: Annotated[
         Maybe[bool],
-        About(
+        FieldInfo(
             text="Makes the container's own file system read-only.",
             default=False,
             origin="kubernetes",
             yaml="readOnlyRootFilesystem",
-            flags=(Flag(name="--read-only-root-filesystem"),),
+            flags=(FlagDeclaration(name="--read-only-root-filesystem"),),
         ),
     ] = UNSET
     capabilities: Annotated[
         Maybe[tuple[Capability, ...]],
-        About(
+        FieldInfo(
             text="POSIX capabilities that the process gets beyond the runtime's own set.",
             yaml="capabilities",
-            flags=(Flag(name="--capability"),),
+            flags=(FlagDeclaration(name="--capability"),),
         ),
     ] = UNSET
     seccomp_profile_type: Annotated[
         Maybe[SeccompProfileType],
-        About(
+        FieldInfo(
             text="The filter on system calls: the runtime's own or none. Localhost is not supported.",
             yaml="seccompProfileType",
-            flags=(Flag(name="--seccomp-profile"),),
+            flags=(FlagDeclaration(name="--seccomp-profile"),),
         ),
     ] = UNSET
 
 
 DropAllCapabilities = Annotated[
     Maybe[bool],
-    About(
+    FieldInfo(
         text="Takes away every capability of the runtime's own set; those named in capabilities stay.",
         default_text="false",
         yaml="dropAllCapabilities",
-        flags=(Flag(name="--drop-all-capabilities"),),
+        flags=(FlagDeclaration(name="--drop-all-capabilities"),),
         surface="older",
     ),
 ]
@@ -146,32 +146,32 @@ class Security(BasicSecurity, frozen=True, kw_only=True):
     drop_all_capabilities: DropAllCapabilities = UNSET
     allow_privilege_escalation: Annotated[
         Maybe[bool],
-        About(
+        FieldInfo(
             text="Whether a process may gain rights that its parent lacks, as setuid programs do.",
             default_text="true; on a shared server of the local engine false",
             yaml="allowPrivilegeEscalation",
             yaml_kinds="WTDJ",
-            flags=(Flag(name="--allow-privilege-escalation"),),
+            flags=(FlagDeclaration(name="--allow-privilege-escalation"),),
         ),
     ] = UNSET
     host_ipc: Annotated[
         Maybe[bool],
-        About(
+        FieldInfo(
             text="Shares the node's inter-process communication.",
             default=False,
             origin="prose",
             yaml="hostIpc",
             yaml_also=("hostipc",),
-            flags=(Flag(name="--host-ipc"),),
+            flags=(FlagDeclaration(name="--host-ipc"),),
         ),
     ] = UNSET
     host_network: Annotated[
         Maybe[bool],
-        About(
+        FieldInfo(
             text="Shares the node's network.",
             default=False,
             origin="prose",
             yaml="hostNetwork",
-            flags=(Flag(name="--host-network"),),
+            flags=(FlagDeclaration(name="--host-network"),),
         ),
     ] = UNSET

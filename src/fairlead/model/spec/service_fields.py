@@ -4,27 +4,27 @@ from typing import Annotated
 
 from msgspec import UNSET
 
-from fairlead.model.spec.fields import About, Flag, Maybe
+from fairlead.model.spec.fields import FieldInfo, FlagDeclaration, Maybe
 from fairlead.model.spec.security import BasicSecurity, DropAllCapabilities
 from fairlead.model.spec.storage import S3, DataStorage
 
 ServiceTty = Annotated[
     Maybe[bool],
-    About(
+    FieldInfo(
         text="Gives the process a terminal; needs stdin.",
         default_text="false",
         yaml="tty",
-        flags=(Flag(name="--tty", short="-t"),),
+        flags=(FlagDeclaration(name="--tty", short="-t"),),
         surface="older",
     ),
 ]
 ServiceStdin = Annotated[
     Maybe[bool],
-    About(
+    FieldInfo(
         text="Keeps the process's standard input open; otherwise it reads an end at once.",
         default_text="false",
         yaml="stdin",
-        flags=(Flag(name="--stdin"),),
+        flags=(FlagDeclaration(name="--stdin"),),
         surface="older",
     ),
 ]
@@ -35,7 +35,13 @@ class InferenceStorage(DataStorage, frozen=True, kw_only=True):
 
     s3: Annotated[
         Maybe[tuple[S3 | None, ...]],
-        About(text="Buckets of an S3 service.", key="name", yaml="s3", flags=(Flag(name="--s3"),), surface="older"),
+        FieldInfo(
+            text="Buckets of an S3 service.",
+            key="name",
+            yaml="s3",
+            flags=(FlagDeclaration(name="--s3"),),
+            surface="older",
+        ),
     ] = UNSET
 
 
@@ -45,22 +51,22 @@ class InferenceSecurity(BasicSecurity, frozen=True, kw_only=True):
     drop_all_capabilities: DropAllCapabilities = UNSET
     host_ipc: Annotated[
         Maybe[bool],
-        About(
+        FieldInfo(
             text="Shares the node's inter-process communication.",
             default_text="false",
             yaml="hostIpc",
             yaml_also=("hostipc",),
-            flags=(Flag(name="--host-ipc"),),
+            flags=(FlagDeclaration(name="--host-ipc"),),
             surface="older",
         ),
     ] = UNSET
     host_network: Annotated[
         Maybe[bool],
-        About(
+        FieldInfo(
             text="Shares the node's network.",
             default_text="false",
             yaml="hostNetwork",
-            flags=(Flag(name="--host-network"),),
+            flags=(FlagDeclaration(name="--host-network"),),
             surface="older",
         ),
     ] = UNSET

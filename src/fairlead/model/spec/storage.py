@@ -11,9 +11,9 @@ from msgspec import UNSET, Meta
 from fairlead.model.spec.claims import InstanceName, MountedInstanceName, Pvc
 from fairlead.model.spec.fields import (
     NO_SUCH_NAME,
-    About,
     ExcludeItem,
-    Flag,
+    FieldInfo,
+    FlagDeclaration,
     Given,
     Maybe,
     ObjectName,
@@ -33,11 +33,12 @@ MountPropagation = Literal["None", "HostToContainer"]
 GitAuthentication = Literal["password", "ssh-key"]
 
 MountPath = Annotated[
-    Maybe[Text4096], About(text="Where it appears inside the container.", mandatory=True, yaml="mountPath", part="path")
+    Maybe[Text4096],
+    FieldInfo(text="Where it appears inside the container.", mandatory=True, yaml="mountPath", part="path"),
 ]
 FileMode = Annotated[
     Maybe[Annotated[str, Meta(min_length=4, max_length=4, pattern="0[0-7]{3}")]],
-    About(
+    FieldInfo(
         text="Permissions of the files, four octal digits.",
         default="0644",
         origin="kubernetes",
@@ -50,12 +51,12 @@ class ConfigMapVolume(Spec, frozen=True, kw_only=True):
     name: MountedInstanceName = UNSET
     config_map: Annotated[
         Maybe[ObjectName253],
-        About(text="The config map's name.", mandatory=True, yaml="name", part="name", older=NO_SUCH_NAME),
+        FieldInfo(text="The config map's name.", mandatory=True, yaml="name", part="name", older=NO_SUCH_NAME),
     ] = UNSET
     mount_path: MountPath = UNSET
     sub_path: Annotated[
         Maybe[Text4096],
-        About(text="The one entry to mount instead of the whole volume.", yaml="subPath", part="subpath"),
+        FieldInfo(text="The one entry to mount instead of the whole volume.", yaml="subPath", part="subpath"),
     ] = UNSET
     default_mode: FileMode = UNSET
     exclude: ExcludeItem = UNSET
@@ -63,9 +64,9 @@ class ConfigMapVolume(Spec, frozen=True, kw_only=True):
 
 class SecretVolume(Spec, frozen=True, kw_only=True):
     name: MountedInstanceName = UNSET
-    secret: Annotated[Maybe[Text], About(text="The secret's name.", mandatory=True, part="name")] = UNSET
+    secret: Annotated[Maybe[Text], FieldInfo(text="The secret's name.", mandatory=True, part="name")] = UNSET
     mount_path: Annotated[
-        Maybe[Text], About(text="Where the secret's keys appear as files.", mandatory=True, part="path")
+        Maybe[Text], FieldInfo(text="Where the secret's keys appear as files.", mandatory=True, part="path")
     ] = UNSET
     default_mode: FileMode = UNSET
     exclude: ExcludeItem = UNSET
@@ -75,15 +76,15 @@ class EmptyDir(Spec, frozen=True, kw_only=True):
     name: InstanceName = UNSET
     path: Annotated[
         Maybe[Text4096],
-        About(text="Where the scratch space appears inside the container.", mandatory=True, part="path"),
+        FieldInfo(text="Where the scratch space appears inside the container.", mandatory=True, part="path"),
     ] = UNSET
     medium: Annotated[
         Maybe[Text63],
-        About(text="Memory for space in memory.", default_text="the node's disk", part="medium"),
+        FieldInfo(text="Memory for space in memory.", default_text="the node's disk", part="medium"),
     ] = UNSET
     size_limit: Annotated[
         Maybe[QuantityText],
-        About(
+        FieldInfo(
             text="How much may be written to it.",
             unit="bytes, as a quantity such as 500Mi",
             default_text="no limit",
@@ -94,20 +95,20 @@ class EmptyDir(Spec, frozen=True, kw_only=True):
 
 
 class DataVolumeMount(Spec, frozen=True, kw_only=True):
-    id: Annotated[Maybe[Uuid], About(text="The data volume's id.", mandatory=True, part="id")] = UNSET
+    id: Annotated[Maybe[Uuid], FieldInfo(text="The data volume's id.", mandatory=True, part="id")] = UNSET
     mount_path: Annotated[
-        Maybe[UpTo4096], About(text="Where it appears inside the container.", mandatory=True, part="path")
+        Maybe[UpTo4096], FieldInfo(text="Where it appears inside the container.", mandatory=True, part="path")
     ] = UNSET
     exclude: ExcludeItem = UNSET
 
 
 class GitSecretRef(Spec, frozen=True, kw_only=True):
     name: Annotated[
-        Given[Text], About(text="The secret that holds the credentials.", yaml="secretName", part="secret")
+        Given[Text], FieldInfo(text="The secret that holds the credentials.", yaml="secretName", part="secret")
     ] = UNSET
     authentication_method: Annotated[
         Given[GitAuthentication],
-        About(
+        FieldInfo(
             text="How to sign in: user and password, or an SSH key.",
             default="password",
             origin="ours",
@@ -116,11 +117,13 @@ class GitSecretRef(Spec, frozen=True, kw_only=True):
     ] = UNSET
     secret_key_of_user: Annotated[
         Maybe[Text],
-        About(text="The secret's key with the user.", default="User", origin="prose", yaml="username", part="user-key"),
+        FieldInfo(
+            text="The secret's key with the user.", default="User", origin="prose", yaml="username", part="user-key"
+        ),
     ] = UNSET
     secret_key_of_password: Annotated[
         Maybe[Text],
-        About(
+        FieldInfo(
             text="The secret's key with the password.",
             default="Password",
             origin="prose",
@@ -134,15 +137,15 @@ class Git(Spec, frozen=True, kw_only=True):
     name: InstanceName = UNSET
     repository: Annotated[
         Maybe[Text2048],
-        About(text="The repository's address.", mandatory=True, yaml="repository", part="repository"),
+        FieldInfo(text="The repository's address.", mandatory=True, yaml="repository", part="repository"),
     ] = UNSET
     branch: Annotated[
         Maybe[Text63],
-        About(text="The branch.", default_text="the repository's own", yaml="branch", part="branch"),
+        FieldInfo(text="The branch.", default_text="the repository's own", yaml="branch", part="branch"),
     ] = UNSET
     revision: Annotated[
         Maybe[Text63],
-        About(
+        FieldInfo(
             text="The revision.",
             default_text="the branch's newest",
             yaml="rev",
@@ -152,7 +155,7 @@ class Git(Spec, frozen=True, kw_only=True):
     ] = UNSET
     path: Annotated[
         Maybe[Text4096],
-        About(
+        FieldInfo(
             text="Where the working copy appears inside the container.",
             mandatory=True,
             yaml="directory",
@@ -162,31 +165,31 @@ class Git(Spec, frozen=True, kw_only=True):
     ] = UNSET
     password_secret: Annotated[
         Maybe[Text],
-        About(text="The secret that holds user and password; secretRef is the newer way.", part="password-secret"),
+        FieldInfo(text="The secret that holds user and password; secretRef is the newer way.", part="password-secret"),
     ] = UNSET
     secret_key_of_user: Annotated[
         Maybe[Text],
-        About(
+        FieldInfo(
             text="The key of passwordSecret with the user.", default="User", origin="prose", part="password-secret-user"
         ),
     ] = UNSET
     secret_key_of_password: Annotated[
         Maybe[Text],
-        About(
+        FieldInfo(
             text="The key of passwordSecret with the password.",
             default="Password",
             origin="prose",
             part="password-secret-password",
         ),
     ] = UNSET
-    secret_ref: Annotated[Maybe[GitSecretRef], About(text="The secret that opens a private repository.")] = UNSET
+    secret_ref: Annotated[Maybe[GitSecretRef], FieldInfo(text="The secret that opens a private repository.")] = UNSET
     exclude: ExcludeItem = UNSET
 
 
 #: Of storage that outlives every workload: written to only where that is said.
 ReadOnlyUnlessSaid = Annotated[
     Maybe[bool],
-    About(
+    FieldInfo(
         text="Mounts it for reading only.",
         default=True,
         origin="contract",
@@ -199,17 +202,17 @@ ReadOnlyUnlessSaid = Annotated[
 
 class HostPath(Spec, frozen=True, kw_only=True):
     name: InstanceName = UNSET
-    path: Annotated[Maybe[Text4096], About(text="The path on the node.", mandatory=True, yaml="path", part="path")] = (
-        UNSET
-    )
+    path: Annotated[
+        Maybe[Text4096], FieldInfo(text="The path on the node.", mandatory=True, yaml="path", part="path")
+    ] = UNSET
     mount_path: Annotated[
         Maybe[Text4096],
-        About(text="Where it appears inside the container.", mandatory=True, yaml="mountPath", part="mount"),
+        FieldInfo(text="Where it appears inside the container.", mandatory=True, yaml="mountPath", part="mount"),
     ] = UNSET
     read_only: ReadOnlyUnlessSaid = UNSET
     mount_propagation: Annotated[
         Maybe[MountPropagation],
-        About(
+        FieldInfo(
             text="Whether later mounts below the node's path appear in the container; the same for all host paths.",
             default="None",
             origin="kubernetes",
@@ -223,14 +226,14 @@ class HostPath(Spec, frozen=True, kw_only=True):
 class Nfs(Spec, frozen=True, kw_only=True):
     name: InstanceName = UNSET
     path: Annotated[
-        Maybe[Text4096], About(text="The exported path.", mandatory=True, yaml="sourcePath", part="path")
+        Maybe[Text4096], FieldInfo(text="The exported path.", mandatory=True, yaml="sourcePath", part="path")
     ] = UNSET
     server: Annotated[
-        Maybe[Text253], About(text="The server's name or address.", mandatory=True, yaml="nfsServer", part="server")
+        Maybe[Text253], FieldInfo(text="The server's name or address.", mandatory=True, yaml="nfsServer", part="server")
     ] = UNSET
     mount_path: Annotated[
         Maybe[Text4096],
-        About(text="Where it appears inside the container.", mandatory=True, yaml="targetPath", part="mountpath"),
+        FieldInfo(text="Where it appears inside the container.", mandatory=True, yaml="targetPath", part="mountpath"),
     ] = UNSET
     read_only: ReadOnlyUnlessSaid = UNSET
     exclude: ExcludeItem = UNSET
@@ -238,22 +241,24 @@ class Nfs(Spec, frozen=True, kw_only=True):
 
 class S3(Spec, frozen=True, kw_only=True):
     name: InstanceName = UNSET
-    bucket: Annotated[Maybe[Text], About(text="The bucket.", mandatory=True, yaml="bucket", part="bucket")] = UNSET
+    bucket: Annotated[Maybe[Text], FieldInfo(text="The bucket.", mandatory=True, yaml="bucket", part="bucket")] = UNSET
     path: Annotated[
         Maybe[Text],
-        About(text="Where the bucket appears inside the container.", mandatory=True, yaml="path", part="path"),
+        FieldInfo(text="Where the bucket appears inside the container.", mandatory=True, yaml="path", part="path"),
     ] = UNSET
     url: Annotated[
         Maybe[Text],
-        About(text="The service's address.", default_text="Amazon's", yaml="url", part="url"),
+        FieldInfo(text="The service's address.", default_text="Amazon's", yaml="url", part="url"),
     ] = UNSET
     access_key_secret: Annotated[
         Maybe[ObjectName],
-        About(text="The secret that opens a private bucket.", yaml="secretName", part="accesskey", older=NO_SUCH_NAME),
+        FieldInfo(
+            text="The secret that opens a private bucket.", yaml="secretName", part="accesskey", older=NO_SUCH_NAME
+        ),
     ] = UNSET
     secret_key_of_access_key_id: Annotated[
         Maybe[Text],
-        About(
+        FieldInfo(
             text="The secret's key with the access key's id.",
             default="AccessKeyId",
             origin="prose",
@@ -263,7 +268,7 @@ class S3(Spec, frozen=True, kw_only=True):
     ] = UNSET
     secret_key_of_secret_key: Annotated[
         Maybe[Text],
-        About(
+        FieldInfo(
             text="The secret's key with the secret key.",
             default="SecretKey",
             origin="prose",
@@ -279,38 +284,40 @@ class BasicStorage(Spec, frozen=True, kw_only=True):
 
     pvc: Annotated[
         Maybe[Annotated[tuple[Pvc | None, ...], Meta(max_length=1000)]],
-        About(
+        FieldInfo(
             text="Persistent volume claims, existing ones and new ones.",
             key="name",
             yaml="pvcs",
             flags=(
-                Flag(
+                FlagDeclaration(
                     name="--existing-pvc",
                     preset={"existingPvc": True},
                     parts=("name", "claimName", "path", "readOnly", "ephemeral", "dataSharing", "exclude"),
                 ),
-                Flag(name="--new-pvc", preset={"existingPvc": False}),
+                FlagDeclaration(name="--new-pvc", preset={"existingPvc": False}),
             ),
         ),
     ] = UNSET
     config_map_volume: Annotated[
         Maybe[Annotated[tuple[ConfigMapVolume | None, ...], Meta(max_length=1000)]],
-        About(
+        FieldInfo(
             text="Config maps mounted as files.",
             key="name",
             yaml="configMapVolumes",
             yaml_also=("configMapVolume",),
-            flags=(Flag(name="--configmap-map-volume", aliases=("--configmap-volume",)),),
+            flags=(FlagDeclaration(name="--configmap-map-volume", aliases=("--configmap-volume",)),),
         ),
     ] = UNSET
     secret_volume: Annotated[
         Maybe[tuple[SecretVolume | None, ...]],
-        About(text="Secrets mounted as files.", key="name", flags=(Flag(name="--secret-volume"),)),
+        FieldInfo(text="Secrets mounted as files.", key="name", flags=(FlagDeclaration(name="--secret-volume"),)),
     ] = UNSET
     empty_dir_volume: Annotated[
         Maybe[Annotated[tuple[EmptyDir | None, ...], Meta(max_length=1000)]],
-        About(
-            text="Scratch space that lives as long as the pod.", key="name", flags=(Flag(name="--empty-dir-volume"),)
+        FieldInfo(
+            text="Scratch space that lives as long as the pod.",
+            key="name",
+            flags=(FlagDeclaration(name="--empty-dir-volume"),),
         ),
     ] = UNSET
 
@@ -320,25 +327,30 @@ class DataStorage(BasicStorage, frozen=True, kw_only=True):
 
     data_volume: Annotated[
         Maybe[Annotated[tuple[DataVolumeMount | None, ...], Meta(max_length=1000)]],
-        About(
+        FieldInfo(
             text="Data volumes shared by other projects.",
             key="id",
-            flags=(Flag(name="--datavolume", aliases=("--data-volume",)),),
+            flags=(FlagDeclaration(name="--datavolume", aliases=("--data-volume",)),),
         ),
     ] = UNSET
     git: Annotated[
         Maybe[Annotated[tuple[Git | None, ...], Meta(max_length=1000)]],
-        About(
-            text="Repositories cloned before the start.", key="name", yaml="gitSync", flags=(Flag(name="--git-sync"),)
+        FieldInfo(
+            text="Repositories cloned before the start.",
+            key="name",
+            yaml="gitSync",
+            flags=(FlagDeclaration(name="--git-sync"),),
         ),
     ] = UNSET
     host_path: Annotated[
         Maybe[Annotated[tuple[HostPath | None, ...], Meta(max_length=1000)]],
-        About(text="Folders of the node.", key="name", yaml="volumes", flags=(Flag(name="--host-path"),)),
+        FieldInfo(
+            text="Folders of the node.", key="name", yaml="volumes", flags=(FlagDeclaration(name="--host-path"),)
+        ),
     ] = UNSET
     nfs: Annotated[
         Maybe[Annotated[tuple[Nfs | None, ...], Meta(max_length=1000)]],
-        About(text="Exports of NFS servers.", key="name", yaml="nfs", flags=(Flag(name="--nfs"),)),
+        FieldInfo(text="Exports of NFS servers.", key="name", yaml="nfs", flags=(FlagDeclaration(name="--nfs"),)),
     ] = UNSET
 
 
@@ -347,5 +359,5 @@ class Storage(DataStorage, frozen=True, kw_only=True):
 
     s3: Annotated[
         Maybe[tuple[S3 | None, ...]],
-        About(text="Buckets of an S3 service.", key="name", yaml="s3", flags=(Flag(name="--s3"),)),
+        FieldInfo(text="Buckets of an S3 service.", key="name", yaml="s3", flags=(FlagDeclaration(name="--s3"),)),
     ] = UNSET

@@ -7,12 +7,12 @@ from fairlead.scheduling.fairness.job_order import JobOrder
 from fairlead.scheduling.model import status as st
 from fairlead.scheduling.model.live import UNKNOWN, Alike, LiveJob
 from fairlead.scheduling.model.subgroups import is_ready
-from fairlead.scheduling.session.attempt import Attempt, must_wait
+from fairlead.scheduling.session.attempt import PlacementAttempt, must_wait
 from fairlead.scheduling.session.record import Record
-from fairlead.scheduling.session.session import Session
+from fairlead.scheduling.session.session import SchedulingSession
 
 
-def allocate(session: Session, record: Record) -> None:
+def allocate(session: SchedulingSession, record: Record) -> None:
     order = JobOrder(session.total, session.used_queues)
     order.fill(ready_jobs(session), session.settings.queue_depth.get("allocate"))
 
@@ -31,14 +31,14 @@ def allocate(session: Session, record: Record) -> None:
             order.push(job)
 
 
-def alike_key(session: Session, job: LiveJob) -> Alike | None:
+def alike_key(session: SchedulingSession, job: LiveJob) -> Alike | None:
     """What jobs of one task must have in common to be refused alike while nothing changes; None: no telling."""
     if job.alike is UNKNOWN:
         job.alike = _alike(session, job)
     return job.alike  # type: ignore[return-value]  # unknown no more
 
 
-def _alike(session: Session, job: LiveJob) -> Alike | None:
+def _alike(session: SchedulingSession, job: LiveJob) -> Alike | None:
     if session.plain or len(job.tasks) != 1 or job.root.topology is not None or job.root.groups:
         return None
     task = job.tasks[0]
@@ -47,7 +47,7 @@ def _alike(session: Session, job: LiveJob) -> Alike | None:
     return (job.queue.name, job.preemptible, task.request_class, job.priority)
 
 
-def ready_jobs(session: Session, preemptible_only: bool = False) -> list[list[Entry]]:
+def ready_jobs(session: SchedulingSession, preemptible_only: bool = False) -> list[list[Entry]]:
     """Jobs with pending tasks of which enough exist, sorted, by leaf."""
     known = session.ready
     if known is None or known[0] != session.commits:
@@ -58,10 +58,10 @@ def ready_jobs(session: Session, preemptible_only: bool = False) -> list[list[En
     return known[1]
 
 
-def try_job(session: Session, job: LiveJob, record: Record) -> bool:
+def try_job(session: SchedulingSession, job: LiveJob, record: Record) -> bool:
     """One attempt: place the next tasks, or leave no trace. True if something was placed."""
     held_before = any(st.HELD[task.status] for task in job.tasks)
-    attempt = Attempt(session, job, pipeline_only=False, explain=True)
+    attempt = PlacementAttempt(session, job, pipeline_only=False, explain=True)
     if not attempt.run(session.nodes) or not session.log:
         session.rollback(0)
         if attempt.reason is not None:

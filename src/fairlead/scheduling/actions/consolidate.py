@@ -11,21 +11,21 @@ from fairlead.scheduling.model.queues import LiveQueue
 from fairlead.scheduling.model.subgroups import tasks_to_place
 from fairlead.scheduling.placement.gpus import free_memory
 from fairlead.scheduling.session.record import Record
-from fairlead.scheduling.session.session import Session
+from fairlead.scheduling.session.session import SchedulingSession
 from fairlead.scheduling.solver.evictions import Usage
 from fairlead.scheduling.solver.filters import asked_gpus
-from fairlead.scheduling.solver.scenarios import Probe, Unit
+from fairlead.scheduling.solver.scenarios import PlacementProbe, Unit
 from fairlead.scheduling.solver.solver import Solver
 from fairlead.scheduling.solver.victims import VictimOrder
 
 
-def consolidate(session: Session, record: Record) -> None:
+def consolidate(session: SchedulingSession, record: Record) -> None:
     if session.settings.max_consolidation_victims == 0:
         return
     Search("consolidation", _prepare, per_queue=False).run(session, record)
 
 
-def _prepare(session: Session, job: LiveJob, usage: Usage) -> Solver | None:
+def _prepare(session: SchedulingSession, job: LiveJob, usage: Usage) -> Solver | None:
     tasks = tasks_to_place(job, real=False)
     if sum(asked_gpus(task) for task in tasks) > sum(session.free_gpus().amounts):
         return None
@@ -35,7 +35,7 @@ def _prepare(session: Session, job: LiveJob, usage: Usage) -> Solver | None:
     return Solver(session, job, lambda: _victims(session, job), _all_placed_again)
 
 
-def _victims(session: Session, job: LiveJob) -> VictimOrder:
+def _victims(session: SchedulingSession, job: LiveJob) -> VictimOrder:
     """Any preemptible job of any queue; as in KAI one more than the limit says gets in."""
     limit = session.settings.max_consolidation_victims
     chosen: dict[str, bool] = {}
@@ -54,5 +54,5 @@ def _any_queue(queue: LiveQueue) -> bool:
     return True
 
 
-def _all_placed_again(probe: Probe, units: Sequence[Unit]) -> bool:
+def _all_placed_again(probe: PlacementProbe, units: Sequence[Unit]) -> bool:
     return not any(task.status == st.RELEASING for unit in units for task in unit)

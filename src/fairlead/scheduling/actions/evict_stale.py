@@ -6,17 +6,17 @@ from fairlead.scheduling.model import status as st
 from fairlead.scheduling.model.decisions import Eviction
 from fairlead.scheduling.model.live import LiveJob
 from fairlead.scheduling.session.record import Record
-from fairlead.scheduling.session.session import Session
+from fairlead.scheduling.session.session import SchedulingSession
 from fairlead.scheduling.solver.evictions import figures, pod_name, usage_now
 
 
-def evict_stale(session: Session, record: Record) -> None:
+def evict_stale(session: SchedulingSession, record: Record) -> None:
     for job in list(session.jobs.values()):
         if job.stale_since is not None or is_stale(job):
             record.guard(session, job, "stalegangeviction", _judge)
 
 
-def _judge(session: Session, job: LiveJob, record: Record) -> bool:
+def _judge(session: SchedulingSession, job: LiveJob, record: Record) -> bool:
     if not is_stale(job):
         if job.stale_since is not None:
             job.stale_since = None
@@ -50,7 +50,7 @@ def is_stale(job: LiveJob) -> bool:
     return any(pod_set.used < pod_set.minimum for pod_set in pod_sets)
 
 
-def _end(session: Session, job: LiveJob, record: Record) -> None:
+def _end(session: SchedulingSession, job: LiveJob, record: Record) -> None:
     usage = usage_now(session)
     minimum = sum(pod_set.minimum for pod_set in job.pod_sets)
     for task in job.tasks:

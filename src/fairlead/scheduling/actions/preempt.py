@@ -10,7 +10,7 @@ from fairlead.scheduling.fairness.quota import optimistic_request, quota_breach
 from fairlead.scheduling.model.live import LiveJob
 from fairlead.scheduling.model.subgroups import tasks_to_place
 from fairlead.scheduling.session.record import Record
-from fairlead.scheduling.session.session import Session
+from fairlead.scheduling.session.session import SchedulingSession
 from fairlead.scheduling.solver.evictions import Usage
 from fairlead.scheduling.solver.min_runtime import is_elastic, is_protected, leaves_minimum, preempt_until
 from fairlead.scheduling.solver.scenarios import Unit
@@ -18,11 +18,11 @@ from fairlead.scheduling.solver.solver import Solver
 from fairlead.scheduling.solver.victims import VictimOrder
 
 
-def preempt(session: Session, record: Record) -> None:
+def preempt(session: SchedulingSession, record: Record) -> None:
     Search("preempt", _prepare).run(session, record)
 
 
-def _prepare(session: Session, job: LiveJob, usage: Usage) -> Solver | None:
+def _prepare(session: SchedulingSession, job: LiveJob, usage: Usage) -> Solver | None:
     if job.priority <= session.lowest_priority.get(job.queue.name, job.priority):
         return None
     request = optimistic_request(tasks_to_place(job, real=False))
@@ -37,14 +37,14 @@ def _prepare(session: Session, job: LiveJob, usage: Usage) -> Solver | None:
     )
 
 
-def _most_freed(session: Session, job: LiveJob) -> float:
+def _most_freed(session: SchedulingSession, job: LiveJob) -> float:
     """More than all that jobs of lower priority hold."""
     entries = session.possible_victims().leaves.get(job.queue.name, [])
     gpus = sum(held_with_promises(victim) for _, victim in entries if victim.priority < job.priority)
     return gpus / 1000 + 1
 
 
-def _victims(session: Session, job: LiveJob) -> VictimOrder:
+def _victims(session: SchedulingSession, job: LiveJob) -> VictimOrder:
     def accept(victim: LiveJob) -> bool:
         if victim.priority >= job.priority or victim.id == job.id:
             return False
@@ -55,7 +55,7 @@ def _victims(session: Session, job: LiveJob) -> VictimOrder:
     )
 
 
-def _validate(session: Session, units: Sequence[Unit]) -> bool:
+def _validate(session: SchedulingSession, units: Sequence[Unit]) -> bool:
     protected = {
         unit[0].job.id: is_protected(session, preempt_until(session, unit[0].job))
         for unit in units

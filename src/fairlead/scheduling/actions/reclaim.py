@@ -14,15 +14,15 @@ from fairlead.scheduling.model.queues import GPU, INFINITE, NOTHING, Amounts, Li
 from fairlead.scheduling.model.requests import KIND_MIG
 from fairlead.scheduling.model.subgroups import next_request
 from fairlead.scheduling.session.record import Record
-from fairlead.scheduling.session.session import Session
+from fairlead.scheduling.session.session import SchedulingSession
 from fairlead.scheduling.solver.evictions import Usage, split_level
 from fairlead.scheduling.solver.min_runtime import is_elastic, is_protected, leaves_minimum, reclaim_until
-from fairlead.scheduling.solver.scenarios import Probe, Unit
+from fairlead.scheduling.solver.scenarios import PlacementProbe, Unit
 from fairlead.scheduling.solver.solver import Solver
 from fairlead.scheduling.solver.victims import VictimOrder
 
 
-def reclaim(session: Session, record: Record) -> None:
+def reclaim(session: SchedulingSession, record: Record) -> None:
     Search("reclaim", _prepare, may_reclaim).run(session, record)
 
 
@@ -42,12 +42,12 @@ def _within(amounts: Sequence[float], bound: Amounts) -> bool:
     return amounts[0] <= bound[0] and amounts[1] <= bound[1] and amounts[2] <= bound[2]
 
 
-def _prepare(session: Session, job: LiveJob, usage: Usage) -> Solver | None:
-    court = Court(session, job, usage)
-    return Solver(session, job, lambda: _victims(session, job), court.allows, court.most_freed)
+def _prepare(session: SchedulingSession, job: LiveJob, usage: Usage) -> Solver | None:
+    court = ReclaimValidator(session, job, usage)
+    return Solver(session, job, lambda: _victims(session, job), court.is_allowed, court.most_freed)
 
 
-def _victims(session: Session, job: LiveJob) -> VictimOrder:
+def _victims(session: SchedulingSession, job: LiveJob) -> VictimOrder:
     request = next_request(job)
 
     def allow_leaf(queue: LiveQueue) -> bool:
@@ -74,16 +74,16 @@ def is_candidate(reclaimer: LiveQueue, victim: LiveQueue, request: Amounts) -> b
     return not below
 
 
-class Court:
+class ReclaimValidator:
     """Judges the outcome of a simulation: may these units be taken from their queues for this job?"""
 
-    def __init__(self, session: Session, job: LiveJob, usage: Usage) -> None:
+    def __init__(self, session: SchedulingSession, job: LiveJob, usage: Usage) -> None:
         self.session = session
         self.job = job
         self.usage = usage
         self.fixed = {queue.name: tuple(queue.non_preemptible) for queue in job.queue.path}
 
-    def allows(self, probe: Probe, units: Sequence[Unit]) -> bool:
+    def is_allowed(self, probe: PlacementProbe, units: Sequence[Unit]) -> bool:
         if not leaves_minimum(units, self._protected(units)):
             return False
         request = next_request(probe.job)

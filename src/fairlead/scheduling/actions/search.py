@@ -12,14 +12,14 @@ from fairlead.scheduling.model.requests import KIND_MIG
 from fairlead.scheduling.model.snapshot import Action
 from fairlead.scheduling.model.subgroups import tasks_to_place
 from fairlead.scheduling.session.record import Record
-from fairlead.scheduling.session.session import Session
+from fairlead.scheduling.session.session import SchedulingSession
 from fairlead.scheduling.solver.evictions import Usage, record_evictions, usage_now
 from fairlead.scheduling.solver.filters import asked_gpus
 from fairlead.scheduling.solver.signatures import Failures
 from fairlead.scheduling.solver.solver import Solver
 
 #: A solver ready to search for the job, or None if its search has failed before it began.
-Prepare = Callable[[Session, LiveJob, Usage], Solver | None]
+Prepare = Callable[[SchedulingSession, LiveJob, Usage], Solver | None]
 
 
 class Search:
@@ -36,7 +36,7 @@ class Search:
         #: Jobs of one task that got nothing here, by what such jobs have in common, with the commit at which that was.
         self.passed: dict[Alike, int] = {}
 
-    def run(self, session: Session, record: Record) -> None:
+    def run(self, session: SchedulingSession, record: Record) -> None:
         order = JobOrder(session.total, session.used_queues)
         # What cannot be moved moves nobody else either: consolidation knows only preemptible jobs.
         leaves = ready_jobs(session, preemptible_only=self.action == "consolidation")
@@ -52,7 +52,7 @@ class Search:
                 if key is not None:
                     self.passed[key] = session.commits
 
-    def _try(self, session: Session, job: LiveJob, record: Record) -> bool:
+    def _try(self, session: SchedulingSession, job: LiveJob, record: Record) -> bool:
         if (self.admit is not None and not self.admit(job)) or _is_delayed(session, job, record):
             return False
         owner = job.queue.name if self.per_queue else ""
@@ -74,14 +74,14 @@ class Search:
         return True
 
 
-def _alike(session: Session, job: LiveJob) -> Alike | None:
+def _alike(session: SchedulingSession, job: LiveJob) -> Alike | None:
     """Equal jobs of one queue and priority fail alike while nothing changes; one with a delay has its own time."""
     if not session.settings.use_signatures or job.spec.preemption_delay:
         return None
     return alike_key(session, job)
 
 
-def _is_delayed(session: Session, job: LiveJob, record: Record) -> bool:
+def _is_delayed(session: SchedulingSession, job: LiveJob, record: Record) -> bool:
     """A job may ask that for some time after its creation or last eviction nobody is evicted for it."""
     if not job.spec.preemption_delay:
         return False
@@ -95,7 +95,7 @@ def _is_delayed(session: Session, job: LiveJob, record: Record) -> bool:
     return True
 
 
-def exceeds_all_nodes(session: Session, task: LiveTask) -> bool:
+def exceeds_all_nodes(session: SchedulingSession, task: LiveTask) -> bool:
     """No eviction helps a task that asks for more than the largest node has, resource by resource."""
     largest = session.largest
     if task.cpu > largest.get("cpu", 0) or task.memory > largest.get("memory", 0):

@@ -15,7 +15,7 @@ from fairlead.scheduling.model.queues import GPU, INFINITE, Amounts, LiveQueue
 UNITS: Amounts = (1, 1, 1000)
 
 
-class Claim:
+class QueueDemandState:
     """What one queue brings to the division of one resource, and the share it gets."""
 
     __slots__ = ("created", "fair", "limit", "name", "priority", "quota", "requested", "rest", "usage", "weight")
@@ -46,7 +46,7 @@ class Claim:
         return self.requested <= self.fair or self.limit <= self.fair
 
 
-def divide(total: float, claims: Sequence[Claim], unit: float, k_value: float) -> None:
+def divide(total: float, claims: Sequence[QueueDemandState], unit: float, k_value: float) -> None:
     """Fill in `fair` of all claims. Quotas are given in full even if they exceed the total together."""
     k_value = max(0, k_value)
     left = total
@@ -55,7 +55,7 @@ def divide(total: float, claims: Sequence[Claim], unit: float, k_value: float) -
         left -= claim.fair
     if left <= 0:
         return
-    levels: dict[int, list[Claim]] = {}
+    levels: dict[int, list[QueueDemandState]] = {}
     for claim in claims:
         levels.setdefault(claim.priority, []).append(claim)
     ordered = [levels[priority] for priority in sorted(levels, reverse=True)]
@@ -65,7 +65,7 @@ def divide(total: float, claims: Sequence[Claim], unit: float, k_value: float) -
         left = _hand_out_rests(left, level, unit)
 
 
-def _divide_level(left: float, level: list[Claim], unit: float, k_value: float) -> float:
+def _divide_level(left: float, level: list[QueueDemandState], unit: float, k_value: float) -> float:
     """Rounds among queues of one priority, until nobody asked for less than it was offered."""
     another = True
     while another and left != 0:
@@ -97,7 +97,7 @@ def _divide_level(left: float, level: list[Claim], unit: float, k_value: float) 
     return left
 
 
-def _weights(level: Iterable[Claim], k_value: float) -> dict[str, float]:
+def _weights(level: Iterable[QueueDemandState], k_value: float) -> dict[str, float]:
     """Normalised over-quota weights, lowered by k times what was used above them in the past."""
     total = sum(claim.weight for claim in level if claim.missing > 0)
     if total == 0:
@@ -110,7 +110,7 @@ def _weights(level: Iterable[Claim], k_value: float) -> dict[str, float]:
     return weights
 
 
-def _hand_out_rests(left: float, level: Iterable[Claim], unit: float) -> float:
+def _hand_out_rests(left: float, level: Iterable[QueueDemandState], unit: float) -> float:
     """What flooring left over goes a unit at a time: larger rest, older queue, smaller name."""
     for claim in sorted((c for c in level if c.rest > 0), key=lambda c: (-c.rest, c.created, c.name)):
         if left <= 0:
@@ -125,7 +125,7 @@ def set_fair_shares(tops: Sequence[LiveQueue], total: Amounts, k_value: float) -
     """Compute fair and allocatable shares of a whole tree, top down."""
     shares: dict[str, list[float]] = {queue.name: [0, 0, 0] for queue in tops}
     for resource, unit in enumerate(UNITS):
-        claims = [Claim(queue, resource) for queue in tops]
+        claims = [QueueDemandState(queue, resource) for queue in tops]
         divide(total[resource], claims, unit, k_value)
         for claim in claims:
             shares[claim.name][resource] = claim.fair
@@ -150,8 +150,8 @@ def allocatable_share(queue: LiveQueue) -> Amounts:
 def in_gpus(amounts: Sequence[float]) -> Amounts:
     """GPU, CPU, memory in the units of the snapshot, unlimited as -1: the order in which decisions tell them."""
     cpu, memory, gpu = (-1 if amount == INFINITE else amount for amount in amounts)
-    return (_tidy(gpu / 1000) if amounts[GPU] != INFINITE else -1, _tidy(cpu), _tidy(memory))
+    return (_round_shares(gpu / 1000) if amounts[GPU] != INFINITE else -1, _round_shares(cpu), _round_shares(memory))
 
 
-def _tidy(amount: float) -> float:
+def _round_shares(amount: float) -> float:
     return int(amount) if amount == int(amount) else round(amount, 6)

@@ -22,7 +22,7 @@ def optimistic_request(tasks: list[LiveTask]) -> Amounts:
     return (cpu, memory, gpu)
 
 
-def breach(job: LiveJob, request: Amounts) -> Reason | None:
+def find_limit_breach(job: LiveJob, request: Amounts) -> Reason | None:
     """Why the queue tree does not allow this request now, if so: first limits, then quota if not preemptible."""
     for queue in job.queue.path:
         reason = _over_limit(queue, request)
@@ -41,9 +41,9 @@ def _over_limit(queue: LiveQueue, request: Amounts) -> Reason | None:
                 resource=RESOURCES[resource],
                 queue=queue.spec.display_name or queue.name,
                 queue_id=queue.name,
-                requested=told(asked, resource),
-                limit=told(bound, resource),
-                used=told(allocated[resource], resource),
+                requested=in_snapshot_units(asked, resource),
+                limit=in_snapshot_units(bound, resource),
+                used=in_snapshot_units(allocated[resource], resource),
             )
     return None
 
@@ -59,14 +59,14 @@ def quota_breach(job: LiveJob, request: Amounts) -> Reason | None:
                     resource=RESOURCES[resource],
                     queue=queue.spec.display_name or queue.name,
                     queue_id=queue.name,
-                    requested=told(asked, resource),
-                    quota=told(bound, resource),
-                    used=told(queue.non_preemptible[resource], resource),
+                    requested=in_snapshot_units(asked, resource),
+                    quota=in_snapshot_units(bound, resource),
+                    used=in_snapshot_units(queue.non_preemptible[resource], resource),
                 )
     return None
 
 
-def told(amount: float, resource: int) -> float:
+def in_snapshot_units(amount: float, resource: int) -> float:
     """An amount in the units of the snapshot."""
     if amount == INFINITE:
         return -1

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from fairlead.scheduling.model.snapshot import Job, Node, Queue, Snapshot, Task, Topology
+from fairlead.scheduling.model.snapshot import Job, Queue, Snapshot, SnapshotNode, Task, Topology
 from fairlead.scheduling.model.validate import SnapshotError, contradictions
 
 Document = TypeVar("Document", bound=msgspec.Struct)
@@ -89,7 +89,7 @@ def _sound_parts(raw: Any) -> Snapshot:
     given = raw if isinstance(raw, dict) else {}
     return Snapshot(
         now=0,
-        nodes=tuple(_sound(given.get("nodes"), Node)),
+        nodes=tuple(_sound(given.get("nodes"), SnapshotNode)),
         queues=tuple(_sound(given.get("queues"), Queue)),
         jobs=tuple(_sound(given.get("jobs"), Job)),
         topologies=tuple(_sound(given.get("topologies"), Topology)),
@@ -101,7 +101,7 @@ def _sound(items: Any, kind: type[Document]) -> Iterator[Document]:
         try:
             yield msgspec.convert(item, kind, strict=False)
         except msgspec.ValidationError:
-            if kind is Node and isinstance(item, dict) and isinstance(item.get("name"), str):
+            if kind is SnapshotNode and isinstance(item, dict) and isinstance(item.get("name"), str):
                 yield kind(name=item["name"], gpu=_COUNTLESS)
 
 

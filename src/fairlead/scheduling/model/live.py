@@ -67,7 +67,7 @@ class LiveNode:
         "unsettled",
     )
 
-    def __init__(self, spec: plain.Node, index: int) -> None:
+    def __init__(self, spec: plain.SnapshotNode, index: int) -> None:
         self.spec = spec
         self.index = index
         self.name = spec.name
@@ -461,7 +461,7 @@ def _tree(spec: plain.Job) -> LiveGroup:
     return root
 
 
-def _grow(group: LiveGroup, groups: tuple[plain.SubGroup, ...], pod_sets: tuple[plain.PodSet, ...]) -> None:
+def _grow(group: LiveGroup, groups: tuple[plain.SubGroup, ...], pod_sets: tuple[plain.JobPodSet, ...]) -> None:
     for inner in groups:
         child = LiveGroup(inner.name, inner.min_sub_group, inner.topology)
         child.parent = group

@@ -57,7 +57,7 @@ class Requirement(Plain, frozen=True, kw_only=True):
     values: tuple[str, ...] = ()
 
 
-class Toleration(Plain, frozen=True, kw_only=True):
+class TaskToleration(Plain, frozen=True, kw_only=True):
     key: str = ""
     operator: Literal["Equal", "Exists"] = "Equal"
     value: str = ""
@@ -65,7 +65,7 @@ class Toleration(Plain, frozen=True, kw_only=True):
     effect: str = ""
 
 
-class Taint(Plain, frozen=True, kw_only=True):
+class NodeTaint(Plain, frozen=True, kw_only=True):
     key: str
     value: str = ""
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] = "NoSchedule"
@@ -88,7 +88,7 @@ class PreferredTerm(Plain, frozen=True, kw_only=True):
     requirements: tuple[Requirement, ...]
 
 
-class Usage(Plain, frozen=True, kw_only=True):
+class ForeignUsage(Plain, frozen=True, kw_only=True):
     """Amounts in use on a node by pods that are not ours to schedule."""
 
     cpu_milli: int = 0
@@ -98,7 +98,7 @@ class Usage(Plain, frozen=True, kw_only=True):
     extended: dict[str, int] = {}
 
 
-class Node(Plain, frozen=True, kw_only=True):
+class SnapshotNode(Plain, frozen=True, kw_only=True):
     name: str
     cpu_milli: int = 0
     memory_bytes: int = 0
@@ -111,12 +111,12 @@ class Node(Plain, frozen=True, kw_only=True):
     mig: dict[str, int] = {}
     extended: dict[str, int] = {}
     labels: dict[str, str] = {}
-    taints: tuple[Taint, ...] = ()
+    taints: tuple[NodeTaint, ...] = ()
     ready: bool = True
     #: Cordoned: takes nothing new, keeps what runs and counts in the cluster's total.
     unschedulable: bool = False
     node_pool: str = DEFAULT_POOL
-    foreign: Usage = Usage()
+    foreign: ForeignUsage = ForeignUsage()
 
 
 class Share(Plain, frozen=True, kw_only=True):
@@ -166,7 +166,7 @@ class TopologyConstraint(Plain, frozen=True, kw_only=True):
     preferred: str | None = None
 
 
-class PodSet(Plain, frozen=True, kw_only=True):
+class JobPodSet(Plain, frozen=True, kw_only=True):
     name: str
     min_available: int = 1
     topology: TopologyConstraint | None = None
@@ -180,7 +180,7 @@ class SubGroup(Plain, frozen=True, kw_only=True):
     min_sub_group: int | None = None
     topology: TopologyConstraint | None = None
     groups: tuple[SubGroup, ...] = ()
-    pod_sets: tuple[PodSet, ...] = ()
+    pod_sets: tuple[JobPodSet, ...] = ()
 
 
 class Task(Plain, frozen=True, kw_only=True):
@@ -219,7 +219,7 @@ class Task(Plain, frozen=True, kw_only=True):
     preferred_node_affinity: tuple[PreferredTerm, ...] = ()
     pod_affinity: tuple[PodTerm, ...] = ()
     pod_anti_affinity: tuple[PodTerm, ...] = ()
-    tolerations: tuple[Toleration, ...] = ()
+    tolerations: tuple[TaskToleration, ...] = ()
     nominated_node: str | None = None
 
 
@@ -243,7 +243,7 @@ class Job(Plain, frozen=True, kw_only=True):
     min_sub_group: int | None = None
     topology: TopologyConstraint | None = None
     groups: tuple[SubGroup, ...] = ()
-    pod_sets: tuple[PodSet, ...] = ()
+    pod_sets: tuple[JobPodSet, ...] = ()
     #: Seconds; None takes the setting, negative is never.
     staleness_grace: float | None = None
     stale_since: float | None = None
@@ -299,7 +299,7 @@ class Settings(Plain, frozen=True, kw_only=True):
 
 class Snapshot(Plain, frozen=True, kw_only=True):
     now: float
-    nodes: tuple[Node, ...] = ()
+    nodes: tuple[SnapshotNode, ...] = ()
     queues: tuple[Queue, ...] = ()
     jobs: tuple[Job, ...] = ()
     topologies: tuple[Topology, ...] = ()

@@ -9,7 +9,16 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from fairlead.scheduling.model import status as st
-from fairlead.scheduling.model.snapshot import DEFAULT_POD_SET, Job, Node, PodSet, Queue, Snapshot, SubGroup, Task
+from fairlead.scheduling.model.snapshot import (
+    DEFAULT_POD_SET,
+    Job,
+    JobPodSet,
+    Queue,
+    Snapshot,
+    SnapshotNode,
+    SubGroup,
+    Task,
+)
 
 
 class SnapshotError(ValueError):
@@ -87,15 +96,17 @@ def _bad_shares(queue: Queue) -> list[str]:
     return found
 
 
-def _bad_node(node: Node) -> list[str]:
+def _bad_node(node: SnapshotNode) -> list[str]:
     amounts = {"cpuMilli": node.cpu_milli, "memoryBytes": node.memory_bytes, "pods": node.pods, "gpu": node.gpu}
     amounts.update(node.extended)
     amounts.update(node.mig)
     return [f"Node {node.name} has {amount} of {name}." for name, amount in amounts.items() if amount < 0]
 
 
-def _bad_job(job: Job, nodes: dict[str, Node]) -> list[str]:
-    sets = list(_pod_sets(job.groups, job.pod_sets)) or [PodSet(name=DEFAULT_POD_SET, min_available=job.min_available)]
+def _bad_job(job: Job, nodes: dict[str, SnapshotNode]) -> list[str]:
+    sets = list(_pod_sets(job.groups, job.pod_sets)) or [
+        JobPodSet(name=DEFAULT_POD_SET, min_available=job.min_available)
+    ]
     names = Counter(pod_set.name for pod_set in sets)
     if job.groups and not any(True for _ in _pod_sets(job.groups, job.pod_sets)):
         return [f"Job {job.id} has groups and no pod set in any of them."]
@@ -109,7 +120,7 @@ def _bad_job(job: Job, nodes: dict[str, Node]) -> list[str]:
     return found
 
 
-def _pod_sets(groups: Iterable[SubGroup], pod_sets: Iterable[PodSet]) -> Iterable[PodSet]:
+def _pod_sets(groups: Iterable[SubGroup], pod_sets: Iterable[JobPodSet]) -> Iterable[JobPodSet]:
     yield from pod_sets
     for group in groups:
         yield from _pod_sets(group.groups, group.pod_sets)
@@ -127,7 +138,7 @@ def _bad_request(task: Task) -> list[str]:
     return found
 
 
-def _bad_place(task: Task, nodes: dict[str, Node]) -> list[str]:
+def _bad_place(task: Task, nodes: dict[str, SnapshotNode]) -> list[str]:
     used = bool(st.USED[st.BY_NAME[task.status]])
     if task.node is None:
         return [f"Task {task.id} is {task.status} without a node."] if used else []
@@ -151,7 +162,7 @@ def _bad_place(task: Task, nodes: dict[str, Node]) -> list[str]:
     return found
 
 
-def _crowded_devices(snapshot: Snapshot, nodes: dict[str, Node]) -> list[str]:
+def _crowded_devices(snapshot: Snapshot, nodes: dict[str, SnapshotNode]) -> list[str]:
     """Two holders of one device, unless both share it in the same group; portions of a group above one device."""
     holders: dict[tuple[str, int], dict[str, str]] = {}
     sums: dict[tuple[str, str], float] = {}
@@ -175,7 +186,7 @@ def _crowded_devices(snapshot: Snapshot, nodes: dict[str, Node]) -> list[str]:
     return found
 
 
-def _part_of_device(task: Task, node: Node | None) -> float:
+def _part_of_device(task: Task, node: SnapshotNode | None) -> float:
     if node is not None and task.gpu_memory_mib and node.gpu_memory_mib:
         return task.gpu_memory_mib / node.gpu_memory_mib
     return task.gpu_portion
@@ -190,7 +201,7 @@ def _placed(snapshot: Snapshot) -> list[Task]:
     ]
 
 
-def _overfull_nodes(snapshot: Snapshot, nodes: dict[str, Node]) -> list[str]:
+def _overfull_nodes(snapshot: Snapshot, nodes: dict[str, SnapshotNode]) -> list[str]:
     whole: dict[str, int] = {}
     groups: dict[str, set[str]] = {}
     for task in _placed(snapshot):

@@ -39,7 +39,7 @@ class Term:
         return all(matches(requirement, labels) for requirement in self.spec.match_expressions)
 
 
-class Census:
+class DomainCounts:
     """How many booked tasks that a test counts are in each domain of a label; follows the changes of nodes."""
 
     def __init__(self, label: str, counts: Callable[[LiveTask], bool], nodes: Sequence[LiveNode]) -> None:
@@ -77,8 +77,8 @@ class Affinities:
         self.nodes = nodes
         self.touched = touched
         self.avoided: dict[TermKey, Term] = {}
-        self.selected: dict[TermKey, Census] = {}
-        self.holding: dict[TermKey, Census] = {}
+        self.selected: dict[TermKey, DomainCounts] = {}
+        self.holding: dict[TermKey, DomainCounts] = {}
 
     def add(self, task: LiveTask) -> None:
         """Learn the anti-affinity of a task: others must keep away from it."""
@@ -108,14 +108,14 @@ class Affinities:
         alone = not any(self._census(self.selected, term).total for term in terms)
         return None if alone and all(term.selects(task) for term in terms) else "podAffinity"
 
-    def _census(self, known: dict[TermKey, Census], term: Term) -> Census:
+    def _census(self, known: dict[TermKey, DomainCounts], term: Term) -> DomainCounts:
         census = known.get(term.key)
         if census is None:
-            census = known[term.key] = Census(term.spec.topology_key, term.selects, self.nodes)
+            census = known[term.key] = DomainCounts(term.spec.topology_key, term.selects, self.nodes)
         census.update(self.touched)
         return census
 
-    def _holders(self, term: Term) -> Census:
+    def _holders(self, term: Term) -> DomainCounts:
         census = self.holding.get(term.key)
         if census is None:
             key = term.key
@@ -123,6 +123,6 @@ class Affinities:
             def holds(task: LiveTask) -> bool:
                 return any(Term(spec, _namespaces(spec, task)).key == key for spec in task.spec.pod_anti_affinity)
 
-            census = self.holding[key] = Census(term.spec.topology_key, holds, self.nodes)
+            census = self.holding[key] = DomainCounts(term.spec.topology_key, holds, self.nodes)
         census.update(self.touched)
         return census

@@ -61,7 +61,7 @@ def _kind_allowed(task: LiveTask, node: LiveNode) -> bool:
     return True
 
 
-def _tolerates(task: plain.Task, node: plain.Node) -> bool:
+def _tolerates(task: plain.Task, node: plain.SnapshotNode) -> bool:
     for taint in node.taints:
         if taint.effect == "PreferNoSchedule":
             continue
@@ -70,7 +70,7 @@ def _tolerates(task: plain.Task, node: plain.Node) -> bool:
     return True
 
 
-def _tolerated(toleration: plain.Toleration, taint: plain.Taint) -> bool:
+def _tolerated(toleration: plain.TaskToleration, taint: plain.NodeTaint) -> bool:
     if toleration.effect and toleration.effect != taint.effect:
         return False
     if toleration.key and toleration.key != taint.key:

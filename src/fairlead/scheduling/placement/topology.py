@@ -38,7 +38,7 @@ class Domain:
         self.hosts: int | None = None
 
 
-class Tree:
+class TopologyTree:
     """All domains of a topology; a node without one of the labels is outside."""
 
     def __init__(self, spec: Topology, nodes: Iterable[LiveNode]) -> None:
@@ -82,7 +82,7 @@ class Tree:
         return self.domains[self.levels[len(values) - 1]][".".join(values)]
 
 
-class Narrowed:
+class CandidateDomains:
     """Node sets to try, best first, and scores of nodes for the preferred level, if there is one."""
 
     __slots__ = ("reason", "scores", "sets")
@@ -94,11 +94,11 @@ class Narrowed:
 
 
 def narrow(
-    trees: dict[str, Tree], member: LiveGroup | LivePodSet, tasks: Sequence[LiveTask], nodes: Sequence[LiveNode]
-) -> Narrowed:
+    trees: dict[str, TopologyTree], member: LiveGroup | LivePodSet, tasks: Sequence[LiveTask], nodes: Sequence[LiveNode]
+) -> CandidateDomains:
     constraint = member.topology
     if constraint is None or not constraint.topology or not tasks:
-        return Narrowed([list(nodes)])
+        return CandidateDomains([list(nodes)])
     tree = trees.get(constraint.topology)
     if tree is None:
         return _refused(constraint, member, f"Topology {constraint.topology} does not exist.")
@@ -123,16 +123,16 @@ def narrow(
     if not sets:
         top = [domain for domain in tree.domains[levels[-1]].values() if pinned is None or _inside(domain, pinned)]
         return _refused(constraint, member, "No domain is large enough.", _lines(top, len(tasks)))
-    return Narrowed(sets, scores)
+    return CandidateDomains(sets, scores)
 
 
 def _refused(
     constraint: TopologyConstraint, member: LiveGroup | LivePodSet, detail: str, lines: Sequence[str] = ()
-) -> Narrowed:
+) -> CandidateDomains:
     wanted = constraint.required or constraint.preferred
     where = f", subgroup {member.name}" if member.name else ""
     text = f"{detail} Topology {constraint.topology}, level {wanted}{where}."
-    return Narrowed([], reason=Reason(code="Topology", detail=" ".join([text, *lines])))
+    return CandidateDomains([], reason=Reason(code="Topology", detail=" ".join([text, *lines])))
 
 
 def _lines(domains: Sequence[Domain], count: int) -> list[str]:
@@ -143,7 +143,7 @@ def _lines(domains: Sequence[Domain], count: int) -> list[str]:
     ]
 
 
-def _candidate_levels(tree: Tree, constraint: TopologyConstraint) -> list[str] | None:
+def _candidate_levels(tree: TopologyTree, constraint: TopologyConstraint) -> list[str] | None:
     """Deepest first: from the preferred level up to the required one, or to the root if none is required."""
     upwards = [*reversed(tree.levels), ROOT]
     for wanted in (constraint.required, constraint.preferred):
@@ -160,7 +160,7 @@ def _candidate_levels(tree: Tree, constraint: TopologyConstraint) -> list[str] |
     return upwards[begin : end + 1] if begin <= end else None
 
 
-def _measure(tree: Tree, start: Domain, tasks: Sequence[LiveTask]) -> Amounts:
+def _measure(tree: TopologyTree, start: Domain, tasks: Sequence[LiveTask]) -> Amounts:
     """Fill in what is free under the start domain; elsewhere nothing is."""
     for level in tree.domains.values():
         for domain in level.values():
@@ -277,7 +277,7 @@ def _at_level(domain: Domain, level: str) -> list[Domain]:
     return [found for child in domain.children for found in _at_level(child, level)]
 
 
-def _pinned(tree: Tree, constraint: TopologyConstraint, tasks: Sequence[LiveTask]) -> list[Domain] | None:
+def _pinned(tree: TopologyTree, constraint: TopologyConstraint, tasks: Sequence[LiveTask]) -> list[Domain] | None:
     """Domains of the required level that already hold active tasks of the pod sets at hand; None if nothing pins."""
     if not constraint.required:
         return None
@@ -303,7 +303,7 @@ def _below(domain: Domain) -> list[Domain]:
     return [found for child in domain.children for found in (child, *_below(child))]
 
 
-def _deepest_first(tree: Tree, start: Domain, levels: Sequence[str]) -> list[Domain]:
+def _deepest_first(tree: TopologyTree, start: Domain, levels: Sequence[str]) -> list[Domain]:
     """Candidates of each level in the order of the sorted tree; what lies outside the start domain comes as it is."""
     ordered: list[Domain] = []
     for level in levels:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fairlead.scheduling.fairness.quota import breach, optimistic_request
+from fairlead.scheduling.fairness.quota import find_limit_breach, optimistic_request
 from fairlead.scheduling.model.decisions import Reason
 from fairlead.scheduling.model.live import LiveGroup, LiveJob, LiveNode, LivePodSet, LiveTask
 from fairlead.scheduling.model.requests import KIND_CPU, KIND_MEMORY, KIND_MIG, KIND_WHOLE
@@ -13,18 +13,18 @@ from fairlead.scheduling.placement import gpus, scoring
 from fairlead.scheduling.placement.predicates import fits_later, fits_now, static_cause
 from fairlead.scheduling.placement.topology import Scores, narrow
 from fairlead.scheduling.session.reasons import UNEXPLAINED, explain_task
-from fairlead.scheduling.session.session import Session
+from fairlead.scheduling.session.session import SchedulingSession
 
 #: Costs of `defragment` are far below this.
 COST_SCALE = 1_000_000
 
 
-class Attempt:
+class PlacementAttempt:
     """One try to place a job on some nodes; `reason` tells why it failed, if wanted."""
 
     __slots__ = ("explain", "job", "members", "nodes", "pipeline_only", "placed", "reason", "session")
 
-    def __init__(self, session: Session, job: LiveJob, pipeline_only: bool, explain: bool) -> None:
+    def __init__(self, session: SchedulingSession, job: LiveJob, pipeline_only: bool, explain: bool) -> None:
         self.session = session
         self.job = job
         self.pipeline_only = pipeline_only
@@ -38,7 +38,7 @@ class Attempt:
     def run(self, nodes: Sequence[LiveNode]) -> bool:
         self.nodes = nodes
         tasks = tasks_to_place(self.job, real=not self.pipeline_only)
-        self.reason = breach(self.job, optimistic_request(tasks))
+        self.reason = find_limit_breach(self.job, optimistic_request(tasks))
         if self.reason is not None:
             return False
         return self._place_group(self.job.root, tasks, nodes, None)
@@ -105,11 +105,11 @@ class Attempt:
         if scores is None and self._may_use_index(task, nodes):
             best = self.session.node_index(task).best(lambda node: self._at_hand(task, node))
             if best is not None:
-                put(self.session, task, best, self.pipeline_only)
+                place_task(self.session, task, best, self.pipeline_only)
             return best is not None
         for node in candidates(self.session, task, nodes, scores):
             if self._allowed(task, node):
-                put(self.session, task, node, self.pipeline_only)
+                place_task(self.session, task, node, self.pipeline_only)
                 return True
         return False
 
@@ -130,10 +130,12 @@ class Attempt:
         affinities = self.session.affinities
         if affinities.concerns(task) and affinities.cause(task, node) is not None:
             return False
-        return task.kind != KIND_MEMORY or breach(self.job, node.charge(task)) is None
+        return task.kind != KIND_MEMORY or find_limit_breach(self.job, node.charge(task)) is None
 
 
-def candidates(session: Session, task: LiveTask, nodes: Sequence[LiveNode], topology: Scores | None) -> list[LiveNode]:
+def candidates(
+    session: SchedulingSession, task: LiveTask, nodes: Sequence[LiveNode], topology: Scores | None
+) -> list[LiveNode]:
     """Nodes with room for the task, best first."""
     fitting = [node for node in nodes if static_cause(task, node) is None and fits_later(task, node)]
     if len(fitting) < 2:
@@ -157,7 +159,7 @@ def candidates(session: Session, task: LiveTask, nodes: Sequence[LiveNode], topo
     return [fitting[i] for i in order]
 
 
-def put(session: Session, task: LiveTask, node: LiveNode, pipeline_only: bool) -> None:
+def place_task(session: SchedulingSession, task: LiveTask, node: LiveNode, pipeline_only: bool) -> None:
     """Allocate if it can start now, else pipeline."""
     if task.devices:
         _put_shared(session, task, node, pipeline_only)
@@ -167,7 +169,7 @@ def put(session: Session, task: LiveTask, node: LiveNode, pipeline_only: bool) -
         session.pipeline(task, node, ())
 
 
-def _put_shared(session: Session, task: LiveTask, node: LiveNode, pipeline_only: bool) -> None:
+def _put_shared(session: SchedulingSession, task: LiveTask, node: LiveNode, pipeline_only: bool) -> None:
     picks = gpus.pick(node, task, session.settings.placement.gpu == "spread")
     now = not pipeline_only and fits_now(task, node)
     if now:

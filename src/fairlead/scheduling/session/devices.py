@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from fairlead.scheduling.model import status as st
 from fairlead.scheduling.model.live import LiveNode, LiveTask
-from fairlead.scheduling.session.session import Session
+from fairlead.scheduling.session.session import SchedulingSession
 
 
 class Devices:
     """Devices in use per node, and the device of every shared GPU."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: SchedulingSession) -> None:
         self.taken: dict[str, set[int]] = {node.name: set() for node in session.nodes}
         self.shared: dict[tuple[str, str], int] = {}
         #: Ids under which new shared GPUs become known, by the id used during the cycle.

@@ -11,7 +11,7 @@ from fairlead.scheduling.model.live import LiveNode, LiveTask
 from fairlead.scheduling.model.requests import KIND_MEMORY
 from fairlead.scheduling.placement import gpus
 from fairlead.scheduling.placement.predicates import fits_later, lacking, static_cause
-from fairlead.scheduling.session.session import Session
+from fairlead.scheduling.session.session import SchedulingSession
 
 #: Stands for the reason of a lone task that found no node, until it is looked into.
 UNEXPLAINED = Reason(code="NoNodeFits")
@@ -38,7 +38,9 @@ class _Tally:
             self.best = node.name
 
 
-def explain_task(session: Session, task: LiveTask, nodes: Sequence[LiveNode], placed: int, required: int) -> Reason:
+def explain_task(
+    session: SchedulingSession, task: LiveTask, nodes: Sequence[LiveNode], placed: int, required: int
+) -> Reason:
     """Count, over the nodes, what keeps this task off each of them. Equal tasks are refused alike."""
     key = (task.request_class, required)
     alike = not session.log and nodes is session.nodes and not session.affinities.concerns(task)
@@ -51,7 +53,9 @@ def explain_task(session: Session, task: LiveTask, nodes: Sequence[LiveNode], pl
     return reason
 
 
-def _explain(session: Session, task: LiveTask, nodes: Sequence[LiveNode], placed: int, required: int) -> Reason:
+def _explain(
+    session: SchedulingSession, task: LiveTask, nodes: Sequence[LiveNode], placed: int, required: int
+) -> Reason:
     tallies: dict[str, _Tally] = {}
     amounts = None if session.log else session.free_gpus().amounts
     for node in nodes:
@@ -127,7 +131,7 @@ _CAUSES = {
 _UNITS = {"gpu": "GPUs", "cpu": "CPU cores", "memory": "GB memory"}
 
 
-def say(reason: Reason) -> str:
+def format_reason(reason: Reason) -> str:
     """The sentence of a reason."""
     if reason.code == "NonPreemptibleOverQuota":
         return _say_over_quota(reason)

@@ -9,9 +9,9 @@ from fairlead.scheduling.model.decisions import Eviction, Failure, Reason
 from fairlead.scheduling.model.live import LiveJob
 from fairlead.scheduling.model.snapshot import Action
 from fairlead.scheduling.session.reasons import UNEXPLAINED, explain_task
-from fairlead.scheduling.session.session import Session
+from fairlead.scheduling.session.session import SchedulingSession
 
-Try = Callable[[Session, LiveJob, "Record"], bool]
+Try = Callable[[SchedulingSession, LiveJob, "Record"], bool]
 
 
 class Record:
@@ -26,7 +26,7 @@ class Record:
         self.failures: list[Failure] = []
         self.failed_jobs: set[str] = set()
 
-    def guard(self, session: Session, job: LiveJob, action: Action, attempt: Try) -> bool:
+    def guard(self, session: SchedulingSession, job: LiveJob, action: Action, attempt: Try) -> bool:
         """Try a job; an error is the end of this job's attempts and of nothing else."""
         if job.id in self.failed_jobs:
             return False
@@ -39,10 +39,10 @@ class Record:
             self.blocked(session, job, Reason(code="Failed", detail=f"{type(error).__name__}: {error}"))
             return False
 
-    def blocked(self, session: Session, job: LiveJob, reason: Reason) -> None:
+    def blocked(self, session: SchedulingSession, job: LiveJob, reason: Reason) -> None:
         self.reasons.setdefault(job.id, {})[session.pool] = reason
 
-    def explain(self, session: Session, job: LiveJob) -> None:
+    def explain(self, session: SchedulingSession, job: LiveJob) -> None:
         """Look into a reason that was put off."""
         pools = self.reasons.get(job.id)
         if pools is not None and pools.get(session.pool) is UNEXPLAINED:
@@ -50,12 +50,12 @@ class Record:
             if waiting:
                 pools[session.pool] = explain_task(session, waiting[0], session.nodes, 0, 1)
 
-    def placed(self, session: Session, action: Action) -> None:
+    def placed(self, session: SchedulingSession, action: Action) -> None:
         """Note which action placed the tasks of the attempt that is about to be committed."""
         for task, *_ in session.log:
             if task.status in (st.ALLOCATED, st.PIPELINED):
                 self.placed_by[task.id] = action
 
-    def started(self, session: Session, job: LiveJob) -> None:
+    def started(self, session: SchedulingSession, job: LiveJob) -> None:
         job.last_start = session.now
         self.last_starts[job.id] = session.now

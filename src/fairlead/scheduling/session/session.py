@@ -33,7 +33,7 @@ from fairlead.scheduling.placement.affinity import Affinities
 from fairlead.scheduling.placement.defragment import Fragmentation
 from fairlead.scheduling.placement.free_gpus import FreeGpus
 from fairlead.scheduling.placement.node_index import NodeIndex
-from fairlead.scheduling.placement.topology import Tree
+from fairlead.scheduling.placement.topology import TopologyTree
 
 #: Node, groups, how, sign: one line of a node's book.
 Booking = tuple[LiveNode, tuple[str, ...], int, int]
@@ -59,7 +59,7 @@ NOBODY = plain.Queue(
 _HOW = {st.PIPELINED: BOOK_PIPELINED, st.RELEASING: BOOK_RELEASING}
 
 
-class Session:
+class SchedulingSession:
     """Nodes, queues and jobs of one pool; `log` is the undo log of the attempt under way."""
 
     def __init__(self, snapshot: plain.Snapshot, pool: str, queues: dict[str, LiveQueue]) -> None:
@@ -67,7 +67,7 @@ class Session:
         self.pool = pool
         self.settings = pool_settings(snapshot.settings, pool)
         self.topologies = snapshot.topologies
-        self._trees: dict[str, Tree] | None = None
+        self._trees: dict[str, TopologyTree] | None = None
         specs = sorted((node for node in snapshot.nodes if node.node_pool == pool), key=lambda node: node.name)
         self.nodes = [LiveNode(spec, index) for index, spec in enumerate(specs)]
         self.node_by_name = {node.name: node for node in self.nodes}
@@ -169,7 +169,7 @@ class Session:
                     _add(arrived, 6, charge)
         return job
 
-    def occupy(self, spec: plain.Job) -> None:
+    def book_foreign_tasks(self, spec: plain.Job) -> None:
         """Book the tasks of a job that this pool does not schedule but whose tasks are on its nodes."""
         stranger = LiveJob(spec, LiveQueue(NOBODY), self.classes)
         for task in stranger.tasks:
@@ -193,7 +193,7 @@ class Session:
                     for resource in (0, 1, 2):
                         queue.requested[resource] -= task.request[resource]
 
-    def share_out(self) -> None:
+    def divide_fair_shares(self) -> None:
         """Count in what has arrived, and divide the pool anew."""
         for name, arrived in self._arrived.items():
             for queue in self.queues[name].path:
@@ -244,7 +244,7 @@ class Session:
         task.before = task.status
         task.virtual = True
         if task.charge is not None:
-            self.use(task.job, task.charge, -1)
+            self.charge_queue(task.job, task.charge, -1)
         self._set_status(task, st.RELEASING)
 
     def _unevict(self, task: LiveTask) -> None:
@@ -257,7 +257,7 @@ class Session:
         self._remember(task, bookings)
         task.virtual = False
         if task.charge is not None:
-            self.use(task.job, task.charge, 1)
+            self.charge_queue(task.job, task.charge, 1)
         self._set_status(task, before)
 
     def _put(self, task: LiveTask, status: int, node: LiveNode, groups: tuple[str, ...]) -> None:
@@ -265,7 +265,7 @@ class Session:
         task.groups = groups
         task.virtual = True
         task.charge = node.charge(task)
-        self.use(task.job, task.charge, 1)
+        self.charge_queue(task.job, task.charge, 1)
         self._set_status(task, status)
 
     def _set_status(self, task: LiveTask, status: int) -> None:
@@ -279,7 +279,7 @@ class Session:
         task.status = status
         job.version += 1
 
-    def use(self, job: LiveJob, charge: Amounts, sign: int) -> None:
+    def charge_queue(self, job: LiveJob, charge: Amounts, sign: int) -> None:
         """Count a charge in, or out again, at the queue of a job and at all above it."""
         cpu, memory, gpu = charge
         fixed = not job.preemptible
@@ -321,9 +321,9 @@ class Session:
             self.touched.append(booked_node.index)
         was, now = st.ACTIVE[status], st.ACTIVE[task.status]
         if now and not was and task.charge is not None:
-            self.use(task.job, task.charge, -1)
+            self.charge_queue(task.job, task.charge, -1)
         elif was and not now and charge is not None:
-            self.use(task.job, charge, 1)
+            self.charge_queue(task.job, charge, 1)
         self._set_status(task, status)
         task.node, task.groups, task.virtual, task.before = node, groups, virtual, before
         task.leaving, task.charge = leaving, charge
@@ -378,9 +378,9 @@ class Session:
             self._fragmentation = Fragmentation(task.request_class for job in self.jobs.values() for task in job.tasks)
         return self._fragmentation
 
-    def trees(self) -> dict[str, Tree]:
+    def trees(self) -> dict[str, TopologyTree]:
         if self._trees is None:
-            self._trees = {spec.name: Tree(spec, self.nodes) for spec in self.topologies}
+            self._trees = {spec.name: TopologyTree(spec, self.nodes) for spec in self.topologies}
         return self._trees
 
     def forget(self) -> None:

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 
 from fairlead.scheduling.model.live import LiveTask
 from fairlead.scheduling.solver.filters import EPSILON, asked_gpus, freed_gpus
-from fairlead.scheduling.solver.scenarios import Probe, Unit
+from fairlead.scheduling.solver.scenarios import PlacementProbe, Unit
 
 
 class RoomForAll:
     """Nodes hold a whole number of equal tasks each: do they hold enough of them when all victims are gone?"""
 
-    def __init__(self, probe: Probe) -> None:
+    def __init__(self, probe: PlacementProbe) -> None:
         demands = [asked_gpus(task) for task in probe.tasks]
         self.count = len(demands)
         self.demand = demands[0] if min(demands) == max(demands) else 0

@@ -10,7 +10,7 @@ from fairlead.scheduling.model.queues import INFINITE, Amounts, LiveQueue
 from fairlead.scheduling.model.snapshot import Action
 from fairlead.scheduling.session.reasons import amount
 from fairlead.scheduling.session.record import Record
-from fairlead.scheduling.session.session import Session
+from fairlead.scheduling.session.session import SchedulingSession
 from fairlead.scheduling.solver.scenarios import Unit
 
 Usage = dict[str, Amounts]
@@ -18,7 +18,7 @@ Usage = dict[str, Amounts]
 RULES = {"consolidation": "consolidated", "reclaim": "reclaimed", "preempt": "preempted", "stalegangeviction": "stale"}
 
 
-def usage_now(session: Session) -> Usage:
+def usage_now(session: SchedulingSession) -> Usage:
     return {
         name: (queue.allocated[0], queue.allocated[1], queue.allocated[2]) for name, queue in session.queues.items()
     }
@@ -35,7 +35,7 @@ def split_level(left: LiveQueue, right: LiveQueue) -> tuple[LiveQueue, LiveQueue
 
 
 def record_evictions(
-    session: Session, record: Record, action: Action, winner: LiveJob, solution: list[Unit], usage: Usage
+    session: SchedulingSession, record: Record, action: Action, winner: LiveJob, solution: list[Unit], usage: Usage
 ) -> None:
     """Note who of a solution really leaves or moves; who came back to its place is left out."""
     for unit in solution:

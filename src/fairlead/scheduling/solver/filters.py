@@ -11,7 +11,7 @@ from itertools import islice
 from fairlead.scheduling.model.live import LiveGroup, LiveJob, LiveNode, LiveTask
 from fairlead.scheduling.model.requests import KIND_MEMORY
 from fairlead.scheduling.placement.predicates import matches
-from fairlead.scheduling.session.session import Session
+from fairlead.scheduling.session.session import SchedulingSession
 
 #: GPUs are compared in devices; sums of parts of GPUs may be off by this much.
 EPSILON = 1e-9
@@ -29,7 +29,7 @@ def freed_gpus(task: LiveTask) -> float:
 class GpuFilter:
     """Demands, largest first, go to the first of the freest nodes that has room; there are as many nodes as demands."""
 
-    def __init__(self, session: Session, demands: Sequence[float]) -> None:
+    def __init__(self, session: SchedulingSession, demands: Sequence[float]) -> None:
         self.base = session.free_gpus()
         self.demands = sorted(demands, reverse=True)
         self.count = len(demands)
@@ -79,7 +79,7 @@ class GpuFilter:
 class AffinityFilter:
     """Every probed task with a node selector or a required node affinity has a node among those in play."""
 
-    def __init__(self, session: Session, tasks: Sequence[LiveTask], nodes: Iterable[LiveNode]) -> None:
+    def __init__(self, session: SchedulingSession, tasks: Sequence[LiveTask], nodes: Iterable[LiveNode]) -> None:
         self.session = session
         bound = [task for task in tasks if task.spec.node_selector or task.spec.node_affinity]
         self.open = {id(task.request_class): task for task in bound}
@@ -114,7 +114,7 @@ class TopologyFilter:
     refuse what would fit.
     """
 
-    def __init__(self, session: Session, job: LiveJob) -> None:
+    def __init__(self, session: SchedulingSession, job: LiveJob) -> None:
         self.demands: dict[str, list[float]] = {}
         _collect_demands(job.root, self.demands)
         self.capacity: dict[str, dict[str, float]] = {level: {} for level in self.demands}

@@ -15,8 +15,8 @@ from fairlead.scheduling.model.live import LiveJob, LiveNode
 from fairlead.scheduling.model.queues import INFINITE, Amounts
 from fairlead.scheduling.model.requests import KIND_WHOLE
 from fairlead.scheduling.placement.predicates import static_cause
-from fairlead.scheduling.session.session import Session
-from fairlead.scheduling.solver.scenarios import Probe, Unit
+from fairlead.scheduling.session.session import SchedulingSession
+from fairlead.scheduling.solver.scenarios import PlacementProbe, Unit
 from fairlead.scheduling.solver.simulation import SimulationOrder
 
 #: With fewer victims a simulation takes no longer than a forecast.
@@ -26,7 +26,7 @@ WORTHWHILE = 8
 class Forecast:
     """For one probe. `fails` is true only if the simulation of a scenario would fail."""
 
-    def __init__(self, probe: Probe) -> None:
+    def __init__(self, probe: PlacementProbe) -> None:
         self.probe = probe
         self.session = probe.session
         self.request_class = probe.tasks[0].request_class
@@ -77,18 +77,18 @@ class Forecast:
         for job in jobs.values():
             count = taken[job.id]
             requests[job.id] = (one[0] * count, one[1] * count, one[2] * count)
-            session.use(job, requests[job.id], -1)
+            session.charge_queue(job, requests[job.id], -1)
         order = SimulationOrder(session, {**jobs, self.probe.job.id: self.probe.job}, requests)
         room = self.free + sum(taken.values())
         while (job_popped := order.pop()) is not None and job_popped is not self.probe.job:
             room -= taken[job_popped.id]
-            session.use(job_popped, requests.pop(job_popped.id), 1)
+            session.charge_queue(job_popped, requests.pop(job_popped.id), 1)
         for job_id, request in requests.items():
-            session.use(jobs[job_id], request, 1)
+            session.charge_queue(jobs[job_id], request, 1)
         return room
 
 
-def _is_plain(session: Session, probe: Probe) -> bool:
+def _is_plain(session: SchedulingSession, probe: PlacementProbe) -> bool:
     """Whole GPUs, all tasks equal, one pod set, nothing that makes one node different from another."""
     request_class = probe.tasks[0].request_class
     root = probe.job.root
@@ -104,7 +104,7 @@ def _has_limit(job: LiveJob) -> bool:
     return not job.preemptible or any(limit != INFINITE for queue in job.queue.path for limit in queue.limit)
 
 
-def slots(node: LiveNode, probe: Probe) -> int:
+def slots(node: LiveNode, probe: PlacementProbe) -> int:
     """How many of the probed tasks fit on what is idle or being released."""
     task = probe.tasks[0]
     if static_cause(task, node) is not None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from fairlead.scheduling.model.live import LiveJob
 from fairlead.scheduling.model.queues import LiveQueue
-from fairlead.scheduling.session.session import Session
+from fairlead.scheduling.session.session import SchedulingSession
 from fairlead.scheduling.solver.scenarios import Unit
 
 
@@ -14,7 +14,7 @@ def is_elastic(job: LiveJob) -> bool:
     return any(pod_set.minimum < len(pod_set.tasks) for pod_set in job.pod_sets)
 
 
-def preempt_until(session: Session, victim: LiveJob) -> float | None:
+def preempt_until(session: SchedulingSession, victim: LiveJob) -> float | None:
     """Until when a victim is safe from its own queue: the first value on the way up from its leaf."""
     seconds = session.settings.preempt_min_runtime
     for queue in victim.queue.path:
@@ -24,7 +24,7 @@ def preempt_until(session: Session, victim: LiveJob) -> float | None:
     return _until(victim, seconds)
 
 
-def reclaim_until(session: Session, reclaimer: LiveQueue, victim: LiveJob) -> float | None:
+def reclaim_until(session: SchedulingSession, reclaimer: LiveQueue, victim: LiveJob) -> float | None:
     """Until when a victim is safe from another queue.
 
     By method lca the value is looked for from the level at which the queues part, upwards; two top queues do not share
@@ -47,7 +47,7 @@ def _until(victim: LiveJob, seconds: float) -> float | None:
     return None if victim.last_start is None or seconds <= 0 else victim.last_start + seconds
 
 
-def is_protected(session: Session, until: float | None) -> bool:
+def is_protected(session: SchedulingSession, until: float | None) -> bool:
     """Also notes when the protection ends: the result may change then."""
     if until is None or session.now >= until:
         return False

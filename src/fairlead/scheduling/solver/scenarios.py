@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from fairlead.scheduling.model.live import LiveJob, LiveNode, LiveTask
-from fairlead.scheduling.session.session import Session
+from fairlead.scheduling.session.session import SchedulingSession
 from fairlead.scheduling.solver.filters import (
     EPSILON,
     AffinityFilter,
@@ -24,12 +24,12 @@ from fairlead.scheduling.solver.victims import VictimOrder, active_tasks, next_u
 Unit = list[LiveTask]
 
 
-class Probe:
+class PlacementProbe:
     """One question to a generator: can these first tasks of the job be placed, given what earlier probes evict?"""
 
     def __init__(
         self,
-        session: Session,
+        session: SchedulingSession,
         job: LiveJob,
         tasks: Sequence[LiveTask],
         loaded: Sequence[Unit],
@@ -46,10 +46,10 @@ class Probe:
                 self.nodes[task.node.index] = task.node
 
 
-class Accumulator:
+class VictimAccumulator:
     """Pops victims one unit at a time; tasks that are loaded already are jumped over."""
 
-    def __init__(self, probe: Probe, victims: VictimOrder) -> None:
+    def __init__(self, probe: PlacementProbe, victims: VictimOrder) -> None:
         self.probe = probe
         self.victims = victims
         self.loaded = {task.id for task in probe.loaded_tasks}
@@ -96,7 +96,7 @@ class Accumulator:
             check.add(unit)
 
 
-def node_local(accumulator: Accumulator) -> Iterator[list[Unit]]:
+def node_local(accumulator: VictimAccumulator) -> Iterator[list[Unit]]:
     """Per node on which the latest victim's job has any task: the jobs proposed there, as far as proposed."""
     if accumulator.ok() and accumulator.loaded:
         yield []
@@ -115,7 +115,7 @@ def node_local(accumulator: Accumulator) -> Iterator[list[Unit]]:
                 yield units
 
 
-def _nodes_of(session: Session, job: LiveJob) -> list[int]:
+def _nodes_of(session: SchedulingSession, job: LiveJob) -> list[int]:
     """Nodes by name (the order of their indices) that any task of the job names, whatever its state."""
     found = set()
     for task in job.tasks:
@@ -125,7 +125,7 @@ def _nodes_of(session: Session, job: LiveJob) -> list[int]:
     return sorted(found)
 
 
-def multi_node(accumulator: Accumulator) -> Iterator[list[Unit]]:
+def multi_node(accumulator: VictimAccumulator) -> Iterator[list[Unit]]:
     """Nodes with victims, smallest capacity first: the shortest prefix that covers the demand, then longer ones."""
     if accumulator.ok() and accumulator.loaded:
         yield from _prefixes(accumulator)
@@ -134,7 +134,7 @@ def multi_node(accumulator: Accumulator) -> Iterator[list[Unit]]:
             yield from _prefixes(accumulator)
 
 
-def _prefixes(accumulator: Accumulator) -> Iterator[list[Unit]]:
+def _prefixes(accumulator: VictimAccumulator) -> Iterator[list[Unit]]:
     probe = accumulator.probe
     capacity, units_on = _capacities(accumulator)
     demands = [asked_gpus(task) for task in probe.tasks]
@@ -153,7 +153,7 @@ def _prefixes(accumulator: Accumulator) -> Iterator[list[Unit]]:
         step *= 2
 
 
-def _capacities(accumulator: Accumulator) -> tuple[dict[int, float], dict[int, list[int]]]:
+def _capacities(accumulator: VictimAccumulator) -> tuple[dict[int, float], dict[int, list[int]]]:
     """GPUs of every node with proposed victims once all of them and the loaded ones are gone, and the units there."""
     free = accumulator.probe.session.free_gpus().amounts
     capacity: dict[int, float] = {}
@@ -173,7 +173,7 @@ def _capacities(accumulator: Accumulator) -> tuple[dict[int, float], dict[int, l
     return capacity, units_on
 
 
-def _baseline(accumulator: Accumulator) -> float:
+def _baseline(accumulator: VictimAccumulator) -> float:
     """What nodes without proposed victims bring: free and loaded GPUs."""
     probe = accumulator.probe
     free = probe.session.free_gpus().amounts

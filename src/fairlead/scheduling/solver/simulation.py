@@ -16,7 +16,7 @@ from fairlead.scheduling.fairness.job_order import QueueKey, job_key, queue_key
 from fairlead.scheduling.model.live import LiveJob
 from fairlead.scheduling.model.queues import NOTHING, Amounts, LiveQueue
 from fairlead.scheduling.model.subgroups import next_request
-from fairlead.scheduling.session.session import Session
+from fairlead.scheduling.session.session import SchedulingSession
 
 
 class _Branch:
@@ -51,7 +51,7 @@ class _Branch:
 
 class SimulationOrder:
     def __init__(
-        self, session: Session, concerned: dict[str, LiveJob], evicted: dict[str, Amounts] | None = None
+        self, session: SchedulingSession, concerned: dict[str, LiveJob], evicted: dict[str, Amounts] | None = None
     ) -> None:
         """`evicted`: jobs to be taken as if all their tasks were evicted, with what they would then ask for."""
         self.total = session.total

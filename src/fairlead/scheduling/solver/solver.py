@@ -11,16 +11,16 @@ from collections.abc import Callable, Iterator, Sequence
 from fairlead.scheduling.model import status as st
 from fairlead.scheduling.model.live import LiveJob, LiveNode, LiveTask
 from fairlead.scheduling.model.subgroups import tasks_to_place
-from fairlead.scheduling.session.attempt import Attempt
-from fairlead.scheduling.session.session import Session
+from fairlead.scheduling.session.attempt import PlacementAttempt
+from fairlead.scheduling.session.session import SchedulingSession
 from fairlead.scheduling.solver.bounds import RoomForAll, is_short
 from fairlead.scheduling.solver.forecast import Forecast
-from fairlead.scheduling.solver.scenarios import Accumulator, Probe, Unit, multi_node, node_local
+from fairlead.scheduling.solver.scenarios import PlacementProbe, Unit, VictimAccumulator, multi_node, node_local
 from fairlead.scheduling.solver.simulation import SimulationOrder
 from fairlead.scheduling.solver.victims import VictimOrder
 
-Validator = Callable[[Probe, Sequence[Unit]], bool]
-Generator = Callable[[Accumulator], Iterator[list[Unit]]]
+Validator = Callable[[PlacementProbe, Sequence[Unit]], bool]
+Generator = Callable[[VictimAccumulator], Iterator[list[Unit]]]
 
 GENERATORS: tuple[Generator, ...] = (node_local, multi_node)
 
@@ -30,7 +30,7 @@ class Solver:
 
     def __init__(
         self,
-        session: Session,
+        session: SchedulingSession,
         job: LiveJob,
         victims: Callable[[], VictimOrder],
         validator: Validator,
@@ -110,8 +110,8 @@ class Solver:
         return kept
 
     def _probe(self, generator: Generator, tasks: list[LiveTask], loaded: list[Unit]) -> bool:
-        probe = Probe(self.session, self.job, tasks, loaded, self.feasible)
-        accumulator = Accumulator(probe, self.victims())
+        probe = PlacementProbe(self.session, self.job, tasks, loaded, self.feasible)
+        accumulator = VictimAccumulator(probe, self.victims())
         room = None if self.session.plain else RoomForAll(probe)
         forecast = None if self.session.plain else Forecast(probe)
         probed = frozenset(task.id for task in tasks)
@@ -131,7 +131,7 @@ class Solver:
             self.failed.add(mark)
         return False
 
-    def _try(self, probe: Probe, units: list[Unit]) -> bool:
+    def _try(self, probe: PlacementProbe, units: list[Unit]) -> bool:
         every = [*probe.loaded, *units]
         nodes = dict(probe.nodes)
         for unit in units:
@@ -149,7 +149,9 @@ def _used(job: LiveJob) -> int:
     return sum(pod_set.used for pod_set in job.pod_sets)
 
 
-def simulate(session: Session, probe: Probe, units: Sequence[Unit], nodes: Sequence[LiveNode]) -> bool:
+def simulate(
+    session: SchedulingSession, probe: PlacementProbe, units: Sequence[Unit], nodes: Sequence[LiveNode]
+) -> bool:
     """Evict, then let winner and victims place themselves in the normal order; False if the winner finds no place."""
     concerned: dict[str, LiveJob] = {}
     for unit in units:
@@ -160,7 +162,7 @@ def simulate(session: Session, probe: Probe, units: Sequence[Unit], nodes: Seque
     order = SimulationOrder(session, concerned)
     while (job := order.pop()) is not None:
         mark = session.checkpoint()
-        if Attempt(session, job, pipeline_only=True, explain=False).run(nodes):
+        if PlacementAttempt(session, job, pipeline_only=True, explain=False).run(nodes):
             continue
         if job is probe.job:
             return False
@@ -168,7 +170,7 @@ def simulate(session: Session, probe: Probe, units: Sequence[Unit], nodes: Seque
     return True
 
 
-def feasible_nodes(session: Session, job: LiveJob) -> list[LiveNode]:
+def feasible_nodes(session: SchedulingSession, job: LiveJob) -> list[LiveNode]:
     """Nodes with some free or releasing GPU; all of them if any task of the job needs no GPU."""
     if any(not task.wants_gpu for task in job.tasks):
         return session.nodes

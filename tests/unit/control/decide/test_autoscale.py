@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from fairlead.control.decide.autoscale import Load, Position, Rates, Wanted, decide_replicas
+from fairlead.control.decide.autoscale import Load, Rates, ScaleDecision, ScaleState, decide_replicas
 from fairlead.model.pods.scaling import Measure, Scaling
 
 NOW = 10_000_000
@@ -21,8 +21,8 @@ def load(short: float, long: float | None = None, **members: Any) -> Load:
     return Load(**({"in_flight": round(short)} | given | members))
 
 
-def at(replicas: int, **members: Any) -> Position:
-    return Position(replicas=replicas, **({"ready": replicas} | members))
+def at(replicas: int, **members: Any) -> ScaleState:
+    return ScaleState(replicas=replicas, **({"ready": replicas} | members))
 
 
 @pytest.mark.parametrize(
@@ -73,14 +73,14 @@ def at(replicas: int, **members: Any) -> Position:
         ),
     ],
 )
-def test_the_number_that_is_wanted(rules: Scaling, seen: Load, position: Position, want: int) -> None:
+def test_the_number_that_is_wanted(rules: Scaling, seen: Load, position: ScaleState, want: int) -> None:
     assert decide_replicas(rules, seen, position, NOW).replicas == want
 
 
 def test_nothing_goes_before_a_whole_window_was_seen() -> None:
     seen = load(0, window=60 * SECONDS, counted_since=NOW - 20 * SECONDS)
-    assert decide_replicas(scaling(), seen, at(3), NOW) == Wanted(
-        replicas=3, low_since=NOW, low_most=1, look_at=NOW + 40 * SECONDS
+    assert decide_replicas(scaling(), seen, at(3), NOW) == ScaleDecision(
+        replicas=3, low_since=NOW, low_most=1, recheck_at=NOW + 40 * SECONDS
     )
     begun = at(3, serving_since=NOW - 59 * SECONDS)
     assert decide_replicas(scaling(), load(0), begun, NOW).replicas == 3
@@ -108,18 +108,18 @@ def test_a_load_that_comes_back_counts_anew() -> None:
 def test_the_last_pod_stays_for_its_retention() -> None:
     rules = scaling(least=0, retention=100 * SECONDS)
     step = decide_replicas(rules, load(0), at(2), NOW)
-    assert (step.replicas, step.low_since, step.look_at) == (1, NOW, NOW)
+    assert (step.replicas, step.low_since, step.recheck_at) == (1, NOW, NOW)
     position = at(1, low_since=step.low_since)
     kept = decide_replicas(rules, load(0), position, NOW + 99 * SECONDS)
-    assert (kept.replicas, kept.look_at) == (1, NOW + 100 * SECONDS)
+    assert (kept.replicas, kept.recheck_at) == (1, NOW + 100 * SECONDS)
     assert decide_replicas(rules, load(0), position, NOW + 100 * SECONDS).replicas == 0
 
 
 def test_who_is_idle_is_not_looked_at_again() -> None:
-    assert decide_replicas(scaling(), load(0), at(1), NOW).look_at is None
-    assert decide_replicas(scaling(least=0), load(0), at(0), NOW).look_at is None
+    assert decide_replicas(scaling(), load(0), at(1), NOW).recheck_at is None
+    assert decide_replicas(scaling(least=0), load(0), at(0), NOW).recheck_at is None
     busy = decide_replicas(scaling(), load(1), at(1), NOW)
-    assert busy.look_at == NOW + 2 * SECONDS
+    assert busy.recheck_at == NOW + 2 * SECONDS
 
 
 def test_the_same_input_gives_the_same_answer() -> None:

@@ -5,9 +5,16 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from fairlead.control.decide.cluster_reports import Seen, follow
-from fairlead.control.decide.draft import Draft, Entry
-from fairlead.engines.base import ClusterPod, Remove, Run, Wait, WorkloadReport, WorkloadRun
+from fairlead.control.decide.cluster_reports import ClusterObservation, decide_from_cluster_report
+from fairlead.control.decide.draft import Draft, WorkloadEntry
+from fairlead.engines.base import (
+    ApplyWorkload,
+    ClusterPod,
+    DeleteWorkload,
+    DesiredWorkload,
+    SchedulingBlocker,
+    WorkloadReport,
+)
 from fairlead.kinds import KINDS
 from fairlead.model.pods.podset import Request, RestartPolicy
 from fairlead.model.records.organization import GpuDevice, Node
@@ -20,8 +27,8 @@ NOW = 1_000_000
 RULES = builders.rules()
 
 
-def render_run(workload: Workload, entry: Entry) -> WorkloadRun:
-    return WorkloadRun(
+def render_run(workload: Workload, entry: WorkloadEntry) -> DesiredWorkload:
+    return DesiredWorkload(
         workload_id=workload.id,
         name=workload.name,
         project="default",
@@ -34,8 +41,8 @@ def render_run(workload: Workload, entry: Entry) -> WorkloadRun:
 
 
 def turn(workload: Workload, report: WorkloadReport, *pods: Pod, ended: tuple[str, ...] = (), **entry: Any) -> Draft:
-    held = Entry(workload=workload, pods=pods, podsets=(builders.podset(),), lifetime_after_end=60_000, **entry)
-    return follow(held, Seen(report=report, ended=ended), NOW, RULES, render_run)
+    held = WorkloadEntry(workload=workload, pods=pods, podsets=(builders.podset(),), lifetime_after_end=60_000, **entry)
+    return decide_from_cluster_report(held, ClusterObservation(report=report, ended=ended), NOW, RULES, render_run)
 
 
 def said(**members: Any) -> WorkloadReport:
@@ -58,7 +65,9 @@ class Step(NamedTuple):
 RUNNING = seen(PodPhase.RUNNING, ready=True, started_at=NOW - 5)
 STEPS = {
     "nothing there yet": Step(Phase.CREATING, said(run=0), Phase.CREATING),
-    "the cluster does not answer": Step(Phase.CREATING, said(run=0, trouble="Waits: no"), Phase.CREATING, "Waits: no"),
+    "the cluster does not answer": Step(
+        Phase.CREATING, said(run=0, retrying_because="Waits: no"), Phase.CREATING, "Waits: no"
+    ),
     "its objects are there": Step(Phase.CREATING, said(), Phase.PENDING, "Waits to be scheduled"),
     "refused": Step(Phase.CREATING, said(run=0, refused="no such field"), Phase.FAILED, "no such field"),
     "unplaced": Step(Phase.PENDING, said(pods=(seen(PodPhase.STARTING, node=""),)), Phase.PENDING),
@@ -104,13 +113,15 @@ STEPS = {
     ),
     "limit": Step(
         Phase.PENDING,
-        said(pods=(seen(PodPhase.STARTING, node=""),), waits=(Wait(code="OverLimit", message="too much"),)),
+        said(
+            pods=(seen(PodPhase.STARTING, node=""),), waits=(SchedulingBlocker(code="OverLimit", message="too much"),)
+        ),
         Phase.PENDING,
         "too much",
     ),
     "no pod can be made": Step(
         Phase.PENDING,
-        said(waits=(Wait(code="FailedCreate", message="exceeded quota", is_made=False),)),
+        said(waits=(SchedulingBlocker(code="FailedCreate", message="exceeded quota", can_create_pods=False),)),
         Phase.PENDING,
         "exceeded quota",
     ),
@@ -119,7 +130,7 @@ STEPS = {
         Phase.RUNNING, said(pods=(RUNNING,)), Phase.STOPPING, members={"desired_phase": DesiredPhase.STOPPED}
     ),
     "suspended": Step(
-        Phase.STOPPING, said(run=0, is_bare=True), Phase.STOPPED, members={"desired_phase": DesiredPhase.STOPPED}
+        Phase.STOPPING, said(run=0, has_no_pods=True), Phase.STOPPED, members={"desired_phase": DesiredPhase.STOPPED}
     ),
     "suspended while it completed": Step(
         Phase.RUNNING,
@@ -147,28 +158,28 @@ def test_a_report_that_comes_twice_changes_nothing() -> None:
     first = turn(builders.workload(phase=Phase.PENDING), report)
     again = turn(first.workload, report, *first.pods.values())
     assert not again.is_changed
-    assert [type(order) for order in again.orders] == [Run]
+    assert [type(order) for order in again.orders] == [ApplyWorkload]
 
 
 def test_a_wish_is_repeated_until_it_is_fulfilled() -> None:
-    for report in (said(run=0), said(run=0, trouble="no")):
-        assert [type(order) for order in turn(builders.workload(), report).orders] == [Run]
+    for report in (said(run=0), said(run=0, retrying_because="no")):
+        assert [type(order) for order in turn(builders.workload(), report).orders] == [ApplyWorkload]
 
 
 def test_resuming_is_another_run() -> None:
     workload = builders.workload(phase=Phase.STOPPED)
-    draft = turn(workload, said(run=0, is_bare=True))
+    draft = turn(workload, said(run=0, has_no_pods=True))
     [order] = draft.orders
-    assert isinstance(order, Run)
+    assert isinstance(order, ApplyWorkload)
     assert (order.workload.run, draft.workload.phase) == (2, Phase.RESUMING)
 
 
 @pytest.mark.parametrize(
     ("report", "want_orders", "want_gone"),
     [
-        (said(run=0), [Remove("id-train", "runai-default", False)], False),
-        (said(run=0, is_bare=True), [Remove("id-train", "runai-default", False)], False),
-        (said(run=0, is_bare=True, is_removed=True), [], True),
+        (said(run=0), [DeleteWorkload("id-train", "runai-default", False)], False),
+        (said(run=0, has_no_pods=True), [DeleteWorkload("id-train", "runai-default", False)], False),
+        (said(run=0, has_no_pods=True, is_removed=True), [], True),
     ],
     ids=["unconfirmed", "claims are left", "confirmed"],
 )
@@ -202,23 +213,25 @@ def test_a_preemption_that_was_over_at_once_counts_too() -> None:
 
 def test_one_preemption_too_many_is_the_end() -> None:
     first = turn(builders.workload(phase=Phase.RUNNING), said(pods=(RUNNING,)))
-    back = turn(first.workload, evicted(PodPhase.FAILED), *first.pods.values(), preemptions_borne=0)
+    back = turn(first.workload, evicted(PodPhase.FAILED), *first.pods.values(), max_preemptions=0)
     assert back.workload.phase is Phase.FAILED
     assert "preempted once" in back.workload.phase_message
-    removal = Remove("id-train", "runai-default", True)
+    removal = DeleteWorkload("id-train", "runai-default", True)
     assert back.orders[-1] == removal
     assert turn(back.workload, said()).orders == [removal]
 
 
 def test_objects_of_which_no_pod_can_come_are_removed() -> None:
     draft = turn(builders.workload(phase=Phase.PENDING), said(refused="no such volume"))
-    assert draft.orders == [Remove("id-train", "runai-default", True)]
+    assert draft.orders == [DeleteWorkload("id-train", "runai-default", True)]
 
 
 def test_of_what_was_refused_something_may_be_there_that_is_not_seen_yet() -> None:
     refused = said(run=0, refused="no such field")
-    assert turn(builders.workload(phase=Phase.CREATING), refused).orders == [Remove("id-train", "runai-default", True)]
-    bare = said(run=0, refused="no such field", is_bare=True)
+    assert turn(builders.workload(phase=Phase.CREATING), refused).orders == [
+        DeleteWorkload("id-train", "runai-default", True)
+    ]
+    bare = said(run=0, refused="no such field", has_no_pods=True)
     assert turn(builders.workload(phase=Phase.CREATING), bare).orders == []
 
 
@@ -229,9 +242,9 @@ def test_what_is_refused_while_it_runs_fails_at_once() -> None:
 
 def test_objects_that_cannot_be_made_again_are_told_of() -> None:
     """Somebody removed the namespace, say."""
-    trouble = said(run=0, trouble="Waits for the cluster: no such namespace")
+    trouble = said(run=0, retrying_because="Waits for the cluster: no such namespace")
     draft = turn(builders.workload(phase=Phase.RUNNING), trouble, builders.pod())
-    assert (draft.workload.phase, draft.workload.phase_message) == (Phase.DEGRADED, trouble.trouble)
+    assert (draft.workload.phase, draft.workload.phase_message) == (Phase.DEGRADED, trouble.retrying_because)
 
 
 def test_pods_that_were_taken_away_together_are_one_preemption_however_the_news_comes() -> None:
@@ -249,16 +262,23 @@ def test_pods_that_were_taken_away_together_are_one_preemption_however_the_news_
     workload = builders.workload(phase=Phase.RUNNING)
     pods: tuple[Pod, ...] = ()
     for report in (left(0, 0), left(0, 1), left(1, 0), left(1, 1), left(2, 1)):
-        held = Entry(workload=workload, pods=pods, podsets=asks)
-        draft = follow(held, Seen(report=report), NOW, RULES, render_run)
+        held = WorkloadEntry(workload=workload, pods=pods, podsets=asks)
+        draft = decide_from_cluster_report(held, ClusterObservation(report=report), NOW, RULES, render_run)
         workload, pods = draft.workload, tuple(draft.active_pods())
     assert (workload.phase, workload.preemptions) == (Phase.TERMINATING, 1)
-    held = Entry(workload=workload, pods=pods, podsets=asks)
-    later = follow(held, Seen(report=said(pods=(RUNNING,))), NOW + 60_000, RULES, render_run)
+    held = WorkloadEntry(workload=workload, pods=pods, podsets=asks)
+    later = decide_from_cluster_report(
+        held, ClusterObservation(report=said(pods=(RUNNING,))), NOW + 60_000, RULES, render_run
+    )
     assert later.workload.preemptions == 1
     again = said(pods=(seen(PodPhase.STOPPING, eviction="out"),))
-    held = Entry(workload=later.workload, pods=tuple(later.active_pods()), podsets=asks)
-    assert follow(held, Seen(report=again), NOW + 60_000, RULES, render_run).workload.preemptions == 2
+    held = WorkloadEntry(workload=later.workload, pods=tuple(later.active_pods()), podsets=asks)
+    assert (
+        decide_from_cluster_report(
+            held, ClusterObservation(report=again), NOW + 60_000, RULES, render_run
+        ).workload.preemptions
+        == 2
+    )
 
 
 @pytest.mark.parametrize(
@@ -275,8 +295,10 @@ def test_a_gang_of_which_only_one_pod_was_seen_to_be_taken_away_waits_again(news
             seen(phase, id=name, ready=True, created_at=NOW - 9000, eviction="" if phase is PodPhase.RUNNING else "out")
             for name, phase in zip("ab"[2 - len(phases) :], phases, strict=True)
         ]
-        held = Entry(workload=workload, pods=pods, podsets=asks)
-        draft = follow(held, Seen(report=said(pods=tuple(left))), NOW, RULES, render_run)
+        held = WorkloadEntry(workload=workload, pods=pods, podsets=asks)
+        draft = decide_from_cluster_report(
+            held, ClusterObservation(report=said(pods=tuple(left))), NOW, RULES, render_run
+        )
         workload, pods = draft.workload, tuple(draft.active_pods())
     assert (workload.phase, workload.preemptions) == (Phase.PENDING, 1)
 
@@ -284,18 +306,20 @@ def test_a_gang_of_which_only_one_pod_was_seen_to_be_taken_away_waits_again(news
 @pytest.mark.parametrize("borne", [None, 0], ids=["may go on", "is to end"])
 def test_a_pod_that_ends_well_while_it_is_taken_away_has_ended_well(borne: int | None) -> None:
     first = turn(builders.workload(phase=Phase.RUNNING), said(pods=(RUNNING,)))
-    leaving = turn(first.workload, evicted(PodPhase.STOPPING), *first.pods.values(), preemptions_borne=borne)
-    ended = turn(leaving.workload, evicted(PodPhase.SUCCEEDED), *leaving.pods.values(), preemptions_borne=borne)
+    leaving = turn(first.workload, evicted(PodPhase.STOPPING), *first.pods.values(), max_preemptions=borne)
+    ended = turn(leaving.workload, evicted(PodPhase.SUCCEEDED), *leaving.pods.values(), max_preemptions=borne)
     assert ended.workload.phase is Phase.TERMINATING
     over = msgspec.structs.replace(evicted(PodPhase.SUCCEEDED), succeeded={"main": 1}, ended=Phase.COMPLETED)
-    assert turn(ended.workload, over, ended=("u",), preemptions_borne=borne).workload.phase is Phase.COMPLETED
+    assert turn(ended.workload, over, ended=("u",), max_preemptions=borne).workload.phase is Phase.COMPLETED
 
 
 def test_what_nobody_counts_waits_for_no_count_when_it_was_taken_away() -> None:
     asks = (builders.podset(restart=RestartPolicy.ALWAYS),)
     workload = builders.workload(phase=Phase.TERMINATING, preemptions=1)
-    held = Entry(workload=workload, podsets=asks)
-    draft = follow(held, Seen(report=evicted(PodPhase.SUCCEEDED), ended=("u",)), NOW, RULES, render_run)
+    held = WorkloadEntry(workload=workload, podsets=asks)
+    draft = decide_from_cluster_report(
+        held, ClusterObservation(report=evicted(PodPhase.SUCCEEDED), ended=("u",)), NOW, RULES, render_run
+    )
     assert draft.workload.phase is Phase.PENDING
 
 
@@ -305,22 +329,29 @@ def test_a_pod_that_ended_and_is_not_counted_yet_is_not_missing() -> None:
     rules = builders.rules(outcome=kind.outcome)
     [master, worker] = [seen(PodPhase.RUNNING, id=podset.role, role=podset.role, ready=True) for podset in podsets]
     workload = builders.workload(kind=kind.key, phase=Phase.PENDING)
-    first = follow(
-        Entry(workload=workload, podsets=podsets), Seen(report=said(pods=(master, worker))), NOW, rules, render_run
+    first = decide_from_cluster_report(
+        WorkloadEntry(workload=workload, podsets=podsets),
+        ClusterObservation(report=said(pods=(master, worker))),
+        NOW,
+        rules,
+        render_run,
     )
     assert first.workload.phase is Phase.RUNNING
-    held = Entry(workload=first.workload, pods=tuple(first.active_pods()), podsets=podsets)
+    held = WorkloadEntry(workload=first.workload, pods=tuple(first.active_pods()), podsets=podsets)
     ended = said(pods=(msgspec.structs.replace(master, phase=PodPhase.SUCCEEDED), worker))
-    assert follow(held, Seen(report=ended), NOW, rules, render_run).workload.phase is Phase.RUNNING
+    assert (
+        decide_from_cluster_report(held, ClusterObservation(report=ended), NOW, rules, render_run).workload.phase
+        is Phase.RUNNING
+    )
 
 
 def test_a_pod_that_failed_is_waited_for_only_where_somebody_counts_it() -> None:
     """A Deployment leaves a pod there that its node refused, and counts none."""
     report = said(pods=(seen(PodPhase.FAILED), seen(PodPhase.STARTING, id="v", node="")))
     found = [
-        follow(
-            Entry(workload=builders.workload(phase=Phase.RUNNING), podsets=(builders.podset(restart=restart),)),
-            Seen(report=report),
+        decide_from_cluster_report(
+            WorkloadEntry(workload=builders.workload(phase=Phase.RUNNING), podsets=(builders.podset(restart=restart),)),
+            ClusterObservation(report=report),
             NOW,
             RULES,
             render_run,
@@ -347,19 +378,23 @@ def test_pods_count_up_where_the_cluster_does_not() -> None:
 def test_gpu_memory_is_a_part_of_the_gpu(device: int, want: int) -> None:
     node = Node(id="n1", name="n1", cpu_milli=0, memory_bytes=0, gpus=(GpuDevice(index=0, memory_mib=device),))
     asks = builders.podset(request=Request(gpu_devices=1, gpu_memory_bytes=4_000_000_000))
-    held = Entry(workload=builders.workload(phase=Phase.PENDING), podsets=(asks,))
-    draft = follow(held, Seen(report=said(pods=(RUNNING,)), nodes={"n1": node}), NOW, RULES, render_run)
+    held = WorkloadEntry(workload=builders.workload(phase=Phase.PENDING), podsets=(asks,))
+    draft = decide_from_cluster_report(
+        held, ClusterObservation(report=said(pods=(RUNNING,)), nodes={"n1": node}), NOW, RULES, render_run
+    )
     assert [(pod.gpu_devices, pod.gpu_thousandths) for pod in draft.pods.values()] == [((0,), want)]
 
 
 def test_a_node_and_a_pool_that_are_known_later_than_the_pod_are_recorded_then() -> None:
     node = Node(id="n1", name="n1", cpu_milli=0, memory_bytes=0, gpus=(GpuDevice(index=0, memory_mib=16384),))
     asks = (builders.podset(request=Request(gpu_devices=1, gpu_memory_bytes=4_000_000_000)),)
-    held = Entry(workload=builders.workload(phase=Phase.PENDING), podsets=asks)
-    first = follow(held, Seen(report=said(pods=(RUNNING,))), NOW, RULES, render_run)
-    held = Entry(workload=first.workload, pods=tuple(first.active_pods()), podsets=asks)
+    held = WorkloadEntry(workload=builders.workload(phase=Phase.PENDING), podsets=asks)
+    first = decide_from_cluster_report(held, ClusterObservation(report=said(pods=(RUNNING,))), NOW, RULES, render_run)
+    held = WorkloadEntry(workload=first.workload, pods=tuple(first.active_pods()), podsets=asks)
     moved = said(pods=(msgspec.structs.replace(RUNNING, node_pool="a100"),))
-    draft = follow(held, Seen(report=moved, nodes={"n1": node}), NOW, RULES, render_run)
+    draft = decide_from_cluster_report(
+        held, ClusterObservation(report=moved, nodes={"n1": node}), NOW, RULES, render_run
+    )
     assert [(pod.gpu_thousandths, pod.node_pool) for pod in draft.pods.values()] == [(240, "a100")]
 
 
@@ -404,7 +439,7 @@ def test_what_waits_for_its_next_start_says_how_it_ended() -> None:
 
 
 def test_why_it_waits_is_marked_as_the_clusters_word() -> None:
-    waits = (Wait(code="PodSchedulingErrors", message="16 GPUs are too many"),)
+    waits = (SchedulingBlocker(code="PodSchedulingErrors", message="16 GPUs are too many"),)
     draft = turn(builders.workload(phase=Phase.PENDING), said(waits=waits))
     want = {"code": "PodSchedulingErrors", "detail": "16 GPUs are too many", "source": "cluster"}
     assert draft.workload.blocked_by == want
@@ -421,8 +456,8 @@ def test_which_gpu_a_pod_shares_is_recorded_also_when_it_is_told_later() -> None
 def test_failures_that_are_not_known_for_a_while_are_not_counted_again() -> None:
     """As after each start of the server, before the engine is told what the workload consists of."""
     workload = builders.workload(phase=Phase.RUNNING)
-    known, unknown = said(pods=(RUNNING,), failed={"main": 2}), said(pods=(RUNNING,), is_counted=False)
-    for report in (known, unknown, known, said(run=0, is_counted=False), known):
+    known, unknown = said(pods=(RUNNING,), failed={"main": 2}), said(pods=(RUNNING,), are_counts_known=False)
+    for report in (known, unknown, known, said(run=0, are_counts_known=False), known):
         draft = turn(workload, report, builders.pod(id="u", workload_id=workload.id))
         workload = draft.workload
         assert (workload.restarts, workload.tally("main").failed) == (2, 2)

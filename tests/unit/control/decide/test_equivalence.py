@@ -5,13 +5,13 @@ import random
 import msgspec
 import pytest
 
-from fairlead.control.decide.draft import Entry
-from fairlead.control.decide.equivalence import Waiting
+from fairlead.control.decide.draft import WorkloadEntry
+from fairlead.control.decide.equivalence import KnownBlockers
 from fairlead.control.decide.snapshot import render_jobs, render_queues
 from fairlead.model.pods.podset import Request
 from fairlead.model.records.organization import Department, NodePool, PoolQuota, Project, Quota
 from fairlead.model.records.phase import Phase, PodPhase
-from fairlead.scheduling import Node, Snapshot, decide
+from fairlead.scheduling import Snapshot, SnapshotNode, decide
 from tests import builders
 
 NOW = 1_000_000
@@ -35,7 +35,7 @@ def _owner(id: str, quota: float, cls: type = Project) -> Department:
     )  # fmt: skip
 
 
-def _entry(number: int, project: str, gpu: int, priority: int, placed: bool) -> Entry:
+def _entry(number: int, project: str, gpu: int, priority: int, placed: bool) -> WorkloadEntry:
     request = Request(cpu_milli=1000, gpu_devices=gpu)
     workload = builders.workload(
         f"w{number}",
@@ -51,14 +51,14 @@ def _entry(number: int, project: str, gpu: int, priority: int, placed: bool) -> 
             started_at=number,
         ),
     ) if placed else ()  # fmt: skip
-    return Entry(workload=workload, podsets=(builders.podset(request=request),), pods=pods)
+    return WorkloadEntry(workload=workload, podsets=(builders.podset(request=request),), pods=pods)
 
 
-def _snapshot(entries: list[Entry], quotas: dict[str, float], gpus: int) -> Snapshot:
+def _snapshot(entries: list[WorkloadEntry], quotas: dict[str, float], gpus: int) -> Snapshot:
     owners = [_owner("1", gpus, Department), *(_owner(id, quota) for id, quota in quotas.items())]
     return Snapshot(
         now=NOW / 1000,
-        nodes=(Node(name="n", cpu_milli=8000, memory_bytes=1 << 30, gpu=gpus, gpu_memory_mib=1000),),
+        nodes=(SnapshotNode(name="n", cpu_milli=8000, memory_bytes=1 << 30, gpu=gpus, gpu_memory_mib=1000),),
         queues=tuple(render_queues(owners, [POOL])),
         jobs=tuple(job for entry in entries for job in render_jobs(entry, "", NOW)),
     )
@@ -77,7 +77,7 @@ def test_a_newcomer_like_one_that_waits_changes_nothing(seed: int) -> None:
         free -= gpu if placed else 0
         entries.append(_entry(number, draw.choice("12"), gpu, draw.choice((40, 80)), placed))
     decisions = decide(_snapshot(entries, quotas, gpus))
-    waiting = Waiting()
+    waiting = KnownBlockers()
     waiting.learn({entry.workload.id: entry for entry in entries}, decisions)
     for old in entries:
         twin = old.workload
@@ -94,7 +94,7 @@ def test_a_newcomer_like_one_that_waits_changes_nothing(seed: int) -> None:
 def test_the_shortcut_is_taken_where_it_may_be() -> None:
     entries = [_entry(number, "1", 8, 40, placed=False) for number in range(3)]
     decisions = decide(_snapshot(entries, {"1": 4.0}, 4))
-    waiting = Waiting()
+    waiting = KnownBlockers()
     waiting.learn({entry.workload.id: entry for entry in entries}, decisions)
     assert waiting.reason(_entry(9, "1", 8, 40, placed=False), NOW) is not None
     assert waiting.reason(_entry(9, "1", 1, 40, placed=False), NOW) is None
@@ -104,6 +104,6 @@ def test_the_shortcut_is_taken_where_it_may_be() -> None:
 def test_the_shortcut_is_not_taken_where_a_share_may_grow_and_somebody_could_be_evicted() -> None:
     entries = [_entry(0, "1", 2, 40, placed=True), _entry(1, "2", 8, 40, placed=False)]
     decisions = decide(_snapshot(entries, {"1": 0.0, "2": 4.0}, 4))
-    waiting = Waiting()
+    waiting = KnownBlockers()
     waiting.learn({entry.workload.id: entry for entry in entries}, decisions)
     assert waiting.reason(_entry(9, "2", 8, 40, placed=False), NOW) is None

@@ -2,15 +2,15 @@
 
 import pytest
 
-from fairlead.control.decide.draft import Entry
+from fairlead.control.decide.draft import WorkloadEntry
 from fairlead.control.decide.eviction_notices import HIDDEN_POD, name_pods
 from fairlead.scheduling.model.decisions import Reason
 from tests import builders
 
 
-def entry(project: str, *pods: str) -> Entry:
+def entry(project: str, *pods: str) -> WorkloadEntry:
     workload = builders.workload(f"of-{project}", id=f"w-{project}", project_id=project)
-    return Entry(
+    return WorkloadEntry(
         workload=workload,
         podsets=(),
         pods=tuple(builders.pod(f"{pod}-name", id=pod, workload_id=workload.id) for pod in pods),

@@ -4,10 +4,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from fairlead.control.decide.draft import Draft, Entry
+from fairlead.control.decide.draft import Draft, WorkloadEntry
 from fairlead.control.decide.leaving import drop_ephemeral, makes_claims
 from fairlead.engines.base import DropClaims
-from fairlead.model.pods.podset import Container, PodSet
+from fairlead.model.pods.podset import PodContainer, PodSet
 from fairlead.model.records.phase import Phase, PodPhase
 from tests import builders
 
@@ -17,7 +17,7 @@ EXISTING = {"path": "/a", "existingPvc": True, "claimName": "shelf"}
 
 
 def podset(*claims: dict[str, Any]) -> PodSet:
-    return builders.podset(container=Container(image="x", fields={"storage": {"pvc": list(claims)}}))
+    return builders.podset(container=PodContainer(image="x", fields={"storage": {"pvc": list(claims)}}))
 
 
 class Case(NamedTuple):
@@ -43,7 +43,7 @@ CASES = [
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_ephemeral_claims_go_when_no_pod_is_left(case: Case) -> None:
     pods = () if case.pod is None else (builders.pod(phase=case.pod),)
-    entry = Entry(workload=builders.workload(phase=case.before), podsets=(podset(*case.claims),), pods=pods)
+    entry = WorkloadEntry(workload=builders.workload(phase=case.before), podsets=(podset(*case.claims),), pods=pods)
     draft = Draft(entry, 1000)
     draft.set(phase=case.after)
     drop_ephemeral(draft)

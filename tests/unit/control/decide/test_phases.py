@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from fairlead.control.decide.draft import Draft, Entry
-from fairlead.control.decide.phases import Rules, decide, decide_review, demand
+from fairlead.control.decide.draft import Draft, WorkloadEntry
+from fairlead.control.decide.phases import PhaseInputs, count_missing_pods, decide, decide_review
 from fairlead.engines.base import Forget, PodReport, PodState, Review, Start, Stop
 from fairlead.kinds.kind import Outcome, SetState
 from fairlead.model.pods.podset import RestartPolicy
@@ -34,7 +34,7 @@ RULES = builders.rules(outcome=outcome)
 
 
 def turn(workload: Workload, *pods: Pod, reports: Sequence[PodReport] = (), **podset: Any) -> Draft:
-    entry = Entry(workload=workload, pods=pods, podsets=(builders.podset(**podset),), lifetime_after_end=60_000)
+    entry = WorkloadEntry(workload=workload, pods=pods, podsets=(builders.podset(**podset),), lifetime_after_end=60_000)
     return decide(entry, reports, NOW, RULES)
 
 
@@ -104,9 +104,9 @@ def test_the_delay_doubles_with_every_failure() -> None:
 
 def test_a_failed_pod_is_not_replaced_before_its_time() -> None:
     waiting = builders.workload(phase=Phase.DEGRADED, tallies={"main": Tally(failed=1, retry_at=NOW + 5)})
-    entry = Entry(workload=waiting, podsets=(builders.podset(),))
-    assert demand(entry, NOW) == {}
-    assert demand(entry, NOW + 5) == {("main", 0): 1}
+    entry = WorkloadEntry(workload=waiting, podsets=(builders.podset(),))
+    assert count_missing_pods(entry, NOW) == {}
+    assert count_missing_pods(entry, NOW + 5) == {("main", 0): 1}
 
 
 def test_a_restart_in_place_starts_the_next_attempt_when_due() -> None:
@@ -228,8 +228,8 @@ def test_waiting_and_running_time_add_up_over_the_phases() -> None:
 
 
 def test_an_illegal_move_marks_the_workload_unknown_and_tells_its_moves() -> None:
-    draft = Draft(Entry(workload=builders.workload(phase=Phase.COMPLETED), podsets=(builders.podset(),)), NOW)
-    draft.move(Phase.RUNNING)
+    draft = Draft(WorkloadEntry(workload=builders.workload(phase=Phase.COMPLETED), podsets=(builders.podset(),)), NOW)
+    draft.set_phase(Phase.RUNNING)
     assert draft.workload.phase is Phase.UNKNOWN
     assert "Completed to Running" in draft.workload.phase_message
 
@@ -239,18 +239,18 @@ def test_an_illegal_move_marks_the_workload_unknown_and_tells_its_moves() -> Non
     [(1, 1, 0, 0, 1), (10, 3, 0, 0, 3), (10, 3, 0, 2, 1), (10, 3, 8, 1, 1), (10, 3, 9, 1, 0), (10, 3, 10, 0, 0)],
 )
 def test_how_many_pods_want_a_place(completions: int, count: int, succeeded: int, active: int, want: int) -> None:
-    entry = Entry(
+    entry = WorkloadEntry(
         workload=builders.workload(phase=Phase.RUNNING, tallies={"main": Tally(succeeded=succeeded)}),
         pods=tuple(builders.pod(f"p{i}") for i in range(active)),
         podsets=(builders.podset(completions=completions, count=count),),
     )
-    assert demand(entry, NOW).get(("main", 0), 0) == want
+    assert count_missing_pods(entry, NOW).get(("main", 0), 0) == want
 
 
 def test_what_the_engine_cannot_provide_fails_the_workload_before_its_start() -> None:
     review = Review(refused=(("storage.nfs", "no NFS here"),), advisory=(("image", "recorded, not used"),))
     rules = msgspec.structs.replace(RULES, review=lambda podset: review)
-    entry = Entry(workload=builders.workload(), podsets=(builders.podset(),))
+    entry = WorkloadEntry(workload=builders.workload(), podsets=(builders.podset(),))
     draft = decide(entry, (), NOW, rules)
     assert draft.workload.phase is Phase.FAILED
     assert "storage.nfs: no NFS here" in draft.workload.phase_message
@@ -268,8 +268,8 @@ def test_what_has_no_effect_is_told_once() -> None:
     assert [condition.reason for condition in first.conditions] == ["image"]
 
 
-def decide_review_of(workload: Workload, rules: Rules) -> Workload:
-    draft = Draft(Entry(workload=workload, podsets=(builders.podset(),)), NOW)
+def decide_review_of(workload: Workload, rules: PhaseInputs) -> Workload:
+    draft = Draft(WorkloadEntry(workload=workload, podsets=(builders.podset(),)), NOW)
     decide_review(draft, rules)
     return draft.workload
 
@@ -277,7 +277,7 @@ def decide_review_of(workload: Workload, rules: Rules) -> Workload:
 @pytest.mark.parametrize(("name", "want_status"), [("Namespaces", "True"), ("None", "False")])
 def test_a_condition_names_the_isolation(name: str, want_status: str) -> None:
     rules = msgspec.structs.replace(RULES, review=lambda podset: Review(isolation=(name, "words")))
-    entry = Entry(workload=builders.workload(), podsets=(builders.podset(),))
+    entry = WorkloadEntry(workload=builders.workload(), podsets=(builders.podset(),))
     [told] = decide(entry, (), NOW, rules).workload.conditions
     assert (told.type, told.status, told.reason, told.message) == ("Isolation", want_status, name, "words")
 
@@ -285,15 +285,15 @@ def test_a_condition_names_the_isolation(name: str, want_status: str) -> None:
 @pytest.mark.parametrize("phase", [Phase.RUNNING, Phase.INITIALIZING, Phase.DEGRADED])
 def test_a_lost_pod_whose_node_is_gone_waits_for_another_place(phase: Phase) -> None:
     pod = builders.pod(node="gone")
-    entry = Entry(workload=builders.workload(phase=phase), pods=(pod,), podsets=(builders.podset(),))
+    entry = WorkloadEntry(workload=builders.workload(phase=phase), pods=(pod,), podsets=(builders.podset(),))
     rules = msgspec.structs.replace(RULES, has_node=lambda node: node != "gone")
     draft = decide(entry, [report(pod, PodState.LOST, reason="SupervisorLost", message="lost")], NOW, rules)
     assert draft.workload.phase is Phase.PENDING
     assert "no longer declared" in draft.workload.phase_message
     assert draft.pods[pod.id].phase is PodPhase.STOPPED
     assert not any(isinstance(order, Start) for order in draft.orders)
-    after = Entry(workload=draft.workload, pods=(), podsets=entry.podsets)
-    assert sum(demand(after, NOW).values()) == 1
+    after = WorkloadEntry(workload=draft.workload, pods=(), podsets=entry.podsets)
+    assert sum(count_missing_pods(after, NOW).values()) == 1
     there = msgspec.structs.replace(RULES, has_node=lambda node: True)
     again = decide(entry, [report(pod, PodState.LOST, reason="SupervisorLost", message="lost")], NOW, there)
     assert [order.pod.node for order in again.orders if isinstance(order, Start)] == ["gone"]

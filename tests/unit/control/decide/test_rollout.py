@@ -7,9 +7,9 @@ import msgspec
 import pytest
 
 from fairlead.control.decide.autoscale import NO_LOAD, Load
-from fairlead.control.decide.draft import Draft, Entry
+from fairlead.control.decide.draft import Draft, WorkloadEntry
 from fairlead.control.decide.expand import podsets_of
-from fairlead.control.decide.phases import Rules, decide, demand
+from fairlead.control.decide.phases import PhaseInputs, count_missing_pods, decide
 from fairlead.engines.base import PodReport, PodState, Review, Stop
 from fairlead.kinds import KINDS
 from fairlead.model.pods.scaling import INITIALIZATION
@@ -23,8 +23,8 @@ KIND = "inference-service"
 ID = "11111111-1111-4111-8111-111111111111"
 
 
-def rules(load: Load = NO_LOAD, refused: tuple[tuple[str, str], ...] = ()) -> Rules:
-    return Rules(
+def rules(load: Load = NO_LOAD, refused: tuple[tuple[str, str], ...] = ()) -> PhaseInputs:
+    return PhaseInputs(
         outcome=KINDS[KIND].outcome,
         pod_spec=builders.pod_spec,
         review=lambda podset: Review(refused=refused),
@@ -44,11 +44,11 @@ def service(**members: Any) -> Workload:
     return builders.workload("model", **(given | members))
 
 
-def entry(workload: Workload, pods: Sequence[Pod] = ()) -> Entry:
-    return Entry(workload=workload, pods=tuple(pods), podsets=podsets_of(workload), revises=True)
+def entry(workload: Workload, pods: Sequence[Pod] = ()) -> WorkloadEntry:
+    return WorkloadEntry(workload=workload, pods=tuple(pods), podsets=podsets_of(workload), revises=True)
 
 
-def after(draft: Draft) -> Entry:
+def after(draft: Draft) -> WorkloadEntry:
     """What the loop holds when the draft is recorded."""
     return entry(msgspec.structs.replace(draft.workload, version=2), draft.active_pods())
 
@@ -60,7 +60,7 @@ def pod(revision: Revision, index: int = 0, **members: Any) -> Pod:
     return builders.pod(name, **(given | members))
 
 
-def serving(**members: Any) -> tuple[Entry, Revision]:
+def serving(**members: Any) -> tuple[WorkloadEntry, Revision]:
     """A service whose first revision serves with one pod."""
     first = decide(entry(service(**members)), (), NOW, rules())
     [revision] = first.workload.revisions
@@ -71,7 +71,7 @@ def serving(**members: Any) -> tuple[Entry, Revision]:
     return after(ready), revision
 
 
-def changed(held: Entry, **members: Any) -> Entry:
+def changed(held: WorkloadEntry, **members: Any) -> WorkloadEntry:
     """The service with another spec, as PATCH leaves it."""
     return entry(msgspec.structs.replace(held.workload, spec=spec(**members)), held.pods)
 
@@ -83,17 +83,17 @@ def stages(draft: Draft) -> list[tuple[int, Stage, Phase]]:
 def test_the_first_revision_is_made_with_the_workload() -> None:
     draft = decide(entry(service()), (), NOW, rules())
     [revision] = draft.workload.revisions
-    assert (revision.number, revision.name, revision.stage, revision.replicas) == (1, "model-00001", Stage.COMING, 1)
+    assert (revision.number, revision.name, revision.stage, revision.replicas) == (1, "model-00001", Stage.STARTING, 1)
     assert list(draft.revisions.values()) == [revision]
-    assert demand(after(draft), NOW) == {("predictor@1", 0): 1}
+    assert count_missing_pods(after(draft), NOW) == {("predictor@1", 0): 1}
 
 
 def test_a_change_of_what_runs_makes_a_revision_beside_the_one_that_serves() -> None:
     held, _ = serving()
     draft = decide(changed(held, command="other"), (), NOW, rules())
-    assert stages(draft) == [(1, Stage.SERVING, Phase.RUNNING), (2, Stage.COMING, Phase.PENDING)]
+    assert stages(draft) == [(1, Stage.SERVING, Phase.RUNNING), (2, Stage.STARTING, Phase.PENDING)]
     assert draft.workload.phase is Phase.UPDATING
-    assert demand(after(draft), NOW) == {("predictor@2", 0): 1}
+    assert count_missing_pods(after(draft), NOW) == {("predictor@2", 0): 1}
     assert draft.orders == []
 
 
@@ -102,7 +102,7 @@ def test_a_change_of_numbers_is_only_taken_over() -> None:
     draft = decide(changed(held, autoscaling={"minReplicas": 3}), (), NOW, rules())
     [revision] = draft.workload.revisions
     assert (revision.number, revision.replicas, bytes(revision.spec)) == (1, 3, bytes(draft.workload.spec))
-    assert demand(after(draft), NOW) == {("predictor@1", 0): 2}
+    assert count_missing_pods(after(draft), NOW) == {("predictor@1", 0): 2}
 
 
 def test_a_change_of_node_pools_makes_a_revision() -> None:
@@ -111,7 +111,7 @@ def test_a_change_of_node_pools_makes_a_revision() -> None:
     assert len(decide(entry(moved, held.pods), (), NOW, rules()).workload.revisions) == 2
 
 
-def updating() -> tuple[Entry, Revision, Revision]:
+def updating() -> tuple[WorkloadEntry, Revision, Revision]:
     held, _ = serving(spec=spec(autoscaling={"minReplicas": 2}))
     draft = decide(changed(held, command="other", autoscaling={"minReplicas": 2}), (), NOW, rules())
     first, second = draft.workload.revisions
@@ -122,10 +122,10 @@ def test_it_takes_over_when_all_its_pods_are_ready_and_the_others_get_no_more_re
     held, first, second = updating()
     pods = [*held.pods, pod(second, 0), pod(second, 1, ready=False)]
     draft = decide(entry(held.workload, pods), (), NOW, rules())
-    assert stages(draft)[1][1] is Stage.COMING
+    assert stages(draft)[1][1] is Stage.STARTING
     ready = PodReport(pod_id=pods[-1].id, workload_id=ID, attempt=1, state=PodState.RUNNING, ready=True)
     draft = decide(after(draft), [ready], NOW, rules())
-    assert stages(draft) == [(1, Stage.LEAVING, Phase.STOPPED), (2, Stage.SERVING, Phase.RUNNING)]
+    assert stages(draft) == [(1, Stage.DRAINING, Phase.STOPPED), (2, Stage.SERVING, Phase.RUNNING)]
     draining = [each for each in draft.active_pods() if each.revision_id == first.id]
     assert [(each.stopping_for, each.phase) for each in draining] == [("surplus", PodPhase.RUNNING)] * 2
     assert draft.orders == []
@@ -162,7 +162,7 @@ def test_what_is_not_ready_in_its_time_has_failed_and_the_one_before_serves_on()
     held = entry(held.workload, [*held.pods, pod(second, 0, ready=False, message="exit code 1")])
     assert decide(held, (), NOW, rules()).wake_at == NOW + 600_000
     draft = decide(held, (), NOW + 600_000, rules())
-    assert stages(draft) == [(1, Stage.SERVING, Phase.RUNNING), (2, Stage.LEAVING, Phase.FAILED)]
+    assert stages(draft) == [(1, Stage.SERVING, Phase.RUNNING), (2, Stage.DRAINING, Phase.FAILED)]
     assert draft.workload.phase is Phase.RUNNING
     [condition] = draft.workload.conditions
     assert (condition.type, condition.message) == (
@@ -178,8 +178,8 @@ def test_what_is_not_ready_in_its_time_has_failed_and_the_one_before_serves_on()
 def test_what_the_engine_refuses_fails_before_it_starts() -> None:
     held, _ = serving()
     draft = decide(changed(held, command="other"), (), NOW, rules(refused=(("image", "no such"),)))
-    assert stages(draft)[1] == (2, Stage.LEAVING, Phase.FAILED)
-    assert demand(after(draft), NOW) == {}
+    assert stages(draft)[1] == (2, Stage.DRAINING, Phase.FAILED)
+    assert count_missing_pods(after(draft), NOW) == {}
 
 
 def test_the_first_that_fails_is_the_end_of_the_workload() -> None:
@@ -195,7 +195,7 @@ def test_waiting_for_a_place_does_not_count_against_the_first() -> None:
     draft = decide(entry(service()), (), NOW, rules())
     waited = decide(after(draft), (), NOW + 86_400_000, rules())
     assert waited.workload.phase is Phase.PENDING
-    assert waited.workload.revisions[0].stage is Stage.COMING
+    assert waited.workload.revisions[0].stage is Stage.STARTING
 
 
 @pytest.mark.parametrize("phase", [Phase.STOPPED, Phase.PENDING], ids=["suspended", "taken away"])
@@ -219,8 +219,8 @@ def test_only_the_last_of_several_changes_counts() -> None:
     draft = decide(changed(held, command="third"), (), NOW, rules())
     assert [(number, stage) for number, stage, _ in stages(draft)] == [
         (1, Stage.SERVING),
-        (2, Stage.LEAVING),
-        (3, Stage.COMING),
+        (2, Stage.DRAINING),
+        (3, Stage.STARTING),
     ]
 
 
@@ -245,7 +245,7 @@ def test_load_is_followed_and_told() -> None:
     awake = decide(entry(asleep.workload), (), NOW + 61_000, rules(Load(in_flight=1)))
     assert awake.workload.revisions[0].replicas == 1
     assert awake.workload.phase is Phase.RUNNING
-    assert demand(after(awake), NOW) == {("predictor@1", 0): 1}
+    assert count_missing_pods(after(awake), NOW) == {("predictor@1", 0): 1}
 
 
 def test_a_pod_that_is_wanted_again_before_it_ended_stays() -> None:

@@ -5,11 +5,11 @@ from typing import Any, NamedTuple
 import pytest
 
 from fairlead.control.explain.gpu_numbers import number_devices
-from fairlead.scheduling import Job, Node, Queue, QueueShares, Share, Snapshot, Task, decide, say
+from fairlead.scheduling import Job, Queue, QueueShares, Share, Snapshot, SnapshotNode, Task, decide, format_reason
 from fairlead.scheduling.model.snapshot import TaskStatus
 from fairlead.scheduling.model.validate import contradictions
 
-NODE = Node(name="n", cpu_milli=64_000, memory_bytes=1 << 36, gpu=8, gpu_memory_mib=16_000)
+NODE = SnapshotNode(name="n", cpu_milli=64_000, memory_bytes=1 << 36, gpu=8, gpu_memory_mib=16_000)
 
 FREE = Share(limit=-1, quota=-1)
 QUEUE = Queue(name="q", resources=QueueShares(gpu=FREE, cpu=FREE, memory=FREE))
@@ -102,7 +102,7 @@ def test_a_full_node_has_nothing_free(tasks: tuple[Task, ...]) -> None:
     decisions = decide(number(see(*tasks, waits=1)))
     assert decisions.binds == ()
     (pending,) = decisions.pending
-    assert say(pending.reason).endswith("1 node lacks GPUs: 1 asked, at most 0 free on n.")
+    assert format_reason(pending.reason).endswith("1 node lacks GPUs: 1 asked, at most 0 free on n.")
 
 
 def test_a_place_that_is_being_left_is_not_free_yet() -> None:

@@ -6,10 +6,10 @@ from typing import cast
 import pytest
 
 from fairlead.control.context import Context
-from fairlead.control.decide.draft import Entry
-from fairlead.control.loop.cluster_driver import Following
-from fairlead.control.serving.urls import Exposure
-from fairlead.engines.base import Run, WorkloadRun
+from fairlead.control.decide.draft import WorkloadEntry
+from fairlead.control.loop.cluster_driver import ClusterDriver
+from fairlead.control.serving.urls import UrlRegistry
+from fairlead.engines.base import ApplyWorkload, DesiredWorkload
 from fairlead.model.records.organization import NodePool
 from fairlead.model.records.phase import Phase
 from fairlead.store.collections import NODE_POOLS, PROJECTS
@@ -18,22 +18,22 @@ from tests import builders
 RULES = builders.rules()
 
 
-def following(*pools: str) -> Following:
+def following(*pools: str) -> ClusterDriver:
     known = {
         name: NodePool(id=name, version=1, name=name, cluster_id="c", created_at=0, updated_at=0) for name in pools
     }
     directory = SimpleNamespace(projects={}, nodes={}, node_pools=known)
-    return Following(cast(Context, SimpleNamespace(directory=directory, exposure=Exposure())))
+    return ClusterDriver(cast(Context, SimpleNamespace(directory=directory, exposure=UrlRegistry())))
 
 
-def entry(*pools: str, name: str = "train") -> Entry:
+def entry(*pools: str, name: str = "train") -> WorkloadEntry:
     workload = builders.workload(name, phase=Phase.PENDING, node_pools=pools)
-    return Entry(workload=workload, pods=(), podsets=(builders.podset(),), lifetime_after_end=60_000)
+    return WorkloadEntry(workload=workload, pods=(), podsets=(builders.podset(),), lifetime_after_end=60_000)
 
 
-def wish(held: Entry, *pools: str) -> WorkloadRun:
+def wish(held: WorkloadEntry, *pools: str) -> DesiredWorkload:
     [order] = following(*pools).decide(held, 1000, RULES).orders
-    assert isinstance(order, Run)
+    assert isinstance(order, ApplyWorkload)
     return order.workload
 
 
@@ -65,5 +65,5 @@ def test_a_pool_that_goes_is_another_wish_for_who_names_it_and_for_nobody_else()
 def test_a_change_of_node_pools_is_a_reason_to_look_at_who_names_several() -> None:
     held = [entry("h100", "default", name="both"), entry("h100", name="one"), entry(name="none")]
     found = following("default")
-    assert found.find_moving(held, [(PROJECTS.name, "1"), (NODE_POOLS.name, "2")]) == {"id-both"}
-    assert found.find_moving(held, [(PROJECTS.name, "1")]) == set()
+    assert found.find_affected_by_pools(held, [(PROJECTS.name, "1"), (NODE_POOLS.name, "2")]) == {"id-both"}
+    assert found.find_affected_by_pools(held, [(PROJECTS.name, "1")]) == set()

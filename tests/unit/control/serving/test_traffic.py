@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from fairlead.control.serving.request_rates import Meter
-from fairlead.control.serving.traffic import Serving, Traffic, Visit
+from fairlead.control.serving.request_rates import RequestRates
+from fairlead.control.serving.traffic import PendingRequest, ServiceBackends, Traffic
 
 
 class Time:
@@ -21,7 +21,7 @@ class Time:
 def traffic(time: Time | None = None, **serving: Any) -> Traffic:
     made = Traffic(lambda: 0, time or Time())
     members: dict[str, Any] = {"pods": ("a", "b"), "holds": True} | serving
-    made.serve("w", Serving(**members))
+    made.serve("w", ServiceBackends(**members))
     return made
 
 
@@ -33,7 +33,7 @@ def in_loop(test: Callable[[], Awaitable[None]]) -> None:
     asyncio.run(run())
 
 
-async def pod_of(visit: Visit) -> str:
+async def pod_of(visit: PendingRequest) -> str:
     """As the proxy does it: ask, and wait for another try."""
     while not (pod := visit.find_pod()):
         await visit.wait()
@@ -73,7 +73,7 @@ def test_a_request_waits_until_there_is_a_pod() -> None:
         await asyncio.sleep(0)
         assert told == ["w"]
         assert requests.load("w").in_flight == 1
-        requests.serve("w", Serving(pods=("a",), holds=True))
+        requests.serve("w", ServiceBackends(pods=("a",), holds=True))
         assert await waiting == "a"
 
     in_loop(test)
@@ -85,9 +85,9 @@ def test_beyond_the_limit_requests_wait_for_their_turn() -> None:
         first = requests.begin("w")
         assert first.find_pod() == "a"
         second, third = requests.begin("w"), requests.begin("w")
-        order: list[Visit] = []
+        order: list[PendingRequest] = []
 
-        async def answered(visit: Visit) -> None:
+        async def answered(visit: PendingRequest) -> None:
             await pod_of(visit)
             order.append(visit)
             visit.end()
@@ -123,7 +123,7 @@ def test_a_pod_that_gets_no_more_is_told_of_when_it_has_answered() -> None:
     requests.listen(told.append)
     visit = requests.begin("w")
     pod = visit.find_pod()
-    requests.serve("w", Serving(pods=("c",), holds=True))
+    requests.serve("w", ServiceBackends(pods=("c",), holds=True))
     assert requests.load("w").busy == {pod: 1}
     assert told == []
     visit.end()
@@ -143,7 +143,7 @@ def test_arrivals_tell_the_loop_now_and_then() -> None:
 
 
 def test_means_over_the_last_moments() -> None:
-    meter = Meter(60.0, 1000.0)
+    meter = RequestRates(60.0, 1000.0)
     for _ in range(3):
         meter.enter(1060.0)
     for _ in range(3):
@@ -158,7 +158,7 @@ def test_means_over_the_last_moments() -> None:
 
 
 def test_a_request_that_lasts_counts_all_the_time() -> None:
-    meter = Meter(60.0, 0.0)
+    meter = RequestRates(60.0, 0.0)
     meter.enter(100.0)
     assert meter.rates(1000.0, 60.0).concurrency == pytest.approx(1.0, abs=0.05)
     assert meter.rates(1000.0, 6.0).concurrency == pytest.approx(1.0, abs=0.2)
@@ -166,7 +166,7 @@ def test_a_request_that_lasts_counts_all_the_time() -> None:
 
 
 def test_a_short_past_is_not_thinned_out() -> None:
-    meter = Meter(60.0, 0.0)
+    meter = RequestRates(60.0, 0.0)
     meter.enter(2.0)
     assert meter.rates(4.0, 60.0).concurrency == pytest.approx(0.5)
 
@@ -176,7 +176,7 @@ def test_the_end_of_an_attempt_is_told_once() -> None:
     requests = traffic(running=frozenset({("a", 1), ("b", 1), ("c", 1)}))
     told: list[str] = []
     requests.listen_for_ends(told.append)
-    requests.serve("w", Serving(pods=("a",), running=frozenset({("a", 1), ("b", 2)})))
+    requests.serve("w", ServiceBackends(pods=("a",), running=frozenset({("a", 1), ("b", 2)})))
     assert sorted(told) == ["b", "c"]
     requests.release("w")
     assert sorted(told) == ["a", "b", "b", "c"]

@@ -5,9 +5,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from fairlead.control.decide.draft import Entry
-from fairlead.control.serving.urls import Exposure, Place, UrlSettings, place_of, read_choice, render_url
-from fairlead.model.pods.podset import Container
+from fairlead.control.decide.draft import WorkloadEntry
+from fairlead.control.serving.urls import UrlLocation, UrlRegistry, UrlSettings, parse_custom_url, place_of, render_url
+from fairlead.model.pods.podset import PodContainer
 from fairlead.model.records.organization import Caller
 from fairlead.model.records.phase import PodPhase
 from tests.builders import pod, podset, workload
@@ -15,10 +15,10 @@ from tests.builders import pod, podset, workload
 SETTINGS = UrlSettings(domain="localhost", port=7421)
 
 
-def entry(name: str, *urls: dict[str, Any], project: str = "research") -> Entry:
+def entry(name: str, *urls: dict[str, Any], project: str = "research") -> WorkloadEntry:
     fields = {"exposedUrls": [{"container": 8080, **url} for url in urls]}
-    made = podset(container=Container(image="x", fields=fields))
-    return Entry(workload=workload(name, project_name=project), podsets=(made,))
+    made = podset(container=PodContainer(image="x", fields=fields))
+    return WorkloadEntry(workload=workload(name, project_name=project), podsets=(made,))
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def entry(name: str, *urls: dict[str, Any], project: str = "research") -> Entry:
     ],
 )
 def test_a_url_that_a_user_chose(given: str, want: str) -> None:
-    assert read_choice(given) == want
+    assert parse_custom_url(given) == want
 
 
 @pytest.mark.parametrize(
@@ -58,11 +58,11 @@ def test_a_long_name_still_makes_a_label() -> None:
 
 
 def test_two_urls_of_one_workload_are_told_apart() -> None:
-    assert Exposure(SETTINGS).claim(entry("web", {}, {})) == (("", "-2"), ())
+    assert UrlRegistry(SETTINGS).claim(entry("web", {}, {})) == (("", "-2"), ())
 
 
 def test_names_that_run_together_are_told_apart() -> None:
-    exposure = Exposure(SETTINGS)
+    exposure = UrlRegistry(SETTINGS)
     assert exposure.claim(entry("a-b", {}, project="c")) == (("",), ())
     names, refused = exposure.claim(entry("a", {}, project="b-c"))
     assert not refused
@@ -70,7 +70,7 @@ def test_names_that_run_together_are_told_apart() -> None:
 
 
 def test_a_taken_choice_is_refused_naming_the_holder_until_it_is_free() -> None:
-    exposure = Exposure(SETTINGS)
+    exposure = UrlRegistry(SETTINGS)
     first, second = entry("first", {"url": "x.example.com"}), entry("second", {"url": "http://x.example.com/"})
     assert exposure.claim(first) == (("//x.example.com",), ())
     _, ((field, why),) = exposure.claim(second)
@@ -82,7 +82,7 @@ def test_a_taken_choice_is_refused_naming_the_holder_until_it_is_free() -> None:
 
 
 def test_the_longest_beginning_of_a_path_wins() -> None:
-    exposure = Exposure(SETTINGS)
+    exposure = UrlRegistry(SETTINGS)
     exposure.claim(entry("all", {"url": "x.example.com"}))
     exposure.claim(entry("part", {"url": "x.example.com/a/b"}))
     found = [exposure.find("x.example.com", path) for path in ("/a/b/c", "/a/bc", "/")]
@@ -102,16 +102,16 @@ def test_the_longest_beginning_of_a_path_wins() -> None:
     ],
 )
 def test_who_may_open_it(url: dict[str, Any], want: bool) -> None:
-    exposure = Exposure(SETTINGS)
+    exposure = UrlRegistry(SETTINGS)
     exposure.claim(entry("web", url))
     route = exposure.find("web-research.localhost", "/")
     assert route is not None
-    assert route.place == Place("web-research.localhost")
+    assert route.place == UrlLocation("web-research.localhost")
     assert route.admits(Caller("ada@example.com", "1", groups=("vision",))) is want
 
 
 def test_only_ready_pods_answer() -> None:
-    exposure = Exposure(SETTINGS)
+    exposure = UrlRegistry(SETTINGS)
     pods = (
         pod("a", ready=True),
         pod("b"),
@@ -121,5 +121,5 @@ def test_only_ready_pods_answer() -> None:
     held = entry("web", {})
     names, _ = exposure.claim(held)
     recorded = msgspec.structs.replace(held.workload, urls=names)
-    exposure.take(msgspec.structs.replace(held, workload=recorded, pods=pods))
+    exposure.update(msgspec.structs.replace(held, workload=recorded, pods=pods))
     assert exposure.ready_pods(recorded.id) == ["pod-a"]

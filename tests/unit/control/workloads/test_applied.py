@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from fairlead.control.context import Context
-from fairlead.control.serving.urls import Exposure
+from fairlead.control.serving.urls import UrlRegistry
 from fairlead.control.workloads.applied import AppliedWorkloads
 from fairlead.control.workloads.applied_reader import digests_of
-from fairlead.engines.base import Applied, AppliedObjects
+from fairlead.engines.base import AppliedObject, AppliedObjects
 from fairlead.model.records.workload import Workload
 from tests import builders
 
@@ -58,10 +58,10 @@ class Objects:
         new, self._new = self._new, set()
         return new
 
-    def applied(self, id: str) -> Applied:
-        return Applied(id=id, namespace="runai-a", name=id, text=b"{}", generation=1)
+    def applied(self, id: str) -> AppliedObject:
+        return AppliedObject(id=id, namespace="runai-a", name=id, text=b"{}", generation=1)
 
-    async def delete_applied(self, applied: Applied) -> None:
+    async def delete_applied(self, applied: AppliedObject) -> None:
         self.tried.append(applied.id)
         self.under_way += 1
         self.most = max(self.most, self.under_way)
@@ -146,7 +146,7 @@ class Edited:
             "w", id="w", phase_message="Runs\n  on one node", applied=digests_of(_applied(before))
         )
         self.store = self
-        self.exposure = Exposure()
+        self.exposure = UrlRegistry()
         self.written = 0
 
     def clock(self) -> int:
@@ -167,26 +167,26 @@ class Edited:
     def take_applied(self) -> set[str]:
         return {"w"}
 
-    def applied(self, id: str) -> Applied:
+    def applied(self, id: str) -> AppliedObject:
         return self.object
 
-    async def change_owned(self, applied: Applied, owned: dict[str, str]) -> int:
+    async def change_owned(self, applied: AppliedObject, owned: dict[str, str]) -> int:
         return 0
 
-    async def record_status(self, applied: Applied, status: dict[str, Any]) -> None:
+    async def record_status(self, applied: AppliedObject, status: dict[str, Any]) -> None:
         self.written += 1
         self.object = msgspec.structs.replace(self.object, status=status)
 
 
-def _applied(spec: dict[str, Any]) -> Applied:
+def _applied(spec: dict[str, Any]) -> AppliedObject:
     text = msgspec.json.encode({"kind": "TrainingWorkload", "spec": spec})
-    return Applied(id="w", namespace="runai-a", name="w", text=text, generation=2)
+    return AppliedObject(id="w", namespace="runai-a", name="w", text=text, generation=2)
 
 
 async def _look(edited: Edited, times: int = 1) -> None:
     loop = AppliedWorkloads(cast(Context, edited), cast(AppliedObjects, edited))
     for _ in range(times):
-        await loop._settle("w")
+        await loop._reconcile("w")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 
 from fairlead.engines.base import LogRequest
 from fairlead.engines.local import journal, wire
-from fairlead.engines.local.attempts import Folders
+from fairlead.engines.local.attempts import AttemptFolders
 from fairlead.engines.local.logs.reader import decide_begin
 from fairlead.engines.local.logs.segments import Index, Segments
 from fairlead.engines.local.logs.writer import Output
@@ -54,7 +54,7 @@ class TestJournal:
         assert journal.load(f"{tmp_path}/absent") is None
 
     def test_a_claim_without_a_line_whose_writer_died_is_dropped(self, tmp_path: Path) -> None:
-        folders = Folders(str(tmp_path))
+        folders = AttemptFolders(str(tmp_path))
         folders.prepare()
         place = Path(folders.journal(("a", 1)))
         place.touch()
@@ -143,4 +143,4 @@ class TestWire:
 @pytest.mark.parametrize("pod", ["../etc", "a/b", "", "a.b"])
 def test_ids_never_lead_out_of_the_folder(tmp_path: Path, pod: str) -> None:
     with pytest.raises(Refused):
-        Folders(str(tmp_path)).journal((pod, 1))
+        AttemptFolders(str(tmp_path)).journal((pod, 1))

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from fairlead.formats.yaml.tree import Limits, read_tree
+from fairlead.formats.yaml.tree import YamlLimits, read_tree
 
 BOMB = "a: &a [x,x,x,x,x,x,x,x,x,x]\n" + "".join(
     f"{name}: &{name} [{','.join([f'*{before}'] * 10)}]\n" for before, name in zip("abcdefg", "bcdefgh", strict=True)
@@ -65,5 +65,5 @@ def test_documents_in_one_text() -> None:
 
 
 def test_limits_are_told_by_the_caller() -> None:
-    _, issues = read_tree("a: [1, 2, 3]", limits=Limits(nodes=3))
+    _, issues = read_tree("a: [1, 2, 3]", limits=YamlLimits(nodes=3))
     assert "more than 3 entries" in issues[0].details

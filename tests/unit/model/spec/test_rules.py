@@ -7,14 +7,14 @@ import pytest
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import spec_violations
 from fairlead.model.spec.fields import build
-from fairlead.model.spec.rules import Limits
+from fairlead.model.spec.rules import SubmissionLimits
 
 KIND = KINDS["training"]
 
 
 def broken(**members: Any) -> list[str]:
     spec = build(KIND.spec, {"image": "x", **members})
-    return [violation.path for violation in spec_violations(KIND, spec, "spec", Limits())]
+    return [violation.path for violation in spec_violations(KIND, spec, "spec", SubmissionLimits())]
 
 
 def compute(**members: Any) -> dict[str, Any]:

@@ -7,12 +7,12 @@ import pytest
 
 from fairlead.scheduling import (
     Job,
-    Node,
     Queue,
     QueueShares,
     Share,
     Snapshot,
     SnapshotError,
+    SnapshotNode,
     SubGroup,
     Task,
     check,
@@ -21,7 +21,7 @@ from fairlead.scheduling import (
 
 FREE = Share(limit=-1, quota=-1)
 QUEUE = Queue(name="q", resources=QueueShares(gpu=FREE, cpu=FREE, memory=FREE))
-NODE = Node(name="n1", gpu=2, gpu_memory_mib=40_000)
+NODE = SnapshotNode(name="n1", gpu=2, gpu_memory_mib=40_000)
 
 
 def snapshot(*tasks: Task, **fields: Any) -> Snapshot:
@@ -154,7 +154,7 @@ def test_what_is_no_snapshot_at_all(document: bytes, want: str) -> None:
 
 def test_whole_numbers_may_be_written_with_a_point() -> None:
     read = read_snapshot(b'{"now": 0, "nodes": [{"name": "n", "cpuMilli": 1000.0, "memoryBytes": 1e9, "gpu": 2.0}]}')
-    assert read.nodes[0] == Node(name="n", cpu_milli=1000, memory_bytes=1_000_000_000, gpu=2)
+    assert read.nodes[0] == SnapshotNode(name="n", cpu_milli=1000, memory_bytes=1_000_000_000, gpu=2)
 
 
 def test_devices_stand_for_groups_that_are_not_named() -> None:

@@ -4,8 +4,8 @@ import pytest
 
 from fairlead.scheduling.cases import build
 from fairlead.scheduling.model import status as st
-from fairlead.scheduling.session.attempt import Attempt
-from fairlead.scheduling.session.session import Session, build_queues
+from fairlead.scheduling.session.attempt import PlacementAttempt
+from fairlead.scheduling.session.session import SchedulingSession, build_queues
 
 CASE = {
     "nodes": {"n1": {"gpu": 4, "extended": {"rdma": 2}}, "n2": {"gpu": 2}},
@@ -20,16 +20,16 @@ CASE = {
 }
 
 
-def opened() -> Session:
+def opened() -> SchedulingSession:
     snapshot = build(CASE)
-    session = Session(snapshot, "default", build_queues(snapshot, "default")[0])
+    session = SchedulingSession(snapshot, "default", build_queues(snapshot, "default")[0])
     for job in snapshot.jobs:
         session.add_job(job)
-    session.share_out()
+    session.divide_fair_shares()
     return session
 
 
-def books(session: Session) -> object:
+def books(session: SchedulingSession) -> object:
     nodes = [
         (
             (n.idle_cpu, n.idle_memory, n.idle_pods, n.idle_gpu, sorted((k, v) for k, v in n.idle_ext.items() if v)),
@@ -49,15 +49,15 @@ def books(session: Session) -> object:
     return nodes, queues, jobs, tasks
 
 
-def evict_all(session: Session) -> None:
+def evict_all(session: SchedulingSession) -> None:
     for job in session.jobs.values():
         for task in job.tasks:
             if st.ACTIVE[task.status]:
                 session.evict(task)
 
 
-def place(session: Session, job: str, pipeline_only: bool) -> bool:
-    return Attempt(session, session.jobs[job], pipeline_only, explain=False).run(session.nodes)
+def place(session: SchedulingSession, job: str, pipeline_only: bool) -> bool:
+    return PlacementAttempt(session, session.jobs[job], pipeline_only, explain=False).run(session.nodes)
 
 
 @pytest.mark.parametrize("pipeline_only", [True, False])

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from fairlead.engines.base import Remove, WorkloadRun
+from fairlead.engines.base import DeleteWorkload, DesiredWorkload
 from fairlead.engines.kubernetes.client.api import APPLY, MERGE, Api, ApiError
 from fairlead.engines.kubernetes.client.objects import Metadata, Pod, PodGroup
 from fairlead.engines.kubernetes.client.resources import (
@@ -27,10 +27,24 @@ from fairlead.engines.kubernetes.client.resources import (
     Resource,
     path_of,
 )
-from fairlead.engines.kubernetes.client.writer import APPLY_QUERY, MANAGER, Listed, Seen, Taken, Writer, has_kind
+from fairlead.engines.kubernetes.client.writer import (
+    APPLY_QUERY,
+    MANAGER,
+    BlockedForNow,
+    ListedObjects,
+    ObjectWriter,
+    StoredObject,
+    has_kind,
+)
 from fairlead.engines.kubernetes.observe.bucket_uploads import has_buckets
-from fairlead.engines.kubernetes.observe.operator_jobs import Note, note_name, read_note, render_note
-from fairlead.engines.kubernetes.plan.applied_state import Standing, Survey, content_of, is_standing, mark
+from fairlead.engines.kubernetes.observe.operator_jobs import RecreationNote, note_name, read_note, render_note
+from fairlead.engines.kubernetes.plan.applied_state import (
+    AppliedState,
+    Survey,
+    annotate_digest,
+    data_hash,
+    is_up_to_date,
+)
 from fairlead.engines.kubernetes.plan.node_pools import decide_pool, render_move
 from fairlead.engines.kubernetes.render.buckets import FILES, PACKAGE, render_program
 from fairlead.engines.kubernetes.render.context import (
@@ -38,11 +52,11 @@ from fairlead.engines.kubernetes.render.context import (
     CLUSTER_LABEL,
     EPHEMERAL_LABEL,
     ID_LABEL,
-    NOTHING_BEGUN,
+    NO_LAUNCH_CHOICES,
     RUN_LABEL,
-    Begun,
+    LaunchChoices,
     Owner,
-    Place,
+    RenderContext,
 )
 from fairlead.engines.kubernetes.render.copies import copies_of, render_copies
 from fairlead.engines.kubernetes.render.organization import project_queue, queue_pool
@@ -56,11 +70,11 @@ from fairlead.engines.kubernetes.render.pod_group import (
 )
 from fairlead.engines.kubernetes.render.review import refusal_of
 from fairlead.engines.kubernetes.render.volumes import render_kept_claim
-from fairlead.engines.kubernetes.render.workload import Rendered, render_objects
+from fairlead.engines.kubernetes.render.workload import RenderedObjects, render_objects
 from fairlead.model.errors import Refused
 from fairlead.model.pods.podset import PodSet
 from fairlead.model.pods.supplies import KeptObjects, LoadKept, nothing_kept
-from fairlead.model.pods.urls import Entrance
+from fairlead.model.pods.urls import IngressSettings
 
 #: A version that no object has: what is applied with it is made, and never changed.
 _NEVER = "1"
@@ -83,7 +97,7 @@ def _none_enforced(namespace: str) -> str:
     return ""
 
 
-class Hands(Writer):
+class ObjectApplier(ObjectWriter):
     def __init__(
         self,
         api: Api,
@@ -102,16 +116,16 @@ class Hands(Writer):
         #: The level of Pod Security that a namespace enforces now.
         self.level: Callable[[str], str] = _none_enforced
         #: The way in for URLs, where Ingress objects are wanted.
-        self.entrance: Entrance | None = None
+        self.entrance: IngressSettings | None = None
 
     @property
     def _ingresses(self) -> tuple[Resource, ...]:
         """Asked for only where they are made: elsewhere our account may not look at them."""
         return (INGRESS,) if self.entrance else ()
 
-    def place(self, run: WorkloadRun, begun: Begun = NOTHING_BEGUN) -> Place:
+    def render_context(self, run: DesiredWorkload, begun: LaunchChoices = NO_LAUNCH_CHOICES) -> RenderContext:
         queue = begun.queue or project_queue(run.project, run.tried_pools)
-        return Place(
+        return RenderContext(
             name=run.name,
             namespace=run.namespace,
             project=run.project,
@@ -120,39 +134,43 @@ class Hands(Writer):
             is_preemptible=run.is_preemptible,
             pools=run.node_pools,
             pool=queue_pool(run.project, queue) if run.node_pools else "",
-            marks={CLUSTER_LABEL: self._cluster, ID_LABEL: run.workload_id, RUN_LABEL: str(run.run)},
+            ownership_labels={CLUSTER_LABEL: self._cluster, ID_LABEL: run.workload_id, RUN_LABEL: str(run.run)},
             identity=run.identity,
             owner=self._owner(run.workload_id),
             begun=begun,
             level=self.level(run.namespace) if begun.level is None else begun.level,
             urls=run.urls,
-            entrance=self.entrance,
+            ingress=self.entrance,
         )
 
-    def supplied(self, run: WorkloadRun, kept: KeptObjects, begun: Begun = NOTHING_BEGUN) -> Place:
+    def render_context_with_supplies(
+        self, run: DesiredWorkload, kept: KeptObjects, begun: LaunchChoices = NO_LAUNCH_CHOICES
+    ) -> RenderContext:
         """Where it goes, and what of the server's it finds there."""
         copies, volumes = copies_of(run.name, kept), dict(kept.data_volumes)
-        return msgspec.structs.replace(self.place(run, begun), copies=copies, data_volumes=volumes)
+        return msgspec.structs.replace(self.render_context(run, begun), copies=copies, data_volumes=volumes)
 
-    async def run(self, run: WorkloadRun, begun: Begun = NOTHING_BEGUN, standing: Standing | None = None) -> None:
+    async def run(
+        self, run: DesiredWorkload, begun: LaunchChoices = NO_LAUNCH_CHOICES, standing: AppliedState | None = None
+    ) -> None:
         """Make or change everything of a workload; raises Refused when the cluster does not take it."""
         if words := refusal_of(run.podsets, begun.kinds):
             raise Refused(words)
         kept = await self._load_kept(run.workload_id, run.podsets)
-        place = self.supplied(run, kept, begun)
+        place = self.render_context_with_supplies(run, kept, begun)
         rendered = render_objects(place, run.podsets)
         self._check(rendered)
         copies = (*render_copies(place, kept), *_programs(place, run.podsets))
         claims = (*(render_kept_claim(one, place) for one in kept.claims.values()), *rendered.claims)
-        digest = mark(rendered)
-        if standing and is_standing(standing, digest, (*copies, *claims, *rendered.runners, *rendered.services)):
+        digest = annotate_digest(rendered)
+        if standing and is_up_to_date(standing, digest, (*copies, *claims, *rendered.runners, *rendered.services)):
             return
         for copy in copies:
             await self.apply_ours(copy, run)
         for claim in claims:
             if await self._api.find(path_of(claim)) is None:
                 await self._apply(claim)
-        first: Seen | None = None
+        first: StoredObject | None = None
         for runner in rendered.runners:
             made = await self.apply_ours(runner, run)
             first = first or made
@@ -163,32 +181,32 @@ class Hands(Writer):
         if any(podset.revision for podset in run.podsets) and KNATIVE.kind not in begun.kinds:
             await self._prune(run, {runner["metadata"]["name"] for runner in rendered.runners})
 
-    async def _prune(self, run: WorkloadRun, wanted: Collection[str]) -> None:
+    async def _prune(self, run: DesiredWorkload, wanted: Collection[str]) -> None:
         """Remove what made the pods of revisions that are no more."""
         label = f"{ID_LABEL}={run.workload_id}"
         found = await self._api.get(DEPLOYMENT.path(run.namespace), labelSelector=label)
-        for item in msgspec.json.decode(found, type=Listed).items:
+        for item in msgspec.json.decode(found, type=ListedObjects).items:
             if item.metadata.name not in wanted:
                 await self.delete(DEPLOYMENT.path(run.namespace, item.metadata.name), item.metadata.uid)
 
-    def _check(self, rendered: Rendered) -> None:
+    def _check(self, rendered: RenderedObjects) -> None:
         installed = {(runner.api, runner.kind) for runner in self.runners}
         for runner in () if rendered.members else rendered.runners:
             if (runner["apiVersion"], runner["kind"]) not in installed:
                 what = f"{runner['kind']} ({runner['apiVersion']})"
                 raise Refused(f"The cluster has no {what}; install its controller and submit the workload again")
 
-    async def apply_ours(self, body: dict[str, Any], run: WorkloadRun) -> Seen:
+    async def apply_ours(self, body: dict[str, Any], run: DesiredWorkload) -> StoredObject:
         """Apply an object of a workload unless one of that name is somebody else's."""
         made = await self._apply_to(body, {"resourceVersion": _NEVER})
         if made is None and (known := await self._find(path_of(body))):
             self._claim(known, body, run)
             made = await self._apply_to(body, {"uid": known.metadata.uid})
         if made is None:
-            raise Taken(f"{body['kind']} {body['metadata']['name']} changed while it was applied")
+            raise BlockedForNow(f"{body['kind']} {body['metadata']['name']} changed while it was applied")
         return made
 
-    def _claim(self, known: Seen, body: dict[str, Any], run: WorkloadRun) -> None:
+    def _claim(self, known: StoredObject, body: dict[str, Any], run: DesiredWorkload) -> None:
         """Raises unless what is there of that name is of this very run."""
         labels = known.metadata.labels
         if labels.get(ID_LABEL) == run.workload_id and known.metadata.deletion_timestamp is None:
@@ -200,9 +218,9 @@ class Hands(Writer):
                 f"{body['kind']} {body['metadata']['name']} exists in namespace {run.namespace} and {whose}; "
                 "choose another name for the workload, or remove that object"
             )
-        raise Taken(f"{body['kind']} {body['metadata']['name']} of before is still being removed")
+        raise BlockedForNow(f"{body['kind']} {body['metadata']['name']} of before is still being removed")
 
-    async def _apply_to(self, body: dict[str, Any], condition: dict[str, str]) -> Seen | None:
+    async def _apply_to(self, body: dict[str, Any], condition: dict[str, str]) -> StoredObject | None:
         """Apply on a condition, in one request with it; None if the cluster has another object than was thought."""
         try:
             return await self._apply({**body, "metadata": {**body["metadata"], **condition}}, is_exact=True)
@@ -211,7 +229,9 @@ class Hands(Writer):
                 return None
             raise
 
-    async def tend(self, run: WorkloadRun, group: PodGroup, pods: Collection[Pod], *, is_complete: bool) -> None:
+    async def reconcile_pod_group(
+        self, run: DesiredWorkload, group: PodGroup, pods: Collection[Pod], *, is_complete: bool
+    ) -> None:
         """Make and remove pods of a group of our own, as it needs now."""
         failures = count_failures(group, pods)
         plan = decide_group(run.podsets, pods, failures, is_complete=is_complete)
@@ -221,10 +241,10 @@ class Hands(Writer):
             await self.delete(POD.path(run.namespace, name), uids[name])
         if plan.make:
             kept = await self._load_kept(run.workload_id, run.podsets)
-            place = self.supplied(run, kept)
-            shapes = {shape.podset.role: shape for shape in render_objects(place, run.podsets).members}
+            render_context = self.render_context_with_supplies(run, kept)
+            shapes = {shape.podset.role: shape for shape in render_objects(render_context, run.podsets).members}
             for role, index in plan.make:
-                await self._make(render_member(place, shapes[role], index, failures))
+                await self._make(render_member(render_context, shapes[role], index, failures))
 
     async def _note(self, group: PodGroup, failures: int, *, is_complete: bool) -> None:
         """Write on a group of our own what is to be known when its pods are gone."""
@@ -235,9 +255,9 @@ class Hands(Writer):
             # This very group, and none that was made of the same name meanwhile.
             change = {"metadata": {"uid": group.metadata.uid, "annotations": notes}}
             path = POD_GROUP.path(group.metadata.namespace, group.metadata.name)
-            await self._api.ask("PATCH", path, change, query={"fieldManager": MANAGER}, content=MERGE)
+            await self._api.request("PATCH", path, change, query={"fieldManager": MANAGER}, content=MERGE)
 
-    async def try_pools(self, run: WorkloadRun, groups: Collection[PodGroup], pods: Collection[Pod]) -> None:
+    async def try_pools(self, run: DesiredWorkload, groups: Collection[PodGroup], pods: Collection[Pod]) -> None:
         """Move pod groups that found no room, or whose pool is gone, to the next of their workload's pools."""
         for group in groups:
             decided = decide_pool(group, pods, run.tried_pools)
@@ -247,42 +267,42 @@ class Hands(Writer):
             if decided is not None:
                 change = render_move(run.project, *decided)
                 path = POD_GROUP.path(run.namespace, group.metadata.name)
-                await self._api.ask("PATCH", path, change, query={"fieldManager": MANAGER}, content=MERGE)
+                await self._api.request("PATCH", path, change, query={"fieldManager": MANAGER}, content=MERGE)
 
     async def _make(self, pod: dict[str, Any]) -> None:
         """A pod of that name that is there, perhaps still ending, is left alone; the next look decides."""
         try:
             path = POD.path(pod["metadata"]["namespace"])
-            await self._api.ask("POST", path, pod, query={"fieldManager": MANAGER})
+            await self._api.request("POST", path, pod, query={"fieldManager": MANAGER})
         except ApiError as error:
             if error.status in (400, 422):
                 raise Refused(f"The cluster does not take pod {pod['metadata']['name']}: {error}") from error
             if error.status != 409:
                 raise
 
-    async def remake(self, run: WorkloadRun, resource: Resource, uid: str, again: Begun) -> None:
+    async def remake(self, run: DesiredWorkload, resource: Resource, uid: str, again: LaunchChoices) -> None:
         """Remove a job that is to begin again; its object goes after its pods, so that their names are free then.
 
         With what it begins again is written down first: it may be another server that makes it.
         """
-        await self.apply_ours(render_note(self.place(run), again), run)
+        await self.apply_ours(render_note(self.render_context(run), again), run)
         await self.delete(resource.path(run.namespace, run.name), uid, propagation="Foreground")
 
-    async def load_begun(self, run: WorkloadRun) -> Begun:
+    async def load_launch_choices(self, run: DesiredWorkload) -> LaunchChoices:
         """What was written down when a job of this run was last removed to begin again."""
         found = await self._api.find(CONFIG_MAP.path(run.namespace, note_name(run.name)))
         if found is None:
-            return NOTHING_BEGUN
-        return read_note(msgspec.json.decode(found, type=Note), self.place(run).marks)
+            return NO_LAUNCH_CHOICES
+        return read_note(msgspec.json.decode(found, type=RecreationNote), self.render_context(run).ownership_labels)
 
-    async def load_pods(self, run: WorkloadRun) -> tuple[Pod, ...]:
+    async def load_pods(self, run: DesiredWorkload) -> tuple[Pod, ...]:
         """A workload's pods as the API server has them."""
         found = await self._api.get(POD.path(run.namespace), labelSelector=f"{ID_LABEL}={run.workload_id}")
         return msgspec.json.decode(found, type=_Pods).items
 
     # Removal
 
-    async def remove(self, order: Remove, wait: Callable[[], Awaitable[None]]) -> None:
+    async def remove(self, order: DeleteWorkload, wait: Callable[[], Awaitable[None]]) -> None:
         """Remove a workload's objects and pods, and return when the API server itself has none of them any more."""
         label = f"{ID_LABEL}={order.workload_id}"
         claims = f"{label},{EPHEMERAL_LABEL}=true" if order.keeps_claims else label
@@ -304,7 +324,7 @@ class Hands(Writer):
             if error.status == 404:
                 return 0
             raise
-        found = msgspec.json.decode(listed, type=Listed)
+        found = msgspec.json.decode(listed, type=ListedObjects)
         for item in found.items:
             if item.metadata.deletion_timestamp is None:
                 # What MPI's operator made bears no label of ours, and keeps the next job of that name from starting: so
@@ -313,18 +333,18 @@ class Hands(Writer):
                 await self.delete(resource.path(namespace, item.metadata.name), item.metadata.uid, propagation)
         return len(found.items)
 
-    async def renew(self, job: Metadata) -> None:
+    async def delete_for_recreation(self, job: Metadata) -> None:
         """Remove this very Job, so that the next wish makes it again."""
         await self.delete(JOB.path(job.namespace, job.name), job.uid)
 
-    async def is_taken(self, run: WorkloadRun, begun: Begun) -> bool:
+    async def is_accepted_by_cluster(self, run: DesiredWorkload, begun: LaunchChoices) -> bool:
         """Whether the cluster takes what would be made with these kinds, asked without making it. Knative checks more
         than the definition of its Service says: which members of pods it was told to accept, how long requests take."""
-        place = self.supplied(run, await self._load_kept(run.workload_id, run.podsets), begun)
+        place = self.render_context_with_supplies(run, await self._load_kept(run.workload_id, run.podsets), begun)
         for runner in render_objects(place, run.podsets).runners:
             query = {**APPLY_QUERY, "dryRun": "All"}
             try:
-                await self._api.ask("PATCH", path_of(runner), runner, query=query, content=APPLY)
+                await self._api.request("PATCH", path_of(runner), runner, query=query, content=APPLY)
             except ApiError as error:
                 if error.status in (400, 422):
                     return False
@@ -345,17 +365,17 @@ class Hands(Writer):
         features = msgspec.json.decode(found, type=_Features).data
         return all(features.get(name) == "enabled" for name in names)
 
-    async def survey(self) -> tuple[Survey, set[tuple[str, str]]]:
+    async def list_owned_objects(self) -> tuple[Survey, set[tuple[str, str]]]:
         """What there is of ours that is not watched, and (id, namespace) of the workloads that it is of."""
         found: dict[str, int] = {}
         workloads: set[tuple[str, str]] = set()
         for resource in (*self._ingresses, SERVICE, CLAIM, SECRET, CONFIG_MAP):
             label = f"{CLUSTER_LABEL}={self._cluster}"
-            listed = msgspec.json.decode(await self._api.get(resource.path(), labelSelector=label), type=Listed)
+            listed = msgspec.json.decode(await self._api.get(resource.path(), labelSelector=label), type=ListedObjects)
             for item in listed.items:
                 metadata = item.metadata
                 if metadata.deletion_timestamp is None:
-                    found[resource.path(metadata.namespace, metadata.name)] = content_of(item.data)
+                    found[resource.path(metadata.namespace, metadata.name)] = data_hash(item.data)
                 if id := metadata.labels.get(ID_LABEL):
                     workloads.add((id, metadata.namespace))
         return found, workloads
@@ -363,13 +383,13 @@ class Hands(Writer):
     async def drop_claims(self, is_gone: Callable[[str], bool]) -> None:
         """Remove claims that the server kept, by the ids of their records; pods that mount one keep it to their end."""
         label = f"{CLUSTER_LABEL}={self._cluster},{CLAIM_LABEL}"
-        listed = msgspec.json.decode(await self._api.get(CLAIM.path(), labelSelector=label), type=Listed)
+        listed = msgspec.json.decode(await self._api.get(CLAIM.path(), labelSelector=label), type=ListedObjects)
         for item in listed.items:
             if is_gone(item.metadata.labels[CLAIM_LABEL]):
                 await self.delete(CLAIM.path(item.metadata.namespace, item.metadata.name), item.metadata.uid)
 
 
-def _programs(place: Place, podsets: Iterable[PodSet]) -> list[dict[str, Any]]:
+def _programs(place: RenderContext, podsets: Iterable[PodSet]) -> list[dict[str, Any]]:
     """What containers beside its own run, where a workload has such containers."""
     if not has_buckets(podsets):
         return []

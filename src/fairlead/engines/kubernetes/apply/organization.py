@@ -11,11 +11,11 @@ from typing import Any
 
 import msgspec
 
-from fairlead.engines.base import Organize, WorkloadRun
-from fairlead.engines.kubernetes.client.api import MERGE, Api, ApiError, words_of
+from fairlead.engines.base import DesiredWorkload, SyncOrganization
+from fairlead.engines.kubernetes.client.api import MERGE, Api, ApiError, error_message
 from fairlead.engines.kubernetes.client.objects import Node
 from fairlead.engines.kubernetes.client.resources import NAMESPACE, NODE, QUEUE, SHARD, Resource, path_of, resource_of
-from fairlead.engines.kubernetes.client.writer import MANAGER, Listed, Taken, Writer
+from fairlead.engines.kubernetes.client.writer import MANAGER, BlockedForNow, ListedObjects, ObjectWriter
 from fairlead.engines.kubernetes.render.context import CLUSTER_LABEL, POOL_LABEL, RUNAI_POOL_LABEL
 from fairlead.engines.kubernetes.render.organization import (
     pool_of,
@@ -38,7 +38,7 @@ _POOL_NOTE = "fairlead/node-pool"
 _NO_KAI = "it knows no queues; install KAI-Scheduler (`fairlead doctor --engine kubernetes` says what is missing)"
 
 
-class Estate(Writer):
+class OrganizationSync(ObjectWriter):
     def __init__(self, api: Api, cluster: str) -> None:
         super().__init__(api)
         self._cluster = cluster
@@ -54,14 +54,14 @@ class Estate(Writer):
         self._organized = asyncio.Event()
         self._trouble = ""
 
-    def plan(self, told: Organize) -> None:
+    def plan(self, told: SyncOrganization) -> None:
         """What there should be, known before anything of it is made: whose workloads come meanwhile ask for it."""
         names = {project.requested_namespace for project in told.projects}
         self._asked_for = {NAMESPACE.path(name=name) for name in names}
         wanted = (*render_namespaces(told.projects, self._cluster), *render_queues(told, self._cluster))
         self._wanted = {path_of(body): body for body in wanted}
 
-    async def organize(self, told: Organize) -> None:
+    async def organize(self, told: SyncOrganization) -> None:
         """Namespaces, priority classes and queues as they should be; queues of ours that should not be go."""
         # An older round would remove what a newer one made.
         async with self._turn:
@@ -71,25 +71,25 @@ class Estate(Writer):
                     await self._apply(body)
             queues = render_queues(told, self._cluster)
             for body in (*render_namespaces(told.projects, self._cluster), *queues):
-                await self._apply_unless_foreign(body)
+                await self._apply_if_owned(body)
             await self._drop(QUEUE, {body["metadata"]["name"] for body in queues})
             self._organized.set()
             self._trouble = ""
             if SHARD in self.shards:
                 shards = render_shards(told.node_pools, self._cluster)
                 for body in shards:
-                    await self._apply_unless_foreign(body)
+                    await self._apply_if_owned(body)
                 await self._drop(SHARD, {body["metadata"]["name"] for body in shards})
 
     async def _drop(self, resource: Resource, wanted: set[str]) -> None:
         label = f"{CLUSTER_LABEL}={self._cluster}"
-        listed = msgspec.json.decode(await self._api.get(resource.path(), labelSelector=label), type=Listed)
+        listed = msgspec.json.decode(await self._api.get(resource.path(), labelSelector=label), type=ListedObjects)
         # Projects' queues before the departments' above them.
         for item in sorted(listed.items, key=lambda item: "runai/department-id" in item.metadata.labels):
             if item.metadata.name not in wanted:
                 await self.delete(resource.path(name=item.metadata.name), item.metadata.uid)
 
-    async def _apply_unless_foreign(self, body: dict[str, Any]) -> str:
+    async def _apply_if_owned(self, body: dict[str, Any]) -> str:
         """Why it cannot be used, in words; empty when it can."""
         path = path_of(body)
         known = await self._find(path)
@@ -112,17 +112,17 @@ class Estate(Writer):
         self._foreign.add(path)
         return words
 
-    async def check(self, run: WorkloadRun) -> None:
+    async def check(self, run: DesiredWorkload) -> None:
         """Returns when a workload's namespace and queue can be used; raises Taken while they cannot."""
         queue = project_queue(run.project, run.tried_pools)
         for path in (NAMESPACE.path(name=run.namespace), QUEUE.path(name=queue)):
             if path not in self._usable:
                 await self._wait(run.project)
             body = None if path in self._usable else self._wanted.get(path)
-            if body is not None and (words := await self._apply_unless_foreign(body)):
-                raise Taken(words)
+            if body is not None and (words := await self._apply_if_owned(body)):
+                raise BlockedForNow(words)
 
-    async def look_again(self, run: WorkloadRun) -> None:
+    async def recheck_namespace(self, run: DesiredWorkload) -> None:
         """Something was not found: if somebody removed the namespace, the next `check` makes it again."""
         path = NAMESPACE.path(name=run.namespace)
         if path in self._usable and await self._find(path) is None:
@@ -135,14 +135,14 @@ class Estate(Writer):
                 await self._organized.wait()
         except TimeoutError:
             words = f"The namespace and the queues of project {project} are not in the cluster yet"
-            raise Taken(f"{words}: {self._trouble}" if self._trouble else words) from None
+            raise BlockedForNow(f"{words}: {self._trouble}" if self._trouble else words) from None
 
     def note_trouble(self, error: ApiError | OSError) -> None:
         """Why projects and queues could not be brought to the cluster."""
         is_unknown = isinstance(error, ApiError) and error.status == 404 and not error.reason
-        self._trouble = _NO_KAI if is_unknown else words_of(error)
+        self._trouble = _NO_KAI if is_unknown else error_message(error)
 
-    async def label_nodes(self, nodes: Iterable[Node], told: Organize) -> None:
+    async def label_nodes(self, nodes: Iterable[Node], told: SyncOrganization) -> None:
         """Nodes that carry a pool's pair get the labels of that pool; others lose them, if the pool is one of ours."""
         names = {pool.name for pool in told.node_pools}
         given = {(pool.label_key, pool.label_value) for pool in told.node_pools}
@@ -159,7 +159,7 @@ class Estate(Writer):
                 continue
             metadata = {"labels": change, "annotations": {_POOL_NOTE: wanted or None}}
             path, body = NODE.path(name=node.metadata.name), {"metadata": metadata}
-            await self._api.ask("PATCH", path, body, query={"fieldManager": MANAGER}, content=MERGE)
+            await self._api.request("PATCH", path, body, query={"fieldManager": MANAGER}, content=MERGE)
 
 
 def _whose(body: dict[str, Any], labels: dict[str, str], mine: str) -> str:

@@ -9,12 +9,12 @@ from typing import Any
 from fairlead.engines.kubernetes.client.api import Api, ApiError
 from fairlead.engines.kubernetes.client.resources import POD
 from fairlead.engines.kubernetes.observe.events import is_checked, templates_of
-from fairlead.engines.kubernetes.render.context import Place
+from fairlead.engines.kubernetes.render.context import RenderContext
 from fairlead.engines.kubernetes.render.workload import render_objects
 from fairlead.model.pods.podset import PodSet
 
 
-async def try_pods(api: Api, place: Place, podsets: tuple[PodSet, ...]) -> str:
+async def try_pods(api: Api, place: RenderContext, podsets: tuple[PodSet, ...]) -> str:
     """Why no pod can ever come of them, in the API server's words; empty if one can, or at another time could."""
     runners = render_objects(place, podsets).runners
     if is_checked({runner["kind"] for runner in runners}):
@@ -23,7 +23,7 @@ async def try_pods(api: Api, place: Place, podsets: tuple[PodSet, ...]) -> str:
         metadata = {**template["metadata"], "name": place.name, "namespace": place.namespace}
         pod: dict[str, Any] = {"apiVersion": POD.api, "kind": POD.kind, "metadata": metadata, "spec": template["spec"]}
         try:
-            await api.ask("POST", POD.path(place.namespace), pod, query={"dryRun": "All"})
+            await api.request("POST", POD.path(place.namespace), pod, query={"dryRun": "All"})
         except ApiError as error:
             # Other refusals may be over tomorrow, or are about the trial.
             if error.status == 422:

@@ -60,11 +60,11 @@ class Api:
         self._token_until = 0.0
         self._renewing = asyncio.Lock()
         #: Why nobody answers; empty while somebody does.
-        self.away = ""
+        self.unreachable_reason = ""
         #: Called when that has changed.
         self.notify_away: Callable[[], None] = _ignore
 
-    async def ask(
+    async def request(
         self,
         method: str,
         path: str,
@@ -110,26 +110,28 @@ class Api:
 
     def _tell_away(self, error: OSError) -> None:
         """Once, until it answers again."""
-        if not self.away:
+        if not self.unreachable_reason:
             where = f"{self._access.host}:{self._access.port}"
             # The loop's own words for a refused connection name the address a second time.
-            why = os.strerror(error.errno) if isinstance(error, ConnectionError) and error.errno else words_of(error)
-            self.away = f"the cluster's API server at {where} does not answer: {why}"
-            log.warning("%s; trying again", self.away)
+            why = (
+                os.strerror(error.errno) if isinstance(error, ConnectionError) and error.errno else error_message(error)
+            )
+            self.unreachable_reason = f"the cluster's API server at {where} does not answer: {why}"
+            log.warning("%s; trying again", self.unreachable_reason)
             self.notify_away()
 
     def _note_answer(self) -> None:
-        if self.away:
-            self.away = ""
+        if self.unreachable_reason:
+            self.unreachable_reason = ""
             self.notify_away()
 
     async def get(self, path: str, **query: str) -> bytes:
-        return await self.ask("GET", path, query=query)
+        return await self.request("GET", path, query=query)
 
     async def find(self, path: str) -> bytes | None:
         """What is there; None if nothing is."""
         try:
-            return await self.ask("GET", path)
+            return await self.request("GET", path)
         except ApiError as error:
             if error.status == 404:
                 return None
@@ -254,18 +256,18 @@ def _read_error(status: int, body: bytes) -> ApiError:
     return ApiError(422 if is_final else status, said.reason, said.message or f"HTTP {status}")
 
 
-def words_of(error: Exception) -> str:
+def error_message(error: Exception) -> str:
     """Not every error has words of its own."""
     return str(error) or ("nothing was heard in time" if isinstance(error, TimeoutError) else type(error).__name__)
 
 
-async def insist(act: Callable[[], Awaitable[Result]], trouble: str) -> Result:
+async def retry_forever(act: Callable[[], Awaitable[Result]], trouble: str) -> Result:
     """Again and again, until the cluster lets it be done."""
     pause = _FIRST_PAUSE
     while True:
         try:
             return await act()
         except (ApiError, OSError) as error:
-            log.warning("%s: %s", trouble, words_of(error))
+            log.warning("%s: %s", trouble, error_message(error))
         await asyncio.sleep(pause)
         pause = min(_LONGEST_PAUSE, pause * 2)

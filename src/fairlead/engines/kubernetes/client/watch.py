@@ -12,7 +12,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
-from fairlead.engines.kubernetes.client.api import Api, ApiError, words_of
+from fairlead.engines.kubernetes.client.api import Api, ApiError, error_message
 from fairlead.engines.kubernetes.client.objects import Metadata
 
 log = logging.getLogger(__name__)
@@ -107,7 +107,7 @@ class Watch(Generic[Item]):
             except Gone:
                 self._version = ""
             except (OSError, ApiError, TimeoutError, msgspec.DecodeError) as error:
-                log.info("the watch on %s is taken up again: %s", self._path, words_of(error))
+                log.info("the watch on %s is taken up again: %s", self._path, error_message(error))
                 if isinstance(error, ApiError | msgspec.DecodeError):
                     self._version = ""
             except Exception:
@@ -124,7 +124,7 @@ class Watch(Generic[Item]):
         found: dict[tuple[str, str], Item] = {}
         query = {**self._query, "limit": _PAGE}
         while True:
-            page = self._list.decode(await self._api.ask("GET", self._path, query=query))
+            page = self._list.decode(await self._api.request("GET", self._path, query=query))
             for item in page.items:
                 found[_key(item)] = item
             if not page.metadata.next_page:

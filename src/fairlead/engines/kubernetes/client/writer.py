@@ -17,13 +17,13 @@ APPLY_QUERY = {"fieldManager": MANAGER, "force": "true"}
 _DELETION = {"apiVersion": "v1", "kind": "DeleteOptions"}
 
 
-class Seen(msgspec.Struct):
+class StoredObject(msgspec.Struct):
     metadata: Metadata = Metadata()
     data: dict[str, str] | None = None
 
 
-class Listed(msgspec.Struct):
-    items: list[Seen] = []
+class ListedObjects(msgspec.Struct):
+    items: list[StoredObject] = []
 
 
 class _Kind(msgspec.Struct):
@@ -41,17 +41,17 @@ async def has_kind(api: Api, resource: Resource) -> bool:
     return any(kind.name == resource.plural for kind in kinds)
 
 
-class Taken(Exception):
+class BlockedForNow(Exception):
     """Something is in the way for now: an object of that name, pods that still end, or what is somebody else's."""
 
 
-class Writer:
+class ObjectWriter:
     def __init__(self, api: Api) -> None:
         self._api = api
 
-    async def _apply(self, body: dict[str, Any], *, is_exact: bool = False) -> Seen:
+    async def _apply(self, body: dict[str, Any], *, is_exact: bool = False) -> StoredObject:
         try:
-            answer = await self._api.ask(
+            answer = await self._api.request(
                 "PATCH", path_of(body), body, query=APPLY_QUERY, content=APPLY, is_exact=is_exact
             )
         except ApiError as error:
@@ -60,17 +60,17 @@ class Writer:
                     f"The cluster does not take {body['kind']} {body['metadata']['name']}: {error}"
                 ) from error
             raise
-        return msgspec.json.decode(answer, type=Seen)
+        return msgspec.json.decode(answer, type=StoredObject)
 
-    async def _find(self, path: str) -> Seen | None:
+    async def _find(self, path: str) -> StoredObject | None:
         found = await self._api.find(path)
-        return None if found is None else msgspec.json.decode(found, type=Seen)
+        return None if found is None else msgspec.json.decode(found, type=StoredObject)
 
     async def delete(self, path: str, uid: str, propagation: str = "Background") -> None:
         """This object, and no later one of its name, should the request be carried out only then."""
         body = {**_DELETION, "propagationPolicy": propagation, "preconditions": {"uid": uid}}
         try:
-            await self._api.ask("DELETE", path, body)
+            await self._api.request("DELETE", path, body)
         except ApiError as error:
             if error.status not in (404, 409):
                 raise

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from fairlead.engines.kubernetes.apply.applier import Hands
+from fairlead.engines.kubernetes.apply.applier import ObjectApplier
 from fairlead.engines.kubernetes.client.api import Api, ApiError
 from fairlead.engines.kubernetes.client.kubeconfig import load_access
 from fairlead.engines.kubernetes.client.objects import Node
@@ -31,7 +31,7 @@ from fairlead.engines.kubernetes.client.resources import (
     TENSORFLOW,
     XGBOOST,
 )
-from fairlead.engines.kubernetes.client.writer import Listed, has_kind
+from fairlead.engines.kubernetes.client.writer import ListedObjects, has_kind
 from fairlead.engines.kubernetes.configuration import custom_resources
 from fairlead.engines.kubernetes.install.checks import Finding
 from fairlead.engines.kubernetes.install.doctor_kai import look_at_work
@@ -77,13 +77,13 @@ async def _examine(kubeconfig: str, own_cluster: str) -> list[Finding]:
     try:
         found = [_version(version, f"{access.host}:{access.port}")]
         for what, look in _looks(own_cluster):
-            found += await look_safely(what, look, api)
+            found += await run_check(what, look, api)
         return found
     finally:
         api.close()
 
 
-async def look_safely(what: str, look: Look, api: Api) -> list[Finding]:
+async def run_check(what: str, look: Look, api: Api) -> list[Finding]:
     """What a look finds; that it may not look is no fault of the cluster's."""
     try:
         return await look(api)
@@ -166,7 +166,7 @@ def _eviction_condition(pairs: Collection[tuple[str, str]]) -> Finding:
 
 async def _look_at_operators(api: Api) -> list[Finding]:
     kinds = {one.kind for one in (LEADER_WORKER_SET, *_TRAINING, MPI) if await has_kind(api, one)}
-    hands = Hands(api, "", ())
+    hands = ObjectApplier(api, "", ())
     switches = (
         [name for name in FEATURES if not await hands.has_features((name,))] if await has_kind(api, KNATIVE) else None
     )
@@ -215,7 +215,7 @@ def _knative(switches: Collection[str] | None) -> Finding:
     return Finding("Knative", "ok", "inference that never sleeps runs as its Services")
 
 
-async def _look_at_nodes(api: Api) -> list[Finding]:
+async def _check_nodes(api: Api) -> list[Finding]:
     nodes = msgspec.json.decode(await api.get(NODE.path()), type=_Nodes).items
     if not nodes:
         return [Finding("Nodes", "missing", "there are none", "Add a node")]
@@ -255,7 +255,7 @@ async def _look_at_definitions(api: Api) -> list[Finding]:
         name = f"{resource.plural}.{resource.api.partition('/')[0]}"
         # Listed, because that is what the server's own account may do.
         listed = await api.get(DEFINITION.path(), fieldSelector=f"metadata.name={name}")
-        there = msgspec.json.decode(listed, type=Listed).items
+        there = msgspec.json.decode(listed, type=ListedObjects).items
         if not there:
             advice = "kubectl apply -f deploy/crds, if workloads are to be submitted with kubectl"
             found.append(Finding(resource.kind, "note", "not installed", advice))
@@ -336,7 +336,7 @@ async def _denied(api: Api, permission: Permission) -> list[str]:
         review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview"}
         body = {**review, "spec": {"resourceAttributes": asked}}
         path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-        answer = msgspec.json.decode(await api.ask("POST", path, body))
+        answer = msgspec.json.decode(await api.request("POST", path, body))
         if not answer["status"].get("allowed"):
             denied.append(f"{verb} {permission.resource}")
     return denied
@@ -347,7 +347,7 @@ def _looks(own_cluster: str) -> tuple[tuple[str, Look], ...]:
         ("KAI-Scheduler", _look_at_scheduler),
         ("KAI at work", look_at_work),
         ("Operators", _look_at_operators),
-        ("Nodes", _look_at_nodes),
+        ("Nodes", _check_nodes),
         ("Parts of GPUs", _look_at_fractions),
         ("Storage", _look_at_storage),
         ("Namespaces", partial(_look_at_namespaces, own_cluster=own_cluster)),

@@ -12,19 +12,19 @@ import msgspec
 from fairlead.engines.kubernetes.client.api import Api, ApiError
 from fairlead.engines.kubernetes.client.objects import Event, Pod, PodGroup, millis
 from fairlead.engines.kubernetes.client.resources import NAMESPACE, POD, POD_GROUP
-from fairlead.engines.kubernetes.client.writer import Listed, Seen
+from fairlead.engines.kubernetes.client.writer import ListedObjects, StoredObject
 from fairlead.engines.kubernetes.install.checks import Finding
-from fairlead.engines.kubernetes.observe.events import told_at
-from fairlead.engines.kubernetes.observe.report import Held
+from fairlead.engines.kubernetes.observe.events import last_seen_at
+from fairlead.engines.kubernetes.observe.report import WorkloadObjectsSeen
 from fairlead.engines.kubernetes.observe.unacknowledged import (
     BINDER,
     PATIENCE,
     POD_GROUPER,
     SCHEDULED,
     SCHEDULER_PART,
-    Silence,
-    find_silence,
-    load_last_word,
+    UnacknowledgedPod,
+    find_unacknowledged_pod,
+    load_last_scheduler_event,
 )
 from fairlead.engines.kubernetes.render.context import CLUSTER_LABEL, SCHEDULER
 from fairlead.model.clock import Millis
@@ -59,7 +59,7 @@ async def look_at_work(api: Api) -> list[Finding]:
     silent = [one for pod in pods if (one := _silence_of(pod, groups)) is not None]
     parts: list[tuple[str, str]] = []
     for one in silent[:_ASKED]:
-        event = await load_last_word(api, one) if one.part == SCHEDULER_PART else None
+        event = await load_last_scheduler_event(api, one) if one.part == SCHEDULER_PART else None
         if part := decide_part(one, event, now):
             parts.append((part, f"{one.namespace}/{one.pod}"))
     return [tried, *judge_waiting(parts, len(pods))]
@@ -71,16 +71,16 @@ def find_overdue(pods: Iterable[dict[str, Any]], now: Millis) -> list[Pod]:
     return [pod for pod in ungated if now - (millis(pod.metadata.creation_timestamp) or now) >= PATIENCE * 1000]
 
 
-def _silence_of(pod: Pod, groups: Iterable[PodGroup]) -> Silence | None:
+def _silence_of(pod: Pod, groups: Iterable[PodGroup]) -> UnacknowledgedPod | None:
     near = [group for group in groups if group.metadata.namespace == pod.metadata.namespace]
-    return find_silence(Held(pods=[pod], groups=near))
+    return find_unacknowledged_pod(WorkloadObjectsSeen(pods=[pod], groups=near))
 
 
-def decide_part(silence: Silence, event: Event | None, now: Millis) -> str:
+def decide_part(silence: UnacknowledgedPod, event: Event | None, now: Millis) -> str:
     """Which part of KAI does not do its work; empty where the last that it said of the pod is enough."""
     if event is None:
         return silence.part
-    return BINDER if event.reason == SCHEDULED and now - told_at(event) >= PATIENCE * 1000 else ""
+    return BINDER if event.reason == SCHEDULED and now - last_seen_at(event) >= PATIENCE * 1000 else ""
 
 
 def judge_waiting(parts: Sequence[tuple[str, str]], overdue: int) -> list[Finding]:
@@ -105,14 +105,14 @@ def judge_waiting(parts: Sequence[tuple[str, str]], overdue: int) -> list[Findin
 async def _try_pod(api: Api) -> tuple[Finding, Millis]:
     """Whether a pod for KAI would be made, and what time it is in the cluster."""
     ours = await api.get(NAMESPACE.path(), labelSelector=CLUSTER_LABEL, limit="1")
-    names = [one.metadata.name for one in msgspec.json.decode(ours, type=Listed).items]
+    names = [one.metadata.name for one in msgspec.json.decode(ours, type=ListedObjects).items]
     here = round(datetime.now(UTC).timestamp() * 1000)
     try:
         path = POD.path((names or ["default"])[0])
-        answer = await api.ask("POST", path, _render_pod(), query={"dryRun": "All"})
+        answer = await api.request("POST", path, _render_pod(), query={"dryRun": "All"})
     except ApiError as error:
         return judge_refusal(error), here
-    made = msgspec.json.decode(answer, type=Seen)
+    made = msgspec.json.decode(answer, type=StoredObject)
     return Finding(_NEW_PODS, "ok", "can be made for KAI"), millis(made.metadata.creation_timestamp) or here
 
 

@@ -26,9 +26,9 @@ FETCH_ERROR = "FetchError"
 _TOO_LATE = "changes could not be brought back within the grace"
 
 
-def judge_return(pod: Pod) -> Pod:
+def with_upload_result(pod: Pod) -> Pod:
     """The pod as it is, or as one that failed because something could not be written back."""
-    words = lost_words(pod) if pod.status.phase == "Succeeded" else ""
+    words = upload_error(pod) if pod.status.phase == "Succeeded" else ""
     if not words:
         return pod
     replace = msgspec.structs.replace
@@ -44,7 +44,7 @@ def _failed(own: ContainerStatus, words: str) -> ContainerState:
     return ContainerState(terminated=msgspec.structs.replace(ended, exit_code=1, reason=FETCH_ERROR, message=words))
 
 
-def lost_words(pod: Pod) -> str:
+def upload_error(pod: Pod) -> str:
     """What could not be written back, by the field that asked for it."""
     found = []
     for status in pod.status.init_container_statuses:
@@ -54,7 +54,7 @@ def lost_words(pod: Pod) -> str:
     return "; ".join(found)
 
 
-def is_returning(pods: Collection[Pod]) -> bool:
+def is_uploading(pods: Collection[Pod]) -> bool:
     """Whether the end of a pod is still to be seen that has something to write back."""
     return any(
         number_of_return(status.name) is not None and pod.status.phase not in ("Succeeded", "Failed")
@@ -67,7 +67,7 @@ def has_buckets(podsets: Iterable[PodSet]) -> bool:
     return any((podset.container.fields.get("storage") or {}).get("s3") for podset in podsets)
 
 
-def is_return_unseen(podsets: Iterable[PodSet], runner: Runner, pods: Iterable[Pod]) -> bool:
+def is_upload_result_missing(podsets: Iterable[PodSet], runner: Runner, pods: Iterable[Pod]) -> bool:
     """Whether it counts more pods that ended well than are seen, so that one may have failed to write back."""
     conditions = runner.status.conditions
     if not has_buckets(podsets) or not (condition(conditions, "Complete") or condition(conditions, "Succeeded")):

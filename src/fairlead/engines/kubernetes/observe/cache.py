@@ -24,13 +24,13 @@ from fairlead.engines.kubernetes.client.objects import (
 )
 from fairlead.engines.kubernetes.client.resources import EVENT, NAMESPACE, NODE, POD, POD_GROUP, Resource
 from fairlead.engines.kubernetes.client.watch import HasMetadata, Watch
-from fairlead.engines.kubernetes.client.writer import Listed
-from fairlead.engines.kubernetes.observe.bucket_uploads import judge_return
-from fairlead.engines.kubernetes.observe.events import Maker, makers_of, reasons_for
-from fairlead.engines.kubernetes.observe.operator_jobs import begun_of
-from fairlead.engines.kubernetes.observe.report import Held, run_of
+from fairlead.engines.kubernetes.client.writer import ListedObjects
+from fairlead.engines.kubernetes.observe.bucket_uploads import with_upload_result
+from fairlead.engines.kubernetes.observe.events import Maker, controllers_named_in, reasons_for
+from fairlead.engines.kubernetes.observe.operator_jobs import launch_choices_of
+from fairlead.engines.kubernetes.observe.report import WorkloadObjectsSeen, run_of
 from fairlead.engines.kubernetes.render.context import CLUSTER_LABEL, ID_LABEL
-from fairlead.engines.kubernetes.render.pod_group import OWN_LABEL, is_own
+from fairlead.engines.kubernetes.render.pod_group import OWN_LABEL, is_fairlead_group
 from fairlead.engines.kubernetes.render.pod_security import ENFORCED, LABEL
 
 log = logging.getLogger(__name__)
@@ -41,7 +41,7 @@ _Kind = TypeVar("_Kind", bound=HasMetadata)
 _Shelf = dict[str, dict[str, Any]]
 
 
-class Holdings:
+class ClusterCache:
     """Calls `changed` with the id of a workload of which something changed, `found` when something of it is new, `lost`
     when what makes its pods is gone, and `moved` when nodes are others."""
 
@@ -158,7 +158,7 @@ class Holdings:
         return keep
 
     def _keep_pod(self, before: Pod | None, after: Pod | None) -> None:
-        self._keeper(Pod)(before, None if after is None else judge_return(after))
+        self._keeper(Pod)(before, None if after is None else with_upload_result(after))
 
     def _note_pod(self, before: Any, after: Any) -> None:
         if before is not None:
@@ -169,12 +169,12 @@ class Holdings:
         if condition(after.status.conditions, "DisruptionTarget") is not None:
             # It may be gone before anybody looks, and what it leads to is still to be told from a failure.
             id = after.metadata.labels.get(ID_LABEL, "")
-            place = run_of(after.metadata), begun_of(after.metadata).attempt
+            place = run_of(after.metadata), launch_choices_of(after.metadata).attempt
             self._disrupted.setdefault(id, set()).add(place)
 
     def _note_event(self, before: Event | None, after: Event | None) -> None:
         event = after or before
-        for maker in makers_of(event) if event is not None else ():
+        for maker in controllers_named_in(event) if event is not None else ():
             said = self._said.setdefault(maker, {})
             if after is not None:
                 said[after.metadata.name] = after
@@ -192,10 +192,10 @@ class Holdings:
         if _essence(before) != _essence(after):
             self._moved()
 
-    def held(self, workload_id: str) -> Held:
+    def objects_of(self, workload_id: str) -> WorkloadObjectsSeen:
         pods, runners, groups = (self._shelves[kind].get(workload_id, {}) for kind in (Pod, Runner, PodGroup))
         present = max((run_of(runner.metadata) for runner in runners.values()), default=0)
-        return Held(
+        return WorkloadObjectsSeen(
             runners=tuple(runners.values()),
             pods=tuple(pods.values()),
             groups=tuple(groups.values()),
@@ -205,12 +205,12 @@ class Holdings:
             settled=frozenset(self._settled.get(workload_id, ())),
         )
 
-    def makers(self, workload_id: str) -> Iterator[tuple[str, Metadata]]:
+    def controllers_of(self, workload_id: str) -> Iterator[tuple[str, Metadata]]:
         """What makes a workload's pods, by kind."""
         for key, runner in self._shelves[Runner].get(workload_id, {}).items():
             yield key.partition("/")[0], runner.metadata
         for group in self._shelves[PodGroup].get(workload_id, {}).values():
-            if is_own(group):
+            if is_fairlead_group(group):
                 yield POD_GROUP.kind, group.metadata
 
     def workloads(self, cluster: str) -> set[tuple[str, str]]:
@@ -228,7 +228,7 @@ class Holdings:
         self._disrupted.pop(workload_id, None)
         self._settled.pop(workload_id, None)
 
-    async def settle(self, workload_id: str, maker: Metadata) -> None:
+    async def wait_until_consistent(self, workload_id: str, maker: Metadata) -> None:
         """Returns when a workload's pods are known as the API server has them, after its maker said that it is over."""
         pause, give_up = _FIRST_PAUSE, time.monotonic() + self.patience
         while not await self._is_in_step(workload_id, maker.namespace):
@@ -243,21 +243,23 @@ class Holdings:
     async def _is_in_step(self, workload_id: str, namespace: str) -> bool:
         """Each difference is a change that the watch is about to bring."""
         selector = f"{self._label},{ID_LABEL}={workload_id}"
-        found = msgspec.json.decode(await self._api.get(POD.path(namespace), labelSelector=selector), type=Listed)
+        found = msgspec.json.decode(
+            await self._api.get(POD.path(namespace), labelSelector=selector), type=ListedObjects
+        )
         known = self._shelves[Pod].get(workload_id, {}).values()
         there, held = (
             {(one.metadata.uid, one.metadata.resource_version) for one in pods} for pods in (found.items, known)
         )
         return there == held
 
-    def has(self, workload_id: str) -> bool:
+    def has_objects(self, workload_id: str) -> bool:
         """Whether anything of a workload is there."""
         return any(workload_id in shelf for shelf in self._shelves.values())
 
     def pod(self, uid: str) -> Pod | None:
         return self._uids.get(uid)
 
-    def level(self, namespace: str) -> str:
+    def enforced_pod_security(self, namespace: str) -> str:
         """The level of Pod Security that a namespace enforces; empty for none."""
         found = None if self._namespaces is None else self._namespaces.objects.get(("", namespace))
         return "" if found is None else found.metadata.labels[LABEL]

@@ -7,7 +7,7 @@ is, `observing.py` asks which of them still holds.
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-from fairlead.engines.base import Wait
+from fairlead.engines.base import SchedulingBlocker
 from fairlead.engines.kubernetes.client.objects import Event, Metadata, Pod, Runner, condition, millis
 from fairlead.engines.kubernetes.client.resources import (
     DEPLOYMENT,
@@ -41,7 +41,7 @@ def reasons_for(resources: Iterable[Resource]) -> set[str]:
     return {_REASONS.get(resource, FAILED_CREATE) for resource in resources} | {FAILED_CREATE}
 
 
-def makers_of(event: Event) -> list[Maker]:
+def controllers_named_in(event: Event) -> list[Maker]:
     """Which object of ours it may be about: the one that it names, or the one for which that was made."""
     told = event.involved_object
     found = [(told.kind, told.name)]
@@ -54,20 +54,20 @@ def makers_of(event: Event) -> list[Maker]:
     return [(told.namespace, kind, name) for kind, name in found]
 
 
-def find_complaints(
+def find_pod_creation_errors(
     runners: Collection[Runner], kinds: Collection[str], events: Iterable[Event], pods: Iterable[Pod]
-) -> list[Wait]:
+) -> list[SchedulingBlocker]:
     """Why pods of these objects cannot be made. An event holds until a pod is made after it."""
     latest = max((_made_at(pod.metadata) for pod in pods), default=0)
     standing = [
         event
         for event in events
-        if told_at(event) > latest and any(_is_about(event, runner.metadata, kinds) for runner in runners)
+        if last_seen_at(event) > latest and any(_is_about(event, runner.metadata, kinds) for runner in runners)
     ]
-    found = [max(standing, key=told_at).message.removeprefix(_COMBINED)] if standing else []
+    found = [max(standing, key=last_seen_at).message.removeprefix(_COMBINED)] if standing else []
     failing = (condition(runner.status.conditions, "ReplicaFailure") for runner in runners)
     found += [one.message for one in failing if one is not None]
-    return [Wait(code=FAILED_CREATE, message=message, is_made=False) for message in found]
+    return [SchedulingBlocker(code=FAILED_CREATE, message=message, can_create_pods=False) for message in found]
 
 
 def is_checked(kinds: Collection[str]) -> bool:
@@ -86,7 +86,7 @@ def templates_of(body: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
             yield from templates_of(value)
 
 
-def told_at(event: Event) -> int:
+def last_seen_at(event: Event) -> int:
     return max(millis(event.last_timestamp) or 0, millis(event.event_time) or 0)
 
 
@@ -99,4 +99,4 @@ def _is_about(event: Event, runner: Metadata, kinds: Collection[str]) -> bool:
     told = event.involved_object
     if told.kind in kinds:
         return told.uid == runner.uid
-    return told_at(event) >= _made_at(runner)
+    return last_seen_at(event) >= _made_at(runner)

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 import msgspec
 
-from fairlead.engines.base import ClusterPod, Wait, WorkloadReport
+from fairlead.engines.base import ClusterPod, SchedulingBlocker, WorkloadReport
 from fairlead.engines.kubernetes.client.objects import (
     ContainerState,
     ContainerStatus,
@@ -25,12 +25,17 @@ from fairlead.engines.kubernetes.client.objects import (
 from fairlead.engines.kubernetes.observe.bucket_uploads import (
     FETCH_ERROR,
     correct_counts,
-    is_return_unseen,
-    is_returning,
-    lost_words,
+    is_upload_result_missing,
+    is_uploading,
+    upload_error,
 )
-from fairlead.engines.kubernetes.observe.events import find_complaints
-from fairlead.engines.kubernetes.observe.operator_jobs import begun_of, decide_remake, is_failure_unsure, is_operated
+from fairlead.engines.kubernetes.observe.events import find_pod_creation_errors
+from fairlead.engines.kubernetes.observe.operator_jobs import (
+    decide_recreation,
+    has_operator,
+    launch_choices_of,
+    may_be_preemption,
+)
 from fairlead.engines.kubernetes.render.context import (
     DEFAULT_POOL,
     GPU_GROUP_LABEL,
@@ -42,7 +47,7 @@ from fairlead.engines.kubernetes.render.context import (
 )
 from fairlead.engines.kubernetes.render.knative import VISIBILITY
 from fairlead.engines.kubernetes.render.kubeflow import ROLES
-from fairlead.engines.kubernetes.render.pod_group import INDEX_LABEL, count_failures, find_end, is_own
+from fairlead.engines.kubernetes.render.pod_group import INDEX_LABEL, count_failures, find_end, is_fairlead_group
 from fairlead.model.pods.podset import PodSet, RestartScope
 from fairlead.model.records.phase import ENDED, Phase, PodPhase
 
@@ -52,7 +57,7 @@ _REPLICA_INDEX = "training.kubeflow.org/replica-index"
 UNSCHEDULABLE = "UnschedulableOnNodePool"
 
 
-class Held(msgspec.Struct, frozen=True, kw_only=True):
+class WorkloadObjectsSeen(msgspec.Struct, frozen=True, kw_only=True):
     """What is in the cluster of one workload."""
 
     runners: Collection[Runner] = ()
@@ -67,13 +72,15 @@ class Held(msgspec.Struct, frozen=True, kw_only=True):
     settled: frozenset[str] = frozenset()
 
 
-def render_report(workload_id: str, held: Held, podsets: Sequence[PodSet] = ()) -> WorkloadReport:
+def render_report(workload_id: str, held: WorkloadObjectsSeen, podsets: Sequence[PodSet] = ()) -> WorkloadReport:
     """The report of what is there now; what the engine itself knows of its orders is added by the engine.
 
     The pod sets are asked for where nothing in the cluster knows when their pods are done.
     """
     runners = [runner for runner in held.runners if runner.metadata.deletion_timestamp is None]
-    own = next((group for group in held.groups if is_own(group) and group.metadata.deletion_timestamp is None), None)
+    own = next(
+        (group for group in held.groups if is_fairlead_group(group) and group.metadata.deletion_timestamp is None), None
+    )
     makers = (*runners, *((own,) if own else ()))
     # What somebody removed is there for as long as its pods are.
     run = max((run_of(one.metadata) for one in makers or filter(is_alive, held.pods)), default=0)
@@ -81,10 +88,10 @@ def render_report(workload_id: str, held: Held, podsets: Sequence[PodSet] = ()) 
     pods = [pod for pod in held.pods if run in (0, run_of(pod.metadata))]
     if own is not None:
         return _report_group(workload_id, own, held, pods, podsets)
-    job = next((runner for runner in current if is_operated(runner)), None)
+    job = next((runner for runner in current if has_operator(runner)), None)
     if job is not None:
         return _report_job(workload_id, job, held, pods, podsets)
-    ended, message = (None, "") if find_unsettled(held, podsets) else _end_of(current, pods)
+    ended, message = (None, "") if find_controller_ahead_of_pods(held, podsets) else _end_of(current, pods)
     seen = _render_pods(pods, held.groups)
     knative = next((runner for runner in current if is_knative_service(runner)), None)
     succeeded, failed = correct_counts(
@@ -98,24 +105,24 @@ def render_report(workload_id: str, held: Held, podsets: Sequence[PodSet] = ()) 
         pods=seen,
         succeeded=succeeded,
         failed=failed,
-        is_counted=bool(makers),
+        are_counts_known=bool(makers),
         ended=ended,
         message=message,
         waits=() if ended else (*_waits(current, held, pods), *_knative_waits(knative)),
-        scaled=_scaled(seen) if knative is not None else None,
+        replicas_wanted=_scaled(seen) if knative is not None else None,
     )
 
 
-def find_unsettled(held: Held, podsets: Sequence[PodSet]) -> Metadata | None:
+def find_controller_ahead_of_pods(held: WorkloadObjectsSeen, podsets: Sequence[PodSet]) -> Metadata | None:
     """What says that it is over while its pods may be known only as they were before, and tell another end."""
     for runner in held.runners:
         metadata = runner.metadata
         if metadata.deletion_timestamp is not None or metadata.uid in held.settled:
             continue
-        is_unsure = is_operated(runner) and is_failure_unsure(podsets, runner, held.disrupted)
+        is_unsure = has_operator(runner) and may_be_preemption(podsets, runner, held.disrupted)
         # Looked at one by one only where it matters.
         pods = (pod for pod in held.pods if run_of(pod.metadata) == run_of(metadata))
-        if is_unsure or is_return_unseen(podsets, runner, pods):
+        if is_unsure or is_upload_result_missing(podsets, runner, pods):
             return metadata
     return None
 
@@ -129,16 +136,18 @@ def _scaled(pods: Iterable[ClusterPod]) -> dict[str, int]:
     return dict(Counter(pod.role for pod in pods if pod.phase not in (*ENDED, PodPhase.STOPPING)))
 
 
-def _knative_waits(service: Runner | None) -> Iterable[Wait]:
+def _knative_waits(service: Runner | None) -> Iterable[SchedulingBlocker]:
     """What Knative says while its Service is not ready; that it is still on its way is no reason."""
     said = [] if service is None else [one for one in service.status.conditions if one.type == "Ready"]
     return [
-        Wait(code=one.reason or "NotReady", message=f"Knative: {one.message}") for one in said if one.status == "False"
+        SchedulingBlocker(code=one.reason or "NotReady", message=f"Knative: {one.message}")
+        for one in said
+        if one.status == "False"
     ]
 
 
 def _report_group(
-    workload_id: str, own: PodGroup, held: Held, pods: Sequence[Pod], podsets: Sequence[PodSet]
+    workload_id: str, own: PodGroup, held: WorkloadObjectsSeen, pods: Sequence[Pod], podsets: Sequence[PodSet]
 ) -> WorkloadReport:
     failures = count_failures(own, pods)
     end = find_end(own, podsets, pods)
@@ -154,7 +163,7 @@ def _report_group(
         succeeded=dict(succeeded),
         failed={podsets[0].role: failures} if podsets and failures else {},
         # Of which role failures are is known from the pod sets.
-        is_counted=bool(podsets),
+        are_counts_known=bool(podsets),
         ended=end[0] if end else None,
         message=end[1] if end else "",
         waits=() if end else tuple(_waits((), held, pods)),
@@ -162,16 +171,18 @@ def _report_group(
 
 
 def _report_job(
-    workload_id: str, job: Runner, held: Held, pods: Sequence[Pod], podsets: Sequence[PodSet]
+    workload_id: str, job: Runner, held: WorkloadObjectsSeen, pods: Sequence[Pod], podsets: Sequence[PodSet]
 ) -> WorkloadReport:
     """Of a job that an operator runs. Its failure is the end only when it is not to begin again."""
-    begun = begun_of(job.metadata)
-    current = [pod for pod in pods if begun_of(pod.metadata).attempt == begun.attempt]
+    begun = launch_choices_of(job.metadata)
+    current = [pod for pod in pods if launch_choices_of(pod.metadata).attempt == begun.attempt]
     # An operator's job may be over while pods run on that are not its business.
-    ended, message = _end_of((job,), [pod for pod in current if _has_left(pod)])
+    ended, message = _end_of((job,), [pod for pod in current if _has_main_exited(pod)])
     succeeded, failed = correct_counts(_counts(job, "succeeded"), _counts(job, "failed"), current)
-    is_again = ended is Phase.FAILED and (not podsets or decide_remake(podsets, job, begun.attempt in held.disrupted))
-    if is_again or find_unsettled(held, podsets):
+    is_again = ended is Phase.FAILED and (
+        not podsets or decide_recreation(podsets, job, begun.attempt in held.disrupted)
+    )
+    if is_again or find_controller_ahead_of_pods(held, podsets):
         ended, message = None, ""
     if podsets and podsets[0].restart_scope is RestartScope.GROUP:
         failures = begun.failures + (ended is Phase.FAILED)
@@ -184,16 +195,16 @@ def _report_job(
         pods=_render_pods(pods, held.groups),
         succeeded=succeeded,
         failed=failed,
-        is_counted=bool(podsets),
+        are_counts_known=bool(podsets),
         ended=ended,
         message=message,
         waits=waits,
         # It may say in an event alone that it can make no pods.
-        trouble="" if waits else _silence(job, held.kinds),
+        retrying_because="" if waits else _operator_not_started_message(job, held.kinds),
     )
 
 
-def _silence(job: Runner, kinds: Iterable[str]) -> str:
+def _operator_not_started_message(job: Runner, kinds: Iterable[str]) -> str:
     """What to say while its operator has said nothing of it: the first that they all say is that it was created."""
     if job.status.conditions:
         return ""
@@ -241,7 +252,7 @@ def _end_of(runners: Iterable[Runner], pods: Collection[Pod]) -> tuple[Phase | N
         if failed is not None:
             return Phase.FAILED, ": ".join(text for text in (failed.reason, failed.message) if text)
         is_complete = is_complete and bool(condition(conditions, "Complete") or condition(conditions, "Succeeded"))
-    if not found or not is_complete or is_returning(pods):
+    if not found or not is_complete or is_uploading(pods):
         return None, ""
     is_lost = any(pod.status.reason == FETCH_ERROR for pod in pods)
     return (Phase.FAILED, "") if is_lost else (Phase.COMPLETED, "")
@@ -265,7 +276,7 @@ def render_pod(pod: Pod) -> ClusterPod:
     terminated = _ended_container(main)
     phase = _phase(pod, main)
     eviction = condition(pod.status.conditions, "DisruptionTarget")
-    reason, message = _words(pod, main, terminated if phase in ENDED else None)
+    reason, message = _reason_and_message(pod, main, terminated if phase in ENDED else None)
     if eviction is not None:
         reason, message = eviction.reason, eviction.message or eviction.reason
     group, index = _place(labels)
@@ -291,7 +302,7 @@ def render_pod(pod: Pod) -> ClusterPod:
         restarts=main.restart_count if main is not None else 0,
         last_end=_last_end(main) if main is not None else "",
         cluster_phase=pod.status.phase,
-        container=main_of(pod),
+        container=main_container_name(pod),
         eviction=message if eviction is not None else "",
     )
 
@@ -302,18 +313,18 @@ def _gpu_groups(labels: dict[str, str]) -> tuple[str, ...]:
     return tuple(several) or ((labels[GPU_GROUP_LABEL],) if GPU_GROUP_LABEL in labels else ())
 
 
-def main_of(pod: Pod) -> str:
+def main_container_name(pod: Pod) -> str:
     """The name of the container that runs the workload: where none is called so, the first is it."""
     names = [container.name for container in pod.spec.containers]
     return MAIN if MAIN in names or not names else names[0]
 
 
 def _main(pod: Pod) -> ContainerStatus | None:
-    main, statuses = main_of(pod), pod.status.container_statuses
+    main, statuses = main_container_name(pod), pod.status.container_statuses
     return next((status for status in statuses if status.name == main), statuses[0] if statuses else None)
 
 
-def _has_left(pod: Pod) -> bool:
+def _has_main_exited(pod: Pod) -> bool:
     """Whether its own container has ended."""
     main = _main(pod)
     return main is not None and main.state.terminated is not None
@@ -361,14 +372,14 @@ def _started(pod: Pod, main: ContainerStatus | None) -> int | None:
     return millis(pod.status.start_time) if pod.status.phase == "Running" else None
 
 
-def _words(pod: Pod, main: ContainerStatus | None, terminated: Terminated | None) -> tuple[str, str]:
+def _reason_and_message(pod: Pod, main: ContainerStatus | None, terminated: Terminated | None) -> tuple[str, str]:
     """Why it does not start, or how it ended, in the words of whoever knows."""
     if terminated is not None:
         message = terminated.message or pod.status.message
         if not message and terminated.exit_code:
             message = f"exit code {terminated.exit_code}"
             message = f"{terminated.reason}, {message}" if terminated.reason not in ("", "Error") else message
-        lost = lost_words(pod)
+        lost = upload_error(pod)
         return terminated.reason or pod.status.reason, message if lost in message else f"{message}; {lost}"
     for status in (*pod.status.init_container_statuses, *((main,) if main is not None else ())):
         waiting = status.state.waiting
@@ -391,7 +402,9 @@ def _place(labels: dict[str, str]) -> tuple[int, int | None]:
     return int(group or 0), int(index) if index.isdecimal() else None
 
 
-def _waits(runners: Collection[Runner], held: Held, pods: Collection[Pod]) -> Iterable[Wait]:
+def _waits(
+    runners: Collection[Runner], held: WorkloadObjectsSeen, pods: Collection[Pod]
+) -> Iterable[SchedulingBlocker]:
     """Why pods cannot be made, and why those without a node have none: per node pool, what the scheduler said last."""
     named = {pod.metadata.annotations.get(GROUP_ANNOTATION, "") for pod in pods if is_waiting(pod)}
     latest: dict[str, SchedulingCondition] = {}
@@ -400,7 +413,7 @@ def _waits(runners: Collection[Runner], held: Held, pods: Collection[Pod]) -> It
             continue
         latest |= {one.node_pool or DEFAULT_POOL: one for one in refusals_of(group)}
     unplaced = [_wait(pool, one) for pool, one in latest.items()]
-    return [*find_complaints(runners, held.kinds, held.events, pods), *unplaced]
+    return [*find_pod_creation_errors(runners, held.kinds, held.events, pods), *unplaced]
 
 
 def refusals_of(group: PodGroup) -> list[SchedulingCondition]:
@@ -412,10 +425,10 @@ def is_waiting(pod: Pod) -> bool:
     return not pod.spec.node_name and pod.metadata.deletion_timestamp is None
 
 
-def _wait(pool: str, one: SchedulingCondition) -> Wait:
+def _wait(pool: str, one: SchedulingCondition) -> SchedulingBlocker:
     first = one.reasons[0] if one.reasons else None
     details = first.details.queue_details if first and first.details else None
-    return Wait(
+    return SchedulingBlocker(
         code=first.reason if first and first.reason else one.reason or "Unschedulable",
         message=" ".join(each.message for each in one.reasons) or one.message or "The scheduler found no place for it",
         node_pool=pool,

@@ -12,8 +12,8 @@ import msgspec
 from fairlead.engines.kubernetes.client.api import Api, ApiError
 from fairlead.engines.kubernetes.client.objects import Event, Metadata
 from fairlead.engines.kubernetes.client.resources import EVENT, Resource
-from fairlead.engines.kubernetes.observe.events import told_at
-from fairlead.engines.kubernetes.observe.report import Held, is_waiting
+from fairlead.engines.kubernetes.observe.events import last_seen_at
+from fairlead.engines.kubernetes.observe.report import WorkloadObjectsSeen, is_waiting
 from fairlead.engines.kubernetes.plan.node_pools import refusals_in_pool
 from fairlead.engines.kubernetes.render.context import GROUP_ANNOTATION, labelled_pool
 
@@ -32,7 +32,7 @@ _MEANINGS = {
 }
 
 
-class Silence(msgspec.Struct, frozen=True):
+class UnacknowledgedPod(msgspec.Struct, frozen=True):
     """A pod that waits, and who has taken no notice of it."""
 
     namespace: str
@@ -62,14 +62,14 @@ class _BindRequest(msgspec.Struct):
     status: _BindingStatus = _BindingStatus()
 
 
-class _Listening:
-    def __init__(self, silence: Silence) -> None:
+class _Inquiry:
+    def __init__(self, silence: UnacknowledgedPod) -> None:
         self.silence = silence
         self.words = ""
         self.task: asyncio.Task[None] | None = None
 
 
-def find_silence(held: Held) -> Silence | None:
+def find_unacknowledged_pod(held: WorkloadObjectsSeen) -> UnacknowledgedPod | None:
     """The first waiting pod of which a part of KAI has taken no notice."""
     groups = {group.metadata.name: group for group in held.groups}
     for pod in filter(is_waiting, held.pods):
@@ -83,19 +83,19 @@ def find_silence(held: Held) -> Silence | None:
             words = f"No KAI scheduler of node pool {pool} has said anything of {name}; see that one runs"
         else:
             continue
-        return Silence(pod.metadata.namespace, name, pod.metadata.uid, part, words)
+        return UnacknowledgedPod(pod.metadata.namespace, name, pod.metadata.uid, part, words)
     return None
 
 
-async def load_last_word(api: Api, silence: Silence) -> Event | None:
+async def load_last_scheduler_event(api: Api, silence: UnacknowledgedPod) -> Event | None:
     """The latest that KAI said of the pod: in events, which stay for an hour, or in what it asks of its binder."""
     path = EVENT.path(silence.namespace)
     found = await api.get(path, fieldSelector=f"involvedObject.uid={silence.pod_id}", limit="50")
     told = [event for event in msgspec.json.decode(found, type=_Events).items if event.reason in _MEANINGS]
-    return max(told, key=told_at) if told else await _load_bind_request(api, silence)
+    return max(told, key=last_seen_at) if told else await _load_bind_request(api, silence)
 
 
-async def _load_bind_request(api: Api, silence: Silence) -> Event | None:
+async def _load_bind_request(api: Api, silence: UnacknowledgedPod) -> Event | None:
     try:
         found = await api.find(_BIND_REQUEST.path(silence.namespace, silence.pod))
     except ApiError:
@@ -110,7 +110,7 @@ async def _load_bind_request(api: Api, silence: Silence) -> Event | None:
     return Event(reason=SCHEDULED, message=message, event_time=asked.metadata.creation_timestamp)
 
 
-class Silences:
+class UnacknowledgedPods:
     """Calls `changed` with the id of a workload for which there are other words."""
 
     def __init__(
@@ -124,29 +124,29 @@ class Silences:
         self._spawn = spawn
         self._changed = changed
         self._patience = patience
-        self._kept: dict[str, _Listening] = {}
+        self._kept: dict[str, _Inquiry] = {}
 
-    def words(self, workload_id: str, held: Held) -> str:
+    def words(self, workload_id: str, held: WorkloadObjectsSeen) -> str:
         """What to tell now; nothing until it has lasted."""
-        silence, kept = find_silence(held), self._kept.get(workload_id)
+        silence, kept = find_unacknowledged_pod(held), self._kept.get(workload_id)
         if kept is not None and kept.silence != silence:
             del self._kept[workload_id]
             if kept.task is not None:
                 kept.task.cancel()
             kept = None
         if silence is not None and kept is None:
-            kept = self._kept[workload_id] = _Listening(silence)
+            kept = self._kept[workload_id] = _Inquiry(silence)
             kept.task = self._spawn(self._listen(workload_id, kept))
         return kept.words if kept is not None else ""
 
-    async def _listen(self, workload_id: str, kept: _Listening) -> None:
+    async def _listen(self, workload_id: str, kept: _Inquiry) -> None:
         """Until cancelled, less and less often."""
         pause, is_chosen = self._patience, False
         while True:
             await asyncio.sleep(pause)
             pause = min(_LONGEST, pause * 2)
             try:
-                event = await load_last_word(self._api, kept.silence)
+                event = await load_last_scheduler_event(self._api, kept.silence)
             except (ApiError, OSError):
                 # Not known: this account may not read events, say.
                 continue

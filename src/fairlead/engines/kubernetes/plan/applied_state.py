@@ -13,7 +13,7 @@ import msgspec
 from fairlead.engines.kubernetes.client.objects import Metadata
 from fairlead.engines.kubernetes.client.resources import POD_GROUP, RUNNERS, path_of, resource_of
 from fairlead.engines.kubernetes.observe.report import run_of
-from fairlead.engines.kubernetes.render.workload import Rendered
+from fairlead.engines.kubernetes.render.workload import RenderedObjects
 
 #: On what makes pods: a digest of the objects with which it was applied.
 DIGEST = "fairlead/applied"
@@ -23,13 +23,13 @@ _BY_KIND = {resource.kind: resource for resource in (*RUNNERS, POD_GROUP)}
 Survey = Mapping[str, int]
 
 
-class Standing(msgspec.Struct, frozen=True):
+class AppliedState(msgspec.Struct, frozen=True):
     #: What makes the pods of this run, by its path, and the digest that it carries.
     digests: dict[str, str]
     survey: Survey
 
 
-def content_of(data: Mapping[str, str] | None) -> int:
+def data_hash(data: Mapping[str, str] | None) -> int:
     """What tells a copy from another of the same name, in this process only."""
     return hash(frozenset((data or {}).items()))
 
@@ -43,7 +43,7 @@ def find_digests(makers: Iterable[tuple[str, Metadata]], run: int) -> dict[str, 
     }
 
 
-def mark(rendered: Rendered) -> str:
+def annotate_digest(rendered: RenderedObjects) -> str:
     """Write the digest of a workload's objects on what makes its pods."""
     objects = (rendered.claims, rendered.runners, rendered.services)
     digest = hashlib.sha256(msgspec.json.encode(objects, order="deterministic")).hexdigest()[:32]
@@ -52,13 +52,13 @@ def mark(rendered: Rendered) -> str:
     return digest
 
 
-def is_standing(standing: Standing, digest: str, bodies: Iterable[dict[str, Any]]) -> bool:
+def is_up_to_date(standing: AppliedState, digest: str, bodies: Iterable[dict[str, Any]]) -> bool:
     """Whether applying all of it would change nothing."""
     watched: dict[str, str] = {}
     for body in bodies:
         path = path_of(body)
         if resource_of(body) in _BY_KIND.values():
             watched[path] = digest
-        elif standing.survey.get(path) != content_of(body.get("data")):
+        elif standing.survey.get(path) != data_hash(body.get("data")):
             return False
     return watched == standing.digests

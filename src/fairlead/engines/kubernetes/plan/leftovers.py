@@ -7,31 +7,31 @@ as long as its pods take to end.
 import msgspec
 
 from fairlead.engines.kubernetes.client.objects import Pod
-from fairlead.engines.kubernetes.observe.report import Held, is_alive, run_of
+from fairlead.engines.kubernetes.observe.report import WorkloadObjectsSeen, is_alive, run_of
 from fairlead.engines.kubernetes.render.pod_group import INDEX_LABEL
 
 #: Those that make pods for an object of ours, and that its successor takes over when somebody left them behind.
 _TAKEN_OVER = frozenset({"ReplicaSet", "StatefulSet"})
 
 
-class Leftovers(msgspec.Struct, frozen=True):
+class OrphanedPods(msgspec.Struct, frozen=True):
     #: Pods that end, or that the cluster will end in a moment.
     ending: tuple[Pod, ...] = ()
     #: Pods that nobody ends: their Job was removed without them.
     orphans: tuple[Pod, ...] = ()
 
 
-def find_leftovers(held: Held, run: int, *, is_fresh: bool) -> Leftovers:
+def find_orphaned_pods(held: WorkloadObjectsSeen, run: int, *, is_fresh: bool) -> OrphanedPods:
     """What is left of a run without anything that makes its pods; fresh: that was removed only a moment ago.
 
     Pods of a group of our own are no leftovers: they have no maker but us.
     """
     if any(run_of(runner.metadata) == run for runner in held.runners):
-        return Leftovers()
+        return OrphanedPods()
     pods = [pod for pod in held.pods if run_of(pod.metadata) == run and INDEX_LABEL not in pod.metadata.labels]
     # One that has ended and is being removed goes by itself, and is waited for like the others.
     pods = [pod for pod in pods if is_alive(pod) or pod.metadata.deletion_timestamp is not None]
-    return Leftovers(
+    return OrphanedPods(
         ending=tuple(pod for pod in pods if _is_ending(pod, is_fresh=is_fresh)),
         orphans=tuple(pod for pod in pods if _maker_of(pod) == "" and pod.metadata.deletion_timestamp is None),
     )

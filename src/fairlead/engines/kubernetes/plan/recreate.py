@@ -8,13 +8,13 @@ a Job; its workload's next wish makes it again. Jobs that have counted an end ar
 from collections.abc import Iterable
 
 from fairlead.engines.kubernetes.client.objects import Metadata, Pod, condition
-from fairlead.engines.kubernetes.observe.report import Held
+from fairlead.engines.kubernetes.observe.report import WorkloadObjectsSeen
 
 #: On its pods: which Job made them. One that was made anew has the same name.
 _JOB_UID = "batch.kubernetes.io/controller-uid"
 
 
-def find_spent(held: Held) -> list[Metadata]:
+def find_fully_preempted_jobs(held: WorkloadObjectsSeen) -> list[Metadata]:
     """The Jobs of a workload that have no pod but such that were taken away, and have counted no end yet."""
     found = []
     for runner in held.runners:
@@ -23,12 +23,12 @@ def find_spent(held: Held) -> list[Metadata]:
         if counted or runner.status.conditions or runner.metadata.deletion_timestamp is not None:
             continue
         pods = [pod for pod in held.pods if pod.metadata.labels.get(_JOB_UID) == runner.metadata.uid]
-        if pods and _are_taken(pods):
+        if pods and _were_all_preempted(pods):
             found.append(runner.metadata)
     return found
 
 
-def _are_taken(pods: Iterable[Pod]) -> bool:
+def _were_all_preempted(pods: Iterable[Pod]) -> bool:
     """With another policy than Never the Job itself counts what was taken, and knows how often it restarted."""
     return all(
         pod.spec.restart_policy == "Never"

@@ -8,7 +8,7 @@ import re
 from typing import Any
 
 from fairlead.engines.kubernetes.client.resources import CONFIG_MAP
-from fairlead.engines.kubernetes.render.context import Place, metadata_of, name_of
+from fairlead.engines.kubernetes.render.context import RenderContext, metadata_of, name_of
 from fairlead.formats.losses import Source
 
 #: Has Python; operators whose nodes reach no registry give them an image of this name.
@@ -21,9 +21,11 @@ _PATH = PACKAGE.replace(".", "/")
 _RETURNING = re.compile(r"s3-(\d+)-back")
 
 
-def render_s3(place: Place, source: Source) -> tuple[list[dict[str, Any]], list[dict[str, Any]], list[dict[str, Any]]]:
+def render_s3(
+    place: RenderContext, source: Source
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]], list[dict[str, Any]]]:
     """Volumes, mounts of the main container, and the containers that fill them and bring changes back."""
-    items = source.items("storage.s3") if place.marks else []
+    items = source.items("storage.s3") if place.ownership_labels else []
     volumes: list[dict[str, Any]] = []
     mounts: list[dict[str, Any]] = []
     filling: list[dict[str, Any]] = []
@@ -42,7 +44,7 @@ def render_s3(place: Place, source: Source) -> tuple[list[dict[str, Any]], list[
     return volumes, mounts, filling + returning
 
 
-def _container(place: Place, item: dict[str, Any], name: str, verb: str) -> dict[str, Any]:
+def _container(place: RenderContext, item: dict[str, Any], name: str, verb: str) -> dict[str, Any]:
     environment = [
         {"name": "PYTHONPATH", "value": _PROGRAM},
         {"name": "BUCKET", "value": item["bucket"]},
@@ -74,11 +76,11 @@ def number_of_return(container: str) -> int | None:
     return int(found[1]) if found else None
 
 
-def program_name(place: Place) -> str:
+def program_name(place: RenderContext) -> str:
     return f"{place.name}-bucket-program"
 
 
-def render_program(place: Place, texts: dict[str, str]) -> dict[str, Any]:
+def render_program(place: RenderContext, texts: dict[str, str]) -> dict[str, Any]:
     """The program as a config map of the workload, which goes with it."""
     metadata = metadata_of(place, program_name(place))
     return {"apiVersion": CONFIG_MAP.api, "kind": CONFIG_MAP.kind, "metadata": metadata, "data": texts}

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from fairlead.model.pods.podset import PodSet
-from fairlead.model.pods.urls import Entrance, ExposedUrl
+from fairlead.model.pods.urls import IngressSettings, UrlRoute
 
 SCHEDULER = "kai-scheduler"
 QUEUE_LABEL = "kai.scheduler/queue"
@@ -51,7 +51,7 @@ class Owner(msgspec.Struct, frozen=True):
     uid: str
 
 
-class Begun(msgspec.Struct, frozen=True):
+class LaunchChoices(msgspec.Struct, frozen=True):
     """With what a workload's objects were begun; they stay so for as long as they are there."""
 
     #: Kinds of objects beyond Kubernetes' own that the cluster has and that could run it.
@@ -67,10 +67,10 @@ class Begun(msgspec.Struct, frozen=True):
     level: str | None = None
 
 
-NOTHING_BEGUN = Begun()
+NO_LAUNCH_CHOICES = LaunchChoices()
 
 
-class Place(msgspec.Struct, frozen=True, kw_only=True):
+class RenderContext(msgspec.Struct, frozen=True, kw_only=True):
     """Where a workload goes, and as what."""
 
     name: str
@@ -86,11 +86,11 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     #: The one that its pods name; empty: the first.
     pool: str = ""
     #: What tells our objects from others; empty for objects that are only printed.
-    marks: dict[str, str] = {}
+    ownership_labels: dict[str, str] = {}
     #: Variables that are set after the user's own.
     identity: dict[str, str] = {}
     owner: Owner | None = None
-    begun: Begun = NOTHING_BEGUN
+    begun: LaunchChoices = NO_LAUNCH_CHOICES
     #: Objects that the server keeps and this workload gets a copy of: (secret, config or credential; name) → its name.
     copies: dict[tuple[str, str], str] = {}
     #: From a data volume's id to the claim that it is.
@@ -98,18 +98,18 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     #: The level of Pod Security that its pods are made to pass (`levels.py`); empty where the namespace enforces none.
     level: str = ""
     #: Where its exposed ports are reached, in the order in which they are exposed; and the way in, where one is made.
-    urls: tuple[ExposedUrl, ...] = ()
-    entrance: Entrance | None = None
+    urls: tuple[UrlRoute, ...] = ()
+    ingress: IngressSettings | None = None
 
 
-def labels_of(place: Place) -> dict[str, str]:
+def labels_of(place: RenderContext) -> dict[str, str]:
     return {
         WORKLOAD_LABEL: place.name,
         PROJECT_LABEL: place.project,
         QUEUE_LABEL: place.queue,
         RUNAI_QUEUE_LABEL: place.queue,
         PREEMPTIBILITY_LABEL: "preemptible" if place.is_preemptible else "non-preemptible",
-        **place.marks,
+        **place.ownership_labels,
     }
 
 
@@ -133,18 +133,22 @@ def role_of(labels: dict[str, str]) -> str:
     return labels.get(ROLE_LABEL, "").replace(".at.", "@")
 
 
-def role_labels(place: Place, podset: PodSet) -> dict[str, str]:
+def role_labels(place: RenderContext, podset: PodSet) -> dict[str, str]:
     """What tells a set's pods from the workload's others; objects that are only printed need it with several sets."""
-    return {ROLE_LABEL: role_label(podset.role)} if place.marks or podset.gang else {}
+    return {ROLE_LABEL: role_label(podset.role)} if place.ownership_labels or podset.gang else {}
 
 
-def selector_of(place: Place, podset: PodSet) -> dict[str, str]:
+def selector_of(place: RenderContext, podset: PodSet) -> dict[str, str]:
     """The labels by which the pods of a set are found."""
-    whose = {ID_LABEL: place.marks[ID_LABEL]} if ID_LABEL in place.marks else {WORKLOAD_LABEL: place.name}
+    whose = (
+        {ID_LABEL: place.ownership_labels[ID_LABEL]}
+        if ID_LABEL in place.ownership_labels
+        else {WORKLOAD_LABEL: place.name}
+    )
     return whose | role_labels(place, podset)
 
 
-def metadata_of(place: Place, name: str, more: dict[str, str] | None = None) -> dict[str, Any]:
+def metadata_of(place: RenderContext, name: str, more: dict[str, str] | None = None) -> dict[str, Any]:
     """The metadata of an object, owned by what the workload came from."""
     metadata: dict[str, Any] = {
         "name": name,
@@ -165,6 +169,6 @@ def metadata_of(place: Place, name: str, more: dict[str, str] | None = None) -> 
     return metadata
 
 
-def name_of(place: Place, what: str, name: str) -> str:
+def name_of(place: RenderContext, what: str, name: str) -> str:
     """How an object that the spec names is called in the cluster: our copy of it, or the cluster's own."""
     return place.copies.get((what, name), name)

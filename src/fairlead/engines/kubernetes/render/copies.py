@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fairlead.engines.kubernetes.client.resources import CONFIG_MAP, SECRET
-from fairlead.engines.kubernetes.render.context import Place, metadata_of
+from fairlead.engines.kubernetes.render.context import RenderContext, metadata_of
 from fairlead.model.pods.supplies import KeptObjects
 
 _REGISTRY = ".dockerconfigjson"
@@ -27,7 +27,7 @@ def copies_of(workload: str, kept: KeptObjects) -> dict[tuple[str, str], str]:
     }
 
 
-def render_copies(place: Place, kept: KeptObjects) -> list[dict[str, Any]]:
+def render_copies(place: RenderContext, kept: KeptObjects) -> list[dict[str, Any]]:
     secrets = [
         _secret(place, place.copies[what, name], values)
         for what, objects in (("secret", kept.secrets), ("credential", kept.credentials))
@@ -45,7 +45,7 @@ def render_copies(place: Place, kept: KeptObjects) -> list[dict[str, Any]]:
     return secrets + maps
 
 
-def _secret(place: Place, name: str, values: Mapping[str, str]) -> dict[str, Any]:
+def _secret(place: RenderContext, name: str, values: Mapping[str, str]) -> dict[str, Any]:
     return {
         "apiVersion": SECRET.api,
         "kind": SECRET.kind,

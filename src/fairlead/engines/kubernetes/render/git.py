@@ -6,7 +6,7 @@ the secret by git itself.
 
 from typing import Any
 
-from fairlead.engines.kubernetes.render.context import Place, name_of
+from fairlead.engines.kubernetes.render.context import RenderContext, name_of
 from fairlead.formats.losses import Source
 
 #: Has git and a shell; operators whose nodes reach no registry give them an image of this name.
@@ -24,7 +24,9 @@ git -c credential.helper="$helper" clone --quiet ${GIT_BRANCH:+--branch="$GIT_BR
 """
 
 
-def render_git(place: Place, source: Source) -> tuple[list[dict[str, Any]], list[dict[str, Any]], list[dict[str, Any]]]:
+def render_git(
+    place: RenderContext, source: Source
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]], list[dict[str, Any]]]:
     """Volumes, mounts of the main container, and the init containers that fill them."""
     volumes: list[dict[str, Any]] = []
     mounts: list[dict[str, Any]] = []
@@ -49,7 +51,7 @@ def render_git(place: Place, source: Source) -> tuple[list[dict[str, Any]], list
     return volumes, mounts, cloning
 
 
-def _environment(place: Place, item: dict[str, Any]) -> list[dict[str, Any]]:
+def _environment(place: RenderContext, item: dict[str, Any]) -> list[dict[str, Any]]:
     given = {
         "GIT_REPOSITORY": item.get("repository", ""),
         "GIT_BRANCH": item.get("branch") or "",

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from fairlead.engines.kubernetes.client.resources import INGRESS, SERVICE
-from fairlead.engines.kubernetes.render.context import PROJECT_LABEL, WORKLOAD_LABEL, Place
+from fairlead.engines.kubernetes.render.context import PROJECT_LABEL, WORKLOAD_LABEL, RenderContext
 from fairlead.engines.kubernetes.render.service import name_of_service
 from fairlead.model.pods.podset import PodSet
-from fairlead.model.pods.urls import ACCESS, ANSWERED, SIGN_IN, Entrance, ExposedUrl
+from fairlead.model.pods.urls import ACCESS, ANSWERED, SIGN_IN, IngressSettings, UrlRoute
 
 _NGINX = "nginx.ingress.kubernetes.io"
 #: Like our own proxy, which bounds neither bodies nor the silence of a connection that is open; in seconds.
@@ -22,9 +22,9 @@ _SECOND = 1000
 _Way = tuple[str, str, str, str, int]
 
 
-def render_ingresses(place: Place, podsets: Sequence[PodSet], *, is_held: bool = False) -> list[dict[str, Any]]:
+def render_ingresses(place: RenderContext, podsets: Sequence[PodSet], *, is_held: bool = False) -> list[dict[str, Any]]:
     """The Ingress of every URL of these pod sets, and a Service that is our proxy; `is_held`: all lead to that one."""
-    entrance = place.entrance
+    entrance = place.ingress
     if entrance is None:
         return []
     exposing = [podset for podset in podsets for _ in podset.container.fields.get("exposedUrls") or ()]
@@ -69,13 +69,13 @@ def _limits(seconds: int) -> dict[str, str]:
     }
 
 
-def _to_proxy(entrance: Entrance, *, is_grpc: bool = False) -> dict[str, str]:
+def _to_proxy(entrance: IngressSettings, *, is_grpc: bool = False) -> dict[str, str]:
     """Our proxy asks by itself who comes."""
     protocol = ("GRPC" if is_grpc else "HTTP") + ("S" if entrance.is_tls else "")
     return {f"{_NGINX}/backend-protocol": protocol}
 
 
-def _to_pods(entrance: Entrance, url: ExposedUrl) -> dict[str, str]:
+def _to_pods(entrance: IngressSettings, url: UrlRoute) -> dict[str, str]:
     protocol = {f"{_NGINX}/backend-protocol": "GRPC" if url.is_grpc else "HTTP"}
     if url.is_public:
         return protocol
@@ -92,13 +92,13 @@ def _to_pods(entrance: Entrance, url: ExposedUrl) -> dict[str, str]:
     }
 
 
-def _metadata(place: Place, name: str) -> dict[str, Any]:
-    labels = {WORKLOAD_LABEL: place.name, PROJECT_LABEL: place.project, **place.marks}
+def _metadata(place: RenderContext, name: str) -> dict[str, Any]:
+    labels = {WORKLOAD_LABEL: place.name, PROJECT_LABEL: place.project, **place.ownership_labels}
     return {"name": name, "namespace": place.namespace, "labels": labels}
 
 
 def _ingress(
-    place: Place, entrance: Entrance, name: str, annotations: dict[str, str], ways: Sequence[_Way]
+    place: RenderContext, entrance: IngressSettings, name: str, annotations: dict[str, str], ways: Sequence[_Way]
 ) -> dict[str, Any]:
     spec: dict[str, Any] = {"ingressClassName": entrance.ingress_class, "rules": [_rule(*way) for way in ways]}
     if entrance.has_certificate:
@@ -113,7 +113,7 @@ def _rule(host: str, path: str, compared: str, service: str, port: int) -> dict[
     return {"host": host, "http": {"paths": [{"path": path, "pathType": compared, "backend": backend}]}}
 
 
-def _proxy(place: Place, entrance: Entrance, name: str) -> dict[str, Any]:
+def _proxy(place: RenderContext, entrance: IngressSettings, name: str) -> dict[str, Any]:
     """An Ingress leads to Services of its own namespace only: this one is a name for our server's."""
     port = {"name": "urls", "port": entrance.proxy_port, "targetPort": entrance.proxy_port}
     spec = {"type": "ExternalName", "externalName": entrance.server, "ports": [port]}

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from fairlead.engines.kubernetes.client.resources import KNATIVE
-from fairlead.engines.kubernetes.render.context import Place
-from fairlead.engines.kubernetes.render.runners import Shape, metadata_of_runner
+from fairlead.engines.kubernetes.render.context import RenderContext
+from fairlead.engines.kubernetes.render.runners import PodTemplate, metadata_of_runner
 from fairlead.model.pods.podset import PodSet
 from fairlead.model.pods.scaling import REQUEST_TIMEOUT, Measure, Scaling
 from fairlead.model.records.revision import Stage
@@ -36,10 +36,10 @@ def is_knative(podsets: Sequence[PodSet]) -> bool:
     )
 
 
-def render_service(place: Place, shapes: Sequence[Shape]) -> dict[str, Any]:
+def render_service(place: RenderContext, shapes: Sequence[PodTemplate]) -> dict[str, Any]:
     """One Service, whose template is the newest revision that is wanted. The one before serves until that is ready."""
     staged = {one.podset.stage: one for one in reversed(shapes)}
-    shape = staged.get(Stage.COMING) or staged.get(Stage.SERVING) or shapes[0]
+    shape = staged.get(Stage.STARTING) or staged.get(Stage.SERVING) or shapes[0]
     scaling = shape.podset.scaling or Scaling()
     metadata = metadata_of_runner(place, shape)
     metadata["name"] = place.name
@@ -83,7 +83,7 @@ def _annotations(scaling: Scaling) -> dict[str, str]:
     }
 
 
-def _container(shape: Shape) -> dict[str, Any]:
+def _container(shape: PodTemplate) -> dict[str, Any]:
     """With its one port; Knative asks by itself whether somebody listens there."""
     podset = shape.podset
     main = dict(shape.template["spec"]["containers"][0])

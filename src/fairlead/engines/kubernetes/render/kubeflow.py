@@ -10,11 +10,11 @@ from typing import Any
 import msgspec
 
 from fairlead.engines.kubernetes.client.resources import JAX, MPI, PYTORCH, TENSORFLOW, XGBOOST, Resource
-from fairlead.engines.kubernetes.render.context import Place
+from fairlead.engines.kubernetes.render.context import RenderContext
 from fairlead.engines.kubernetes.render.pod_group import ATTEMPT_LABEL, FAILURES
-from fairlead.engines.kubernetes.render.runners import LONGEST_LIFETIME, Shape, metadata_of_runner
+from fairlead.engines.kubernetes.render.runners import LONGEST_LIFETIME, PodTemplate, metadata_of_runner
 from fairlead.kinds.frameworks import PYTORCH_PORT
-from fairlead.model.pods.podset import Operated, PodSet, RestartScope
+from fairlead.model.pods.podset import OperatorOptions, PodSet, RestartScope
 
 #: Variables of ours that no operator sets.
 _OURS = "RUNAI_"
@@ -54,9 +54,9 @@ def operator_of(podsets: Sequence[PodSet]) -> Operator | None:
     return operator
 
 
-def render_job(place: Place, shapes: Sequence[Shape], operator: Operator) -> dict[str, Any]:
+def render_job(place: RenderContext, shapes: Sequence[PodTemplate], operator: Operator) -> dict[str, Any]:
     podsets = [shape.podset for shape in shapes]
-    told = podsets[0].operated or Operated(framework="")
+    told = podsets[0].operated or OperatorOptions(framework="")
     spec: dict[str, Any] = {
         "runPolicy": _run_policy(place, podsets, told),
         operator.member: {operator.types[shape.podset.role]: _replicas(place, shape, operator) for shape in shapes},
@@ -88,15 +88,15 @@ def _waits(launcher: PodSet) -> bool:
     return bool(launcher.starts_after) or launcher.restart_scope is RestartScope.GROUP
 
 
-def _attempt(place: Place) -> dict[str, str]:
-    return {ATTEMPT_LABEL: str(place.begun.attempt)} if place.marks else {}
+def _attempt(place: RenderContext) -> dict[str, str]:
+    return {ATTEMPT_LABEL: str(place.begun.attempt)} if place.ownership_labels else {}
 
 
-def _run_policy(place: Place, podsets: Sequence[PodSet], told: Operated) -> dict[str, Any]:
+def _run_policy(place: RenderContext, podsets: Sequence[PodSet], told: OperatorOptions) -> dict[str, Any]:
     policy: dict[str, Any] = {"cleanPodPolicy": told.cleans}
     if podsets[0].restart_scope is not RestartScope.GROUP:
         policy["backoffLimit"] = podsets[0].backoff_limit
-    elif podsets[0].commands:
+    elif podsets[0].may_exec_in:
         # All of it begins again when it has failed, not its launcher alone.
         policy["backoffLimit"] = 0
     if place.lifetime is not None:
@@ -114,7 +114,7 @@ def _most(podsets: Sequence[PodSet]) -> int:
     return sum(podset.count for podset in podsets)
 
 
-def _elastic_policy(place: Place, podsets: Sequence[PodSet]) -> dict[str, Any]:
+def _elastic_policy(place: RenderContext, podsets: Sequence[PodSet]) -> dict[str, Any]:
     """They meet at the first pod."""
     return {
         "minReplicas": _least(podsets),
@@ -126,7 +126,7 @@ def _elastic_policy(place: Place, podsets: Sequence[PodSet]) -> dict[str, Any]:
     }
 
 
-def _replicas(place: Place, shape: Shape, operator: Operator) -> dict[str, Any]:
+def _replicas(place: RenderContext, shape: PodTemplate, operator: Operator) -> dict[str, Any]:
     podset, template = shape.podset, shape.template
     pod = {name: value for name, value in template["spec"].items() if name != "restartPolicy"}
     main, *others = pod["containers"]

@@ -6,7 +6,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from fairlead.engines.base import Organize
+from fairlead.engines.base import SyncOrganization
 from fairlead.engines.kubernetes.client.objects import Node
 from fairlead.engines.kubernetes.client.resources import NAMESPACE, PRIORITY_CLASS, QUEUE, SHARD
 from fairlead.engines.kubernetes.render.context import (
@@ -40,7 +40,7 @@ def queue_pool(project: str, queue: str) -> str:
     return DEFAULT_POOL if queue == project else queue.removeprefix(f"{project}-")
 
 
-def render_queues(told: Organize, cluster: str) -> list[dict[str, Any]]:
+def render_queues(told: SyncOrganization, cluster: str) -> list[dict[str, Any]]:
     """Departments' queues first: a queue whose parent does not exist is not scheduled."""
     names = [pool.name for pool in told.node_pools]
     owners = [*told.departments, *told.projects]

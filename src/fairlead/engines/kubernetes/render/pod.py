@@ -18,7 +18,7 @@ from fairlead.engines.kubernetes.render.context import (
     POOLS_ANNOTATION,
     SCHEDULER,
     WORKLOAD_LABEL,
-    Place,
+    RenderContext,
     labels_of,
     name_of,
     pool_labels,
@@ -28,14 +28,14 @@ from fairlead.engines.kubernetes.render.git import render_git
 from fairlead.engines.kubernetes.render.security import render_container_security, render_pod_security, restrict
 from fairlead.engines.kubernetes.render.volumes import HOME, render_volumes
 from fairlead.formats.losses import Source
-from fairlead.model.pods.podset import Container, EnvironmentVariable, PodSet, Request
+from fairlead.model.pods.podset import EnvironmentVariable, PodContainer, PodSet, Request
 
 _MEBIBYTE = 1024 * 1024
 _DOLLARS = re.compile(r"\$\$(?![({])")
 _BRACED = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
-def render_template(place: Place, podset: PodSet, source: Source) -> dict[str, Any]:
+def render_template(place: RenderContext, podset: PodSet, source: Source) -> dict[str, Any]:
     container, request = podset.container, podset.request
     labels = {**_taken_pairs(source, "labels"), **labels_of(place), **role_labels(place, podset)}
     annotations = {**_taken_pairs(source, "annotations"), **_gpu_annotations(request)}
@@ -96,7 +96,7 @@ def _gpu_annotations(request: Request) -> dict[str, str]:
 
 
 def _container(
-    place: Place, container: Container, request: Request, source: Source, mounts: list[Any]
+    place: RenderContext, container: PodContainer, request: Request, source: Source, mounts: list[Any]
 ) -> dict[str, Any]:
     found: dict[str, Any] = {"name": MAIN, "image": container.image}
     plain = {
@@ -118,7 +118,7 @@ def _container(
     return found | {name: value for name, value in plain.items() if value}
 
 
-def _with_identity(container: Container, place: Place) -> Container:
+def _with_identity(container: PodContainer, place: RenderContext) -> PodContainer:
     """Who the pod is, after the user's own variables."""
     if not place.identity:
         return container
@@ -128,7 +128,7 @@ def _with_identity(container: Container, place: Place) -> Container:
     return replace(container, environment=(*kept, *own))
 
 
-def _words(words: tuple[str, ...], container: Container) -> list[str]:
+def _words(words: tuple[str, ...], container: PodContainer) -> list[str]:
     """Kubernetes fills in `$(NAME)` alone; `${NAME}` means the same, where the container has such a variable.
 
     It also makes one dollar of two wherever they stand; here only those before a bracket are an escape.
@@ -141,7 +141,7 @@ def _words(words: tuple[str, ...], container: Container) -> list[str]:
     return [_BRACED.sub(rewrite, _DOLLARS.sub("$$$$", word)) for word in words]
 
 
-def _variable(place: Place, variable: EnvironmentVariable) -> dict[str, Any]:
+def _variable(place: RenderContext, variable: EnvironmentVariable) -> dict[str, Any]:
     for reference, what, source in (
         (variable.secret, "secret", "secretKeyRef"),
         (variable.user_credential, "credential", "secretKeyRef"),
@@ -155,7 +155,7 @@ def _variable(place: Place, variable: EnvironmentVariable) -> dict[str, Any]:
     return {"name": variable.name, "value": variable.value or ""}
 
 
-def _resources(container: Container, request: Request) -> dict[str, Any]:
+def _resources(container: PodContainer, request: Request) -> dict[str, Any]:
     requests: dict[str, Any] = {}
     limits: dict[str, Any] = {}
     if request.cpu_milli:
@@ -196,7 +196,7 @@ def _probe(source: Source) -> dict[str, Any]:
     return {**members, "httpGet": get}
 
 
-def _placement(place: Place, source: Source) -> dict[str, Any]:
+def _placement(place: RenderContext, source: Source) -> dict[str, Any]:
     found: dict[str, Any] = {}
     secrets = source.items("imagePullSecrets")
     if secrets:
@@ -229,7 +229,7 @@ def _toleration(source: Source, number: int, item: dict[str, Any]) -> dict[str, 
     return found
 
 
-def _affinity(place: Place, source: Source) -> dict[str, Any]:
+def _affinity(place: RenderContext, source: Source) -> dict[str, Any]:
     found: dict[str, Any] = {}
     terms = (source.plain.get("nodeAffinityRequired") or {}).get("nodeSelectorTerms")
     if terms:

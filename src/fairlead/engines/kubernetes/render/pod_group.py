@@ -19,13 +19,13 @@ from fairlead.engines.kubernetes.render.context import (
     RUN_LABEL,
     RUNAI_QUEUE_LABEL,
     WORKLOAD_LABEL,
-    Place,
+    RenderContext,
     metadata_of,
     pool_labels,
     role_of,
 )
 from fairlead.engines.kubernetes.render.organization import project_queue
-from fairlead.engines.kubernetes.render.runners import Shape
+from fairlead.engines.kubernetes.render.runners import PodTemplate
 from fairlead.model.pods.podset import PodSet, RestartScope, fill
 from fairlead.model.records.phase import Phase
 
@@ -50,12 +50,12 @@ class GroupPlan(msgspec.Struct, frozen=True, kw_only=True):
     is_broken: bool = False
 
 
-def is_own(group: PodGroup) -> bool:
+def is_fairlead_group(group: PodGroup) -> bool:
     return OWN_LABEL in group.metadata.labels
 
 
-def find_own(groups: Iterable[PodGroup]) -> PodGroup | None:
-    return next((group for group in groups if is_own(group)), None)
+def find_fairlead_group(groups: Iterable[PodGroup]) -> PodGroup | None:
+    return next((group for group in groups if is_fairlead_group(group)), None)
 
 
 def failures_of(group: PodGroup) -> int:
@@ -75,7 +75,7 @@ def decide_group(
     """Pods of the present run in, what follows out. What has been complete stays so when its pods are gone."""
     current = [pod for pod in pods if _attempt(pod) == failures]
     if is_complete or group_end(podsets, pods, failures) is not None:
-        keeps = {podset.role for podset in podsets if podset.outlives}
+        keeps = {podset.role for podset in podsets if podset.keeps_running}
         rest = [pod for pod in pods if not _has_ended(pod) and _role(pod) not in keeps]
         return GroupPlan(remove=_leaving(rest))
     stale = [pod for pod in pods if _attempt(pod) != failures]
@@ -150,7 +150,7 @@ def _attempt(pod: Pod) -> int:
 # Objects
 
 
-def render_group(place: Place, podsets: Sequence[PodSet]) -> list[dict[str, Any]]:
+def render_group(place: RenderContext, podsets: Sequence[PodSet]) -> list[dict[str, Any]]:
     """The pod group, and the service by which its pods find each other."""
     least = sum(podset.least for podset in podsets)
     subgroups = _subgroups(podsets)
@@ -168,7 +168,7 @@ def render_group(place: Place, podsets: Sequence[PodSet]) -> list[dict[str, Any]
             "preemptibility": "preemptible" if place.is_preemptible else "non-preemptible",
         },
     }
-    selector = {ID_LABEL: place.marks[ID_LABEL]} if place.marks else {WORKLOAD_LABEL: place.name}
+    selector = {ID_LABEL: place.ownership_labels[ID_LABEL]} if place.ownership_labels else {WORKLOAD_LABEL: place.name}
     service = {
         "apiVersion": SERVICE.api,
         "kind": SERVICE.kind,
@@ -187,7 +187,7 @@ def _subgroups(podsets: Sequence[PodSet]) -> list[dict[str, Any]]:
     return [{"name": podset.role, "minMember": podset.least} for podset in podsets] if is_elastic else []
 
 
-def render_shapes(shapes: Sequence[Shape]) -> list[Shape]:
+def render_templates(shapes: Sequence[PodTemplate]) -> list[PodTemplate]:
     """The pods of a group, each with its role where KAI counts them by it."""
     if not _subgroups([shape.podset for shape in shapes]):
         return list(shapes)
@@ -195,17 +195,17 @@ def render_shapes(shapes: Sequence[Shape]) -> list[Shape]:
     for shape in shapes:
         metadata = shape.template["metadata"]
         labels = {**metadata["labels"], _SUBGROUP: shape.podset.role}
-        found.append(Shape(shape.podset, {**shape.template, "metadata": {**metadata, "labels": labels}}))
+        found.append(PodTemplate(shape.podset, {**shape.template, "metadata": {**metadata, "labels": labels}}))
     return found
 
 
-def render_member(place: Place, shape: Shape, index: int, attempt: int) -> dict[str, Any]:
+def render_member(place: RenderContext, shape: PodTemplate, index: int, attempt: int) -> dict[str, Any]:
     """One pod of the group. It has no owner, so that KAI takes the group that it names."""
     podset, template = shape.podset, shape.template
     values = {
         "workload": place.name,
         "namespace": place.namespace,
-        "run": str(int(place.marks.get(RUN_LABEL, "1")) - 1),
+        "run": str(int(place.ownership_labels.get(RUN_LABEL, "1")) - 1),
         "role": podset.role,
         "group": "0",
         "index": str(index),

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from fairlead.model.allowed import NOTHING_ALLOWED, Allowed
-from fairlead.model.pods.podset import Container
+from fairlead.model.pods.podset import PodContainer
 
 #: On namespaces, by whoever runs the cluster: which level its API server holds pods to.
 LABEL = "pod-security.kubernetes.io/enforce"
@@ -32,7 +32,7 @@ _BIND = frozenset(("NET_BIND_SERVICE",))
 _APPARMOR = "container.apparmor.security.beta.kubernetes.io/"
 
 
-def find_forbidden(container: Container, allowed: Allowed, level: str = "") -> list[Note]:
+def find_forbidden(container: PodContainer, allowed: Allowed, level: str = "") -> list[Note]:
     """Fields for which the pod would be refused, in a namespace that enforces this level or none."""
     if not level:
         flagged = [*_of_node(container, allowed), *_of_process(container, allowed, _HARMLESS)]
@@ -44,7 +44,7 @@ def find_forbidden(container: Container, allowed: Allowed, level: str = "") -> l
     return [(field, f"{what}, {words}") for field, what, *_ in (*found, *(_weakened(container) if strict else ()))]
 
 
-def _of_node(container: Container, allowed: Allowed) -> Iterator[_Found]:
+def _of_node(container: PodContainer, allowed: Allowed) -> Iterator[_Found]:
     """What would reach out of the pod."""
     security = container.fields.get("security") or {}
     for number, item in enumerate((container.fields.get("storage") or {}).get("hostPath") or ()):
@@ -58,7 +58,7 @@ def _of_node(container: Container, allowed: Allowed) -> Iterator[_Found]:
             yield f"security.{name}", f"it would share the node's {what}", "--allow host-namespaces"
 
 
-def _of_process(container: Container, allowed: Allowed, harmless: frozenset[str]) -> Iterator[_Found]:
+def _of_process(container: PodContainer, allowed: Allowed, harmless: frozenset[str]) -> Iterator[_Found]:
     """What its processes could do that others cannot."""
     security = container.fields.get("security") or {}
     added = security.get("capabilities") or ()
@@ -75,7 +75,7 @@ def _of_process(container: Container, allowed: Allowed, harmless: frozenset[str]
             yield f"annotations[{item['name']}]", "it would take AppArmor's profile off", "--allow unconfined"
 
 
-def _weakened(container: Container) -> Iterator[Note]:
+def _weakened(container: PodContainer) -> Iterator[Note]:
     """What is forbidden at the strictest level only; what goes unsaid is filled in."""
     security = container.fields.get("security") or {}
     wanted: tuple[tuple[str, Any, str], ...] = (

@@ -44,12 +44,12 @@ def forbidden_in(podsets: Collection[PodSet], allowed: Allowed, level: str) -> s
 
 def refusal_of(podsets: Collection[PodSet], kinds: Collection[str]) -> str:
     """Why these pods cannot be run together by a cluster that has these kinds of objects; empty if they can."""
-    launcher = next((podset for podset in podsets if podset.commands), None)
+    launcher = next((podset for podset in podsets if podset.may_exec_in), None)
     if launcher is None:
         return ""
     if MPI.kind not in kinds:
         return (
-            f"Its launcher cannot start processes in its {launcher.commands}s on this cluster: install the MPI "
+            f"Its launcher cannot start processes in its {launcher.may_exec_in}s on this cluster: install the MPI "
             f"operator (github.com/kubeflow/mpi-operator, {MPI.kind} {MPI.api}) and submit the workload again"
         )
     if launcher.restart is RestartPolicy.ALWAYS:

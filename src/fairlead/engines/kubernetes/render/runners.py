@@ -9,7 +9,14 @@ from typing import Any
 import msgspec
 
 from fairlead.engines.kubernetes.client.resources import LEADER_WORKER_SET
-from fairlead.engines.kubernetes.render.context import LEVEL, ROLE_LABEL, Place, metadata_of, role_label, selector_of
+from fairlead.engines.kubernetes.render.context import (
+    LEVEL,
+    ROLE_LABEL,
+    RenderContext,
+    metadata_of,
+    role_label,
+    selector_of,
+)
 from fairlead.engines.kubernetes.render.pod_security import RESTRICTED
 from fairlead.model.pods.podset import PodSet, RestartPolicy, RestartScope
 
@@ -18,14 +25,14 @@ LONGEST_LIFETIME = 2**31 - 1
 _OF_OWNERS = ("kai.scheduler/",)
 
 
-class Shape(msgspec.Struct, frozen=True):
+class PodTemplate(msgspec.Struct, frozen=True):
     """A pod set, and its pod as Kubernetes wants it."""
 
     podset: PodSet
     template: dict[str, Any]
 
 
-def render_runners(place: Place, shapes: Sequence[Shape]) -> list[dict[str, Any]]:
+def render_runners(place: RenderContext, shapes: Sequence[PodTemplate]) -> list[dict[str, Any]]:
     serving = [shape for shape in shapes if shape.podset.gang and shape.podset.completions is None]
     if serving:
         return [_leader_worker_set(place, serving)]
@@ -37,14 +44,14 @@ def is_group(podsets: Sequence[PodSet]) -> bool:
     return any(podset.gang and podset.completions is not None for podset in podsets)
 
 
-def _runner(place: Place, shape: Shape) -> dict[str, Any]:
+def _runner(place: RenderContext, shape: PodTemplate) -> dict[str, Any]:
     if shape.podset.restart is RestartPolicy.ALWAYS:
         return _deployment(place, shape)
     return _job(place, shape)
 
 
-def metadata_of_runner(place: Place, shape: Shape) -> dict[str, Any]:
-    role = {ROLE_LABEL: role_label(shape.podset.role)} if place.marks else {}
+def metadata_of_runner(place: RenderContext, shape: PodTemplate) -> dict[str, Any]:
+    role = {ROLE_LABEL: role_label(shape.podset.role)} if place.ownership_labels else {}
     revision = f"-{shape.podset.revision}" if shape.podset.revision else ""
     metadata = metadata_of(place, f"{place.name}{shape.podset.infix}{revision}", role)
     annotations = shape.template["metadata"].get("annotations", {})
@@ -56,7 +63,7 @@ def metadata_of_runner(place: Place, shape: Shape) -> dict[str, Any]:
     return metadata
 
 
-def _job(place: Place, shape: Shape) -> dict[str, Any]:
+def _job(place: RenderContext, shape: PodTemplate) -> dict[str, Any]:
     podset = shape.podset
     spec: dict[str, Any] = {
         "completions": podset.completions or 1,
@@ -73,7 +80,7 @@ def _job(place: Place, shape: Shape) -> dict[str, Any]:
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata_of_runner(place, shape), "spec": spec}
 
 
-def _deployment(place: Place, shape: Shape) -> dict[str, Any]:
+def _deployment(place: RenderContext, shape: PodTemplate) -> dict[str, Any]:
     """For containers that restart for ever, which no Job allows; an evicted pod is made again by itself."""
     return {
         "apiVersion": "apps/v1",
@@ -90,7 +97,7 @@ def _deployment(place: Place, shape: Shape) -> dict[str, Any]:
     }
 
 
-def _leader_worker_set(place: Place, shapes: Sequence[Shape]) -> dict[str, Any]:
+def _leader_worker_set(place: RenderContext, shapes: Sequence[PodTemplate]) -> dict[str, Any]:
     leader, *others = shapes
     worker = others[0] if others else leader
     starts_again = leader.podset.restart_scope is RestartScope.GROUP

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import UNSET
 
-from fairlead.engines.kubernetes.render.context import MAIN, Place
+from fairlead.engines.kubernetes.render.context import MAIN, RenderContext
 from fairlead.engines.kubernetes.render.pod_security import RESTRICTED
 from fairlead.formats.losses import Source
 
@@ -56,7 +56,7 @@ def render_pod_security(source: Source) -> dict[str, Any]:
     return found
 
 
-def restrict(place: Place, pod: dict[str, Any]) -> dict[str, Any]:
+def restrict(place: RenderContext, pod: dict[str, Any]) -> dict[str, Any]:
     """The same pod, as its namespace wants it."""
     if place.level != RESTRICTED:
         return pod

@@ -4,17 +4,17 @@ from typing import Any
 
 from msgspec import UNSET
 
-from fairlead.engines.kubernetes.render.context import PROJECT_LABEL, WORKLOAD_LABEL, Place, selector_of
+from fairlead.engines.kubernetes.render.context import PROJECT_LABEL, WORKLOAD_LABEL, RenderContext, selector_of
 from fairlead.formats.losses import Source
 from fairlead.model.pods.podset import PodSet
 
 
-def name_of_service(place: Place, podset: PodSet, kind: str) -> str:
+def name_of_service(place: RenderContext, podset: PodSet, kind: str) -> str:
     """Of the Service that offers ports of a pod set in one way, such as `ClusterIP`."""
     return f"{place.name}{podset.infix}-{kind.lower()}"
 
 
-def render_services(place: Place, podset: PodSet, source: Source) -> list[dict[str, Any]]:
+def render_services(place: RenderContext, podset: PodSet, source: Source) -> list[dict[str, Any]]:
     """One Service for each way of offering ports; a URL needs a port inside the cluster."""
     by_type: dict[str, list[dict[str, Any]]] = {}
     for number, item in source.items("ports"):
@@ -39,7 +39,7 @@ def render_services(place: Place, podset: PodSet, source: Source) -> list[dict[s
             "metadata": {
                 "name": name_of_service(place, podset, kind),
                 "namespace": place.namespace,
-                "labels": {WORKLOAD_LABEL: place.name, PROJECT_LABEL: place.project, **place.marks},
+                "labels": {WORKLOAD_LABEL: place.name, PROJECT_LABEL: place.project, **place.ownership_labels},
             },
             "spec": {"type": kind, "selector": selector_of(place, podset), "ports": ports},
         }

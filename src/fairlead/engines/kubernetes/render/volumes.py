@@ -13,7 +13,7 @@ from fairlead.engines.kubernetes.render.context import (
     CLUSTER_LABEL,
     EPHEMERAL_LABEL,
     PROJECT_LABEL,
-    Place,
+    RenderContext,
     metadata_of,
     name_of,
 )
@@ -33,7 +33,7 @@ def _claim_name(workload: str, number: int, item: dict[str, Any]) -> str:
     return str(item.get("claimName") or f"{workload}-{item.get('name') or number}").lower()
 
 
-def render_claims(place: Place, source: Source) -> list[dict[str, Any]]:
+def render_claims(place: RenderContext, source: Source) -> list[dict[str, Any]]:
     """The claims that a workload brings with it."""
     found = []
     for number, item in source.items("storage.pvc"):
@@ -52,8 +52,8 @@ def render_claims(place: Place, source: Source) -> list[dict[str, Any]]:
         for path in [path for path in source.left if path.startswith(here)]:
             del source.left[path]
         metadata: dict[str, Any] = {"name": _claim_name(place.name, number, item), "namespace": place.namespace}
-        if place.marks:
-            marks = {**place.marks, EPHEMERAL_LABEL: "true" if item.get("ephemeral") else "false"}
+        if place.ownership_labels:
+            marks = {**place.ownership_labels, EPHEMERAL_LABEL: "true" if item.get("ephemeral") else "false"}
             metadata = metadata_of(place, metadata["name"], marks)
         if annotations:
             metadata["annotations"] = annotations
@@ -61,9 +61,9 @@ def render_claims(place: Place, source: Source) -> list[dict[str, Any]]:
     return found
 
 
-def render_kept_claim(claim: KeptClaim, place: Place) -> dict[str, Any]:
+def render_kept_claim(claim: KeptClaim, place: RenderContext) -> dict[str, Any]:
     """A claim that is nobody's but the server's: it stays when the workload goes that wanted it first."""
-    labels = {CLAIM_LABEL: claim.id, CLUSTER_LABEL: place.marks[CLUSTER_LABEL], PROJECT_LABEL: place.project}
+    labels = {CLAIM_LABEL: claim.id, CLUSTER_LABEL: place.ownership_labels[CLUSTER_LABEL], PROJECT_LABEL: place.project}
     spec: dict[str, Any] = {
         "accessModes": list(claim.access_modes),
         "resources": {"requests": {"storage": claim.size}},
@@ -77,7 +77,7 @@ def render_kept_claim(claim: KeptClaim, place: Place) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec}
 
 
-def render_volumes(place: Place, source: Source) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def render_volumes(place: RenderContext, source: Source) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Volumes of the pod and mounts of its container."""
     volumes: list[dict[str, Any]] = []
     mounts: list[dict[str, Any]] = []

@@ -9,15 +9,15 @@ from typing import Any
 import msgspec
 
 from fairlead.engines.kubernetes.client.resources import KNATIVE, LEADER_WORKER_SET, PYTORCH, Resource
-from fairlead.engines.kubernetes.render.context import Place
+from fairlead.engines.kubernetes.render.context import RenderContext
 from fairlead.engines.kubernetes.render.ingress import render_ingresses
 from fairlead.engines.kubernetes.render.knative import is_knative, render_service
 from fairlead.engines.kubernetes.render.kubeflow import operator_of, render_job
 from fairlead.engines.kubernetes.render.losses import NO_OBJECT, find_losses
 from fairlead.engines.kubernetes.render.pod import render_template
-from fairlead.engines.kubernetes.render.pod_group import render_group, render_member, render_shapes
+from fairlead.engines.kubernetes.render.pod_group import render_group, render_member, render_templates
 from fairlead.engines.kubernetes.render.pod_security import RESTRICTED
-from fairlead.engines.kubernetes.render.runners import Shape, is_group, render_runners
+from fairlead.engines.kubernetes.render.runners import PodTemplate, is_group, render_runners
 from fairlead.engines.kubernetes.render.service import render_services
 from fairlead.engines.kubernetes.render.volumes import render_claims
 from fairlead.formats.losses import Loss, Source
@@ -42,7 +42,7 @@ _COUNTED = (
 )
 
 
-class Rendered(msgspec.Struct, frozen=True):
+class RenderedObjects(msgspec.Struct, frozen=True):
     """The objects of a workload in the order in which they are made, and what none of them says."""
 
     claims: list[dict[str, Any]]
@@ -53,29 +53,29 @@ class Rendered(msgspec.Struct, frozen=True):
     #: Paths are those of the pod sets' fields; `render_spec` finds them in the spec.
     losses: list[Loss]
     #: Pod sets whose pods we make ourselves, as members of a pod group.
-    members: list[Shape] = []
+    members: list[PodTemplate] = []
 
     @property
     def objects(self) -> list[dict[str, Any]]:
         return [*self.claims, *self.services, *self.runners]
 
-    def pods(self, place: Place) -> list[dict[str, Any]]:
+    def pods(self, place: RenderContext) -> list[dict[str, Any]]:
         """The members of the group as they are made first."""
         return [render_member(place, shape, index, 0) for shape in self.members for index in range(shape.podset.count)]
 
 
-def render_objects(place: Place, podsets: tuple[PodSet, ...]) -> Rendered:
+def render_objects(place: RenderContext, podsets: tuple[PodSet, ...]) -> RenderedObjects:
     """Every object of a workload, and what none of them says."""
     claims: list[dict[str, Any]] = []
     services: list[dict[str, Any]] = []
-    shapes: list[Shape] = []
+    shapes: list[PodTemplate] = []
     losses: list[Loss] = []
     for podset in podsets:
         source = Source(podset.container.fields)
         claims += render_claims(place, source)
         offered = render_services(place, podset, source)
         services += offered if _is_asked(podset, podsets) else []
-        shapes.append(Shape(podset, render_template(place, podset, source)))
+        shapes.append(PodTemplate(podset, render_template(place, podset, source)))
         for path in [path for path in source.left if path.startswith("compute.")]:
             if path.split(".")[1].split("[")[0] in (*_COUNTED, "extendedResources"):
                 del source.left[path]
@@ -90,12 +90,12 @@ def render_objects(place: Place, podsets: tuple[PodSet, ...]) -> Rendered:
     services += render_ingresses(place, asked, is_held=has_knative)
     operator = operator_of(podsets)
     if operator is not None and operator.resource.kind in place.begun.kinds:
-        return Rendered(_once(claims), [render_job(place, shapes, operator)], services, losses)
+        return RenderedObjects(_once(claims), [render_job(place, shapes, operator)], services, losses)
     if has_knative:
-        return Rendered(_once(claims), [render_service(place, shapes)], services, losses)
+        return RenderedObjects(_once(claims), [render_service(place, shapes)], services, losses)
     if is_group(podsets):
-        return Rendered(_once(claims), render_group(place, podsets), services, losses, render_shapes(shapes))
-    return Rendered(_once(claims), render_runners(place, shapes), services, losses)
+        return RenderedObjects(_once(claims), render_group(place, podsets), services, losses, render_templates(shapes))
+    return RenderedObjects(_once(claims), render_runners(place, shapes), services, losses)
 
 
 def kinds_for(podsets: tuple[PodSet, ...], level: str = "") -> tuple[Resource, ...]:
@@ -147,7 +147,7 @@ def render_spec(kind: Kind, name: str, project: str, spec: dict[str, Any]) -> tu
     """The objects of a workload that was never submitted, from its spec as REST has it."""
     typed: Any = read_stored_spec(kind, msgspec.json.encode(spec))
     priority = value_or(typed.priority_class, kind.priority)
-    place = Place(
+    place = RenderContext(
         name=name,
         namespace=namespace_of(project),
         project=project,

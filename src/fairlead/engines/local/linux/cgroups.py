@@ -29,7 +29,7 @@ class Groups(NamedTuple):
     parents: dict[str, str]
 
 
-class Limits(NamedTuple):
+class CgroupLimits(NamedTuple):
     """What a pod is kept to; None for no limit."""
 
     cpu_milli: int | None = None
@@ -119,7 +119,7 @@ def _is_ours(pid: int) -> bool:
     return False
 
 
-def plan(groups: Groups, name: str, limits: Limits) -> Plan | None:
+def plan(groups: Groups, name: str, limits: CgroupLimits) -> Plan | None:
     """What is made for one pod; None when nothing is limited that these groups can."""
     wanted = {"cpu": limits.cpu_milli, "memory": limits.memory_bytes, "pids": limits.pids}
     writes: list[tuple[str, str, bool]] = []

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable
 
 from fairlead.engines.base import LogRequest
 from fairlead.engines.local import wire
-from fairlead.engines.local.attempts import Folders, Key, remove_folder
+from fairlead.engines.local.attempts import AttemptFolders, Key, remove_folder
 from fairlead.engines.local.logs.segments import Index, Segments
 from fairlead.model.clock import Millis, iso
 
@@ -18,7 +18,9 @@ from fairlead.model.clock import Millis, iso
 PATIENCE_SECONDS = 0.05
 
 
-def stream(folders: Folders, key: Key, request: LogRequest, may_write: Callable[[Key], bool]) -> AsyncIterator[bytes]:
+def stream(
+    folders: AttemptFolders, key: Key, request: LogRequest, may_write: Callable[[Key], bool]
+) -> AsyncIterator[bytes]:
     """The output that `request` asks for; with `follow`, to the attempt's end.
 
     Where it begins is settled now, not at the first read: what comes between the two belongs to the reader.
@@ -28,7 +30,7 @@ def stream(folders: Folders, key: Key, request: LogRequest, may_write: Callable[
 
 
 async def _read_on(
-    folders: Folders,
+    folders: AttemptFolders,
     key: Key,
     request: LogRequest,
     may_write: Callable[[Key], bool],
@@ -127,7 +129,7 @@ class Pokes:
             self._link = None
 
 
-def expire(folders: Folders, before: Millis, is_known: Callable[[str], bool]) -> int:
+def expire(folders: AttemptFolders, before: Millis, is_known: Callable[[str], bool]) -> int:
     """Remove the output of pods that are forgotten and wrote nothing since `before`; how many pods' output went."""
     gone = 0
     for pod in os.listdir(f"{folders.root}/logs"):

@@ -16,7 +16,7 @@ from fairlead.engines.local.linux.netlink import Links
 from fairlead.engines.local.network import bridge as network_bridge
 from fairlead.engines.local.network import hosts
 from fairlead.model.errors import Refused
-from fairlead.model.pods.podset import Container, PodSpec
+from fairlead.model.pods.podset import PodContainer, PodSpec
 
 #: The second number of the private range 10.N.0.0/16 that a server takes for its pods.
 _RANGES = range(100, 228)
@@ -43,13 +43,13 @@ def has_host_network(pod: PodSpec) -> bool:
     return bool((pod.container.fields.get("security") or {}).get("hostNetwork"))
 
 
-class Network:
+class PodNetworks:
     """The addresses and names of one server's pods.
 
     `joins` says whether what runs a container can be put into a network that its supervisor made.
     """
 
-    def __init__(self, folder: str, joins: Callable[[Container], bool] = lambda _: True) -> None:
+    def __init__(self, folder: str, joins: Callable[[PodContainer], bool] = lambda _: True) -> None:
         self._joins = joins
         self._folder = f"{folder}/network"
         digest = hashlib.sha256(os.path.abspath(folder).encode()).hexdigest()
@@ -205,7 +205,7 @@ class Network:
                 links.remove(name)
             network_bridge.remove_unused(links)
 
-    def remarks(self, container: Container, *, is_addressed: bool = False) -> list[tuple[str, str]]:
+    def remarks(self, container: PodContainer, *, is_addressed: bool = False) -> list[tuple[str, str]]:
         """What a pod that serves has less of here than on a cluster, as (field, what)."""
         field = next((name for name in ("ports", "exposedUrls") if container.fields.get(name)), "")
         if not field or (container.fields.get("security") or {}).get("hostNetwork"):

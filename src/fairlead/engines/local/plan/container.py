@@ -15,13 +15,13 @@ import msgspec
 from fairlead.engines.local.linux import procfs
 from fairlead.engines.local.plan import containers_storage
 from fairlead.engines.local.plan.environment import PATH, expand
-from fairlead.engines.local.plan.identity import PodRights, Rights
+from fairlead.engines.local.plan.identity import PodRights, ServerRights
 from fairlead.engines.local.plan.limits import decide_pids
 from fairlead.engines.local.plan.volumes import PERSONAL_HOME, Volumes, can_be_made
 from fairlead.engines.local.settings import LocalSettings
 from fairlead.engines.local.supervisor.container import NETWORK
 from fairlead.model.errors import Refused
-from fairlead.model.pods.podset import Container, PodSpec
+from fairlead.model.pods.podset import PodContainer, PodSpec
 
 HOST = "host"
 ANNOTATION = "fairlead/runtime"
@@ -71,7 +71,7 @@ RUNTIMES = {
 }
 
 
-def choose(container: Container, settings: LocalSettings) -> str:
+def choose(container: PodContainer, settings: LocalSettings) -> str:
     """The runtime's name: the workload's annotation where the operator offers that runtime, else the server's first."""
     given = container.fields.get("annotations") or ()
     items = given.items() if isinstance(given, Mapping) else ((each.get("name"), each.get("value")) for each in given)
@@ -81,7 +81,7 @@ def choose(container: Container, settings: LocalSettings) -> str:
     return asked or settings.runtimes[0]
 
 
-class Around(msgspec.Struct, frozen=True, kw_only=True):
+class ContainerContext(msgspec.Struct, frozen=True, kw_only=True):
     """What a container is put into: the attempt's own folder, the server's, its volumes."""
 
     private: str
@@ -94,12 +94,12 @@ def can_stage(name: str) -> bool:
     return name == HOST or (RUNTIMES[name].is_direct and os.geteuid() == 0)
 
 
-def is_mapped(name: str, rights: Rights) -> bool:
+def is_mapped(name: str, rights: ServerRights) -> bool:
     """Whether root in the container is nobody on this machine."""
     return RUNTIMES[name].is_direct and rights.is_shared and rights.has_root and not rights.settings.allowed.root_user
 
 
-def decide_ids(name: str, granted: PodRights, rights: Rights, security: Mapping[str, Any]) -> tuple[int, int]:
+def decide_ids(name: str, granted: PodRights, rights: ServerRights, security: Mapping[str, Any]) -> tuple[int, int]:
     """User and group of the container's process as this machine numbers them; an image's own user is taken for root."""
     chosen = security.get("uidGidSource") in ("custom", "fromIdpToken")
     uid, gid = (granted.user.uid, granted.user.gid) if chosen else (0, 0)
@@ -107,14 +107,19 @@ def decide_ids(name: str, granted: PodRights, rights: Rights, security: Mapping[
     return uid + shift, gid + shift
 
 
-def render_surroundings(rights: Rights) -> dict[str, str]:
+def render_surroundings(rights: ServerRights) -> dict[str, str]:
     """The environment of the runtime's own command."""
     home = rights.user.home if rights.settings.is_personal else "/"
     return {"PATH": PATH, "HOME": home, **dict(rights.settings.runtime_environment)}
 
 
 def render(
-    name: str, pod: PodSpec, granted: PodRights, rights: Rights, environment: Mapping[str, str], around: Around
+    name: str,
+    pod: PodSpec,
+    granted: PodRights,
+    rights: ServerRights,
+    environment: Mapping[str, str],
+    around: ContainerContext,
 ) -> dict[str, Any]:
     """What differs in the order of a pod that runs in a container of the runtime `name`."""
     runtime = RUNTIMES[name]
@@ -218,7 +223,7 @@ _NOTHING_ELSE: dict[str, Any] = {
 }
 
 
-def _render_options(name: str, pod: PodSpec, granted: PodRights, rights: Rights) -> list[str]:
+def _render_options(name: str, pod: PodSpec, granted: PodRights, rights: ServerRights) -> list[str]:
     container, fields = pod.container, pod.container.fields
     security = fields.get("security") or {}
     means = rights.means
@@ -260,7 +265,7 @@ def _render_working_dir(runtime: Runtime, place: str, volumes: Volumes, read_onl
     return options
 
 
-def _render_security(name: str, security: Mapping[str, Any], granted: PodRights, rights: Rights) -> list[str]:
+def _render_security(name: str, security: Mapping[str, Any], granted: PodRights, rights: ServerRights) -> list[str]:
     options = []
     if security.get("uidGidSource") in ("custom", "fromIdpToken"):
         options.append(f"--user={granted.user.uid}:{granted.user.gid}")
@@ -281,7 +286,7 @@ def _render_security(name: str, security: Mapping[str, Any], granted: PodRights,
     return options
 
 
-def _pull(container: Container) -> str:
+def _pull(container: PodContainer) -> str:
     """As Kubernetes: always for `latest`; what lies on this machine is never looked for elsewhere."""
     asked = container.fields.get("imagePullPolicy")
     if asked:

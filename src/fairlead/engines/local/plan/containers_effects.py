@@ -4,14 +4,14 @@ from collections.abc import Iterator
 
 from fairlead.engines.local.plan import container as plan_container
 from fairlead.engines.local.plan.container import ARCHIVE, IDS, RUNTIMES
-from fairlead.engines.local.plan.identity import Rights
-from fairlead.model.pods.podset import Container
+from fairlead.engines.local.plan.identity import ServerRights
+from fairlead.model.pods.podset import PodContainer
 
 #: (path of the field, why)
 Note = tuple[str, str]
 
 
-def refusals(name: str, container: Container, rights: Rights) -> Iterator[Note]:
+def refusals(name: str, container: PodContainer, rights: ServerRights) -> Iterator[Note]:
     """Fields that cannot be provided in a container here, each with the reason."""
     security = container.fields.get("security") or {}
     is_custom = security.get("uidGidSource") == "custom"
@@ -27,7 +27,7 @@ def refusals(name: str, container: Container, rights: Rights) -> Iterator[Note]:
     yield from _refuse_image(name, container, rights)
 
 
-def _refuse_image(name: str, container: Container, rights: Rights) -> Iterator[Note]:
+def _refuse_image(name: str, container: PodContainer, rights: ServerRights) -> Iterator[Note]:
     archive = ARCHIVE.match(container.image)
     if not container.image:
         yield "image", "a container needs one"
@@ -37,7 +37,7 @@ def _refuse_image(name: str, container: Container, rights: Rights) -> Iterator[N
         yield "image", "the archive lies outside the folders that --allow host-path names"
 
 
-def remarks(name: str, container: Container, rights: Rights) -> Iterator[Note]:
+def remarks(name: str, container: PodContainer, rights: ServerRights) -> Iterator[Note]:
     """Fields that have less effect in a container here."""
     compute = container.fields.get("compute") or {}
     if compute.get("gpuDevicesRequest"):

@@ -4,9 +4,9 @@ from collections.abc import Collection
 from typing import Any
 
 from fairlead.engines.local.plan import fetches
-from fairlead.engines.local.plan.volumes import NO_NFS, Ground, refuse_unmounted, target
+from fairlead.engines.local.plan.volumes import NO_NFS, VolumeContext, refuse_unmounted, target
 from fairlead.model.errors import Refused
-from fairlead.model.pods.podset import Container
+from fairlead.model.pods.podset import PodContainer
 
 #: (path of the field, why)
 Note = tuple[str, str]
@@ -40,7 +40,9 @@ class _Anything(dict[str, Any]):
         return ""
 
 
-def refuse(container: Container, ground: Ground, classes: Collection[str], may_use_secrets: bool) -> list[Note]:
+def refuse(
+    container: PodContainer, ground: VolumeContext, classes: Collection[str], may_use_secrets: bool
+) -> list[Note]:
     """Every storage field that this server cannot or may not provide, with the reason."""
     storage = container.fields.get("storage") or {}
     notes = [(f"storage.{name}", "the local engine does not know it") for name in storage if name not in _TARGETS]
@@ -71,7 +73,7 @@ def _as_volume(name: str, item: Item, at: str, field: str) -> Item:
     return {"kind": kind, "at": at, "field": field}
 
 
-def _refuse_item(name: str, item: Item, field: str, ground: Ground, classes: Collection[str]) -> list[Note]:
+def _refuse_item(name: str, item: Item, field: str, ground: VolumeContext, classes: Collection[str]) -> list[Note]:
     settings = ground.settings
     if name == "emptyDirVolume" and item.get("medium") not in (None, "", "Memory"):
         return [(f"{field}.medium", f"'{item['medium']}' is not known here; leave it out for disk, or give Memory")]
@@ -118,7 +120,7 @@ def _checked(attempt: Any) -> list[Note]:
     return []
 
 
-def advise(container: Container, ground: Ground) -> list[Note]:
+def advise(container: PodContainer, ground: VolumeContext) -> list[Note]:
     """Storage fields whose effect is less here than on a cluster."""
     storage = container.fields.get("storage") or {}
     notes = []
@@ -137,6 +139,6 @@ def advise(container: Container, ground: Ground) -> list[Note]:
     return notes
 
 
-def _watched(ground: Ground) -> str:
+def _watched(ground: VolumeContext) -> str:
     seconds = f"{ground.settings.gauge_seconds:g}"
     return f"it is looked at every {seconds} s and the pod evicted when it is over; bounding it takes root and mke2fs"

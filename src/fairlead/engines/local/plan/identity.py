@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from fairlead.engines.local.linux import capabilities, seccomp
-from fairlead.engines.local.plan.limits import Means
+from fairlead.engines.local.plan.limits import LimitSupport
 from fairlead.engines.local.settings import Identity, LocalSettings
 
 #: (path of the field, why)
@@ -31,7 +31,7 @@ _MEMBERS = frozenset(
 MOST_ID = 2**32 - 2
 
 
-class Rights(msgspec.Struct, frozen=True, kw_only=True):
+class ServerRights(msgspec.Struct, frozen=True, kw_only=True):
     """What this server can give a pod, and what its operator lets it give."""
 
     settings: LocalSettings
@@ -42,9 +42,9 @@ class Rights(msgspec.Struct, frozen=True, kw_only=True):
     #: Whether calls can be filtered on this machine.
     has_seccomp: bool = True
     #: What limits are held with.
-    means: Means = Means()
+    means: LimitSupport = LimitSupport()
 
-    def located(self, address: str, host: str) -> "Rights":
+    def located(self, address: str, host: str) -> "ServerRights":
         """The same for a pod with an address of its own, whose host is reached at another."""
         return msgspec.structs.replace(
             self, settings=msgspec.structs.replace(self.settings, host_address=f"{address},{host}")
@@ -83,9 +83,9 @@ class PodRights(msgspec.Struct, frozen=True, kw_only=True):
     read_only_root: bool
 
 
-def observe_rights(settings: LocalSettings) -> Rights:
+def observe_rights(settings: LocalSettings) -> ServerRights:
     """The rights of a server that runs as this process does."""
-    return Rights(
+    return ServerRights(
         settings=settings,
         server_uid=os.geteuid(),
         is_user=has_user,
@@ -110,7 +110,7 @@ def has_group(gid: int) -> bool:
     return True
 
 
-def decide_rights(security: Security, rights: Rights) -> PodRights:
+def decide_rights(security: Security, rights: ServerRights) -> PodRights:
     """The rights of a pod whose security fields have no objection of `refusals`."""
     user = _user(security, rights)
     added = frozenset(security.get("capabilities") or ())
@@ -129,7 +129,7 @@ def decide_rights(security: Security, rights: Rights) -> PodRights:
     )
 
 
-def _user(security: Security, rights: Rights) -> Identity:
+def _user(security: Security, rights: ServerRights) -> Identity:
     base = rights.user
     if security.get("uidGidSource") != "custom":
         return base
@@ -154,7 +154,7 @@ def parse_groups(text: str) -> list[int]:
     return numbers
 
 
-def _bounding(security: Security, rights: Rights, user: Identity, added: frozenset[str]) -> frozenset[str] | None:
+def _bounding(security: Security, rights: ServerRights, user: Identity, added: frozenset[str]) -> frozenset[str] | None:
     if not rights.has_root and not rights.isolates:
         return None  # not ours to lower; nothing is gained beyond it either
     if security.get("dropAllCapabilities"):
@@ -168,12 +168,12 @@ def _bounding(security: Security, rights: Rights, user: Identity, added: frozens
 # What is refused
 
 
-def refusals(security: Security, rights: Rights) -> list[Note]:
+def find_refused_fields(security: Security, rights: ServerRights) -> list[Note]:
     """Every field that this server cannot or may not honour, with the reason and what to do."""
     return [(f"security.{name}", why) for name, why in _refusals(security, rights)]
 
 
-def _refusals(security: Security, rights: Rights) -> Iterator[Note]:
+def _refusals(security: Security, rights: ServerRights) -> Iterator[Note]:
     unknown = [name for name, value in security.items() if name not in _MEMBERS and value is not None]
     for name in unknown:
         yield name, "this engine does not know it, and a weaker setting could result"
@@ -192,12 +192,12 @@ def _refusals(security: Security, rights: Rights) -> Iterator[Note]:
         )
     if security.get("runAsNonRoot") and user.uid == 0:
         yield "runAsNonRoot", "the pod would run as root: give another runAsUid with uidGidSource custom"
-    yield from _powers(security, rights)
+    yield from _check_capabilities(security, rights)
     yield from _escalation(security, rights)
     yield from _surroundings(security, rights)
 
 
-def _custom(security: Security, user: Identity, rights: Rights) -> Iterator[Note]:
+def _custom(security: Security, user: Identity, rights: ServerRights) -> Iterator[Note]:
     base = rights.user
     wanted = [("runAsUid", user.uid, base.uid, rights.is_user), ("runAsGid", user.gid, base.gid, rights.is_group)]
     if security.get("supplementalGroups"):
@@ -217,7 +217,7 @@ def _custom(security: Security, user: Identity, rights: Rights) -> Iterator[Note
         yield "supplementalGroups", "this server is not root and cannot take its own groups from its pods"
 
 
-def _powers(security: Security, rights: Rights) -> Iterator[Note]:
+def _check_capabilities(security: Security, rights: ServerRights) -> Iterator[Note]:
     added = security.get("capabilities") or ()
     if not rights.has_root:
         if added:
@@ -242,7 +242,7 @@ def _cannot_gain(security: Security) -> bool:
     return security.get("allowPrivilegeEscalation") is False
 
 
-def _escalation(security: Security, rights: Rights) -> Iterator[Note]:
+def _escalation(security: Security, rights: ServerRights) -> Iterator[Note]:
     profile = security.get("seccompProfileType")
     if profile == "RuntimeDefault" and not rights.has_seccomp:
         yield "seccompProfileType", "there is no default filter for this machine's architecture or kernel"
@@ -261,7 +261,7 @@ def _escalation(security: Security, rights: Rights) -> Iterator[Note]:
         yield "allowPrivilegeEscalation", "a server that is not root can filter only what gains no rights"
 
 
-def _surroundings(security: Security, rights: Rights) -> Iterator[Note]:
+def _surroundings(security: Security, rights: ServerRights) -> Iterator[Note]:
     allowed = rights.settings.allowed
     for name, what in (("hostIpc", "inter-process communication"), ("hostNetwork", "network")):
         if security.get(name) and rights.is_shared and not allowed.host_namespaces:
@@ -270,7 +270,7 @@ def _surroundings(security: Security, rights: Rights) -> Iterator[Note]:
         yield "readOnlyRootFilesystem", "pods are not isolated here (--allow no-isolation)"
 
 
-def remarks(security: Security, rights: Rights) -> list[Note]:
+def remarks(security: Security, rights: ServerRights) -> list[Note]:
     """Fields that are recorded and have no effect, each with the reason."""
     notes = []
     if security.get("uidGidSource") != "custom":

@@ -6,12 +6,12 @@ from typing import Any
 
 import msgspec
 
-from fairlead.engines.local.attempts import Folders, Key
+from fairlead.engines.local.attempts import AttemptFolders, Key
 from fairlead.engines.local.linux import capabilities
 from fairlead.engines.local.network.ports import owner_of
 from fairlead.engines.local.plan import container as plan_container
 from fairlead.engines.local.plan.environment import Resolve, expand, render_environment
-from fairlead.engines.local.plan.identity import PodRights, Rights, decide_rights, refusals
+from fairlead.engines.local.plan.identity import PodRights, ServerRights, decide_rights, find_refused_fields
 from fairlead.engines.local.plan.limits import decide_pids, render_limits
 from fairlead.engines.local.plan.remote_exec import check_places, render_commanding, render_files
 from fairlead.engines.local.plan.volumes import (
@@ -28,12 +28,12 @@ from fairlead.model.pods.podset import PodSpec
 
 
 def render_order(
-    pod: PodSpec, rights: Rights, folders: Folders, device_memory: int, resolve: Resolve, volumes: Volumes
+    pod: PodSpec, rights: ServerRights, folders: AttemptFolders, device_memory: int, resolve: Resolve, volumes: Volumes
 ) -> dict[str, Any]:
     """What the supervisor is told; raises Refused when the pod cannot be run here as it asks."""
     settings = rights.settings
     security = pod.container.fields.get("security") or {}
-    refused = refusals(security, rights)
+    refused = find_refused_fields(security, rights)
     if refused:
         raise Refused("; ".join(f"{field}: {why}" for field, why in refused))
     granted = decide_rights(security, rights)
@@ -81,14 +81,14 @@ def render_order(
     if runtime == plan_container.HOST:
         return order
     whole = msgspec.structs.replace(volumes, mounts=(*files, *volumes.mounts))
-    around = plan_container.Around(private=folders.private(key), data=folders.data, volumes=whole)
+    around = plan_container.ContainerContext(private=folders.private(key), data=folders.data, volumes=whole)
     order |= plan_container.render(runtime, pod, granted, rights, environment, around)
     if volumes.fetches:
         order["fetching"] = _render_fetching(order["container"], granted, rights, folders, key, volumes)
     return order
 
 
-def _render_places(pod: PodSpec, folders: Folders, key: Key, settings: LocalSettings) -> dict[str, Any]:
+def _render_places(pod: PodSpec, folders: AttemptFolders, key: Key, settings: LocalSettings) -> dict[str, Any]:
     """Which attempt it is, and where its journal, its socket and its output lie."""
     return {
         "workload": pod.workload_id,
@@ -123,7 +123,7 @@ def _probe(pod: PodSpec) -> dict[str, Any] | None:
     return probe if asked.get("port") else None
 
 
-def _render_rights(granted: PodRights, rights: Rights, isolated: bool) -> dict[str, Any]:
+def _render_rights(granted: PodRights, rights: ServerRights, isolated: bool) -> dict[str, Any]:
     """What the pod's process becomes, as `launch.py` does it."""
     user = granted.user
     # A server that is not root stays who it is; so does root in personal mode, with the groups that it has.
@@ -145,8 +145,8 @@ def _render_rights(granted: PodRights, rights: Rights, isolated: bool) -> dict[s
 
 def _view(
     granted: PodRights,
-    rights: Rights,
-    folders: Folders,
+    rights: ServerRights,
+    folders: AttemptFolders,
     key: Key,
     mounts: list[dict[str, Any]],
     working_dir: str = "",
@@ -175,7 +175,12 @@ def _view(
 
 
 def _render_fetching(
-    container: dict[str, Any], granted: PodRights, rights: Rights, folders: Folders, key: Key, volumes: Volumes
+    container: dict[str, Any],
+    granted: PodRights,
+    rights: ServerRights,
+    folders: AttemptFolders,
+    key: Key,
+    volumes: Volumes,
 ) -> dict[str, Any]:
     """Who fills a container's volumes from elsewhere: a process of this machine in a view of its own, as its user."""
     user = msgspec.structs.replace(granted.user, uid=container["uid"], gid=container["gid"], groups=())

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from fairlead.engines.local.linux import cgroups
-from fairlead.model.pods.podset import Container
+from fairlead.model.pods.podset import PodContainer
 
 Note = tuple[str, str]
 
@@ -23,7 +23,7 @@ MOST_PIDS = 16_384
 MOST_FILES = 65_536
 
 
-class Means(msgspec.Struct, frozen=True, kw_only=True):
+class LimitSupport(msgspec.Struct, frozen=True, kw_only=True):
     """What this machine has to hold limits with."""
 
     groups: cgroups.Groups | None = None
@@ -39,10 +39,10 @@ class Means(msgspec.Struct, frozen=True, kw_only=True):
         return self.groups is not None and controller in self.groups.parents
 
 
-def observe_means() -> Means:
+def observe_means() -> LimitSupport:
     with open("/proc/sys/kernel/threads-max") as file:
         threads = int(file.read())
-    return Means(
+    return LimitSupport(
         groups=cgroups.observe(),
         cores=tuple(sorted(os.sched_getaffinity(0))),
         threads=threads,
@@ -56,19 +56,19 @@ def _bound(kind: int, most: int) -> int:
     return most if hard == resource.RLIM_INFINITY else min(hard, most)
 
 
-def decide_pids(asked: int | None, is_shared: bool, means: Means) -> int | None:
+def decide_pids(asked: int | None, is_shared: bool, means: LimitSupport) -> int | None:
     """The operator's number; without one, in shared mode at most half of what the kernel has, else no limit."""
     if asked is not None:
         return asked or None
     return min(MOST_PIDS, means.threads // 2) if is_shared else None
 
 
-def render_limits(name: str, container: Container, pids: int | None, means: Means) -> dict[str, Any]:
+def render_limits(name: str, container: PodContainer, pids: int | None, means: LimitSupport) -> dict[str, Any]:
     """The order's part: the groups to make, and what is done instead where there are none."""
     cpu, memory = container.cpu_limit_milli, container.memory_limit_bytes
     groups = None
     if means.groups is not None:
-        groups = cgroups.plan(means.groups, name, cgroups.Limits(cpu, memory, pids))
+        groups = cgroups.plan(means.groups, name, cgroups.CgroupLimits(cpu, memory, pids))
     by_affinity = cpu is not None and not means.has("cpu")
     return {
         "groups": groups,
@@ -78,14 +78,14 @@ def render_limits(name: str, container: Container, pids: int | None, means: Mean
     }
 
 
-def _cores(name: str, milli: int, means: Means) -> list[int]:
+def _cores(name: str, milli: int, means: LimitSupport) -> list[int]:
     """As many whole cores as the limit needs, from a place that differs between pods."""
     count = min(len(means.cores), max(1, -(-milli // 1000)))
     begin = zlib.crc32(name.encode()) % len(means.cores)
     return sorted((means.cores * 2)[begin : begin + count])
 
 
-def remarks(container: Container, means: Means) -> list[Note]:
+def remarks(container: PodContainer, means: LimitSupport) -> list[Note]:
     """What is not held as the spec says, and what is done instead."""
     notes = []
     milli = container.cpu_limit_milli

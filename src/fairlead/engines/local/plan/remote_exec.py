@@ -8,7 +8,7 @@ supervisors of the pods of that one role.
 import posixpath
 from typing import Any
 
-from fairlead.engines.local.attempts import Folders
+from fairlead.engines.local.attempts import AttemptFolders
 from fairlead.engines.local.plan import container, remote_agent
 from fairlead.engines.local.settings import LocalSettings
 from fairlead.model.errors import Refused
@@ -19,20 +19,20 @@ PLACE = "/etc/fairlead"
 AGENT = f"{PLACE}/agent"
 
 
-def render_commanding(pod: PodSpec, folders: Folders) -> dict[str, Any]:
+def render_commanding(pod: PodSpec, folders: AttemptFolders) -> dict[str, Any]:
     """For the supervisor: by which name others of its group find the pod, and the pods that it may command."""
     group = folders.members(pod.workload_id, pod.group, pod.role)
     key = (pod.pod_id, pod.attempt)
     commands = None
-    if pod.commands:
+    if pod.may_exec_in:
         commands = {
             "folder": f"{folders.private(key)}/commands",
-            "members": folders.members(pod.workload_id, pod.group, pod.commands),
+            "members": folders.members(pod.workload_id, pod.group, pod.may_exec_in),
         }
     return {"member": f"{group}/{pod.pod_name}" if pod.addressed else "", "commands": commands}
 
 
-def render_files(pod: PodSpec, folders: Folders) -> list[dict[str, Any]]:
+def render_files(pod: PodSpec, folders: AttemptFolders) -> list[dict[str, Any]]:
     """The volumes in which a pod finds its set's files and, if it may run commands elsewhere, the program for it."""
     private = folders.private((pod.pod_id, pod.attempt))
     found: dict[str, dict[str, tuple[str, int]]] = {}
@@ -40,7 +40,7 @@ def render_files(pod: PodSpec, folders: Folders) -> list[dict[str, Any]]:
         folder, name = posixpath.split(path)
         found.setdefault(folder, {})[name] = (text, 0o644)
     sources = {at: f"{private}/files{at}" for at in found}
-    if pod.commands:
+    if pod.may_exec_in:
         found[PLACE] = {"agent": (_load_program(), 0o755)}
         sources[PLACE] = f"{private}/commands"
     return [
@@ -73,7 +73,7 @@ def check_places(wanted: list[dict[str, Any]], taken: list[dict[str, Any]]) -> N
 def refusals(podset: PodSet, settings: LocalSettings) -> tuple[tuple[str, str], ...]:
     """Why pods of a set that needs such files or commands cannot be run as asked, as (field, why)."""
     runtime = container.choose(podset.container, settings)
-    if not (podset.files or podset.commands) or container.can_stage(runtime):
+    if not (podset.files or podset.may_exec_in) or container.can_stage(runtime):
         return ()
     why = (
         "pods that start programs in others of their workload find a socket and files in a place of their own, which "

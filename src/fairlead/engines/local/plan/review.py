@@ -9,9 +9,9 @@ from collections.abc import Callable
 from fairlead.engines.base import NO_ISOLATION, Review
 from fairlead.engines.local.plan import container as plan_container
 from fairlead.engines.local.plan import containers_effects, identity, limits
-from fairlead.engines.local.plan.identity import Rights
+from fairlead.engines.local.plan.identity import ServerRights
 from fairlead.model.errors import Refused
-from fairlead.model.pods.podset import Container
+from fairlead.model.pods.podset import PodContainer
 
 #: (path of the field, why)
 Note = tuple[str, str]
@@ -20,10 +20,10 @@ _SHARES = ("gpuPortionRequest", "gpuPortionLimit", "gpuMemoryRequest", "gpuMemor
 
 
 #: (what is refused, what has less effect here) of a container's storage, given whether it may use secrets.
-ReviewStorage = Callable[[Container, bool], tuple[list[Note], list[Note]]]
+ReviewStorage = Callable[[PodContainer, bool], tuple[list[Note], list[Note]]]
 
 
-def review(container: Container, rights: Rights, review_storage: ReviewStorage) -> Review:
+def review(container: PodContainer, rights: ServerRights, review_storage: ReviewStorage) -> Review:
     """What is said of a pod before its start, by what this server can and what its operator allows."""
     security = container.fields.get("security") or {}
     try:
@@ -34,13 +34,20 @@ def review(container: Container, rights: Rights, review_storage: ReviewStorage) 
     may_use_secrets = rights.settings.is_personal or rights.isolates or in_container
     storage_refused, storage_advisory = review_storage(container, may_use_secrets)
     if in_container:
-        refused = (*identity.refusals(security, rights), *containers_effects.refusals(runtime, container, rights))
+        refused = (
+            *identity.find_refused_fields(security, rights),
+            *containers_effects.refusals(runtime, container, rights),
+        )
         remarks = (*containers_effects.remarks(runtime, container, rights), *identity.remarks(security, rights))
         own = (*storage_advisory, *_shares(container), *_tolerations(container))
         isolation = name_isolation(runtime, rights)
         return Review(refused=(*refused, *storage_refused), advisory=(*own, *remarks), isolation=isolation)
     return Review(
-        refused=(*unsupported(container, may_use_secrets), *identity.refusals(security, rights), *storage_refused),
+        refused=(
+            *unsupported(container, may_use_secrets),
+            *identity.find_refused_fields(security, rights),
+            *storage_refused,
+        ),
         advisory=(
             *storage_advisory,
             *advisory(container),
@@ -51,7 +58,7 @@ def review(container: Container, rights: Rights, review_storage: ReviewStorage) 
     )
 
 
-def name_isolation(runtime: str, rights: Rights) -> tuple[str, str]:
+def name_isolation(runtime: str, rights: ServerRights) -> tuple[str, str]:
     """What keeps a pod of that runtime apart from this machine: its name, and what that means."""
     if runtime != plan_container.HOST:
         root = "; root in it is nobody on this machine" if plan_container.is_mapped(runtime, rights) else ""
@@ -64,7 +71,7 @@ def name_isolation(runtime: str, rights: Rights) -> tuple[str, str]:
     return NO_ISOLATION, "the server is personal: it sees this machine as its owner does"
 
 
-def unsupported(container: Container, may_use_secrets: bool = True) -> tuple[Note, ...]:
+def unsupported(container: PodContainer, may_use_secrets: bool = True) -> tuple[Note, ...]:
     """Fields that this engine cannot provide and may not ignore, each with the reason.
 
     Secrets may be used where the server is its owner's alone, or where pods are isolated from each other.
@@ -72,7 +79,7 @@ def unsupported(container: Container, may_use_secrets: bool = True) -> tuple[Not
     return () if may_use_secrets else tuple(_secrets(container))
 
 
-def _secrets(container: Container) -> list[Note]:
+def _secrets(container: PodContainer) -> list[Note]:
     notes = []
     for variable in container.environment:
         for kind, source in (("secret", variable.secret), ("userCredential", variable.user_credential)):
@@ -82,7 +89,7 @@ def _secrets(container: Container) -> list[Note]:
     return notes
 
 
-def advisory(container: Container) -> tuple[Note, ...]:
+def advisory(container: PodContainer) -> tuple[Note, ...]:
     """Fields that are recorded and counted but not enforced on this engine, each with what happens instead."""
     notes: list[Note] = []
     if container.image:
@@ -93,13 +100,13 @@ def advisory(container: Container) -> tuple[Note, ...]:
     return tuple(notes)
 
 
-def _tolerations(container: Container) -> list[Note]:
+def _tolerations(container: PodContainer) -> list[Note]:
     given = enumerate(container.fields.get("tolerations") or ())
     timed = [each.get("name") or number for number, each in given if each.get("seconds") is not None]
     return [(f"tolerations[{name}].seconds", "nodes here get no taints while pods run") for name in timed]
 
 
-def _shares(container: Container) -> list[Note]:
+def _shares(container: PodContainer) -> list[Note]:
     compute = container.fields.get("compute") or {}
     shares = (name for name in _SHARES if compute.get(name))
     return [(f"compute.{name}", "the share is told to the process, which must keep to it itself") for name in shares]

@@ -13,21 +13,21 @@ from typing import Any
 
 import msgspec
 
-from fairlead.engines.local.attempts import Folders
+from fairlead.engines.local.attempts import AttemptFolders
 from fairlead.engines.local.linux import loop_devices
 from fairlead.engines.local.plan import container as plan_container
 from fairlead.engines.local.plan.effects_storage import Note, advise, refuse
-from fairlead.engines.local.plan.volumes import Ground, Volumes, plan_volumes
+from fairlead.engines.local.plan.volumes import VolumeContext, Volumes, plan_volumes
 from fairlead.engines.local.settings import LocalSettings
 from fairlead.engines.local.storage.claims import ClaimFolders
-from fairlead.model.pods.podset import Container, PodSpec
+from fairlead.model.pods.podset import PodContainer, PodSpec
 from fairlead.model.pods.supplies import LoadSupplies, Supplies
 
 log = logging.getLogger(__name__)
 
 
 class Storage:
-    def __init__(self, settings: LocalSettings, folders: Folders, load: LoadSupplies) -> None:
+    def __init__(self, settings: LocalSettings, folders: AttemptFolders, load: LoadSupplies) -> None:
         self._settings = settings
         self._folders = folders
         self._load = load
@@ -35,7 +35,7 @@ class Storage:
         self._has_images = loop_devices.are_usable()
         self._has_nfs = observe_nfs()
 
-    def review(self, container: Container, may_use_secrets: bool) -> tuple[list[Note], list[Note]]:
+    def review(self, container: PodContainer, may_use_secrets: bool) -> tuple[list[Note], list[Note]]:
         """(what is refused, what has less effect here) of a pod's storage."""
         ground = self._ground("", container)
         refused = refuse(container, ground, self._claims.classes, may_use_secrets)
@@ -72,10 +72,10 @@ class Storage:
         is_needed = any((fields.get("storage") or {}).values()) or fields.get("imagePullSecrets")
         return await self._load(pod) if is_needed else Supplies()
 
-    def _ground(self, private: str, container: Container) -> Ground:
+    def _ground(self, private: str, container: PodContainer) -> VolumeContext:
         runtime = plan_container.choose(container, self._settings)
         mounts = plan_container.can_stage(runtime)
-        return Ground(
+        return VolumeContext(
             settings=self._settings,
             private=private,
             claim_folder=self._claims.folder,

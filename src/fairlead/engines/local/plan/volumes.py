@@ -30,7 +30,7 @@ PERSONAL_HOME = "/home/runai-home"
 TEMPORARY = "/tmp"  # noqa: S108 - the very place that becomes private
 
 
-class Ground(msgspec.Struct, frozen=True, kw_only=True):
+class VolumeContext(msgspec.Struct, frozen=True, kw_only=True):
     """What a server brings to the volumes of one attempt."""
 
     settings: LocalSettings
@@ -62,7 +62,7 @@ class Volumes(msgspec.Struct, frozen=True, kw_only=True):
     registries: tuple[str, ...] = ()
 
 
-def plan_volumes(pod: PodSpec, supplies: Supplies, ground: Ground) -> Volumes:
+def plan_volumes(pod: PodSpec, supplies: Supplies, ground: VolumeContext) -> Volumes:
     """Every volume of a pod; raises Refused for the first that cannot be provided."""
     planner = _Planner(pod, supplies, ground)
     storage = pod.container.fields.get("storage") or {}
@@ -82,7 +82,7 @@ def plan_volumes(pod: PodSpec, supplies: Supplies, ground: Ground) -> Volumes:
 
 
 class _Planner:
-    def __init__(self, pod: PodSpec, supplies: Supplies, ground: Ground) -> None:
+    def __init__(self, pod: PodSpec, supplies: Supplies, ground: VolumeContext) -> None:
         self._pod = pod
         self._supplies = supplies
         self._ground = ground
@@ -261,7 +261,7 @@ NO_NFS = (
 )
 
 
-def refuse_unmounted(volume: Volume, ground: Ground) -> None:
+def refuse_unmounted(volume: Volume, ground: VolumeContext) -> None:
     """What a runtime cannot be handed as it is: it takes paths between colons, and sees what its own engine sees."""
     field, runtime = volume["field"], ground.runtime
     if runtime and any(sign in volume["at"] for sign in ":,"):

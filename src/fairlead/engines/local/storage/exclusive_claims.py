@@ -9,7 +9,7 @@ from fairlead.engines.local.attempts import Key
 from fairlead.model.pods.supplies import ClaimSupply
 
 
-class Holds:
+class ExclusiveClaims:
     def __init__(self) -> None:
         #: From a claim's id to the attempts that mount it, with their node.
         self._held: dict[str, dict[Key, str]] = {}

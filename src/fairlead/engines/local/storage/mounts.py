@@ -53,7 +53,7 @@ def assemble(plan: dict[str, Any]) -> None:
         mount_syscalls.mount("none", "/", flags=mount_syscalls.MS_REC | mount_syscalls.MS_PRIVATE)
     if plan["read_only_root"]:
         mount_syscalls.make_read_only("/", recursive=True)
-    tree = Tree()
+    tree = MountTree()
     for volume, source in opened:
         try:
             # Looked at only now: an outer volume may have it, or hide what the machine has there.
@@ -83,7 +83,7 @@ def hide(paths: list[str]) -> None:
             mount_syscalls.mount("tmpfs", path, "tmpfs", flags, "mode=0,size=4k")
 
 
-class Tree:
+class MountTree:
     """The folders of the view, to which volumes are added one by one, outer ones first."""
 
     def __init__(self) -> None:

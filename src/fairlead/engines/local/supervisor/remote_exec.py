@@ -53,7 +53,7 @@ class _Line:
         self.hears = wire.Inbox()
 
 
-class Envoy:
+class RemoteExecBroker:
     def __init__(self, plan: dict[str, Any], uid: int | None, poll: select.poll) -> None:
         self._members: str = plan["members"]
         #: As whom the pod's programs run; None in a container, which may have users of its own.

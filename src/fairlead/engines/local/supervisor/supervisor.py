@@ -23,8 +23,8 @@ from fairlead.engines.local.supervisor import init_process, launch, refresh
 from fairlead.engines.local.supervisor.commands import Commands
 from fairlead.engines.local.supervisor.peers import Peers
 from fairlead.engines.local.supervisor.probes import Prober
-from fairlead.engines.local.supervisor.remote_exec import Envoy
-from fairlead.engines.local.supervisor.volume_usage import Gauge
+from fairlead.engines.local.supervisor.remote_exec import RemoteExecBroker
+from fairlead.engines.local.supervisor.volume_usage import VolumeUsageCheck
 
 #: How often memory is looked at where a limit is set.
 MEMORY_PERIOD = 0.25
@@ -55,10 +55,10 @@ class Supervisor:
         self._poll = select.poll()
         self.peers = Peers(self._poll, self.obey, self._farewell)
         self._commands = Commands(order, self.peers)
-        self._envoy = Envoy(order["commands"], _user_of(order), self._poll) if order["commands"] else None
+        self._envoy = RemoteExecBroker(order["commands"], _user_of(order), self._poll) if order["commands"] else None
         self._network: PodNetwork | UserNetwork | None = None
         self._prober: Prober | None = None
-        self._gauge = Gauge(order["gauges"], order["gauge_seconds"]) if order["gauges"] else None
+        self._gauge = VolumeUsageCheck(order["gauges"], order["gauge_seconds"]) if order["gauges"] else None
         #: What tells that the container was made, while it is awaited.
         self._sign: int | None = None
         self._wake, waker = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)

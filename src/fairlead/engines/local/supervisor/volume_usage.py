@@ -10,7 +10,7 @@ from collections.abc import Iterator
 SLICE_SECONDS = 0.02
 
 
-class Gauge:
+class VolumeUsageCheck:
     """Looks at its folders every so often, a slice at a time; `check` gives the words when one holds too much."""
 
     def __init__(self, folders: list[tuple[str, int, str]], period: float) -> None:

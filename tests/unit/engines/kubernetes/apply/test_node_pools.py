@@ -5,20 +5,20 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from fairlead.engines.base import WorkloadRun
-from fairlead.engines.kubernetes.apply.applier import Hands
+from fairlead.engines.base import DesiredWorkload
+from fairlead.engines.kubernetes.apply.applier import ObjectApplier
 from fairlead.engines.kubernetes.client.api import Api
 from fairlead.engines.kubernetes.client.objects import Metadata
-from fairlead.engines.kubernetes.observe.operator_jobs import begun_of
-from fairlead.engines.kubernetes.render.context import NOTHING_BEGUN, Begun
+from fairlead.engines.kubernetes.observe.operator_jobs import launch_choices_of
+from fairlead.engines.kubernetes.render.context import NO_LAUNCH_CHOICES, LaunchChoices
 from fairlead.engines.kubernetes.render.workload import render_objects
 from tests import builders
 
 POOL, QUEUE, POOLS = "kai.scheduler/node-pool", "kai.scheduler/queue", "kai.scheduler/node-pools"
 
 
-def job(*missing: str, begun: Begun = NOTHING_BEGUN) -> dict[str, Any]:
-    run = WorkloadRun(
+def job(*missing: str, begun: LaunchChoices = NO_LAUNCH_CHOICES) -> dict[str, Any]:
+    run = DesiredWorkload(
         workload_id="w",
         name="train",
         project="team-a",
@@ -30,7 +30,7 @@ def job(*missing: str, begun: Begun = NOTHING_BEGUN) -> dict[str, Any]:
         node_pools=("h100", "default"),
         missing_pools=missing,
     )
-    place = Hands(cast(Api, None), "c", ()).place(run, begun)
+    place = ObjectApplier(cast(Api, None), "c", ()).render_context(run, begun)
     [found] = render_objects(place, run.podsets).runners
     return found
 
@@ -49,5 +49,5 @@ def test_it_begins_in_the_first_pool_that_there_is(missing: tuple[str, ...], wan
 @pytest.mark.parametrize("missing", [(), ("h100",)], ids=["in the first", "in the second"])
 def test_what_was_begun_stays_as_it_is_when_pools_come_and_go(missing: tuple[str, ...]) -> None:
     first = job(*missing)
-    begun = begun_of(msgspec.convert(first["metadata"], Metadata))
+    begun = launch_choices_of(msgspec.convert(first["metadata"], Metadata))
     assert [job(*now, begun=begun) for now in ((), ("h100",), ("default",))] == [first] * 3

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairlead.engines.kubernetes.client.api import ApiError, words_of
+from fairlead.engines.kubernetes.client.api import ApiError, error_message
 
 
 @pytest.mark.parametrize(
@@ -16,4 +16,4 @@ from fairlead.engines.kubernetes.client.api import ApiError, words_of
     ids=["silence", "an error without words", "an error with words", "the server's own"],
 )
 def test_why_a_watch_is_taken_up_again(error: Exception, want: str) -> None:
-    assert want in words_of(error)
+    assert want in error_message(error)

@@ -13,7 +13,7 @@ from fairlead.engines.kubernetes.install.doctor import (
     judge_operators,
     judge_programs,
     judge_schedulers,
-    look_safely,
+    run_check,
 )
 
 ALL = ("LeaderWorkerSet", "PyTorchJob", "TFJob", "XGBoostJob", "JAXJob", "MPIJob")
@@ -92,7 +92,7 @@ def examined(error: Exception) -> Finding:
     async def look(_: Api) -> list[Finding]:
         raise error
 
-    [found] = asyncio.run(look_safely("Storage", look, Api(Access(host="", port=0, tls=None, token=lambda: ""))))
+    [found] = asyncio.run(run_check("Storage", look, Api(Access(host="", port=0, tls=None, token=lambda: ""))))
     assert found.what == "Storage"
     return found
 

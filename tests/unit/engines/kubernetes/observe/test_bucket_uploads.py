@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from fairlead.engines.kubernetes.client.objects import Pod, Runner
-from fairlead.engines.kubernetes.observe.bucket_uploads import judge_return
-from fairlead.engines.kubernetes.observe.report import Held, render_pod, render_report
-from fairlead.model.pods.podset import Container, PodSet
+from fairlead.engines.kubernetes.observe.bucket_uploads import with_upload_result
+from fairlead.engines.kubernetes.observe.report import WorkloadObjectsSeen, render_pod, render_report
+from fairlead.model.pods.podset import PodContainer, PodSet
 from fairlead.model.records.phase import Phase, PodPhase
 from tests import builders
 
@@ -28,7 +28,7 @@ def pod(phase: str, main: dict[str, Any], *returns: dict[str, Any]) -> Pod:
         "containerStatuses": [{"name": "main", "state": main}],
     }
     metadata = {"name": "p", "uid": "u", "labels": LABELS}
-    return judge_return(msgspec.convert({"metadata": metadata, "spec": {"nodeName": "n"}, "status": status}, Pod))
+    return with_upload_result(msgspec.convert({"metadata": metadata, "spec": {"nodeName": "n"}, "status": status}, Pod))
 
 
 @pytest.mark.parametrize(
@@ -81,11 +81,11 @@ def job(**status: Any) -> Runner:
     ],
 )
 def test_jobs(pods: tuple[Pod, ...], want: tuple[Phase | None, dict[str, int], dict[str, int]]) -> None:
-    found = render_report("w", Held(runners=(job(succeeded=2),), pods=pods, kinds=frozenset({"Job"})))
+    found = render_report("w", WorkloadObjectsSeen(runners=(job(succeeded=2),), pods=pods, kinds=frozenset({"Job"})))
     assert (found.ended, found.succeeded, found.failed) == want
 
 
-BUCKET = builders.podset(container=Container(image="i", fields={"storage": {"s3": [{"bucket": "b", "path": "/b"}]}}))
+BUCKET = builders.podset(container=PodContainer(image="i", fields={"storage": {"s3": [{"bucket": "b", "path": "/b"}]}}))
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ BUCKET = builders.podset(container=Container(image="i", fields={"storage": {"s3"
     ],
 )
 def test_a_job_that_counts_more_than_is_seen(podset: PodSet, pods: tuple[Pod, ...], want: Phase | None) -> None:
-    held = Held(runners=(job(succeeded=2, failed=1),), pods=pods, kinds=frozenset({"Job"}))
+    held = WorkloadObjectsSeen(runners=(job(succeeded=2, failed=1),), pods=pods, kinds=frozenset({"Job"}))
     assert render_report("w", held, (podset,)).ended is want
     # Somebody may have removed its pods: once that is sure, they are not waited for.
     settled = msgspec.structs.replace(held, settled=frozenset({"j"}))

@@ -7,8 +7,8 @@ import pytest
 
 from fairlead.engines.kubernetes.client.objects import Event, Pod, Runner
 from fairlead.engines.kubernetes.client.resources import DEPLOYMENT, JOB, MPI, PYTORCH
-from fairlead.engines.kubernetes.observe.events import makers_of, reasons_for, templates_of
-from fairlead.engines.kubernetes.observe.report import Held, render_report
+from fairlead.engines.kubernetes.observe.events import controllers_named_in, reasons_for, templates_of
+from fairlead.engines.kubernetes.observe.report import WorkloadObjectsSeen, render_report
 
 LABELS = {"fairlead/workload-id": "w", "fairlead/run": "1", "fairlead/role": "main"}
 QUOTA = 'Error creating: pods "w-x" is forbidden: exceeded quota: q, requested: pods=1'
@@ -37,9 +37,9 @@ def pod(second: int) -> Pod:
 
 
 def waits(*events: Event, kind: str = "Job", pods: tuple[Pod, ...] = (), **status: Any) -> list[str]:
-    held = Held(runners=(runner(**status),), pods=pods, kinds=frozenset({kind}), events=events)
+    held = WorkloadObjectsSeen(runners=(runner(**status),), pods=pods, kinds=frozenset({kind}), events=events)
     found = render_report("w", held).waits
-    assert {(wait.code, wait.is_made) for wait in found} <= {("FailedCreate", False)}
+    assert {(wait.code, wait.can_create_pods) for wait in found} <= {("FailedCreate", False)}
     return [wait.message for wait in found]
 
 
@@ -59,7 +59,7 @@ LWS, SET = "LeaderWorkerSet", "StatefulSet"
     ],
 )
 def test_whose_an_event_is(given: Event, want: list[tuple[str, str, str]]) -> None:
-    assert makers_of(given) == want
+    assert controllers_named_in(given) == want
 
 
 @pytest.mark.parametrize(
@@ -89,10 +89,10 @@ def test_which_of_them_hold(found: list[str], want: list[str]) -> None:
 def test_an_operator_that_complains_has_taken_notice() -> None:
     metadata = msgspec.structs.replace(runner().metadata, labels=LABELS | {"fairlead/attempt": "0"})
     job = Runner(metadata=metadata)
-    held = Held(runners=(job,), kinds=frozenset({"PyTorchJob"}), events=(event(kind="PyTorchJob"),))
+    held = WorkloadObjectsSeen(runners=(job,), kinds=frozenset({"PyTorchJob"}), events=(event(kind="PyTorchJob"),))
     found = render_report("w", held)
-    assert ([wait.message for wait in found.waits], found.trouble) == ([QUOTA], "")
-    assert render_report("w", msgspec.structs.replace(held, events=())).trouble
+    assert ([wait.message for wait in found.waits], found.retrying_because) == ([QUOTA], "")
+    assert render_report("w", msgspec.structs.replace(held, events=())).retrying_because
 
 
 def test_each_controller_has_its_own_word() -> None:

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from fairlead.engines.kubernetes.client.objects import Pod, PodGroup
-from fairlead.engines.kubernetes.observe.report import Held
-from fairlead.engines.kubernetes.observe.unacknowledged import find_silence
+from fairlead.engines.kubernetes.observe.report import WorkloadObjectsSeen
+from fairlead.engines.kubernetes.observe.unacknowledged import find_unacknowledged_pod
 
 POOL = "kai.scheduler/node-pool"
 
@@ -51,6 +51,6 @@ def group(*refusing: str, **labels: str) -> PodGroup:
     ],
 )
 def test_who_takes_no_notice(pods: list[Pod], groups: list[PodGroup], want: str) -> None:
-    found = find_silence(Held(pods=pods, groups=groups))
+    found = find_unacknowledged_pod(WorkloadObjectsSeen(pods=pods, groups=groups))
     words = found.words if found is not None else ""
     assert (bool(words), want in words) == (bool(want), True), words

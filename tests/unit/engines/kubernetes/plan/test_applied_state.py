@@ -7,8 +7,15 @@ import pytest
 
 from fairlead.engines.kubernetes.client.objects import Metadata
 from fairlead.engines.kubernetes.client.resources import path_of
-from fairlead.engines.kubernetes.plan.applied_state import DIGEST, Standing, content_of, find_digests, is_standing, mark
-from fairlead.engines.kubernetes.render.workload import Rendered, render_objects
+from fairlead.engines.kubernetes.plan.applied_state import (
+    DIGEST,
+    AppliedState,
+    annotate_digest,
+    data_hash,
+    find_digests,
+    is_up_to_date,
+)
+from fairlead.engines.kubernetes.render.workload import RenderedObjects, render_objects
 from fairlead.kinds import KINDS
 from fairlead.model.spec.fields import build
 from tests.unit.engines.golden_place import GOLDEN_PLACE
@@ -23,22 +30,22 @@ COPY = {
 }
 
 
-def render(**spec: Any) -> Rendered:
+def render(**spec: Any) -> RenderedObjects:
     return render_objects(GOLDEN_PLACE, KIND.podsets(build(KIND.spec, SPEC | spec)))
 
 
-def applied(**spec: Any) -> Standing:
+def applied(**spec: Any) -> AppliedState:
     """What a cluster has after such a workload was applied, as its watches and lists show it."""
     rendered = render(**spec)
-    mark(rendered)
+    annotate_digest(rendered)
     makers = [(body["kind"], msgspec.convert(body["metadata"], Metadata)) for body in rendered.runners]
-    listed = {path_of(body): content_of(body.get("data")) for body in (*rendered.services, COPY)}
-    return Standing(find_digests(makers, 1), listed)
+    listed = {path_of(body): data_hash(body.get("data")) for body in (*rendered.services, COPY)}
+    return AppliedState(find_digests(makers, 1), listed)
 
 
-def stands(standing: Standing, **spec: Any) -> bool:
+def stands(standing: AppliedState, **spec: Any) -> bool:
     rendered = render(**spec)
-    return is_standing(standing, mark(rendered), (COPY, *rendered.runners, *rendered.services))
+    return is_up_to_date(standing, annotate_digest(rendered), (COPY, *rendered.runners, *rendered.services))
 
 
 def test_what_is_there_as_it_is_wished_stands() -> None:
@@ -57,19 +64,21 @@ def test_another_wish_does_not(spec: dict[str, Any]) -> None:
 def test_nor_does_one_of_which_something_is_missing() -> None:
     there = applied()
     for path in there.survey:
-        assert not stands(Standing(there.digests, {name: what for name, what in there.survey.items() if name != path}))
-    assert not stands(Standing({}, there.survey))
+        assert not stands(
+            AppliedState(there.digests, {name: what for name, what in there.survey.items() if name != path})
+        )
+    assert not stands(AppliedState({}, there.survey))
 
 
 def test_nor_one_whose_copies_hold_something_else() -> None:
     there = applied()
-    assert not stands(Standing(there.digests, {**there.survey, path_of(COPY): content_of({"a": "2"})}))
+    assert not stands(AppliedState(there.digests, {**there.survey, path_of(COPY): data_hash({"a": "2"})}))
 
 
 def test_nor_one_that_has_more_than_is_wished() -> None:
     there = applied()
     [(path, digest)] = there.digests.items()
-    assert not stands(Standing({path: digest, f"{path}-2": digest}, there.survey))
+    assert not stands(AppliedState({path: digest, f"{path}-2": digest}, there.survey))
 
 
 @pytest.mark.parametrize(

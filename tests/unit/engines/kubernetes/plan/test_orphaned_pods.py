@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from fairlead.engines.kubernetes.client.objects import Pod, Runner
-from fairlead.engines.kubernetes.observe.report import Held, render_report
-from fairlead.engines.kubernetes.plan.leftovers import find_leftovers
+from fairlead.engines.kubernetes.observe.report import WorkloadObjectsSeen, render_report
+from fairlead.engines.kubernetes.plan.leftovers import find_orphaned_pods
 from fairlead.model.records.phase import PodPhase
 
 LABELS = {"fairlead/workload-id": "w", "fairlead/run": "1", "fairlead/role": "main"}
@@ -53,16 +53,16 @@ def pod(owner: str, *, phase: str = "Running", ends: bool = False, labels: dict[
     ],
 )
 def test_what_is_left(left: Pod, is_fresh: bool, want: str) -> None:
-    found = find_leftovers(Held(pods=(left,)), 1, is_fresh=is_fresh)
+    found = find_orphaned_pods(WorkloadObjectsSeen(pods=(left,)), 1, is_fresh=is_fresh)
     assert (len(found.ending), len(found.orphans)) == (want == "ending", want == "orphan")
 
 
 def test_while_what_makes_pods_is_there_nothing_is_left_over() -> None:
-    found = find_leftovers(Held(pods=(pod("Job", ends=True),), runners=(JOB,)), 1, is_fresh=True)
+    found = find_orphaned_pods(WorkloadObjectsSeen(pods=(pod("Job", ends=True),), runners=(JOB,)), 1, is_fresh=True)
     assert not found.ending
 
 
 def test_what_was_removed_is_reported_until_its_pods_are_gone() -> None:
-    report = render_report("w", Held(pods=(pod("Job", ends=True),)))
+    report = render_report("w", WorkloadObjectsSeen(pods=(pod("Job", ends=True),)))
     assert (report.run, [seen.phase for seen in report.pods]) == (1, [PodPhase.STOPPING])
-    assert render_report("w", Held(pods=(pod("Job", phase="Failed"),))).run == 0
+    assert render_report("w", WorkloadObjectsSeen(pods=(pod("Job", phase="Failed"),))).run == 0

@@ -13,8 +13,8 @@ from fairlead.engines.kubernetes.client.objects import (
     Runner,
     RunnerStatus,
 )
-from fairlead.engines.kubernetes.observe.report import Held
-from fairlead.engines.kubernetes.plan.recreate import find_spent
+from fairlead.engines.kubernetes.observe.report import WorkloadObjectsSeen
+from fairlead.engines.kubernetes.plan.recreate import find_fully_preempted_jobs
 
 TAKEN = Condition(type="DisruptionTarget", status="True")
 
@@ -45,4 +45,6 @@ def pod(phase: str = "Failed", *, of: str = "job-1", policy: str = "Never", is_t
 )
 def test_jobs_that_lost_all_their_pods(pods: list[Pod], status: dict[str, Any], want: list[str]) -> None:
     job = Runner(metadata=Metadata(name="train", uid="job-1"), status=RunnerStatus(**status))
-    assert [found.name for found in find_spent(Held(runners=(job,), pods=tuple(pods)))] == want
+    assert [
+        found.name for found in find_fully_preempted_jobs(WorkloadObjectsSeen(runners=(job,), pods=tuple(pods)))
+    ] == want

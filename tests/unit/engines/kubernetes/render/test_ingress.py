@@ -7,16 +7,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from fairlead.control.decide.draft import Entry
-from fairlead.control.serving.urls import Exposure, UrlSettings, render_routes
+from fairlead.control.decide.draft import WorkloadEntry
+from fairlead.control.serving.urls import UrlRegistry, UrlSettings, render_routes
 from fairlead.engines.kubernetes.configuration import read_entrance
-from fairlead.engines.kubernetes.render.context import Begun
+from fairlead.engines.kubernetes.render.context import LaunchChoices
 from fairlead.engines.kubernetes.render.workload import render_objects
 from fairlead.formats.rest.requests import read_submission
 from fairlead.kinds import KINDS
 from fairlead.model.errors import Refused
 from fairlead.model.pods.podset import PodSet
-from fairlead.model.pods.urls import Entrance, ExposedUrl
+from fairlead.model.pods.urls import IngressSettings, UrlRoute
 from fairlead.model.records.revision import Stage
 from fairlead.model.spec.fields import build
 from tests.builders import workload
@@ -25,7 +25,7 @@ from tests.unit.engines.golden_place import GOLDEN_PLACE
 FOLDER = Path(__file__).parents[4] / "golden"
 REQUESTS = sorted(path.with_name(f"{path.name.split('.')[0]}.request.json") for path in FOLDER.glob("*/*.ingress.json"))
 NGINX = "nginx.ingress.kubernetes.io"
-ENTRANCE = Entrance(
+ENTRANCE = IngressSettings(
     ingress_class="nginx",
     domain="apps.example.com",
     server="fairlead.fairlead.svc.cluster.local",
@@ -42,14 +42,17 @@ def podsets(kind: str, **spec: Any) -> tuple[PodSet, ...]:
 
 
 def render(
-    sets: tuple[PodSet, ...], settings: UrlSettings = BY_HOST, entrance: Entrance | None = ENTRANCE, **members: Any
+    sets: tuple[PodSet, ...],
+    settings: UrlSettings = BY_HOST,
+    entrance: IngressSettings | None = ENTRANCE,
+    **members: Any,
 ) -> dict[str, dict[str, Any]]:
     """The Ingress objects and our proxy's Service, by name, for URLs that are claimed as the loop claims them."""
-    entry = Entry(workload=workload("golden", project_name="team-a"), podsets=sets)
-    names, refused = Exposure(settings).claim(entry)
+    entry = WorkloadEntry(workload=workload("golden", project_name="team-a"), podsets=sets)
+    names, refused = UrlRegistry(settings).claim(entry)
     assert not refused
     urls = tuple(route.seen_by_engine for route in render_routes(entry.workload, sets, names, settings))
-    place = msgspec.structs.replace(GOLDEN_PLACE, urls=urls, entrance=entrance, **members)
+    place = msgspec.structs.replace(GOLDEN_PLACE, urls=urls, ingress=entrance, **members)
     found = render_objects(place, sets).services
     kept = [body for body in found if body["kind"] == "Ingress" or body["spec"]["type"] == "ExternalName"]
     return {f"{body['kind']}/{body['metadata']['name']}": body for body in kept}
@@ -137,7 +140,7 @@ def test_what_could_be_somebody_elses_or_be_read_in_two_ways_gets_none(url: str)
 
 
 def test_an_address_is_no_host() -> None:
-    assert not msgspec.structs.replace(ENTRANCE, domain="10.0.0.1").takes(ExposedUrl(host="10.0.0.1", port=80))
+    assert not msgspec.structs.replace(ENTRANCE, domain="10.0.0.1").takes(UrlRoute(host="10.0.0.1", port=80))
 
 
 def test_without_the_setting_there_are_none() -> None:
@@ -173,7 +176,7 @@ def test_revisions_share_their_url() -> None:
     [podset] = podsets("inference-service", servingPort={"container": 8000})
     old, new = (
         msgspec.structs.replace(podset, role=f"main@{number}", revision=number, stage=stage)
-        for number, stage in ((1, Stage.SERVING), (2, Stage.COMING))
+        for number, stage in ((1, Stage.SERVING), (2, Stage.STARTING))
     )
     found = render((old, new))
     assert list(found) == ["Ingress/golden-url"]
@@ -182,7 +185,7 @@ def test_revisions_share_their_url() -> None:
 
 def test_what_knative_runs_leads_to_us() -> None:
     sets = podsets("inference-service", servingPort={"container": 8000})
-    found = render(sets, begun=Begun(frozenset({"Service"})))
+    found = render(sets, begun=LaunchChoices(frozenset({"Service"})))
     assert ways(found["Ingress/golden-url"])[0][2:] == ("golden-proxy", 7421)
 
 

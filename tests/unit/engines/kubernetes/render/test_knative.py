@@ -18,8 +18,8 @@ from fairlead.engines.kubernetes.client.objects import (
     Runner,
     RunnerStatus,
 )
-from fairlead.engines.kubernetes.observe.report import Held, render_report
-from fairlead.engines.kubernetes.render.context import Begun
+from fairlead.engines.kubernetes.observe.report import WorkloadObjectsSeen, render_report
+from fairlead.engines.kubernetes.render.context import LaunchChoices
 from fairlead.engines.kubernetes.render.workload import kinds_for, render_objects
 from fairlead.engines.kubernetes.sessions import listening_port
 from fairlead.formats.rest.requests import read_submission
@@ -33,7 +33,7 @@ FOLDER = Path(__file__).parents[4] / "golden" / "inference-service"
 REQUESTS = sorted(FOLDER.glob("*.request.json"))
 KIND = KINDS["inference-service"]
 PLACE = msgspec.structs.replace(
-    GOLDEN_PLACE, priority_class="very-high", is_preemptible=False, begun=Begun(frozenset({"Service"}))
+    GOLDEN_PLACE, priority_class="very-high", is_preemptible=False, begun=LaunchChoices(frozenset({"Service"}))
 )
 
 
@@ -75,7 +75,7 @@ def test_what_knative_cannot_do_stays_with_us(spec: dict[str, Any], want: bool) 
 
 
 def test_without_knative_it_is_a_deployment() -> None:
-    found = render_objects(msgspec.structs.replace(PLACE, begun=Begun()), podsets())
+    found = render_objects(msgspec.structs.replace(PLACE, begun=LaunchChoices()), podsets())
     assert [body["kind"] for body in found.runners] == ["Deployment"]
 
 
@@ -87,7 +87,7 @@ def test_its_number_of_pods_is_not_ours_to_write() -> None:
 def test_the_newest_revision_that_is_wanted_is_its_template() -> None:
     [serving] = podsets()
     serving = msgspec.structs.replace(serving, role="predictor@1", revision=1, stage=Stage.SERVING)
-    coming = msgspec.structs.replace(serving, role="predictor@2", revision=2, stage=Stage.COMING)
+    coming = msgspec.structs.replace(serving, role="predictor@2", revision=2, stage=Stage.STARTING)
     labels = service_of(serving, coming)["spec"]["template"]["metadata"]["labels"]
     assert labels["fairlead/role"] == "predictor.at.2"
 
@@ -104,16 +104,16 @@ def pod(name: str) -> Pod:
 
 
 def test_the_number_of_pods_is_what_knative_keeps() -> None:
-    report = render_report("w", Held(runners=(service(),), pods=(pod("a"), pod("b"))))
-    assert report.scaled == {"predictor@1": 2}
+    report = render_report("w", WorkloadObjectsSeen(runners=(service(),), pods=(pod("a"), pod("b"))))
+    assert report.replicas_wanted == {"predictor@1": 2}
     assert report.waits == ()
 
 
 def test_what_knative_says_is_the_reason() -> None:
     runner = service(status="False", reason="RevisionFailed", message="no such image")
-    [wait] = render_report("w", Held(runners=(runner,))).waits
+    [wait] = render_report("w", WorkloadObjectsSeen(runners=(runner,))).waits
     assert (wait.code, wait.message) == ("RevisionFailed", "Knative: no such image")
-    unknown = render_report("w", Held(runners=(service(status="Unknown", message="on its way"),)))
+    unknown = render_report("w", WorkloadObjectsSeen(runners=(service(status="Unknown", message="on its way"),)))
     assert unknown.waits == ()
 
 

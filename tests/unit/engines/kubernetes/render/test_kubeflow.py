@@ -18,16 +18,16 @@ from fairlead.engines.kubernetes.client.objects import (
     RunnerStatus,
 )
 from fairlead.engines.kubernetes.observe.operator_jobs import (
-    Note,
-    decide_remake,
+    RecreationNote,
+    decide_recreation,
+    final_failure_message,
     find_failed,
     note_name,
     read_note,
     render_note,
-    words_of_end,
 )
-from fairlead.engines.kubernetes.observe.report import Held, find_unsettled, render_report
-from fairlead.engines.kubernetes.render.context import Begun, Place
+from fairlead.engines.kubernetes.observe.report import WorkloadObjectsSeen, find_controller_ahead_of_pods, render_report
+from fairlead.engines.kubernetes.render.context import LaunchChoices, RenderContext
 from fairlead.engines.kubernetes.render.kubeflow import OPERATORS
 from fairlead.engines.kubernetes.render.workload import kinds_for, render_objects
 from fairlead.formats.rest.requests import read_submission
@@ -41,7 +41,7 @@ FOLDER = Path(__file__).parents[4] / "golden" / "distributed-training"
 REQUESTS = sorted(FOLDER.glob("*.request.json"))
 KIND = KINDS["distributed-training"]
 ALL = frozenset(operator.resource.kind for operator in OPERATORS.values())
-PLACE = msgspec.structs.replace(GOLDEN_PLACE, begun=Begun(ALL))
+PLACE = msgspec.structs.replace(GOLDEN_PLACE, begun=LaunchChoices(ALL))
 
 
 def podsets(**spec: Any) -> tuple[PodSet, ...]:
@@ -49,7 +49,7 @@ def podsets(**spec: Any) -> tuple[PodSet, ...]:
     return found
 
 
-def job_of(sets: tuple[PodSet, ...], place: Place = PLACE) -> dict[str, Any]:
+def job_of(sets: tuple[PodSet, ...], place: RenderContext = PLACE) -> dict[str, Any]:
     [job] = render_objects(place, sets).runners
     return job
 
@@ -108,7 +108,7 @@ def test_idle_workers_leave_their_command_to_the_operator() -> None:
 
 def test_without_its_operator_it_is_a_group_of_our_own() -> None:
     sets = podsets(distributedFramework="PyTorch")
-    found = render_objects(msgspec.structs.replace(PLACE, begun=Begun()), sets)
+    found = render_objects(msgspec.structs.replace(PLACE, begun=LaunchChoices()), sets)
     assert [body["kind"] for body in found.runners] == ["PodGroup", "Service"]
     assert [one.kind for one in kinds_for(sets)] == ["PyTorchJob"]
 
@@ -146,7 +146,7 @@ def runner(*conditions: str, attempt: int = 0, failures: int = 0, counts: dict[s
 def test_a_failed_job_begins_again_as_a_whole(
     job: Runner, spec: dict[str, Any], is_disrupted: bool, want: tuple[int, int] | None
 ) -> None:
-    again = decide_remake(podsets(**spec), job, is_disrupted)
+    again = decide_recreation(podsets(**spec), job, is_disrupted)
     assert (again and (again.attempt, again.failures)) == want
 
 
@@ -194,12 +194,12 @@ def test_a_worker_of_which_mpis_operator_takes_no_notice(
     sets = podsets(**{"distributedFramework": "MPI", "backoffLimit": 0, **spec})
     failed = find_failed(sets, job, [pod])
     assert (failed is pod) is want
-    again = decide_remake(sets, job, is_disrupted=True, has_failed=failed is not None)
+    again = decide_recreation(sets, job, is_disrupted=True, has_failed=failed is not None)
     assert (again is not None) is want
     if failed is not None:
-        assert decide_remake(sets, job, is_disrupted=False, has_failed=True) is None
+        assert decide_recreation(sets, job, is_disrupted=False, has_failed=True) is None
         assert (
-            words_of_end(sets, job, failed)
+            final_failure_message(sets, job, failed)
             == "1 pod failed, more than the backoff limit of 0. The last one: j-worker-0"
         )
 
@@ -207,8 +207,8 @@ def test_a_worker_of_which_mpis_operator_takes_no_notice(
 def test_an_operator_that_has_said_nothing_is_waited_for() -> None:
     words = "Waits for the operator of MPIJob j, which has taken no notice of it yet"
     for job, want in ((runner(), words), (runner("Created"), "")):
-        held = Held(runners=(job,), kinds=frozenset({"MPIJob"}))
-        assert render_report("w", held, podsets(distributedFramework="MPI")).trouble == want
+        held = WorkloadObjectsSeen(runners=(job,), kinds=frozenset({"MPIJob"}))
+        assert render_report("w", held, podsets(distributedFramework="MPI")).retrying_because == want
 
 
 @pytest.mark.parametrize(
@@ -237,21 +237,21 @@ def test_when_mpis_launcher_is_made(spec: dict[str, Any], want: str) -> None:
 def test_what_a_job_begins_again_with_is_written_down(
     marks: dict[str, str], data: dict[str, str], want: tuple[int, int]
 ) -> None:
-    written = render_note(PLACE, Begun(attempt=2, failures=1))
+    written = render_note(PLACE, LaunchChoices(attempt=2, failures=1))
     assert written["metadata"]["name"] == note_name(PLACE.name)
-    note = msgspec.convert({**written, "data": written["data"] | data}, Note)
-    read = read_note(note, PLACE.marks | marks)
+    note = msgspec.convert({**written, "data": written["data"] | data}, RecreationNote)
+    read = read_note(note, PLACE.ownership_labels | marks)
     assert (read.attempt, read.failures) == want
 
 
 def test_a_failure_is_the_end_only_when_it_does_not_begin_again() -> None:
     sets = podsets(backoffLimit=1)
-    first = render_report("w", Held(runners=(runner("Failed"),)), sets)
+    first = render_report("w", WorkloadObjectsSeen(runners=(runner("Failed"),)), sets)
     assert (first.ended, first.failed) == (None, {})
     job = runner("Failed", attempt=1, failures=1)
-    last = render_report("w", Held(runners=(job,), settled=frozenset({job.metadata.uid})), sets)
+    last = render_report("w", WorkloadObjectsSeen(runners=(job,), settled=frozenset({job.metadata.uid})), sets)
     assert (last.ended, last.failed, last.message) == (Phase.FAILED, {"master": 2}, "words")
-    unknown = render_report("w", Held(runners=(runner("Failed"),)))
+    unknown = render_report("w", WorkloadObjectsSeen(runners=(runner("Failed"),)))
     assert unknown.ended is None
 
 
@@ -270,15 +270,17 @@ def test_a_failure_is_believed_when_no_pod_may_have_been_taken_away_unseen(
     job: Runner, disrupted: tuple[int, ...], spec: dict[str, Any], want: bool, end: Phase | None
 ) -> None:
     sets = podsets(**{"backoffLimit": 0, **spec})
-    held = Held(runners=(job,), disrupted=frozenset(disrupted))
-    assert (find_unsettled(held, sets) is job.metadata) is want
+    held = WorkloadObjectsSeen(runners=(job,), disrupted=frozenset(disrupted))
+    assert (find_controller_ahead_of_pods(held, sets) is job.metadata) is want
     assert render_report("w", held, sets).ended is end
     settled = msgspec.structs.replace(held, settled=frozenset({job.metadata.uid}))
-    assert find_unsettled(settled, sets) is None
+    assert find_controller_ahead_of_pods(settled, sets) is None
 
 
 def test_pods_of_the_attempt_before_are_told_of_until_they_are_gone() -> None:
-    report = render_report("w", Held(runners=(runner("Created", attempt=1),), pods=(worker("Running"),)), podsets())
+    report = render_report(
+        "w", WorkloadObjectsSeen(runners=(runner("Created", attempt=1),), pods=(worker("Running"),)), podsets()
+    )
     assert [pod.phase for pod in report.pods] == [PodPhase.RUNNING]
 
 
@@ -286,6 +288,6 @@ def test_counts_by_role() -> None:
     counts = {"Chief": {"succeeded": 1}, "Worker": {"active": 1, "failed": 2}}
     job = runner("Succeeded", counts=counts)
     pod = Pod(metadata=Metadata(name="p", labels={"fairlead/run": "1"}), spec=PodSpec(node_name="n"))
-    report = render_report("w", Held(runners=(job,), pods=(pod,)), podsets(restartPolicy="OnFailure"))
+    report = render_report("w", WorkloadObjectsSeen(runners=(job,), pods=(pod,)), podsets(restartPolicy="OnFailure"))
     assert (report.ended, report.succeeded, report.failed) == (Phase.COMPLETED, {"master": 1}, {"worker": 2})
     assert report.run == 1

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from fairlead.engines.base import Organize
+from fairlead.engines.base import SyncOrganization
 from fairlead.engines.kubernetes.client.objects import Metadata, Node
 from fairlead.engines.kubernetes.render.organization import pool_of, render_namespaces, render_queues, render_shards
 from fairlead.model.records.organization import Department, NodePool, PoolQuota, Project, Quota
@@ -23,7 +23,7 @@ def pool(name: str, **members: Any) -> NodePool:
     return NodePool(id=name, version=1, name=name, cluster_id="c", created_at=0, updated_at=0, **members)
 
 
-TOLD = Organize(
+TOLD = SyncOrganization(
     departments=(Department(id="1", name="science", **OWNER),),
     projects=(
         Project(

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from fairlead.engines.kubernetes.client.objects import Metadata
-from fairlead.engines.kubernetes.observe.operator_jobs import begun_of
-from fairlead.engines.kubernetes.render.context import Begun
+from fairlead.engines.kubernetes.observe.operator_jobs import launch_choices_of
+from fairlead.engines.kubernetes.render.context import LaunchChoices
 from fairlead.engines.kubernetes.render.pod_security import find_forbidden
 from fairlead.engines.kubernetes.render.review import forbidden_in, review
 from fairlead.engines.kubernetes.render.workload import kinds_for, render_objects
@@ -141,7 +141,7 @@ def test_every_pod_passes_its_level(path: Path, operated: bool, level: str) -> N
     given = submitted(path)
     for podsets in (given, without(given, level)):
         kinds = frozenset(resource.kind for resource in kinds_for(podsets, level)) if operated else frozenset()
-        place = msgspec.structs.replace(GOLDEN_PLACE, level=level, begun=Begun(kinds=kinds))
+        place = msgspec.structs.replace(GOLDEN_PLACE, level=level, begun=LaunchChoices(kinds=kinds))
         found = render_objects(place, podsets)
         pods = list(pods_in(found.runners + found.pods(place)))
         assert pods
@@ -166,7 +166,7 @@ def test_objects_say_what_they_were_begun_with() -> None:
     for level in ("restricted", ""):
         place = msgspec.structs.replace(GOLDEN_PLACE, level=level)
         [job] = render_objects(place, (podset(),)).runners
-        assert begun_of(Metadata(annotations=job["metadata"].get("annotations", {}))).level == level
+        assert launch_choices_of(Metadata(annotations=job["metadata"].get("annotations", {}))).level == level
 
 
 def test_an_operator_whose_own_container_is_not_let_in_is_passed_over() -> None:

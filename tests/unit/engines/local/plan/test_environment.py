@@ -10,7 +10,7 @@ import pytest
 from fairlead.engines.local.plan.environment import expand, pod_field, refuse_references, render_environment
 from fairlead.engines.local.settings import Identity
 from fairlead.model.errors import Refused
-from fairlead.model.pods.podset import Container, EnvironmentVariable, PodSpec, Request
+from fairlead.model.pods.podset import EnvironmentVariable, PodContainer, PodSpec, Request
 
 USER = Identity(uid=1000, gid=1000, login="ada", home="/home/ada", shell="/bin/bash")
 GIB = 1024**3
@@ -31,7 +31,7 @@ def pod(**members: Any) -> PodSpec:
         "node": "node-a",
         "role": "worker",
         "index": 0,
-        "container": Container(image="x", **container),
+        "container": PodContainer(image="x", **container),
         "request": Request(),
     }
     return PodSpec(**(given | members))

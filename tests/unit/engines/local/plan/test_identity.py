@@ -4,7 +4,14 @@ from typing import Any
 
 import pytest
 
-from fairlead.engines.local.plan.identity import PodRights, Rights, decide_rights, parse_groups, refusals, remarks
+from fairlead.engines.local.plan.identity import (
+    PodRights,
+    ServerRights,
+    decide_rights,
+    find_refused_fields,
+    parse_groups,
+    remarks,
+)
 from fairlead.engines.local.settings import NOBODY, Identity, LocalSettings
 from fairlead.model.allowed import Allowed
 
@@ -13,14 +20,14 @@ ROOT = Identity(uid=0, gid=0, login="root", home="/root")
 CUSTOM = {"uidGidSource": "custom"}
 
 
-def rights(server: Identity, *, personal: bool = False, allowed: Allowed | None = None) -> Rights:
+def rights(server: Identity, *, personal: bool = False, allowed: Allowed | None = None) -> ServerRights:
     settings = LocalSettings(
         data_dir="/data",
         owner=server if personal else None,
         run_as=NOBODY if server.uid == 0 else server,
         allowed=allowed or Allowed(),
     )
-    return Rights(
+    return ServerRights(
         settings=settings,
         server_uid=server.uid,
         is_user=lambda uid: uid in (0, 1, 1000),
@@ -83,27 +90,29 @@ OPEN = rights(
         pytest.param(PERSONAL, {"aNewMember": 1}, "aNewMember", id="unknown"),
     ],
 )
-def test_refusals(given: Rights, security: dict[str, Any], want: str) -> None:
-    found = refusals(security, given)
+def test_refusals(given: ServerRights, security: dict[str, Any], want: str) -> None:
+    found = find_refused_fields(security, given)
     assert [path for path, _ in found] == ([f"security.{want}"] if want else [])
     assert all(why for _, why in found)
 
 
 def test_nothing_is_refused_where_nothing_is_asked() -> None:
     for given in (SHARED_ROOT, SHARED, PERSONAL_ROOT, PERSONAL, OPEN):
-        assert refusals({"uidGidSource": "fromTheImage", "hostIpc": False, "runAsNonRoot": False}, given) == []
+        assert (
+            find_refused_fields({"uidGidSource": "fromTheImage", "hostIpc": False, "runAsNonRoot": False}, given) == []
+        )
 
 
 def test_without_isolation_the_root_cannot_be_read_only() -> None:
     given = rights(ROOT, allowed=Allowed(no_isolation=True))
-    assert [path for path, _ in refusals({"readOnlyRootFilesystem": True}, given)] == [
+    assert [path for path, _ in find_refused_fields({"readOnlyRootFilesystem": True}, given)] == [
         "security.readOnlyRootFilesystem"
     ]
 
 
 def test_a_machine_without_filters() -> None:
-    given = Rights(settings=SHARED.settings, server_uid=1000, is_user=bool, is_group=bool, has_seccomp=False)
-    assert [path for path, _ in refusals({"seccompProfileType": "RuntimeDefault"}, given)] == [
+    given = ServerRights(settings=SHARED.settings, server_uid=1000, is_user=bool, is_group=bool, has_seccomp=False)
+    assert [path for path, _ in find_refused_fields({"seccompProfileType": "RuntimeDefault"}, given)] == [
         "security.seccompProfileType"
     ]
 
@@ -115,7 +124,7 @@ def test_ids_without_the_source_custom_are_remarked_upon() -> None:
     assert remarks({**CUSTOM, "runAsUid": 5}, SHARED_ROOT) == []
 
 
-def decided(given: Rights, **security: Any) -> PodRights:
+def decided(given: ServerRights, **security: Any) -> PodRights:
     return decide_rights(security, given)
 
 

@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 
 from fairlead.engines.local.linux import cgroups, seccomp
-from fairlead.engines.local.linux.cgroups import Groups, Limits
-from fairlead.engines.local.plan.limits import MOST_PIDS, Means, decide_pids, remarks, render_limits
-from fairlead.model.pods.podset import Container
+from fairlead.engines.local.linux.cgroups import CgroupLimits, Groups
+from fairlead.engines.local.plan.limits import MOST_PIDS, LimitSupport, decide_pids, remarks, render_limits
+from fairlead.model.pods.podset import PodContainer
 
 OLDER = Groups(1, {"cpu": "/c/cpu", "memory": "/c/memory", "pids": "/c/pids"})
 NEWER = Groups(2, dict.fromkeys(("cpu", "memory", "pids"), "/c/ours"))
 
 
 def test_the_older_layout_has_a_folder_for_each() -> None:
-    plan = cgroups.plan(OLDER, "p.1", Limits(1500, 4096, 10))
+    plan = cgroups.plan(OLDER, "p.1", CgroupLimits(1500, 4096, 10))
     assert plan is not None
     assert plan["folders"] == {name: f"/c/{name}/fairlead-p.1" for name in ("cpu", "memory", "pids")}
     writes = {path: text for path, text, must in plan["writes"] if must}
@@ -29,7 +29,7 @@ def test_the_older_layout_has_a_folder_for_each() -> None:
 
 
 def test_the_newer_layout_has_one_folder() -> None:
-    plan = cgroups.plan(NEWER, "p.1", Limits(500, 4096, None))
+    plan = cgroups.plan(NEWER, "p.1", CgroupLimits(500, 4096, None))
     assert plan is not None
     assert set(plan["folders"].values()) == {"/c/ours/fairlead-p.1"}
     writes = {path.rpartition("/")[2]: text for path, text, _ in plan["writes"]}
@@ -42,12 +42,12 @@ def test_the_newer_layout_has_one_folder() -> None:
 
 
 def test_no_limits_no_groups() -> None:
-    assert cgroups.plan(OLDER, "p.1", Limits()) is None
-    assert cgroups.plan(Groups(1, {"pids": "/c/pids"}), "p.1", Limits(cpu_milli=1)) is None
+    assert cgroups.plan(OLDER, "p.1", CgroupLimits()) is None
+    assert cgroups.plan(Groups(1, {"pids": "/c/pids"}), "p.1", CgroupLimits(cpu_milli=1)) is None
 
 
 def test_a_quota_is_never_shorter_than_the_kernel_takes() -> None:
-    plan = cgroups.plan(NEWER, "p.1", Limits(cpu_milli=1))
+    plan = cgroups.plan(NEWER, "p.1", CgroupLimits(cpu_milli=1))
     assert plan is not None
     assert plan["writes"][0][1] == "1000 100000"
 
@@ -135,32 +135,32 @@ def test_who_ran_out_of_memory(tmp_path: Path, version: int, name: str, text: st
 
 
 def test_without_groups_the_conditions_say_what_is_done_instead() -> None:
-    container = Container(image="", cpu_limit_milli=1500, memory_limit_bytes=9)
-    notes = dict(remarks(container, Means(cores=(0, 1, 2, 3))))
+    container = PodContainer(image="", cpu_limit_milli=1500, memory_limit_bytes=9)
+    notes = dict(remarks(container, LimitSupport(cores=(0, 1, 2, 3))))
     assert "2 whole cores by affinity" in notes["compute.cpuCoreLimit"]
     assert "four times a second" in notes["compute.cpuMemoryLimit"]
-    assert remarks(container, Means(groups=OLDER)) == []
-    assert remarks(Container(image=""), Means()) == []
+    assert remarks(container, LimitSupport(groups=OLDER)) == []
+    assert remarks(PodContainer(image=""), LimitSupport()) == []
 
 
 def test_affinity_goes_round() -> None:
-    order = render_limits("p.1", Container(image="", cpu_limit_milli=2500), None, Means(cores=(3, 5, 7, 9)))
+    order = render_limits("p.1", PodContainer(image="", cpu_limit_milli=2500), None, LimitSupport(cores=(3, 5, 7, 9)))
     assert len(set(order["affinity"])) == 3
     assert order["priority"] is None
     assert order["groups"] is None
     starts = [
-        render_limits(str(n), Container(image="", cpu_limit_milli=100), None, Means(cores=(3, 5)))["affinity"]
+        render_limits(str(n), PodContainer(image="", cpu_limit_milli=100), None, LimitSupport(cores=(3, 5)))["affinity"]
         for n in range(20)
     ]
     assert {tuple(each) for each in starts} == {(3,), (5,)}
 
 
 def test_processes_of_one_pod() -> None:
-    assert decide_pids(None, False, Means()) is None
-    assert decide_pids(None, True, Means()) == MOST_PIDS
-    assert decide_pids(None, True, Means(threads=100)) == 50
-    assert decide_pids(0, True, Means()) is None
-    assert decide_pids(7, False, Means()) == 7
+    assert decide_pids(None, False, LimitSupport()) is None
+    assert decide_pids(None, True, LimitSupport()) == MOST_PIDS
+    assert decide_pids(None, True, LimitSupport(threads=100)) == 50
+    assert decide_pids(0, True, LimitSupport()) is None
+    assert decide_pids(7, False, LimitSupport()) == 7
 
 
 class TestFilter:

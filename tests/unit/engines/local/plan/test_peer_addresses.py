@@ -2,11 +2,11 @@
 
 import pytest
 
-from fairlead.engines.local.attempts import Folders
+from fairlead.engines.local.attempts import AttemptFolders
 from fairlead.engines.local.plan.peer_addresses import fill_in
 from fairlead.engines.local.plan.remote_exec import AGENT, check_places, render_commanding, render_files
 from fairlead.model.errors import Refused
-from fairlead.model.pods.podset import Container, PodSpec, Request
+from fairlead.model.pods.podset import PodContainer, PodSpec, Request
 
 
 def pod(**members: object) -> PodSpec:
@@ -23,7 +23,7 @@ def pod(**members: object) -> PodSpec:
         "node": "n",
         "role": "launcher",
         "index": 0,
-        "container": Container(image="x"),
+        "container": PodContainer(image="x"),
         "request": Request(),
     }
     return PodSpec(**(given | members))  # type: ignore[arg-type]  # a table of members, not of one type
@@ -52,8 +52,8 @@ def test_ports_are_apart_where_the_network_is_shared() -> None:
 
 
 def test_who_can_be_commanded_and_by_whom() -> None:
-    folders = Folders("/data")
-    launcher = render_commanding(pod(commands="worker", addressed=True), folders)
+    folders = AttemptFolders("/data")
+    launcher = render_commanding(pod(may_exec_in="worker", addressed=True), folders)
     worker = render_commanding(pod(role="worker", pod_name="job-worker-0", addressed=True), folders)
     assert worker["commands"] is None
     assert worker["member"] == f"{launcher['commands']['members']}/job-worker-0"
@@ -62,13 +62,13 @@ def test_who_can_be_commanded_and_by_whom() -> None:
 
 def test_files_are_grouped_by_their_folders() -> None:
     files = {"/etc/mpi/hostfile": "a", "/etc/mpi/more": "b", "/etc/other/x": "c"}
-    found = {volume["at"]: set(volume["files"]) for volume in render_files(pod(files=files), Folders("/data"))}
+    found = {volume["at"]: set(volume["files"]) for volume in render_files(pod(files=files), AttemptFolders("/data"))}
     assert found == {"/etc/mpi": {"hostfile", "more"}, "/etc/other": {"x"}}
-    assert render_files(pod(), Folders("/data")) == []
+    assert render_files(pod(), AttemptFolders("/data")) == []
 
 
 def test_a_volume_of_the_spec_cannot_cover_them() -> None:
-    wanted = render_files(pod(files={"/etc/mpi/hostfile": "a"}), Folders("/data"))
+    wanted = render_files(pod(files={"/etc/mpi/hostfile": "a"}), AttemptFolders("/data"))
     check_places(wanted, [{"at": "/data", "field": "storage.pvc[0]"}])
     with pytest.raises(Refused, match=r"storage.pvc\[0\]"):
         check_places(wanted, [{"at": "/etc/mpi", "field": "storage.pvc[0]"}])

@@ -2,10 +2,10 @@
 
 import pytest
 
-from fairlead.engines.local.plan.identity import Rights
+from fairlead.engines.local.plan.identity import ServerRights
 from fairlead.engines.local.plan.review import advisory, name_isolation, review, unsupported
 from fairlead.model.allowed import Allowed
-from fairlead.model.pods.podset import Container, EnvironmentVariable
+from fairlead.model.pods.podset import EnvironmentVariable, PodContainer
 from tests.unit.engines.local.plan.test_identity import ADA, PERSONAL, ROOT, SHARED, SHARED_ROOT, rights
 
 DEFAULTS = {
@@ -23,7 +23,7 @@ DEFAULTS = {
 
 
 def test_a_plain_training_has_nothing_to_refuse() -> None:
-    assert unsupported(Container(image="x", fields=DEFAULTS)) == ()
+    assert unsupported(PodContainer(image="x", fields=DEFAULTS)) == ()
 
 
 def test_secrets_where_pods_could_read_each_others() -> None:
@@ -32,7 +32,7 @@ def test_secrets_where_pods_could_read_each_others() -> None:
         EnvironmentVariable(name="MINE", user_credential=("c", "k")),
         EnvironmentVariable(name="PLAIN", config_map=("m", "k")),
     )
-    container = Container(image="x", environment=variables)
+    container = PodContainer(image="x", environment=variables)
     notes = dict(unsupported(container, may_use_secrets=False))
     assert set(notes) == {"environmentVariables[TOKEN].secret", "environmentVariables[MINE].userCredential"}
     assert "'s'" in notes["environmentVariables[TOKEN].secret"]
@@ -41,12 +41,12 @@ def test_secrets_where_pods_could_read_each_others() -> None:
 
 def test_advice() -> None:
     fields = {"compute": {"gpuPortionRequest": 0.5}, "imagePullPolicy": "Always"}
-    notes = dict(advisory(Container(image="x", fields=fields)))
+    notes = dict(advisory(PodContainer(image="x", fields=fields)))
     assert set(notes) == {"image", "imagePullPolicy", "compute.gpuPortionRequest"}
 
 
 def test_a_memory_limit_is_enforced_and_so_no_advice() -> None:
-    container = Container(image="", memory_limit_bytes=1)
+    container = PodContainer(image="", memory_limit_bytes=1)
     assert (unsupported(container), advisory(container)) == ((), ())
 
 
@@ -67,13 +67,13 @@ def test_a_memory_limit_is_enforced_and_so_no_advice() -> None:
         pytest.param("docker", rights(ROOT, personal=True), "Container", "a container of docker", id="an engine's"),
     ],
 )
-def test_the_isolation_is_named(runtime: str, given: Rights, want: str, words: str) -> None:
+def test_the_isolation_is_named(runtime: str, given: ServerRights, want: str, words: str) -> None:
     name, why = name_isolation(runtime, given)
     assert name == want
     assert words in why
 
 
 def test_a_review_names_the_isolation() -> None:
-    found = review(Container(image="x", fields=DEFAULTS), SHARED, lambda container, secrets: ([], []))
+    found = review(PodContainer(image="x", fields=DEFAULTS), SHARED, lambda container, secrets: ([], []))
     assert found.isolation is not None
     assert found.isolation[0] == "UserNamespaces"
