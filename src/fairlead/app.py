@@ -83,7 +83,7 @@ LOCAL = "local"
 _AGAIN = 75
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
+class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that an operator can set, from flags or from `FAIRLEAD_…` variables."""
 
     data_dir: Path
@@ -150,7 +150,7 @@ def main(arguments: Sequence[str]) -> int:
     return code
 
 
-def can_serve(platform: str, settings: Settings) -> bool:
+def can_serve(platform: str, settings: ServerSettings) -> bool:
     return platform == "linux" or settings.api_only
 
 
@@ -165,13 +165,13 @@ def _set_up_logging(folder: Path, *, to_stderr: bool) -> None:
     logging.basicConfig(level=logging.INFO, handlers=handlers)
 
 
-def read_settings(arguments: Sequence[str], environment: "os._Environ[str] | dict[str, str]") -> Settings:
+def read_settings(arguments: Sequence[str], environment: "os._Environ[str] | dict[str, str]") -> ServerSettings:
     given = _parser().parse_args(arguments)
     folder = given.data_dir or environment.get("FAIRLEAD_DATA_DIR")
     if not folder:
         base = environment.get("XDG_DATA_HOME") or os.path.join(os.path.expanduser("~"), ".local", "share")
         folder = os.path.join(base, "fairlead")
-    return Settings(
+    return ServerSettings(
         data_dir=Path(folder).absolute(),
         host=given.host,
         port=given.port,
@@ -285,7 +285,7 @@ def _only_server_of(folder: Path) -> Any:
         yield
 
 
-async def serve(settings: Settings) -> int:
+async def serve(settings: ServerSettings) -> int:
     is_secured = bool(settings.tls_certificate) or settings.insecure
     sock = listen(settings.host, settings.port, DEFAULT_PORT, is_secured=is_secured)
     proxied = None
@@ -301,7 +301,7 @@ async def serve(settings: Settings) -> int:
             proxied.close()
 
 
-async def _serve_on(settings: Settings, sock: socket.socket, proxied: socket.socket | None, store: Store) -> int:
+async def _serve_on(settings: ServerSettings, sock: socket.socket, proxied: socket.socket | None, store: Store) -> int:
     url = url_of(sock, is_tls=bool(settings.tls_certificate))
     window = settings.control.scaling_window
     await _share_keys(settings)
@@ -363,7 +363,7 @@ async def _serve_on(settings: Settings, sock: socket.socket, proxied: socket.soc
     return server.exit_code
 
 
-def _make_machine(settings: Settings, context: Context, url: str, proxied: socket.socket | None) -> EngineHost:
+def _make_machine(settings: ServerSettings, context: Context, url: str, proxied: socket.socket | None) -> EngineHost:
     """The engine looks up what pods refer to, and people look into its pods: each is handed to the other."""
     where = settings.advertise or url
     port = proxied.getsockname()[1] if proxied else 0
@@ -392,7 +392,7 @@ def _make_machine(settings: Settings, context: Context, url: str, proxied: socke
     return machine(engine=made, follows=True, objects=made.customs)
 
 
-async def _share_keys(settings: Settings) -> None:
+async def _share_keys(settings: ServerSettings) -> None:
     """Where servers come and go with their data folders, the cluster keeps the keys that all of them need."""
     if not settings.keys_secret:
         return
@@ -418,7 +418,7 @@ def _loop_samples(machine: EngineHost | None) -> list[Sample]:
     return loop_samples(machine.reconciler) if machine and machine.reconciler else []
 
 
-def _http(settings: Settings, application: Any) -> uvicorn.Config:
+def _http(settings: ServerSettings, application: Any) -> uvicorn.Config:
     return uvicorn.Config(
         application,
         http="httptools",
@@ -434,7 +434,7 @@ def _http(settings: Settings, application: Any) -> uvicorn.Config:
     )
 
 
-def _give_up(server: HttpServer, settings: Settings) -> None:
+def _give_up(server: HttpServer, settings: ServerSettings) -> None:
     is_again = settings.engine != LOCAL
     log.error("this server no longer runs the machine; %s", "standing by" if is_again else "stopping")
     server.exit_code = _AGAIN if is_again else 1
@@ -448,7 +448,7 @@ def _calm_collector() -> None:
     gc.set_threshold(20_000, 20, 50)
 
 
-def _announce(settings: Settings, url: str) -> None:
+def _announce(settings: ServerSettings, url: str) -> None:
     """Say where this server is, for the command line of the same user."""
     told = {
         "url": url,
@@ -467,7 +467,7 @@ def now() -> Millis:
     return time.time_ns() // 1_000_000
 
 
-async def _open_store(settings: Settings) -> Store:
+async def _open_store(settings: ServerSettings) -> Store:
     scheme = settings.database.partition("://")[0] if "://" in settings.database else ""
     if scheme in _STORES:
         store: Store = await importlib.import_module(_STORES[scheme]).open_postgres(settings.database)
@@ -478,7 +478,7 @@ async def _open_store(settings: Settings) -> Store:
     return await open_sqlite(path)
 
 
-def read_url_settings(settings: Settings, proxied: socket.socket | None) -> UrlSettings:
+def read_url_settings(settings: ServerSettings, proxied: socket.socket | None) -> UrlSettings:
     """How URLs look to those who open them: at our proxy, or at the ingress controller before it."""
     is_tls = bool(settings.tls_certificate)
     port = proxied.getsockname()[1] if proxied else settings.proxy_port or DEFAULT_PROXY_PORT

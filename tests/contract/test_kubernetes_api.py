@@ -16,7 +16,7 @@ from fairlead.engines.kubernetes.client.api import APPLY, Api, ApiError
 from fairlead.engines.kubernetes.client.connection import connect
 from fairlead.engines.kubernetes.client.kubeconfig import Access
 from fairlead.engines.kubernetes.client.objects import Pod, PodGroup
-from fairlead.engines.kubernetes.client.watch import Watch
+from fairlead.engines.kubernetes.client.watch import ObjectWatch
 from fairlead.engines.kubernetes.observe.report import WorkloadObjectsSeen
 from fairlead.engines.kubernetes.observe.unacknowledged import UnacknowledgedPods
 from fairlead.engines.kubernetes.shared_files import share_files
@@ -193,7 +193,7 @@ class Seen:
     def __init__(self, api: Api) -> None:
         self.told: list[tuple[str | None, str | None]] = []
         self._more = asyncio.Event()
-        self.watch = Watch(api, "/api/v1/pods", Pod, self._hear, "app=x")
+        self.watch = ObjectWatch(api, "/api/v1/pods", Pod, self._hear, "app=x")
 
     def _hear(self, before: Pod | None, after: Pod | None) -> None:
         versions = [one.metadata.resource_version if one else None for one in (before, after)]

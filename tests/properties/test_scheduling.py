@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fairlead.scheduling import check, decide, play
+from fairlead.scheduling import check, decide, simulate
 from fairlead.scheduling.cycle import decide_without_shortcuts
 from fairlead.scheduling.model.decisions import Decisions
 from fairlead.scheduling.model.snapshot import Job, Snapshot, Task
@@ -51,7 +51,7 @@ def test_nothing_fails(seed: int) -> None:
 @some
 def test_never_above_capacity(seed: int) -> None:
     """Whatever three cycles do: no device twice, no group beyond a GPU, no node beyond its CPU, memory and pods."""
-    for snapshot, decisions in play(Maker(seed).snapshot(), 3):
+    for snapshot, decisions in simulate(Maker(seed).snapshot(), 3):
         check(snapshot)
         tasks = tasks_of(snapshot)
         use: dict[str, list[float]] = defaultdict(lambda: [0, 0, 0])

@@ -11,7 +11,7 @@ import msgspec
 from fairlead.admission.policy import NO_POLICY, Policy, apply_policy
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import Kind, spec_violations
-from fairlead.model.errors import AGAINST_POLICY, MALFORMED, Invalid, Issue
+from fairlead.model.errors import AGAINST_POLICY, MALFORMED, ComplianceIssue, Invalid
 from fairlead.model.pods.podset import longest_names
 from fairlead.model.priority import PRIORITIES, is_preemptible
 from fairlead.model.spec.fields import build, value_or
@@ -36,7 +36,7 @@ def admit(
     if submission.dialect == FORGIVEN:
         broken = [violation for violation in broken if not violation.instead]
     if broken or against:
-        issues = [Issue(violation.path, violation.details) for violation in broken]
+        issues = [ComplianceIssue(violation.path, violation.details) for violation in broken]
         raise Invalid(AGAINST_POLICY if against else MALFORMED, (*issues, *against))
     priority_class = value_or(spec.priority_class, kind.priority)
     priority = PRIORITIES[priority_class]
@@ -68,7 +68,7 @@ def _judged(kind_key: str, spec: Any, completions_most: int) -> tuple[Violation,
     return tuple(spec_violations(KINDS[kind_key], spec, "spec", SubmissionLimits(completions=completions_most)))
 
 
-def effective_spec(kind: Kind, spec: Any, policy: Policy = NO_POLICY) -> tuple[Any, list[Issue]]:
+def effective_spec(kind: Kind, spec: Any, policy: Policy = NO_POLICY) -> tuple[Any, list[ComplianceIssue]]:
     """What runs after the policy has filled in its defaults, and how the spec violates the policy's rules."""
     if policy is NO_POLICY:
         return spec, []

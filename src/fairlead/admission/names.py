@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from fairlead.model.errors import Issue
+from fairlead.model.errors import ComplianceIssue
 from fairlead.model.spec.fields import is_given, value_or
 from fairlead.model.spec.pod_fields import pods_of
 
@@ -92,19 +92,19 @@ def _storage(storage: Any, path: str) -> Iterator[Use]:
         yield Use(SECRET, value_or(item.access_key_secret, ""), f"{here}.accessKeySecret")
 
 
-def missing_names(uses: Iterable[Use], existing: Existing) -> list[tuple[Use, Issue]]:
+def missing_names(uses: Iterable[Use], existing: Existing) -> list[tuple[Use, ComplianceIssue]]:
     """Each use of something that does not exist, with what exists nearby."""
     found = []
     for use in uses:
         known = existing.get(use.what, {})
         if use.name not in known:
             details = f"there is no {use.what} '{use.name}' here{_nearby(use.name, known, use.what)}"
-            found.append((use, Issue(use.path, details)))
+            found.append((use, ComplianceIssue(use.path, details)))
             continue
         keys = known[use.name]
         if use.key and keys is not None and use.key not in keys:
             details = f"{use.what} '{use.name}' has no key '{use.key}'{_nearby(use.key, keys, 'key')}"
-            found.append((use, Issue(use.path, details)))
+            found.append((use, ComplianceIssue(use.path, details)))
     return found
 
 

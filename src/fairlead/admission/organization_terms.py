@@ -15,7 +15,7 @@ from fairlead.admission.project_rules import (
 )
 from fairlead.kinds.kind import Kind
 from fairlead.model.clock import SECOND
-from fairlead.model.errors import MALFORMED, Invalid, Issue
+from fairlead.model.errors import MALFORMED, ComplianceIssue, Invalid
 from fairlead.model.records.organization import Department, Project
 from fairlead.model.records.workload import Condition
 from fairlead.model.spec.fields import is_given
@@ -52,4 +52,4 @@ def _check_node_type(project: Project, department: Department | None, kind: Kind
     given = getattr(spec, "node_type", None)
     if allowed and is_given(given) and given not in allowed:
         details = f"is '{given}'; project {project.name} allows {', '.join(allowed)}"
-        raise Invalid(MALFORMED, (Issue("spec.nodeType", details),))
+        raise Invalid(MALFORMED, (ComplianceIssue("spec.nodeType", details),))

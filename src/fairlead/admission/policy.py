@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from fairlead.model.errors import Issue
+from fairlead.model.errors import ComplianceIssue
 from fairlead.model.quantity import BadQuantity, parse
 from fairlead.model.spec.fields import Field, fields_of
 
@@ -31,13 +31,13 @@ class Policy(msgspec.Struct, frozen=True):
 NO_POLICY = Policy()
 
 
-def apply_policy(struct: Any, sent: Plain, policy: Policy) -> tuple[Plain, list[Issue]]:
+def apply_policy(struct: Any, sent: Plain, policy: Policy) -> tuple[Plain, list[ComplianceIssue]]:
     """The effective spec as plain data, and every violation with its path inside the spec."""
-    issues: list[Issue] = []
+    issues: list[ComplianceIssue] = []
     return _struct(struct, sent, policy.defaults, policy.rules, "", issues), issues
 
 
-def _struct(struct: Any, sent: Plain, defaults: Plain, rules: Plain, path: str, issues: list[Issue]) -> Plain:
+def _struct(struct: Any, sent: Plain, defaults: Plain, rules: Plain, path: str, issues: list[ComplianceIssue]) -> Plain:
     """Members in their order, then those whose default follows from another member of the same section."""
     result: Plain = {}
     for field in fields_of(struct):
@@ -60,7 +60,7 @@ def _struct(struct: Any, sent: Plain, defaults: Plain, rules: Plain, path: str, 
     return result
 
 
-def _scalar(field: Field, given: Any, default: Any, rule: Plain, result: Plain, path: str) -> Iterator[Issue]:
+def _scalar(field: Field, given: Any, default: Any, rule: Plain, result: Plain, path: str) -> Iterator[ComplianceIssue]:
     """Fills in a default that follows from another member, then gives what the rule says against the result."""
     name = field.rest
     if name not in result and "defaultFrom" in rule:
@@ -68,17 +68,17 @@ def _scalar(field: Field, given: Any, default: Any, rule: Plain, result: Plain, 
         if derived is not None:
             result[name] = derived
     if rule.get("blocked") and given is not None:
-        yield Issue(path, "must not be given", "blocked")
+        yield ComplianceIssue(path, "must not be given", "blocked")
     if rule.get("canEdit") is False and given is not None and given != default:
         details = "must not be given" if default is None else f"must stay {_shown(default)}"
-        yield Issue(path, details, "canEdit")
+        yield ComplianceIssue(path, details, "canEdit")
     value = result.get(name)
     if value is None:
         if rule.get("required"):
-            yield Issue(path, "must be given", "required")
+            yield ComplianceIssue(path, "must be given", "required")
         return
     for which, details in _broken(field, value, rule):
-        yield Issue(path, details, which)
+        yield ComplianceIssue(path, details, which)
 
 
 def _derived(field: Field, source: Plain, section: Plain) -> Any:
@@ -129,7 +129,7 @@ def _number(field: Field, value: Any) -> float | None:
 
 
 def _items(
-    field: Field, sent: list[Any] | None, defaults: Plain, rules: Plain, path: str, issues: list[Issue]
+    field: Field, sent: list[Any] | None, defaults: Plain, rules: Plain, path: str, issues: list[ComplianceIssue]
 ) -> list[Plain] | None:
     """Default instances first, each with the request's changes, then what the request adds."""
     key = field.about.key
@@ -145,18 +145,19 @@ def _items(
         if name not in excluded or name in locked
     ]
     issues.extend(
-        Issue(f"{path}.{name}", "is locked and cannot be excluded", "locked") for name in sorted(excluded & locked)
+        ComplianceIssue(f"{path}.{name}", "is locked and cannot be excluded", "locked")
+        for name in sorted(excluded & locked)
     )
     for item in given:
         if item.get(key) in instances or item.get("exclude") is True:
             continue
         if allowed.get("canAdd") is False:
-            issues.append(Issue(f"{path}.{item.get(key)}", "must not be added", "canAdd"))
+            issues.append(ComplianceIssue(f"{path}.{item.get(key)}", "must not be added", "canAdd"))
         chosen.append((item.get(key), item, attributes))
     result = []
     for name, item, base in chosen:
         if name in locked and any(value is not None and value != base.get(part) for part, value in item.items()):
-            issues.append(Issue(f"{path}.{name}", "is locked and cannot be changed", "locked"))
+            issues.append(ComplianceIssue(f"{path}.{name}", "is locked and cannot be changed", "locked"))
         result.append(_struct(field.struct, item, base, attribute_rules, f"{path}.{name}", issues))
     return result or (None if sent is None else [])
 

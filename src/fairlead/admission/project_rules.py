@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from fairlead.model.errors import Issue
+from fairlead.model.errors import ComplianceIssue
 from fairlead.model.records.organization import Department, Project
 
 
@@ -68,21 +68,21 @@ def effective_node_types(project: Department, department: Department | None) -> 
     return project.node_types or (department.node_types if department else {})
 
 
-def rule_issues(rules: Rules, above: Rules, path: str) -> list[Issue]:
+def rule_issues(rules: Rules, above: Rules, path: str) -> list[ComplianceIssue]:
     """What is wrong with a set of rules, given those of the department."""
     found = []
     for name, limit in rules.items():
         ceiling = above.get(name)
         if limit is not None and ceiling is not None and limit > ceiling:
             details = f"is {limit}; the department's {ceiling} holds here, and a project can only be stricter"
-            found.append(Issue(f"{path}.{name}", details))
+            found.append(ComplianceIssue(f"{path}.{name}", details))
     for names in LIMITS.values():
         longest = rules.get(names.time) or above.get(names.time)
         for name in dict.fromkeys((names.idle, names.idle_preemptible)):
             idle = rules.get(name)
             if longest is not None and idle is not None and idle >= longest:
                 details = f"is {idle}; it must be below {names.time}, which is {longest}"
-                found.append(Issue(f"{path}.{name}", details))
+                found.append(ComplianceIssue(f"{path}.{name}", details))
     return found
 
 
@@ -108,10 +108,10 @@ def idle_limit(rules: Rules, category: str, *, preemptible: bool) -> tuple[str, 
     return None if limit is None else (name, limit)
 
 
-def pool_issues(named: Sequence[str], known: Sequence[str], path: str) -> list[Issue]:
+def pool_issues(named: Sequence[str], known: Sequence[str], path: str) -> list[ComplianceIssue]:
     """Node pools that do not exist."""
     return [
-        Issue(f"{path}[{place}]", f"there is no node pool {name}; known are {', '.join(known)}")
+        ComplianceIssue(f"{path}[{place}]", f"there is no node pool {name}; known are {', '.join(known)}")
         for place, name in enumerate(named)
         if name not in known
     ]

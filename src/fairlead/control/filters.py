@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from fairlead.model.clock import from_iso
-from fairlead.model.errors import Invalid, Issue
+from fairlead.model.errors import ComplianceIssue, Invalid
 from fairlead.store.base import Comparison, Where
 
 OPERATORS = {
@@ -32,7 +32,7 @@ _ITEM = re.compile(rf"([A-Za-z0-9]+){_OPERATOR}(.+)", re.DOTALL)
 _SEPARATOR = re.compile(rf",(?=[A-Za-z0-9]+{_OPERATOR})")
 
 
-class Field(msgspec.Struct, frozen=True):
+class FilterField(msgspec.Struct, frozen=True):
     """Something that a list can be filtered and sorted by."""
 
     #: `text`, `number` or `time`.
@@ -48,30 +48,30 @@ class Field(msgspec.Struct, frozen=True):
 
 
 class Filter(msgspec.Struct, frozen=True):
-    field: Field
+    field: FilterField
     comparison: Comparison
     value: Any
 
 
-def parse_filters(text: str, fields: Mapping[str, Field]) -> tuple[Filter, ...]:
+def parse_filters(text: str, fields: Mapping[str, FilterField]) -> tuple[Filter, ...]:
     """The filters in `text`; raises `Invalid` with every part that is none."""
     if not text:
         return ()
     found: list[Filter] = []
-    issues: list[Issue] = []
+    issues: list[ComplianceIssue] = []
     # The operator is captured for the look-ahead alone; split returns it between the parts.
     for part in _SEPARATOR.split(text)[::2]:
         parsed = _parse(part, fields)
         if isinstance(parsed, Filter):
             found.append(parsed)
         else:
-            issues.append(Issue("filterBy", parsed))
+            issues.append(ComplianceIssue("filterBy", parsed))
     if issues:
         raise Invalid("The list cannot be filtered that way", tuple(issues))
     return tuple(found)
 
 
-def _parse(part: str, fields: Mapping[str, Field]) -> Filter | str:
+def _parse(part: str, fields: Mapping[str, FilterField]) -> Filter | str:
     match = _ITEM.fullmatch(part)
     if match is None:
         return f"{part[:100]!r} is no filter; write field, operator ({' '.join(OPERATORS)}) and value"
@@ -89,7 +89,7 @@ def _parse(part: str, fields: Mapping[str, Field]) -> Filter | str:
     return Filter(field, OPERATORS[operator], value)
 
 
-def _value(field: Field, text: str) -> Any:
+def _value(field: FilterField, text: str) -> Any:
     if field.type == "time":
         return from_iso(text)
     if field.type == "number":
@@ -135,7 +135,11 @@ def is_match(comparison: Comparison, found: Any, wanted: Any) -> bool:
 
 
 def select(
-    records: Iterable[Any], filters: Sequence[Filter], sort: Field | None, descending: bool, id_of: Callable[[Any], str]
+    records: Iterable[Any],
+    filters: Sequence[Filter],
+    sort: FilterField | None,
+    descending: bool,
+    id_of: Callable[[Any], str],
 ) -> list[Any]:
     """The records in memory that match, in order; ties end in the id, null sorts below every value."""
     kept = [
@@ -147,7 +151,7 @@ def select(
     return kept
 
 
-def _take(field: Field, record: Any) -> Any:
+def _take(field: FilterField, record: Any) -> Any:
     return field.constant if field.take is None else field.take(record)
 
 

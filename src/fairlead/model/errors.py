@@ -22,7 +22,7 @@ MALFORMED = "Required parameter is missing"
 AGAINST_POLICY = "The workload request does not comply with the policy set by the administrator"
 
 
-class Issue(msgspec.Struct, frozen=True, omit_defaults=True):
+class ComplianceIssue(msgspec.Struct, frozen=True, omit_defaults=True):
     """One violation: where (dotted path, list items by position), what is wrong and what is allowed."""
 
     field: str
@@ -44,7 +44,7 @@ class FairleadError(Exception):
 class Invalid(FairleadError):
     code = "invalid"
 
-    def __init__(self, message: str, issues: tuple[Issue, ...] = ()) -> None:
+    def __init__(self, message: str, issues: tuple[ComplianceIssue, ...] = ()) -> None:
         super().__init__(message)
         self.issues = issues
 

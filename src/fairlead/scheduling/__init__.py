@@ -1,17 +1,17 @@
 """Pure decisions: `decide(snapshot)` says what to bind, what to evict, what to keep for whom, and why the rest waits.
 
-    from fairlead.scheduling import Job, Node, Queue, QueueShares, Share, Snapshot, Task, decide, say
+    from fairlead.scheduling import Job, Queue, QueueShares, Share, Snapshot, SnapshotNode, Task, decide, format_reason
 
     free = Share(limit=-1, quota=-1)                       # -1 is unlimited; a limit must always be given
     team = Queue(name="team-a", resources=QueueShares(gpu=Share(limit=-1, quota=4), cpu=free, memory=free))
-    node = Node(name="node-1", cpu_milli=32_000, memory_bytes=256 << 30, gpu=8, gpu_memory_mib=40_000)
+    node = SnapshotNode(name="node-1", cpu_milli=32_000, memory_bytes=256 << 30, gpu=8, gpu_memory_mib=40_000)
     job = Job(id="train", queue="team-a", tasks=(Task(id="train-0", gpu=1, cpu_milli=1000),))
     decisions = decide(Snapshot(now=1_700_000_000, nodes=(node,), queues=(team,), jobs=(job,)))
 
     for bind in decisions.binds:                           # task, node, device indices, ids of shared GPUs
         print(bind.task, bind.node, bind.devices)
     for waiting in decisions.pending:                      # one reason per job that does not start
-        print(waiting.job, waiting.reason.code, say(waiting.reason))
+        print(waiting.job, waiting.reason.code, format_reason(waiting.reason))
 
 It decides as KAI-Scheduler does, and it neither reads a clock nor acts: `now` is in the snapshot.
 """
@@ -60,7 +60,7 @@ from fairlead.scheduling.model.snapshot import (
 )
 from fairlead.scheduling.model.validate import SnapshotError, check
 from fairlead.scheduling.session.reasons import format_reason
-from fairlead.scheduling.simulate import advance, play
+from fairlead.scheduling.simulate import advance, simulate
 
 __all__ = [
     "Bind",
@@ -101,7 +101,7 @@ __all__ = [
     "decide",
     "divide_queues",
     "format_reason",
-    "play",
     "read_shares",
     "read_snapshot",
+    "simulate",
 ]

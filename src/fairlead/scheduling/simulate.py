@@ -15,7 +15,7 @@ from fairlead.scheduling.model.decisions import Bind, Decisions
 from fairlead.scheduling.model.snapshot import Job, Snapshot, Task, TaskStatus
 
 
-def play(snapshot: Snapshot, cycles: int, seconds: float = 1) -> Iterator[tuple[Snapshot, Decisions]]:
+def simulate(snapshot: Snapshot, cycles: int, seconds: float = 1) -> Iterator[tuple[Snapshot, Decisions]]:
     """Each cycle's snapshot and decisions; time goes on by `seconds` in between."""
     for number in range(cycles):
         decisions = decide(snapshot)

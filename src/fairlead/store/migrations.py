@@ -17,7 +17,7 @@ from fairlead.store.collections import COLLECTIONS
 from fairlead.store.sql import Dialect
 
 
-class Connection(Protocol):
+class MigrationConnection(Protocol):
     """What sqlite3 and psycopg connections have in common."""
 
     def execute(self, query: Any, params: Any = ..., /) -> Any: ...
@@ -152,7 +152,7 @@ _COUNTED = ("layout", "revision", "audit")
 
 
 def upgrade(
-    connection: Connection,
+    connection: MigrationConnection,
     dialect: Dialect,
     migrations: Sequence[Migration],
     backup: Callable[[int], str],
@@ -180,7 +180,7 @@ def upgrade(
     connection.execute(f"UPDATE {COUNTERS} SET value = {dialect.mark} WHERE name = 'layout'", (newest,))
 
 
-def load_version(connection: Connection, dialect: Dialect) -> int:
+def load_version(connection: MigrationConnection, dialect: Dialect) -> int:
     """The layout's version; 0 of a database without our tables."""
     if not connection.execute(dialect.has_table, (COUNTERS,)).fetchone()[0]:
         return 0
@@ -193,7 +193,7 @@ def tables(migrations: Sequence[Migration]) -> tuple[str, ...]:
     return (*names, COUNTERS)
 
 
-def _apply(connection: Connection, dialect: Dialect, step: Step) -> None:
+def _apply(connection: MigrationConnection, dialect: Dialect, step: Step) -> None:
     if isinstance(step, Table):
         for statement in _render_table(step, dialect):
             connection.execute(statement)
@@ -207,7 +207,7 @@ def _apply(connection: Connection, dialect: Dialect, step: Step) -> None:
         connection.execute(f"{_render_index(step.table, column, dialect)} WHERE {column} IS NOT NULL")
 
 
-def _fill(connection: Connection, dialect: Dialect, step: AddColumns) -> None:
+def _fill(connection: MigrationConnection, dialect: Dialect, step: AddColumns) -> None:
     collection = _collection(step.table)
     names = [name for name, _ in _columns(step.columns)]
     assignments = ", ".join(f"{name} = {dialect.mark}" for name in names)

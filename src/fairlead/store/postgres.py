@@ -20,7 +20,7 @@ from fairlead.store.base import Change, Collection, Listener, Query, Store
 from fairlead.store.changes import key_value, prepare, read_record
 from fairlead.store.listeners import Listeners
 from fairlead.store.migrations import MIGRATIONS, Migration, upgrade
-from fairlead.store.postgres_writer import CHANNEL, UNREACHABLE, AsyncConnection, Writer
+from fairlead.store.postgres_writer import CHANNEL, UNREACHABLE, AsyncConnection, PostgresWriter
 from fairlead.store.sql import POSTGRES, render_count, render_find, statements
 
 _log = logging.getLogger(__name__)
@@ -68,7 +68,7 @@ class PostgresStore:
         self._told = 0
         self._catching_up = asyncio.Lock()
         self._readers = Readers(self._connect, settings.readers)
-        self._writer = Writer(self._connect, self._committed)
+        self._writer = PostgresWriter(self._connect, self._committed)
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:

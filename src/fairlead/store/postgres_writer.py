@@ -38,7 +38,7 @@ _NOTIFY = "SELECT pg_notify(%s, %s)"
 _SYNC = "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
 
 
-class Writer:
+class PostgresWriter:
     def __init__(
         self,
         connect: Callable[[], Awaitable[AsyncConnection]],

@@ -24,7 +24,7 @@ from fairlead.store.changes import key_value, prepare, read_record
 from fairlead.store.listeners import Listeners
 from fairlead.store.migrations import MIGRATIONS, Migration, upgrade
 from fairlead.store.sql import SQLITE, render_count, render_find, statements
-from fairlead.store.sqlite_writer import Writer
+from fairlead.store.sqlite_writer import SqliteWriter
 
 #: Seconds to wait at the start for another that makes or upgrades the same file.
 _OPENING_PATIENCE = 60.0
@@ -63,7 +63,7 @@ class SqliteStore:
         self._local = threading.local()
         self._connections: list[sqlite3.Connection] = []
         self._threads = ThreadPoolExecutor(settings.readers, thread_name_prefix="store-reader")
-        self._writer = Writer(lambda: self._connect(write=True), asyncio.get_running_loop(), self._listeners.tell)
+        self._writer = SqliteWriter(lambda: self._connect(write=True), asyncio.get_running_loop(), self._listeners.tell)
         self._writer.start()
 
     async def commit(self, change: Change) -> int:

@@ -39,7 +39,7 @@ _REFUSALS = (
 )
 
 
-class Writer:
+class SqliteWriter:
     def __init__(
         self,
         connect: Callable[[], sqlite3.Connection],

@@ -17,7 +17,7 @@ from fairlead.api.application import RequestLimits, make_application
 from fairlead.control.bootstrap import ensure_defaults
 from fairlead.control.context import Context, ControlSettings
 from fairlead.control.directory import Directory
-from fairlead.control.people.authentication import Authenticator, Credentials, ensure_accounts, load_signer
+from fairlead.control.people.authentication import AccountCredentials, Authenticator, ensure_accounts, load_signer
 from fairlead.engines.base import ExecRequest, LogRequest, Session
 from fairlead.model.errors import NotFound
 from fairlead.model.records.event import Event
@@ -88,7 +88,7 @@ class Room:
         self.sessions = RecordedOutput()
         self.token = ""
         self.context: Context
-        self.credentials: Credentials
+        self.credentials: AccountCredentials
         self._started = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._numbers = itertools.count(1)

@@ -18,7 +18,7 @@ from fairlead.control.organization.inputs import OwnerInput, PoolQuotaInput, Quo
 from fairlead.control.organization.owners import name_issues
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import read_stored_spec
-from fairlead.model.errors import Invalid, Issue
+from fairlead.model.errors import ComplianceIssue, Invalid
 from fairlead.model.records.organization import RANKS, Department, NodePool, PoolQuota, Project, Quota
 
 TIME, IDLE = "trainingJobTimeLimitSeconds", "trainingJobMaxIdleDurationSeconds"
@@ -156,7 +156,7 @@ WISHES = [
 
 @pytest.mark.parametrize("case", WISHES, ids=lambda case: case.name)
 def test_wishes_for_a_pool(case: Wish) -> None:
-    issues: list[Issue] = []
+    issues: list[ComplianceIssue] = []
     settled = settle_resources(OwnerInput(resources=(case.wish,)), None, POOLS, tuple(RANKS), issues)
     assert tuple(issue.field for issue in issues) == case.want_issues
     if case.want is not None:

@@ -4,16 +4,16 @@ from typing import Any
 
 import pytest
 
-from fairlead.control.filters import Field, Filter, as_conditions, is_match, parse_filters, select
+from fairlead.control.filters import Filter, FilterField, as_conditions, is_match, parse_filters, select
 from fairlead.model.errors import Invalid
 from fairlead.store.base import Comparison, Where
 
 FIELDS = {
-    "name": Field(column="name", take=lambda record: record["name"]),
-    "size": Field("number", "size", take=lambda record: record.get("size")),
-    "at": Field("time", "at"),
-    "kind": Field(column="kind", words={"Big One": "big", "Small One": "small"}),
-    "never": Field(),
+    "name": FilterField(column="name", take=lambda record: record["name"]),
+    "size": FilterField("number", "size", take=lambda record: record.get("size")),
+    "at": FilterField("time", "at"),
+    "kind": FilterField(column="kind", words={"Big One": "big", "Small One": "small"}),
+    "never": FilterField(),
 }
 
 

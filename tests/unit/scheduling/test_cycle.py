@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from fairlead.scheduling import Decisions, advance, decide, format_reason, play
+from fairlead.scheduling import Decisions, advance, decide, format_reason, simulate
 from fairlead.scheduling.cases import NOW, build
 from fairlead.scheduling.cycle import Cycle
 
@@ -179,7 +179,7 @@ def test_played_cycles() -> None:
     snapshot = build(
         {**ONE_NODE, "queues": {"q": 0, "r": 2}, "jobs": {"a": {"gpu": 2, "at": "n1"}, "b": {"queue": "r", "gpu": 2}}}
     )
-    told = [(len(d.evictions), [bind.job for bind in d.binds]) for _, d in play(snapshot, 3)]
+    told = [(len(d.evictions), [bind.job for bind in d.binds]) for _, d in simulate(snapshot, 3)]
     assert told == [(1, []), (0, ["b"]), (0, [])]
 
 

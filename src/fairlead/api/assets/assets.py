@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from fairlead.api.http.body import query_boolean, query_choice, query_integer, query_text, read_body
 from fairlead.api.http.errors import Error
-from fairlead.api.http.operation import Body, Call, Handler, Inline, Operation, Parameter, as_json
+from fairlead.api.http.operation import Call, Handler, Inline, Operation, Parameter, RequestBody, as_json
 from fairlead.api.organization.bodies import read_json
 from fairlead.api.workloads.views import Instant, Shape, Uuid
 from fairlead.control import access
@@ -359,7 +359,7 @@ def _asset_operations(kind: AssetKind) -> tuple[Operation, ...]:
             f"create_{word}_asset",
             f"Create an asset: {kind.title}",
             create,
-            {"body": Body(schema=creation)},
+            {"body": RequestBody(schema=creation)},
         ),
         ("GET", one, f"get_{word}_asset", f"One asset: {kind.title}", get, {"parameters": (_ASSET_ID, *_ONE)}),
         (
@@ -368,7 +368,7 @@ def _asset_operations(kind: AssetKind) -> tuple[Operation, ...]:
             f"update_{word}_asset",
             f"Change an asset: {kind.title}",
             update,
-            {"parameters": (_ASSET_ID,), "body": Body(schema=change)},
+            {"parameters": (_ASSET_ID,), "body": RequestBody(schema=change)},
         ),
         ("DELETE", one, f"delete_{word}_asset", f"Delete an asset: {kind.title}", delete, {"parameters": (_ASSET_ID,)}),
     )

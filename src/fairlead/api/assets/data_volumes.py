@@ -8,7 +8,7 @@ from starlette.responses import Response
 from fairlead.api.http.body import query_choice, query_text, read_body
 from fairlead.api.http.errors import Error
 from fairlead.api.http.list_parameters import LIMIT, OFFSET, SEARCH, filter_by, read_list_request, sort_by, sort_order
-from fairlead.api.http.operation import Body, Call, Handler, Operation, Parameter, as_json
+from fairlead.api.http.operation import Call, Handler, Operation, Parameter, RequestBody, as_json
 from fairlead.api.organization.bodies import read_json
 from fairlead.api.workloads.reads import Count
 from fairlead.api.workloads.views import Instant, Shape, Uuid
@@ -17,7 +17,7 @@ from fairlead.control.assets.data_volumes import VOLUME_FIELD_NAMES, VolumeWish
 from fairlead.control.people.access_rules import scope_name
 from fairlead.control.workloads.read import normal_id
 from fairlead.model.clock import iso
-from fairlead.model.errors import MALFORMED, Conflict, Invalid, Issue
+from fairlead.model.errors import MALFORMED, ComplianceIssue, Conflict, Invalid
 from fairlead.model.records.assets import DataVolume, Scope
 from fairlead.model.spec.fields import Given, Maybe, Spec, UpTo63, UpTo253, value_or
 
@@ -137,7 +137,7 @@ def _project(call: Call) -> str:
     kind = query_choice(call, "requestType", _REQUEST_TYPES, _REQUEST_TYPES[0])
     project = query_text(call, "usableInProjectId")
     if kind != _REQUEST_TYPES[0] and not project:
-        raise Invalid(MALFORMED, (Issue("usableInProjectId", "must be given with this requestType"),))
+        raise Invalid(MALFORMED, (ComplianceIssue("usableInProjectId", "must be given with this requestType"),))
     return project if kind != _REQUEST_TYPES[0] else ""
 
 
@@ -252,7 +252,7 @@ VOLUME_OPERATIONS: tuple[Operation, ...] = (
         "create_datavolume",
         "Share the data of a claim",
         create_volume,
-        body=Body(schema=VolumeCreation),
+        body=RequestBody(schema=VolumeCreation),
         answers={201: VolumeView, **_FAILURES},
     ),
     _operation(
@@ -285,7 +285,7 @@ VOLUME_OPERATIONS: tuple[Operation, ...] = (
         "patch_datavolume",
         "Change a data volume",
         update_volume,
-        body=Body(schema=VolumeUpdate),
+        body=RequestBody(schema=VolumeUpdate),
         answers={200: VolumeView, **_ONE},
     ),
     _operation(
@@ -310,7 +310,7 @@ VOLUME_OPERATIONS: tuple[Operation, ...] = (
         "patch_datavolume_shared_scopes",
         "Share the data with others, or no longer",
         update_scopes,
-        body=Body(schema=SharedScopesUpdate),
+        body=RequestBody(schema=SharedScopesUpdate),
         answers={200: list[SharedScopeView], **_ONE},
     ),
 )

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from fairlead.api.http.body import query_text, read_body
 from fairlead.api.http.errors import Error
 from fairlead.api.http.list_parameters import LIMIT, OFFSET, SEARCH, read_list_request
-from fairlead.api.http.operation import Body, Call, Handler, Operation, Parameter, as_json
+from fairlead.api.http.operation import Call, Handler, Operation, Parameter, RequestBody, as_json
 from fairlead.api.organization.bodies import read_json
 from fairlead.api.workloads.views import Instant, Shape, Uuid
 from fairlead.control.assets import claims, secrets
@@ -208,7 +208,7 @@ def _five(
             f"create_{word}",
             {
                 "summary": f"Create a {noun}",
-                "body": Body(schema=creation),
+                "body": RequestBody(schema=creation),
                 "answers": {201: view, **_FAILURES, 409: Error},
             },
         ),
@@ -234,7 +234,7 @@ def _five(
             {
                 "summary": f"Give a {noun} other values",
                 "parameters": (_ID,),
-                "body": Body(schema=change),
+                "body": RequestBody(schema=change),
                 "answers": {200: view, **_ONE},
             },
         ),

@@ -6,7 +6,7 @@ from starlette.requests import Request
 
 from fairlead.api.http.errors import HttpError
 from fairlead.api.http.operation import Call
-from fairlead.model.errors import Invalid, Issue
+from fairlead.model.errors import ComplianceIssue, Invalid
 
 #: Offsets and limits are 32-bit in the contract.
 INT32_MOST = 2**31 - 1
@@ -82,4 +82,4 @@ def query_choice(call: Call, name: str, options: tuple[str, ...], default: str =
 
 
 def _wrong(name: str, details: str) -> Invalid:
-    return Invalid(f"The query parameter {name} {details}", (Issue(name, details),))
+    return Invalid(f"The query parameter {name} {details}", (ComplianceIssue(name, details),))

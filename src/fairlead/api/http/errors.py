@@ -12,12 +12,12 @@ from starlette.responses import Response
 
 from fairlead.control.people.authentication import BadCredentials, UnsupportedGrant
 from fairlead.model.errors import (
+    ComplianceIssue,
     Conflict,
     FairleadError,
     Forbidden,
     InUse,
     Invalid,
-    Issue,
     NotFound,
     Refused,
     TooMuch,
@@ -68,7 +68,7 @@ class Error(msgspec.Struct, omit_defaults=True):
 class SubmissionError(Error, omit_defaults=True, rename={"compliance_issues": "complianceIssues"}):
     """An error with every violation of the submitted body."""
 
-    compliance_issues: tuple[Issue, ...] | msgspec.UnsetType = msgspec.UNSET
+    compliance_issues: tuple[ComplianceIssue, ...] | msgspec.UnsetType = msgspec.UNSET
 
 
 class RevisionGone(Error, omit_defaults=True, rename={"list_revision": "listRevision"}):
@@ -155,7 +155,7 @@ def render_error(error: Exception, answers: Mapping[int, Any], request_id: str) 
     return Response(msgspec.json.encode(body), status, headers, "application/json")
 
 
-def _in_line(issues: tuple[Issue, ...], most: int) -> str:
+def _in_line(issues: tuple[ComplianceIssue, ...], most: int) -> str:
     """The first violations in one line, for clients that show only that."""
     shown = "; ".join(f"{issue.field}: {issue.details}" if issue.field else issue.details for issue in issues[:most])
     return f"{shown}; and {len(issues) - most} more" if len(issues) > most else shown

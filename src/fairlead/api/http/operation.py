@@ -60,7 +60,7 @@ class Inline(msgspec.Struct, frozen=True):
     make: Callable[[], Any]
 
 
-class Body(msgspec.Struct, frozen=True, kw_only=True):
+class RequestBody(msgspec.Struct, frozen=True, kw_only=True):
     """What an operation reads: a content type and its schema (a struct, an `Inline`, a name, or plain JSON schema)."""
 
     schema: Any
@@ -76,7 +76,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     summary: str
     run: Handler
     parameters: tuple[Parameter, ...] = ()
-    body: Body | None = None
+    body: RequestBody | None = None
     #: Status → what its body is: a struct, a schema by name (text), plain JSON schema (dict) or None for no body.
     answers: dict[int, Any] = {}
     content_type: str = "application/json"

@@ -13,7 +13,7 @@ from msgspec import UNSET, Meta
 
 from fairlead.control.organization.inputs import NodePoolInput, OwnerInput, PoolQuotaInput, QuotaInput
 from fairlead.formats.check import find_flaws
-from fairlead.model.errors import MALFORMED, Invalid, Issue
+from fairlead.model.errors import MALFORMED, ComplianceIssue, Invalid
 from fairlead.model.spec.fields import INT32_MAX, Given, Maybe, QuantityText, Spec, Text, UpTo63, UpTo250, UpTo253
 
 T = TypeVar("T")
@@ -174,9 +174,9 @@ def read_json(shape: type[T], body: bytes) -> T:
     try:
         plain = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise Invalid(MALFORMED, (Issue("", f"the body is no JSON: {first}"),)) from None
+        raise Invalid(MALFORMED, (ComplianceIssue("", f"the body is no JSON: {first}"),)) from None
     flaws = find_flaws(shape, plain, "")
-    issues = tuple(Issue(flaw.path, flaw.details) for flaw in flaws) or (Issue("", first),)
+    issues = tuple(ComplianceIssue(flaw.path, flaw.details) for flaw in flaws) or (ComplianceIssue("", first),)
     raise Invalid(MALFORMED, issues)
 
 

@@ -6,7 +6,7 @@ from starlette.responses import Response
 
 from fairlead.api.http.body import read_body
 from fairlead.api.http.errors import ACCEPTED, Error
-from fairlead.api.http.operation import Body, Call, Operation, Parameter, as_json
+from fairlead.api.http.operation import Call, Operation, Parameter, RequestBody, as_json
 from fairlead.api.organization.bodies import (
     DepartmentCreation,
     NodePoolCreation,
@@ -151,7 +151,7 @@ def _resources(word: str, runs: dict[str, Any]) -> list[Operation]:
             words[method].format(word),
             run,
             parameters=_id(f"{word}Id"),
-            body=Body(schema=list[PoolQuotaBody]),
+            body=RequestBody(schema=list[PoolQuotaBody]),
             answers={200: list[PoolQuotaView], **_ONE, 500: Error},
         )
         for method, run in runs.items()
@@ -165,7 +165,7 @@ ORGANIZATION_CHANGES: tuple[Operation, ...] = (
         "create_department",
         "Create a department",
         create_department,
-        body=Body(schema=DepartmentCreation),
+        body=RequestBody(schema=DepartmentCreation),
         answers={201: DepartmentView, **_FAILURES, 409: Error},
     ),
     _change(
@@ -175,7 +175,7 @@ ORGANIZATION_CHANGES: tuple[Operation, ...] = (
         "Change a department",
         update_department,
         parameters=_id("departmentId"),
-        body=Body(schema=OwnerUpdate),
+        body=RequestBody(schema=OwnerUpdate),
         answers={200: DepartmentView, **_ONE},
     ),
     _change(
@@ -194,7 +194,7 @@ ORGANIZATION_CHANGES: tuple[Operation, ...] = (
         "create_project",
         "Create a project",
         create_project,
-        body=Body(schema=ProjectCreation),
+        body=RequestBody(schema=ProjectCreation),
         answers={201: ProjectView, **_FAILURES, 409: Error},
     ),
     _change(
@@ -204,7 +204,7 @@ ORGANIZATION_CHANGES: tuple[Operation, ...] = (
         "Change a project",
         update_project,
         parameters=_id("projectId"),
-        body=Body(schema=ProjectUpdate),
+        body=RequestBody(schema=ProjectUpdate),
         answers={200: ProjectView, **_ONE},
     ),
     _change(
@@ -223,7 +223,7 @@ ORGANIZATION_CHANGES: tuple[Operation, ...] = (
         "create_nodepool",
         "Create a node pool",
         create_node_pool,
-        body=Body(schema=NodePoolCreation),
+        body=RequestBody(schema=NodePoolCreation),
         answers={201: NodePoolView, **_FAILURES},
     ),
     _change(
@@ -233,7 +233,7 @@ ORGANIZATION_CHANGES: tuple[Operation, ...] = (
         "Change a node pool",
         update_node_pool,
         parameters=_id("nodepoolId"),
-        body=Body(schema=NodePoolUpdate),
+        body=RequestBody(schema=NodePoolUpdate),
         answers={200: NodePoolView, **_ONE, 500: Error},
     ),
     _change(
@@ -243,7 +243,7 @@ ORGANIZATION_CHANGES: tuple[Operation, ...] = (
         "Change some of a node pool",
         update_node_pool,
         parameters=_id("nodepoolId"),
-        body=Body(schema=NodePoolUpdate),
+        body=RequestBody(schema=NodePoolUpdate),
         answers={200: NodePoolView, **_ONE, 500: Error},
     ),
     _change(

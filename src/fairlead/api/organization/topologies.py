@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from fairlead.api.http.body import read_body
 from fairlead.api.http.errors import Error
-from fairlead.api.http.operation import Body, Call, Operation, Parameter, as_json
+from fairlead.api.http.operation import Call, Operation, Parameter, RequestBody, as_json
 from fairlead.api.organization.bodies import read_json
 from fairlead.api.workloads.views import Instant, Shape, Uuid
 from fairlead.control.organization import topologies
@@ -108,7 +108,7 @@ NETWORK_TOPOLOGY_OPERATIONS: tuple[Operation, ...] = (
         "create_network_topology",
         "Create a network topology",
         create_topology,
-        body=Body(schema=NetworkTopologyCreation),
+        body=RequestBody(schema=NetworkTopologyCreation),
         answers={201: NetworkTopologyView, 400: Error, **_FAILURES},
     ),
     _operation(

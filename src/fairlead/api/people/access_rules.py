@@ -10,7 +10,7 @@ from fairlead.api.assets.assets import MEANT_FOR
 from fairlead.api.http.body import query_boolean, query_choice, query_integer, query_text, read_body
 from fairlead.api.http.errors import Error
 from fairlead.api.http.list_parameters import LIMIT, OFFSET, SEARCH, filter_by, read_list_request, sort_by, sort_order
-from fairlead.api.http.operation import Body, Call, Handler, Operation, Parameter, as_json
+from fairlead.api.http.operation import Call, Handler, Operation, Parameter, RequestBody, as_json
 from fairlead.api.organization.bodies import read_json
 from fairlead.api.workloads.reads import Count
 from fairlead.api.workloads.views import Instant, Shape, Uuid
@@ -311,7 +311,7 @@ RULE_OPERATIONS: tuple[Operation, ...] = (
         "create_access_rule",
         "Give somebody a role in a scope",
         create_rule,
-        body=Body(schema=RuleCreation),
+        body=RequestBody(schema=RuleCreation),
         answers={201: RuleView, **_READ, 404: Error, 409: Error},
     ),
     _operation(

@@ -20,7 +20,7 @@ from fairlead.api.http.list_parameters import (
     sort_by,
     sort_order,
 )
-from fairlead.api.http.operation import Body, Call, Handler, Operation, Parameter, as_json
+from fairlead.api.http.operation import Call, Handler, Operation, Parameter, RequestBody, as_json
 from fairlead.api.organization.bodies import read_json
 from fairlead.api.people.auth import NO_CACHE
 from fairlead.api.people.views import (
@@ -267,7 +267,7 @@ _USERS = (
         "create_user",
         "Create a user with a password that is told once",
         create_user,
-        body=Body(schema=UserCreation),
+        body=RequestBody(schema=UserCreation),
         answers={201: NewUserView, **_READ, 409: Error},
     ),
     _operation(
@@ -286,7 +286,7 @@ _USERS = (
         "update_user_by_id",
         "Let a user log in or not, and set their groups",
         update_user,
-        body=Body(schema=UserUpdate),
+        body=RequestBody(schema=UserUpdate),
         answers={200: UserView, **_CHANGE},
         is_addition=True,
     ),
@@ -320,7 +320,7 @@ _USERS = (
         "change_user_password",
         "Change the caller's own password",
         change_password,
-        body=Body(schema=PasswordChange),
+        body=RequestBody(schema=PasswordChange),
         answers={200: {"type": "object"}, **_CHANGE},
     ),
 )
@@ -350,7 +350,7 @@ def _account_operations(
                 f"create_{word}",
                 f"Create a {noun}; its secret is told once",
                 creates[0],
-                {"body": Body(schema=Named), "answers": {201: creates[1], **_CHANGE, 409: Error}},
+                {"body": RequestBody(schema=Named), "answers": {201: creates[1], **_CHANGE, 409: Error}},
             ),
             ("GET", one, f"get_{word}_by_id", f"One {noun}", get_account, {"answers": {200: AccountView, **_CHANGE}}),
             (
@@ -359,7 +359,7 @@ def _account_operations(
                 f"update_{word}_by_id",
                 f"Let a {noun} log in or not",
                 update_account,
-                {"body": Body(schema=Enabling), "answers": {200: None, **_CHANGE}},
+                {"body": RequestBody(schema=Enabling), "answers": {200: None, **_CHANGE}},
             ),
             (
                 "DELETE",
@@ -396,7 +396,7 @@ _KEYS = (
         "create_access_key1",
         "Create an access key that acts as the caller; its secret is told once",
         create_key,
-        body=Body(schema=Named),
+        body=RequestBody(schema=Named),
         answers={201: NewKeyView, **_READ, 409: Error},
     ),
     _operation(

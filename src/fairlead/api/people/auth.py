@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from fairlead.api.http.body import read_body
 from fairlead.api.http.errors import Error, OAuthError, render_oauth_error
-from fairlead.api.http.operation import Body, Call, Operation, as_json
+from fairlead.api.http.operation import Call, Operation, RequestBody, as_json
 from fairlead.control.people.authentication import Authenticator, Grant
 from fairlead.model.errors import Invalid, Unauthenticated
 from fairlead.model.records.organization import Caller
@@ -147,7 +147,7 @@ def token_operations(accounts: Authenticator) -> tuple[Operation, ...]:
             tag="Tokens",
             summary="Log in: tokens for an application, a user, or a refresh token",
             run=grant_token,
-            body=Body(schema=TokenRequest),
+            body=RequestBody(schema=TokenRequest),
             answers={200: TokenAnswer, 400: Error, 500: Error, 503: Error},
             is_public=True,
         ),
@@ -158,7 +158,7 @@ def token_operations(accounts: Authenticator) -> tuple[Operation, ...]:
             tag="Tokens",
             summary="Log in with an OAuth 2 form",
             run=grant_token_form,
-            body=Body(schema=_FORM, content_type="application/x-www-form-urlencoded"),
+            body=RequestBody(schema=_FORM, content_type="application/x-www-form-urlencoded"),
             answers={200: OAuthTokenAnswer, 400: OAuthError, 401: OAuthError, 500: Error, 503: Error},
             is_public=True,
         ),

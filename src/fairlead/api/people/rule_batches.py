@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from fairlead.api.http.body import read_body
 from fairlead.api.http.errors import Error, status_of
-from fairlead.api.http.operation import Body, Call, Operation, as_json
+from fairlead.api.http.operation import Call, Operation, RequestBody, as_json
 from fairlead.api.organization.bodies import read_json
 from fairlead.api.people.access_rules import (
     RESOURCES,
@@ -220,7 +220,7 @@ BATCH_OPERATIONS: tuple[Operation, ...] = (
         tag="Access rules",
         summary="Take several roles away, or learn whether they can be",
         run=change_many,
-        body=Body(schema=RuleBatch),
+        body=RequestBody(schema=RuleBatch),
         answers={200: DeletionBatch, **_FAILURES},
     ),
     Operation(
@@ -230,7 +230,7 @@ BATCH_OPERATIONS: tuple[Operation, ...] = (
         tag="Access rules",
         summary="Give several subjects a role in several scopes",
         run=create_many,
-        body=Body(schema=RuleBatchCreation),
+        body=RequestBody(schema=RuleBatchCreation),
         answers={200: CreationBatch, **_FAILURES},
     ),
     Operation(
@@ -240,7 +240,7 @@ BATCH_OPERATIONS: tuple[Operation, ...] = (
         tag="Access rules",
         summary="In which scopes the caller may do what with resources of a type",
         run=get_permitted_scopes,
-        body=Body(schema=_QUESTION),
+        body=RequestBody(schema=_QUESTION),
         answers={200: PermittedActions, 400: Error, 401: Error, 500: Error, 503: Error},
     ),
 )

@@ -20,14 +20,14 @@ class BadMessage(Exception):
     """It cannot be read, or could be read in two ways."""
 
 
-class Body(NamedTuple):
+class MessageBody(NamedTuple):
     """How the end of a body is found: by chunks, by its length, or (None) by the end of the connection."""
 
     chunked: bool
     length: int | None
 
 
-NO_BODY = Body(False, 0)
+NO_BODY = MessageBody(False, 0)
 
 
 class RequestHead(NamedTuple):
@@ -35,7 +35,7 @@ class RequestHead(NamedTuple):
     target: bytes
     headers: Headers
     host: str
-    body: Body
+    body: MessageBody
     keep_alive: bool
     #: The protocol that is asked for instead of HTTP, in lower case.
     upgrade: bytes
@@ -45,7 +45,7 @@ class ResponseHead(NamedTuple):
     status: int
     words: bytes
     headers: Headers
-    body: Body
+    body: MessageBody
     keep_alive: bool
 
 
@@ -75,7 +75,7 @@ def read_response(head: bytes, method: bytes) -> ResponseHead:
     headers = _fields(lines[1:])
     status = int(start[2])
     options = _options(headers)
-    body = _body(headers) or Body(False, None)
+    body = _body(headers) or MessageBody(False, None)
     if method == b"HEAD" or status in (204, 304) or status < 200:
         body = NO_BODY
     keep_alive = b"close" not in options and start[1] == b"1" and (body.chunked or body.length is not None)
@@ -97,19 +97,19 @@ def _options(headers: Headers) -> set[bytes]:
     return {word.strip().lower() for name, value in headers if name == b"connection" for word in value.split(b",")}
 
 
-def _body(headers: Headers) -> Body | None:
+def _body(headers: Headers) -> MessageBody | None:
     encodings = [value.lower() for name, value in headers if name == b"transfer-encoding"]
     lengths = {value for name, value in headers if name == b"content-length"}
     if encodings:
         if encodings != [b"chunked"] or lengths:
             raise BadMessage("the length of the body is said in more than one way, or in one that is not known")
-        return Body(True, None)
+        return MessageBody(True, None)
     if not lengths:
         return None
     length = lengths.pop()
     if lengths or not length.isdigit() or len(length) > 18:
         raise BadMessage("the length of the body is no number, or more than one")
-    return Body(False, int(length))
+    return MessageBody(False, int(length))
 
 
 def host_of(value: bytes) -> str:

@@ -18,8 +18,8 @@ from fairlead.api.proxy.http2 import Http2Conversation
 from fairlead.api.proxy.http2_connection import PREFACE
 from fairlead.api.proxy.messages import (
     BadMessage,
-    Body,
     Headers,
+    MessageBody,
     RequestHead,
     ResponseHead,
     passed_on,
@@ -261,7 +261,7 @@ async def _pass_response(response: ResponseHead, upstream: Upstream, writer: asy
     await writer.drain()
 
 
-async def copy_body(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, body: Body) -> None:
+async def copy_body(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, body: MessageBody) -> None:
     """A body from one side to the other, piece by piece as it comes."""
     if body.chunked:
         await _copy_chunks(reader, writer)
@@ -313,8 +313,8 @@ async def _tunnel(response: ResponseHead, upstream: Upstream, peer: Peer) -> boo
     headers += [(b"connection", b"upgrade"), (b"upgrade", value_of(response.headers, b"upgrade"))]
     peer.writer.write(render_head(b"HTTP/1.1 101 Switching Protocols", headers))
     ways = [
-        asyncio.create_task(copy_body(peer.reader, upstream.writer, Body(False, None))),
-        asyncio.create_task(copy_body(upstream.reader, peer.writer, Body(False, None))),
+        asyncio.create_task(copy_body(peer.reader, upstream.writer, MessageBody(False, None))),
+        asyncio.create_task(copy_body(upstream.reader, peer.writer, MessageBody(False, None))),
     ]
     try:
         await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
@@ -342,7 +342,7 @@ async def _answer(
         title = _WORDS.get(status, "")
         body = f"<!doctype html><title>{title}</title><h1>{title}</h1><p>{escape(words)}</p>\n".encode()
         kind = b"text/html; charset=utf-8"
-    keep = request is not None and request.keep_alive and request.body == Body(False, 0)
+    keep = request is not None and request.keep_alive and request.body == MessageBody(False, 0)
     sent: Headers = [
         (b"content-type", kind),
         (b"content-length", b"%d" % len(body)),

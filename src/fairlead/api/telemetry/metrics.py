@@ -32,7 +32,7 @@ from fairlead.control.workloads import read as workloads_read
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import Kind, noun_of
 from fairlead.model.clock import from_iso, iso
-from fairlead.model.errors import Invalid, Issue, NotFound
+from fairlead.model.errors import ComplianceIssue, Invalid, NotFound
 from fairlead.model.records.organization import Node
 from fairlead.model.records.phase import Phase
 
@@ -95,7 +95,7 @@ def read_names(
 
 
 def wrong_parameter(name: str, details: str) -> Invalid:
-    return Invalid(f"The query parameter {name} {details}", (Issue(name, details),))
+    return Invalid(f"The query parameter {name} {details}", (ComplianceIssue(name, details),))
 
 
 def read_span(call: Call) -> Span:

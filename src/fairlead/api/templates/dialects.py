@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from fairlead.api.http.body import read_body
 from fairlead.api.http.errors import Error
-from fairlead.api.http.operation import Body, Call, Operation, Parameter, as_json
+from fairlead.api.http.operation import Call, Operation, Parameter, RequestBody, as_json
 from fairlead.api.organization.bodies import read_json
 from fairlead.api.workloads.views import Shape, Uuid
 from fairlead.control.serving.urls import first_url
@@ -98,7 +98,7 @@ MANIFEST_OPERATIONS: tuple[Operation, ...] = (
         tag="Templates",
         summary="Make or change the template that a document of workload YAML is",
         run=put_manifest,
-        body=Body(schema=ManifestBody),
+        body=RequestBody(schema=ManifestBody),
         answers={200: StoredView, **_FAILURES},
         is_addition=True,
     ),

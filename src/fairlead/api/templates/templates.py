@@ -11,7 +11,7 @@ from fairlead.api.assets.assets import MEANT_FOR
 from fairlead.api.http.body import query_choice, query_integer, query_text, read_body
 from fairlead.api.http.errors import Error
 from fairlead.api.http.list_parameters import LIMIT, OFFSET, SEARCH, filter_by, read_list_request, sort_by, sort_order
-from fairlead.api.http.operation import Body, Call, Handler, Inline, Operation, Parameter, as_json
+from fairlead.api.http.operation import Call, Handler, Inline, Operation, Parameter, RequestBody, as_json
 from fairlead.api.organization.bodies import read_json
 from fairlead.api.templates.dialects import MANIFEST_OPERATIONS
 from fairlead.api.workloads.reads import Count
@@ -281,7 +281,7 @@ def _kind_operations(kind: Kind) -> tuple[Operation, ...]:
             summary=summary,
             run=run,
             parameters=(_ID,) if path == one else _LIST if method == "GET" else (),
-            body=None if meta is None else Body(schema=Inline(partial(_body, kind, meta))),
+            body=None if meta is None else RequestBody(schema=Inline(partial(_body, kind, meta))),
             answers=answers,
             # The contract has templates for some kinds of workload, and changes those of kinds that compute; here every
             # kind has all of it.

@@ -12,7 +12,7 @@ import msgspec
 from starlette.responses import Response
 
 from fairlead.api.http.body import read_body
-from fairlead.api.http.operation import Body, Call, Handler, Operation, as_json
+from fairlead.api.http.operation import Call, Handler, Operation, RequestBody, as_json
 from fairlead.control.workloads.applied import CALLER
 from fairlead.control.workloads.applied_reader import AppliedObject, check_applied, check_change, owned_by_system
 from fairlead.kinds import KINDS
@@ -47,7 +47,7 @@ class _Question(msgspec.Struct, rename="camel"):
     old_object: _Object | None = None
 
 
-class Review(msgspec.Struct, rename="camel"):
+class AdmissionReview(msgspec.Struct, rename="camel"):
     """An AdmissionReview of `admission.k8s.io/v1`."""
 
     request: _Question
@@ -77,15 +77,15 @@ async def fill_in(call: Call) -> Response:
     return _answer(review, change={"patchType": "JSONPatch", "patch": text})
 
 
-async def _read_review(call: Call) -> Review:
+async def _read_review(call: Call) -> AdmissionReview:
     body = await read_body(call.request, "application/json")
     try:
-        return msgspec.json.decode(body, type=Review)
+        return msgspec.json.decode(body, type=AdmissionReview)
     except msgspec.DecodeError as error:
         raise Invalid(f"This is no AdmissionReview: {error}") from error
 
 
-def _answer(review: Review, refusal: str = "", change: dict[str, str] | None = None) -> Response:
+def _answer(review: AdmissionReview, refusal: str = "", change: dict[str, str] | None = None) -> Response:
     answer: dict[str, Any] = {"uid": review.request.uid, "allowed": not refusal, **(change or {})}
     if refusal:
         answer["status"] = {"message": refusal, "code": 422, "reason": "Invalid"}
@@ -127,7 +127,7 @@ def _operation(path: str, id: str, summary: str, run: Handler) -> Operation:
         tag="Operating",
         summary=summary,
         run=run,
-        body=Body(schema=Review),
+        body=RequestBody(schema=AdmissionReview),
         answers={200: {"type": "object"}},
         is_public=True,
         is_addition=True,

@@ -11,7 +11,7 @@ from fairlead.api.http.list_parameters import filter_by, read_list_request, sort
 from fairlead.api.http.operation import OURS, Call, Operation, Parameter, as_json
 from fairlead.api.workloads.views import Shape, Uuid
 from fairlead.control import access
-from fairlead.control.filters import Field, parse_filters, select
+from fairlead.control.filters import FilterField, parse_filters, select
 from fairlead.control.workloads.read import normal_id
 from fairlead.kinds import KINDS
 from fairlead.model.errors import NotFound
@@ -94,11 +94,11 @@ _CATEGORY_VIEWS = {
     for name, text in _CATEGORIES.items()
 }
 _PRIORITY_FIELDS = {
-    "name": Field(take=lambda view: view.name),
-    "source": Field(take=lambda view: view.source),
-    "value": Field("number", take=lambda view: view.value),
+    "name": FilterField(take=lambda view: view.name),
+    "source": FilterField(take=lambda view: view.source),
+    "value": FilterField("number", take=lambda view: view.value),
 }
-_TYPE_FIELDS = {"name": Field(take=lambda view: view.name), "group": Field(take=lambda view: view.group)}
+_TYPE_FIELDS = {"name": FilterField(take=lambda view: view.name), "group": FilterField(take=lambda view: view.group)}
 
 
 async def get_priorities(call: Call) -> Response:

@@ -31,7 +31,7 @@ class ValueView(Shape):
     text: str = ""
 
 
-class Explanation(Shape):
+class WorkloadExplanation(Shape):
     """Why the workload is in its phase, and where each of its values came from."""
 
     workload_id: Uuid
@@ -55,10 +55,10 @@ class Explanation(Shape):
     waiting: WaitingView | UnsetType = UNSET
 
 
-def render_explanation(workload: Workload, waiting: WaitingReport | None = None) -> Explanation:
+def render_explanation(workload: Workload, waiting: WaitingReport | None = None) -> WorkloadExplanation:
     kind = KINDS[workload.kind]
     given = msgspec.json.decode(workload.spec)
-    return Explanation(
+    return WorkloadExplanation(
         workload_id=workload.id,
         name=workload.name,
         phase=workload.phase,

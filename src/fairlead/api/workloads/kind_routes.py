@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from fairlead.api.http.body import query_boolean, query_choice, read_body
 from fairlead.api.http.errors import ACCEPTED, Error, SubmissionError
-from fairlead.api.http.operation import Body, Call, Handler, JsonAnswer, Operation, Parameter
+from fairlead.api.http.operation import Call, Handler, JsonAnswer, Operation, Parameter, RequestBody
 from fairlead.control.context import Context
 from fairlead.control.workloads import lifecycle, read
 from fairlead.control.workloads.submit import submit
@@ -84,7 +84,7 @@ def _operations(kind: Kind) -> list[Operation]:
             summary=f"Create a {noun}",
             run=_creator(kind),
             parameters=(DRY_RUN, ORIGIN),
-            body=Body(schema=request_schema(kind)),
+            body=RequestBody(schema=request_schema(kind)),
             answers={200: kind.title, 202: kind.title, 400: _refusal(kind), 401: Error, 403: Error, 503: Error},
         ),
         Operation(
@@ -109,7 +109,7 @@ def _operations(kind: Kind) -> list[Operation]:
                 summary=f"Change a {noun} while it runs",
                 run=_changer(kind),
                 parameters=(WORKLOAD_ID,),
-                body=Body(schema=change_schema(kind)),
+                body=RequestBody(schema=change_schema(kind)),
                 answers={202: kind.title, 400: Error, **_FAILURES},
             )
         )

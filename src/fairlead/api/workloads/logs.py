@@ -11,7 +11,7 @@ from fairlead.api.workloads.kind_routes import WORKLOAD_ID
 from fairlead.control.workloads.read import normal_id
 from fairlead.control.workloads.sessions import LogRequest, pod_logs
 from fairlead.model.clock import SECOND, Millis, from_iso
-from fairlead.model.errors import Invalid, Issue
+from fairlead.model.errors import ComplianceIssue, Invalid
 
 
 def read_since(text: str, now: Millis) -> Millis | None:
@@ -22,7 +22,7 @@ def read_since(text: str, now: Millis) -> Millis | None:
         return now - round(float(text) * SECOND) if text.replace(".", "", 1).isdigit() else from_iso(text)
     except (ValueError, OverflowError) as error:
         details = "must be an ISO-8601 date and time, or a number of seconds ago"
-        raise Invalid(f"The query parameter since {details}", (Issue("since", details),)) from error
+        raise Invalid(f"The query parameter since {details}", (ComplianceIssue("since", details),)) from error
 
 
 async def _first(stream: AsyncIterator[bytes]) -> tuple[bytes, AsyncIterator[bytes]]:

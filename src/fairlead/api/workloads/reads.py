@@ -19,7 +19,7 @@ from fairlead.api.http.list_parameters import (
     sort_order,
 )
 from fairlead.api.http.operation import Call, Operation, Parameter, as_json
-from fairlead.api.workloads.explanation import Explanation, render_explanation
+from fairlead.api.workloads.explanation import WorkloadExplanation, render_explanation
 from fairlead.api.workloads.kind_routes import WORKLOAD_ID
 from fairlead.api.workloads.views import (
     EventView,
@@ -262,7 +262,7 @@ WORKLOAD_OPERATIONS: tuple[Operation, ...] = (
                 description="Whether the scheduler is asked why it waits; false leaves that out and is cheaper.",
             ),
         ),
-        answers={200: Explanation, **_ONE},
+        answers={200: WorkloadExplanation, **_ONE},
         is_addition=True,
     ),
 )

@@ -18,14 +18,14 @@ from starlette.types import Send
 from fairlead.api.http.body import query_boolean, query_integer, query_text
 from fairlead.api.http.duplex import STREAM, DuplexHandlers, DuplexResponse
 from fairlead.api.http.errors import Error
-from fairlead.api.http.operation import Body, Call, Operation, Parameter, as_json
+from fairlead.api.http.operation import Call, Operation, Parameter, RequestBody, as_json
 from fairlead.api.proxy.access import LINK_LIFETIME, UrlGate
 from fairlead.api.workloads.kind_routes import WORKLOAD_ID
 from fairlead.control.context import Context
 from fairlead.control.workloads.read import normal_id
 from fairlead.control.workloads.sessions import ExecRequest, Session, attach, connect, run_command, urls_of
 from fairlead.model.clock import iso
-from fairlead.model.errors import Invalid, Issue
+from fairlead.model.errors import ComplianceIssue, Invalid
 
 FRAME = struct.Struct("!BI")
 #: Channels towards the pod: bytes of input, their end, the terminal's new size as `COLUMNSxROWS`.
@@ -73,7 +73,7 @@ async def execute(call: Call) -> Response:
     command = tuple(call.request.query_params.getlist("command"))
     if not command or not command[0] or any("\x00" in word for word in command):
         details = "must be given once per word of the command to run"
-        raise Invalid(f"The query parameter command {details}", (Issue("command", details),))
+        raise Invalid(f"The query parameter command {details}", (ComplianceIssue("command", details),))
     request = ExecRequest(
         pod_id="",
         command=command,
@@ -96,7 +96,7 @@ async def attach_to(call: Call) -> Response:
 async def forward_port(call: Call) -> Response:
     port = query_integer(call, "port", None, 1, 65_535)
     if port is None:
-        raise Invalid("The query parameter port is missing", (Issue("port", "must be a port of the pod"),))
+        raise Invalid("The query parameter port is missing", (ComplianceIssue("port", "must be a port of the pod"),))
     workload_id = normal_id(call.path["workloadId"], "workload")
     file = await connect(call.context, call.caller, workload_id, query_text(call, "pod"), port)
     reader, writer = await asyncio.open_connection(sock=socket.socket(fileno=file))
@@ -159,7 +159,7 @@ def url_operations(gate: UrlGate) -> tuple[Operation, ...]:
 
 _BOOLEAN = {"type": "boolean", "default": False}
 _POD = Parameter(name="pod", schema={"type": "string"}, description="The pod's name; without it, the first that runs.")
-_FRAMES = Body(schema={"type": "string", "format": "binary"}, content_type=STREAM, required=False)
+_FRAMES = RequestBody(schema={"type": "string", "format": "binary"}, content_type=STREAM, required=False)
 _ANSWERS = {200: {"type": "string", "format": "binary"}, 401: Error, 403: Error, 404: Error, 500: Error, 503: Error}
 
 

@@ -12,9 +12,9 @@ from fairlead.cli.command import Command, Invocation, one
 from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import OUTPUT, PROJECT, Flag, UsageError
 from fairlead.cli.session.json_file import read_json_file
-from fairlead.cli.session.session import NotFound, ServerSession, find_named
+from fairlead.cli.session.session import NameNotFound, ServerSession, find_named
 from fairlead.cli.terminal.output import Listing, chosen_format, render
-from fairlead.cli.terminal.tables import Column
+from fairlead.cli.terminal.tables import TableColumn
 from fairlead.cli.terminal.times import age
 from fairlead.client.client import quote
 
@@ -77,12 +77,12 @@ def _list(invocation: Invocation, noun: str) -> int:
     session = ServerSession(invocation)
     now = time.time()
     columns = (
-        Column("NAME", lambda row: row["meta"]["name"], shrinks=True),
-        Column("KIND", lambda row: row["meta"]["kind"]),
-        Column("SCOPE", lambda row: row["meta"]["scope"]),
-        Column("CREATED BY", lambda row: row["meta"]["createdBy"], wide=True),
-        Column("ID", lambda row: row["meta"]["id"], wide=True),
-        Column("AGE", lambda row: age(row["meta"].get("createdAt"), now)),
+        TableColumn("NAME", lambda row: row["meta"]["name"], shrinks=True),
+        TableColumn("KIND", lambda row: row["meta"]["kind"]),
+        TableColumn("SCOPE", lambda row: row["meta"]["scope"]),
+        TableColumn("CREATED BY", lambda row: row["meta"]["createdBy"], wide=True),
+        TableColumn("ID", lambda row: row["meta"]["id"], wide=True),
+        TableColumn("AGE", lambda row: age(row["meta"].get("createdAt"), now)),
     )
     listing = Listing(columns, lambda row: str(row["meta"]["name"]), f"There are no {_WORDS[noun]}s.")
     form = chosen_format(invocation, session.settings)
@@ -160,7 +160,7 @@ def _find_secrets(session: ServerSession, credentials: set[str]) -> dict[str, st
     rows = session.client.request("GET", f"{_BASE}/credentials")["entries"] if credentials else ()
     found = {row["meta"]["id"]: str(row["clusterInfo"]["resources"][0]["name"]) for row in rows}
     for missing in sorted(credentials - found.keys()):
-        raise NotFound(f"The credential {missing} that the asset names is not there.")
+        raise NameNotFound(f"The credential {missing} that the asset names is not there.")
     return found
 
 

@@ -13,7 +13,7 @@ from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import OUTPUT, PROJECT, Flag, UsageError
 from fairlead.cli.session.session import ServerSession, find_named
 from fairlead.cli.terminal.output import Listing, chosen_format
-from fairlead.cli.terminal.tables import Column
+from fairlead.cli.terminal.tables import TableColumn
 from fairlead.cli.terminal.times import age
 from fairlead.client.client import quote
 
@@ -91,22 +91,22 @@ def _list(invocation: Invocation, noun: str) -> int:
     return OK
 
 
-def _columns(noun: str) -> tuple[Column, ...]:
+def _columns(noun: str) -> tuple[TableColumn, ...]:
     now = time.time()
-    name = Column("NAME", lambda row: row["name"], shrinks=True)
-    made = Column("AGE", lambda row: age(row.get("createdAt"), now))
-    by = Column("CREATED BY", lambda row: row.get("createdBy") or "", wide=True)
+    name = TableColumn("NAME", lambda row: row["name"], shrinks=True)
+    made = TableColumn("AGE", lambda row: age(row.get("createdAt"), now))
+    by = TableColumn("CREATED BY", lambda row: row.get("createdBy") or "", wide=True)
     if noun == "pvc":
         return (
             name,
-            Column("SIZE", lambda row: row["size"]),
-            Column("CLASS", lambda row: row["storageClass"]),
-            Column("ACCESS", lambda row: ",".join(row["accessModes"])),
+            TableColumn("SIZE", lambda row: row["size"]),
+            TableColumn("CLASS", lambda row: row["storageClass"]),
+            TableColumn("ACCESS", lambda row: ",".join(row["accessModes"])),
             by,
             made,
         )
-    scope = Column("SCOPE", lambda row: row["scope"], wide=True)
-    return (name, Column("KEYS", lambda row: ",".join(row.get("keys") or ()), shrinks=True), scope, by, made)
+    scope = TableColumn("SCOPE", lambda row: row["scope"], wide=True)
+    return (name, TableColumn("KEYS", lambda row: ",".join(row.get("keys") or ()), shrinks=True), scope, by, made)
 
 
 def _describe(invocation: Invocation, noun: str) -> int:

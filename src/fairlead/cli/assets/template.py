@@ -9,7 +9,7 @@ from fairlead.cli.flags import OUTPUT, PROJECT, Flag, UsageError
 from fairlead.cli.session.json_file import read_json_file
 from fairlead.cli.session.session import ServerSession, find_named
 from fairlead.cli.terminal.output import Listing, chosen_format, render
-from fairlead.cli.terminal.tables import Column
+from fairlead.cli.terminal.tables import TableColumn
 from fairlead.cli.terminal.times import age
 from fairlead.client.client import quote
 from fairlead.client.kinds import KindEntry, load_kinds
@@ -65,12 +65,12 @@ def _list(invocation: Invocation) -> int:
     session = ServerSession(invocation)
     now = time.time()
     columns = (
-        Column("NAME", lambda row: row["meta"]["name"], shrinks=True),
-        Column("TYPE", lambda row: row["meta"]["workloadType"]),
-        Column("SCOPE", lambda row: row["meta"]["scopeType"]),
-        Column("IMAGE", lambda row: row["spec"].get("image") or "", shrinks=True),
-        Column("ID", lambda row: row["meta"]["id"], wide=True),
-        Column("AGE", lambda row: age(row["meta"].get("createdAt"), now)),
+        TableColumn("NAME", lambda row: row["meta"]["name"], shrinks=True),
+        TableColumn("TYPE", lambda row: row["meta"]["workloadType"]),
+        TableColumn("SCOPE", lambda row: row["meta"]["scopeType"]),
+        TableColumn("IMAGE", lambda row: row["spec"].get("image") or "", shrinks=True),
+        TableColumn("ID", lambda row: row["meta"]["id"], wide=True),
+        TableColumn("AGE", lambda row: age(row["meta"].get("createdAt"), now)),
     )
     listing = Listing(columns, lambda row: str(row["meta"]["name"]), "There are no templates.")
     form = chosen_format(invocation, session.settings)

@@ -23,7 +23,7 @@ from fairlead.cli.files.apply_objects import (
 from fairlead.cli.files.convert import read_text
 from fairlead.cli.flags import PROJECT, Flag, UsageError
 from fairlead.cli.session.report import exit_code, render_error
-from fairlead.cli.session.session import NotFound, ServerSession
+from fairlead.cli.session.session import NameNotFound, ServerSession
 from fairlead.client import ClientError
 
 Json = dict[str, Any]
@@ -141,7 +141,7 @@ def _project(session: ServerSession, workload: Any) -> Json:
         return session.project()
     found = session.client.projects(filterBy=[f"name=={workload.project}"])
     if not found:
-        raise NotFound(f"There is no project '{workload.project}', which its namespace names.")
+        raise NameNotFound(f"There is no project '{workload.project}', which its namespace names.")
     return found[0]
 
 

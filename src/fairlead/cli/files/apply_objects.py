@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from fairlead.cli.exit_codes import FAILED, OK
-from fairlead.cli.session.session import NotFound, ServerSession
+from fairlead.cli.session.session import NameNotFound, ServerSession
 from fairlead.client import ServerError
 from fairlead.client.client import quote
 from fairlead.client.kinds import load_kinds
@@ -123,7 +123,7 @@ def drop_secrets(session: ServerSession, workload: Any, project: Json) -> None:
         try:
             known = _find_secret(session, secret.name, project)
             session.client.request("DELETE", f"{_SECRETS}/{quote(known['id'])}")
-        except (NotFound, ServerError):
+        except (NameNotFound, ServerError):
             session.console.say(f"{workload.name}: the secret {secret.name} stays; something uses it, or it is gone.")
 
 
@@ -133,4 +133,4 @@ def _find_secret(session: ServerSession, name: str, project: Json) -> Json:
         if row["name"] == name:
             found: Json = row
             return found
-    raise NotFound(f"There is no secret '{name}' in the project.")
+    raise NameNotFound(f"There is no secret '{name}' in the project.")

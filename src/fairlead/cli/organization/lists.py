@@ -7,11 +7,11 @@ from typing import Any
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import OUTPUT
-from fairlead.cli.session.session import NotFound, ServerSession
+from fairlead.cli.session.session import NameNotFound, ServerSession
 from fairlead.cli.session.settings import record_setting
 from fairlead.cli.suggest import suggest
 from fairlead.cli.terminal.output import Listing, chosen_format
-from fairlead.cli.terminal.tables import Column
+from fairlead.cli.terminal.tables import TableColumn
 from fairlead.cli.terminal.times import age
 from fairlead.client import Client
 
@@ -67,58 +67,58 @@ def _set(invocation: Invocation, noun: str) -> int:
     name = invocation.names[0]
     known = [str(row["name"]) for row in LOADERS[noun](session.client)]
     if name not in known:
-        raise NotFound(f"There is no {noun} '{name}'.{suggest(name, known)}")
+        raise NameNotFound(f"There is no {noun} '{name}'.{suggest(name, known)}")
     record_setting(invocation, noun, name)
     session.console.say(f"Commands now use {noun} {name}.")
     session.close()
     return OK
 
 
-def _columns(session: ServerSession, noun: str) -> tuple[Column, ...]:
+def _columns(session: ServerSession, noun: str) -> tuple[TableColumn, ...]:
     now = time.time()
     configured = session.settings.get(noun)
-    name = Column("NAME", lambda row: row["name"] + (" *" if row["name"] == configured else ""), shrinks=True)
-    id = Column("ID", lambda row: _text(row.get("uuid" if noun == "cluster" else "id")), wide=True)
+    name = TableColumn("NAME", lambda row: row["name"] + (" *" if row["name"] == configured else ""), shrinks=True)
+    id = TableColumn("ID", lambda row: _text(row.get("uuid" if noun == "cluster" else "id")), wide=True)
     if noun == "workload-type":
         return (name, *_COLUMNS[noun], id)
-    made = Column("AGE", lambda row: age(row.get("createdAt"), now))
+    made = TableColumn("AGE", lambda row: age(row.get("createdAt"), now))
     if noun == "project":
         departments = {str(row["id"]): row["name"] for row in session.client.departments()}
-        status = Column("STATUS", lambda row: _text(_get(row, "status", "phase")))
-        parent = Column("DEPARTMENT", lambda row: departments.get(str(row.get("parentId")), ""))
-        namespace = Column("NAMESPACE", lambda row: _text(_get(row, "status", "namespace")), wide=True)
+        status = TableColumn("STATUS", lambda row: _text(_get(row, "status", "phase")))
+        parent = TableColumn("DEPARTMENT", lambda row: departments.get(str(row.get("parentId")), ""))
+        namespace = TableColumn("NAMESPACE", lambda row: _text(_get(row, "status", "namespace")), wide=True)
         return (name, status, parent, *_COLUMNS["department"], namespace, id, made)
     return (name, *_COLUMNS[noun], id, made)
 
 
 #: What each sort of place has beside its name, id and age.
-_COLUMNS: dict[str, tuple[Column, ...]] = {
+_COLUMNS: dict[str, tuple[TableColumn, ...]] = {
     "department": (
-        Column("GPU QUOTA", lambda row: _quota(row, "gpu")),
-        Column("GPU USED", lambda row: _used(row, "allocated")),
-        Column("GPU REQUESTED", lambda row: _used(row, "requested")),
-        Column("CPU QUOTA", lambda row: _quota(row, "cpu")),
+        TableColumn("GPU QUOTA", lambda row: _quota(row, "gpu")),
+        TableColumn("GPU USED", lambda row: _used(row, "allocated")),
+        TableColumn("GPU REQUESTED", lambda row: _used(row, "requested")),
+        TableColumn("CPU QUOTA", lambda row: _quota(row, "cpu")),
     ),
     "cluster": (
-        Column("STATUS", lambda row: _text(_get(row, "status", "state"))),
-        Column("VERSION", lambda row: _text(row.get("version"))),
-        Column("DOMAIN", lambda row: _text(row.get("domain")), wide=True),
+        TableColumn("STATUS", lambda row: _text(_get(row, "status", "state"))),
+        TableColumn("VERSION", lambda row: _text(row.get("version"))),
+        TableColumn("DOMAIN", lambda row: _text(row.get("domain")), wide=True),
     ),
     "node": (
-        Column("STATUS", lambda row: _text(row.get("status"))),
-        Column("NODE POOL", lambda row: _text(row.get("nodePool"))),
-        Column("GPUS", lambda row: _text(_get(row, "gpuInfo", "gpuCount"))),
-        Column("GPU TYPE", lambda row: _text(_get(row, "gpuInfo", "gpuType"))),
+        TableColumn("STATUS", lambda row: _text(row.get("status"))),
+        TableColumn("NODE POOL", lambda row: _text(row.get("nodePool"))),
+        TableColumn("GPUS", lambda row: _text(_get(row, "gpuInfo", "gpuCount"))),
+        TableColumn("GPU TYPE", lambda row: _text(_get(row, "gpuInfo", "gpuType"))),
     ),
     "nodepool": (
-        Column("STATUS", lambda row: _text(_get(row, "status", "phase") or row.get("phase"))),
-        Column("NODES", lambda row: ",".join(_get(row, "status", "nodes") or row.get("nodes") or ())),
-        Column("LABEL", lambda row: "=".join(filter(None, (row.get("labelKey"), row.get("labelValue"))))),
+        TableColumn("STATUS", lambda row: _text(_get(row, "status", "phase") or row.get("phase"))),
+        TableColumn("NODES", lambda row: ",".join(_get(row, "status", "nodes") or row.get("nodes") or ())),
+        TableColumn("LABEL", lambda row: "=".join(filter(None, (row.get("labelKey"), row.get("labelValue"))))),
     ),
     "workload-type": (
-        Column("CATEGORY", lambda row: _text(row.get("categoryName"))),
-        Column("PRIORITY", lambda row: _text(row.get("priorityName"))),
-        Column("PREEMPTIBILITY", lambda row: _text(row.get("preemptibility"))),
+        TableColumn("CATEGORY", lambda row: _text(row.get("categoryName"))),
+        TableColumn("PRIORITY", lambda row: _text(row.get("priorityName"))),
+        TableColumn("PREEMPTIBILITY", lambda row: _text(row.get("preemptibility"))),
     ),
 }
 

@@ -14,7 +14,7 @@ from fairlead.cli.organization.page import node_facts, pool_facts, show_facts, s
 from fairlead.cli.organization.quota import QUOTA_FLAGS, RULE_FLAGS, apply_quotas, read_quotas, read_settings
 from fairlead.cli.session.session import ServerSession, find_named
 from fairlead.cli.terminal.console import is_terminal
-from fairlead.cli.terminal.tables import Column, render_table
+from fairlead.cli.terminal.tables import TableColumn, render_table
 from fairlead.client.client import quote
 
 Json = dict[str, Any]
@@ -104,10 +104,10 @@ def _describe_node(session: ServerSession, found: Json) -> None:
     console = session.console
     console.data("")
     columns = (
-        Column("POD", lambda row: row["name"], shrinks=True),
-        Column("WORKLOAD", lambda row: row.get("workloadName") or "", shrinks=True),
-        Column("PROJECT", lambda row: row.get("projectName") or "", shrinks=True),
-        Column("GPU", lambda row: f"{(row.get('allocatedResources') or {}).get('gpu') or 0:g}"),
+        TableColumn("POD", lambda row: row["name"], shrinks=True),
+        TableColumn("WORKLOAD", lambda row: row.get("workloadName") or "", shrinks=True),
+        TableColumn("PROJECT", lambda row: row.get("projectName") or "", shrinks=True),
+        TableColumn("GPU", lambda row: f"{(row.get('allocatedResources') or {}).get('gpu') or 0:g}"),
     )
     for line in render_table(columns, pods, width=console.width(), headers=True, paint=console.paint):
         console.data(line)

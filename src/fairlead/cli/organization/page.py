@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fairlead.cli.session.session import ServerSession
-from fairlead.cli.terminal.tables import Column, render_table
+from fairlead.cli.terminal.tables import TableColumn, render_table
 from fairlead.cli.terminal.times import shown_time, span
 
 Json = dict[str, Any]
@@ -69,15 +69,15 @@ def _granted(row: tuple[Json, str, Json], what: str) -> str:
 
 
 _QUOTAS = (
-    Column("NODE POOL", lambda row: row[0]["nodePool"]["name"]),
-    Column("RESOURCE", lambda row: {"gpu": "GPU", "cpu": "CPU cores", "memory": "memory"}[row[1]]),
-    Column("QUOTA", lambda row: _granted(row, "deserved")),
-    Column("LIMIT", lambda row: _granted(row, "limit")),
-    Column("WEIGHT", lambda row: f"{(row[0].get(row[1]) or {}).get('overQuotaWeight') or 0:g}"),
-    Column("RANK", lambda row: row[0].get("priority") or "" if row[1] == "gpu" else ""),
-    Column("USED", lambda row: _used(row, "allocated")),
-    Column("NON-PREEMPTIBLE", lambda row: _used(row, "allocatedNonPreemptible")),
-    Column("REQUESTED", lambda row: _used(row, "requested")),
+    TableColumn("NODE POOL", lambda row: row[0]["nodePool"]["name"]),
+    TableColumn("RESOURCE", lambda row: {"gpu": "GPU", "cpu": "CPU cores", "memory": "memory"}[row[1]]),
+    TableColumn("QUOTA", lambda row: _granted(row, "deserved")),
+    TableColumn("LIMIT", lambda row: _granted(row, "limit")),
+    TableColumn("WEIGHT", lambda row: f"{(row[0].get(row[1]) or {}).get('overQuotaWeight') or 0:g}"),
+    TableColumn("RANK", lambda row: row[0].get("priority") or "" if row[1] == "gpu" else ""),
+    TableColumn("USED", lambda row: _used(row, "allocated")),
+    TableColumn("NON-PREEMPTIBLE", lambda row: _used(row, "allocatedNonPreemptible")),
+    TableColumn("REQUESTED", lambda row: _used(row, "requested")),
 )
 
 

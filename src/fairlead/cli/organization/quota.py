@@ -10,7 +10,7 @@ from typing import Any
 
 from fairlead.cli.command import Invocation
 from fairlead.cli.flags import Flag, UsageError
-from fairlead.cli.session.session import NotFound
+from fairlead.cli.session.session import NameNotFound
 from fairlead.cli.suggest import suggest
 
 Json = dict[str, Any]
@@ -87,7 +87,7 @@ def apply_quotas(wishes: Sequence[Mapping[str, str]], resources: Sequence[Json],
     for wish in wishes:
         name = wish["pool"]
         if name not in known:
-            raise NotFound(f"There is no node pool '{name}'.{suggest(name, known)}")
+            raise NameNotFound(f"There is no node pool '{name}'.{suggest(name, known)}")
         entry = found.setdefault(name, {"nodePool": {"id": str(known[name]["id"]), "name": name}})
         for part, text in wish.items():
             _apply(entry, part, text)

@@ -7,10 +7,10 @@ from typing import Any
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import OUTPUT, Flag, UsageError
-from fairlead.cli.session.session import NotFound, ServerSession, find_named
+from fairlead.cli.session.session import NameNotFound, ServerSession, find_named
 from fairlead.cli.session.settings import next_command
 from fairlead.cli.terminal.output import Listing, chosen_format, render
-from fairlead.cli.terminal.tables import Column
+from fairlead.cli.terminal.tables import TableColumn
 from fairlead.cli.terminal.times import age
 from fairlead.client.client import quote
 
@@ -60,12 +60,12 @@ def _list(invocation: Invocation, noun: str) -> int:
     session = ServerSession(invocation)
     now = time.time()
     columns = (
-        Column("NAME", lambda row: row[_NAMES[noun]], shrinks=True),
-        Column("ENABLED", lambda row: "no" if row.get("enabled") is False else "yes"),
-        Column("GROUPS", lambda row: ",".join(row.get("groups") or ()), wide=True),
-        Column("CREATED BY", lambda row: row.get("createdBy") or "", wide=True),
-        Column("ID", lambda row: row["id"], wide=True),
-        Column("AGE", lambda row: age(row.get("createdAt"), now)),
+        TableColumn("NAME", lambda row: row[_NAMES[noun]], shrinks=True),
+        TableColumn("ENABLED", lambda row: "no" if row.get("enabled") is False else "yes"),
+        TableColumn("GROUPS", lambda row: ",".join(row.get("groups") or ()), wide=True),
+        TableColumn("CREATED BY", lambda row: row.get("createdBy") or "", wide=True),
+        TableColumn("ID", lambda row: row["id"], wide=True),
+        TableColumn("AGE", lambda row: age(row.get("createdAt"), now)),
     )
     listing = Listing(columns, lambda row: str(row[_NAMES[noun]]), f"There are no {_WORDS[noun]}s.")
     form = chosen_format(invocation, session.settings)
@@ -186,7 +186,7 @@ def _revoke(invocation: Invocation, noun: str) -> int:
         if (rule["roleId"], rule["scopeType"], rule["scopeId"]) == (_ROLES[role], type, id)
     ]
     if not taken:
-        raise NotFound(f"{found[_NAMES[noun]]} is no {role} of {type} {name}.")
+        raise NameNotFound(f"{found[_NAMES[noun]]} is no {role} of {type} {name}.")
     for rule in taken:
         session.client.request("DELETE", f"{_RULES}/{rule['id']}")
     session.console.say(f"{found[_NAMES[noun]]} is no longer {role} of {type} {name}.")

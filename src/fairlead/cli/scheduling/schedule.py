@@ -82,7 +82,7 @@ def _schedule(invocation: Invocation) -> int:
     if cycles is None:
         _print(invocation, scheduling.decide(snapshot))
     else:
-        played = scheduling.play(snapshot, cycles, invocation.get("seconds", 1.0))
+        played = scheduling.simulate(snapshot, cycles, invocation.get("seconds", 1.0))
         _print(invocation, [decisions for _, decisions in played])
     return OK
 

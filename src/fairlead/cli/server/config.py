@@ -7,7 +7,7 @@ from fairlead.cli.session.settings import KEYS, config_path, load_settings, reco
 from fairlead.cli.suggest import suggest
 from fairlead.cli.terminal.console import Console
 from fairlead.cli.terminal.output import Listing, chosen_format
-from fairlead.cli.terminal.tables import Column
+from fairlead.cli.terminal.tables import TableColumn
 
 
 def commands(_noun: str) -> tuple[Command, ...]:
@@ -27,9 +27,9 @@ def _list(invocation: Invocation) -> int:
     form = chosen_format(invocation, {})
     rows = [{"key": key, "value": settings.get(key), "about": KEYS.get(key, "")} for key in {**KEYS, **settings}]
     columns = (
-        Column("KEY", lambda row: row["key"]),
-        Column("VALUE", lambda row: "" if row["value"] is None else str(row["value"]), shrinks=True),
-        Column("ABOUT", lambda row: row["about"], shrinks=True),
+        TableColumn("KEY", lambda row: row["key"]),
+        TableColumn("VALUE", lambda row: "" if row["value"] is None else str(row["value"]), shrinks=True),
+        TableColumn("ABOUT", lambda row: row["about"], shrinks=True),
     )
     listing = Listing(columns, lambda row: str(row["key"]), "Nothing can be configured.")
     listing.show(console, form, rows, not invocation.get("no-headers"))

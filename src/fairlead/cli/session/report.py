@@ -3,7 +3,7 @@
 from fairlead.cli import exit_codes
 from fairlead.cli.command import Invocation
 from fairlead.cli.flags import UsageError
-from fairlead.cli.session.session import NotFound
+from fairlead.cli.session.session import NameNotFound
 from fairlead.cli.session.settings import next_command
 from fairlead.cli.terminal.console import Console
 from fairlead.client import ClientError, NotLoggedIn, ServerError, TimedOut, Unreachable
@@ -52,7 +52,7 @@ def exit_code(error: ClientError) -> int:
         return exit_codes.UNREACHABLE
     if isinstance(error, NotLoggedIn):
         return exit_codes.NOT_ALLOWED
-    if isinstance(error, NotFound):
+    if isinstance(error, NameNotFound):
         return exit_codes.NOT_FOUND
     if isinstance(error, TimedOut):
         return exit_codes.TIMED_OUT

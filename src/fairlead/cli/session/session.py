@@ -27,7 +27,7 @@ _PATIENCE = 60.0
 _PAUSE = 0.1
 
 
-class NotFound(ClientError):
+class NameNotFound(ClientError):
     """There is nothing of that name."""
 
 
@@ -39,7 +39,7 @@ def find_named(rows: Sequence[Json], name: str, what: str, member: str = "name")
         if name in (facts[member], str(facts["id"])):
             return row
         known[str(facts[member])] = row
-    raise NotFound(f"There is no {what} '{name}'.{suggest(name, known)}")
+    raise NameNotFound(f"There is no {what} '{name}'.{suggest(name, known)}")
 
 
 class ServerSession:
@@ -146,14 +146,14 @@ class ServerSession:
             if found:
                 return found[0]
             names = [project["name"] for project in self.client.projects()]
-            raise NotFound(f"There is no project '{name}'.{suggest(name, names)}")
+            raise NameNotFound(f"There is no project '{name}'.{suggest(name, names)}")
         projects = self.client.projects(limit=2)
         if len(projects) == 1:
             return projects[0]
         for project in projects:
             if project["name"] == "default":
                 return project
-        raise NotFound("Which project? Give one with -p, or set one with `fairlead project set NAME`.")
+        raise NameNotFound("Which project? Give one with -p, or set one with `fairlead project set NAME`.")
 
     def workload(self, name: str, title: str | None = None) -> Json:
         """The workload of that name (or id) in the project, of the given type if one is given."""
@@ -166,7 +166,7 @@ class ServerSession:
         others = [one["type"] for one in named]
         hint = f" The workload of that name is of type {others[0]}." if others else self._near(name, title)
         what = (title or "workload").lower()
-        raise NotFound(f"There is no {what} '{name}' in project {self.project()['name']}.{hint}")
+        raise NameNotFound(f"There is no {what} '{name}' in project {self.project()['name']}.{hint}")
 
     def was_deleted(self, name: str) -> bool:
         """Whether a workload of that name was in the project and is there no more."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from fairlead.cli.command import Invocation
 from fairlead.cli.terminal.console import Console
-from fairlead.cli.terminal.tables import Column, render_table
+from fairlead.cli.terminal.tables import TableColumn, render_table
 
 
 def chosen_format(invocation: Invocation, settings: dict[str, Any]) -> str:
@@ -28,7 +28,7 @@ def render(console: Console, form: str, content: Any) -> str:
 class Listing:
     """How rows of one sort are shown."""
 
-    def __init__(self, columns: Sequence[Column], name: Callable[[Any], str], empty: str) -> None:
+    def __init__(self, columns: Sequence[TableColumn], name: Callable[[Any], str], empty: str) -> None:
         self._columns = columns
         self._name = name
         self._empty = empty

@@ -10,7 +10,7 @@ _GAP = "  "
 _NARROWEST = 8
 
 
-class Column(NamedTuple):
+class TableColumn(NamedTuple):
     title: str
     value: Callable[[Any], str]
     #: Only with `-o wide`.
@@ -22,7 +22,7 @@ class Column(NamedTuple):
 
 
 def render_table(
-    columns: Sequence[Column],
+    columns: Sequence[TableColumn],
     rows: Sequence[Any],
     *,
     width: int | None,
@@ -58,7 +58,7 @@ def _join(
     return _GAP.join(shown).rstrip()
 
 
-def _narrow(columns: Sequence[Column], widths: list[int], width: int) -> list[int]:
+def _narrow(columns: Sequence[TableColumn], widths: list[int], width: int) -> list[int]:
     """Take from the widest column that may shrink until the table fits or nothing more can be taken."""
     widths = list(widths)
     excess = sum(widths) + len(_GAP) * (len(widths) - 1) - width

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fairlead.cli.session.session import ServerSession
-from fairlead.cli.terminal.tables import Column, render_table
+from fairlead.cli.terminal.tables import TableColumn, render_table
 from fairlead.cli.terminal.times import shown_time, span
 
 Json = dict[str, Any]
@@ -132,16 +132,18 @@ def _pods(session: ServerSession, workload_id: str) -> None:
     pods = session.client.pods(workload_id)
     limit = session.invocation.get("pod-limit", 10)
     columns = [
-        Column("POD", lambda row: row["name"], shrinks=True),
-        Column("STATUS", lambda row: row.get("k8sPhase") or ""),
-        Column("NODE", lambda row: row.get("nodeName") or "", shrinks=True),
-        Column("STARTED", lambda row: shown_time(_started(row))),
-        Column("ENDED", lambda row: shown_time(row.get("completedAt"))),
-        Column("EXIT", lambda row: "" if row.get("exitCode") is None else str(row["exitCode"])),
-        Column("RESTARTS", lambda row: str(row.get("restarts") or 0)),
+        TableColumn("POD", lambda row: row["name"], shrinks=True),
+        TableColumn("STATUS", lambda row: row.get("k8sPhase") or ""),
+        TableColumn("NODE", lambda row: row.get("nodeName") or "", shrinks=True),
+        TableColumn("STARTED", lambda row: shown_time(_started(row))),
+        TableColumn("ENDED", lambda row: shown_time(row.get("completedAt"))),
+        TableColumn("EXIT", lambda row: "" if row.get("exitCode") is None else str(row["exitCode"])),
+        TableColumn("RESTARTS", lambda row: str(row.get("restarts") or 0)),
     ]
     if session.invocation.get("containers"):
-        columns.append(Column("CONTAINERS", lambda row: ",".join(one["name"] for one in row.get("containers") or ())))
+        columns.append(
+            TableColumn("CONTAINERS", lambda row: ",".join(one["name"] for one in row.get("containers") or ()))
+        )
     _rows(session, "Pods", columns, pods if limit < 0 else pods[:limit], len(pods))
 
 
@@ -153,17 +155,17 @@ def _events(session: ServerSession, workload_id: str) -> None:
     if order == "asc":
         events.reverse()
     columns = [
-        Column("TIME", lambda row: shown_time(row.get("createdAt"))),
-        Column("TYPE", lambda row: row.get("type") or ""),
-        Column("REASON", lambda row: row.get("reason") or ""),
-        Column("ABOUT", lambda row: (row.get("involvedObject") or {}).get("name") or "", shrinks=True),
-        Column("MESSAGE", lambda row: row.get("message") or "", shrinks=True),
+        TableColumn("TIME", lambda row: shown_time(row.get("createdAt"))),
+        TableColumn("TYPE", lambda row: row.get("type") or ""),
+        TableColumn("REASON", lambda row: row.get("reason") or ""),
+        TableColumn("ABOUT", lambda row: (row.get("involvedObject") or {}).get("name") or "", shrinks=True),
+        TableColumn("MESSAGE", lambda row: row.get("message") or "", shrinks=True),
     ]
     if limit:
         _rows(session, "Events", columns, events, len(events))
 
 
-def _rows(session: ServerSession, title: str, columns: Sequence[Column], rows: Sequence[Json], count: int) -> None:
+def _rows(session: ServerSession, title: str, columns: Sequence[TableColumn], rows: Sequence[Json], count: int) -> None:
     if not rows:
         return
     _title(session, title)

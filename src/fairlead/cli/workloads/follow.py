@@ -6,7 +6,7 @@ Used by `run`, by `submit --attach`, by `logs --follow` and by `wait`.
 from typing import Any
 
 from fairlead.cli.exit_codes import OK, RUN_FAILED
-from fairlead.cli.session.session import NotFound, ServerSession
+from fairlead.cli.session.session import NameNotFound, ServerSession
 from fairlead.client import ServerError, Unreachable
 from fairlead.client.client import ENDED
 
@@ -43,7 +43,7 @@ def check_container(session: ServerSession, workload: Json) -> None:
     names = {container["name"] for each in pods for container in each["containers"]}
     if names and wanted not in names:
         of_what = f"Pod {pod}" if pod else f"Workload {workload['name']}"
-        raise NotFound(
+        raise NameNotFound(
             f"{of_what} has no container '{wanted}'; commands, output and ports are of {', '.join(sorted(names))}."
         )
 

@@ -10,7 +10,7 @@ from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import Flag, UsageError
 from fairlead.cli.session.report import render_error
-from fairlead.cli.session.session import NotFound, ServerSession
+from fairlead.cli.session.session import NameNotFound, ServerSession
 from fairlead.cli.workloads.exec import POD_FLAGS
 from fairlead.cli.workloads.follow import check_container, wait_for_pod
 from fairlead.client.client import ENDED, Client, quote
@@ -64,7 +64,7 @@ def _forward(invocation: Invocation) -> int:
         found = wait_for_pod(session, found["id"], invocation.get("wait-timeout"))
     if found["phase"] in _OVER:
         # Said at once, and not to the first who connects; in the server's words.
-        raise NotFound(f"Workload {found['name']} has no running pod; it is {found['phase']}")
+        raise NameNotFound(f"Workload {found['name']} has no running pod; it is {found['phase']}")
     check_container(session, found)
     path = f"/api/v1/workloads/{found['id']}/port-forward"
     pod = f"&pod={quote(invocation.get('pod'))}" if invocation.get("pod") else ""

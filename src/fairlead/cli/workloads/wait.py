@@ -5,7 +5,7 @@ from typing import Any
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import ENDED_OTHERWISE, OK
 from fairlead.cli.flags import PROJECT, Flag
-from fairlead.cli.session.session import NotFound, ServerSession
+from fairlead.cli.session.session import NameNotFound, ServerSession
 from fairlead.cli.workloads.follow import narrate
 from fairlead.cli.workloads.workload import read_phase
 from fairlead.client import ServerError, Unreachable
@@ -45,7 +45,7 @@ def _wait(invocation: Invocation) -> int:
     name = invocation.names[0]
     try:
         found = session.workload(name)
-    except NotFound:
+    except NameNotFound:
         # A script that deletes and then waits may come too late to see it go.
         if _DELETED not in wanted or not session.was_deleted(name):
             raise

@@ -7,7 +7,7 @@ from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import OUTPUT, PROJECT
 from fairlead.cli.organization.page import amount
 from fairlead.cli.session.session import ServerSession
-from fairlead.cli.terminal.tables import Column, render_table
+from fairlead.cli.terminal.tables import TableColumn, render_table
 from fairlead.cli.terminal.times import shown_time
 
 Json = dict[str, Any]
@@ -84,37 +84,37 @@ def _title(session: ServerSession, title: str) -> None:
     session.console.data(session.console.paint(title, "bold"))
 
 
-def _table(session: ServerSession, columns: tuple[Column, ...], rows: list[Json]) -> None:
+def _table(session: ServerSession, columns: tuple[TableColumn, ...], rows: list[Json]) -> None:
     console = session.console
     headers = not session.invocation.get("no-headers")
     for line in render_table(columns, rows, width=console.width(), headers=headers, paint=console.paint):
         console.data(line)
 
 
-def _owner_columns(resource: str) -> tuple[Column, ...]:
+def _owner_columns(resource: str) -> tuple[TableColumn, ...]:
     def of(member: str) -> Any:
         return lambda row: amount(row[member][resource], resource)
 
     return (
-        Column("OWNER", lambda row: f"{row['type'].lower()} {row['name']}"),
-        Column("NODE POOL", lambda row: row["nodePool"]),
-        Column("QUOTA", of("quota")),
-        Column("LIMIT", of("limit")),
-        Column("FAIR SHARE", of("fairShare")),
-        Column("USED", of("allocated")),
-        Column("NON-PREEMPTIBLE", of("allocatedNonPreemptible")),
-        Column("REQUESTED", of("requested")),
+        TableColumn("OWNER", lambda row: f"{row['type'].lower()} {row['name']}"),
+        TableColumn("NODE POOL", lambda row: row["nodePool"]),
+        TableColumn("QUOTA", of("quota")),
+        TableColumn("LIMIT", of("limit")),
+        TableColumn("FAIR SHARE", of("fairShare")),
+        TableColumn("USED", of("allocated")),
+        TableColumn("NON-PREEMPTIBLE", of("allocatedNonPreemptible")),
+        TableColumn("REQUESTED", of("requested")),
     )
 
 
-def _holder_columns(resource: str) -> tuple[Column, ...]:
+def _holder_columns(resource: str) -> tuple[TableColumn, ...]:
     return (
-        Column("WORKLOAD", lambda row: row["workload"], shrinks=True),
-        Column("PROJECT", lambda row: row["project"], shrinks=True),
-        Column(resource.upper(), lambda row: amount(row["holds"][resource], resource)),
-        Column("NODES", lambda row: ",".join(row["nodes"]), shrinks=True),
-        Column("SINCE", lambda row: shown_time(row.get("since"))),
-        Column("REMARK", _remark),
+        TableColumn("WORKLOAD", lambda row: row["workload"], shrinks=True),
+        TableColumn("PROJECT", lambda row: row["project"], shrinks=True),
+        TableColumn(resource.upper(), lambda row: amount(row["holds"][resource], resource)),
+        TableColumn("NODES", lambda row: ",".join(row["nodes"]), shrinks=True),
+        TableColumn("SINCE", lambda row: shown_time(row.get("since"))),
+        TableColumn("REMARK", _remark),
     )
 
 

@@ -13,7 +13,7 @@ from fairlead.cli.flags import OUTPUT, PROJECT, Flag, UsageError
 from fairlead.cli.session.report import exit_code, render_error
 from fairlead.cli.session.session import ServerSession
 from fairlead.cli.terminal.output import Listing, chosen_format, render
-from fairlead.cli.terminal.tables import Column
+from fairlead.cli.terminal.tables import TableColumn
 from fairlead.cli.terminal.times import age, span
 from fairlead.cli.workloads.describe import describe
 from fairlead.cli.workloads.follow import check_container, wait_for_pod
@@ -173,21 +173,23 @@ def list_workloads(invocation: Invocation, title: str | None = None, sets: tuple
 def _listing() -> Listing:
     now = time.time()
     columns = (
-        Column("NAME", lambda row: row["name"], shrinks=True),
-        Column("TYPE", lambda row: row["type"]),
-        Column("STATUS", lambda row: row["phase"], colour=lambda text: _COLOURS.get(text, "")),
-        Column("PROJECT", lambda row: row["projectName"], shrinks=True),
-        Column("PODS", _pods),
-        Column("GPU", lambda row: number((row.get("allocatedResources") or {}).get("gpu"))),
-        Column("AGE", lambda row: age(row.get("createdAt"), now)),
-        Column("RAN", lambda row: span(row.get("totalRunningTimeSeconds"))),
-        Column("PRIORITY", lambda row: row.get("priorityClassName") or "", wide=True),
-        Column("PREEMPTIBLE", lambda row: "" if row.get("preemptible") is None else yes(row["preemptible"]), wide=True),
-        Column("NODE POOLS", lambda row: ",".join(row.get("currentNodePools") or ()), wide=True),
-        Column("SUBMITTED BY", lambda row: row.get("submittedBy") or "", wide=True),
-        Column("IMAGE", lambda row: ",".join(row.get("images") or ()), wide=True),
-        Column("ID", lambda row: row["id"], wide=True),
-        Column("MESSAGE", lambda row: row.get("phaseMessage") or "", shrinks=True),
+        TableColumn("NAME", lambda row: row["name"], shrinks=True),
+        TableColumn("TYPE", lambda row: row["type"]),
+        TableColumn("STATUS", lambda row: row["phase"], colour=lambda text: _COLOURS.get(text, "")),
+        TableColumn("PROJECT", lambda row: row["projectName"], shrinks=True),
+        TableColumn("PODS", _pods),
+        TableColumn("GPU", lambda row: number((row.get("allocatedResources") or {}).get("gpu"))),
+        TableColumn("AGE", lambda row: age(row.get("createdAt"), now)),
+        TableColumn("RAN", lambda row: span(row.get("totalRunningTimeSeconds"))),
+        TableColumn("PRIORITY", lambda row: row.get("priorityClassName") or "", wide=True),
+        TableColumn(
+            "PREEMPTIBLE", lambda row: "" if row.get("preemptible") is None else yes(row["preemptible"]), wide=True
+        ),
+        TableColumn("NODE POOLS", lambda row: ",".join(row.get("currentNodePools") or ()), wide=True),
+        TableColumn("SUBMITTED BY", lambda row: row.get("submittedBy") or "", wide=True),
+        TableColumn("IMAGE", lambda row: ",".join(row.get("images") or ()), wide=True),
+        TableColumn("ID", lambda row: row["id"], wide=True),
+        TableColumn("MESSAGE", lambda row: row.get("phaseMessage") or "", shrinks=True),
     )
     return Listing(columns, lambda row: str(row["name"]), "There are no workloads.")
 

@@ -18,7 +18,7 @@ from fairlead.control.records import AuditedRequest, RecordChange, record_steps,
 from fairlead.control.references import scopes
 from fairlead.control.references.names import recheck_waiting_workloads
 from fairlead.control.references.users import refuse_in_use
-from fairlead.model.errors import MALFORMED, Conflict, InUse, Invalid, Issue, NotFound
+from fairlead.model.errors import MALFORMED, ComplianceIssue, Conflict, InUse, Invalid, NotFound
 from fairlead.model.records.assets import Asset, Claim, Scope, Secret, project_place
 from fairlead.model.records.organization import Caller
 from fairlead.model.spec.fields import fields_of, value_or
@@ -101,12 +101,14 @@ async def _check(context: Context, caller: Caller, kind: AssetKind, wish: AssetI
         issues += object_issues(f"{kind.prefix}{wish.name}", kind.values(wish.spec), "spec")
         existing = value_or(getattr(wish.spec, "existing_secret_name", None), "")
         if existing and not await _is_there(context, SECRETS, scope, existing):
-            issues.append(Issue("spec.existingSecretName", f"there is no secret '{existing[:80]}' in this scope"))
+            issues.append(
+                ComplianceIssue("spec.existingSecretName", f"there is no secret '{existing[:80]}' in this scope")
+            )
     for member in kind.credentials:
         id = value_or(getattr(wish.spec, member), "")
         if id and not await _is_credential(context, caller, id.lower()):
             rest = next(field.rest for field in fields_of(kind.spec) if field.attribute == member)
-            issues.append(Issue(f"spec.{rest}", f"there is no credential with the id {id}"))
+            issues.append(ComplianceIssue(f"spec.{rest}", f"there is no credential with the id {id}"))
     if issues:
         raise Invalid(MALFORMED, tuple(issues))
 
@@ -171,7 +173,9 @@ async def _claim_steps(
     name = value_or(spec.claim_name, "") or f"{asset.name}-{context.new_suffix()}"
     if value_or(spec.existing_pvc, False):
         if not await _is_there(context, CLAIMS, asset.scope, name):
-            raise Invalid(MALFORMED, (Issue("spec.claimName", f"there is no claim '{name[:63]}' in this scope"),))
+            raise Invalid(
+                MALFORMED, (ComplianceIssue("spec.claimName", f"there is no claim '{name[:63]}' in this scope"),)
+            )
         return []
     if value_or(spec.ephemeral, False):
         return []

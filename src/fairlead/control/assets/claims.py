@@ -15,7 +15,7 @@ from fairlead.control.references import scopes
 from fairlead.control.references.names import recheck_waiting_workloads
 from fairlead.control.references.users import CLAIM, refuse_in_use
 from fairlead.control.workloads.read import ListRequest, Page, load_page
-from fairlead.model.errors import MALFORMED, Conflict, Invalid, Issue, NotFound
+from fairlead.model.errors import MALFORMED, ComplianceIssue, Conflict, Invalid, NotFound
 from fairlead.model.quantity import BadQuantity, parse
 from fairlead.model.records.assets import DEFAULT_STORAGE_CLASS, STORAGE_CLASSES, Claim, project_place
 from fairlead.model.records.organization import Caller, Project
@@ -49,21 +49,25 @@ class ClaimWish(msgspec.Struct, frozen=True, kw_only=True):
     data_sharing: bool = False
 
 
-def claim_issues(name: str, size: str, storage_class: str, path: str = "") -> list[Issue]:
+def claim_issues(name: str, size: str, storage_class: str, path: str = "") -> list[ComplianceIssue]:
     found = []
     if len(name) > _LONGEST or not _NAME.match(name):
         words = "lower-case letters, digits, hyphens and dots; it starts and ends with a letter or digit"
-        found.append(Issue(f"{path}name", f"is '{name[:80]}'; up to {_LONGEST} of these are allowed: {words}"))
+        found.append(
+            ComplianceIssue(f"{path}name", f"is '{name[:80]}'; up to {_LONGEST} of these are allowed: {words}")
+        )
     try:
         is_sized = parse(size) > 0
     except BadQuantity:
         is_sized = False
     if not is_sized:
-        found.append(Issue(f"{path}size", f"is '{size[:63]}'; a quantity above zero such as 10Gi is needed"))
+        found.append(ComplianceIssue(f"{path}size", f"is '{size[:63]}'; a quantity above zero such as 10Gi is needed"))
     if storage_class not in STORAGE_CLASSES:
         known = ", ".join(STORAGE_CLASSES)
         found.append(
-            Issue(f"{path}storageClass", f"there is no storage class '{storage_class[:63]}'; there is {known}")
+            ComplianceIssue(
+                f"{path}storageClass", f"there is no storage class '{storage_class[:63]}'; there is {known}"
+            )
         )
     return found
 

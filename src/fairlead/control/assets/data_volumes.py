@@ -10,14 +10,14 @@ import msgspec
 
 from fairlead.control import access
 from fairlead.control.context import Context
-from fairlead.control.filters import Field, parse_filters, select
+from fairlead.control.filters import FilterField, parse_filters, select
 from fairlead.control.records import AuditedRequest, RecordChange, record_steps, retry_on_conflict
 from fairlead.control.references import scopes
 from fairlead.control.references.names import recheck_waiting_workloads
 from fairlead.control.references.resolve import load_data_volumes
 from fairlead.control.references.users import DATA_VOLUME, refuse_in_use
 from fairlead.control.workloads.read import ListRequest, Page
-from fairlead.model.errors import MALFORMED, Conflict, Invalid, Issue, NotFound
+from fairlead.model.errors import MALFORMED, ComplianceIssue, Conflict, Invalid, NotFound
 from fairlead.model.records.assets import DataVolume, Scope, project_place
 from fairlead.model.records.organization import Caller
 from fairlead.store.base import Comparison, Query, Where
@@ -26,17 +26,17 @@ from fairlead.store.collections import CLAIMS, DATA_VOLUMES
 _NAME = re.compile(r"[a-z][-a-z0-9]{0,62}\Z")
 
 
-def volume_fields(context: Context) -> dict[str, Field]:
+def volume_fields(context: Context) -> dict[str, FilterField]:
     projects = context.directory.projects
     return {
-        "name": Field(take=lambda volume: volume.name),
-        "projectId": Field(take=lambda volume: volume.project_id),
-        "clusterId": Field(constant=context.directory.cluster.id),
-        "departmentId": Field(take=lambda volume: _department(context, volume.project_id)),
-        "projectName": Field(take=lambda volume: getattr(projects.get(volume.project_id), "name", None)),
-        "createdAt": Field("time", take=lambda volume: volume.created_at),
-        "createdBy": Field(take=lambda volume: volume.created_by),
-        "phase": Field(constant="Ready"),
+        "name": FilterField(take=lambda volume: volume.name),
+        "projectId": FilterField(take=lambda volume: volume.project_id),
+        "clusterId": FilterField(constant=context.directory.cluster.id),
+        "departmentId": FilterField(take=lambda volume: _department(context, volume.project_id)),
+        "projectName": FilterField(take=lambda volume: getattr(projects.get(volume.project_id), "name", None)),
+        "createdAt": FilterField("time", take=lambda volume: volume.created_at),
+        "createdBy": FilterField(take=lambda volume: volume.created_by),
+        "phase": FilterField(constant="Ready"),
     }
 
 
@@ -62,16 +62,16 @@ async def create_volume(context: Context, caller: Caller, wish: DataVolume, requ
     project = scopes.load_project(context, caller, "data-volumes:create", wish.project_id)
     issues = []
     if not _NAME.match(wish.name):
-        issues.append(Issue("name", f"is '{wish.name[:80]}', which does not match ^[a-z][-a-z0-9]{{0,62}}$"))
+        issues.append(ComplianceIssue("name", f"is '{wish.name[:80]}', which does not match ^[a-z][-a-z0-9]{{0,62}}$"))
     where = (
         Where("place", Comparison.EQUAL, project_place(project.id)),
         Where("name", Comparison.EQUAL, wish.claim_name),
     )
     if not await context.store.count(Query(collection=CLAIMS, where=where)):
         details = f"project {project.name} has no claim '{wish.claim_name[:63]}'"
-        issues.append(Issue("originPvcName", details))
+        issues.append(ComplianceIssue("originPvcName", details))
     if not await is_name_free(context, caller, wish.name):
-        issues.append(Issue("name", f"there is a data volume named {wish.name[:63]}"))
+        issues.append(ComplianceIssue("name", f"there is a data volume named {wish.name[:63]}"))
     if issues:
         raise Invalid(MALFORMED, tuple(issues))
     now = context.clock()
@@ -92,7 +92,7 @@ async def create_volume(context: Context, caller: Caller, wish: DataVolume, requ
     except Conflict as error:
         if not error.columns:
             raise
-        raise Invalid(MALFORMED, (Issue("name", f"there is a data volume named {wish.name}"),)) from None
+        raise Invalid(MALFORMED, (ComplianceIssue("name", f"there is a data volume named {wish.name}"),)) from None
     await recheck_waiting_workloads(context)
     return volume
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from fairlead.model.errors import Issue
+from fairlead.model.errors import ComplianceIssue
 from fairlead.model.spec import assets as specs
 from fairlead.model.spec.fields import value_or
 
@@ -78,13 +78,15 @@ def _ngc(spec: Any) -> dict[str, str]:
     return {"NGC_API_KEY": spec.ngc_api_key}
 
 
-def credential_issues(kind: AssetKind, spec: Any) -> list[Issue]:
+def credential_issues(kind: AssetKind, spec: Any) -> list[ComplianceIssue]:
     """What the spec of a new credential lacks. Values are never repeated in it."""
     if isinstance(value_or(getattr(spec, "existing_secret_name", None), None), str):
         return []
     if kind.spec is specs.NgcCredential:
         ok = _NGC.match(spec.ngc_api_key) is not None
-        return [] if ok else [Issue("spec.ngc_api_key", "has characters other than letters, digits and '-._'")]
+        return (
+            [] if ok else [ComplianceIssue("spec.ngc_api_key", "has characters other than letters, digits and '-._'")]
+        )
     needed: Mapping[str, Any] = {
         specs.AccessKeyCredential: {"accessKeyId": "access_key_id", "secretAccessKey": "secret_access_key"},
         specs.PasswordCredential: {"user": "user", "password": "password"},
@@ -92,7 +94,7 @@ def credential_issues(kind: AssetKind, spec: Any) -> list[Issue]:
         specs.GenericSecretCredential: {"keyValuePairs": "key_value_pairs"},
     }[kind.spec]
     return [
-        Issue(f"spec.{rest}", "is missing; give it, or existingSecretName")
+        ComplianceIssue(f"spec.{rest}", "is missing; give it, or existingSecretName")
         for rest, member in needed.items()
         if not value_or(getattr(spec, member), None)
     ]

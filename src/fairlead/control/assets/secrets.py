@@ -22,7 +22,7 @@ from fairlead.control.references.names import recheck_waiting_workloads
 from fairlead.control.references.users import refuse_in_use
 from fairlead.control.vault import KEY_BYTES, Vault
 from fairlead.control.workloads.read import ListRequest, Page, load_page
-from fairlead.model.errors import MALFORMED, Conflict, Invalid, Issue, NotFound, Refused
+from fairlead.model.errors import MALFORMED, ComplianceIssue, Conflict, Invalid, NotFound, Refused
 from fairlead.model.records.assets import ConfigMap, NamedRecord, Secret, project_place, user_place
 from fairlead.model.records.organization import Caller
 from fairlead.store.base import Collection, Comparison, Where
@@ -83,21 +83,21 @@ CONFIG_MAP = ObjectKind(resource="config-maps", title="config map", collection=C
 USER_CREDENTIAL = ObjectKind(resource="user-credentials", title="user credential", collection=SECRETS, is_own=True)
 
 
-def object_issues(name: str, data: Mapping[str, str], path: str = "data") -> list[Issue]:
+def object_issues(name: str, data: Mapping[str, str], path: str = "data") -> list[ComplianceIssue]:
     """Why an object cannot be called so or hold this. Values are never repeated in it."""
     found = []
     if not name or len(name) > _LONGEST or not _NAME.match(name):
         words = "lower-case letters, digits, hyphens and dots; it starts and ends with a letter or digit"
-        found.append(Issue("name", f"is '{name[:80]}'; up to {_LONGEST} of these are allowed: {words}"))
+        found.append(ComplianceIssue("name", f"is '{name[:80]}'; up to {_LONGEST} of these are allowed: {words}"))
     found += [
-        Issue(path, f"has the key '{key[:80]}'; letters, digits, '-', '_' and '.' are allowed")
+        ComplianceIssue(path, f"has the key '{key[:80]}'; letters, digits, '-', '_' and '.' are allowed")
         for key in data
         if len(key) > _LONGEST or not _KEY.match(key)
     ]
     if sum(len(key) + len(value.encode("utf-8", "replace")) for key, value in data.items()) > BYTES_MOST:
-        found.append(Issue(path, f"holds more than {BYTES_MOST} bytes, the most that one object may hold"))
+        found.append(ComplianceIssue(path, f"holds more than {BYTES_MOST} bytes, the most that one object may hold"))
     if any("\x00" in value for value in data.values()):
-        found.append(Issue(path, "has a value with a zero character, which no environment variable can hold"))
+        found.append(ComplianceIssue(path, "has a value with a zero character, which no environment variable can hold"))
     return found
 
 

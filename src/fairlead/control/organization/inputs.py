@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from fairlead.model.clock import Millis
-from fairlead.model.errors import Issue
+from fairlead.model.errors import ComplianceIssue
 from fairlead.model.records.organization import Department, NodePool, PoolQuota, Quota
 
 #: How unlimited may also be written, and is where null is not allowed.
@@ -67,7 +67,7 @@ class NodePoolInput(msgspec.Struct, frozen=True, kw_only=True):
     settings: dict[str, Any] = {}
 
 
-def apply_quota_input(wish: QuotaInput | None, before: Quota, path: str, issues: list[Issue]) -> Quota:
+def apply_quota_input(wish: QuotaInput | None, before: Quota, path: str, issues: list[ComplianceIssue]) -> Quota:
     """A quota as it will be: what the wish says over what there was."""
     if wish is None:
         return Quota(deserved=None)
@@ -76,27 +76,33 @@ def apply_quota_input(wish: QuotaInput | None, before: Quota, path: str, issues:
         if value is UNSET:
             continue
         if isinstance(value, float | int) and value < 0 and value != UNLIMITED:
-            issues.append(Issue(f"{path}.{name}", f"is {value:g}; it must be 0 or more, or -1 for unlimited"))
+            issues.append(ComplianceIssue(f"{path}.{name}", f"is {value:g}; it must be 0 or more, or -1 for unlimited"))
         members[name] = None if value == UNLIMITED else value
     if wish.over_quota_weight is not UNSET:
         weight = wish.over_quota_weight
         if weight is not None and weight < 0:
-            issues.append(Issue(f"{path}.overQuotaWeight", f"is {weight:g}; it must be 0 or more"))
+            issues.append(ComplianceIssue(f"{path}.overQuotaWeight", f"is {weight:g}; it must be 0 or more"))
         members["over_quota_weight"] = Quota().over_quota_weight if weight is None else weight
     settled: Quota = msgspec.structs.replace(before, **members)
     if settled.limit is not None and settled.deserved is not None and settled.limit < settled.deserved:
-        issues.append(Issue(f"{path}.limit", f"is {settled.limit:g}, below the quota of {settled.deserved:g}"))
+        issues.append(
+            ComplianceIssue(f"{path}.limit", f"is {settled.limit:g}, below the quota of {settled.deserved:g}")
+        )
     return settled
 
 
-def settle_pool(wish: PoolQuotaInput, before: PoolQuota, ranks: tuple[str, ...], issues: list[Issue]) -> PoolQuota:
+def settle_pool(
+    wish: PoolQuotaInput, before: PoolQuota, ranks: tuple[str, ...], issues: list[ComplianceIssue]
+) -> PoolQuota:
     priority = before.priority
     if wish.priority is None:
         priority = PoolQuota(node_pool_id="", node_pool_name="").priority
     elif wish.priority is not UNSET:
         priority = wish.priority
         if priority not in ranks:
-            issues.append(Issue(f"{wish.path}.priority", f"is '{priority[:40]}'; allowed are {', '.join(ranks)}"))
+            issues.append(
+                ComplianceIssue(f"{wish.path}.priority", f"is '{priority[:40]}'; allowed are {', '.join(ranks)}")
+            )
     return PoolQuota(
         node_pool_id=before.node_pool_id,
         node_pool_name=before.node_pool_name,
@@ -109,7 +115,11 @@ def settle_pool(wish: PoolQuotaInput, before: PoolQuota, ranks: tuple[str, ...],
 
 
 def settle_resources(
-    wish: OwnerInput, before: Department | None, pools: dict[str, NodePool], ranks: tuple[str, ...], issues: list[Issue]
+    wish: OwnerInput,
+    before: Department | None,
+    pools: dict[str, NodePool],
+    ranks: tuple[str, ...],
+    issues: list[ComplianceIssue],
 ) -> tuple[PoolQuota, ...]:
     """An owner's quotas in every pool there is, the default pool first. A pool not named is open for borrowing."""
     known = {quota.node_pool_id: quota for quota in before.resources} if before else {}
@@ -122,23 +132,25 @@ def settle_resources(
         if pool is None:
             continue
         if pool.id in seen:
-            issues.append(Issue(f"{each.path}.nodePool.id", f"names node pool {pool.id} a second time"))
+            issues.append(ComplianceIssue(f"{each.path}.nodePool.id", f"names node pool {pool.id} a second time"))
         seen.add(pool.id)
         found[pool.id] = settle_pool(each, found[pool.id], ranks, issues)
     return tuple(found[id] for id in sorted(found, key=int))
 
 
-def _pool_named(wish: PoolQuotaInput, pools: dict[str, NodePool], issues: list[Issue]) -> NodePool | None:
+def _pool_named(wish: PoolQuotaInput, pools: dict[str, NodePool], issues: list[ComplianceIssue]) -> NodePool | None:
     default = min(pools.values(), key=lambda pool: int(pool.id))
     pool = default if wish.node_pool_id is None else pools.get(wish.node_pool_id)
     known = ", ".join(f"{one.id} ({one.name})" for one in pools.values())
     if pool is None:
         issues.append(
-            Issue(f"{wish.path}.nodePool.id", f"there is no node pool {wish.node_pool_id}; known are {known}")
+            ComplianceIssue(f"{wish.path}.nodePool.id", f"there is no node pool {wish.node_pool_id}; known are {known}")
         )
     elif wish.node_pool_name and wish.node_pool_name != pool.name:
         issues.append(
-            Issue(f"{wish.path}.nodePool.name", f"node pool {pool.id} is called {pool.name}; known are {known}")
+            ComplianceIssue(
+                f"{wish.path}.nodePool.name", f"node pool {pool.id} is called {pool.name}; known are {known}"
+            )
         )
         return None
     return pool

@@ -12,7 +12,7 @@ from fairlead.control import access
 from fairlead.control.context import Context
 from fairlead.control.decide.expand import podsets_of
 from fairlead.control.decide.snapshot import pool_of
-from fairlead.control.filters import Field, parse_filters, select
+from fairlead.control.filters import FilterField, parse_filters, select
 from fairlead.control.workloads.read import ListRequest, Page, load_workloads_of
 from fairlead.model.errors import NotFound
 from fairlead.model.records.organization import DEFAULT_NODE_POOL, Caller, Cluster, Department, Node, NodePool, Project
@@ -138,57 +138,57 @@ def gpu_quota(record: Department) -> float | None:
     return None if any(part is None for part in parts) else sum(part or 0.0 for part in parts)
 
 
-def department_fields(usage: Usages) -> dict[str, Field]:
+def department_fields(usage: Usages) -> dict[str, FilterField]:
     return {
-        "name": Field(take=lambda record: record.name),
-        "clusterId": Field(take=lambda record: record.cluster_id),
-        "totalGpuQuota": Field("number", take=gpu_quota),
-        "gpuAllocated": Field("number", take=lambda record: usage.get((f"/{record.id}", ""), OwnerUsage()).gpu),
-        "createdAt": Field("time", take=lambda record: record.created_at),
-        **{name: Field("number") for name in _AVERAGES},
+        "name": FilterField(take=lambda record: record.name),
+        "clusterId": FilterField(take=lambda record: record.cluster_id),
+        "totalGpuQuota": FilterField("number", take=gpu_quota),
+        "gpuAllocated": FilterField("number", take=lambda record: usage.get((f"/{record.id}", ""), OwnerUsage()).gpu),
+        "createdAt": FilterField("time", take=lambda record: record.created_at),
+        **{name: FilterField("number") for name in _AVERAGES},
     }
 
 
-def project_fields(usage: Usages) -> dict[str, Field]:
+def project_fields(usage: Usages) -> dict[str, FilterField]:
     return {
-        "name": Field(take=lambda record: record.name),
-        "clusterId": Field(take=lambda record: record.cluster_id),
-        "departmentId": Field(take=lambda record: record.department_id),
-        "parentId": Field(take=lambda record: record.department_id),
-        "parentName": Field(take=lambda record: record.department_name),
-        "phase": Field(take=lambda record: "Ready" if record.deleted_at is None else "Deleting"),
-        "totalGpuQuota": Field("number", take=gpu_quota),
-        "gpuAllocated": Field("number", take=lambda record: usage.get((record.id, ""), OwnerUsage()).gpu),
-        "createdAt": Field("time", take=lambda record: record.created_at),
-        **{name: Field("number") for name in _AVERAGES},
+        "name": FilterField(take=lambda record: record.name),
+        "clusterId": FilterField(take=lambda record: record.cluster_id),
+        "departmentId": FilterField(take=lambda record: record.department_id),
+        "parentId": FilterField(take=lambda record: record.department_id),
+        "parentName": FilterField(take=lambda record: record.department_name),
+        "phase": FilterField(take=lambda record: "Ready" if record.deleted_at is None else "Deleting"),
+        "totalGpuQuota": FilterField("number", take=gpu_quota),
+        "gpuAllocated": FilterField("number", take=lambda record: usage.get((record.id, ""), OwnerUsage()).gpu),
+        "createdAt": FilterField("time", take=lambda record: record.created_at),
+        **{name: FilterField("number") for name in _AVERAGES},
     }
 
 
-def node_pool_fields(has_nodes: Callable[[NodePool], bool]) -> dict[str, Field]:
+def node_pool_fields(has_nodes: Callable[[NodePool], bool]) -> dict[str, FilterField]:
     return {
-        "name": Field(take=lambda pool: pool.name),
-        "clusterId": Field(take=lambda pool: pool.cluster_id),
-        "phase": Field(take=lambda pool: "Ready" if has_nodes(pool) else "Empty"),
-        "createdAt": Field("time", take=lambda pool: pool.created_at),
-        "updatedAt": Field("time", take=lambda pool: pool.updated_at),
-        "gpuNetworkAccelerationDetection": Field(constant="Auto"),
-        "networkTopologyName": Field(),
-        "gpuNetworkAccelerationDetected": Field(constant="false"),
-        "gpuNetworkAccelerationLabelKey": Field(),
-        "swapEnabled": Field(constant="false"),
-        "nodeLevelSchedulerEnabled": Field(constant="false"),
+        "name": FilterField(take=lambda pool: pool.name),
+        "clusterId": FilterField(take=lambda pool: pool.cluster_id),
+        "phase": FilterField(take=lambda pool: "Ready" if has_nodes(pool) else "Empty"),
+        "createdAt": FilterField("time", take=lambda pool: pool.created_at),
+        "updatedAt": FilterField("time", take=lambda pool: pool.updated_at),
+        "gpuNetworkAccelerationDetection": FilterField(constant="Auto"),
+        "networkTopologyName": FilterField(),
+        "gpuNetworkAccelerationDetected": FilterField(constant="false"),
+        "gpuNetworkAccelerationLabelKey": FilterField(),
+        "swapEnabled": FilterField(constant="false"),
+        "nodeLevelSchedulerEnabled": FilterField(constant="false"),
     }
 
 
-def node_fields(cluster_id: str, pool_name: Callable[[Node], str]) -> dict[str, Field]:
+def node_fields(cluster_id: str, pool_name: Callable[[Node], str]) -> dict[str, FilterField]:
     return {
-        "name": Field(take=lambda node: node.name),
-        "status": Field(take=lambda node: "Ready" if node.ready else "NotReady"),
-        "nodePool": Field(take=pool_name),
-        "gpuType": Field(take=lambda node: node.gpus[0].model if node.gpus else None),
-        "nvLinkDomainUid": Field(),
-        "nvLinkCliqueId": Field(),
-        "clusterUuid": Field(constant=cluster_id),
+        "name": FilterField(take=lambda node: node.name),
+        "status": FilterField(take=lambda node: "Ready" if node.ready else "NotReady"),
+        "nodePool": FilterField(take=pool_name),
+        "gpuType": FilterField(take=lambda node: node.gpus[0].model if node.gpus else None),
+        "nvLinkDomainUid": FilterField(),
+        "nvLinkCliqueId": FilterField(),
+        "clusterUuid": FilterField(constant=cluster_id),
     }
 
 
@@ -264,7 +264,7 @@ def nodes_by_pool(context: Context) -> dict[str, list[Node]]:
     return found
 
 
-def _page(records: Mapping[str, Any], request: ListRequest, fields: Mapping[str, Field]) -> Page[Any]:
+def _page(records: Mapping[str, Any], request: ListRequest, fields: Mapping[str, FilterField]) -> Page[Any]:
     filters = parse_filters(request.filter_by, fields)
     found: list[Any] = list(records.values())
     if request.search:

@@ -19,7 +19,7 @@ from fairlead.control.records import (
     record_steps,
     retry_on_conflict,
 )
-from fairlead.model.errors import MALFORMED, Conflict, Invalid, Issue, NotFound
+from fairlead.model.errors import MALFORMED, ComplianceIssue, Conflict, Invalid, NotFound
 from fairlead.model.records.organization import DEFAULT_NODE_POOL, Caller, Department, NodePool, PoolQuota, Project
 from fairlead.store.base import Collection, Query
 from fairlead.store.collections import DEPARTMENTS, NODE_POOLS, PROJECTS
@@ -31,9 +31,9 @@ async def create_node_pool(context: Context, caller: Caller, wish: NodePoolInput
     async def attempt() -> NodePool:
         issues = name_issues(wish.name) + _label_issues(context, wish, "")
         if wish.cluster_id.lower() != context.directory.cluster.id:
-            issues.append(Issue("clusterId", f"there is no cluster {wish.cluster_id}"))
+            issues.append(ComplianceIssue("clusterId", f"there is no cluster {wish.cluster_id}"))
         if any(pool.name == wish.name for pool in context.directory.node_pools.values()):
-            issues.append(Issue("name", f"there is a node pool named {wish.name}"))
+            issues.append(ComplianceIssue("name", f"there is a node pool named {wish.name}"))
         _refuse(issues)
         now = context.clock()
         id, numbers = await allocate_id(context, NODE_POOLS, context.directory.node_pools)
@@ -55,7 +55,9 @@ async def create_node_pool(context: Context, caller: Caller, wish: NodePoolInput
         except Conflict as error:
             if "name" in error.columns:
                 # Of two at the same moment; the contract has no other answer for a taken name here.
-                raise Invalid(MALFORMED, (Issue("name", f"there is a node pool named {wish.name}"),)) from None
+                raise Invalid(
+                    MALFORMED, (ComplianceIssue("name", f"there is a node pool named {wish.name}"),)
+                ) from None
             raise
         return pool
 
@@ -74,7 +76,9 @@ async def update_node_pool(
         if before.name == DEFAULT_NODE_POOL and (
             wish.label_key is not msgspec.UNSET or wish.label_value is not msgspec.UNSET
         ):
-            issues.append(Issue("labelKey", "the default node pool has no label: it takes the nodes of no other pool"))
+            issues.append(
+                ComplianceIssue("labelKey", "the default node pool has no label: it takes the nodes of no other pool")
+            )
         _refuse(issues)
         after: NodePool = msgspec.structs.replace(
             before,
@@ -153,7 +157,7 @@ def _members(wish: NodePoolInput, settings: dict[str, Any]) -> dict[str, Any]:
     return members | {"settings": {**settings, **wish.settings}}
 
 
-def _label_issues(context: Context, wish: NodePoolInput, id: str) -> list[Issue]:
+def _label_issues(context: Context, wish: NodePoolInput, id: str) -> list[ComplianceIssue]:
     """Two pools with one label would both claim its nodes."""
     own = context.directory.node_pools.get(id)
     key = wish.label_key if wish.label_key is not msgspec.UNSET else own.label_key if own else ""
@@ -161,15 +165,15 @@ def _label_issues(context: Context, wish: NodePoolInput, id: str) -> list[Issue]
     issues = []
     topologies = context.directory.cluster.network_topologies
     if wish.network_topology_id and all(known.id != wish.network_topology_id for known in topologies):
-        issues.append(Issue("networkTopologyId", f"there is no network topology {wish.network_topology_id}"))
+        issues.append(ComplianceIssue("networkTopologyId", f"there is no network topology {wish.network_topology_id}"))
     issues += [
-        Issue("labelValue", f"{key}={value} is the label of node pool {pool.name}")
+        ComplianceIssue("labelValue", f"{key}={value} is the label of node pool {pool.name}")
         for pool in context.directory.node_pools.values()
         if pool.id != id and pool.label_key and (pool.label_key, pool.label_value) == (key, value)
     ]
     return issues
 
 
-def _refuse(issues: list[Issue]) -> None:
+def _refuse(issues: list[ComplianceIssue]) -> None:
     if issues:
         raise Invalid(MALFORMED, tuple(issues))

@@ -21,7 +21,7 @@ from fairlead.control.records import (
     record_steps,
     retry_on_conflict,
 )
-from fairlead.model.errors import MALFORMED, Conflict, Invalid, Issue, NotFound
+from fairlead.model.errors import MALFORMED, ComplianceIssue, Conflict, Invalid, NotFound
 from fairlead.model.records.organization import (
     NAMESPACE_PREFIX,
     RANKS,
@@ -40,16 +40,16 @@ _RESERVED = "kube-"
 _DEFAULT = "default"
 
 
-def name_issues(name: str, longest: int = _LONGEST, path: str = "name") -> list[Issue]:
+def name_issues(name: str, longest: int = _LONGEST, path: str = "name") -> list[ComplianceIssue]:
     """Why a department, project or node pool cannot be called so."""
     if not name:
-        return [Issue(path, "is empty; it must be given")]
+        return [ComplianceIssue(path, "is empty; it must be given")]
     found = []
     if len(name) > longest:
-        found.append(Issue(path, f"has {len(name)} characters; at most {longest} are allowed"))
+        found.append(ComplianceIssue(path, f"has {len(name)} characters; at most {longest} are allowed"))
     if not _NAME.match(name):
         words = "lower-case letters, digits and hyphens are allowed; it starts with a letter, ends with no hyphen"
-        found.append(Issue(path, f"is '{name[:80]}'; {words}"))
+        found.append(ComplianceIssue(path, f"is '{name[:80]}'; {words}"))
     return found
 
 
@@ -123,7 +123,7 @@ async def update_department(
         before: Department | None = await context.store.get(DEPARTMENTS, check_id(id, "department"))
         if before is None or before.deleted_at is not None:
             raise NotFound(f"There is no department with the id {id[:60]!r}")
-        issues: list[Issue] = []
+        issues: list[ComplianceIssue] = []
         settled = _settled(context, wish, before, None, issues)
         issues += await _use_issues(context, f"/{id}", settled["resources"], wish)
         _refuse(issues)
@@ -145,7 +145,7 @@ async def update_project(context: Context, caller: Caller, id: str, wish: OwnerI
         before: Project | None = await context.store.get(PROJECTS, check_id(id, "project"))
         if before is None or before.deleted_at is not None:
             raise NotFound(f"There is no project with the id {id[:60]!r}")
-        issues: list[Issue] = []
+        issues: list[ComplianceIssue] = []
         department = context.directory.departments.get(before.department_id)
         settled = _settled(context, wish, before, department, issues)
         issues += await _use_issues(context, id, settled["resources"], wish)
@@ -172,7 +172,11 @@ def _made(context: Context, caller: Caller, wish: OwnerInput) -> dict[str, Any]:
 
 
 def _settled(
-    context: Context, wish: OwnerInput, before: Department | None, department: Department | None, issues: list[Issue]
+    context: Context,
+    wish: OwnerInput,
+    before: Department | None,
+    department: Department | None,
+    issues: list[ComplianceIssue],
 ) -> dict[str, Any]:
     """The quotas as they will be; everything that is wrong with them and with the settings goes to the issues."""
     pools = context.directory.node_pools
@@ -185,14 +189,14 @@ def _settled(
     return members
 
 
-def _cluster_issues(context: Context, wish: OwnerInput) -> list[Issue]:
+def _cluster_issues(context: Context, wish: OwnerInput) -> list[ComplianceIssue]:
     known = context.directory.cluster.id
     if wish.cluster_id.lower() == known:
         return []
-    return [Issue("clusterId", f"there is no cluster {wish.cluster_id}; the cluster here is {known}")]
+    return [ComplianceIssue("clusterId", f"there is no cluster {wish.cluster_id}; the cluster here is {known}")]
 
 
-def _parent(context: Context, wish: OwnerInput, issues: list[Issue]) -> Department | None:
+def _parent(context: Context, wish: OwnerInput, issues: list[ComplianceIssue]) -> Department | None:
     """The department that the project is made in: the named one, the one called default, or the oldest."""
     present = {id: one for id, one in context.directory.departments.items() if one.deleted_at is None}
     if wish.parent_id:
@@ -202,22 +206,26 @@ def _parent(context: Context, wish: OwnerInput, issues: list[Issue]) -> Departme
         found = ordered[0] if ordered else None
     if found is None:
         known = ", ".join(f"{one.id} ({one.name})" for one in present.values()) or "none; create one first"
-        issues.append(Issue("parentId", f"there is no department {wish.parent_id or 'yet'}; known are {known}"))
+        issues.append(
+            ComplianceIssue("parentId", f"there is no department {wish.parent_id or 'yet'}; known are {known}")
+        )
     return found
 
 
-def _namespace_issues(context: Context, wish: OwnerInput) -> list[Issue]:
+def _namespace_issues(context: Context, wish: OwnerInput) -> list[ComplianceIssue]:
     wanted = wish.requested_namespace or namespace_of(wish.name)
     issues = name_issues(wanted, path="requestedNamespace") if wish.requested_namespace else []
     if wish.requested_namespace.startswith(_RESERVED):
-        issues.append(Issue("requestedNamespace", f"names that begin with {_RESERVED} are the cluster's own"))
+        issues.append(ComplianceIssue("requestedNamespace", f"names that begin with {_RESERVED} are the cluster's own"))
     for project in context.directory.projects.values():
         if project.namespace == wanted and project.name != wish.name:
-            issues.append(Issue("requestedNamespace", f"{wanted} is the namespace of project {project.name}"))
+            issues.append(ComplianceIssue("requestedNamespace", f"{wanted} is the namespace of project {project.name}"))
     return issues
 
 
-async def _use_issues(context: Context, owner: str, resources: tuple[PoolQuota, ...], wish: OwnerInput) -> list[Issue]:
+async def _use_issues(
+    context: Context, owner: str, resources: tuple[PoolQuota, ...], wish: OwnerInput
+) -> list[ComplianceIssue]:
     """Quotas that would fall below what workloads hold that nobody may end."""
     if wish.resources is msgspec.UNSET:
         return []
@@ -235,11 +243,11 @@ async def _use_issues(context: Context, owner: str, resources: tuple[PoolQuota, 
                     f"of {limit:g} in node pool {quota.node_pool_name} is below the {used:g} that non-preemptible "
                     "workloads hold there; end some of them first"
                 )
-                found.append(Issue(f"resources.{name}.deserved", details))
+                found.append(ComplianceIssue(f"resources.{name}.deserved", details))
     return found
 
 
-def _refuse(issues: list[Issue]) -> None:
+def _refuse(issues: list[ComplianceIssue]) -> None:
     if issues:
         raise Invalid(MALFORMED, tuple(issues))
 

@@ -11,7 +11,7 @@ from fairlead.control import access
 from fairlead.control.context import Context
 from fairlead.control.organization.owners import name_issues
 from fairlead.control.records import AuditedRequest, RecordChange, record_steps, retry_on_conflict
-from fairlead.model.errors import MALFORMED, Invalid, Issue, NotFound, Unavailable
+from fairlead.model.errors import MALFORMED, ComplianceIssue, Invalid, NotFound, Unavailable
 from fairlead.model.records.organization import Caller, Cluster, NetworkTopology
 from fairlead.store.collections import CLUSTERS
 
@@ -50,9 +50,9 @@ async def create_topology(
         cluster = await _load(context)
         issues = name_issues(wish.name) + _level_issues(wish.levels)
         if wish.cluster_id.lower() != cluster.id:
-            issues.append(Issue("clusterId", f"there is no cluster {wish.cluster_id[:60]}"))
+            issues.append(ComplianceIssue("clusterId", f"there is no cluster {wish.cluster_id[:60]}"))
         if any(known.name == wish.name for known in cluster.network_topologies):
-            issues.append(Issue("name", f"there is a network topology named {wish.name}"))
+            issues.append(ComplianceIssue("name", f"there is a network topology named {wish.name}"))
         if issues:
             raise Invalid(MALFORMED, tuple(issues))
         made = NetworkTopology(
@@ -108,15 +108,17 @@ def _step(cluster: Cluster, topologies: tuple[NetworkTopology, ...], message: st
     return RecordChange(CLUSTERS, cluster.id, after, "Updated", message)
 
 
-def _level_issues(levels: tuple[str, ...]) -> list[Issue]:
+def _level_issues(levels: tuple[str, ...]) -> list[ComplianceIssue]:
     issues = []
     if not 1 <= len(levels) <= _MOST_LEVELS:
-        issues.append(Issue("levels", f"has {len(levels)} levels; 1 to {_MOST_LEVELS} are allowed"))
+        issues.append(ComplianceIssue("levels", f"has {len(levels)} levels; 1 to {_MOST_LEVELS} are allowed"))
     for place, level in enumerate(levels):
         if not _LABEL.match(level):
-            issues.append(Issue(f"levels[{place}]", f"is '{level[:80]}'; a level is the name of a node label"))
+            issues.append(
+                ComplianceIssue(f"levels[{place}]", f"is '{level[:80]}'; a level is the name of a node label")
+            )
         elif level in levels[:place]:
-            issues.append(Issue(f"levels[{place}]", f"{level} is a level already"))
+            issues.append(ComplianceIssue(f"levels[{place}]", f"{level} is a level already"))
         elif level == _HOSTNAME and place + 1 < len(levels):
-            issues.append(Issue(f"levels[{place}]", f"{_HOSTNAME} can only be the last level"))
+            issues.append(ComplianceIssue(f"levels[{place}]", f"{_HOSTNAME} can only be the last level"))
     return issues

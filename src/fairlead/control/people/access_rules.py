@@ -5,13 +5,13 @@ from typing import Any
 
 from fairlead.control import access
 from fairlead.control.context import Context
-from fairlead.control.filters import Field
+from fairlead.control.filters import FilterField
 from fairlead.control.people.accounts import page_of, refuse_without_administrator
 from fairlead.control.people.callers import is_subject
 from fairlead.control.records import AuditedRequest, RecordChange, allocate_id, record_steps, retry_on_conflict
 from fairlead.control.references import scopes
 from fairlead.control.workloads.read import ListRequest, Page
-from fairlead.model.errors import MALFORMED, Conflict, Invalid, Issue, NotFound
+from fairlead.model.errors import MALFORMED, ComplianceIssue, Conflict, Invalid, NotFound
 from fairlead.model.records.access import ADMINISTRATOR_ROLE, ROLES, AccessRule, Role
 from fairlead.model.records.assets import Scope
 from fairlead.model.records.organization import Caller
@@ -21,19 +21,19 @@ SUBJECT_TYPES = ("user", "app", "service-account", "group")
 _WHOLE = ("tenant", "cluster")
 
 
-def rule_fields(context: Context) -> dict[str, Field]:
+def rule_fields(context: Context) -> dict[str, FilterField]:
     return {
-        "subjectId": Field(take=lambda rule: rule.subject_id),
-        "subjectType": Field(take=lambda rule: rule.subject_type),
-        "roleId": Field("number", take=lambda rule: rule.role_id),
-        "scopeId": Field(take=lambda rule: rule.scope.id),
-        "scopeType": Field(take=lambda rule: rule.scope.type),
-        "roleName": Field(take=lambda rule: role_name(rule.role_id)),
-        "scopeName": Field(take=lambda rule: scope_name(context, rule.scope)),
-        "createdAt": Field("time", take=lambda rule: rule.created_at),
-        "deletedAt": Field("time"),
-        "createdBy": Field(take=lambda rule: rule.created_by),
-        "phase": Field(constant="Ready"),
+        "subjectId": FilterField(take=lambda rule: rule.subject_id),
+        "subjectType": FilterField(take=lambda rule: rule.subject_type),
+        "roleId": FilterField("number", take=lambda rule: rule.role_id),
+        "scopeId": FilterField(take=lambda rule: rule.scope.id),
+        "scopeType": FilterField(take=lambda rule: rule.scope.type),
+        "roleName": FilterField(take=lambda rule: role_name(rule.role_id)),
+        "scopeName": FilterField(take=lambda rule: scope_name(context, rule.scope)),
+        "createdAt": FilterField("time", take=lambda rule: rule.created_at),
+        "deletedAt": FilterField("time"),
+        "createdBy": FilterField(take=lambda rule: rule.created_by),
+        "phase": FilterField(constant="Ready"),
     }
 
 
@@ -145,18 +145,20 @@ def _settle(context: Context, wish: RuleWish) -> Scope:
     issues = []
     if wish.role_id not in {role.id for role in ROLES}:
         known = ", ".join(f"{role.id} ({role.name})" for role in ROLES)
-        issues.append(Issue("roleId", f"there is no role {wish.role_id}; there are {known}"))
+        issues.append(ComplianceIssue("roleId", f"there is no role {wish.role_id}; there are {known}"))
     if wish.role_id == ADMINISTRATOR_ROLE.id and wish.scope.type not in _WHOLE:
         details = f"{ADMINISTRATOR_ROLE.name} is a role for the whole installation: tenant or cluster"
-        issues.append(Issue("scopeType", details))
+        issues.append(ComplianceIssue("scopeType", details))
     if not wish.subject_id or len(wish.subject_id) > 255:
-        issues.append(Issue("subjectId", "must have 1 to 255 characters"))
+        issues.append(ComplianceIssue("subjectId", "must have 1 to 255 characters"))
     elif wish.subject_type != "group" and not any(is_subject(wish, user) for user in context.directory.users.values()):
-        issues.append(Issue("subjectId", f"there is no {wish.subject_type} '{wish.subject_id[:80]}'"))
+        issues.append(ComplianceIssue("subjectId", f"there is no {wish.subject_type} '{wish.subject_id[:80]}'"))
     try:
         scope = scopes.settle_scope(context, wish.scope, "scope")
     except Invalid as error:
-        issues += [Issue("scopeId" if "Id" in issue.field else "scopeType", issue.details) for issue in error.issues]
+        issues += [
+            ComplianceIssue("scopeId" if "Id" in issue.field else "scopeType", issue.details) for issue in error.issues
+        ]
     if issues:
         raise Invalid(MALFORMED, tuple(issues))
     return scope

@@ -14,12 +14,12 @@ import msgspec
 
 from fairlead.control import access
 from fairlead.control.context import Context
-from fairlead.control.filters import Field, parse_filters, select
+from fairlead.control.filters import FilterField, parse_filters, select
 from fairlead.control.people.authentication import ACCESS_KEY, cost_for, hash_secret, is_secret
 from fairlead.control.people.callers import build_caller, is_subject
 from fairlead.control.records import AuditedRequest, RecordChange, record_steps, retry_on_conflict
 from fairlead.control.workloads.read import ListRequest, Page
-from fairlead.model.errors import MALFORMED, Conflict, Forbidden, Invalid, Issue, NotFound
+from fairlead.model.errors import MALFORMED, ComplianceIssue, Conflict, Forbidden, Invalid, NotFound
 from fairlead.model.records.access import AccessRule
 from fairlead.model.records.assets import Secret, user_place
 from fairlead.model.records.organization import Caller, User
@@ -35,14 +35,14 @@ _SHORTEST_PASSWORD = 8
 RESOURCES = {"user": "users", "app": "service-accounts", ACCESS_KEY: "access-keys"}
 _TITLES = {"user": "user", "app": "service account", ACCESS_KEY: "access key"}
 
-USER_FIELDS: dict[str, Field] = {
-    "username": Field(take=lambda user: user.name),
-    "createdBy": Field(take=lambda user: user.created_by),
-    "lastLogin": Field("time", take=lambda user: user.last_login_at),
-    "creationTime": Field("time", take=lambda user: user.created_at),
-    "lastUpdated": Field("time", take=lambda user: user.updated_at or user.created_at),
-    "isLocal": Field(constant="true"),
-    "type": Field(constant="local"),
+USER_FIELDS: dict[str, FilterField] = {
+    "username": FilterField(take=lambda user: user.name),
+    "createdBy": FilterField(take=lambda user: user.created_by),
+    "lastLogin": FilterField("time", take=lambda user: user.last_login_at),
+    "creationTime": FilterField("time", take=lambda user: user.created_at),
+    "lastUpdated": FilterField("time", take=lambda user: user.updated_at or user.created_at),
+    "isLocal": FilterField(constant="true"),
+    "type": FilterField(constant="local"),
 }
 
 
@@ -60,7 +60,7 @@ def find_accounts(context: Context, caller: Caller, type: str, request: ListRequ
 
 
 def page_of(
-    records: Iterable[Any], request: ListRequest, fields: Mapping[str, Field], name_of: Callable[[Any], str]
+    records: Iterable[Any], request: ListRequest, fields: Mapping[str, FilterField], name_of: Callable[[Any], str]
 ) -> Page[Any]:
     """A piece of a list that is kept in memory."""
     filters = parse_filters(request.filter_by, fields)
@@ -85,7 +85,7 @@ def load_account(context: Context, caller: Caller, type: str, id: str, verb: str
 async def create_user(context: Context, caller: Caller, mail: str, request_id: str = "") -> CreatedAccount:
     access.check(caller, "users:create")
     if len(mail) > _LONGEST or not _MAIL.match(mail):
-        raise Invalid(MALFORMED, (Issue("email", f"is '{mail[:80]}', which is no mail address"),))
+        raise Invalid(MALFORMED, (ComplianceIssue("email", f"is '{mail[:80]}', which is no mail address"),))
     return await _create(context, caller, {"type": "user", "name": mail.lower()}, secrets.token_urlsafe(12), request_id)
 
 
@@ -103,7 +103,9 @@ async def create_access_key(context: Context, caller: Caller, name: str, request
     _check_client_name(name)
     own = own_keys(context, caller)
     if len(own) >= KEYS_MOST:
-        raise Invalid(MALFORMED, (Issue("name", f"you have {KEYS_MOST} access keys, the most allowed; delete one"),))
+        raise Invalid(
+            MALFORMED, (ComplianceIssue("name", f"you have {KEYS_MOST} access keys, the most allowed; delete one"),)
+        )
     if any(key.label == name for key in own):
         raise Conflict(f"You have an access key named {name}", ("name",))
     client_id = f"key-{secrets.token_hex(12)}"
@@ -120,7 +122,9 @@ def own_keys(context: Context, caller: Caller) -> list[User]:
 def _check_client_name(name: str) -> None:
     if len(name) > _LONGEST or not _CLIENT.match(name):
         words = "lower-case letters, digits, '-' and '_'; it starts with a letter, ends with a letter or digit"
-        raise Invalid(MALFORMED, (Issue("name", f"is '{name[:80]}'; 2 to {_LONGEST} of these are allowed: {words}"),))
+        raise Invalid(
+            MALFORMED, (ComplianceIssue("name", f"is '{name[:80]}'; 2 to {_LONGEST} of these are allowed: {words}"),)
+        )
 
 
 async def _create(
@@ -165,9 +169,9 @@ async def change_own_password(context: Context, caller: Caller, current: str, ne
     if user is None or user.type != "user":
         raise NotFound("Only a user has a password; a service account's secret is drawn anew instead")
     if not await asyncio.to_thread(is_secret, current, user.secret_hash):
-        raise Invalid(MALFORMED, (Issue("currentPassword", "is not the password of this account"),))
+        raise Invalid(MALFORMED, (ComplianceIssue("currentPassword", "is not the password of this account"),))
     if len(new) < _SHORTEST_PASSWORD:
-        raise Invalid(MALFORMED, (Issue("newPassword", f"is shorter than {_SHORTEST_PASSWORD} characters"),))
+        raise Invalid(MALFORMED, (ComplianceIssue("newPassword", f"is shorter than {_SHORTEST_PASSWORD} characters"),))
     hashed = await asyncio.to_thread(hash_secret, new)
     request = AuditedRequest(caller, "change-password", request_id)
     await _change(context, request, user.id, "changed the password", {"secret_hash": hashed}, locks_out=True)

@@ -73,7 +73,7 @@ class Tokens(msgspec.Struct, frozen=True, kw_only=True):
     expires_in: int
 
 
-class Credentials(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class AccountCredentials(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The first accounts in clear, written once to a file that only its owner reads."""
 
     username: str
@@ -83,7 +83,7 @@ class Credentials(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     cluster_id: str
 
 
-class Token(msgspec.Struct, frozen=True, kw_only=True):
+class AccessToken(msgspec.Struct, frozen=True, kw_only=True):
     """What a token says: whose it is, until when, and which state of the account it was made for."""
 
     account_id: str
@@ -135,12 +135,12 @@ class Signer:
             claims |= {"key": key.id, "kgn": key.generation}
         return self._jws.encode(_plain(claims), self._key, algorithm="HS256", headers={"typ": "JWT"})
 
-    def read(self, token: str, use: str) -> Token:
+    def read(self, token: str, use: str) -> AccessToken:
         """What the token says; raises `Unauthenticated` for every token that is not valid here."""
         try:
             payload = self._jws.decode(token, self._key, algorithms=["HS256"])
             claims = json.loads(payload)
-            found = Token(
+            found = AccessToken(
                 account_id=str(claims["uid"]),
                 generation=int(claims.get("gen", 0)),
                 expires=int(claims["exp"]) * 1000,
@@ -218,7 +218,7 @@ class Authenticator:
         self._clock = context.clock
         self._verified: dict[tuple[str, int, bytes], Millis] = {}
         #: What tokens say, and who that is at a revision of the directory.
-        self._callers: dict[tuple[str, str], tuple[Token, Caller, int]] = {}
+        self._callers: dict[tuple[str, str], tuple[AccessToken, Caller, int]] = {}
         self._hashing = asyncio.Semaphore(2)
 
     def caller_of(self, token: str, use: str = "access") -> Caller:
@@ -253,7 +253,7 @@ class Authenticator:
         """By which our own tokens can be told from others'."""
         return self._signer.issuer
 
-    def _settle(self, token: Token) -> Caller:
+    def _settle(self, token: AccessToken) -> Caller:
         users = self._directory.users
         user, key = users.get(token.account_id), users.get(token.key_id)
         is_good = user is not None and user.enabled and user.generation == token.generation
@@ -347,7 +347,7 @@ async def load_user(store: Store, type: str, name: str) -> User | None:
     return found[0] if found else None
 
 
-async def ensure_accounts(context: Context, folder: Path, cluster_id: str) -> Credentials | None:
+async def ensure_accounts(context: Context, folder: Path, cluster_id: str) -> AccountCredentials | None:
     """Make the administrator and the application of a first start, and write them to `credentials.json`.
 
     Called at every start; returns the credentials in clear when it made them, else None. Accounts that exist are left
@@ -358,7 +358,7 @@ async def ensure_accounts(context: Context, folder: Path, cluster_id: str) -> Cr
         await _ensure_rules(context)
         return None
     password, client_secret = secrets.token_urlsafe(24), secrets.token_urlsafe(32)
-    credentials: Credentials | None = Credentials(
+    credentials: AccountCredentials | None = AccountCredentials(
         username=ADMINISTRATOR,
         password=password,
         client_id=APPLICATION,

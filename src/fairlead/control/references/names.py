@@ -14,14 +14,14 @@ from fairlead.control.references.resolve import load_existing
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import read_stored_spec
 from fairlead.model.clock import Millis
-from fairlead.model.errors import MALFORMED, Conflict, Invalid, Issue
+from fairlead.model.errors import MALFORMED, ComplianceIssue, Conflict, Invalid
 from fairlead.model.records.event import Event
 from fairlead.model.records.workload import WAITS_FOR_NAMES, Condition, Workload
 from fairlead.store.base import Change, Comparison, Put, Query, Where
 from fairlead.store.collections import WORKLOADS
 
 
-async def find_missing(context: Context, project_id: str, creator: str, spec: Any) -> list[tuple[Use, Issue]]:
+async def find_missing(context: Context, project_id: str, creator: str, spec: Any) -> list[tuple[Use, ComplianceIssue]]:
     """What the spec names and the project does not have. Asks the store only if it names anything."""
     uses = names_used(spec)
     if not uses:

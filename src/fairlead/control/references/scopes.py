@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from fairlead.control import access
 from fairlead.control.context import Context
-from fairlead.model.errors import MALFORMED, Forbidden, Invalid, Issue, NotFound
+from fairlead.model.errors import MALFORMED, ComplianceIssue, Forbidden, Invalid, NotFound
 from fairlead.model.records.assets import SCOPES, WHOLE, NamedRecord, Scope, project_place, user_place
 from fairlead.model.records.organization import Caller, Project
 
@@ -62,7 +62,7 @@ def settle_scope(context: Context, scope: Scope, path: str) -> Scope:
         "project": [id for id, one in directory.projects.items() if one.deleted_at is None],
     }
     if scope.type not in SCOPES[1:]:
-        raise Invalid(MALFORMED, (Issue(f"{path}.scope", f"is {scope.type}; give {', '.join(SCOPES[1:])}"),))
+        raise Invalid(MALFORMED, (ComplianceIssue(f"{path}.scope", f"is {scope.type}; give {', '.join(SCOPES[1:])}"),))
     if scope.type == "tenant":
         return Scope("tenant", str(directory.cluster.tenant_id))
     if scope.type == "cluster" and not scope.id:
@@ -70,7 +70,7 @@ def settle_scope(context: Context, scope: Scope, path: str) -> Scope:
     if scope.id.lower() not in known[scope.type]:
         shown = scope.id[:60] or "nothing"
         raise Invalid(
-            MALFORMED, (Issue(f"{path}.{scope.type}Id", f"names {shown}, and there is no such {scope.type}"),)
+            MALFORMED, (ComplianceIssue(f"{path}.{scope.type}Id", f"names {shown}, and there is no such {scope.type}"),)
         )
     return Scope(scope.type, scope.id.lower())
 
@@ -103,7 +103,9 @@ def load_project(context: Context, caller: Caller, operation: str, project_id: s
     project = context.directory.projects.get(project_id)
     if project is None or project.deleted_at is not None:
         known = ", ".join(f"{one.id} ({one.name})" for one in visible_projects(context, caller)[:10]) or "none"
-        raise Invalid(MALFORMED, (Issue("projectId", f"there is no project {project_id[:60]!r}; known are {known}"),))
+        raise Invalid(
+            MALFORMED, (ComplianceIssue("projectId", f"there is no project {project_id[:60]!r}; known are {known}"),)
+        )
     return project
 
 

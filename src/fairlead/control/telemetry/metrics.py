@@ -14,7 +14,7 @@ from fairlead.control.usage_history import Series, Telemetry
 from fairlead.control.workloads.read import normal_id
 from fairlead.control.workloads.sessions import elsewhere
 from fairlead.model.clock import Millis
-from fairlead.model.errors import Invalid, Issue, NotFound
+from fairlead.model.errors import ComplianceIssue, Invalid, NotFound
 from fairlead.model.pods.podset import PodSet
 from fairlead.model.records.organization import Node
 from fairlead.model.records.workload import Pod, Workload
@@ -56,7 +56,9 @@ class Measurement(msgspec.Struct, frozen=True):
 
 def check_span(span: Span) -> Span:
     if span.end < span.start:
-        raise Invalid("The query parameter end must not be before start", (Issue("end", "must not be before start"),))
+        raise Invalid(
+            "The query parameter end must not be before start", (ComplianceIssue("end", "must not be before start"),)
+        )
     return span
 
 

@@ -19,7 +19,7 @@ from fairlead.formats.yaml.documents import YamlWorkload, read_manifests, read_w
 from fairlead.formats.yaml.fields import kinds_with
 from fairlead.formats.yaml.tree import YamlIssue
 from fairlead.kinds import KINDS
-from fairlead.model.errors import MALFORMED, Conflict, InUse, Invalid, Issue
+from fairlead.model.errors import MALFORMED, ComplianceIssue, Conflict, InUse, Invalid
 from fairlead.model.records.assets import Secret, project_place
 from fairlead.model.records.organization import Caller, Project
 from fairlead.model.spec.fields import is_given
@@ -67,7 +67,7 @@ async def read_applied(
     workload, issues = read_workload(merged)
     _refuse(issues)
     if workload is None:
-        raise Invalid(MALFORMED, (Issue("spec", "is no workload"),))
+        raise Invalid(MALFORMED, (ComplianceIssue("spec", "is no workload"),))
     if not is_trial:
         for secret in workload.secrets:
             await _keep(context, caller, project, secret)
@@ -136,7 +136,7 @@ def check_change(before: dict[str, Any], after: dict[str, Any]) -> None:
         others.remove("userId")  # the system writes it where no admission did
     if others:
         details = "cannot be changed once the workload is submitted; delete it and apply it again (active can be)"
-        raise Invalid(MALFORMED, tuple(Issue(f"spec.{name}", details) for name in others))
+        raise Invalid(MALFORMED, tuple(ComplianceIssue(f"spec.{name}", details) for name in others))
 
 
 def digests_of(applied: AppliedObject) -> dict[str, str]:
@@ -190,7 +190,7 @@ async def _keep(context: Context, caller: Caller, project: Project, secret: Plai
         known = await _find_secret(context, project, secret.name)
         if known is None or not _is_kept_by(caller, known):
             details = f"would be kept in the secret {secret.name}, which the project has already; name it otherwise"
-            raise Invalid(MALFORMED, tuple(Issue(path, details) for path in secret.paths)) from None
+            raise Invalid(MALFORMED, tuple(ComplianceIssue(path, details) for path in secret.paths)) from None
         await secrets.update(context, caller, secrets.SECRET, known.id, wish)
 
 
@@ -209,11 +209,11 @@ def _project(context: Context, namespace: str) -> Project:
     if found is None:
         known = ", ".join(sorted(project.namespace for project in projects)[:10])
         details = f"is {namespace}, which is no project's; namespaces of projects are {known}"
-        raise Invalid(MALFORMED, (Issue("metadata.namespace", details),))
+        raise Invalid(MALFORMED, (ComplianceIssue("metadata.namespace", details),))
     return found
 
 
 def _refuse(issues: list[YamlIssue]) -> None:
     if issues:
         found = sorted(set(issues))
-        raise Invalid(MALFORMED, tuple(Issue(issue.path or "spec", issue.details) for issue in found))
+        raise Invalid(MALFORMED, tuple(ComplianceIssue(issue.path or "spec", issue.details) for issue in found))

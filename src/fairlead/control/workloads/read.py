@@ -12,7 +12,7 @@ import msgspec
 
 from fairlead.control import access
 from fairlead.control.context import Context
-from fairlead.control.filters import Field, as_conditions, parse_filters
+from fairlead.control.filters import FilterField, as_conditions, parse_filters
 from fairlead.kinds import KINDS
 from fairlead.model.errors import NotFound
 from fairlead.model.records.event import Event
@@ -28,33 +28,33 @@ _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _CHANGES_AT_ONCE = 500
 
 #: What the workload list is filtered and sorted by, under the interface's names.
-WORKLOAD_FIELDS: dict[str, Field] = {
-    "type": Field(column="type", words={kind.title: key for key, kind in KINDS.items()}),
-    "name": Field(column="name"),
-    "clusterId": Field(column="cluster_id"),
-    "projectId": Field(column="project_id"),
-    "projectName": Field(column="project_name"),
-    "departmentId": Field(column="department_id"),
-    "departmentName": Field(column="department_name"),
-    "createdAt": Field("time", "created_at"),
-    "deletedAt": Field("time", "deleted_at"),
-    "submittedBy": Field(column="submitted_by"),
-    "phase": Field(column="phase"),
-    "completedAt": Field("time", "completed_at"),
-    "nodepool": Field(column="nodepool"),
-    "distributedFramework": Field(column="distributed_framework"),
-    "allocatedGPU": Field("number", "allocated_gpu"),
-    "idleGpus": Field("number"),
-    "idleAllocatedGpus": Field("number"),
-    "phaseUpdatedAt": Field("time", "phase_updated_at"),
-    "category": Field(column="category"),
-    "totalPendingTimeSeconds": Field("number", "total_pending_time_seconds"),
-    "totalRunningTimeSeconds": Field("number", "total_running_time_seconds"),
-    "priority": Field("number", "priority"),
-    "priorityClassName": Field(column="priority_class_name"),
-    "guaranteedRuntimeEndsAt": Field("time"),
-    "aiApplicationId": Field(),
-    "aiApplicationName": Field(),
+WORKLOAD_FIELDS: dict[str, FilterField] = {
+    "type": FilterField(column="type", words={kind.title: key for key, kind in KINDS.items()}),
+    "name": FilterField(column="name"),
+    "clusterId": FilterField(column="cluster_id"),
+    "projectId": FilterField(column="project_id"),
+    "projectName": FilterField(column="project_name"),
+    "departmentId": FilterField(column="department_id"),
+    "departmentName": FilterField(column="department_name"),
+    "createdAt": FilterField("time", "created_at"),
+    "deletedAt": FilterField("time", "deleted_at"),
+    "submittedBy": FilterField(column="submitted_by"),
+    "phase": FilterField(column="phase"),
+    "completedAt": FilterField("time", "completed_at"),
+    "nodepool": FilterField(column="nodepool"),
+    "distributedFramework": FilterField(column="distributed_framework"),
+    "allocatedGPU": FilterField("number", "allocated_gpu"),
+    "idleGpus": FilterField("number"),
+    "idleAllocatedGpus": FilterField("number"),
+    "phaseUpdatedAt": FilterField("time", "phase_updated_at"),
+    "category": FilterField(column="category"),
+    "totalPendingTimeSeconds": FilterField("number", "total_pending_time_seconds"),
+    "totalRunningTimeSeconds": FilterField("number", "total_running_time_seconds"),
+    "priority": FilterField("number", "priority"),
+    "priorityClassName": FilterField(column="priority_class_name"),
+    "guaranteedRuntimeEndsAt": FilterField("time"),
+    "aiApplicationId": FilterField(),
+    "aiApplicationName": FilterField(),
 }
 _WORKLOAD_SEARCH = ("name", "project_name", "department_name", "submitted_by", "phase", "id")
 
@@ -228,7 +228,7 @@ async def load_page(
     collection: Collection,
     where: tuple[Where, ...],
     request: ListRequest,
-    fields: Mapping[str, Field] | None = None,
+    fields: Mapping[str, FilterField] | None = None,
 ) -> Page[Any]:
     """A piece of any collection that has names; the caller has checked access and says what may be seen."""
     query = _query(collection, fields or {}, request, where, ("name",))
@@ -240,7 +240,7 @@ async def count_page(
     collection: Collection,
     where: tuple[Where, ...],
     request: ListRequest,
-    fields: Mapping[str, Field],
+    fields: Mapping[str, FilterField],
 ) -> int:
     query = _query(collection, fields, request, where, ("name",))
     return 0 if query is None else await context.store.count(query)
@@ -263,14 +263,14 @@ def _stopped(deleted: bool) -> tuple[Where, ...]:
 
 def _pod_query(context: Context, caller: Caller, request: ListRequest, completed: bool | None) -> Query | None:
     fields = {
-        "clusterId": Field(constant=context.directory.cluster.id),
-        "workloadId": Field(column="workload_id"),
-        "revisionId": Field(column="revision_id"),
-        "nodeName": Field(column="node"),
-        "currentNodepool": Field(column="node_pool"),
-        "createdAt": Field("time", "created_at"),
-        "completedAt": Field("time", "completed_at"),
-        "deletedAt": Field("time"),
+        "clusterId": FilterField(constant=context.directory.cluster.id),
+        "workloadId": FilterField(column="workload_id"),
+        "revisionId": FilterField(column="revision_id"),
+        "nodeName": FilterField(column="node"),
+        "currentNodepool": FilterField(column="node_pool"),
+        "createdAt": FilterField("time", "created_at"),
+        "completedAt": FilterField("time", "completed_at"),
+        "deletedAt": FilterField("time"),
     }
     where = _stopped(request.deleted) + seen_by(caller)
     if completed is not None:
@@ -280,7 +280,7 @@ def _pod_query(context: Context, caller: Caller, request: ListRequest, completed
 
 def _query(
     collection: Collection,
-    fields: Mapping[str, Field],
+    fields: Mapping[str, FilterField],
     request: ListRequest,
     where: tuple[Where, ...],
     search_in: tuple[str, ...],

@@ -17,7 +17,7 @@ from fairlead.control.references.names import resolve_names
 from fairlead.control.workloads.templates import settle_template
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import Kind
-from fairlead.model.errors import MALFORMED, Conflict, Invalid, Issue, TooMuch, Unavailable
+from fairlead.model.errors import MALFORMED, ComplianceIssue, Conflict, Invalid, TooMuch, Unavailable
 from fairlead.model.records.assets import Claim
 from fairlead.model.records.event import AuditLine, Event
 from fairlead.model.records.organization import Caller, Project
@@ -88,13 +88,15 @@ def _place(context: Context, submission: Submission) -> Project:
     issues = []
     if submission.cluster_id not in context.directory.clusters and submission.dialect != FORGIVEN:
         known = ", ".join(sorted(context.directory.clusters))
-        issues.append(Issue("clusterId", f"there is no cluster {submission.cluster_id}; the cluster here is {known}"))
+        issues.append(
+            ComplianceIssue("clusterId", f"there is no cluster {submission.cluster_id}; the cluster here is {known}")
+        )
     project = context.directory.projects.get(submission.project_id)
     if project is None:
         known = ", ".join(f"{p.id} ({p.name})" for p in list(context.directory.projects.values())[:10])
-        issues.append(Issue("projectId", f"there is no project {submission.project_id}; known are {known}"))
+        issues.append(ComplianceIssue("projectId", f"there is no project {submission.project_id}; known are {known}"))
     elif project.deleted_at is not None:
-        issues.append(Issue("projectId", f"project {project.name} is being deleted"))
+        issues.append(ComplianceIssue("projectId", f"project {project.name} is being deleted"))
     if project is None or issues:
         raise Invalid(MALFORMED, tuple(issues))
     return project
@@ -183,4 +185,4 @@ async def _refuse_taken(context: Context, workload: Workload) -> None:
 def _taken(name: str, project: str, dialect: str) -> Invalid:
     """With what to do about it, in the words of whoever asked."""
     advice = "choose another or send useGivenNameAsPrefix" if dialect.startswith("rest") else "choose another"
-    return Invalid(MALFORMED, (Issue("name", f"project {project} has a workload named {name}; {advice}"),))
+    return Invalid(MALFORMED, (ComplianceIssue("name", f"project {project} has a workload named {name}; {advice}"),))

@@ -8,7 +8,7 @@ import msgspec
 from fairlead.admission.assets import DATA_SOURCES, Held, credentials_of, render_assets
 from fairlead.control.assets.assets import load_claim_of, load_secret_of
 from fairlead.control.context import Context
-from fairlead.model.errors import MALFORMED, Invalid, Issue
+from fairlead.model.errors import MALFORMED, ComplianceIssue, Invalid
 from fairlead.model.records.assets import Asset
 from fairlead.store.collections import ASSETS
 
@@ -37,7 +37,9 @@ async def load_members(context: Context, assets: Plain, usable: Collection[str])
     for path, id, kinds in _named(assets):
         asset: Asset | None = await context.store.get(ASSETS, id.lower())
         if asset is None or asset.kind not in kinds or asset.scope_key not in usable or asset.private:
-            issues.append(Issue(path, f"there is no {' or '.join(kinds)} with the id '{id[:60]}' in this scope"))
+            issues.append(
+                ComplianceIssue(path, f"there is no {' or '.join(kinds)} with the id '{id[:60]}' in this scope")
+            )
             continue
         claim = await load_claim_of(context, asset) if asset.kind == "pvc" else None
         spec: Plain = msgspec.json.decode(bytes(asset.spec))
@@ -51,7 +53,7 @@ async def load_members(context: Context, assets: Plain, usable: Collection[str])
 async def _secret_name(context: Context, credential_id: str) -> str:
     credential: Asset | None = await context.store.get(ASSETS, credential_id.lower())
     if credential is None:
-        raise Invalid(MALFORMED, (Issue("assets", f"names a credential that is gone: {credential_id[:60]}"),))
+        raise Invalid(MALFORMED, (ComplianceIssue("assets", f"names a credential that is gone: {credential_id[:60]}"),))
     secret = await load_secret_of(context, credential)
     spec: Plain = msgspec.json.decode(bytes(credential.spec))
     return secret.name if secret is not None else str(spec.get("existingSecretName") or "")

@@ -17,7 +17,7 @@ from fairlead.formats.yaml.inherit import Find, ServerTemplate, base_of, merge
 from fairlead.formats.yaml.keywords import GLOBAL_NAMESPACE
 from fairlead.formats.yaml.tree import YamlIssue
 from fairlead.kinds import KINDS
-from fairlead.model.errors import MALFORMED, Invalid, Issue
+from fairlead.model.errors import MALFORMED, ComplianceIssue, Invalid
 from fairlead.model.records.assets import Scope, project_place
 from fairlead.model.records.organization import Caller
 from fairlead.model.records.templates import Template
@@ -148,11 +148,11 @@ def _read_whole(manifest: Manifest) -> YamlWorkload:
 def _refuse(issues: list[YamlIssue]) -> None:
     if issues:
         found = sorted(set(issues))
-        raise Invalid(MALFORMED, tuple(Issue(issue.path or "manifest", issue.details) for issue in found))
+        raise Invalid(MALFORMED, tuple(ComplianceIssue(issue.path or "manifest", issue.details) for issue in found))
 
 
 def _refused(field: str, details: str) -> Invalid:
-    return Invalid(MALFORMED, (Issue(field, details),))
+    return Invalid(MALFORMED, (ComplianceIssue(field, details),))
 
 
 def _scope(context: Context, manifest: Manifest) -> tuple[Scope, str]:

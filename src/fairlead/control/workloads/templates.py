@@ -7,7 +7,7 @@ import msgspec
 from fairlead.admission.templates import apply_template
 from fairlead.control import access
 from fairlead.control.context import Context
-from fairlead.control.filters import Field
+from fairlead.control.filters import FilterField
 from fairlead.control.records import AuditedRequest, RecordChange, record_steps, retry_on_conflict
 from fairlead.control.references import scopes
 from fairlead.control.workloads.read import ListRequest, Page, count_page, load_page
@@ -15,7 +15,7 @@ from fairlead.control.workloads.template_assets import load_members
 from fairlead.control.workloads.template_yaml import resolve_spec
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import Kind
-from fairlead.model.errors import MALFORMED, Conflict, Invalid, Issue, NotFound
+from fairlead.model.errors import MALFORMED, ComplianceIssue, Conflict, Invalid, NotFound
 from fairlead.model.records.assets import Scope
 from fairlead.model.records.organization import Caller
 from fairlead.model.records.templates import Template
@@ -23,18 +23,18 @@ from fairlead.model.submission import Submission
 from fairlead.store.base import Comparison, Query, Where
 from fairlead.store.collections import TEMPLATES
 
-TEMPLATE_FIELDS: dict[str, Field] = {
-    "name": Field(column="name"),
-    "workloadType": Field(column="kind", words={kind.title: key for key, kind in KINDS.items()}),
-    "runnable": Field(constant="true"),
-    "scopeType": Field(column="scope_type"),
-    "clusterId": Field(column="scope_id"),
-    "projectId": Field(column="scope_id"),
-    "departmentId": Field(column="scope_id"),
-    "createdAt": Field("time", "created_at"),
-    "updatedAt": Field("time", "updated_at"),
-    "createdBy": Field(column="created_by"),
-    "updatedBy": Field(column="updated_by"),
+TEMPLATE_FIELDS: dict[str, FilterField] = {
+    "name": FilterField(column="name"),
+    "workloadType": FilterField(column="kind", words={kind.title: key for key, kind in KINDS.items()}),
+    "runnable": FilterField(constant="true"),
+    "scopeType": FilterField(column="scope_type"),
+    "clusterId": FilterField(column="scope_id"),
+    "projectId": FilterField(column="scope_id"),
+    "departmentId": FilterField(column="scope_id"),
+    "createdAt": FilterField("time", "created_at"),
+    "updatedAt": FilterField("time", "updated_at"),
+    "createdBy": FilterField(column="created_by"),
+    "updatedBy": FilterField(column="updated_by"),
 }
 
 
@@ -102,7 +102,7 @@ async def load_combined(context: Context, template: Template) -> dict[str, Any]:
 
 
 def _taken(name: str) -> Invalid:
-    return Invalid(MALFORMED, (Issue("meta.name", f"there is a template named {name} in this scope"),))
+    return Invalid(MALFORMED, (ComplianceIssue("meta.name", f"there is a template named {name} in this scope"),))
 
 
 def _raw(spec: Any) -> msgspec.Raw:
@@ -201,7 +201,7 @@ async def settle_template(context: Context, kind: Kind, submission: Submission) 
     usable = scopes.places_of_project(context, submission.project_id)
     if template is None or template.kind != kind.key or template.scope_key not in usable:
         details = f"there is no template {submission.template_id} for this kind of workload in this project"
-        raise Invalid(MALFORMED, (Issue("templateId", details),))
+        raise Invalid(MALFORMED, (ComplianceIssue("templateId", details),))
     sent = msgspec.to_builtins(submission.spec)
     stored = await resolve_spec(context, template, submission.project_id)
     if template.assets:

@@ -17,7 +17,7 @@ from fairlead.model.pods.supplies import LoadKept
 from fairlead.model.pods.urls import IngressSettings, is_host
 
 
-class Written(Protocol):
+class KubernetesOptions(Protocol):
     """What is asked of the application's settings."""
 
     @property
@@ -51,14 +51,14 @@ class Written(Protocol):
     def tls_certificate(self) -> str: ...
 
 
-def make_engine(written: Written, cluster_id: Callable[[], str], load_kept: LoadKept) -> KubernetesEngine:
+def make_engine(written: KubernetesOptions, cluster_id: Callable[[], str], load_kept: LoadKept) -> KubernetesEngine:
     """The engine of a cluster; raises Refused when no cluster is known, Invalid when nobody can allow what is given."""
     allowed, entrance = parse_allowed(written.allow), read_entrance(written)
     api = Api(load_access(written.kubeconfig, os.environ))
     return KubernetesEngine(api, cluster_id, custom_resources(), load_kept, allowed, entrance)
 
 
-def read_entrance(written: Written) -> IngressSettings | None:
+def read_entrance(written: KubernetesOptions) -> IngressSettings | None:
     """How URLs become Ingress objects; None where nobody wants them. Raises Refused for what no such object can say."""
     if not written.ingress_class:
         return None
@@ -80,7 +80,7 @@ def read_entrance(written: Written) -> IngressSettings | None:
     )
 
 
-async def share_keys(written: Written, mine: Mapping[str, bytes]) -> dict[str, bytes]:
+async def share_keys(written: KubernetesOptions, mine: Mapping[str, bytes]) -> dict[str, bytes]:
     """The files that the cluster keeps for all servers; those of `mine` become them where it has none yet."""
     api = Api(load_access(written.kubeconfig, os.environ))
     try:

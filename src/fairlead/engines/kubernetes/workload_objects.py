@@ -14,7 +14,7 @@ from fairlead.engines.base import AppliedObject
 from fairlead.engines.kubernetes.client.api import MERGE, Api, ApiError, retry_forever
 from fairlead.engines.kubernetes.client.objects import Custom, Definition, Metadata, Namespace, condition
 from fairlead.engines.kubernetes.client.resources import DEFINITION, NAMESPACE, Resource
-from fairlead.engines.kubernetes.client.watch import Watch
+from fairlead.engines.kubernetes.client.watch import ObjectWatch
 from fairlead.engines.kubernetes.client.writer import MANAGER, ListedObjects, ObjectWriter
 from fairlead.engines.kubernetes.render.context import CLUSTER_LABEL, Owner
 from fairlead.model.errors import Unavailable
@@ -48,8 +48,8 @@ class WorkloadObjects:
 
     async def start(self, resources: Sequence[Resource], missing: Sequence[Resource] = ()) -> None:
         """Watch these kinds, and each of the missing ones when it is installed."""
-        watches: list[Watch[Any]] = [self._watch(resource) for resource in resources]
-        watches.append(Watch(self._api, NAMESPACE.path(), Namespace, self._note_namespace, CLUSTER_LABEL))
+        watches: list[ObjectWatch[Any]] = [self._watch(resource) for resource in resources]
+        watches.append(ObjectWatch(self._api, NAMESPACE.path(), Namespace, self._note_namespace, CLUSTER_LABEL))
         await asyncio.gather(*(watch.list() for watch in watches))
         for watch in watches:
             self._spawn(watch.run())
@@ -57,7 +57,7 @@ class WorkloadObjects:
         self._missing = {f"{resource.plural}.{resource.api.partition('/')[0]}": resource for resource in missing}
         if not missing:
             return
-        definitions = Watch(self._api, DEFINITION.path(), Definition, self._note_definition, _OURS)
+        definitions = ObjectWatch(self._api, DEFINITION.path(), Definition, self._note_definition, _OURS)
         try:
             await definitions.list()
             for name, resource in self._missing.items():
@@ -78,8 +78,8 @@ class WorkloadObjects:
         found = await self._api.get(DEFINITION.path(), fieldSelector=f"metadata.name={definition}")
         return bool(msgspec.json.decode(found, type=ListedObjects).items)
 
-    def _watch(self, resource: Resource) -> Watch[Custom]:
-        return Watch(self._api, resource.path(), Custom, self._keeper(resource))
+    def _watch(self, resource: Resource) -> ObjectWatch[Custom]:
+        return ObjectWatch(self._api, resource.path(), Custom, self._keeper(resource))
 
     async def _watch_late(self, resource: Resource) -> None:
         watch = self._watch(resource)

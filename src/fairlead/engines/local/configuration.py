@@ -20,7 +20,7 @@ from fairlead.model.pods.supplies import LoadSupplies
 from fairlead.model.records.organization import Node
 
 
-class Written(Protocol):
+class LocalOptions(Protocol):
     """What is asked of the application's settings."""
 
     @property
@@ -45,12 +45,12 @@ class Written(Protocol):
     def pids_limit(self) -> int | None: ...
 
 
-def make_engine(written: Written, clock: Clock, references: LoadReferences, supplies: LoadSupplies) -> LocalEngine:
+def make_engine(written: LocalOptions, clock: Clock, references: LoadReferences, supplies: LoadSupplies) -> LocalEngine:
     """The engine of this machine; raises Invalid for a declaration that cannot be read."""
     return LocalEngine(load_settings(written, clock), clock, references, supplies)
 
 
-def load_settings(written: Written, clock: Clock) -> LocalSettings:
+def load_settings(written: LocalOptions, clock: Clock) -> LocalSettings:
     myself = load_identity(os.geteuid())
     # Without root a shared server can only run pods as itself, each in a view of its own.
     other = (
@@ -72,7 +72,7 @@ def load_settings(written: Written, clock: Clock) -> LocalSettings:
     )
 
 
-def _declared(written: Written, machine: Node) -> tuple[Node, ...]:
+def _declared(written: LocalOptions, machine: Node) -> tuple[Node, ...]:
     nodes = [parse_node(text, machine) for text in written.nodes]
     if written.nodes_file:
         try:

@@ -39,7 +39,7 @@ from fairlead.engines.local.plan.environment import LoadReferences, refuse_refer
 from fairlead.engines.local.plan.identity import observe_rights
 from fairlead.engines.local.plan.launch_order import render_order
 from fairlead.engines.local.plan.peer_addresses import fill_in
-from fairlead.engines.local.plan.storage import Storage
+from fairlead.engines.local.plan.storage import PodStorage
 from fairlead.engines.local.sessions import LOOPBACK, ProcessSession, connect, open_socket
 from fairlead.engines.local.settings import LocalSettings
 from fairlead.engines.local.storage.exclusive_claims import ExclusiveClaims
@@ -101,7 +101,7 @@ class LocalEngine:
         self._rights = observe_rights(settings)
         self._folders = AttemptFolders(settings.data_dir)
         self._forking = Forking(self._folders.root)
-        self._storage = Storage(settings, self._folders, supplies)
+        self._storage = PodStorage(settings, self._folders, supplies)
         self._network = PodNetworks(self._folders.root, self._joins_networks)
         self._holds = ExclusiveClaims()
         self._ports = Ports(settings.service_address, self._ready_pods, self.dial)

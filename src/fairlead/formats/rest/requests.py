@@ -16,7 +16,7 @@ from fairlead.formats.rest.older_dialect import DIALECT as OLDER
 from fairlead.formats.rest.older_dialect import is_older, to_present
 from fairlead.kinds.kind import Kind, beside_names, spec_violations
 from fairlead.model.clock import iso
-from fairlead.model.errors import MALFORMED, Invalid, Issue
+from fairlead.model.errors import MALFORMED, ComplianceIssue, Invalid
 from fairlead.model.records.phase import DesiredPhase, Phase
 from fairlead.model.records.workload import Workload
 from fairlead.model.spec.fields import INT32_MAX, FieldInfo, Given, Maybe, Uuid, build, fields_of
@@ -136,7 +136,7 @@ def read_changes(kind: Kind, body: bytes) -> dict[str, Any]:
     flaws = find_flaws(ChangeRequest[kind.changes], plain, "")  # type: ignore[name-defined]  # made at run time
     if flaws:
         can = ", ".join(field.rest for field in fields_of(kind.changes or kind.spec))
-        raise _malformed([Issue(flaw.path, f"{flaw.details} (only {can} can be changed)") for flaw in flaws])
+        raise _malformed([ComplianceIssue(flaw.path, f"{flaw.details} (only {can} can be changed)") for flaw in flaws])
     spec = plain.get("spec") or {}
     return {name: value for name, value in spec.items() if value is not None}
 
@@ -161,13 +161,13 @@ def _plain(body: bytes) -> dict[str, Any]:
     try:
         plain = msgspec.json.decode(body)
     except RecursionError:
-        raise _malformed([Issue("", "the body is nested too deeply")]) from None
+        raise _malformed([ComplianceIssue("", "the body is nested too deeply")]) from None
     except UnicodeDecodeError:
-        raise _malformed([Issue("", "the body is no UTF-8 text")]) from None
+        raise _malformed([ComplianceIssue("", "the body is no UTF-8 text")]) from None
     except msgspec.DecodeError as error:
-        raise _malformed([Issue("", f"the body is no JSON: {error}")]) from None
+        raise _malformed([ComplianceIssue("", f"the body is no JSON: {error}")]) from None
     if not isinstance(plain, dict):
-        raise _malformed([Issue("", "the body must be one JSON object")])
+        raise _malformed([ComplianceIssue("", "the body must be one JSON object")])
     return plain
 
 
@@ -177,8 +177,8 @@ def _walked(kind: Kind, plain: dict[str, Any], older: bool) -> Submission:
     spec = _joined(kind, plain)
     built = build(kind.spec, spec)
     broken = _rules(kind, plain, built, flaws)
-    issues = [Issue(flaw.path, flaw.details) for flaw in flaws if not (older and flaw.instead)]
-    issues += [Issue(rule.path, rule.details) for rule in broken if not (older and rule.instead)]
+    issues = [ComplianceIssue(flaw.path, flaw.details) for flaw in flaws if not (older and flaw.instead)]
+    issues += [ComplianceIssue(rule.path, rule.details) for rule in broken if not (older and rule.instead)]
     if issues:
         raise _malformed(issues)
     remarks = [(flaw.path, f"{flaw.details}; {flaw.instead}") for flaw in flaws]
@@ -233,7 +233,7 @@ def _joined(kind: Kind, plain: dict[str, Any]) -> dict[str, Any]:
     return inside | {name: plain[name] for name in beside_names(kind) if name in plain}
 
 
-def _malformed(issues: list[Issue]) -> Invalid:
+def _malformed(issues: list[ComplianceIssue]) -> Invalid:
     return Invalid(MALFORMED, tuple(issues))
 
 

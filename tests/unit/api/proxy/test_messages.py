@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairlead.api.proxy.messages import BadMessage, Body, host_of, passed_on, read_request, read_response
+from fairlead.api.proxy.messages import BadMessage, MessageBody, host_of, passed_on, read_request, read_response
 
 
 def request(*lines: str, start: str = "GET / HTTP/1.1") -> bytes:
@@ -12,13 +12,13 @@ def request(*lines: str, start: str = "GET / HTTP/1.1") -> bytes:
 @pytest.mark.parametrize(
     ("lines", "want"),
     [
-        pytest.param([], Body(False, 0), id="nothing said"),
-        pytest.param(["Content-Length: 12"], Body(False, 12), id="by length"),
-        pytest.param(["Content-Length: 12", "content-length: 12"], Body(False, 12), id="the same length twice"),
-        pytest.param(["Transfer-Encoding: Chunked"], Body(True, None), id="by chunks"),
+        pytest.param([], MessageBody(False, 0), id="nothing said"),
+        pytest.param(["Content-Length: 12"], MessageBody(False, 12), id="by length"),
+        pytest.param(["Content-Length: 12", "content-length: 12"], MessageBody(False, 12), id="the same length twice"),
+        pytest.param(["Transfer-Encoding: Chunked"], MessageBody(True, None), id="by chunks"),
     ],
 )
-def test_how_long_a_body_is(lines: list[str], want: Body) -> None:
+def test_how_long_a_body_is(lines: list[str], want: MessageBody) -> None:
     assert read_request(request(*lines)).body == want
 
 
@@ -81,14 +81,14 @@ def test_the_name_in_a_host_header(value: bytes, want: str) -> None:
 @pytest.mark.parametrize(
     ("method", "head", "want_body", "want_kept"),
     [
-        (b"GET", b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n", Body(False, 3), True),
-        (b"GET", b"HTTP/1.1 200\r\nTransfer-Encoding: chunked\r\n\r\n", Body(True, None), True),
-        (b"GET", b"HTTP/1.1 200 OK\r\n\r\n", Body(False, None), False),
-        (b"HEAD", b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n", Body(False, 0), True),
-        (b"GET", b"HTTP/1.1 304 Not Modified\r\nContent-Length: 3\r\n\r\n", Body(False, 0), True),
-        (b"GET", b"HTTP/1.0 200 OK\r\nContent-Length: 3\r\n\r\n", Body(False, 3), False),
+        (b"GET", b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n", MessageBody(False, 3), True),
+        (b"GET", b"HTTP/1.1 200\r\nTransfer-Encoding: chunked\r\n\r\n", MessageBody(True, None), True),
+        (b"GET", b"HTTP/1.1 200 OK\r\n\r\n", MessageBody(False, None), False),
+        (b"HEAD", b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n", MessageBody(False, 0), True),
+        (b"GET", b"HTTP/1.1 304 Not Modified\r\nContent-Length: 3\r\n\r\n", MessageBody(False, 0), True),
+        (b"GET", b"HTTP/1.0 200 OK\r\nContent-Length: 3\r\n\r\n", MessageBody(False, 3), False),
     ],
 )
-def test_answers(method: bytes, head: bytes, want_body: Body, want_kept: bool) -> None:
+def test_answers(method: bytes, head: bytes, want_body: MessageBody, want_kept: bool) -> None:
     response = read_response(head, method)
     assert (response.body, response.keep_alive) == (want_body, want_kept)

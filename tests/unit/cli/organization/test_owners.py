@@ -9,7 +9,7 @@ from fairlead.cli.exit_codes import USAGE
 from fairlead.cli.flags import UsageError
 from fairlead.cli.organization.page import amount
 from fairlead.cli.organization.quota import apply_quotas
-from fairlead.cli.session.session import NotFound
+from fairlead.cli.session.session import NameNotFound
 from tests.unit.cli.calling import call
 
 POOLS = [{"id": "1", "name": "default"}, {"id": "2", "name": "gold"}]
@@ -49,7 +49,7 @@ def test_wishes_go_over_what_there_is() -> None:
 def test_a_pool_is_named_by_its_name() -> None:
     (entry,) = apply_quotas([{"pool": "gold", "gpu": "1"}], (), POOLS)
     assert entry["nodePool"] == {"id": "2", "name": "gold"}
-    with pytest.raises(NotFound, match=r"There is no node pool 'gol'\. Did you mean gold"):
+    with pytest.raises(NameNotFound, match=r"There is no node pool 'gol'\. Did you mean gold"):
         apply_quotas([{"pool": "gol", "gpu": "1"}], (), POOLS)
 
 

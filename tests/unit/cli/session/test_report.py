@@ -4,7 +4,7 @@ import pytest
 
 from fairlead.cli import exit_codes
 from fairlead.cli.session.report import exit_code, render_error
-from fairlead.cli.session.session import NotFound
+from fairlead.cli.session.session import NameNotFound
 from fairlead.client import ClientError, Issue, NotLoggedIn, ServerError, TimedOut, Unreachable
 
 
@@ -37,7 +37,7 @@ def test_render_error(error: ClientError, want: str) -> None:
         (ServerError(503, ""), exit_codes.UNREACHABLE),
         (Unreachable(), exit_codes.UNREACHABLE),
         (NotLoggedIn(), exit_codes.NOT_ALLOWED),
-        (NotFound(), exit_codes.NOT_FOUND),
+        (NameNotFound(), exit_codes.NOT_FOUND),
         (TimedOut(), exit_codes.TIMED_OUT),
         (ClientError(), exit_codes.FAILED),
     ],

@@ -2,12 +2,12 @@
 
 import pytest
 
-from fairlead.cli.terminal.tables import Column, render_table
+from fairlead.cli.terminal.tables import TableColumn, render_table
 
 COLUMNS = (
-    Column("NAME", lambda row: row[0], shrinks=True),
-    Column("STATUS", lambda row: row[1]),
-    Column("MESSAGE", lambda row: row[2], shrinks=True),
+    TableColumn("NAME", lambda row: row[0], shrinks=True),
+    TableColumn("STATUS", lambda row: row[1]),
+    TableColumn("MESSAGE", lambda row: row[2], shrinks=True),
 )
 ROWS = [("train", "Running", "all is well"), ("a-very-long-name-indeed", "Pending", "waits for\n2 GPUs")]
 
@@ -58,6 +58,6 @@ def test_a_narrowed_table_fits() -> None:
 
 
 def test_colour_does_not_change_the_layout() -> None:
-    columns = (Column("A", lambda row: row, colour=lambda text: "red"), Column("B", lambda row: "x"))
+    columns = (TableColumn("A", lambda row: row, colour=lambda text: "red"), TableColumn("B", lambda row: "x"))
     lines = render_table(columns, ["one", "three"], width=None, headers=False, paint=lambda text, _: f"<{text}>")
     assert lines == ["<one>    x", "<three>  x"]

@@ -16,7 +16,7 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
-from fairlead.engines.kubernetes.client.connection import Answer, Connection, connect, render_head
+from fairlead.engines.kubernetes.client.connection import Answer, ApiConnection, connect, render_head
 from fairlead.engines.kubernetes.client.kubeconfig import TOKEN_SECONDS, Access
 
 log = logging.getLogger(__name__)
@@ -54,7 +54,7 @@ class Api:
         """A request is tried again for at most `patience` seconds."""
         self._access = access
         self._patience = patience
-        self._idle: list[Connection] = []
+        self._idle: list[ApiConnection] = []
         self._slots = asyncio.Semaphore(_AT_ONCE)
         self._token = ""
         self._token_until = 0.0
@@ -150,7 +150,7 @@ class Api:
         finally:
             connection.close()
 
-    async def upgrade(self, target: str, headers: dict[str, str]) -> tuple[Connection, Answer]:
+    async def upgrade(self, target: str, headers: dict[str, str]) -> tuple[ApiConnection, Answer]:
         """A connection that speaks another protocol from now on; the caller closes it."""
         connection = await self._open()
         try:
@@ -162,7 +162,7 @@ class Api:
             raise
         return connection, answer
 
-    async def _open(self) -> Connection:
+    async def _open(self) -> ApiConnection:
         access = self._access
         try:
             return await connect(access.host, access.port, access.tls, _CONNECT_SECONDS)

@@ -20,7 +20,7 @@ _ALIVE = {"TCP_KEEPIDLE": 15, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
 class Answer:
     """What came back: status and headers, then the body piece by piece. The parser calls the `on_…` members."""
 
-    def __init__(self, connection: "Connection") -> None:
+    def __init__(self, connection: "ApiConnection") -> None:
         self.connection = connection
         self._reader = connection.reader
         self._parser = httptools.HttpResponseParser(self)
@@ -81,7 +81,7 @@ class Answer:
         return self.is_complete and self._keeps_alive
 
 
-class Connection:
+class ApiConnection:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader = reader
         self.writer = writer
@@ -107,7 +107,7 @@ class Connection:
             transport.abort()
 
 
-async def connect(host: str, port: int, tls: ssl.SSLContext | None, seconds: float) -> Connection:
+async def connect(host: str, port: int, tls: ssl.SSLContext | None, seconds: float) -> ApiConnection:
     """Raises OSError, also when it takes longer."""
     try:
         async with asyncio.timeout(seconds):
@@ -117,7 +117,7 @@ async def connect(host: str, port: int, tls: ssl.SSLContext | None, seconds: flo
     except TimeoutError:
         raise ConnectionError(f"{host}:{port} takes no connection within {seconds:g} s") from None
     _keep_alive(writer.get_extra_info("socket"))
-    return Connection(reader, writer)
+    return ApiConnection(reader, writer)
 
 
 def _keep_alive(link: socket.socket) -> None:

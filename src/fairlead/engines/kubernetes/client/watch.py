@@ -56,11 +56,11 @@ class _ErrorObject(msgspec.Struct):
     message: str = ""
 
 
-class Gone(Exception):
+class WatchExpired(Exception):
     """The server no longer knows the version from which we want to go on."""
 
 
-class Watch(Generic[Item]):
+class ObjectWatch(Generic[Item]):
     """Objects of one kind by (namespace, name). `changed(before, after)` is called with each change."""
 
     #: The server says every minute how far it is: a longer silence, in seconds, is a broken connection.
@@ -104,7 +104,7 @@ class Watch(Generic[Item]):
                     # As what serves a kind does that was uninstalled and installed again: it has nothing for us.
                     log.info("the watch on %s ended at once; all is listed anew", self._path)
                     self._version = ""
-            except Gone:
+            except WatchExpired:
                 self._version = ""
             except (OSError, ApiError, TimeoutError, msgspec.DecodeError) as error:
                 log.info("the watch on %s is taken up again: %s", self._path, error_message(error))
@@ -173,7 +173,7 @@ class Watch(Generic[Item]):
         if line.type == "ERROR":
             error = msgspec.json.decode(line.object, type=_ErrorObject)
             if error.code == 410:
-                raise Gone
+                raise WatchExpired
             raise ApiError(error.code, "", error.message)
         if line.type == "BOOKMARK":
             # An object with nothing in it but the version, and null where lists would be.

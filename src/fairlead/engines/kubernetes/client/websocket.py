@@ -11,14 +11,14 @@ from collections.abc import Mapping, Sequence
 from urllib.parse import quote, urlencode
 
 from fairlead.engines.kubernetes.client.api import Api
-from fairlead.engines.kubernetes.client.connection import Connection
+from fairlead.engines.kubernetes.client.connection import ApiConnection
 
 _CONTINUATION, _TEXT, _BINARY, _CLOSE, _PING, _PONG = 0, 1, 2, 8, 9, 10
 _LARGEST = 64 << 20
 
 
 class WebSocket:
-    def __init__(self, connection: Connection, rest: bytes, protocol: str) -> None:
+    def __init__(self, connection: ApiConnection, rest: bytes, protocol: str) -> None:
         self._connection = connection
         self._buffer = bytearray(rest)
         #: What was agreed on.

@@ -23,7 +23,7 @@ from fairlead.engines.kubernetes.client.objects import (
     condition,
 )
 from fairlead.engines.kubernetes.client.resources import EVENT, NAMESPACE, NODE, POD, POD_GROUP, Resource
-from fairlead.engines.kubernetes.client.watch import HasMetadata, Watch
+from fairlead.engines.kubernetes.client.watch import HasMetadata, ObjectWatch
 from fairlead.engines.kubernetes.client.writer import ListedObjects
 from fairlead.engines.kubernetes.observe.bucket_uploads import with_upload_result
 from fairlead.engines.kubernetes.observe.events import Maker, controllers_named_in, reasons_for
@@ -71,40 +71,40 @@ class ClusterCache:
         #: Reasons of events that are watched, unless this account may not see them.
         self._heard: set[str] = set()
         self._may_hear = True
-        self._runners: dict[str, Watch[Runner]] = {}
+        self._runners: dict[str, ObjectWatch[Runner]] = {}
         self._label = ""
-        self._watches: list[Watch[Any]] = []
-        self._nodes: Watch[Node] | None = None
-        self._namespaces: Watch[Namespace] | None = None
+        self._watches: list[ObjectWatch[Any]] = []
+        self._nodes: ObjectWatch[Node] | None = None
+        self._namespaces: ObjectWatch[Namespace] | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._adding = asyncio.Lock()
 
     async def start(self, label: str, runners: Iterable[Resource], *, has_groups: bool) -> None:
         """Returns when everything that is there has been read once; watches from then on."""
         self._label = label
-        self._nodes = Watch(self._api, NODE.path(), Node, self._note_node)
-        self._namespaces = Watch(self._api, NAMESPACE.path(), Namespace, _ignore, ENFORCED)
+        self._nodes = ObjectWatch(self._api, NODE.path(), Node, self._note_node)
+        self._namespaces = ObjectWatch(self._api, NAMESPACE.path(), Namespace, _ignore, ENFORCED)
         self._runners = {runner.kind: self._watch(runner) for runner in runners}
         self._watches = [
             self._nodes,
             self._namespaces,
-            Watch(self._api, POD.path(), Pod, self._keep_pod, label),
+            ObjectWatch(self._api, POD.path(), Pod, self._keep_pod, label),
             *self._runners.values(),
         ]
         if has_groups:
-            self._watches.append(Watch(self._api, POD_GROUP.path(), PodGroup, self._keeper(PodGroup), ID_LABEL))
+            self._watches.append(ObjectWatch(self._api, POD_GROUP.path(), PodGroup, self._keeper(PodGroup), ID_LABEL))
         await asyncio.gather(*(watch.list() for watch in self._watches))
         self._tasks = [_spawn(watch.run()) for watch in self._watches]
         await self._hear(runners)
 
-    def _watch(self, runner: Resource) -> Watch[Runner]:
-        return Watch(self._api, runner.path(), Runner, self._keeper(Runner, runner.kind), self._label)
+    def _watch(self, runner: Resource) -> ObjectWatch[Runner]:
+        return ObjectWatch(self._api, runner.path(), Runner, self._keeper(Runner, runner.kind), self._label)
 
     async def _hear(self, runners: Iterable[Resource]) -> None:
         """Watch what controllers of these kinds say when they cannot make pods, as far as we may."""
         for reason in sorted(reasons_for(runners) - self._heard) if self._may_hear else ():
             fields = f"type=Warning,reason={reason}"
-            watch = Watch(self._api, EVENT.path(), Event, self._note_event, fields=fields)
+            watch = ObjectWatch(self._api, EVENT.path(), Event, self._note_event, fields=fields)
             try:
                 await watch.list()
             except ApiError as error:

@@ -22,7 +22,7 @@ HEADER = struct.Struct("!I")
 PIECE = 65536
 
 
-class Refused(Exception):
+class SessionRefused(Exception):
     """The command cannot be run there."""
 
 
@@ -34,7 +34,7 @@ def read_words(words: list[str]) -> tuple[str, str]:
         if option in VALUED and rest:
             rest.pop(0)
     if len(rest) < 2:
-        raise Refused("give the name of a pod and a command")
+        raise SessionRefused("give the name of a pod and a command")
     return rest[0].rpartition("@")[2].partition(".")[0], " ".join(rest[1:])
 
 
@@ -65,7 +65,7 @@ def open_session(path: str, pod: str, command: str) -> tuple[socket.socket, list
             return link, files
         link.close()
         if not answer or "exit" in answer or time.monotonic() > deadline:
-            raise Refused(str(answer.get("failed", "this pod may run no commands in others")))
+            raise SessionRefused(str(answer.get("failed", "this pod may run no commands in others")))
         time.sleep(RETRY_SECONDS)
 
 
@@ -109,7 +109,7 @@ def main() -> int:
     try:
         pod, command = read_words(sys.argv[1:])
         return carry(*open_session(os.path.join(os.path.dirname(os.path.abspath(__file__)), "socket"), pod, command))
-    except (Refused, OSError) as error:
+    except (SessionRefused, OSError) as error:
         sys.stderr.write(f"{' '.join(sys.argv[1:2])}: no command can be run there: {error}\n")
         return 255
 

@@ -26,7 +26,7 @@ from fairlead.model.pods.supplies import LoadSupplies, Supplies
 log = logging.getLogger(__name__)
 
 
-class Storage:
+class PodStorage:
     def __init__(self, settings: LocalSettings, folders: AttemptFolders, load: LoadSupplies) -> None:
         self._settings = settings
         self._folders = folders

@@ -20,7 +20,7 @@ class FetchFailed(Exception):
     """Something could not be fetched or brought back; the text says what, why, and nothing secret."""
 
 
-class Store(Protocol):
+class BucketClient(Protocol):
     """What `buckets/copying.py` does for a volume."""
 
     def copy_in(self, fetch: Fetch, folder: int, manifest: int) -> None: ...
@@ -33,7 +33,7 @@ class Fetching:
     def __init__(self, order: dict[str, Any]) -> None:
         self._fetches: list[Fetch] = order["fetches"]
         kinds = {fetch["kind"] for fetch in self._fetches}
-        self._store: Store | None = importlib.import_module(_S3) if "s3" in kinds else None
+        self._store: BucketClient | None = importlib.import_module(_S3) if "s3" in kinds else None
         self._manifests: dict[str, int] = {}
         for fetch in self._fetches:
             if "manifest" in fetch:
