@@ -1,5 +1,5 @@
 #!/bin/sh
-# Submit a training, wait for its end, read what it printed. Needs a server: `fairlead server start`.
+# Submits a training, waits until it has completed and prints its output. Needs a server: `fairlead server start`.
 set -eu
 name=$(fairlead training submit --name-prefix hello --image fairlead.local/host --command -- \
     sh -c 'echo "hello from $RUNAI_JOB_NAME in project $RUNAI_PROJECT"')

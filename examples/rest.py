@@ -1,6 +1,6 @@
-"""The REST interface with nothing but the standard library: log in, submit, wait, read the output.
+"""Uses the REST interface with the standard library only: log in, submit, wait, read the output.
 
-The server and its credentials are found in the data folder; on another machine, put in the address and an application.
+Address and credentials come from the data folder. On another machine, fill in the address and an application.
 """
 
 import json

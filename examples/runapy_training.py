@@ -1,4 +1,4 @@
-"""A script for Run:ai 2.24 with NVIDIA's own client (`pip install runapy==1.224.*`); only the address is ours."""
+"""A script for Run:ai 2.24 with NVIDIA's own client (`pip install runapy==1.224.*`). Only the address differs."""
 
 import json
 import os

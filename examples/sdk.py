@@ -1,4 +1,4 @@
-"""Fairlead's own client: submit a training, follow its changes, read its output."""
+"""Uses Fairlead's Python client: submit a training, watch its changes, read its output."""
 
 import json
 import os
@@ -12,7 +12,7 @@ credentials = json.loads((folder / "credentials.json").read_text())
 
 with Client(server, credentials=application(credentials["clientId"], credentials["clientSecret"])) as client:
     [project] = client.projects(filterBy=["name==default"])
-    # Watching before submitting: no change can be missed.
+    # Start the watch before the submission, so that no change is missed.
     watch = client.watch(projectId=project["id"])
     created = client.trainings.submit(
         {

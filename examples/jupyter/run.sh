@@ -1,6 +1,7 @@
 #!/bin/sh
-# JupyterLab as a workspace, in an environment of its own ($JUPYTER_ENVIRONMENT, by default beside this file; made on
-# the first call, from PyPI). Prints the link that opens it. Who may open it is checked before it: it asks for nothing.
+# Starts JupyterLab as a workspace and prints a link that opens it. The first call installs JupyterLab from PyPI into its
+# own environment ($JUPYTER_ENVIRONMENT, by default next to this file). Fairlead's proxy checks who may open it, so
+# JupyterLab itself asks for no password.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 environment=${JUPYTER_ENVIRONMENT:-$here/.venv}

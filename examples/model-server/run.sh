@@ -1,6 +1,6 @@
 #!/bin/sh
-# Two groups of a leader and two workers behind one URL. Asks for a text, scales to three groups, and asks again.
-# Needs a server on this machine that runs as root, so that each group has a network of its own.
+# Two groups of a leader and two workers behind one URL. Asks for a text, scales to three groups and asks again.
+# Needs a server that runs as root on this machine, so that each group has its own network.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 name=$(fairlead inference distributed submit --name-prefix model --image fairlead.local/host \

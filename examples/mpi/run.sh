@@ -1,5 +1,5 @@
 #!/bin/sh
-# mpirun in a launcher starts two processes on each of two workers: no keys, no ssh, the host file is there.
+# mpirun in a launcher starts two processes on each of two workers, without keys or SSH. The host file is provided.
 # Needs Open MPI and mpi4py for /usr/bin/python3 (Debian: openmpi-bin, python3-mpi4py).
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)

@@ -1,5 +1,5 @@
 #!/bin/sh
-# A master and two workers of PyTorch, as one gang. Needs torch for /usr/bin/python3 (Debian: python3-torch).
+# PyTorch with a master and two workers as one gang. Needs torch for /usr/bin/python3 (Debian: python3-torch).
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 name=$(fairlead training pytorch submit --name-prefix allreduce --image fairlead.local/host --workers 2 \
