@@ -25,6 +25,7 @@ from fairlead.scheduling.fairness.shares import (
     divide_queues,
     read_shares,
 )
+from fairlead.scheduling.messages import format_reason
 from fairlead.scheduling.model.decisions import (
     Bind,
     Decisions,
@@ -59,7 +60,6 @@ from fairlead.scheduling.model.snapshot import (
     TopologyConstraint,
 )
 from fairlead.scheduling.model.validate import SnapshotError, check
-from fairlead.scheduling.session.reasons import format_reason
 from fairlead.scheduling.simulate import advance, simulate
 
 __all__ = [

@@ -16,10 +16,11 @@ from fairlead.scheduling.actions.preempt import preempt
 from fairlead.scheduling.actions.reclaim import reclaim
 from fairlead.scheduling.model.decisions import Decisions, Failure, Notice, Reason
 from fairlead.scheduling.model.live import LiveJob
+from fairlead.scheduling.model.queues import build_queues
 from fairlead.scheduling.model.snapshot import ALL_ACTIONS, DEFAULT_POOL, Action, Job, Settings, Snapshot
 from fairlead.scheduling.outcome import write_down
 from fairlead.scheduling.session.record import Record
-from fairlead.scheduling.session.session import SchedulingSession, build_queues
+from fairlead.scheduling.session.session import SchedulingSession
 
 #: A task in these states has left its node.
 _ENDED = frozenset({"Succeeded", "Failed", "Deleted"})

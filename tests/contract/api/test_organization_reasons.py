@@ -59,7 +59,7 @@ def test_who_holds_what_is_waited_for(filled: Room) -> None:
     told = filled.get(f"/api/v1/workloads/{WAITS}/explanation")
     waiting = told["waiting"]
     assert waiting["reason"]["code"] == "NoNodeFits"
-    assert waiting["message"].startswith("No node of 1 has room")
+    assert waiting["message"].startswith("Waiting for ")
     (holder,) = waiting["holders"]
     assert (holder["workload"], holder["nodes"], holder["holds"]["cpu"]) == ("holds", ["alpha"], 3500)
     assert holder["since"] == "2023-11-14T22:13:20.000Z"

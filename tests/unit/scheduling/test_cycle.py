@@ -37,11 +37,12 @@ def test_limit_sentence_is_the_known_one() -> None:
 
 def test_the_sentence_for_no_room_names_resource_asked_and_free() -> None:
     told = sentence(decided(jobs={"b": {"gpu": 1, "at": "n1"}, "a": {"gpu": 2}}), "a")
-    assert told == "No node of 1 has room for pod a-0 now: 1 node lacks GPUs: 2 asked, at most 1 free on n1."
+    assert told == "Waiting for 2 GPUs: 1 of 2 free on n1."
 
 
 def test_never_is_told_apart_from_not_now() -> None:
-    assert "can never fit on the only node" in sentence(decided(jobs={"a": {"gpu": 3}}), "a")
+    told = sentence(decided(jobs={"a": {"gpu": 3}}), "a")
+    assert told == "Can never start: it asks for 3 GPUs, the only node (n1) has 2."
 
 
 @pytest.mark.parametrize(

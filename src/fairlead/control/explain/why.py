@@ -24,8 +24,8 @@ from fairlead.model.records.organization import DEFAULT_NODE_POOL, Caller, Depar
 from fairlead.model.records.phase import PodPhase
 from fairlead.model.records.workload import Pod, Workload
 from fairlead.scheduling import format_reason
+from fairlead.scheduling.messages import format_amount
 from fairlead.scheduling.model.decisions import Decisions, FairShare, Pending, Reason
-from fairlead.scheduling.session.reasons import amount
 
 _SHOWN = 20
 #: What stands for the name of a workload or a project that the caller may not see.
@@ -267,7 +267,7 @@ def _remedies(
 
 def _raise(reason: Reason, what: str) -> str:
     resource = reason.resource or "gpu"
-    needed = amount((reason.used or 0) + (reason.requested or 0), resource)
+    needed = format_amount((reason.used or 0) + (reason.requested or 0), resource)
     return f"A {what} of {needed} {_UNITS[resource]} for {reason.queue or 'its project'} would let it start."
 
 
@@ -304,8 +304,8 @@ def _share_words(entry: WorkloadEntry, figures: Sequence[OwnerFigures], holders:
         return []
     if own.allocated[0] + asked <= own.quota[0]:
         return [f"Project {own.name} is within its quota: what others hold over theirs is reclaimed for it."]
-    needed = amount(own.allocated[0] + asked, "gpu")
+    needed, quota = format_amount(own.allocated[0] + asked, "gpu"), format_amount(own.quota[0], "gpu")
     return [
-        f"A quota of {needed} GPUs for project {own.name} (now {amount(own.quota[0], 'gpu')}) would let it reclaim "
+        f"A quota of {needed} GPUs for project {own.name} (now {quota}) would let it reclaim "
         "what others hold over theirs."
     ]

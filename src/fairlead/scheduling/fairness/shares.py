@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from fairlead.scheduling.fairness.fairshare import in_gpus, set_fair_shares
 from fairlead.scheduling.model.decode import read_document
-from fairlead.scheduling.model.queues import LiveQueue
+from fairlead.scheduling.model.queues import LiveQueue, link_queues
 from fairlead.scheduling.model.snapshot import Plain, Queue
 from fairlead.scheduling.model.validate import SnapshotError, queue_problems
-from fairlead.scheduling.session.session import link_queues
 
 
 class Resources(Plain, frozen=True, kw_only=True, omit_defaults=False):

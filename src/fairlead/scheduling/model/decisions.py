@@ -1,6 +1,6 @@
 """What `decide` returns: instructions and reasons, as data.
 
-Nothing here acts. Words for a `Reason` are made by `reasons.say`; numbers are in the units of the snapshot (GPUs as
+Nothing here acts. `messages.py` makes a sentence of a `Reason`; numbers are in the units of the snapshot (GPUs as
 devices, CPU in thousandths of a core, memory in bytes).
 """
 
@@ -44,6 +44,9 @@ class NodeCause(Plain, frozen=True, kw_only=True):
     #: Free (idle and being released) on the node with most of it.
     free: float | None = None
     best_node: str | None = None
+    #: What the largest of these nodes has at all, free or not.
+    largest: float | None = None
+    largest_node: str | None = None
 
 
 class Reason(Plain, frozen=True, kw_only=True):

@@ -7,6 +7,7 @@ comparisons need no special case.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 from fairlead.scheduling.model import snapshot as plain
 
@@ -77,3 +78,43 @@ def _finite(amount: float) -> float:
 
 def _gpus(amount: float) -> float:
     return INFINITE if amount == plain.UNLIMITED else round(amount * 1000)
+
+
+def build_queues(snapshot: plain.Snapshot, pool: str) -> tuple[dict[str, LiveQueue], list[str]]:
+    """Queues of a pool as a tree, and the names of those dropped because an ancestor does not exist."""
+    return link_queues({queue.name: queue for queue in snapshot.queues if queue.node_pool == pool})
+
+
+def link_queues(specs: dict[str, plain.Queue]) -> tuple[dict[str, LiveQueue], list[str]]:
+    kept: dict[str, LiveQueue] = {}
+    dropped: list[str] = []
+    for name in sorted(specs):
+        if _has_root(name, specs):
+            kept[name] = LiveQueue(specs[name])
+        else:
+            dropped.append(name)
+    for queue in kept.values():
+        if queue.spec.parent is not None:
+            queue.parent = kept[queue.spec.parent]
+            queue.parent.children.append(queue)
+    for queue in kept.values():
+        queue.path = tuple(_path(queue))
+    return kept, dropped
+
+
+def _has_root(name: str, specs: dict[str, plain.Queue]) -> bool:
+    seen: set[str] = set()
+    current: str | None = name
+    while current is not None:
+        if current not in specs or current in seen:
+            return False
+        seen.add(current)
+        current = specs[current].parent
+    return True
+
+
+def _path(queue: LiveQueue) -> Iterable[LiveQueue]:
+    current: LiveQueue | None = queue
+    while current is not None:
+        yield current
+        current = current.parent

@@ -6,8 +6,6 @@ Everything an action does goes through here, so that a failed attempt leaves no 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import msgspec
 
 from fairlead.scheduling.fairness.fairshare import set_fair_shares
@@ -424,43 +422,3 @@ def _add(totals: list[float], first: int, amounts: Amounts) -> None:
     totals[first] += amounts[0]
     totals[first + 1] += amounts[1]
     totals[first + 2] += amounts[2]
-
-
-def build_queues(snapshot: plain.Snapshot, pool: str) -> tuple[dict[str, LiveQueue], list[str]]:
-    """Queues of a pool as a tree, and the names of those dropped because an ancestor does not exist."""
-    return link_queues({queue.name: queue for queue in snapshot.queues if queue.node_pool == pool})
-
-
-def link_queues(specs: dict[str, plain.Queue]) -> tuple[dict[str, LiveQueue], list[str]]:
-    kept: dict[str, LiveQueue] = {}
-    dropped: list[str] = []
-    for name in sorted(specs):
-        if _has_root(name, specs):
-            kept[name] = LiveQueue(specs[name])
-        else:
-            dropped.append(name)
-    for queue in kept.values():
-        if queue.spec.parent is not None:
-            queue.parent = kept[queue.spec.parent]
-            queue.parent.children.append(queue)
-    for queue in kept.values():
-        queue.path = tuple(_path(queue))
-    return kept, dropped
-
-
-def _has_root(name: str, specs: dict[str, plain.Queue]) -> bool:
-    seen: set[str] = set()
-    current: str | None = name
-    while current is not None:
-        if current not in specs or current in seen:
-            return False
-        seen.add(current)
-        current = specs[current].parent
-    return True
-
-
-def _path(queue: LiveQueue) -> Iterable[LiveQueue]:
-    current: LiveQueue | None = queue
-    while current is not None:
-        yield current
-        current = current.parent

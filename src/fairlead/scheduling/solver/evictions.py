@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from fairlead.scheduling.fairness.fairshare import in_gpus
+from fairlead.scheduling.messages import format_amount
 from fairlead.scheduling.model import status as st
 from fairlead.scheduling.model.decisions import Eviction, QueueFigures
 from fairlead.scheduling.model.live import LiveJob, LiveTask
 from fairlead.scheduling.model.queues import INFINITE, Amounts, LiveQueue
 from fairlead.scheduling.model.snapshot import Action
-from fairlead.scheduling.session.reasons import amount
 from fairlead.scheduling.session.record import Record
 from fairlead.scheduling.session.session import SchedulingSession
 from fairlead.scheduling.solver.scenarios import Unit
@@ -122,5 +122,6 @@ def _queue_line(queue: LiveQueue, used: Amounts) -> str:
 
 
 def _amounts(amounts: Amounts) -> str:
-    gpu, cpu, memory = amounts
-    return f"GPU: {amount(gpu, 'gpu')}, CPU: {amount(cpu, 'cpu')} cores, memory: {amount(memory, 'memory')} GB"
+    names = ("gpu", "cpu", "memory")
+    gpu, cpu, memory = (format_amount(value, name) for value, name in zip(amounts, names, strict=True))
+    return f"GPU: {gpu}, CPU: {cpu} cores, memory: {memory} GB"

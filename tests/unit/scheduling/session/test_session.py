@@ -4,8 +4,9 @@ import pytest
 
 from fairlead.scheduling.cases import build
 from fairlead.scheduling.model import status as st
+from fairlead.scheduling.model.queues import build_queues
 from fairlead.scheduling.session.attempt import PlacementAttempt
-from fairlead.scheduling.session.session import SchedulingSession, build_queues
+from fairlead.scheduling.session.session import SchedulingSession
 
 CASE = {
     "nodes": {"n1": {"gpu": 4, "extended": {"rdma": 2}}, "n2": {"gpu": 2}},

@@ -1,0 +1,154 @@
+"""The sentence of a reason. Called wherever a reason is shown; `decide` itself never makes one.
+
+The most important part comes first, because a terminal of 80 columns shows little more. The sentences about quotas and
+limits are the ones that Run:ai's users and scripts know.
+"""
+
+from __future__ import annotations
+
+from fairlead.scheduling.model.decisions import NodeCause, Reason
+
+#: What is the matter with nodes that refuse a task: of one node, of several.
+_CAUSES = {
+    "notReady": ("is not ready", "are not ready"),
+    "cordoned": ("is cordoned", "are cordoned"),
+    "taint": ("has a taint that it does not tolerate", "have a taint that it does not tolerate"),
+    "nodeSelector": ("does not match its node selector", "do not match its node selector"),
+    "nodeAffinity": ("does not match its node affinity", "do not match its node affinity"),
+    "mig": ("has another MIG mode", "have another MIG mode"),
+    "gpuMemoryUnknown": ("does not report its GPU memory", "do not report their GPU memory"),
+    "gpuMemory": ("has GPUs with less memory than requested", "have GPUs with less memory than requested"),
+    "podAffinity": ("does not have the pods of its pod affinity", "do not have the pods of its pod affinity"),
+    "podAntiAffinity": ("is excluded by a pod anti-affinity", "are excluded by a pod anti-affinity"),
+    "limit": ("would put its queue over its limit", "would put its queue over its limit"),
+}
+_SINGULAR = {"gpu": "GPU", "cpu": "CPU core", "memory": "GB memory", "pods": "pod slot"}
+_PLURAL = {"gpu": "GPUs", "cpu": "CPU cores", "memory": "GB memory", "pods": "pod slots"}
+
+
+def format_reason(reason: Reason) -> str:
+    """The sentence of a reason."""
+    if reason.code == "NonPreemptibleOverQuota":
+        return _format_over_quota(reason)
+    if reason.code == "OverLimit":
+        return _format_over_limit(reason)
+    if reason.code in ("NeverFits", "NoNodeFits", "GangIncomplete", "Fragmented"):
+        return _format_no_node(reason)
+    if reason.code == "WaitsForVictims":
+        return f"Waiting for {_names(reason.waits_for)} to stop; its place is reserved."
+    if reason.code == "PreemptionDelayNotElapsed":
+        return f"Waiting for free resources: it cannot preempt others before {reason.until}."
+    if reason.code == "QueueDoesNotExist":
+        return f"Queue {reason.queue} does not exist."
+    if reason.code == "QueueIsNotALeaf":
+        return f"Queue {reason.queue} has child queues; only a queue without children runs workloads."
+    if reason.code == "NextCycle":
+        return "Starts in the next scheduling cycle: resources became free at the end of this one."
+    if reason.code == "Gated":
+        return "Waiting for a scheduling gate to be removed."
+    if reason.code == "NotReady":
+        return f"Waiting for pods to be created: {reason.placed} of the {reason.required} that it needs exist."
+    return reason.detail or reason.code
+
+
+def format_amount(value: float | None, resource: str | None) -> str:
+    """At most three decimals; -1 as Unlimited; CPU in cores, memory in GB."""
+    if value is None or value == -1:
+        return "Unlimited"
+    if resource == "cpu":
+        value = value / 1000
+    elif resource == "memory":
+        value = value / 1e9
+    return f"{value:.3f}".rstrip("0").rstrip(".")
+
+
+def _names(names: tuple[str, ...]) -> str:
+    shown = ", ".join(names[:5])
+    return shown if len(names) <= 5 else f"{shown} and {len(names) - 5} more"
+
+
+def _format_over_quota(reason: Reason) -> str:
+    resource = reason.resource or "gpu"
+    unit, quota_unit = {"gpu": ("GPUs", "GPUs"), "cpu": ("CPU cores", "cores"), "memory": ("GB memory", "GB")}[resource]
+    values = (reason.requested, reason.quota, reason.used)
+    requested, quota, used = (format_amount(value, reason.resource) for value in values)
+    return (
+        f"Non-preemptible workload is over quota. Workload requested {requested} {unit}, but {reason.queue} quota is "
+        f"{quota} {quota_unit}, while {used} {quota_unit} are already allocated for non-preemptible pods. "
+        "Use a preemptible workload to go over quota."
+    )
+
+
+def _format_over_limit(reason: Reason) -> str:
+    resource = reason.resource or "gpu"
+    what = {"gpu": "GPUs", "cpu": "CPU cores", "memory": "memory"}[resource]
+    unit = {"gpu": "GPUs", "cpu": "cores", "memory": "GB"}[resource]
+    limit, used, requested = (format_amount(value, resource) for value in (reason.limit, reason.used, reason.requested))
+    return (
+        f"{reason.queue} quota has reached the allowable limit of {what}. Limit is {limit} {unit}, "
+        f"currently {used} {unit} allocated and workload requested {requested} {unit}"
+    )
+
+
+def _format_no_node(reason: Reason) -> str:
+    if not reason.causes:
+        return f"Waiting for a node for pod {reason.task}: there is none."
+    [first, *others] = reason.causes
+    is_one_lack = not others and first.cause not in _CAUSES
+    if reason.code == "NeverFits":
+        return f"Can never start: {_format_never(first) if is_one_lack else _format_causes(reason)}."
+    if reason.code == "GangIncomplete":
+        fitting = f"{reason.placed} of its {reason.required} pods fit now"
+        rest = _format_lack(first) if is_one_lack else _format_causes(reason)
+        return f"Waiting for room for all pods of the gang: {fitting}; pod {reason.task} does not: {rest}."
+    if reason.code == "Fragmented" and is_one_lack:
+        return (
+            f"Waiting for {_quantity(first.asked, first.cause)} on one node: enough are free, but spread over several "
+            f"nodes, at most {format_amount(first.free, first.cause)} on {first.best_node}."
+        )
+    if is_one_lack:
+        return f"Waiting for {_quantity(first.asked, first.cause)}: {_format_lack(first)}."
+    return f"Waiting for a node for pod {reason.task}: {_format_causes(reason)}."
+
+
+def _format_never(cause: NodeCause) -> str:
+    where = "the only node" if cause.nodes == 1 else "the largest node"
+    largest = format_amount(cause.largest, cause.cause)
+    return f"it asks for {_quantity(cause.asked, cause.cause)}, {where} ({cause.largest_node}) has {largest}"
+
+
+def _format_lack(cause: NodeCause) -> str:
+    """How much of it is free, where there is too little."""
+    unit = _PLURAL.get(cause.cause, cause.cause)
+    free, largest = format_amount(cause.free, cause.cause), format_amount(cause.largest, cause.cause)
+    if cause.nodes > 1:
+        if not cause.free:
+            return f"all {unit} on {cause.nodes} nodes are in use"
+        return f"at most {free} free on one of {cause.nodes} nodes ({cause.best_node})"
+    if not cause.free and cause.largest:
+        whole = f"the {_quantity(cause.largest, cause.cause)}" if cause.largest == 1 else f"all {largest} {unit}"
+        return f"{whole} on {cause.best_node} {'is' if cause.largest == 1 else 'are'} in use"
+    return f"{free} of {largest} free on {cause.best_node}"
+
+
+def _format_causes(reason: Reason) -> str:
+    return "; ".join(_format_cause(cause) for cause in reason.causes)
+
+
+def _format_cause(cause: NodeCause) -> str:
+    nodes = "1 node" if cause.nodes == 1 else f"{cause.nodes} nodes"
+    if cause.cause in _CAUSES:
+        return f"{nodes} {_CAUSES[cause.cause][cause.nodes > 1]}"
+    verb = "has" if cause.nodes == 1 else "have"
+    asked = _quantity(cause.asked, cause.cause)
+    if cause.never:
+        largest = format_amount(cause.largest, cause.cause)
+        return f"{nodes} {verb} less than the {asked} requested (at most {largest}, on {cause.largest_node})"
+    free = format_amount(cause.free, cause.cause)
+    return f"{nodes} {verb} less than {asked} free (at most {free}, on {cause.best_node})"
+
+
+def _quantity(value: float | None, resource: str) -> str:
+    number = format_amount(value, resource)
+    names = _SINGULAR if number == "1" else _PLURAL
+    return f"{number} {names.get(resource, resource)}"
