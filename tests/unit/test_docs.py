@@ -38,6 +38,13 @@ def test_named_tests_exist(page: Path) -> None:
     assert not missing
 
 
+def test_the_page_on_architecture_lists_every_room() -> None:
+    rows = re.findall(r"^\| `([\w/]+/)` \|", (ROOT / "docs/architecture.md").read_text(), re.MULTILINE)
+    package = ROOT / "src" / "fairlead"
+    rooms = {f"{path.parent.relative_to(package)}/" for path in package.rglob("__init__.py") if path.parent != package}
+    assert sorted(rows) == sorted(rooms)
+
+
 def test_every_decision_names_its_test() -> None:
     """A row of the compatibility page without a test is a claim."""
     rows = [

@@ -196,6 +196,20 @@ def test_no_file_speaks_of_the_machine_it_was_written_on() -> None:
     assert not found
 
 
+#: Kubernetes' own schema: imported as a module, so its classes are read as `objects.Pod`.
+FOREIGN_SCHEMA = PACKAGE / "engines" / "kubernetes" / "client" / "objects.py"
+
+
+def test_a_class_name_is_used_once() -> None:
+    places: dict[str, list[str]] = {}
+    for path in MODULES:
+        if path != FOREIGN_SCHEMA:
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                    places.setdefault(node.name, []).append(f"{name_of(path)}:{node.lineno}")
+    assert not {name: modules for name, modules in places.items() if len(modules) > 1}
+
+
 def body_of(function: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
     body = function.body[1:] if ast.get_docstring(function) else function.body
     return "\n".join(ast.unparse(statement) for statement in body)

@@ -6,7 +6,7 @@ format is described in `docs/reference/snapshot.md`; whoever reads the file (YAM
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -223,33 +223,41 @@ def compare(snapshot: Snapshot, decisions: Decisions, expect: Words) -> list[str
     moved = {eviction.task: eviction.moved_to for eviction in decisions.evictions if eviction.moved_to is not None}
     wanted_moves = {task: node for name, node in expect.get("moved", {}).items() for task in _names(snapshot, name)}
     wanted_evicted = {task for name in expect.get("evicted", []) for task in _names(snapshot, name)}
-    found = [
+    differences = [
         *_differ("starts", _lists(expect.get("starts", {})), starts),
         *_differ("kept", _lists(expect.get("kept", {})), kept),
         *_differ("moved", wanted_moves, moved),
+        *_find_contradictions(decisions, moved),
     ]
     if wanted_evicted != evicted:
-        found.append(f"evicted: expected {sorted(wanted_evicted)}, got {sorted(evicted)}")
+        differences.append(f"evicted: expected {sorted(wanted_evicted)}, got {sorted(evicted)}")
     waits = {pending.job: pending.reason.code for pending in decisions.pending}
     for job, code in expect.get("waits", {}).items():
         if waits.get(job) != code:
-            found.append(f"waits: expected {job} to wait for {code}, got {waits.get(job)}")
+            differences.append(f"waits: expected {job} to wait for {code}, got {waits.get(job)}")
     shares = {share.queue: share.fair_share[0] for share in decisions.fair_shares}
     for queue, amount in expect.get("shares", {}).items():
         if shares.get(queue) != amount:
-            found.append(f"shares: expected {queue} to have {amount}, got {shares.get(queue)}")
-    return found + [f"failed: {failure.job}: {failure.error}" for failure in decisions.failures]
+            differences.append(f"shares: expected {queue} to have {amount}, got {shares.get(queue)}")
+    return differences + [f"failed: {failure.job}: {failure.error}" for failure in decisions.failures]
 
 
 def _is_moved(task: str, decisions: Decisions) -> bool:
     return any(eviction.task == task and eviction.moved_to is not None for eviction in decisions.evictions)
 
 
-def _by_job(pairs: Any) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+def _find_contradictions(decisions: Decisions, moved: Mapping[str, str]) -> list[str]:
+    """A moved task must be promised, and be shown, on the node that its eviction names."""
+    promised = {promise.task: promise.node for promise in decisions.pipelined if promise.task in moved}
+    shown = {state.task: state.node for state in decisions.states if state.task in moved}
+    return [*_differ("moved, but pipelined", moved, promised), *_differ("moved, but its state", moved, shown)]
+
+
+def _by_job(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    nodes_of: dict[str, list[str]] = {}
     for job, node in pairs:
-        found.setdefault(job, []).append(node)
-    return {job: sorted(nodes) for job, nodes in found.items()}
+        nodes_of.setdefault(job, []).append(node)
+    return {job: sorted(nodes) for job, nodes in nodes_of.items()}
 
 
 def _lists(expected: Words) -> dict[str, list[str]]:

@@ -213,8 +213,12 @@ class SchedulingSession:
         self._put(task, st.ALLOCATED, node, groups)
 
     def pipeline(self, task: LiveTask, node: LiveNode, groups: tuple[str, ...]) -> None:
-        """Promise a task what is idle or being released. On the very place it was evicted from it simply stays."""
-        if task.status == st.RELEASING and task.node is node and task.groups == groups:
+        """Promise a task what is idle or being released.
+
+        On a place that still books the task, the eviction is taken back: that is the place it was evicted from, and
+        also the one that it was leaving before. Then it returns to where it was before this eviction, as in KAI.
+        """
+        if task.status == st.RELEASING and (node, groups) in ((task.node, task.groups), task.leaving):
             self._unevict(task)
             return
         bookings = ((node, groups, BOOK_PIPELINED, 1),)
