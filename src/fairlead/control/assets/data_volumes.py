@@ -79,7 +79,7 @@ async def create_volume(context: Context, caller: Caller, wish: DataVolume, requ
         wish,
         id=context.new_id(),
         version=1,
-        place=project_place(project.id),
+        scope_key=project_place(project.id),
         created_at=now,
         created_by=caller.name,
         updated_at=now,
