@@ -33,8 +33,7 @@ from fairlead.api.proxy.server import Proxy
 from fairlead.api.proxy.upstream import Upstreams
 from fairlead.api.server.http_server import HttpServer
 from fairlead.api.server.json_log import JsonFormatter
-from fairlead.api.server.loop_metrics import loop_samples
-from fairlead.api.server.metrics import Sample
+from fairlead.api.server.metrics import Sample, loop_samples
 from fairlead.api.server.sockets import listen, url_of
 from fairlead.api.workloads.admission_webhook import ADMISSION_OPERATIONS
 from fairlead.control.assets.cluster_supplies import ClusterSupplier

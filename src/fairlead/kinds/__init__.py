@@ -10,3 +10,5 @@ from fairlead.kinds.workspace import WORKSPACE
 KINDS: dict[str, Kind] = {
     kind.key: kind for kind in (TRAINING, WORKSPACE, DISTRIBUTED, INFERENCE, DISTRIBUTED_INFERENCE)
 }
+#: What assets and templates can be meant for; kinds may share a word.
+MEANT_FOR: tuple[str, ...] = tuple(dict.fromkeys(kind.meant_for for kind in KINDS.values()))

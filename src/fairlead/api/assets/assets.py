@@ -10,24 +10,21 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 from starlette.responses import Response
 
-from fairlead.api.http.body import query_boolean, query_choice, query_integer, query_text, read_body
+from fairlead.api.http.body import query_boolean, query_choice, query_integer, query_text, receive_json
 from fairlead.api.http.errors import Error
 from fairlead.api.http.operation import Call, Handler, Inline, Operation, Parameter, RequestBody, as_json
-from fairlead.api.organization.bodies import read_json
-from fairlead.api.workloads.views import Instant, Shape, Uuid
+from fairlead.api.http.shapes import Instant, ScopeType, Shape, Uuid
 from fairlead.control import access
 from fairlead.control.assets import assets
 from fairlead.control.assets.assets import AssetFilter, AssetInput
 from fairlead.control.assets.kinds import ASSET_KINDS, BY_KIND, AssetKind
 from fairlead.control.assets.usage import AssetUsers, find_usage
 from fairlead.control.workloads.read import normal_id
-from fairlead.kinds import KINDS
+from fairlead.kinds import KINDS, MEANT_FOR
 from fairlead.model.clock import iso
 from fairlead.model.records.assets import SCOPES, STORAGE_CLASSES, Asset, Scope
-from fairlead.model.spec.fields import FieldInfo, Given, Int32, Maybe, Spec, Text, Text253, fields_of, value_or
+from fairlead.model.spec.fields import FieldInfo, Given, Int32, Maybe, Spec, Text, Text253, value_or
 from fairlead.model.spec.fields import Uuid as UuidText
-
-ScopeType = Literal["system", "tenant", "cluster", "department", "project"]
 
 
 class SupportedTypes(Spec, frozen=True, kw_only=True):
@@ -281,8 +278,6 @@ def _filter(call: Call, kinds: tuple[str, ...]) -> AssetFilter:
     )
 
 
-#: The kinds of workload that an asset says it is meant for, in its meta and in the filters of lists.
-MEANT_FOR = tuple(field.rest for field in fields_of(SupportedTypes) if field.attribute != "dist_framework")
 _STATUSES = {401: Error, 403: Error, 503: Error}
 _CHANGED = {**_STATUSES, 400: Error, 404: Error}
 _ASSET_ID = Parameter(
@@ -318,13 +313,13 @@ def _handlers(kind: AssetKind) -> tuple[Handler, Handler, Handler, Handler, Hand
         return normal_id(call.path["AssetId"], kind.title)
 
     async def create(call: Call) -> Response:
-        body = read_json(_body(kind, AssetMeta), await read_body(call.request, "application/json"))
+        body = await receive_json(call, _body(kind, AssetMeta))
         wish = _wish(body, _scope(body.meta))
         made = await assets.create_asset(call.context, call.caller, kind, wish, call.request_id)
         return as_json(await render_asset(call, made), 202)
 
     async def update(call: Call) -> Response:
-        body = read_json(_body(kind, AssetMetaUpdate), await read_body(call.request, "application/json"))
+        body = await receive_json(call, _body(kind, AssetMetaUpdate))
         wish = _wish(body, Scope("project"))
         changed = await assets.update_asset(call.context, call.caller, kind, id_of(call), wish, call.request_id)
         return as_json(await render_asset(call, changed), 202)

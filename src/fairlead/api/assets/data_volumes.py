@@ -5,13 +5,20 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, UnsetType
 from starlette.responses import Response
 
-from fairlead.api.http.body import query_choice, query_text, read_body
+from fairlead.api.http.body import query_choice, query_text, receive_json
 from fairlead.api.http.errors import Error
-from fairlead.api.http.list_parameters import LIMIT, OFFSET, SEARCH, filter_by, read_list_request, sort_by, sort_order
+from fairlead.api.http.list_parameters import (
+    LIMIT,
+    OFFSET,
+    SEARCH,
+    filter_by,
+    next_offset,
+    read_list_request,
+    sort_by,
+    sort_order,
+)
 from fairlead.api.http.operation import Call, Handler, Operation, Parameter, RequestBody, as_json
-from fairlead.api.organization.bodies import read_json
-from fairlead.api.workloads.reads import Count
-from fairlead.api.workloads.views import Instant, Shape, Uuid
+from fairlead.api.http.shapes import Count, Instant, Shape, Uuid
 from fairlead.control.assets import data_volumes
 from fairlead.control.assets.data_volumes import VOLUME_FIELD_NAMES, VolumeWish
 from fairlead.control.people.access_rules import scope_name
@@ -124,10 +131,6 @@ def render_volume(call: Call, volume: DataVolume, *, with_scopes: bool = False) 
     )
 
 
-async def _read(call: Call, shape: Any) -> Any:
-    return read_json(shape, await read_body(call.request, "application/json"))
-
-
 def _id(call: Call) -> str:
     return normal_id(call.path["datavolumeId"], "data volume")
 
@@ -145,7 +148,7 @@ async def get_volumes(call: Call) -> Response:
     request = read_list_request(call, VOLUME_FIELD_NAMES)
     page = await data_volumes.find_volumes(call.context, call.caller, request, _project(call))
     views = [render_volume(call, volume) for volume in page.items]
-    return as_json(VolumeList(datavolumes=views, next=UNSET if page.next is None else page.next))
+    return as_json(VolumeList(datavolumes=views, next=next_offset(page)))
 
 
 async def count_volumes(call: Call) -> Response:
@@ -161,7 +164,7 @@ async def check_name(call: Call) -> Response:
 
 
 async def create_volume(call: Call) -> Response:
-    body: VolumeCreation = await _read(call, VolumeCreation)
+    body = await receive_json(call, VolumeCreation)
     wish = DataVolume(
         id="",
         version=1,
@@ -183,7 +186,7 @@ async def get_volume(call: Call) -> Response:
 
 
 async def update_volume(call: Call) -> Response:
-    body: VolumeUpdate = await _read(call, VolumeUpdate)
+    body = await receive_json(call, VolumeUpdate)
     wish = VolumeWish(description=value_or(body.description, None))
     changed = await data_volumes.update_volume(call.context, call.caller, _id(call), wish, call.request_id)
     return as_json(render_volume(call, changed))
@@ -200,7 +203,7 @@ async def get_scopes(call: Call) -> Response:
 
 
 async def update_scopes(call: Call) -> Response:
-    body: SharedScopesUpdate = await _read(call, SharedScopesUpdate)
+    body = await receive_json(call, SharedScopesUpdate)
 
     def scopes(given: Any) -> tuple[Scope, ...]:
         return tuple(Scope(one.scope_type, one.scope_id) for one in value_or(given, ()))

@@ -1,15 +1,19 @@
 """What happened to an asset, oldest first: the route, and how it is shown."""
 
-import uuid
-
-from msgspec import UNSET
 from starlette.responses import Response
 
 from fairlead.api.http.errors import Error
-from fairlead.api.http.list_parameters import LIMIT, OFFSET, read_list_request
+from fairlead.api.http.list_parameters import LIMIT, OFFSET, next_offset, read_list_request
 from fairlead.api.http.operation import Call, Operation, Parameter, as_json
-from fairlead.api.workloads.reads import HistoryList
-from fairlead.api.workloads.views import EventView, HistoryMeta, HistoryRecord, HistorySpec, InvolvedObject
+from fairlead.api.http.shapes import (
+    EventView,
+    HistoryList,
+    HistoryMeta,
+    HistoryRecord,
+    HistorySpec,
+    InvolvedObject,
+    event_uuid,
+)
 from fairlead.control.assets import usage
 from fairlead.control.assets.kinds import BY_KIND
 from fairlead.control.workloads.read import normal_id
@@ -26,8 +30,7 @@ def render_record(event: Event, asset: Asset, cluster_id: str) -> HistoryRecord:
         type=event.type,
         cluster_id=cluster_id,
         message=event.message,
-        # Must be a UUID and stay the same: it follows from the cluster and the revision.
-        id=str(uuid.uuid5(uuid.UUID(cluster_id), str(event.revision))),
+        id=event_uuid(cluster_id, event),
         reason=event.reason,
         source=event.source,
         involved_object=InvolvedObject(uid=asset.id, kind=_CLAIM.title, name=asset.name, namespace=""),
@@ -41,7 +44,7 @@ async def get_claim_history(call: Call) -> Response:
     asset, page = await usage.load_history(call.context, call.caller, _CLAIM, id, request)
     cluster_id = call.context.directory.cluster.id
     records = [render_record(event, asset, cluster_id) for event in page.items]
-    return as_json(HistoryList(records=records, next=UNSET if page.next is None else page.next))
+    return as_json(HistoryList(records=records, next=next_offset(page)))
 
 
 HISTORY_OPERATIONS: tuple[Operation, ...] = (

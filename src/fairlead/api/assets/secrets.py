@@ -8,15 +8,14 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, UnsetType
 from starlette.responses import Response
 
-from fairlead.api.http.body import query_text, read_body
+from fairlead.api.http.body import query_text, receive_json
 from fairlead.api.http.errors import Error
-from fairlead.api.http.list_parameters import LIMIT, OFFSET, SEARCH, read_list_request
+from fairlead.api.http.list_parameters import LIMIT, OFFSET, SEARCH, next_offset, read_list_request
 from fairlead.api.http.operation import Call, Handler, Operation, Parameter, RequestBody, as_json
-from fairlead.api.organization.bodies import read_json
-from fairlead.api.workloads.views import Instant, Shape, Uuid
+from fairlead.api.http.shapes import Instant, Shape, Uuid
 from fairlead.control.assets import claims, secrets
 from fairlead.control.assets.secrets import CONFIG_MAP, SECRET, USER_CREDENTIAL, ObjectKind, ObjectWish
-from fairlead.control.workloads.read import Page, normal_id
+from fairlead.control.workloads.read import normal_id
 from fairlead.model.clock import iso
 from fairlead.model.records.assets import DEFAULT_STORAGE_CLASS, Claim, ConfigMap, NamedRecord, Secret
 from fairlead.model.spec.fields import Given, QuantityText, Spec, Text63, UpTo250, value_or
@@ -133,14 +132,6 @@ def render_claim(claim: Claim) -> ClaimView:
     )
 
 
-def _next(page: Page[Any]) -> int | UnsetType:
-    return UNSET if page.next is None else page.next
-
-
-async def _read(call: Call, shape: Any) -> Any:
-    return read_json(shape, await read_body(call.request, "application/json"))
-
-
 _ID = Parameter(name="id", place="path", schema={"type": "string", "format": "uuid"})
 _PROJECT = Parameter(
     name="projectId",
@@ -151,12 +142,12 @@ _FAILURES = {400: Error, 401: Error, 403: Error, 503: Error}
 _ONE = {**_FAILURES, 404: Error}
 
 
-def _object_operations(kind: ObjectKind, creation: type) -> tuple[Operation, ...]:
+def _object_operations(kind: ObjectKind, creation: type[UserCredentialCreation]) -> tuple[Operation, ...]:
     base = f"/api/v1/{kind.resource}"
     noun = kind.title
 
     async def create(call: Call) -> Response:
-        body = await _read(call, creation)
+        body = await receive_json(call, creation)
         wish = ObjectWish(
             name=body.name,
             project_id=getattr(body, "project_id", ""),
@@ -167,7 +158,7 @@ def _object_operations(kind: ObjectKind, creation: type) -> tuple[Operation, ...
         return as_json(render_object(made), 201)
 
     async def update(call: Call) -> Response:
-        body: ObjectUpdate = await _read(call, ObjectUpdate)
+        body = await receive_json(call, ObjectUpdate)
         wish = ObjectWish(data=body.data, description=value_or(body.description, ""))
         id = normal_id(call.path["id"], noun)
         return as_json(render_object(await secrets.update(call.context, call.caller, kind, id, wish, call.request_id)))
@@ -175,7 +166,7 @@ def _object_operations(kind: ObjectKind, creation: type) -> tuple[Operation, ...
     async def list_all(call: Call) -> Response:
         request = read_list_request(call)
         page = await secrets.find(call.context, call.caller, kind, request, query_text(call, "projectId"))
-        return as_json(ObjectList(items=[render_object(record) for record in page.items], next=_next(page)))
+        return as_json(ObjectList(items=[render_object(record) for record in page.items], next=next_offset(page)))
 
     async def get(call: Call) -> Response:
         id = normal_id(call.path["id"], noun)
@@ -254,7 +245,7 @@ def _five(
 
 
 async def create_claim(call: Call) -> Response:
-    body: ClaimCreation = await _read(call, ClaimCreation)
+    body = await receive_json(call, ClaimCreation)
     wish = claims.ClaimWish(
         name=body.name,
         project_id=body.project_id,
@@ -270,7 +261,7 @@ async def create_claim(call: Call) -> Response:
 async def list_claims(call: Call) -> Response:
     request = read_list_request(call)
     page = await claims.find_claims(call.context, call.caller, request, query_text(call, "projectId"))
-    return as_json(ClaimList(items=[render_claim(claim) for claim in page.items], next=_next(page)))
+    return as_json(ClaimList(items=[render_claim(claim) for claim in page.items], next=next_offset(page)))
 
 
 async def get_claim(call: Call) -> Response:

@@ -1,15 +1,35 @@
 """Reads what a request carries, within its limits: the body by size and content type, the query by type and bounds."""
 
-from typing import Any
+import re
+from fractions import Fraction
+from typing import Any, TypeVar
 
+import msgspec
 from starlette.requests import Request
 
 from fairlead.api.http.errors import HttpError
 from fairlead.api.http.operation import Call
-from fairlead.model.errors import ComplianceIssue, Invalid
+from fairlead.formats.check import find_flaws
+from fairlead.model.errors import MALFORMED, ComplianceIssue, Invalid
+
+T = TypeVar("T")
 
 #: Offsets and limits are 32-bit in the contract.
 INT32_MOST = 2**31 - 1
+DURATION_PATTERN = r"^(0|[+]?((\d+(\.\d+)?)(ns|us|µs|μs|ms|s|m|h|d|w))+)$"
+_PART = re.compile(r"(\d+(?:\.\d+)?)(ns|us|µs|μs|ms|s|m|h|d|w)")
+_SECONDS = {
+    "ns": Fraction(1, 10**9),
+    "us": Fraction(1, 10**6),
+    "µs": Fraction(1, 10**6),
+    "μs": Fraction(1, 10**6),
+    "ms": Fraction(1, 1000),
+    "s": Fraction(1),
+    "m": Fraction(60),
+    "h": Fraction(3600),
+    "d": Fraction(86_400),
+    "w": Fraction(604_800),
+}
 
 
 async def read_body(request: Request, content_type: str) -> bytes:
@@ -41,6 +61,28 @@ async def read_body(request: Request, content_type: str) -> bytes:
 
 def _too_large(limit: int) -> str:
     return f"The body is larger than the {limit:,} bytes that this server reads"
+
+
+def read_json(shape: type[T], body: bytes) -> T:
+    """The body as declared; raises Invalid with everything that is wrong with it."""
+    first = "the body contains a zero character, which no text here can"
+    if b"\\u0000" not in body:
+        try:
+            return msgspec.json.decode(body, type=shape)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            first = str(error)
+    try:
+        plain = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise Invalid(MALFORMED, (ComplianceIssue("", f"the body is no JSON: {first}"),)) from None
+    flaws = find_flaws(shape, plain, "")
+    issues = tuple(ComplianceIssue(flaw.path, flaw.details) for flaw in flaws) or (ComplianceIssue("", first),)
+    raise Invalid(MALFORMED, issues)
+
+
+async def receive_json(call: Call, shape: type[T]) -> T:
+    """The JSON body of a request as declared; raises `HttpError` or `Invalid`."""
+    return read_json(shape, await read_body(call.request, "application/json"))
 
 
 def query_text(call: Call, name: str, default: str = "") -> str:
@@ -83,3 +125,19 @@ def query_choice(call: Call, name: str, options: tuple[str, ...], default: str =
 
 def _wrong(name: str, details: str) -> Invalid:
     return Invalid(f"The query parameter {name} {details}", (ComplianceIssue(name, details),))
+
+
+def read_duration(text: str) -> int:
+    """Whole seconds, rounded up, of `5d8h40m`."""
+    total = sum((Fraction(number) * _SECONDS[unit] for number, unit in _PART.findall(text)), Fraction(0))
+    return -(-total.numerator // total.denominator)
+
+
+def render_duration(seconds: int) -> str:
+    """`5d8h40m` of so many seconds; `0` of none."""
+    parts = []
+    for unit in ("d", "h", "m", "s"):
+        number, seconds = divmod(seconds, int(_SECONDS[unit]))
+        if number:
+            parts.append(f"{number}{unit}")
+    return "".join(parts) or "0"

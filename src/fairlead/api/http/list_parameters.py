@@ -1,10 +1,15 @@
 """The query parameters that lists share: declared once for the description, read once for the use cases."""
 
 from collections.abc import Iterable
+from typing import TypeVar
+
+from msgspec import UNSET, UnsetType
 
 from fairlead.api.http.body import query_boolean, query_choice, query_integer, query_text
 from fairlead.api.http.operation import Call, Parameter
-from fairlead.control.workloads.read import ListRequest
+from fairlead.control.workloads.read import ListRequest, Page
+
+T = TypeVar("T")
 
 LIMIT_MOST = 500
 LIMIT = Parameter(
@@ -58,3 +63,8 @@ def read_list_request(call: Call, sort_fields: Iterable[str] = (), default_order
         search=query_text(call, "search"),
         deleted=bool(query_boolean(call, "deleted")),
     )
+
+
+def next_offset(page: Page[T]) -> int | UnsetType:
+    """The `next` of an answer: left out on the last page."""
+    return UNSET if page.next is None else page.next

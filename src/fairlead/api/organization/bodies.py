@@ -4,39 +4,21 @@ Declared once; the API's description is generated from the declarations, and `re
 that they do not allow.
 """
 
-import re
-from fractions import Fraction
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import UNSET, Meta
 
+from fairlead.api.http.body import DURATION_PATTERN, read_duration, read_json
 from fairlead.control.organization.inputs import NodePoolInput, OwnerInput, PoolQuotaInput, QuotaInput
-from fairlead.formats.check import find_flaws
-from fairlead.model.errors import MALFORMED, ComplianceIssue, Invalid
 from fairlead.model.spec.fields import INT32_MAX, Given, Maybe, QuantityText, Spec, Text, UpTo63, UpTo250, UpTo253
 
-T = TypeVar("T")
 _LARGEST = 1e15
 Amount = Annotated[float, Meta(ge=-1, le=_LARGEST)]
 Seconds = Annotated[int, Meta(ge=1, le=INT32_MAX)]
 Names = Annotated[tuple[UpTo253, ...], Meta(max_length=1000)]
 #: Bytes of one unit.
 UNITS = {"Mib": 2**20, "MB": 10**6, "GB": 10**9}
-DURATION_PATTERN = r"^(0|[+]?((\d+(\.\d+)?)(ns|us|µs|μs|ms|s|m|h|d|w))+)$"
-_PART = re.compile(r"(\d+(?:\.\d+)?)(ns|us|µs|μs|ms|s|m|h|d|w)")
-_SECONDS = {
-    "ns": Fraction(1, 10**9),
-    "us": Fraction(1, 10**6),
-    "µs": Fraction(1, 10**6),
-    "μs": Fraction(1, 10**6),
-    "ms": Fraction(1, 1000),
-    "s": Fraction(1),
-    "m": Fraction(60),
-    "h": Fraction(3600),
-    "d": Fraction(86_400),
-    "w": Fraction(604_800),
-}
 
 
 class ResourceBody(Spec, frozen=True, kw_only=True):
@@ -163,23 +145,6 @@ class NodePoolCreation(NodePoolUpdate, frozen=True, kw_only=True):
     cluster_id: str
 
 
-def read_json(shape: type[T], body: bytes) -> T:
-    """The body as declared; raises Invalid with everything that is wrong with it."""
-    first = "the body contains a zero character, which no text here can"
-    if b"\\u0000" not in body:
-        try:
-            return msgspec.json.decode(body, type=shape)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            first = str(error)
-    try:
-        plain = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise Invalid(MALFORMED, (ComplianceIssue("", f"the body is no JSON: {first}"),)) from None
-    flaws = find_flaws(shape, plain, "")
-    issues = tuple(ComplianceIssue(flaw.path, flaw.details) for flaw in flaws) or (ComplianceIssue("", first),)
-    raise Invalid(MALFORMED, issues)
-
-
 class _Listed(Spec, frozen=True, kw_only=True):
     """Gives the items of a bare list a path."""
 
@@ -243,22 +208,6 @@ def _quota_wish(body: Maybe[GpuBody | ResourceBody], scale: int = 1) -> QuotaInp
     return QuotaInput(
         deserved=scaled(body.deserved), limit=scaled(body.limit), over_quota_weight=body.over_quota_weight
     )
-
-
-def read_duration(text: str) -> int:
-    """Whole seconds, rounded up, of `5d8h40m`."""
-    total = sum((Fraction(number) * _SECONDS[unit] for number, unit in _PART.findall(text)), Fraction(0))
-    return -(-total.numerator // total.denominator)
-
-
-def render_duration(seconds: int) -> str:
-    """`5d8h40m` of so many seconds; `0` of none."""
-    parts = []
-    for unit in ("d", "h", "m", "s"):
-        number, seconds = divmod(seconds, int(_SECONDS[unit]))
-        if number:
-            parts.append(f"{number}{unit}")
-    return "".join(parts) or "0"
 
 
 _KEPT = (

@@ -4,9 +4,10 @@ from typing import Any
 
 from starlette.responses import Response
 
-from fairlead.api.http.body import read_body
+from fairlead.api.http.body import read_body, receive_json
 from fairlead.api.http.errors import ACCEPTED, Error
 from fairlead.api.http.operation import Call, Operation, Parameter, RequestBody, as_json
+from fairlead.api.http.shapes import Accepted
 from fairlead.api.organization.bodies import (
     DepartmentCreation,
     NodePoolCreation,
@@ -17,7 +18,6 @@ from fairlead.api.organization.bodies import (
     ProjectUpdate,
     node_pool_wish,
     owner_wish,
-    read_json,
     read_resources,
     resources_wish,
 )
@@ -30,22 +30,17 @@ from fairlead.api.organization.reads import (
     render_pool_quota,
     render_project,
 )
-from fairlead.api.workloads.kind_routes import Accepted
 from fairlead.control.organization import inventory, node_pools, owners, removal
 
 
-async def _body(call: Call) -> bytes:
-    return await read_body(call.request, "application/json")
-
-
 async def create_department(call: Call) -> Response:
-    wish = owner_wish(read_json(DepartmentCreation, await _body(call)))
+    wish = owner_wish(await receive_json(call, DepartmentCreation))
     made = await owners.create_department(call.context, call.caller, wish, call.request_id)
     return as_json(render_department(made, {}), 201)
 
 
 async def update_department(call: Call) -> Response:
-    wish = owner_wish(read_json(OwnerUpdate, await _body(call)))
+    wish = owner_wish(await receive_json(call, OwnerUpdate))
     id = call.path["departmentId"]
     changed = await owners.update_department(call.context, call.caller, id, wish, call.request_id)
     return as_json(render_department(changed, await inventory.load_usage(call.context)))
@@ -60,7 +55,7 @@ async def patch_department_resources(call: Call) -> Response:
 
 
 async def _department_resources(call: Call, *, is_merge: bool) -> Response:
-    wish = resources_wish(read_resources(await _body(call)), is_merge=is_merge)
+    wish = resources_wish(read_resources(await read_body(call.request, "application/json")), is_merge=is_merge)
     id = call.path["departmentId"]
     changed = await owners.update_department(call.context, call.caller, id, wish, call.request_id)
     return as_json([render_pool_quota(quota) for quota in changed.resources])
@@ -74,13 +69,13 @@ async def delete_department(call: Call) -> Response:
 
 
 async def create_project(call: Call) -> Response:
-    wish = owner_wish(read_json(ProjectCreation, await _body(call)))
+    wish = owner_wish(await receive_json(call, ProjectCreation))
     made = await owners.create_project(call.context, call.caller, wish, call.request_id)
     return as_json(render_project(made, call.context.directory.departments.get(made.department_id), {}), 201)
 
 
 async def update_project(call: Call) -> Response:
-    wish = owner_wish(read_json(ProjectUpdate, await _body(call)))
+    wish = owner_wish(await receive_json(call, ProjectUpdate))
     changed = await owners.update_project(call.context, call.caller, call.path["projectId"], wish, call.request_id)
     usages = await inventory.load_usage(call.context)
     return as_json(render_project(changed, call.context.directory.departments.get(changed.department_id), usages))
@@ -95,7 +90,7 @@ async def patch_project_resources(call: Call) -> Response:
 
 
 async def _project_resources(call: Call, *, is_merge: bool) -> Response:
-    wish = resources_wish(read_resources(await _body(call)), is_merge=is_merge)
+    wish = resources_wish(read_resources(await read_body(call.request, "application/json")), is_merge=is_merge)
     changed = await owners.update_project(call.context, call.caller, call.path["projectId"], wish, call.request_id)
     return as_json([render_pool_quota(quota) for quota in changed.resources])
 
@@ -107,13 +102,13 @@ async def delete_project(call: Call) -> Response:
 
 
 async def create_node_pool(call: Call) -> Response:
-    wish = node_pool_wish(read_json(NodePoolCreation, await _body(call)))
+    wish = node_pool_wish(await receive_json(call, NodePoolCreation))
     made = await node_pools.create_node_pool(call.context, call.caller, wish, call.request_id)
     return as_json(render_node_pool(call, made), 201)
 
 
 async def update_node_pool(call: Call) -> Response:
-    wish = node_pool_wish(read_json(NodePoolUpdate, await _body(call)))
+    wish = node_pool_wish(await receive_json(call, NodePoolUpdate))
     id = call.path["nodepoolId"]
     changed = await node_pools.update_node_pool(call.context, call.caller, id, wish, call.request_id)
     return as_json(render_node_pool(call, changed))

@@ -1,21 +1,18 @@
 """Node pools and nodes, as the interface shows them. Reads only."""
 
-import uuid
 from typing import Any, Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType
 from starlette.responses import Response
 
-from fairlead.api.http.body import query_text
+from fairlead.api.http.body import query_text, render_duration
 from fairlead.api.http.errors import Error
 from fairlead.api.http.list_parameters import LIMIT, OFFSET, SEARCH, filter_by, read_list_request, sort_by, sort_order
 from fairlead.api.http.operation import Call, Operation, Parameter, as_json
-from fairlead.api.organization.bodies import render_duration
-from fairlead.api.workloads.reads import Count
-from fairlead.api.workloads.views import Instant, Shape, Uuid
+from fairlead.api.http.shapes import Count, Instant, Shape, Uuid
 from fairlead.control.organization import inventory
-from fairlead.control.organization.inventory import NODE_FIELD_NAMES, NODE_POOL_FIELD_NAMES
+from fairlead.control.organization.inventory import NODE_FIELD_NAMES, NODE_POOL_FIELD_NAMES, node_uuid
 from fairlead.control.workloads.read import normal_id
 from fairlead.model.clock import iso
 from fairlead.model.records.organization import DEFAULT_NODE_POOL, Node, NodePool
@@ -127,11 +124,6 @@ def render_node_pool(call: Call, pool: NodePool) -> NodePoolView:
         status=NodePoolStatus(nodes=tuple(sorted(node.name for node in nodes))),
         **{name: value for name, value in pool.settings.items() if value is not None},
     )
-
-
-def node_uuid(cluster_id: str, node: Node) -> str:
-    """Nodes are known by name; the interface's id, a UUID, follows from it."""
-    return str(uuid.uuid5(uuid.UUID(cluster_id), node.id))
 
 
 def render_node(call: Call, node: Node) -> NodeView:

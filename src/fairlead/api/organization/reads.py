@@ -9,11 +9,19 @@ from starlette.responses import Response
 from fairlead.admission.project_rules import effective_node_pools, effective_node_types, effective_rules
 from fairlead.api.http.body import query_boolean, query_choice
 from fairlead.api.http.errors import Error
-from fairlead.api.http.list_parameters import LIMIT, OFFSET, SEARCH, filter_by, read_list_request, sort_by, sort_order
+from fairlead.api.http.list_parameters import (
+    LIMIT,
+    OFFSET,
+    SEARCH,
+    filter_by,
+    next_offset,
+    read_list_request,
+    sort_by,
+    sort_order,
+)
 from fairlead.api.http.operation import Call, Operation, Parameter, as_json
+from fairlead.api.http.shapes import Count, Instant, Shape, Uuid
 from fairlead.api.organization.bodies import UNITS
-from fairlead.api.workloads.reads import Count
-from fairlead.api.workloads.views import Instant, Shape, Uuid
 from fairlead.control.organization import inventory
 from fairlead.control.organization.inventory import DEPARTMENT_FIELD_NAMES, PROJECT_FIELD_NAMES, OwnerUsage, Usages
 from fairlead.model.clock import iso
@@ -308,10 +316,6 @@ def render_project(record: Project, department: Department | None, usages: Usage
     )
 
 
-def _next(next: int | None) -> int | UnsetType:
-    return UNSET if next is None else next
-
-
 async def get_clusters(call: Call) -> Response:
     verbosity = query_choice(call, "verbosity", ("metadata", "full"), "full")
     query_boolean(call, "includeRequestedForDelete")
@@ -338,7 +342,7 @@ async def get_departments(call: Call) -> Response:
     request = read_list_request(call, DEPARTMENT_FIELD_NAMES)
     page = inventory.find_departments(call.context, call.caller, request, usages)
     views = [render_department(record, usages) for record in page.items]
-    return as_json(DepartmentList(departments=views, next=_next(page.next)))
+    return as_json(DepartmentList(departments=views, next=next_offset(page)))
 
 
 async def count_departments(call: Call) -> Response:
@@ -357,7 +361,7 @@ async def get_projects(call: Call) -> Response:
     page = inventory.find_projects(call.context, call.caller, read_list_request(call, PROJECT_FIELD_NAMES), usages)
     departments = call.context.directory.departments
     views = [render_project(record, departments.get(record.department_id), usages) for record in page.items]
-    return as_json(ProjectList(projects=views, next=_next(page.next)))
+    return as_json(ProjectList(projects=views, next=next_offset(page)))
 
 
 async def count_projects(call: Call) -> Response:

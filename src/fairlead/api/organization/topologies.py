@@ -5,11 +5,10 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 from starlette.responses import Response
 
-from fairlead.api.http.body import read_body
+from fairlead.api.http.body import receive_json
 from fairlead.api.http.errors import Error
 from fairlead.api.http.operation import Call, Operation, Parameter, RequestBody, as_json
-from fairlead.api.organization.bodies import read_json
-from fairlead.api.workloads.views import Instant, Shape, Uuid
+from fairlead.api.http.shapes import Instant, Shape, Uuid
 from fairlead.control.organization import topologies
 from fairlead.control.organization.topologies import TopologyWish
 from fairlead.model.clock import iso
@@ -70,7 +69,7 @@ async def get_topology(call: Call) -> Response:
 
 
 async def create_topology(call: Call) -> Response:
-    body = read_json(NetworkTopologyCreation, await read_body(call.request, "application/json"))
+    body = await receive_json(call, NetworkTopologyCreation)
     wish = TopologyWish(name=body.name, cluster_id=body.cluster_id, levels=body.levels)
     made = await topologies.create_topology(call.context, call.caller, wish, call.request_id)
     return as_json(render_topology(call, made), 201)

@@ -6,25 +6,21 @@ import msgspec
 from msgspec import UNSET, UnsetType
 from starlette.responses import Response
 
-from fairlead.api.assets.assets import MEANT_FOR
-from fairlead.api.http.body import query_boolean, query_choice, query_integer, query_text, read_body
+from fairlead.api.http.body import query_boolean, query_choice, query_integer, query_text, receive_json
 from fairlead.api.http.errors import Error
 from fairlead.api.http.list_parameters import LIMIT, OFFSET, SEARCH, filter_by, read_list_request, sort_by, sort_order
 from fairlead.api.http.operation import Call, Handler, Operation, Parameter, RequestBody, as_json
-from fairlead.api.organization.bodies import read_json
-from fairlead.api.workloads.reads import Count
-from fairlead.api.workloads.views import Instant, Shape, Uuid
+from fairlead.api.http.shapes import Count, Instant, ScopeType, Shape, Uuid
 from fairlead.control.people import access_rules as people_access_rules
 from fairlead.control.people.access_rules import RULE_FIELD_NAMES, SUBJECT_TYPES, RuleWish
 from fairlead.control.workloads.read import ListRequest
-from fairlead.kinds import KINDS
+from fairlead.kinds import KINDS, MEANT_FOR
 from fairlead.model.clock import iso
 from fairlead.model.records.access import ADMINISTRATOR_ROLE, RESEARCHER_ROLE, AccessRule, Role
 from fairlead.model.records.assets import Scope
 from fairlead.model.records.organization import Caller
 from fairlead.model.spec.fields import Given, Int32, Spec
 
-ScopeType = Literal["system", "tenant", "cluster", "department", "project"]
 SubjectType = Literal["user", "app", "service-account", "group"]
 Action = Literal["create", "read", "update", "delete", "sync"]
 
@@ -206,7 +202,7 @@ async def count_rules(call: Call) -> Response:
 
 
 async def create_rule(call: Call) -> Response:
-    body: RuleCreation = read_json(RuleCreation, await read_body(call.request, "application/json"))
+    body = await receive_json(call, RuleCreation)
     wish = RuleWish(
         subject_id=body.subject_id,
         subject_type=body.subject_type,

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET
 from starlette.responses import Response
 
-from fairlead.api.http.body import query_text, read_body
+from fairlead.api.http.body import query_text, receive_json
 from fairlead.api.http.errors import Error
 from fairlead.api.http.list_parameters import (
     LIMIT_MOST,
@@ -21,7 +21,7 @@ from fairlead.api.http.list_parameters import (
     sort_order,
 )
 from fairlead.api.http.operation import Call, Handler, Operation, Parameter, RequestBody, as_json
-from fairlead.api.organization.bodies import read_json
+from fairlead.api.http.shapes import Count
 from fairlead.api.people.auth import NO_CACHE
 from fairlead.api.people.views import (
     AccountView,
@@ -47,7 +47,6 @@ from fairlead.api.people.views import (
     render_user,
     when,
 )
-from fairlead.api.workloads.reads import Count
 from fairlead.control.people import accounts
 from fairlead.control.people.accounts import USER_FIELDS, AccountWish
 from fairlead.control.people.authentication import ACCESS_KEY
@@ -60,10 +59,6 @@ _USER_LIMIT = Parameter(
     schema={"type": "integer", "format": "int32", "minimum": 1, "maximum": LIMIT_MOST, "default": LIMIT_MOST},
     description="How many records at most.",
 )
-
-
-async def _read(call: Call, shape: Any) -> Any:
-    return read_json(shape, await read_body(call.request, "application/json"))
 
 
 def _list_request(call: Call) -> ListRequest:
@@ -85,7 +80,7 @@ async def count_users(call: Call) -> Response:
 
 
 async def create_user(call: Call) -> Response:
-    body: UserCreation = await _read(call, UserCreation)
+    body = await receive_json(call, UserCreation)
     made = await accounts.create_user(call.context, call.caller, body.email, call.request_id)
     view = NewUserView(id=made.account.id, username=made.account.name, temp_password=made.secret)
     return as_json(view, 201, NO_CACHE)
@@ -96,7 +91,7 @@ async def get_user(call: Call) -> Response:
 
 
 async def update_user(call: Call) -> Response:
-    body: UserUpdate = await _read(call, UserUpdate)
+    body = await receive_json(call, UserUpdate)
     wish = AccountWish(
         enabled=None if body.enabled is UNSET else body.enabled, groups=None if body.groups is UNSET else body.groups
     )
@@ -122,7 +117,7 @@ async def reset_password(call: Call) -> Response:
 
 
 async def change_password(call: Call) -> Response:
-    body: PasswordChange = await _read(call, PasswordChange)
+    body = await receive_json(call, PasswordChange)
     await accounts.change_own_password(
         call.context, call.caller, body.current_password, body.new_password, call.request_id
     )
@@ -137,14 +132,14 @@ async def get_accounts(call: Call) -> Response:
 
 
 async def create_service_account(call: Call) -> Response:
-    body: Named = await _read(call, Named)
+    body = await receive_json(call, Named)
     account, secret = await accounts.create_service_account(call.context, call.caller, body.name, call.request_id)
     view = NewServiceAccountView(id=account.id, name=account.name, client_id=account.name, client_secret=secret)
     return as_json(view, 201, NO_CACHE)
 
 
 async def create_application(call: Call) -> Response:
-    body: Named = await _read(call, Named)
+    body = await receive_json(call, Named)
     account, secret = await accounts.create_service_account(call.context, call.caller, body.name, call.request_id)
     view = NewApplicationView(id=account.id, name=account.name, client_id=account.name, secret=secret)
     return as_json(view, 201, NO_CACHE)
@@ -159,7 +154,7 @@ async def get_account(call: Call) -> Response:
 
 
 async def update_account(call: Call) -> Response:
-    body: Enabling = await _read(call, Enabling)
+    body = await receive_json(call, Enabling)
     wish = AccountWish(enabled=body.enabled)
     await accounts.update_account(call.context, call.caller, "app", _account_id(call), wish, call.request_id)
     return Response(status_code=200)
@@ -186,7 +181,7 @@ async def get_own_keys(call: Call) -> Response:
 
 
 async def create_key(call: Call) -> Response:
-    body: Named = await _read(call, Named)
+    body = await receive_json(call, Named)
     key, secret = await accounts.create_access_key(call.context, call.caller, body.name, call.request_id)
     view = NewKeyView(
         id=key.id, name=key.label, client_id=key.name, client_secret=secret, created_at=when(key.created_at)

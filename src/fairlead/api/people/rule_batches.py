@@ -7,20 +7,18 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 from starlette.responses import Response
 
-from fairlead.api.http.body import read_body
+from fairlead.api.http.body import receive_json
 from fairlead.api.http.errors import Error, status_of
 from fairlead.api.http.operation import Call, Operation, RequestBody, as_json
-from fairlead.api.organization.bodies import read_json
+from fairlead.api.http.shapes import ScopeType, Shape, Uuid
 from fairlead.api.people.access_rules import (
     RESOURCES,
     RuleCreation,
     RuleView,
-    ScopeType,
     SubjectType,
     permissions_of,
     render_rule,
 )
-from fairlead.api.workloads.views import Shape, Uuid
 from fairlead.control.people import access_rules
 from fairlead.control.people.access_rules import RuleWish
 from fairlead.model.errors import FairleadError, Forbidden
@@ -117,7 +115,7 @@ def _number(id: str) -> str:
 
 async def change_many(call: Call) -> Response:
     """Each rule for itself: one that cannot go keeps no other."""
-    body: RuleBatch = read_json(RuleBatch, await read_body(call.request, "application/json"))
+    body = await receive_json(call, RuleBatch)
     succeeded, failed = [], []
     for id in dict.fromkeys(body.ids):
         try:
@@ -137,7 +135,7 @@ async def change_many(call: Call) -> Response:
 
 
 async def create_many(call: Call) -> Response:
-    body: RuleBatchCreation = read_json(RuleBatchCreation, await read_body(call.request, "application/json"))
+    body = await receive_json(call, RuleBatchCreation)
     wanted = body.payload
     succeeded, failed = [], []
     for subject in wanted.subjects:
@@ -168,7 +166,7 @@ def _issues(error: FairleadError) -> tuple[Any, ...]:
 
 
 async def get_permitted_scopes(call: Call) -> Response:
-    body: PermittedQuestion = read_json(PermittedQuestion, await read_body(call.request, "application/json"))
+    body = await receive_json(call, PermittedQuestion)
     scopes = access_rules.load_own_scopes(call.context, call.caller)
     allowed = {
         action

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, UnsetType
 
-from fairlead.api.workloads.views import Instant, Shape
+from fairlead.api.http.shapes import Instant, Shape
 from fairlead.model.clock import Millis, iso
 from fairlead.model.records.organization import User
 from fairlead.model.spec.fields import Given, Maybe, Spec, Text, UpTo253

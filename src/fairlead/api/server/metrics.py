@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
+from fairlead.control.loop.reconcile import Reconciler
+
 #: Upper bounds of the duration buckets, in seconds.
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
 
@@ -90,3 +92,18 @@ def _render(samples: Iterable[Sample]) -> str:
 
 def _escape(value: str) -> str:
     return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def loop_samples(loop: Reconciler) -> list[Sample]:
+    figures = loop.figures
+    board = loop.board
+    pods = [Sample("fairlead_pods", n, {"phase": phase}) for phase, n in board.count_pods().items()]
+    return [
+        *pods,
+        Sample("fairlead_open_workloads", len(board.entries), help="Workloads neither finished nor gone"),
+        Sample("fairlead_loop_cycles_total", figures.cycles, help="Turns of the loop", type="counter"),
+        Sample("fairlead_loop_last_seconds", figures.last_cycle_milliseconds / 1000, help="Length of the last turn"),
+        Sample("fairlead_scheduling_cycles_total", figures.scheduling_cycles, type="counter"),
+        Sample("fairlead_scheduling_seconds_total", figures.scheduling_milliseconds / 1000, type="counter"),
+        Sample("fairlead_lost_races_total", figures.conflicts, help="Records written by others", type="counter"),
+    ]

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from fairlead.api.http.body import query_choice, query_integer, query_text
 from fairlead.api.http.errors import Error
 from fairlead.api.http.operation import Call, Handler, Operation, Parameter, as_json
-from fairlead.api.organization.nodes import node_uuid
+from fairlead.api.http.shapes import WORKLOAD_ID, Instant, Shape
 from fairlead.api.telemetry.names import (
     NODE_GROUPS,
     NODE_METRICS,
@@ -23,9 +23,8 @@ from fairlead.api.telemetry.names import (
     WORKLOAD_METRICS,
     WORKLOAD_TELEMETRY,
 )
-from fairlead.api.workloads.kind_routes import WORKLOAD_ID
-from fairlead.api.workloads.views import Instant, Shape
 from fairlead.control import access
+from fairlead.control.organization.inventory import node_uuid
 from fairlead.control.telemetry import metrics, summaries
 from fairlead.control.telemetry.metrics import Measurement, Span
 from fairlead.control.workloads import read as workloads_read

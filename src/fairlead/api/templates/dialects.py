@@ -7,11 +7,10 @@ from typing import Annotated, Literal
 import msgspec
 from starlette.responses import Response
 
-from fairlead.api.http.body import read_body
+from fairlead.api.http.body import receive_json
 from fairlead.api.http.errors import Error
 from fairlead.api.http.operation import Call, Operation, Parameter, RequestBody, as_json
-from fairlead.api.organization.bodies import read_json
-from fairlead.api.workloads.views import Shape, Uuid
+from fairlead.api.http.shapes import Shape, Uuid
 from fairlead.control.serving.urls import first_url
 from fairlead.control.workloads import read, template_yaml, templates
 from fairlead.formats.convert import to_flags, to_rest, to_yaml
@@ -49,7 +48,7 @@ class StoredView(Shape):
 
 
 async def put_manifest(call: Call) -> Response:
-    body = read_json(ManifestBody, await read_body(call.request, "application/json"))
+    body = await receive_json(call, ManifestBody)
     template, change = await template_yaml.store_manifest(call.context, call.caller, body.manifest, call.request_id)
     return as_json({"id": template.id, "name": template.name, "change": change})
 

@@ -1,25 +1,31 @@
 """Templates: routes for each kind of workload, made by walking `KINDS`, and the lists of all of them."""
 
 from functools import cache, partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 from starlette.responses import Response
 
-from fairlead.api.assets.assets import MEANT_FOR
-from fairlead.api.http.body import query_choice, query_integer, query_text, read_body
+from fairlead.api.http.body import query_choice, query_integer, query_text, receive_json
 from fairlead.api.http.errors import Error
-from fairlead.api.http.list_parameters import LIMIT, OFFSET, SEARCH, filter_by, read_list_request, sort_by, sort_order
+from fairlead.api.http.list_parameters import (
+    LIMIT,
+    OFFSET,
+    SEARCH,
+    filter_by,
+    next_offset,
+    read_list_request,
+    sort_by,
+    sort_order,
+)
 from fairlead.api.http.operation import Call, Handler, Inline, Operation, Parameter, RequestBody, as_json
-from fairlead.api.organization.bodies import read_json
+from fairlead.api.http.shapes import Count, Instant, ScopeType, Shape, Uuid
 from fairlead.api.templates.dialects import MANIFEST_OPERATIONS
-from fairlead.api.workloads.reads import Count
-from fairlead.api.workloads.views import Instant, Shape, Uuid
 from fairlead.control.workloads import templates
 from fairlead.control.workloads.read import normal_id
 from fairlead.control.workloads.templates import TEMPLATE_FIELDS, TemplateWish
-from fairlead.kinds import KINDS
+from fairlead.kinds import KINDS, MEANT_FOR
 from fairlead.kinds.kind import Kind
 from fairlead.model.clock import iso
 from fairlead.model.errors import Conflict
@@ -28,7 +34,6 @@ from fairlead.model.records.templates import Template
 from fairlead.model.spec.fields import FieldInfo, Maybe, Spec, Text253, UpTo253, value_or
 from fairlead.model.spec.fields import Uuid as UuidText
 
-ScopeType = Literal["system", "tenant", "cluster", "department", "project"]
 Description = Annotated[Maybe[Annotated[str, Meta(min_length=1, max_length=250)]], FieldInfo(text="What it is for.")]
 
 
@@ -125,7 +130,7 @@ def _body(kind: Kind, meta: type) -> Any:
 
 
 async def _wish(call: Call, kind: Kind, meta: type) -> TemplateWish:
-    body = read_json(_body(kind, meta), await read_body(call.request, "application/json"))
+    body = await receive_json(call, _body(kind, meta))
     head = value_or(body.meta, TemplateMetaPatch())
     scope = Scope("project")
     if isinstance(head, TemplateMeta):
@@ -184,7 +189,7 @@ def _lister(kind: Kind | None) -> Handler:
                 pagination=Pagination(
                     limit=request.limit,
                     offset=request.offset,
-                    next_offset=UNSET if page.next is None else page.next,
+                    next_offset=next_offset(page),
                 ),
             )
         )

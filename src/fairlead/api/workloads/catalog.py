@@ -9,7 +9,7 @@ from fairlead.api.http.body import query_boolean
 from fairlead.api.http.errors import Error
 from fairlead.api.http.list_parameters import filter_by, read_list_request, sort_by, sort_order
 from fairlead.api.http.operation import OURS, Call, Operation, Parameter, as_json
-from fairlead.api.workloads.views import Shape, Uuid
+from fairlead.api.http.shapes import Shape, Uuid
 from fairlead.control import access
 from fairlead.control.filters import FilterField, parse_filters, select
 from fairlead.control.workloads.read import normal_id

@@ -9,8 +9,9 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from fairlead.api.http.shapes import Instant, Shape, Uuid
 from fairlead.api.workloads.scheduling import EvictionView, WaitingView, render_eviction, render_waiting
-from fairlead.api.workloads.views import ConditionView, Instant, Shape, Uuid, instant
+from fairlead.api.workloads.views import ConditionView, instant
 from fairlead.control.explain.why import WaitingReport
 from fairlead.kinds import KINDS
 from fairlead.model.records.phase import Phase

@@ -10,6 +10,7 @@ from starlette.responses import Response
 from fairlead.api.http.body import query_boolean, query_choice, read_body
 from fairlead.api.http.errors import ACCEPTED, Error, SubmissionError
 from fairlead.api.http.operation import Call, Handler, JsonAnswer, Operation, Parameter, RequestBody
+from fairlead.api.http.shapes import WORKLOAD_ID, Accepted
 from fairlead.control.context import Context
 from fairlead.control.workloads import lifecycle, read
 from fairlead.control.workloads.submit import submit
@@ -27,19 +28,6 @@ from fairlead.model.submission import Submission
 Change = Callable[[Context, Caller, str, str, str], Awaitable[Workload]]
 
 
-class Accepted(msgspec.Struct):
-    """The request was written down and is being carried out."""
-
-    code: int
-    message: str
-
-
-WORKLOAD_ID = Parameter(
-    name="workloadId",
-    place="path",
-    schema={"type": "string", "format": "uuid"},
-    description="The id that the workload was given when it was created.",
-)
 DRY_RUN = Parameter(
     name="dryRun",
     schema={"type": "boolean", "default": False},

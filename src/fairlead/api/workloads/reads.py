@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import msgspec
 from msgspec import UNSET, UnsetType
 from starlette.responses import Response
 
@@ -14,18 +13,16 @@ from fairlead.api.http.list_parameters import (
     OFFSET,
     SEARCH,
     filter_by,
+    next_offset,
     read_list_request,
     sort_by,
     sort_order,
 )
 from fairlead.api.http.operation import Call, Operation, Parameter, as_json
+from fairlead.api.http.shapes import WORKLOAD_ID, Count, EventView, HistoryList, Shape
 from fairlead.api.workloads.explanation import WorkloadExplanation, render_explanation
-from fairlead.api.workloads.kind_routes import WORKLOAD_ID
 from fairlead.api.workloads.views import (
-    EventView,
-    HistoryRecord,
     PodView,
-    Shape,
     ViewContext,
     WorkloadDetailedView,
     WorkloadView,
@@ -59,15 +56,6 @@ class EventList(Shape):
     next: int | UnsetType = UNSET
 
 
-class HistoryList(Shape):
-    records: list[HistoryRecord]
-    next: int | UnsetType = UNSET
-
-
-class Count(msgspec.Struct):
-    count: int
-
-
 def surroundings(call: Call) -> ViewContext:
     directory = call.context.directory
     return ViewContext(call.context.clock(), directory.cluster, directory.projects, call.context.exposure.settings)
@@ -77,16 +65,12 @@ def _headers(page: Page[Any]) -> dict[str, str]:
     return {REVISION_HEADER: str(page.revision)}
 
 
-def _next(page: Page[Any]) -> int | UnsetType:
-    return UNSET if page.next is None else page.next
-
-
 async def list_workloads(call: Call) -> Response:
     page = await read.find_workloads(call.context, call.caller, read_list_request(call, WORKLOAD_FIELDS))
     pods = await read.load_live_pods(call.context, page.items)
     around = surroundings(call)
     views = [render_workload_view(workload, pods.get(workload.id, ()), around) for workload in page.items]
-    return as_json(WorkloadList(workloads=views, next=_next(page)), headers=_headers(page))
+    return as_json(WorkloadList(workloads=views, next=next_offset(page)), headers=_headers(page))
 
 
 async def count_workloads(call: Call) -> Response:
@@ -115,7 +99,7 @@ async def _pods(call: Call, page: Page[Pod]) -> Response:
     workloads = await read.load_workloads_of(call.context, page.items)
     around = surroundings(call)
     views = [render_pod(pod, workloads[pod.workload_id], around) for pod in page.items if pod.workload_id in workloads]
-    return as_json(PodList(pods=views, next=_next(page)), headers=_headers(page))
+    return as_json(PodList(pods=views, next=next_offset(page)), headers=_headers(page))
 
 
 async def count_pods(call: Call) -> Response:
@@ -127,7 +111,7 @@ async def get_workload_events(call: Call) -> Response:
     workload, page = await read.load_events(call.context, call.caller, call.path["workloadId"], request)
     around = surroundings(call)
     views = [render_event(event, workload, around) for event in page.items]
-    return as_json(EventList(events=views, next=_next(page)), headers=_headers(page))
+    return as_json(EventList(events=views, next=next_offset(page)), headers=_headers(page))
 
 
 async def get_workload_history(call: Call) -> Response:
@@ -135,7 +119,7 @@ async def get_workload_history(call: Call) -> Response:
     workload, page = await read.load_events(call.context, call.caller, call.path["workloadId"], request)
     around = surroundings(call)
     records = [render_history(event, workload, around) for event in page.items]
-    return as_json(HistoryList(records=records, next=_next(page)), headers=_headers(page))
+    return as_json(HistoryList(records=records, next=next_offset(page)), headers=_headers(page))
 
 
 async def explain_workload(call: Call) -> Response:

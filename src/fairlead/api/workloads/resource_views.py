@@ -1,24 +1,14 @@
-"""What workloads, revisions and pods ask for and hold, as the interface shows it. Used by the views of each.
-
-Here stand also the shapes that all views are made of. Nothing here reads.
-"""
+"""Requested and allocated resources of workloads, revisions and pods, as their views show them. Nothing here reads."""
 
 import shlex
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-import msgspec
 from msgspec import UNSET, UnsetType
 
+from fairlead.api.http.shapes import Shape
 from fairlead.model.pods.podset import PodSet, Request
 from fairlead.model.records.workload import Pod
-
-Instant = Annotated[str, msgspec.Meta(extra_json_schema={"format": "date-time"})]
-Uuid = Annotated[str, msgspec.Meta(extra_json_schema={"format": "uuid"})]
-
-
-class Shape(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
-    """The root of everything that is shown: camel case, members that are not set left out."""
 
 
 class RequestedCores(Shape):

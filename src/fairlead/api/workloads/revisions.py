@@ -5,17 +5,14 @@ from starlette.responses import Response
 
 from fairlead.api.http.body import query_boolean
 from fairlead.api.http.errors import Error
-from fairlead.api.http.list_parameters import DELETED, LIMIT, OFFSET, read_list_request, sort_order
+from fairlead.api.http.list_parameters import DELETED, LIMIT, OFFSET, next_offset, read_list_request, sort_order
 from fairlead.api.http.operation import Call, Handler, Operation, Parameter, as_json
-from fairlead.api.workloads.kind_routes import WORKLOAD_ID
-from fairlead.api.workloads.reads import Count, EventList, HistoryList, surroundings
+from fairlead.api.http.shapes import WORKLOAD_ID, Count, HistoryList, Instant, Shape, Uuid
+from fairlead.api.workloads.reads import EventList, surroundings
 from fairlead.api.workloads.resource_views import (
     AllocatedResourcesView,
-    Instant,
     RequestedPods,
     RequestedResources,
-    Shape,
-    Uuid,
     render_allocated,
     render_asked,
 )
@@ -191,11 +188,11 @@ class Reads:
         page = await revisions.load_revision_events(call.context, revision, request)
         around = surroundings(call)
         events = [render_event(event, workload, around) for event in page.items]
-        return as_json(EventList(events=events, next=UNSET if page.next is None else page.next))
+        return as_json(EventList(events=events, next=next_offset(page)))
 
     async def get_history(self, call: Call) -> Response:
         workload, revision = await self._load(call)
         page = await revisions.load_revision_events(call.context, revision, read_list_request(call))
         around = surroundings(call)
         records = [render_history(event, workload, around) for event in page.items]
-        return as_json(HistoryList(records=records, next=UNSET if page.next is None else page.next))
+        return as_json(HistoryList(records=records, next=next_offset(page)))

@@ -8,7 +8,8 @@ from starlette.responses import Response
 
 from fairlead.api.http.errors import Error
 from fairlead.api.http.operation import Call, Operation, as_json
-from fairlead.api.workloads.views import Instant, Shape, Uuid, instant
+from fairlead.api.http.shapes import Instant, Shape, Uuid
+from fairlead.api.workloads.views import instant
 from fairlead.control.explain.cluster_snapshot import load_snapshot
 from fairlead.control.explain.why import Holder, OwnerFigures, WaitingReport
 from fairlead.model.clock import iso

@@ -19,8 +19,8 @@ from fairlead.api.http.body import query_boolean, query_integer, query_text
 from fairlead.api.http.duplex import STREAM, DuplexHandlers, DuplexResponse
 from fairlead.api.http.errors import Error
 from fairlead.api.http.operation import Call, Operation, Parameter, RequestBody, as_json
+from fairlead.api.http.shapes import WORKLOAD_ID
 from fairlead.api.proxy.access import LINK_LIFETIME, UrlGate
-from fairlead.api.workloads.kind_routes import WORKLOAD_ID
 from fairlead.control.context import Context
 from fairlead.control.workloads.read import normal_id
 from fairlead.control.workloads.sessions import ExecRequest, Session, attach, connect, run_command, urls_of

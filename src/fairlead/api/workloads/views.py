@@ -4,7 +4,6 @@ Handlers call the `render_` functions; the structs are also what the API descrip
 reads: whatever a view needs beside its record is handed in.
 """
 
-import uuid
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
@@ -12,6 +11,18 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from fairlead.api.http.operation import OURS
+from fairlead.api.http.shapes import (
+    EventView,
+    HistoryMeta,
+    HistoryRecord,
+    HistorySpec,
+    Instant,
+    InvolvedObject,
+    PhaseUpdate,
+    Shape,
+    Uuid,
+    event_uuid,
+)
 from fairlead.api.workloads.connections import ConnectionView, render_connections
 from fairlead.api.workloads.resource_views import (
     AllocatedResourcesView,
@@ -21,9 +32,6 @@ from fairlead.api.workloads.resource_views import (
     render_asked,
     render_requested,
 )
-from fairlead.api.workloads.resource_views import Instant as Instant
-from fairlead.api.workloads.resource_views import Shape as Shape
-from fairlead.api.workloads.resource_views import Uuid as Uuid
 from fairlead.control.decide.expand import base_role, expand_spec
 from fairlead.control.serving.urls import UrlSettings
 from fairlead.kinds import KINDS
@@ -168,48 +176,6 @@ class PodView(Shape):
     signal: Annotated[int | UnsetType, OURS] = UNSET
     reason: Annotated[str, OURS] = ""
     message: Annotated[str, OURS] = ""
-
-
-class InvolvedObject(Shape):
-    uid: Uuid
-    kind: str
-    name: str
-    namespace: str
-
-
-class EventView(Shape):
-    """Something that happened to the workload or to one of its pods."""
-
-    created_at: Instant
-    type: str
-    cluster_id: Uuid
-    message: str
-    id: Uuid
-    reason: str
-    source: str
-    involved_object: InvolvedObject
-
-
-class HistoryMeta(Shape):
-    creation_timestamp: Instant
-    type: Literal["Event", "PhaseUpdate"]
-
-
-class PhaseUpdate(Shape):
-    phase: str
-    phase_message: str
-
-
-class HistorySpec(Shape):
-    event: EventView | UnsetType = UNSET
-    phase_update: PhaseUpdate | UnsetType = UNSET
-
-
-class HistoryRecord(Shape):
-    """One step of a workload's history: an event, or a change of phase."""
-
-    meta: HistoryMeta
-    spec: HistorySpec
 
 
 class ViewContext(msgspec.Struct, frozen=True):
@@ -359,8 +325,7 @@ def render_event(event: Event, workload: Workload, around: ViewContext) -> Event
         type=event.type,
         cluster_id=workload.cluster_id,
         message=event.message,
-        # An event's id must be a UUID and stay the same: it follows from the cluster and the revision.
-        id=str(uuid.uuid5(uuid.UUID(workload.cluster_id), str(event.revision))),
+        id=event_uuid(workload.cluster_id, event),
         reason=event.reason,
         source=event.source,
         involved_object=InvolvedObject(uid=uid, kind=kind, name=name, namespace=around.namespace(workload)),

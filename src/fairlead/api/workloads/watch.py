@@ -14,8 +14,9 @@ from starlette.responses import Response, StreamingResponse
 from fairlead.api.http.body import query_integer, query_text
 from fairlead.api.http.errors import Error, Gone, RevisionGone
 from fairlead.api.http.operation import Call, Operation, Parameter
+from fairlead.api.http.shapes import Shape, Uuid
 from fairlead.api.workloads.reads import surroundings
-from fairlead.api.workloads.views import Shape, Uuid, WorkloadView, render_workload_view
+from fairlead.api.workloads.views import WorkloadView, render_workload_view
 from fairlead.control.workloads import read
 from fairlead.model.errors import TooMuch
 

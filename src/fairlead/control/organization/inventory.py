@@ -3,6 +3,7 @@
 Called by the API. The records come from the directory in memory, usage from the pods that have not ended.
 """
 
+import uuid
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
@@ -250,6 +251,11 @@ def load_one(context: Context, caller: Caller, records: Mapping[str, T], id: str
     if record is None or (isinstance(record, Department) and not _is_visible(context, caller, record)):
         raise NotFound(f"There is no {what} with the id {id[:60]!r}")
     return record
+
+
+def node_uuid(cluster_id: str, node: Node) -> str:
+    """The node's id in the API: the API wants a UUID, so it follows from the node's name."""
+    return str(uuid.uuid5(uuid.UUID(cluster_id), node.id))
 
 
 def pool_name(context: Context, node: Node) -> str:
