@@ -1,7 +1,7 @@
 """Cases written by hand: a small cluster in few words, and what must come of it. Tests and users run the same files.
 
-`build` turns the words into a snapshot, `judge` holds the decisions against what is expected and says what differs. The
-format is described in `docs/reference/snapshot.md`; whoever reads the file (YAML or JSON) hands in plain data.
+`build` turns a case into a snapshot, `judge` holds the decisions against what is expected and says what differs. The
+format is described in `docs/reference/snapshot.md`; the caller reads the file (YAML or JSON) and passes plain data.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from fairlead.scheduling.model.snapshot import (
 
 NOW = 10_000.0
 GB = 1_000_000_000
-Words = Mapping[str, Any]
+Entry = Mapping[str, Any]
 
 _TASK_FIELDS = {
     "gpu": "gpu",
@@ -50,11 +50,11 @@ _TASK_FIELDS = {
 _POD_FIELDS = ("tolerations", "nodeAffinity", "podAffinity", "podAntiAffinity")
 
 
-def build(case: Words) -> Snapshot:
+def build(case: Entry) -> Snapshot:
     """The snapshot that a case describes."""
-    nodes = tuple(_node(name, words or {}) for name, words in case.get("nodes", {}).items())
-    queues = tuple(_queue(number, name, words) for number, (name, words) in enumerate(case.get("queues", {}).items()))
-    jobs = tuple(_job(number, name, words) for number, (name, words) in enumerate(case.get("jobs", {}).items()))
+    nodes = tuple(_node(name, entry or {}) for name, entry in case.get("nodes", {}).items())
+    queues = tuple(_queue(number, name, entry) for number, (name, entry) in enumerate(case.get("queues", {}).items()))
+    jobs = tuple(_job(number, name, entry) for number, (name, entry) in enumerate(case.get("jobs", {}).items()))
     topologies = tuple(Topology(name=name, levels=tuple(levels)) for name, levels in case.get("topologies", {}).items())
     settings = msgspec.convert(dict(case.get("settings", {})), Settings)
     return Snapshot(
@@ -62,16 +62,16 @@ def build(case: Words) -> Snapshot:
     )
 
 
-def _node(name: str, words: Words) -> SnapshotNode:
-    raw = {"gpuMemoryMib": 40_000, **words, "name": name}
+def _node(name: str, entry: Entry) -> SnapshotNode:
+    raw = {"gpuMemoryMib": 40_000, **entry, "name": name}
     raw["cpuMilli"] = int(1000 * raw.pop("cpu", 100))
     raw["memoryBytes"] = int(GB * raw.pop("memory", 1000))
     return msgspec.convert(raw, SnapshotNode)
 
 
-def _queue(number: int, name: str, words: Words | float) -> Queue:
+def _queue(number: int, name: str, entry: Entry | float) -> Queue:
     """A bare number is the GPU quota; CPU and memory are unlimited unless said otherwise. name@pool names the pool."""
-    given: dict[str, Any] = dict(words) if isinstance(words, Mapping) else {"gpu": words}
+    given: dict[str, Any] = dict(entry) if isinstance(entry, Mapping) else {"gpu": entry}
     free: dict[str, float] = {"quota": -1, "limit": -1, "overQuotaWeight": 1}
     shares = {
         "gpu": _share(given.pop("gpu", 0), 1),
@@ -94,8 +94,8 @@ def _queue(number: int, name: str, words: Words | float) -> Queue:
     )
 
 
-def _share(words: Words | float, unit: float) -> Share:
-    given = dict(words) if isinstance(words, Mapping) else {"quota": words}
+def _share(entry: Entry | float, unit: float) -> Share:
+    given = dict(entry) if isinstance(entry, Mapping) else {"quota": entry}
     quota, limit = given.get("quota", 0), given.get("limit", -1)
     return Share(
         quota=quota * unit if quota != -1 else -1,
@@ -104,8 +104,8 @@ def _share(words: Words | float, unit: float) -> Share:
     )
 
 
-def _job(number: int, name: str, words: Words) -> Job:
-    given = dict(words)
+def _job(number: int, name: str, entry: Entry) -> Job:
+    given = dict(entry)
     priority = given.get("priority", 50)
     tasks: list[Task] = []
     pod_sets, groups = given.get("podSets"), given.get("groups")
@@ -134,23 +134,23 @@ def _job(number: int, name: str, words: Words) -> Job:
     )
 
 
-def _parts(pod_sets: Words, groups: Words) -> dict[str, Words]:
-    found = dict(pod_sets)
-    for words in groups.values():
-        found.update(_parts(words.get("podSets", {}), words.get("groups", {})))
-    return found
+def _parts(pod_sets: Entry, groups: Entry) -> dict[str, Entry]:
+    parts = dict(pod_sets)
+    for entry in groups.values():
+        parts.update(_parts(entry.get("podSets", {}), entry.get("groups", {})))
+    return parts
 
 
-def _pod_sets(words: Words) -> tuple[JobPodSet, ...]:
+def _pod_sets(entry: Entry) -> tuple[JobPodSet, ...]:
     return tuple(
         JobPodSet(
             name=name, min_available=own.get("min", own.get("tasks", 1)), topology=_constraint(own.get("topology"))
         )
-        for name, own in words.items()
+        for name, own in entry.items()
     )
 
 
-def _groups(words: Words) -> tuple[SubGroup, ...]:
+def _groups(entry: Entry) -> tuple[SubGroup, ...]:
     return tuple(
         SubGroup(
             name=name,
@@ -159,23 +159,23 @@ def _groups(words: Words) -> tuple[SubGroup, ...]:
             groups=_groups(own.get("groups", {})),
             pod_sets=_pod_sets(own.get("podSets", {})),
         )
-        for name, own in words.items()
+        for name, own in entry.items()
     )
 
 
-def _constraint(words: Words | None) -> TopologyConstraint | None:
-    return None if words is None else msgspec.convert({"topology": "net", **words}, TopologyConstraint)
+def _constraint(entry: Entry | None) -> TopologyConstraint | None:
+    return None if entry is None else msgspec.convert({"topology": "net", **entry}, TopologyConstraint)
 
 
-def _tasks(name: str, part: str, words: Words) -> list[Task]:
+def _tasks(name: str, part: str, entry: Entry) -> list[Task]:
     """`at` names the node of each task that is placed already; the rest is pending."""
-    at = words.get("at", [])
+    at = entry.get("at", [])
     places = [at] if isinstance(at, str) else list(at)
-    count = words.get("tasks", max(1, len(places)))
-    states = words.get("states", [])
-    shared = words.get("sharedOn", [])
-    fields = {field: words[word] for word, field in _TASK_FIELDS.items() if word in words}
-    raw = {word: words[word] for word in _POD_FIELDS if word in words}
+    count = entry.get("tasks", max(1, len(places)))
+    states = entry.get("states", [])
+    shared = entry.get("sharedOn", [])
+    fields = {field: entry[word] for word, field in _TASK_FIELDS.items() if word in entry}
+    raw = {word: entry[word] for word in _POD_FIELDS if word in entry}
     pods = msgspec.convert({"id": "x", **raw}, Task)
     made = []
     for index in range(count):
@@ -187,9 +187,9 @@ def _tasks(name: str, part: str, words: Words) -> list[Task]:
             status=status,
             node=node,
             gpu_groups=_groups_of(shared, index),
-            cpu_milli=int(1000 * words.get("cpu", 0)),
-            memory_bytes=int(GB * words.get("memory", 0)),
-            priority=_nth(words.get("taskPriority"), index),
+            cpu_milli=int(1000 * entry.get("cpu", 0)),
+            memory_bytes=int(GB * entry.get("memory", 0)),
+            priority=_nth(entry.get("taskPriority"), index),
             tolerations=pods.tolerations,
             node_affinity=pods.node_affinity,
             pod_affinity=pods.pod_affinity,
@@ -210,12 +210,12 @@ def _nth(values: Sequence[int] | None, index: int) -> int | None:
     return None if values is None or index >= len(values) else values[index]
 
 
-def judge(case: Words) -> list[str]:
+def judge(case: Entry) -> list[str]:
     """What differs from what the case expects; nothing if all is as it should be."""
     return compare(build(case), decide(build(case)), case.get("expect", {}))
 
 
-def compare(snapshot: Snapshot, decisions: Decisions, expect: Words) -> list[str]:
+def compare(snapshot: Snapshot, decisions: Decisions, expect: Entry) -> list[str]:
     """Starts, promises, evictions and moves must be exactly the expected ones; waits and shares at least those."""
     starts = _by_job((bind.job, bind.node) for bind in decisions.binds)
     kept = _by_job((p.job, p.node) for p in decisions.pipelined if not _is_moved(p.task, decisions))
@@ -260,7 +260,7 @@ def _by_job(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
     return {job: sorted(nodes) for job, nodes in nodes_of.items()}
 
 
-def _lists(expected: Words) -> dict[str, list[str]]:
+def _lists(expected: Entry) -> dict[str, list[str]]:
     return {job: sorted([nodes] if isinstance(nodes, str) else nodes) for job, nodes in expected.items()}
 
 

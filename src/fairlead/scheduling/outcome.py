@@ -91,7 +91,7 @@ def _binds(session: SchedulingSession, tasks: list[LiveTask], record: Record) ->
 
 def _pipelined(pool: str, tasks: list[LiveTask], record: Record) -> list[Pipelined]:
     waits: dict[int, tuple[str, ...]] = {}
-    found = []
+    promises = []
     for task in tasks:
         if task.status != st.PIPELINED and not (_is_fresh(task) and _is_broken(task)):
             continue
@@ -107,8 +107,8 @@ def _pipelined(pool: str, tasks: list[LiveTask], record: Record) -> list[Pipelin
             action=record.placed_by.get(task.id, "allocate"),
             waits_for=waits[node.index],
         )
-        found.append(kept)
-    return found
+        promises.append(kept)
+    return promises
 
 
 def _is_fresh(task: LiveTask) -> bool:
@@ -126,11 +126,11 @@ def _is_broken(task: LiveTask) -> bool:
 
 def leaving_tasks(node: LiveNode) -> tuple[str, ...]:
     """Tasks that are on their way out of a node, moved ones too."""
-    found = []
+    leaving = []
     for task_id, task in node.tasks.items():
         if task.status == st.RELEASING or (task.leaving is not None and task.leaving[0] is node):
-            found.append(task_id)
-    return tuple(sorted(found))
+            leaving.append(task_id)
+    return tuple(sorted(leaving))
 
 
 def _pending(snapshot: Snapshot, live: dict[str, LiveJob], record: Record) -> list[Pending]:
@@ -145,13 +145,13 @@ def _pending(snapshot: Snapshot, live: dict[str, LiveJob], record: Record) -> li
             names = tuple(task.id for task in spec.tasks if task.status in ("Pending", "Gated"))
             if names and spec.id not in live:
                 waiting[spec.id] = names
-    found = []
+    pending = []
     for job_id in sorted(waiting):
         pools = record.reasons.get(job_id, {})
         reason = _reason(live.get(job_id), pools)
         told = tuple([PoolReason(node_pool=pool, reason=pools[pool]) for pool in pools])
-        found.append(Pending(job=job_id, tasks=waiting[job_id], reason=reason, pools=told))
-    return found
+        pending.append(Pending(job=job_id, tasks=waiting[job_id], reason=reason, pools=told))
+    return pending
 
 
 def _waits(task: LiveTask) -> bool:

@@ -35,7 +35,7 @@ def alike_key(session: SchedulingSession, job: LiveJob) -> Alike | None:
     """What jobs of one task must have in common to be refused alike while nothing changes; None: no telling."""
     if job.alike is UNKNOWN:
         job.alike = _alike(session, job)
-    return job.alike  # type: ignore[return-value]  # unknown no more
+    return job.alike  # type: ignore[return-value]  # it is known by now
 
 
 def _alike(session: SchedulingSession, job: LiveJob) -> Alike | None:

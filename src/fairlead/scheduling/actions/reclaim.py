@@ -199,15 +199,15 @@ def _saturation(used: float, fair: float) -> float:
 
 def _resources(tasks: Sequence[LiveTask]) -> set[int]:
     """Resources that tasks ask for; MIG instances are not seen here, as in KAI."""
-    found = set()
+    positions = set()
     for task in tasks:
         if task.cpu > 0:
-            found.add(0)
+            positions.add(0)
         if task.memory > 0:
-            found.add(1)
+            positions.add(1)
         if task.kind != KIND_MIG and (task.charge or task.request)[GPU] > 0:
-            found.add(GPU)
-    return found
+            positions.add(GPU)
+    return positions
 
 
 def parts_by_queue(units: Sequence[Unit], ignore_moved: bool) -> list[tuple[LiveQueue, list[tuple[Amounts, set[int]]]]]:

@@ -131,12 +131,12 @@ class JobOrder:
                 self._place(branch)
 
     def _branch(self, queue: LiveQueue) -> Branch:
-        found = self.branches.get(queue.name)
-        if found is None:
+        branch = self.branches.get(queue.name)
+        if branch is None:
             parent = self.root if queue.parent is None else self._branch(queue.parent)
             parent.children += 1
-            found = self.branches[queue.name] = Branch(queue, parent)
-        return found
+            branch = self.branches[queue.name] = Branch(queue, parent)
+        return branch
 
     def push(self, job: LiveJob) -> None:
         branch = self._branch(job.queue)
@@ -149,11 +149,11 @@ class JobOrder:
             entries, head = branch.entries, branch.head
             while head < len(entries) and settled(entries[head][1]):
                 head += 1
-            found = entries[head][1] if head < len(entries) and head == branch.head else None
-            branch.head = head if found is None else head + 1
+            job = entries[head][1] if head < len(entries) and head == branch.head else None
+            branch.head = head if job is None else head + 1
             self._place(branch)
-            if found is not None:
-                return found
+            if job is not None:
+                return job
         return None
 
     def _best_leaf(self) -> Branch | None:

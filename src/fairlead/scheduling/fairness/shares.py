@@ -49,8 +49,8 @@ def divide_queues(request: SharesRequest) -> tuple[QueueShare, ...]:
     """Shares of every queue, by name. Queues without their parent are left out."""
     live, _ = link_queues({queue.name: queue for queue in request.queues})
     for demand in request.queues:
-        found = live.get(demand.name)
-        for queue in found.path if found is not None else ():
+        leaf = live.get(demand.name)
+        for queue in leaf.path if leaf is not None else ():
             queue.requested[0] += demand.requested.cpu
             queue.requested[1] += demand.requested.memory
             queue.requested[2] += demand.requested.gpu * 1000

@@ -55,9 +55,9 @@ def violations(value: Any, kind: Any, path: str = "") -> Iterator[str]:
         msgspec.convert(value, kind, strict=False)
         return
     except msgspec.ValidationError as error:
-        found = list(_inner_violations(value, kind, path))
+        violations = list(_inner_violations(value, kind, path))
         # What is wrong with the whole and not with a part of it; the decoder's own path starts at this part.
-        yield from found or [f"{path or 'the document'}: {str(error).split(' - at ')[0]}."]
+        yield from violations or [f"{path or 'the document'}: {str(error).split(' - at ')[0]}."]
 
 
 def _inner_violations(value: Any, kind: Any, path: str) -> Iterator[str]:

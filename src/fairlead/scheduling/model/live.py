@@ -357,8 +357,8 @@ class LiveGroup:
     def all_pod_sets(self) -> list[LivePodSet]:
         if not self.groups:
             return self.pod_sets
-        found = [pod_set for group in self.groups for pod_set in group.all_pod_sets()]
-        return found + self.pod_sets
+        pod_sets = [pod_set for group in self.groups for pod_set in group.all_pod_sets()]
+        return pod_sets + self.pod_sets
 
 
 class LiveJob:

@@ -93,12 +93,12 @@ class RequestClasses:
 
     def of(self, spec: plain.Task) -> RequestClass:
         key = _key(spec)
-        found = self.known.get(key)
-        if found is None:
-            found = RequestClass(spec, len(self.known), self.smallest_gpu, self.largest_gpu)
-            self.known[key] = found
-            self.has_memory_requests = self.has_memory_requests or found.kind == KIND_MEMORY
-        return found
+        request_class = self.known.get(key)
+        if request_class is None:
+            request_class = RequestClass(spec, len(self.known), self.smallest_gpu, self.largest_gpu)
+            self.known[key] = request_class
+            self.has_memory_requests = self.has_memory_requests or request_class.kind == KIND_MEMORY
+        return request_class
 
 
 def _key(spec: plain.Task) -> object:

@@ -48,9 +48,9 @@ def _collect(group: LiveGroup, real: bool) -> list[LiveTask]:
                 tasks += _from_member(member, real)
         return tasks
     for member in members:
-        found = _from_member(member, real)
-        if found:
-            return found
+        tasks = _from_member(member, real)
+        if tasks:
+            return tasks
     return []
 
 
@@ -60,13 +60,13 @@ def _from_member(member: Member, real: bool) -> list[LiveTask]:
 
 def _from_pod_set(pod_set: LivePodSet, real: bool) -> list[LiveTask]:
     wanted = max(1, pod_set.minimum - pod_set.active)
-    found: list[LiveTask] = []
+    tasks: list[LiveTask] = []
     for task in pod_set.tasks:
         if task.status == st.PENDING or (not real and task.status == st.RELEASING and task.virtual):
-            found.append(task)
-            if len(found) == wanted:
+            tasks.append(task)
+            if len(tasks) == wanted:
                 break
-    return found
+    return tasks
 
 
 def next_request(job: LiveJob) -> Amounts:

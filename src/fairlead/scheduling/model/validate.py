@@ -68,32 +68,32 @@ def _twice(what: str, names: Iterable[str]) -> list[str]:
 
 def _cycles(queues: Iterable[Queue]) -> list[str]:
     parents = {(queue.node_pool, queue.name): queue.parent for queue in queues}
-    found = []
+    problems = []
     for pool, name in parents:
         seen = {name}
         current = parents[pool, name]
         while current is not None and (pool, current) in parents:
             if current == name:
-                found.append(f"Queue {name} in node pool {pool} is its own ancestor.")
+                problems.append(f"Queue {name} in node pool {pool} is its own ancestor.")
                 break
             if current in seen:
                 break
             seen.add(current)
             current = parents[pool, current]
-    return found
+    return problems
 
 
 def _bad_shares(queue: Queue) -> list[str]:
-    found = []
+    problems = []
     for name in ("gpu", "cpu", "memory"):
         share = getattr(queue.resources, name)
         for field in ("quota", "limit", "over_quota_weight"):
             amount = getattr(share, field)
             if amount < 0 and (amount != -1 or field == "over_quota_weight"):
-                found.append(
+                problems.append(
                     f"Queue {queue.name}: {field} of {name} is {amount}; -1 is unlimited, no other is negative."
                 )
-    return found
+    return problems
 
 
 def _bad_node(node: SnapshotNode) -> list[str]:
@@ -110,14 +110,16 @@ def _bad_job(job: Job, nodes: dict[str, SnapshotNode]) -> list[str]:
     names = Counter(pod_set.name for pod_set in sets)
     if job.groups and not any(True for _ in _pod_sets(job.groups, job.pod_sets)):
         return [f"Job {job.id} has groups and no pod set in any of them."]
-    found = [f"Job {job.id} has {count} pod sets named {name}." for name, count in names.items() if count > 1]
-    found += [f"Pod set {s.name} of job {job.id} needs {s.min_available} tasks." for s in sets if s.min_available < 0]
+    problems = [f"Job {job.id} has {count} pod sets named {name}." for name, count in names.items() if count > 1]
+    problems += [
+        f"Pod set {s.name} of job {job.id} needs {s.min_available} tasks." for s in sets if s.min_available < 0
+    ]
     for task in job.tasks:
         if task.pod_set not in names:
-            found.append(f"Task {task.id} names pod set {task.pod_set}, which job {job.id} does not have.")
-        found += _bad_request(task)
-        found += _bad_place(task, nodes)
-    return found
+            problems.append(f"Task {task.id} names pod set {task.pod_set}, which job {job.id} does not have.")
+        problems += _bad_request(task)
+        problems += _bad_place(task, nodes)
+    return problems
 
 
 def _pod_sets(groups: Iterable[SubGroup], pod_sets: Iterable[JobPodSet]) -> Iterable[JobPodSet]:
@@ -127,15 +129,15 @@ def _pod_sets(groups: Iterable[SubGroup], pod_sets: Iterable[JobPodSet]) -> Iter
 
 
 def _bad_request(task: Task) -> list[str]:
-    found = []
+    problems = []
     if not 0 <= task.gpu_portion < 1:
-        found.append(f"Task {task.id} asks for a portion of {task.gpu_portion}; it must be below 1.")
+        problems.append(f"Task {task.id} asks for a portion of {task.gpu_portion}; it must be below 1.")
     kinds = [task.gpu > 0, task.gpu_portion > 0, task.gpu_memory_mib > 0, bool(task.mig)]
     if sum(kinds) > 1:
-        found.append(f"Task {task.id} asks for GPUs in more than one way.")
+        problems.append(f"Task {task.id} asks for GPUs in more than one way.")
     if min(task.cpu_milli, task.memory_bytes, task.gpu, task.gpu_memory_mib) < 0 or task.gpu_devices < 1:
-        found.append(f"Task {task.id} asks for a negative amount.")
-    return found
+        problems.append(f"Task {task.id} asks for a negative amount.")
+    return problems
 
 
 def _bad_place(task: Task, nodes: dict[str, SnapshotNode]) -> list[str]:
@@ -146,20 +148,22 @@ def _bad_place(task: Task, nodes: dict[str, SnapshotNode]) -> list[str]:
         if task.status in ("Succeeded", "Failed", "Deleted"):
             return []
         return [f"Task {task.id} is on node {task.node}, which does not exist."]
-    found = []
+    problems = []
     shares = task.gpu_portion > 0 or task.gpu_memory_mib > 0
     if used and shares and len(task.gpu_groups) != task.gpu_devices:
-        found.append(f"Task {task.id} has {len(task.gpu_groups)} GPU groups for {task.gpu_devices} shared devices.")
+        problems.append(f"Task {task.id} has {len(task.gpu_groups)} GPU groups for {task.gpu_devices} shared devices.")
     if used and len(set(task.devices)) < len(task.devices):
-        found.append(f"Task {task.id} holds one device twice: {', '.join(map(str, task.devices))}.")
+        problems.append(f"Task {task.id} holds one device twice: {', '.join(map(str, task.devices))}.")
     if used and task.devices and len(task.devices) != (task.gpu or task.gpu_devices):
-        found.append(f"Task {task.id} holds {len(task.devices)} devices for {task.gpu or task.gpu_devices} asked for.")
-    found += [
+        problems.append(
+            f"Task {task.id} holds {len(task.devices)} devices for {task.gpu or task.gpu_devices} asked for."
+        )
+    problems += [
         f"Task {task.id} holds device {device}, which node {task.node} does not have."
         for device in task.devices
         if not 0 <= device < max(1, nodes[task.node].gpu)
     ]
-    return found
+    return problems
 
 
 def _crowded_devices(snapshot: Snapshot, nodes: dict[str, SnapshotNode]) -> list[str]:
@@ -173,17 +177,17 @@ def _crowded_devices(snapshot: Snapshot, nodes: dict[str, SnapshotNode]) -> list
             holders.setdefault((node, device), {}).setdefault(group, task.id)
         for group in task.gpu_groups:
             sums[node, group] = sums.get((node, group), 0) + _part_of_device(task, nodes.get(node))
-    found = [
+    problems = [
         f"Device {device} of node {node} is held by {' and '.join(sorted(by.values()))}, which do not share it."
         for (node, device), by in sorted(holders.items())
         if len(by) > 1
     ]
-    found += [
+    problems += [
         f"GPU group {group} on node {node} is given out {total:.2f} times."
         for (node, group), total in sorted(sums.items())
         if total > 1.001
     ]
-    return found
+    return problems
 
 
 def _part_of_device(task: Task, node: SnapshotNode | None) -> float:
@@ -208,9 +212,9 @@ def _overfull_nodes(snapshot: Snapshot, nodes: dict[str, SnapshotNode]) -> list[
         if task.node in nodes:
             whole[task.node] = whole.get(task.node, 0) + task.gpu
             groups.setdefault(task.node, set()).update(task.gpu_groups)
-    found = []
+    problems = []
     for name, node in nodes.items():
         used = whole.get(name, 0) + len(groups.get(name, ())) + node.foreign.gpu
         if used > node.gpu and used > node.foreign.gpu:
-            found.append(f"Node {name} has {node.gpu} GPUs, and {used} are in use on it.")
-    return found
+            problems.append(f"Node {name} has {node.gpu} GPUs, and {used} are in use on it.")
+    return problems

@@ -95,10 +95,10 @@ class Fragmentation:
 
     def _fitting(self, cpu: int) -> list[int]:
         """How many tasks of each kind the CPU suffices for."""
-        found = self.enough_cpu.get(cpu)
-        if found is None:
-            found = self.enough_cpu[cpu] = [bisect_right(cpus, cpu) for _, _, cpus in self.kinds]
-        return found
+        counts = self.enough_cpu.get(cpu)
+        if counts is None:
+            counts = self.enough_cpu[cpu] = [bisect_right(cpus, cpu) for _, _, cpus in self.kinds]
+        return counts
 
 
 def devices_of(task: RequestClass) -> tuple[int, int]:

@@ -67,12 +67,12 @@ def has_room(node: LiveNode, task: LiveTask, whole: int) -> bool:
 
 def pick(node: LiveNode, task: LiveTask, spread: bool) -> list[GpuGroup | None]:
     """One entry per device, None for a new shared GPU: the fullest that fits first, or the emptiest when spreading."""
-    found = candidates(node, task)
+    shared = candidates(node, task)
     whole: list[GpuGroup | None] = [None] * max(0, node.idle_gpu + node.releasing_gpu)
     if spread:
-        ordered: list[GpuGroup | None] = [*whole, *sorted(found, key=_fill)]
+        ordered: list[GpuGroup | None] = [*whole, *sorted(shared, key=_fill)]
     else:
-        ordered = [*sorted(found, key=lambda group: (-_used(group), group.device or 0, group.id)), *whole]
+        ordered = [*sorted(shared, key=lambda group: (-_used(group), group.device or 0, group.id)), *whole]
     return ordered[: task.devices]
 
 

@@ -64,20 +64,20 @@ class NodeIndex:
         self._catch_up()
         heap, nodes = self.heap, self.nodes
         passed: list[Rank] = []
-        found: LiveNode | None = None
+        best: LiveNode | None = None
         while heap:
             rank = heap[0]
             node = nodes[rank[2]]
             if node.stamp != rank[3]:
                 heappop(heap)
             elif allowed(node):
-                found = node
+                best = node
                 break
             else:
                 passed.append(heappop(heap))
         for rank in passed:
             heappush(heap, rank)
-        return found
+        return best
 
     def _catch_up(self) -> None:
         touched = self.touched

@@ -71,10 +71,10 @@ class TopologyTree:
         """The longest label path that all nodes share, not deeper than the preferred level."""
         values: list[str] = []
         for level in self.levels:
-            found = {node.spec.labels[level] for node in nodes}
-            if len(found) != 1 or "" in found:
+            names = {node.spec.labels[level] for node in nodes}
+            if len(names) != 1 or "" in names:
                 break
-            values.extend(found)
+            values.extend(names)
             if level == preferred:
                 break
         if not values:
@@ -274,7 +274,7 @@ def _scores(start: Domain, level: str) -> Scores:
 def _at_level(domain: Domain, level: str) -> list[Domain]:
     if domain.level == level:
         return [domain]
-    return [found for child in domain.children for found in _at_level(child, level)]
+    return [below for child in domain.children for below in _at_level(child, level)]
 
 
 def _pinned(tree: TopologyTree, constraint: TopologyConstraint, tasks: Sequence[LiveTask]) -> list[Domain] | None:
@@ -296,11 +296,11 @@ def _pinned(tree: TopologyTree, constraint: TopologyConstraint, tasks: Sequence[
 
 
 def _inside(domain: Domain, pinned: Sequence[Domain]) -> bool:
-    return any(domain is pin or any(domain is found for found in _below(pin)) for pin in pinned)
+    return any(domain is pin or any(domain is below for below in _below(pin)) for pin in pinned)
 
 
 def _below(domain: Domain) -> list[Domain]:
-    return [found for child in domain.children for found in (child, *_below(child))]
+    return [below for child in domain.children for below in (child, *_below(child))]
 
 
 def _deepest_first(tree: TopologyTree, start: Domain, levels: Sequence[str]) -> list[Domain]:

@@ -117,12 +117,12 @@ def node_local(accumulator: VictimAccumulator) -> Iterator[list[Unit]]:
 
 def _nodes_of(session: SchedulingSession, job: LiveJob) -> list[int]:
     """Nodes by name (the order of their indices) that any task of the job names, whatever its state."""
-    found = set()
+    indices = set()
     for task in job.tasks:
         node = task.node or session.node_by_name.get(task.spec.node or "")
         if node is not None:
-            found.add(node.index)
-    return sorted(found)
+            indices.add(node.index)
+    return sorted(indices)
 
 
 def multi_node(accumulator: VictimAccumulator) -> Iterator[list[Unit]]:

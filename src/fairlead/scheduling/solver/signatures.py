@@ -18,11 +18,11 @@ def signature(job: LiveJob) -> object:
         return cached[1]
     root = job.root
     if len(job.tasks) == 1 and root.topology is None and job.pod_sets[0].topology is None:
-        found: object = (job.priority, job.tasks[0].request_class.constraints)
+        signature: object = (job.priority, job.tasks[0].request_class.constraints)
     else:
-        found = (job.priority, tuple(sorted(_pod_set_signature(pod_set) for pod_set in job.pod_sets)))
-    job.cache["signature"] = (job.version, found)
-    return found
+        signature = (job.priority, tuple(sorted(_pod_set_signature(pod_set) for pod_set in job.pod_sets)))
+    job.cache["signature"] = (job.version, signature)
+    return signature
 
 
 def _pod_set_signature(pod_set: LivePodSet) -> str:

@@ -73,13 +73,13 @@ class SimulationOrder:
                 branch.extra.sort(key=lambda entry: entry[0], reverse=True)
 
     def _branch(self, queue: LiveQueue, branches: dict[str, _Branch]) -> _Branch:
-        found = branches.get(queue.name)
-        if found is None:
-            found = branches[queue.name] = _Branch(queue, self.concerned)
+        branch = branches.get(queue.name)
+        if branch is None:
+            branch = branches[queue.name] = _Branch(queue, self.concerned)
             parent = self.root if queue.parent is None else self._branch(queue.parent, branches)
-            parent.children.append(found)
-            found.parent = parent
-        return found
+            parent.children.append(branch)
+            branch.parent = parent
+        return branch
 
     def _count(self, leaf: _Branch, change: int) -> None:
         branch: _Branch | None = leaf

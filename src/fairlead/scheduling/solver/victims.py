@@ -37,16 +37,16 @@ def _surplus(group: LiveGroup) -> list[LiveTask]:
     if _has_surplus(group):
         for member in members:
             if isinstance(member, LiveGroup):
-                found = _surplus(member)
+                victims = _surplus(member)
             else:
-                found = _active_reversed(member)[:1] if member.active > member.minimum else []
-            if found:
-                return found
+                victims = _active_reversed(member)[:1] if member.active > member.minimum else []
+            if victims:
+                return victims
     if satisfied > group.threshold:
         for member in members:
-            found = _all_active(member)
-            if found:
-                return found
+            victims = _all_active(member)
+            if victims:
+                return victims
     return []
 
 
@@ -145,12 +145,12 @@ class VictimOrder:
                 self.leaves[name] = leaf
 
     def _branch(self, queue: LiveQueue, branches: dict[str, _Branch]) -> _Branch:
-        found = branches.get(queue.name)
-        if found is None:
-            found = branches[queue.name] = _Branch(queue)
+        branch = branches.get(queue.name)
+        if branch is None:
+            branch = branches[queue.name] = _Branch(queue)
             parent = self.root if queue.parent is None else self._branch(queue.parent, branches)
-            parent.children.append(found)
-        return found
+            parent.children.append(branch)
+        return branch
 
     def pop(self) -> LiveJob | None:
         leaf = self._descend(self.root)
