@@ -109,7 +109,7 @@ class Cluster(Api):
 
     # What the engine asks
 
-    async def ask(
+    async def request(
         self,
         method: str,
         path: str,
