@@ -4,9 +4,9 @@ from typing import Any
 
 import msgspec
 
-from fairlead.admission.names import CLAIM, CONFIG_MAP, DATA_VOLUME, SECRET, STORAGE_CLASS, USER_CREDENTIAL, names_used
+from fairlead.admission.names import names_used
 from fairlead.kinds import KINDS
-from fairlead.model.records.assets import Claim, ConfigMap, DataVolume, Secret, project_place, user_place
+from fairlead.model.records.assets import Claim, ConfigMap, DataVolume, Reference, Secret, project_place, user_place
 from fairlead.store.base import Change, Put
 from fairlead.store.collections import CLAIMS, CONFIG_MAPS, DATA_VOLUMES, SECRETS
 from tests.contract.api.room import Room
@@ -19,23 +19,23 @@ def provide(room: Room, spec: dict[str, Any], project_id: str = "1") -> None:
     uses = names_used(msgspec.convert(spec, KINDS["training"].spec))
     keys: dict[tuple[str, str], set[str]] = {}
     for use in uses:
-        keys.setdefault((use.what, use.name), set()).add(use.key)
+        keys.setdefault((use.reference, use.name), set()).add(use.key)
     writes = []
     for (what, name), wanted in keys.items():
         head: dict[str, Any] = {"id": room.context.new_id(), "version": 1, "name": name}
         place = project_place(project_id)
         values = dict.fromkeys(sorted(wanted - {""}), "x")
-        if what in (SECRET, USER_CREDENTIAL):
-            where = place if what == SECRET else user_place(room.credentials.client_id)
+        if what in (Reference.SECRET, Reference.USER_CREDENTIAL):
+            where = place if what is Reference.SECRET else user_place(room.credentials.client_id)
             sealed = room.context.vault.seal(values, head["id"])
             writes.append(Put(SECRETS, Secret(**head, scope_key=where, keys=tuple(values), sealed=sealed)))
-        elif what == CONFIG_MAP:
+        elif what is Reference.CONFIG_MAP:
             writes.append(Put(CONFIG_MAPS, ConfigMap(**head, scope_key=place, data=values)))
-        elif what == CLAIM:
+        elif what is Reference.CLAIM:
             writes.append(Put(CLAIMS, Claim(**head, scope_key=place, project_id=project_id, size="1G")))
-        elif what == DATA_VOLUME:
+        elif what is Reference.DATA_VOLUME:
             volume = DataVolume(id=name, version=1, name=name, scope_key=place, project_id=project_id, claim_name="c")
             writes.append(Put(DATA_VOLUMES, volume))
         else:
-            assert what == STORAGE_CLASS
+            assert what is Reference.STORAGE_CLASS
     room.do(room.context.store.commit(Change(writes=tuple(writes))))

@@ -5,11 +5,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from fairlead.admission.names import Use, missing_names, names_used
+from fairlead.admission.names import missing_names, names_used
 from fairlead.kinds import KINDS
+from fairlead.model.records.assets import Reference
+from fairlead.model.spec.references import NamedReference
 
 
-def used(spec: dict[str, Any]) -> list[Use]:
+def used(spec: dict[str, Any]) -> list[NamedReference]:
     return names_used(msgspec.convert(spec, KINDS["training"].spec))
 
 
@@ -63,28 +65,40 @@ def used(spec: dict[str, Any]) -> list[Use]:
     ],
 )
 def test_what_is_used(spec: dict[str, Any], want: list[tuple[str, str, str, str]]) -> None:
-    assert [(use.what, use.name, use.path, use.key) for use in used(spec)] == want
+    assert [(use.reference, use.name, use.path, use.key) for use in used(spec)] == want
 
 
 @pytest.mark.parametrize(
     ("use", "existing", "want"),
     [
-        (Use("secret", "token", "p", "k"), {"token": frozenset({"k"})}, None),
-        (Use("secret", "token", "p"), {}, "there is no secret 'token' here; this project has no secret yet"),
-        (Use("secret", "tokn", "p"), {"token": None}, "there is no secret 'tokn' here; did you mean token?"),
+        (NamedReference(Reference.SECRET, "token", "p", "k"), {"token": frozenset({"k"})}, None),
         (
-            Use("secret", "a", "p"),
+            NamedReference(Reference.SECRET, "token", "p"),
+            {},
+            "there is no secret 'token' here; this project has no secret yet",
+        ),
+        (
+            NamedReference(Reference.SECRET, "tokn", "p"),
+            {"token": None},
+            "there is no secret 'tokn' here; did you mean token?",
+        ),
+        (
+            NamedReference(Reference.SECRET, "a", "p"),
             {"genericsecret-a": None, "z": None},
             "there is no secret 'a' here; did you mean genericsecret-a?",
         ),
-        (Use("secret", "qqq", "p"), {"b": None, "a": None}, "there is no secret 'qqq' here; there are a, b"),
         (
-            Use("secret", "token", "p", "kez"),
+            NamedReference(Reference.SECRET, "qqq", "p"),
+            {"b": None, "a": None},
+            "there is no secret 'qqq' here; there are a, b",
+        ),
+        (
+            NamedReference(Reference.SECRET, "token", "p", "kez"),
             {"token": frozenset({"key"})},
             "secret 'token' has no key 'kez'; did you mean key?",
         ),
     ],
 )
-def test_what_is_missing(use: Use, existing: dict[str, Any], want: str | None) -> None:
-    found = [issue.details for _, issue in missing_names([use], {"secret": existing})]
+def test_what_is_missing(use: NamedReference, existing: dict[str, Any], want: str | None) -> None:
+    found = [issue.details for _, issue in missing_names([use], {Reference.SECRET: existing})]
     assert found == ([] if want is None else [want])

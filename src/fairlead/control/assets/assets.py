@@ -8,7 +8,6 @@ from typing import Any
 
 import msgspec
 
-from fairlead.admission.names import CLAIM, SECRET
 from fairlead.control import access
 from fairlead.control.assets.claims import claim_issues, claim_wish, make_claim
 from fairlead.control.assets.kinds import BY_KIND, AssetKind, credential_issues
@@ -19,7 +18,7 @@ from fairlead.control.references import scopes
 from fairlead.control.references.names import recheck_waiting_workloads
 from fairlead.control.references.users import refuse_in_use
 from fairlead.model.errors import MALFORMED, ComplianceIssue, Conflict, InUse, Invalid, NotFound
-from fairlead.model.records.assets import Asset, Claim, Scope, Secret, project_place
+from fairlead.model.records.assets import Asset, Claim, Reference, Scope, Secret, project_place
 from fairlead.model.records.organization import Caller
 from fairlead.model.spec.fields import fields_of, value_or
 from fairlead.store.base import Comparison, Query, Where
@@ -104,11 +103,10 @@ async def _check(context: Context, caller: Caller, kind: AssetKind, wish: AssetI
             issues.append(
                 ComplianceIssue("spec.existingSecretName", f"there is no secret '{existing[:80]}' in this scope")
             )
-    for member in kind.credentials:
-        id = value_or(getattr(wish.spec, member), "")
+    for field in kind.credential_fields:
+        id = value_or(getattr(wish.spec, field.attribute), "")
         if id and not await _is_credential(context, caller, id.lower()):
-            rest = next(field.rest for field in fields_of(kind.spec) if field.attribute == member)
-            issues.append(ComplianceIssue(f"spec.{rest}", f"there is no credential with the id {id}"))
+            issues.append(ComplianceIssue(f"spec.{field.rest}", f"there is no credential with the id {id}"))
     if issues:
         raise Invalid(MALFORMED, tuple(issues))
 
@@ -288,7 +286,7 @@ async def _secret_steps(
     if issues:
         raise Invalid(MALFORMED, tuple(issues))
     if name != secret.name:
-        await refuse_in_use(context, SECRET, secret)
+        await refuse_in_use(context, Reference.SECRET, secret)
     after = msgspec.structs.replace(
         secret,
         version=secret.version + 1,
@@ -310,10 +308,10 @@ async def delete_asset(context: Context, caller: Caller, kind: AssetKind, id: st
         await _refuse_named(context, asset)
     secret, claim = await load_secret_of(context, asset), await load_claim_of(context, asset)
     if secret is not None:
-        await refuse_in_use(context, SECRET, secret)
+        await refuse_in_use(context, Reference.SECRET, secret)
         steps.append(RecordChange(SECRETS, secret.id, None, "Deleted", message))
     if claim is not None:
-        await refuse_in_use(context, CLAIM, claim)
+        await refuse_in_use(context, Reference.CLAIM, claim)
         steps.append(RecordChange(CLAIMS, claim.id, None, "Deleted", message))
     await record_steps(context, AuditedRequest(caller, "delete", request_id), steps, None)
 

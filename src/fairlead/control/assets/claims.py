@@ -13,11 +13,11 @@ from fairlead.control.context import Context
 from fairlead.control.records import AuditedRequest, RecordChange, record_steps
 from fairlead.control.references import scopes
 from fairlead.control.references.names import recheck_waiting_workloads
-from fairlead.control.references.users import CLAIM, refuse_in_use
+from fairlead.control.references.users import refuse_in_use
 from fairlead.control.workloads.read import ListRequest, Page, load_page
 from fairlead.model.errors import MALFORMED, ComplianceIssue, Conflict, Invalid, NotFound
 from fairlead.model.quantity import BadQuantity, parse
-from fairlead.model.records.assets import DEFAULT_STORAGE_CLASS, STORAGE_CLASSES, Claim, project_place
+from fairlead.model.records.assets import DEFAULT_STORAGE_CLASS, STORAGE_CLASSES, Claim, Reference, project_place
 from fairlead.model.records.organization import Caller, Project
 from fairlead.model.records.workload import Workload
 from fairlead.model.spec.canonical import items
@@ -137,7 +137,7 @@ async def delete_claim(context: Context, caller: Caller, id: str, request_id: st
     claim = await load_claim(context, caller, id, "delete")
     if claim.asset_id:
         raise Invalid(f"The claim {claim.name} belongs to a data source; delete the data source {claim.asset_id}")
-    await refuse_in_use(context, CLAIM, claim)
+    await refuse_in_use(context, Reference.CLAIM, claim)
     step = RecordChange(CLAIMS, id, None, "Deleted", f"Claim {claim.name} was deleted by {caller.name}")
     await record_steps(context, AuditedRequest(caller, "delete", request_id), [step], None)
 

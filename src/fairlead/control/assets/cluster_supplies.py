@@ -4,43 +4,52 @@
 server does not keep is left out: the cluster may have it, and says so in the pod's own words if it has not.
 """
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Collection, Iterable
 
 import msgspec
 
 from fairlead.control.context import Context
-from fairlead.control.references.resolve import load_config_map, load_data_volumes, load_secret, load_user_credential
+from fairlead.control.references.resolve import load_data_volumes, load_values
 from fairlead.model.errors import Refused
 from fairlead.model.pods.podset import PodSet
-from fairlead.model.pods.supplies import KeptClaim, KeptObjects
-from fairlead.model.records.assets import DEFAULT_STORAGE_CLASS, Claim, project_place
+from fairlead.model.pods.supplies import KeptClaim, KeptObjects, NamedObject, Values
+from fairlead.model.records.assets import DEFAULT_STORAGE_CLASS, Claim, Reference, project_place
 from fairlead.model.records.workload import Workload
+from fairlead.model.spec.references import NamedReference, pod_references
 from fairlead.store.base import Comparison, Query, Where
 from fairlead.store.collections import CLAIMS, WORKLOADS
 
-Values = Mapping[str, str]
+_WITH_VALUES = (Reference.SECRET, Reference.USER_CREDENTIAL, Reference.CONFIG_MAP)
 
 
 class ClusterSupplier(msgspec.Struct, frozen=True):
     context: Context
 
     async def load(self, workload_id: str, podsets: tuple[PodSet, ...]) -> KeptObjects:
-        used = set(_used(podsets))
+        used = {
+            (use.reference, use.name): use for podset in podsets for use in pod_references(podset.container) if use.name
+        }
         workload: Workload | None = await self.context.store.get(WORKLOADS, workload_id) if used else None
         if workload is None:
             return KeptObjects()
-        project, creator = workload.project_id, workload.created_by
-        volumes = await self._load_data_volumes(project, _of(used, "volume"))
+        volumes = await self._load_data_volumes(workload.project_id, _of(used, Reference.DATA_VOLUME))
         return KeptObjects(
-            secrets=await _load(_of(used, "secret"), lambda name: load_secret(self.context, project, name)),
-            config_maps=await _load(_of(used, "config"), lambda name: load_config_map(self.context, project, name)),
-            credentials=await _load(
-                _of(used, "credential"), lambda name: load_user_credential(self.context, creator, name)
+            objects=await self._load_objects(
+                workload, [used[kind, name] for kind in _WITH_VALUES for name in _of(used, kind)]
             ),
-            claims=await self._load_claims(workload, {*_of(used, "claim"), *volumes.values()}),
+            claims=await self._load_claims(workload, {*_of(used, Reference.CLAIM), *volumes.values()}),
             data_volumes=volumes,
         )
+
+    async def _load_objects(self, workload: Workload, uses: Iterable[NamedReference]) -> dict[NamedObject, Values]:
+        loaded: dict[NamedObject, Values] = {}
+        for use in uses:
+            try:
+                loaded[use.reference, use.name] = await load_values(self.context, workload, use)
+            except Refused:
+                # The server does not keep it; the cluster may have it.
+                continue
+        return loaded
 
     async def _load_claims(self, workload: Workload, names: Collection[str]) -> dict[str, KeptClaim]:
         """Claims that were made for themselves; what a workload brings along is in its own objects."""
@@ -79,51 +88,5 @@ def _kept(claim: Claim) -> KeptClaim:
     )
 
 
-def _of(used: Iterable[tuple[str, str]], what: str) -> list[str]:
-    return sorted(name for kind, name in used if kind == what)
-
-
-async def _load(names: Iterable[str], load: Callable[[str], Awaitable[Values]]) -> dict[str, Values]:
-    found: dict[str, Values] = {}
-    for name in names:
-        try:
-            found[name] = await load(name)
-        except Refused:
-            # Not ours; the cluster is asked.
-            continue
-    return found
-
-
-def _used(podsets: Iterable[PodSet]) -> Iterator[tuple[str, str]]:
-    """Every object that the pods name, as (secret, config, credential, claim or volume; name)."""
-    for podset in podsets:
-        for variable in podset.container.environment:
-            for what, source in (
-                ("secret", variable.secret),
-                ("config", variable.config_map),
-                ("credential", variable.user_credential),
-            ):
-                if source is not None:
-                    yield what, source[0]
-        yield from _named(podset.container.fields)
-
-
-def _named(fields: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    storage = fields.get("storage") or {}
-    for item in storage.get("secretVolume") or ():
-        yield "secret", item["secret"]
-    for item in storage.get("configMapVolume") or ():
-        yield "config", item["configMap"]
-    for item in fields.get("imagePullSecrets") or ():
-        yield ("credential" if item.get("userCredential") else "secret"), item["name"]
-    for item in storage.get("git") or ():
-        if name := (item.get("secretRef") or {}).get("name") or item.get("passwordSecret"):
-            yield "secret", name
-    for item in storage.get("s3") or ():
-        if item.get("accessKeySecret"):
-            yield "secret", item["accessKeySecret"]
-    for item in storage.get("pvc") or ():
-        if item.get("claimName"):
-            yield "claim", item["claimName"]
-    for item in storage.get("dataVolume") or ():
-        yield "volume", item["id"].lower()
+def _of(used: Iterable[NamedObject], reference: Reference) -> list[str]:
+    return sorted(name for kind, name in used if kind is reference)

@@ -15,10 +15,10 @@ from fairlead.control.records import AuditedRequest, RecordChange, record_steps,
 from fairlead.control.references import scopes
 from fairlead.control.references.names import recheck_waiting_workloads
 from fairlead.control.references.resolve import load_data_volumes
-from fairlead.control.references.users import DATA_VOLUME, refuse_in_use
+from fairlead.control.references.users import refuse_in_use
 from fairlead.control.workloads.read import ListRequest, Page
 from fairlead.model.errors import MALFORMED, ComplianceIssue, Conflict, Invalid, NotFound
-from fairlead.model.records.assets import DataVolume, Scope, project_place
+from fairlead.model.records.assets import DataVolume, Reference, Scope, project_place
 from fairlead.model.records.organization import Caller
 from fairlead.store.base import Comparison, Query, Where
 from fairlead.store.collections import CLAIMS, DATA_VOLUMES
@@ -180,6 +180,6 @@ async def update_volume(
 async def delete_volume(context: Context, caller: Caller, id: str, request_id: str = "") -> None:
     """Remove it, unless a workload that is not finished mounts it. The claim stays."""
     volume = await load_volume(context, caller, id, "delete")
-    await refuse_in_use(context, DATA_VOLUME, volume)
+    await refuse_in_use(context, Reference.DATA_VOLUME, volume)
     step = RecordChange(DATA_VOLUMES, id, None, "Deleted", f"Data volume {volume.name} was deleted by {caller.name}")
     await record_steps(context, AuditedRequest(caller, "delete", request_id), [step], None)

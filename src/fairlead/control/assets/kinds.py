@@ -12,8 +12,9 @@ from typing import Any
 import msgspec
 
 from fairlead.model.errors import ComplianceIssue
+from fairlead.model.records.assets import Reference
 from fairlead.model.spec import assets as specs
-from fairlead.model.spec.fields import value_or
+from fairlead.model.spec.fields import Field, fields_of, value_or
 
 #: Under which a secret holds what lets one in at a registry, as Kubernetes has it.
 REGISTRY_KEY = ".dockerconfigjson"
@@ -36,8 +37,11 @@ class AssetKind(msgspec.Struct, frozen=True, kw_only=True):
     values: Callable[[Any], dict[str, str]] | None = None
     #: Whether the contract answers a deletion with 204 instead of 202.
     is_deleted_at_once: bool = False
-    #: Members that name a credential by its id.
-    credentials: tuple[str, ...] = ()
+
+    @property
+    def credential_fields(self) -> tuple[Field, ...]:
+        """The members that name a credential by its id."""
+        return tuple(field for field in fields_of(self.spec) if field.about.refers is Reference.CREDENTIAL)
 
     @property
     def is_credential(self) -> bool:
@@ -109,7 +113,6 @@ ASSET_KINDS: tuple[AssetKind, ...] = (
         title="Git data source",
         spec=specs.GitAsset,
         member="git",
-        credentials=("password_asset_id", "credential_id"),
     ),
     AssetKind(
         path="datasource/host-path",
@@ -126,7 +129,6 @@ ASSET_KINDS: tuple[AssetKind, ...] = (
         title="S3 data source",
         spec=specs.S3Asset,
         member="s3",
-        credentials=("access_key_asset_id",),
     ),
     AssetKind(
         path="datasource/config-map",
@@ -141,7 +143,6 @@ ASSET_KINDS: tuple[AssetKind, ...] = (
         title="secret data source",
         spec=specs.SecretAsset,
         member="secret",
-        credentials=("credential_asset_id",),
     ),
     AssetKind(
         path="credentials/access-key",

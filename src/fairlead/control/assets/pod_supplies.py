@@ -12,16 +12,17 @@ from fairlead.control.assets.claims import claim_name
 from fairlead.control.assets.kinds import REGISTRY_KEY
 from fairlead.control.context import Context
 from fairlead.control.references import scopes
-from fairlead.control.references.resolve import load_config_map, load_data_volumes, load_secret, load_user_credential
-from fairlead.control.references.users import CLAIM, find_users
+from fairlead.control.references.resolve import load_config_map, load_data_volumes, load_secret, load_values
+from fairlead.control.references.users import find_users
 from fairlead.engines.base import RetainClaims
 from fairlead.model.errors import Refused
 from fairlead.model.pods.podset import PodSpec
 from fairlead.model.pods.supplies import ClaimSupply, Supplies
 from fairlead.model.quantity import whole
-from fairlead.model.records.assets import Claim, project_place
+from fairlead.model.records.assets import Claim, Reference, project_place
 from fairlead.model.records.event import Event
 from fairlead.model.records.workload import Workload
+from fairlead.model.spec.references import NamedReference, pod_references
 from fairlead.store.base import Comparison, Delete, Put, Query, Where
 from fairlead.store.collections import CLAIMS, WORKLOADS
 
@@ -39,28 +40,32 @@ class Supplier(msgspec.Struct, frozen=True):
         if workload is None:
             raise Refused("its workload is gone")
         project = workload.project_id
-        maps = {item["configMap"] for item in storage.get("configMapVolume") or ()}
+        named = list(pod_references(pod.container))
+        secrets, maps, volumes = (
+            sorted({use.name for use in named if use.reference is reference and use.path.startswith("storage.")})
+            for reference in (Reference.SECRET, Reference.CONFIG_MAP, Reference.DATA_VOLUME)
+        )
         return Supplies(
-            secrets={name: await load_secret(self.context, project, name) for name in sorted(_secrets(storage))},
-            config_maps={name: await load_config_map(self.context, project, name) for name in sorted(maps)},
+            secrets={name: await load_secret(self.context, project, name) for name in secrets},
+            config_maps={name: await load_config_map(self.context, project, name) for name in maps},
             claims=await self._load_claims(workload, storage.get("pvc") or ()),
-            data_volumes=await self._load_data_volumes(workload, storage.get("dataVolume") or ()),
-            registries=await self._load_registries(workload, pod.container.fields.get("imagePullSecrets") or ()),
+            data_volumes=await self._load_data_volumes(workload, volumes),
+            registries=await self._load_registries(
+                workload, [use for use in named if use.path.startswith("imagePullSecrets")]
+            ),
         )
 
-    async def _load_registries(self, workload: Workload, items: Iterable[dict[str, Any]]) -> tuple[str, ...]:
-        """Pull secrets as container runtimes read them; one that is no registry's is refused."""
-        found = []
-        for item in items:
-            name = item["name"]
-            if item.get("userCredential"):
-                values = await load_user_credential(self.context, workload.created_by, name)
-            else:
-                values = await load_secret(self.context, workload.project_id, name)
+    async def _load_registries(self, workload: Workload, pull_secrets: list[NamedReference]) -> tuple[str, ...]:
+        """Pull secrets as container runtimes read them; a secret that is not for a registry is refused."""
+        registries = []
+        for use in pull_secrets:
+            values = await load_values(self.context, workload, use)
             if REGISTRY_KEY not in values:
-                raise Refused(f"imagePullSecrets: '{name}' is no credential of a registry: it has no {REGISTRY_KEY}")
-            found.append(values[REGISTRY_KEY])
-        return tuple(found)
+                raise Refused(
+                    f"imagePullSecrets: '{use.name}' is not a registry credential: it has no key {REGISTRY_KEY}"
+                )
+            registries.append(values[REGISTRY_KEY])
+        return tuple(registries)
 
     async def _load_claims(self, workload: Workload, items: Iterable[dict[str, Any]]) -> dict[int, ClaimSupply]:
         wanted = {
@@ -78,27 +83,18 @@ class Supplier(msgspec.Struct, frozen=True):
         wanted = (Where("place", Comparison.ONE_OF, where), Where("name", Comparison.ONE_OF, sorted(names)))
         return scopes.nearest(where, await self.context.store.find(Query(collection=CLAIMS, where=wanted)))
 
-    async def _load_data_volumes(self, workload: Workload, items: Iterable[dict[str, Any]]) -> dict[str, ClaimSupply]:
-        wanted = [item["id"].lower() for item in items]
-        if not wanted:
+    async def _load_data_volumes(self, workload: Workload, ids: list[str]) -> dict[str, ClaimSupply]:
+        if not ids:
             return {}
         known = await load_data_volumes(self.context, workload.project_id)
         supplies = {}
-        for volume in (known[id] for id in wanted if id in known):
+        for volume in (known[id] for id in ids if id in known):
             claims = await self._find((project_place(volume.project_id),), {volume.claim_name})
             if volume.claim_name in claims:
                 supply = _supply(claims[volume.claim_name])
                 is_others = volume.project_id != workload.project_id
                 supplies[volume.id] = msgspec.structs.replace(supply, read_only=supply.read_only or is_others)
         return supplies
-
-
-def _secrets(storage: dict[str, Any]) -> set[str]:
-    named = [item["secret"] for item in storage.get("secretVolume") or ()]
-    repositories = storage.get("git") or ()
-    named += [(item.get("secretRef") or {}).get("name") or item.get("passwordSecret") for item in repositories]
-    named += [item.get("accessKeySecret") for item in storage.get("s3") or ()]
-    return {name for name in named if name}
 
 
 def _supply(claim: Claim) -> ClaimSupply:
@@ -128,7 +124,7 @@ async def leave_claims(context: Context, workload: Workload) -> tuple[list[Put |
     for claim in found:
         if claim.workload_id != workload.id:
             continue
-        others = [user for user in await find_users(context, CLAIM, claim) if user.id != workload.id]
+        others = [user for user in await find_users(context, Reference.CLAIM, claim) if user.id != workload.id]
         if others:
             writes.append(Put(CLAIMS, msgspec.structs.replace(claim, version=claim.version + 1, workload_id="")))
             words = f"Claim {claim.name} stays without {workload.name}, which made it: {others[0].name} mounts it"

@@ -23,7 +23,7 @@ from fairlead.control.references.users import refuse_in_use
 from fairlead.control.vault import KEY_BYTES, Vault
 from fairlead.control.workloads.read import ListRequest, Page, load_page
 from fairlead.model.errors import MALFORMED, ComplianceIssue, Conflict, Invalid, NotFound, Refused
-from fairlead.model.records.assets import ConfigMap, NamedRecord, Secret, project_place, user_place
+from fairlead.model.records.assets import ConfigMap, NamedRecord, Reference, Secret, project_place, user_place
 from fairlead.model.records.organization import Caller
 from fairlead.store.base import Collection, Comparison, Where
 from fairlead.store.collections import CONFIG_MAPS, SECRETS
@@ -71,16 +71,22 @@ class ObjectKind(msgspec.Struct, frozen=True, kw_only=True):
 
     #: The word for access rules and for the audit.
     resource: str
-    title: str
+    reference: Reference
     collection: Collection
     is_secret: bool = True
     #: It belongs to its creator instead of a project.
     is_own: bool = False
 
+    @property
+    def title(self) -> str:
+        return self.reference.value
 
-SECRET = ObjectKind(resource="secrets", title="secret", collection=SECRETS)
-CONFIG_MAP = ObjectKind(resource="config-maps", title="config map", collection=CONFIG_MAPS, is_secret=False)
-USER_CREDENTIAL = ObjectKind(resource="user-credentials", title="user credential", collection=SECRETS, is_own=True)
+
+SECRET = ObjectKind(resource="secrets", reference=Reference.SECRET, collection=SECRETS)
+CONFIG_MAP = ObjectKind(resource="config-maps", reference=Reference.CONFIG_MAP, collection=CONFIG_MAPS, is_secret=False)
+USER_CREDENTIAL = ObjectKind(
+    resource="user-credentials", reference=Reference.USER_CREDENTIAL, collection=SECRETS, is_own=True
+)
 
 
 def object_issues(name: str, data: Mapping[str, str], path: str = "data") -> list[ComplianceIssue]:
@@ -213,7 +219,7 @@ async def delete(context: Context, caller: Caller, kind: ObjectKind, id: str, re
     record = await load(context, caller, kind, id, "delete")
     if isinstance(record, Secret) and record.asset_id:
         raise Invalid(f"The secret {record.name} belongs to a credential; delete the credential {record.asset_id}")
-    await refuse_in_use(context, kind.title, record)
+    await refuse_in_use(context, kind.reference, record)
     message = f"{kind.title.capitalize()} {record.name} was deleted by {caller.name}"
     step = RecordChange(kind.collection, id, None, "Deleted", message)
     await record_steps(context, AuditedRequest(caller, "delete", request_id), [step], None)

@@ -2,13 +2,12 @@
 
 import msgspec
 
-from fairlead.admission.names import CLAIM, SECRET
 from fairlead.control.assets.assets import load_asset, load_claim_of, load_secret_of
 from fairlead.control.assets.kinds import BY_KIND, AssetKind
 from fairlead.control.context import Context
 from fairlead.control.references.users import find_users
 from fairlead.control.workloads.read import ListRequest, Page
-from fairlead.model.records.assets import Asset
+from fairlead.model.records.assets import Asset, Reference
 from fairlead.model.records.event import Event
 from fairlead.model.records.organization import Caller
 from fairlead.model.records.workload import Workload
@@ -28,9 +27,9 @@ async def find_usage(context: Context, caller: Caller, asset: Asset) -> AssetUse
     secret, claim = await load_secret_of(context, asset), await load_claim_of(context, asset)
     workloads: list[Workload] = []
     if secret is not None:
-        workloads += await find_users(context, SECRET, secret)
+        workloads += await find_users(context, Reference.SECRET, secret)
     if claim is not None:
-        workloads += await find_users(context, CLAIM, claim)
+        workloads += await find_users(context, Reference.CLAIM, claim)
     seen = [each for each in workloads if caller.is_administrator or each.project_id in caller.projects]
     others: list[Asset] = []
     if BY_KIND[asset.kind].is_credential:

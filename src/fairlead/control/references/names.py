@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from fairlead.admission.admit import FORGIVEN
-from fairlead.admission.names import Use, missing_names, names_used
+from fairlead.admission.names import missing_names, names_used
 from fairlead.control.context import Context
 from fairlead.control.references.resolve import load_existing
 from fairlead.kinds import KINDS
@@ -17,11 +17,14 @@ from fairlead.model.clock import Millis
 from fairlead.model.errors import MALFORMED, ComplianceIssue, Conflict, Invalid
 from fairlead.model.records.event import Event
 from fairlead.model.records.workload import WAITS_FOR_NAMES, Condition, Workload
+from fairlead.model.spec.references import NamedReference
 from fairlead.store.base import Change, Comparison, Put, Query, Where
 from fairlead.store.collections import WORKLOADS
 
 
-async def find_missing(context: Context, project_id: str, creator: str, spec: Any) -> list[tuple[Use, ComplianceIssue]]:
+async def find_missing(
+    context: Context, project_id: str, creator: str, spec: msgspec.Struct
+) -> list[tuple[NamedReference, ComplianceIssue]]:
     """What the spec names and the project does not have. Asks the store only if it names anything."""
     uses = names_used(spec)
     if not uses:
@@ -36,7 +39,7 @@ async def resolve_names(context: Context, project_id: str, creator: str, spec: A
         return {}
     if dialect != FORGIVEN:
         raise Invalid(MALFORMED, tuple(issue for _, issue in missing))
-    names = tuple(dict.fromkeys(f"{use.what} {use.name}" for use, _ in missing))
+    names = tuple(dict.fromkeys(f"{use.reference} {use.name}" for use, _ in missing))
     return {"waits_for": names, "conditions": (waiting_condition(names, context.clock()),)}
 
 
@@ -57,7 +60,7 @@ async def recheck_waiting_workloads(context: Context) -> None:
     for workload in found:
         spec = read_stored_spec(KINDS[workload.kind], bytes(workload.spec))
         missing = await find_missing(context, workload.project_id, workload.created_by, spec)
-        names = tuple(dict.fromkeys(f"{use.what} {use.name}" for use, _ in missing))
+        names = tuple(dict.fromkeys(f"{use.reference} {use.name}" for use, _ in missing))
         if names != workload.waits_for:
             await _record(context, workload, names)
 

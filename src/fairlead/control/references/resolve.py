@@ -9,44 +9,49 @@ from typing import Any
 
 import msgspec
 
-from fairlead.admission.names import (
-    CLAIM,
-    CONFIG_MAP,
-    DATA_VOLUME,
-    SECRET,
-    STORAGE_CLASS,
-    USER_CREDENTIAL,
-    Existing,
-    Use,
-)
+from fairlead.admission.names import Existing
 from fairlead.control.context import Context
 from fairlead.control.references import scopes
 from fairlead.model.errors import Refused
 from fairlead.model.pods.podset import EnvironmentVariable, PodSpec
-from fairlead.model.records.assets import STORAGE_CLASSES, ConfigMap, DataVolume, NamedRecord, Secret, user_place
+from fairlead.model.records.assets import (
+    STORAGE_CLASSES,
+    ConfigMap,
+    DataVolume,
+    NamedRecord,
+    Reference,
+    Secret,
+    user_place,
+)
 from fairlead.model.records.workload import Workload
+from fairlead.model.spec.references import NamedReference, variable_reference
 from fairlead.store.base import Collection, Comparison, Query, Where
 from fairlead.store.collections import CLAIMS, CONFIG_MAPS, DATA_VOLUMES, SECRETS, WORKLOADS
 
 #: From a variable that refers to something to its value; raises Refused with the reason.
 Resolve = Callable[[EnvironmentVariable], str]
-_COLLECTIONS: dict[str, Collection] = {SECRET: SECRETS, CONFIG_MAP: CONFIG_MAPS, CLAIM: CLAIMS}
+#: Where objects are kept that are looked up by name from a project outwards.
+COLLECTIONS: dict[Reference, Collection] = {
+    Reference.SECRET: SECRETS,
+    Reference.CONFIG_MAP: CONFIG_MAPS,
+    Reference.CLAIM: CLAIMS,
+}
 
 
-async def load_existing(context: Context, project_id: str, creator: str, uses: Iterable[Use]) -> Existing:
+async def load_existing(context: Context, project_id: str, creator: str, uses: Iterable[NamedReference]) -> Existing:
     """Everything of the kinds that are named which a workload of this project and creator can use."""
-    kinds = {use.what for use in uses}
-    existing: dict[str, dict[str, frozenset[str] | None]] = {}
-    for what in kinds & _COLLECTIONS.keys():
-        records = await _load_named(context, _COLLECTIONS[what], scopes.places_of_project(context, project_id))
+    kinds = {use.reference for use in uses}
+    existing: dict[Reference, dict[str, frozenset[str] | None]] = {}
+    for what in kinds & COLLECTIONS.keys():
+        records = await _load_named(context, COLLECTIONS[what], scopes.places_of_project(context, project_id))
         existing[what] = {name: _keys(record) for name, record in records.items()}
-    if USER_CREDENTIAL in kinds:
+    if Reference.USER_CREDENTIAL in kinds:
         records = await _load_named(context, SECRETS, (user_place(creator),))
-        existing[USER_CREDENTIAL] = {name: _keys(record) for name, record in records.items()}
-    if STORAGE_CLASS in kinds:
-        existing[STORAGE_CLASS] = dict.fromkeys(STORAGE_CLASSES)
-    if DATA_VOLUME in kinds:
-        existing[DATA_VOLUME] = dict.fromkeys(await load_data_volumes(context, project_id))
+        existing[Reference.USER_CREDENTIAL] = {name: _keys(record) for name, record in records.items()}
+    if Reference.STORAGE_CLASS in kinds:
+        existing[Reference.STORAGE_CLASS] = dict.fromkeys(STORAGE_CLASSES)
+    if Reference.DATA_VOLUME in kinds:
+        existing[Reference.DATA_VOLUME] = dict.fromkeys(await load_data_volumes(context, project_id))
     return existing
 
 
@@ -74,20 +79,31 @@ def _keys(record: NamedRecord) -> frozenset[str] | None:
 
 async def load_secret(context: Context, project_id: str, name: str) -> dict[str, str]:
     """The values of a secret as a workload of that project sees them; raises Refused."""
-    return await _values(context, SECRETS, scopes.places_of_project(context, project_id), name, SECRET)
+    return await _values(context, SECRETS, scopes.places_of_project(context, project_id), name, Reference.SECRET)
 
 
 async def load_user_credential(context: Context, creator: str, name: str) -> dict[str, str]:
     """The values of the creator's own credential; raises Refused, for everybody else's too."""
-    return await _values(context, SECRETS, (user_place(creator),), name, USER_CREDENTIAL)
+    return await _values(context, SECRETS, (user_place(creator),), name, Reference.USER_CREDENTIAL)
 
 
 async def load_config_map(context: Context, project_id: str, name: str) -> dict[str, str]:
-    return await _values(context, CONFIG_MAPS, scopes.places_of_project(context, project_id), name, CONFIG_MAP)
+    return await _values(
+        context, CONFIG_MAPS, scopes.places_of_project(context, project_id), name, Reference.CONFIG_MAP
+    )
+
+
+async def load_values(context: Context, workload: Workload, use: NamedReference) -> dict[str, str]:
+    """The values of the secret, config map or user credential that a workload names; raises Refused."""
+    if use.reference is Reference.SECRET:
+        return await load_secret(context, workload.project_id, use.name)
+    if use.reference is Reference.CONFIG_MAP:
+        return await load_config_map(context, workload.project_id, use.name)
+    return await load_user_credential(context, workload.created_by, use.name)
 
 
 async def _values(
-    context: Context, collection: Collection, where: tuple[str, ...], name: str, what: str
+    context: Context, collection: Collection, where: tuple[str, ...], name: str, what: Reference
 ) -> dict[str, str]:
     wanted = (Where("place", Comparison.ONE_OF, where), Where("name", Comparison.EQUAL, name))
     found: Any = scopes.nearest(where, await context.store.find(Query(collection=collection, where=wanted))).get(name)
@@ -105,47 +121,28 @@ class Resolver(msgspec.Struct, frozen=True):
 
     async def load(self, pod: PodSpec) -> Resolve:
         """Everything that the pod's variables refer to, read once; the returned function only looks it up."""
-        wanted = dict.fromkeys(
-            reference for variable in pod.container.environment if (reference := _reference(variable)) is not None
-        )
-        if not wanted:
-            return _none
+        named = [use for variable in pod.container.environment if (use := variable_reference(variable)) is not None]
+        if not named:
+            return _refuse_unknown
         workload: Workload | None = await self.context.store.get(WORKLOADS, pod.workload_id)
         if workload is None:
             raise Refused("its workload is gone")
-        loaded = {reference: await self._load_one(workload, *reference) for reference in wanted}
+        loaded: dict[tuple[Reference, str], dict[str, str]] = {}
+        for use in named:
+            if (use.reference, use.name) not in loaded:
+                loaded[use.reference, use.name] = await load_values(self.context, workload, use)
         return lambda variable: _value(variable, loaded)
 
-    async def _load_one(self, workload: Workload, what: str, name: str) -> dict[str, str]:
-        if what == SECRET:
-            return await load_secret(self.context, workload.project_id, name)
-        if what == CONFIG_MAP:
-            return await load_config_map(self.context, workload.project_id, name)
-        return await load_user_credential(self.context, workload.created_by, name)
+
+def _value(variable: EnvironmentVariable, loaded: dict[tuple[Reference, str], dict[str, str]]) -> str:
+    use = variable_reference(variable)
+    if use is None:
+        return _refuse_unknown(variable)
+    values = loaded[use.reference, use.name]
+    if use.key not in values:
+        raise Refused(f"environment variable {variable.name}: {use.reference} '{use.name}' has no key '{use.key}'")
+    return values[use.key]
 
 
-def _reference(variable: EnvironmentVariable) -> tuple[str, str] | None:
-    for what, source in (
-        (SECRET, variable.secret),
-        (CONFIG_MAP, variable.config_map),
-        (USER_CREDENTIAL, variable.user_credential),
-    ):
-        if source is not None:
-            return what, source[0]
-    return None
-
-
-def _value(variable: EnvironmentVariable, loaded: dict[tuple[str, str], dict[str, str]]) -> str:
-    reference = _reference(variable)
-    if reference is None:
-        return _none(variable)
-    what, name = reference
-    key = (variable.secret or variable.config_map or variable.user_credential or ("", ""))[1]
-    values = loaded[what, name]
-    if key not in values:
-        raise Refused(f"environment variable {variable.name}: {what} '{name}' has no key '{key}'")
-    return values[key]
-
-
-def _none(variable: EnvironmentVariable) -> str:
+def _refuse_unknown(variable: EnvironmentVariable) -> str:
     raise Refused(f"environment variable {variable.name} refers to nothing that is known here")

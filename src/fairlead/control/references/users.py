@@ -4,25 +4,24 @@ Called before something is deleted. It reads every open workload of the projects
 rare, and no index has to be kept for it.
 """
 
-from fairlead.admission.names import CLAIM, CONFIG_MAP, DATA_VOLUME, SECRET, USER_CREDENTIAL, names_used
+from fairlead.admission.names import names_used
 from fairlead.control.context import Context
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import read_stored_spec
 from fairlead.model.errors import InUse
-from fairlead.model.records.assets import NamedRecord
+from fairlead.model.records.assets import NamedRecord, Reference
 from fairlead.model.records.workload import Workload
 from fairlead.store.base import Comparison, Query, Where
 from fairlead.store.collections import WORKLOADS
 
-__all__ = ["CLAIM", "CONFIG_MAP", "DATA_VOLUME", "SECRET", "USER_CREDENTIAL", "find_users", "refuse_in_use"]
 _SHOWN = 3
 
 
-async def find_users(context: Context, what: str, record: NamedRecord, name: str = "") -> list[Workload]:
+async def find_users(context: Context, what: Reference, record: NamedRecord, name: str = "") -> list[Workload]:
     """The workloads that have not ended and name the record."""
-    name = name or (record.id if what == DATA_VOLUME else record.name)
+    name = name or (record.id if what is Reference.DATA_VOLUME else record.name)
     where = [Where("is_active", Comparison.EQUAL, 1)]
-    if record.scope_key.startswith("project/") and what != DATA_VOLUME:
+    if record.scope_key.startswith("project/") and what is not Reference.DATA_VOLUME:
         where.append(Where("project_id", Comparison.EQUAL, record.scope_key.removeprefix("project/")))
     elif record.scope_key.startswith("user/"):
         where.append(Where("submitted_by", Comparison.EQUAL, record.scope_key.removeprefix("user/")))
@@ -30,15 +29,15 @@ async def find_users(context: Context, what: str, record: NamedRecord, name: str
     return [workload for workload in found if _uses(workload, what, name)]
 
 
-def _uses(workload: Workload, what: str, name: str) -> bool:
+def _uses(workload: Workload, what: Reference, name: str) -> bool:
     raw = bytes(workload.spec)
     if name.encode() not in raw:
         return False
     kind = KINDS[workload.kind]
-    return any(use.what == what and use.name == name for use in names_used(read_stored_spec(kind, raw)))
+    return any(use.reference is what and use.name == name for use in names_used(read_stored_spec(kind, raw)))
 
 
-async def refuse_in_use(context: Context, what: str, record: NamedRecord, name: str = "") -> None:
+async def refuse_in_use(context: Context, what: Reference, record: NamedRecord, name: str = "") -> None:
     users = await find_users(context, what, record, name)
     if users:
         shown = ", ".join(workload.name for workload in users[:_SHOWN])

@@ -8,6 +8,12 @@ from collections.abc import Awaitable, Callable, Mapping
 import msgspec
 
 from fairlead.model.pods.podset import PodSet, PodSpec
+from fairlead.model.records.assets import Reference
+
+#: The values of a secret or config map, by key.
+Values = Mapping[str, str]
+#: An object that a spec names: its kind and its name.
+NamedObject = tuple[Reference, str]
 
 
 class ClaimSupply(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,8 +37,8 @@ class ClaimSupply(msgspec.Struct, frozen=True, kw_only=True):
 class Supplies(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that one pod's volumes and its image refer to."""
 
-    secrets: Mapping[str, Mapping[str, str]] = {}
-    config_maps: Mapping[str, Mapping[str, str]] = {}
+    secrets: Mapping[str, Values] = {}
+    config_maps: Mapping[str, Values] = {}
     #: By the position of the item in the pod's list of claims; ephemeral ones are the engine's own.
     claims: Mapping[int, ClaimSupply] = {}
     #: By the data volume's id.
@@ -67,10 +73,8 @@ class KeptClaim(msgspec.Struct, frozen=True, kw_only=True):
 class KeptObjects(msgspec.Struct, frozen=True, kw_only=True):
     """What a whole workload names and the server keeps, by name; what it does not keep is its cluster's."""
 
-    secrets: Mapping[str, Mapping[str, str]] = {}
-    config_maps: Mapping[str, Mapping[str, str]] = {}
-    #: The creator's own credentials.
-    credentials: Mapping[str, Mapping[str, str]] = {}
+    #: Secrets, config maps and credentials of the workload's creator.
+    objects: Mapping[NamedObject, Values] = {}
     claims: Mapping[str, KeptClaim] = {}
     #: From a data volume's id to the name of its claim.
     data_volumes: Mapping[str, str] = {}

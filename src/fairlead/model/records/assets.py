@@ -4,6 +4,8 @@ Each belongs to a place: a project, everything below a department or the cluster
 these records; a secret's values are in them only as ciphertext.
 """
 
+from enum import StrEnum
+
 import msgspec
 
 from fairlead.model.clock import Millis
@@ -13,6 +15,20 @@ SCOPES = ("system", "tenant", "cluster", "department", "project")
 DEFAULT_STORAGE_CLASS = "local"
 #: The classes of storage that there are.
 STORAGE_CLASSES = (DEFAULT_STORAGE_CLASS,)
+
+
+class Reference(StrEnum):
+    """The kinds of objects that a spec can name; the values are the words for them in messages."""
+
+    SECRET = "secret"  # noqa: S105 - a kind of object
+    CONFIG_MAP = "config map"
+    CLAIM = "claim"
+    DATA_VOLUME = "data volume"
+    #: A secret that only its owner can use.
+    USER_CREDENTIAL = "user credential"
+    STORAGE_CLASS = "storage class"
+    #: A credential asset, named by its id.
+    CREDENTIAL = "credential"
 
 
 class Scope(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, get_type_hints
 import msgspec
 from msgspec import UNSET, Meta
 
+from fairlead.model.records.assets import Reference
 from fairlead.model.spec.claims import Pvc
 from fairlead.model.spec.compute import Compute
 from fairlead.model.spec.environment import ConfigMapKey, PodFieldRef
@@ -42,7 +43,7 @@ def _pick(name: str, *sources: tuple[type, tuple[str, ...]], base: type = Spec) 
 
 
 class CredentialKey(Spec, frozen=True, kw_only=True):
-    asset_id: Annotated[Maybe[Uuid], FieldInfo(text="The credential's id.")] = UNSET
+    asset_id: Annotated[Maybe[Uuid], FieldInfo(text="The credential's id.", refers=Reference.CREDENTIAL)] = UNSET
     key: Annotated[Maybe[Text], FieldInfo(text="The key in it.")] = UNSET
 
 
@@ -52,7 +53,9 @@ class AssetVariable(Spec, frozen=True, kw_only=True):
     name: Annotated[Maybe[Text], FieldInfo(text="The variable's name.")] = UNSET
     value: Annotated[Maybe[str], FieldInfo(text="Its value.")] = UNSET
     credential: Annotated[Maybe[CredentialKey], FieldInfo(text="Takes the value from a credential.")] = UNSET
-    config_map: Annotated[Maybe[ConfigMapKey], FieldInfo(text="Takes the value from a config map.")] = UNSET
+    config_map: Annotated[
+        Maybe[ConfigMapKey], FieldInfo(text="Takes the value from a config map.", refers=Reference.CONFIG_MAP)
+    ] = UNSET
     pod_field_ref: Annotated[Maybe[PodFieldRef], FieldInfo(text="Takes the value from a field of the pod.")] = UNSET
     description: Annotated[Maybe[UpTo250], FieldInfo(text="What it is for.")] = UNSET
     exclude: ExcludeItemUnset = UNSET
@@ -141,17 +144,25 @@ ConfigMapAsset = _pick(
 
 class _GitOwn(Spec, frozen=True, kw_only=True):
     password_asset_id: Annotated[
-        Maybe[Uuid], FieldInfo(text="The password credential; credentialId is the newer way.")
+        Maybe[Uuid],
+        FieldInfo(text="The password credential; credentialId is the newer way.", refers=Reference.CREDENTIAL),
     ] = UNSET
-    credential_id: Annotated[Maybe[Uuid], FieldInfo(text="The credential that opens a private repository.")] = UNSET
+    credential_id: Annotated[
+        Maybe[Uuid],
+        FieldInfo(text="The credential that opens a private repository.", refers=Reference.CREDENTIAL),
+    ] = UNSET
 
 
 class _S3Own(Spec, frozen=True, kw_only=True):
-    access_key_asset_id: Annotated[Maybe[Uuid], FieldInfo(text="The credential that opens a private bucket.")] = UNSET
+    access_key_asset_id: Annotated[
+        Maybe[Uuid], FieldInfo(text="The credential that opens a private bucket.", refers=Reference.CREDENTIAL)
+    ] = UNSET
 
 
 class _SecretOwn(Spec, frozen=True, kw_only=True):
-    credential_asset_id: Annotated[Maybe[Uuid], FieldInfo(text="The credential whose secret is mounted.")] = UNSET
+    credential_asset_id: Annotated[
+        Maybe[Uuid], FieldInfo(text="The credential whose secret is mounted.", refers=Reference.CREDENTIAL)
+    ] = UNSET
 
 
 GitAsset = _pick("GitAssetSpec", (Git, ("repository", "branch", "revision", "path")), base=_GitOwn)
@@ -159,7 +170,7 @@ S3Asset = _pick("S3AssetSpec", (S3, ("bucket", "path", "url")), base=_S3Own)
 SecretAsset = _pick("SecretAssetSpec", (ConfigMapVolume, ("mount_path", "default_mode")), base=_SecretOwn)
 
 _EXISTING = "A secret that is there already, instead of values."
-ExistingSecret = Annotated[Maybe[Text], FieldInfo(text=_EXISTING)]
+ExistingSecret = Annotated[Maybe[Text], FieldInfo(text=_EXISTING, refers=Reference.SECRET)]
 
 
 class AccessKeyCredential(Spec, frozen=True, kw_only=True):

@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta
 
+from fairlead.model.records.assets import Reference
 from fairlead.model.spec.fields import (
     NO_SUCH_NAME,
     ExcludeItem,
@@ -92,6 +93,7 @@ class ClaimInfo(Spec, frozen=True, kw_only=True):
             default_text="the installation's default class",
             yaml="storageClass",
             part="storageclass",
+            refers=Reference.STORAGE_CLASS,
             older=NO_SUCH_NAME,
         ),
     ] = UNSET
@@ -134,6 +136,8 @@ class Pvc(Spec, frozen=True, kw_only=True):
             default_text="made from the workload's name",
             yaml="claimName",
             part="claimname",
+            refers=Reference.CLAIM,
+            created_unless="existing_pvc",
         ),
     ] = UNSET
     read_only: Annotated[
@@ -160,6 +164,7 @@ class Pvc(Spec, frozen=True, kw_only=True):
         ),
     ] = UNSET
     claim_info: Annotated[
-        Maybe[ClaimInfo], FieldInfo(text="What a new claim is to be; not given for a claim that exists.")
+        Maybe[ClaimInfo],
+        FieldInfo(text="What a new claim is to be; not given for a claim that exists.", ignored_if="existing_pvc"),
     ] = UNSET
     exclude: ExcludeItem = UNSET

@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta
 
+from fairlead.model.records.assets import Reference
 from fairlead.model.spec.fields import (
     NO_SUCH_NAME,
     ExcludeItem,
@@ -57,12 +58,22 @@ class Variable(Spec, frozen=True, kw_only=True):
     """An environment variable; exactly one of its five sources is given."""
 
     name: Annotated[Maybe[Text63], FieldInfo(text="The variable's name.", mandatory=True, part="name")] = UNSET
-    value: Annotated[Maybe[UpTo10000], FieldInfo(text="Its value.", part="value")] = UNSET
-    secret: Annotated[Maybe[SecretKey], FieldInfo(text="Takes the value from a secret.")] = UNSET
-    config_map: Annotated[Maybe[ConfigMapKey], FieldInfo(text="Takes the value from a config map.")] = UNSET
-    pod_field_ref: Annotated[Maybe[PodFieldRef], FieldInfo(text="Takes the value from a field of the pod.")] = UNSET
+    value: Annotated[Maybe[UpTo10000], FieldInfo(text="Its value.", part="value", source=1)] = UNSET
+    secret: Annotated[
+        Maybe[SecretKey], FieldInfo(text="Takes the value from a secret.", refers=Reference.SECRET, source=2)
+    ] = UNSET
+    config_map: Annotated[
+        Maybe[ConfigMapKey],
+        FieldInfo(text="Takes the value from a config map.", refers=Reference.CONFIG_MAP, source=3),
+    ] = UNSET
+    pod_field_ref: Annotated[
+        Maybe[PodFieldRef], FieldInfo(text="Takes the value from a field of the pod.", source=5)
+    ] = UNSET
     user_credential: Annotated[
-        Maybe[UserCredentialKey], FieldInfo(text="Takes the value from a credential of the caller's own.")
+        Maybe[UserCredentialKey],
+        FieldInfo(
+            text="Takes the value from a credential of the caller's own.", refers=Reference.USER_CREDENTIAL, source=4
+        ),
     ] = UNSET
     description: Annotated[Maybe[UpTo250], FieldInfo(text="What it is for.", part="description")] = UNSET
     exclude: ExcludeItemUnset = UNSET
@@ -80,7 +91,14 @@ class ImagePullSecret(Spec, frozen=True, kw_only=True):
                 ),
             ]
         ],
-        FieldInfo(text="The secret with the registry's credentials.", mandatory=True, part="name", older=NO_SUCH_NAME),
+        FieldInfo(
+            text="The secret with the registry's credentials.",
+            mandatory=True,
+            part="name",
+            refers=Reference.SECRET,
+            refers_if=("user_credential", Reference.USER_CREDENTIAL),
+            older=NO_SUCH_NAME,
+        ),
     ] = UNSET
     user_credential: Annotated[
         Maybe[bool],

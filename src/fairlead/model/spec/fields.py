@@ -1,4 +1,4 @@
-"""How a field of a spec is declared once: its type and bounds for msgspec, and an `About` with everything else.
+"""How a field of a spec is declared once: its type and bounds for msgspec, and a `FieldInfo` with everything else.
 
 The spec structs of `model/` and `kinds/` are written with this; `formats/` and `admission/` walk what `fields_of`
 gives and know no field by name. It reads declarations only, never a request's bytes.
@@ -12,6 +12,8 @@ from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
+
+from fairlead.model.records.assets import Reference
 
 T = TypeVar("T")
 #: Left out, null or a value: three different facts.
@@ -121,6 +123,18 @@ class FieldInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     role: str = ""
     #: Its value is a secret: never shown, logged or indexed.
     secret: bool = False
+    #: The kind of object that it names. `model/spec/references.py` walks these.
+    refers: Reference | None = None
+    #: A switch beside it, by attribute, with which it names another kind of object.
+    refers_if: tuple[str, Reference] | None = None
+    #: The switch beside it without which the object is created if there is none of that name.
+    created_unless: str = ""
+    #: The switch beside it with which it has no effect.
+    ignored_if: str = ""
+    #: Whether running pods see changes of the object.
+    is_live: bool = False
+    #: For the alternative sources of one value: their order; the first one given counts. 0 for other fields.
+    source: int = 0
     #: What is done instead where the older page's dialect breaks its pattern; nothing where that is refused.
     older: str = ""
     #: Which surface has it: `contract`, or `older` for what only the older page and workload YAML know.
@@ -281,6 +295,14 @@ def _item_of(hint: Any) -> Any:
     while get_origin(hint) is not tuple:
         hint = hint.__origin__ if get_origin(hint) is Annotated else get_args(hint)[0]
     return get_args(hint)[0]
+
+
+@cache
+def sources_of(struct: Any) -> tuple[Field, ...]:
+    """The alternative sources of one value: of these members the first one given counts."""
+    return tuple(
+        sorted((field for field in fields_of(struct) if field.about.source), key=lambda field: field.about.source)
+    )
 
 
 def struct_members(struct: Any) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from fairlead.model.quantity import BadQuantity, parse
 from fairlead.model.spec.claims import Pvc
 from fairlead.model.spec.compute import Compute, ExtendedResource
 from fairlead.model.spec.environment import Variable
-from fairlead.model.spec.fields import fields_of, is_given
+from fairlead.model.spec.fields import fields_of, is_given, sources_of
 from fairlead.model.spec.network import ExposedUrl, Port
 from fairlead.model.spec.placement import MatchExpression, Toleration
 from fairlead.model.spec.security import BasicSecurity, Security
@@ -112,31 +112,18 @@ def _is_quantity(value: Any) -> bool:
 
 
 def _variable(item: Variable) -> Found:
-    sources = [
-        rest
-        for rest, source in (
-            ("value", item.value),
-            ("secret", item.secret),
-            ("configMap", item.config_map),
-            ("userCredential", item.user_credential),
-            ("podFieldRef", item.pod_field_ref),
-        )
-        if is_given(source)
-    ]
+    known = [field.rest for field in sources_of(Variable)]
+    sources = [field.rest for field in sources_of(Variable) if is_given(getattr(item, field.attribute))]
     if not sources:
-        yield (
-            "",
-            "has no source; give one of value, secret, configMap, podFieldRef, userCredential",
-            "the variable is empty",
-        )
+        yield "", f"has no source; give one of {', '.join(known)}", "the variable is empty"
     elif len(sources) > 1:
         yield "", f"has {len(sources)} sources ({', '.join(sources)}); exactly one is allowed", f"{sources[0]} is used"
     if isinstance(item.name, str) and "=" in item.name:
         yield "name", "contains '='; a variable's name cannot", ""
     path = getattr(item.pod_field_ref, "path", None)
     if isinstance(path, str) and path not in POD_FIELDS and not _KEYED_POD_FIELD.fullmatch(path):
-        known = ", ".join((*POD_FIELDS, "metadata.labels['KEY']", "metadata.annotations['KEY']"))
-        yield "podFieldRef.path", f"is '{path}', which is no field of a pod; known are {known}", ""
+        fields = ", ".join((*POD_FIELDS, "metadata.labels['KEY']", "metadata.annotations['KEY']"))
+        yield "podFieldRef.path", f"is '{path}', which is not a field of a pod; known are {fields}", ""
 
 
 def _compute(item: Compute) -> Found:

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta
 
+from fairlead.model.records.assets import Reference
 from fairlead.model.spec.claims import InstanceName, MountedInstanceName, Pvc
 from fairlead.model.spec.fields import (
     NO_SUCH_NAME,
@@ -51,7 +52,15 @@ class ConfigMapVolume(Spec, frozen=True, kw_only=True):
     name: MountedInstanceName = UNSET
     config_map: Annotated[
         Maybe[ObjectName253],
-        FieldInfo(text="The config map's name.", mandatory=True, yaml="name", part="name", older=NO_SUCH_NAME),
+        FieldInfo(
+            text="The config map's name.",
+            mandatory=True,
+            yaml="name",
+            part="name",
+            refers=Reference.CONFIG_MAP,
+            is_live=True,
+            older=NO_SUCH_NAME,
+        ),
     ] = UNSET
     mount_path: MountPath = UNSET
     sub_path: Annotated[
@@ -64,7 +73,10 @@ class ConfigMapVolume(Spec, frozen=True, kw_only=True):
 
 class SecretVolume(Spec, frozen=True, kw_only=True):
     name: MountedInstanceName = UNSET
-    secret: Annotated[Maybe[Text], FieldInfo(text="The secret's name.", mandatory=True, part="name")] = UNSET
+    secret: Annotated[
+        Maybe[Text],
+        FieldInfo(text="The secret's name.", mandatory=True, part="name", refers=Reference.SECRET, is_live=True),
+    ] = UNSET
     mount_path: Annotated[
         Maybe[Text], FieldInfo(text="Where the secret's keys appear as files.", mandatory=True, part="path")
     ] = UNSET
@@ -95,7 +107,10 @@ class EmptyDir(Spec, frozen=True, kw_only=True):
 
 
 class DataVolumeMount(Spec, frozen=True, kw_only=True):
-    id: Annotated[Maybe[Uuid], FieldInfo(text="The data volume's id.", mandatory=True, part="id")] = UNSET
+    id: Annotated[
+        Maybe[Uuid],
+        FieldInfo(text="The data volume's id.", mandatory=True, part="id", refers=Reference.DATA_VOLUME),
+    ] = UNSET
     mount_path: Annotated[
         Maybe[UpTo4096], FieldInfo(text="Where it appears inside the container.", mandatory=True, part="path")
     ] = UNSET
@@ -104,7 +119,10 @@ class DataVolumeMount(Spec, frozen=True, kw_only=True):
 
 class GitSecretRef(Spec, frozen=True, kw_only=True):
     name: Annotated[
-        Given[Text], FieldInfo(text="The secret that holds the credentials.", yaml="secretName", part="secret")
+        Given[Text],
+        FieldInfo(
+            text="The secret that holds the credentials.", yaml="secretName", part="secret", refers=Reference.SECRET
+        ),
     ] = UNSET
     authentication_method: Annotated[
         Given[GitAuthentication],
@@ -165,7 +183,11 @@ class Git(Spec, frozen=True, kw_only=True):
     ] = UNSET
     password_secret: Annotated[
         Maybe[Text],
-        FieldInfo(text="The secret that holds user and password; secretRef is the newer way.", part="password-secret"),
+        FieldInfo(
+            text="The secret that holds user and password; secretRef is the newer way.",
+            part="password-secret",
+            refers=Reference.SECRET,
+        ),
     ] = UNSET
     secret_key_of_user: Annotated[
         Maybe[Text],
@@ -253,7 +275,11 @@ class S3(Spec, frozen=True, kw_only=True):
     access_key_secret: Annotated[
         Maybe[ObjectName],
         FieldInfo(
-            text="The secret that opens a private bucket.", yaml="secretName", part="accesskey", older=NO_SUCH_NAME
+            text="The secret that opens a private bucket.",
+            yaml="secretName",
+            part="accesskey",
+            refers=Reference.SECRET,
+            older=NO_SUCH_NAME,
         ),
     ] = UNSET
     secret_key_of_access_key_id: Annotated[

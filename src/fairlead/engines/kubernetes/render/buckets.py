@@ -10,6 +10,7 @@ from typing import Any
 from fairlead.engines.kubernetes.client.resources import CONFIG_MAP
 from fairlead.engines.kubernetes.render.context import RenderContext, metadata_of, name_of
 from fairlead.formats.losses import Source
+from fairlead.model.records.assets import Reference
 
 #: Has Python; operators whose nodes reach no registry give them an image of this name.
 IMAGE = "docker.io/library/python:3.11-slim"
@@ -52,7 +53,7 @@ def _container(place: RenderContext, item: dict[str, Any], name: str, verb: str)
         {"name": "BUCKET_FOLDER", "value": _FOLDER},
     ]
     if secret := item.get("accessKeySecret"):
-        named = name_of(place, "secret", secret)
+        named = name_of(place, Reference.SECRET, secret)
         keys = {
             "BUCKET_ACCESS": item.get("secretKeyOfAccessKeyId") or "AccessKeyId",
             "BUCKET_SECRET": item.get("secretKeyOfSecretKey") or "SecretKey",

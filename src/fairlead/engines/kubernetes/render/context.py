@@ -8,7 +8,9 @@ from typing import Any
 import msgspec
 
 from fairlead.model.pods.podset import PodSet
+from fairlead.model.pods.supplies import NamedObject
 from fairlead.model.pods.urls import IngressSettings, UrlRoute
+from fairlead.model.records.assets import Reference
 
 SCHEDULER = "kai-scheduler"
 QUEUE_LABEL = "kai.scheduler/queue"
@@ -91,8 +93,8 @@ class RenderContext(msgspec.Struct, frozen=True, kw_only=True):
     identity: dict[str, str] = {}
     owner: Owner | None = None
     begun: LaunchChoices = NO_LAUNCH_CHOICES
-    #: Objects that the server keeps and this workload gets a copy of: (secret, config or credential; name) → its name.
-    copies: dict[tuple[str, str], str] = {}
+    #: Objects that the server keeps and this workload gets a copy of: from kind and name to the copy.
+    copies: dict[NamedObject, str] = {}
     #: From a data volume's id to the claim that it is.
     data_volumes: dict[str, str] = {}
     #: The level of Pod Security that its pods are made to pass (`levels.py`); empty where the namespace enforces none.
@@ -169,6 +171,6 @@ def metadata_of(place: RenderContext, name: str, more: dict[str, str] | None = N
     return metadata
 
 
-def name_of(place: RenderContext, what: str, name: str) -> str:
+def name_of(place: RenderContext, reference: Reference, name: str) -> str:
     """How an object that the spec names is called in the cluster: our copy of it, or the cluster's own."""
-    return place.copies.get((what, name), name)
+    return place.copies.get((reference, name), name)

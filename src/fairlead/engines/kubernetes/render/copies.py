@@ -9,40 +9,36 @@ from typing import Any
 
 from fairlead.engines.kubernetes.client.resources import CONFIG_MAP, SECRET
 from fairlead.engines.kubernetes.render.context import RenderContext, metadata_of
-from fairlead.model.pods.supplies import KeptObjects
+from fairlead.model.pods.supplies import KeptObjects, NamedObject
+from fairlead.model.records.assets import Reference
 
 _REGISTRY = ".dockerconfigjson"
+#: The part of a copy's name that tells equal names of different kinds apart.
+_INFIXES = {Reference.SECRET: "secret", Reference.CONFIG_MAP: "config", Reference.USER_CREDENTIAL: "credential"}
 
 
-def copies_of(workload: str, kept: KeptObjects) -> dict[tuple[str, str], str]:
+def copies_of(workload: str, kept: KeptObjects) -> dict[NamedObject, str]:
     """What each kept object is called in the cluster."""
-    return {
-        (what, name): f"{workload}-{what}-{name}".lower()
-        for what, objects in (
-            ("secret", kept.secrets),
-            ("config", kept.config_maps),
-            ("credential", kept.credentials),
-        )
-        for name in objects
-    }
+    return {key: f"{workload}-{_INFIXES[key[0]]}-{key[1]}".lower() for key in kept.objects}
 
 
 def render_copies(place: RenderContext, kept: KeptObjects) -> list[dict[str, Any]]:
-    secrets = [
-        _secret(place, place.copies[what, name], values)
-        for what, objects in (("secret", kept.secrets), ("credential", kept.credentials))
-        for name, values in objects.items()
+    """Every kept object as the workload's own copy of it."""
+    return [
+        _config_map(place, place.copies[key], values)
+        if key[0] is Reference.CONFIG_MAP
+        else _secret(place, place.copies[key], values)
+        for key, values in kept.objects.items()
     ]
-    maps = [
-        {
-            "apiVersion": CONFIG_MAP.api,
-            "kind": CONFIG_MAP.kind,
-            "metadata": metadata_of(place, place.copies["config", name]),
-            "data": dict(values),
-        }
-        for name, values in kept.config_maps.items()
-    ]
-    return secrets + maps
+
+
+def _config_map(place: RenderContext, name: str, values: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        "apiVersion": CONFIG_MAP.api,
+        "kind": CONFIG_MAP.kind,
+        "metadata": metadata_of(place, name),
+        "data": dict(values),
+    }
 
 
 def _secret(place: RenderContext, name: str, values: Mapping[str, str]) -> dict[str, Any]:

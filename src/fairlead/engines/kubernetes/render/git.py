@@ -8,6 +8,7 @@ from typing import Any
 
 from fairlead.engines.kubernetes.render.context import RenderContext, name_of
 from fairlead.formats.losses import Source
+from fairlead.model.records.assets import Reference
 
 #: Has git and a shell; operators whose nodes reach no registry give them an image of this name.
 IMAGE = "docker.io/alpine/git:v2.49.1"
@@ -70,7 +71,7 @@ def _environment(place: RenderContext, item: dict[str, Any]) -> list[dict[str, A
     is_key = reference.get("authenticationMethod") == "ssh-key"
     if is_key:
         wanted = {f"GIT_KEY_{number}": key for number, key in enumerate(_SSH_KEYS)}
-    named = name_of(place, "secret", secret)
+    named = name_of(place, Reference.SECRET, secret)
     for name, key in wanted.items():
         # Of the names that a key may have in its secret, one is there.
         source = {"name": named, "key": key} | ({"optional": True} if is_key else {})

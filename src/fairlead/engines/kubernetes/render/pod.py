@@ -29,6 +29,8 @@ from fairlead.engines.kubernetes.render.security import render_container_securit
 from fairlead.engines.kubernetes.render.volumes import HOME, render_volumes
 from fairlead.formats.losses import Source
 from fairlead.model.pods.podset import EnvironmentVariable, PodContainer, PodSet, Request
+from fairlead.model.records.assets import Reference
+from fairlead.model.spec.references import pod_references, variable_reference
 
 _MEBIBYTE = 1024 * 1024
 _DOLLARS = re.compile(r"\$\$(?![({])")
@@ -60,7 +62,7 @@ def render_template(place: RenderContext, podset: PodSet, source: Source) -> dic
         "priorityClassName": place.priority_class,
         "restartPolicy": podset.restart.value,
         "terminationGracePeriodSeconds": container.termination_grace_seconds,
-        **_placement(place, source),
+        **_placement(place, source, container),
         **render_pod_security(source),
         "containers": [_container(place, _with_identity(container, place), request, source, mounts)],
     }
@@ -142,14 +144,11 @@ def _words(words: tuple[str, ...], container: PodContainer) -> list[str]:
 
 
 def _variable(place: RenderContext, variable: EnvironmentVariable) -> dict[str, Any]:
-    for reference, what, source in (
-        (variable.secret, "secret", "secretKeyRef"),
-        (variable.user_credential, "credential", "secretKeyRef"),
-        (variable.config_map, "config", "configMapKeyRef"),
-    ):
-        if reference is not None:
-            named = {"name": name_of(place, what, reference[0]), "key": reference[1]}
-            return {"name": variable.name, "valueFrom": {source: named}}
+    use = variable_reference(variable)
+    if use is not None:
+        source = "configMapKeyRef" if use.reference is Reference.CONFIG_MAP else "secretKeyRef"
+        named = {"name": name_of(place, use.reference, use.name), "key": use.key}
+        return {"name": variable.name, "valueFrom": {source: named}}
     if variable.pod_field is not None:
         return {"name": variable.name, "valueFrom": {"fieldRef": {"fieldPath": variable.pod_field}}}
     return {"name": variable.name, "value": variable.value or ""}
@@ -196,12 +195,12 @@ def _probe(source: Source) -> dict[str, Any]:
     return {**members, "httpGet": get}
 
 
-def _placement(place: RenderContext, source: Source) -> dict[str, Any]:
+def _placement(place: RenderContext, source: Source, container: PodContainer) -> dict[str, Any]:
     found: dict[str, Any] = {}
     secrets = source.items("imagePullSecrets")
     if secrets:
-        kinds = ["credential" if item.get("userCredential") else "secret" for _, item in secrets]
-        names = [name_of(place, kind, item["name"]) for kind, (_, item) in zip(kinds, secrets, strict=True)]
+        uses = (use for use in pod_references(container) if use.path.startswith("imagePullSecrets"))
+        names = [name_of(place, use.reference, use.name) for use in uses]
         found["imagePullSecrets"] = [{"name": name} for name in names]
         for number, _ in secrets:
             for member in ("name", "userCredential"):

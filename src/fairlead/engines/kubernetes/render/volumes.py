@@ -19,6 +19,7 @@ from fairlead.engines.kubernetes.render.context import (
 )
 from fairlead.formats.losses import Source
 from fairlead.model.pods.supplies import KeptClaim
+from fairlead.model.records.assets import Reference
 
 #: Where a home of the pod's own is, as the variable HOME says too.
 HOME = "/home/runai-home"
@@ -100,10 +101,10 @@ def render_volumes(place: RenderContext, source: Source) -> tuple[list[dict[str,
         if claim_name := place.data_volumes.get(item["id"].lower()):
             mount("data", number, item, {"persistentVolumeClaim": {"claimName": claim_name}})
     for number, item in source.items("storage.configMapVolume"):
-        what = {"name": name_of(place, "config", item["configMap"]), **_mode(item)}
+        what = {"name": name_of(place, Reference.CONFIG_MAP, item["configMap"]), **_mode(item)}
         mount("config", number, item, {"configMap": what}, subPath=item.get("subPath"))
     for number, item in source.items("storage.secretVolume"):
-        name = name_of(place, "secret", item["secret"])
+        name = name_of(place, Reference.SECRET, item["secret"])
         mount("secret", number, item, {"secret": {"secretName": name, **_mode(item)}})
     for number, item in source.items("storage.emptyDirVolume"):
         options = {name: item[name] for name in ("medium", "sizeLimit") if item.get(name)}

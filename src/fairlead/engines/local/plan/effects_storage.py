@@ -24,7 +24,6 @@ _TARGETS = {
     "s3": "path",
 }
 _BLOCK = "raw devices are not provided by the local engine; leave it out for a file system"
-_OPEN = "pods are not isolated from each other here, so '{}' could be read by all of them"
 
 
 class _Anything(dict[str, Any]):
@@ -40,9 +39,7 @@ class _Anything(dict[str, Any]):
         return ""
 
 
-def refuse(
-    container: PodContainer, ground: VolumeContext, classes: Collection[str], may_use_secrets: bool
-) -> list[Note]:
+def refuse(container: PodContainer, ground: VolumeContext, classes: Collection[str]) -> list[Note]:
     """Every storage field that this server cannot or may not provide, with the reason."""
     storage = container.fields.get("storage") or {}
     notes = [(f"storage.{name}", "the local engine does not know it") for name in storage if name not in _TARGETS]
@@ -58,9 +55,6 @@ def refuse(
             if ground.runtime:
                 volume = _as_volume(name, item, item[member], field)
                 notes += _checked(lambda volume=volume: refuse_unmounted(volume, ground))
-            secret = _secret_of(name, item)
-            if secret and not may_use_secrets:
-                notes.append((field, _OPEN.format(secret)))
     return notes
 
 
@@ -101,14 +95,6 @@ def _refuse_claim(item: Item, field: str, classes: Collection[str]) -> list[Note
         why = f"there is no storage class '{storage_class}' here; there is {known}"
         notes.append((f"{field}.claimInfo.storageClass", why))
     return notes
-
-
-def _secret_of(name: str, item: Item) -> str:
-    if name == "secretVolume":
-        return str(item["secret"])
-    if name == "git":
-        return str((item.get("secretRef") or {}).get("name") or item.get("passwordSecret") or "")
-    return str(item.get("accessKeySecret") or "") if name == "s3" else ""
 
 
 def _checked(attempt: Any) -> list[Note]:

@@ -12,6 +12,8 @@ from fairlead.engines.local.plan import containers_effects, identity, limits
 from fairlead.engines.local.plan.identity import ServerRights
 from fairlead.model.errors import Refused
 from fairlead.model.pods.podset import PodContainer
+from fairlead.model.records.assets import Reference
+from fairlead.model.spec.references import pod_references
 
 #: (path of the field, why)
 Note = tuple[str, str]
@@ -19,8 +21,8 @@ Note = tuple[str, str]
 _SHARES = ("gpuPortionRequest", "gpuPortionLimit", "gpuMemoryRequest", "gpuMemoryLimit")
 
 
-#: (what is refused, what has less effect here) of a container's storage, given whether it may use secrets.
-ReviewStorage = Callable[[PodContainer, bool], tuple[list[Note], list[Note]]]
+#: (what is refused, what has less effect here) of a container's storage.
+ReviewStorage = Callable[[PodContainer], tuple[list[Note], list[Note]]]
 
 
 def review(container: PodContainer, rights: ServerRights, review_storage: ReviewStorage) -> Review:
@@ -32,7 +34,7 @@ def review(container: PodContainer, rights: ServerRights, review_storage: Review
         return Review(refused=((f"annotations[{plan_container.ANNOTATION}]", str(error)),))
     in_container = runtime != plan_container.HOST
     may_use_secrets = rights.settings.is_personal or rights.isolates or in_container
-    storage_refused, storage_advisory = review_storage(container, may_use_secrets)
+    storage_refused, storage_advisory = review_storage(container)
     if in_container:
         refused = (
             *identity.find_refused_fields(security, rights),
@@ -80,13 +82,12 @@ def unsupported(container: PodContainer, may_use_secrets: bool = True) -> tuple[
 
 
 def _secrets(container: PodContainer) -> list[Note]:
-    notes = []
-    for variable in container.environment:
-        for kind, source in (("secret", variable.secret), ("userCredential", variable.user_credential)):
-            if source is not None:
-                why = f"pods are not isolated from each other here, so '{source[0]}' could be read by all of them"
-                notes.append((f"environmentVariables[{variable.name}].{kind}", why))
-    return notes
+    return [
+        (use.path, f"pods are not isolated from each other here, so '{use.name}' could be read by all of them")
+        for use in pod_references(container)
+        # No image is pulled on the host runtime, so a pull secret is not handed out.
+        if use.reference in (Reference.SECRET, Reference.USER_CREDENTIAL) and not use.path.startswith("imagePull")
+    ]
 
 
 def advisory(container: PodContainer) -> tuple[Note, ...]:

@@ -35,10 +35,10 @@ class PodStorage:
         self._has_images = loop_devices.are_usable()
         self._has_nfs = observe_nfs()
 
-    def review(self, container: PodContainer, may_use_secrets: bool) -> tuple[list[Note], list[Note]]:
+    def review(self, container: PodContainer) -> tuple[list[Note], list[Note]]:
         """(what is refused, what has less effect here) of a pod's storage."""
         ground = self._ground("", container)
-        refused = refuse(container, ground, self._claims.classes, may_use_secrets)
+        refused = refuse(container, ground, self._claims.classes)
         return refused, advise(container, ground)
 
     async def plan(self, pod: PodSpec) -> Volumes:

@@ -74,6 +74,6 @@ def test_the_isolation_is_named(runtime: str, given: ServerRights, want: str, wo
 
 
 def test_a_review_names_the_isolation() -> None:
-    found = review(PodContainer(image="x", fields=DEFAULTS), SHARED, lambda container, secrets: ([], []))
+    found = review(PodContainer(image="x", fields=DEFAULTS), SHARED, lambda container: ([], []))
     assert found.isolation is not None
     assert found.isolation[0] == "UserNamespaces"
