@@ -82,6 +82,7 @@ class Cycle:
             for pool in sorted(arrivals):
                 self._run_actions(pool, arrivals[pool])
             arrivals = self._next_pools()
+        self._note_overbooked_nodes()
         decisions = write_down(self.snapshot, self.sessions, self.record, self.notices)
         for session in self.sessions.values():
             session.close()
@@ -96,6 +97,14 @@ class Cycle:
                 self.notices.append(Notice(code="QueueDropped", subject=name, message=message))
             session = self.sessions[pool] = SchedulingSession(self.snapshot, pool, queues)
             session.plain = self.plain
+
+    def _note_overbooked_nodes(self) -> None:
+        """Real clusters have nodes on which more is in use than there is; no decision books one so."""
+        for node in (node for session in self.sessions.values() for node in session.nodes if node.idle_gpu < 0):
+            message = (
+                f"Node {node.name} has {node.spec.gpu} GPUs, and {node.spec.gpu - node.idle_gpu} are in use on it."
+            )
+            self.notices.append(Notice(code="NodeOverbooked", subject=node.name, message=message))
 
     def _first_pools(self) -> dict[str, list[Job]]:
         """Every job in the pool where it holds something, or in the first that it names and that knows its queue."""

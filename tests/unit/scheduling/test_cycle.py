@@ -190,3 +190,29 @@ def test_advance_keeps_what_is_being_deleted_on_its_way_out(deleting: bool, want
     after = advance(snapshot, decide(snapshot), NOW + 1)
     assert after.jobs[0].tasks[0].status == want
     assert after.now == NOW + 1
+
+
+def test_a_node_booked_above_its_capacity_is_noted_and_takes_nothing_more() -> None:
+    decisions = decided(jobs={"a": {"gpu": 1, "tasks": 3, "at": ["n1", "n1", "n1"]}, "b": {"gpu": 1}})
+    assert [(notice.code, notice.message) for notice in decisions.notices] == [
+        ("NodeOverbooked", "Node n1 has 2 GPUs, and 3 are in use on it.")
+    ]
+    assert decisions.binds == ()
+    assert sentence(decisions, "b") == "Waiting for 1 GPU: all 2 GPUs on n1 are in use."
+
+
+@pytest.mark.parametrize(("device", "want"), [("binpack", ["n1", "n1"]), ("spread", ["n1", "n2"])])
+def test_devices_have_a_strategy_of_their_own(device: str, want: list[str]) -> None:
+    """Shared GPUs are filled up or spread over, whatever the strategy for nodes is."""
+    case = {
+        "nodes": {"n1": {"gpu": 2}, "n2": {"gpu": 2}},
+        "settings": {"placement": {"gpu": "spread", "device": device}},
+    }
+    decisions = decided(**case, jobs={"a": {"portion": 0.4}, "b": {"portion": 0.4}})
+    assert [bind.node for bind in decisions.binds] == want
+
+
+def test_one_node_may_pack_its_devices_while_nodes_are_spread_over() -> None:
+    case = {"nodes": {"n1": {"gpu": 2}}, "settings": {"placement": {"gpu": "binpack", "device": "spread"}}}
+    decisions = decided(**case, jobs={"a": {"portion": 0.4}, "b": {"portion": 0.4}})
+    assert len({bind.devices for bind in decisions.binds}) == 2

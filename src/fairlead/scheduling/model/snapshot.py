@@ -260,10 +260,16 @@ class Topology(Plain, frozen=True, kw_only=True):
 
 
 class Placement(Plain, frozen=True, kw_only=True):
-    """`gpu` is for tasks that ask for a GPU, `cpu` for all others."""
+    """`gpu` chooses nodes for tasks that ask for a GPU, `cpu` for all others. `device` chooses a shared GPU of a node."""
 
     gpu: Strategy = "binpack"
     cpu: Strategy = "binpack"
+    #: None follows `gpu`.
+    device: Literal["binpack", "spread"] | None = None
+
+    @property
+    def spreads_devices(self) -> bool:
+        return (self.device or self.gpu) == "spread"
 
 
 class PoolSettings(Plain, frozen=True, kw_only=True):

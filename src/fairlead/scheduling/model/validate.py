@@ -49,7 +49,6 @@ def contradictions(snapshot: Snapshot) -> list[str]:
     for job in snapshot.jobs:
         problems += _bad_job(job, nodes)
     problems += _crowded_devices(snapshot, nodes)
-    problems += _overfull_nodes(snapshot, nodes)
     return problems
 
 
@@ -203,18 +202,3 @@ def _placed(snapshot: Snapshot) -> list[Task]:
         for task in job.tasks
         if st.USED[st.BY_NAME[task.status]] and task.status != "Pipelined" and task.node is not None
     ]
-
-
-def _overfull_nodes(snapshot: Snapshot, nodes: dict[str, SnapshotNode]) -> list[str]:
-    whole: dict[str, int] = {}
-    groups: dict[str, set[str]] = {}
-    for task in _placed(snapshot):
-        if task.node in nodes:
-            whole[task.node] = whole.get(task.node, 0) + task.gpu
-            groups.setdefault(task.node, set()).update(task.gpu_groups)
-    problems = []
-    for name, node in nodes.items():
-        used = whole.get(name, 0) + len(groups.get(name, ())) + node.foreign.gpu
-        if used > node.gpu and used > node.foreign.gpu:
-            problems.append(f"Node {name} has {node.gpu} GPUs, and {used} are in use on it.")
-    return problems

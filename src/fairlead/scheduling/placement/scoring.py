@@ -26,7 +26,7 @@ def base_score(task: LiveTask, node: LiveNode, placement: Placement) -> int:
     score = 0
     if task.spec.nominated_node == node.name:
         score += NOMINATED
-    if node.groups and placement.gpu != "spread" and gpus.has_candidate(node, task):
+    if node.groups and not placement.spreads_devices and gpus.has_candidate(node, task):
         score += GPU_SHARING
     if not node.unsettled or fits_now(task, node):
         score += AVAILABLE

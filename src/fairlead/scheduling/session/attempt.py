@@ -170,7 +170,7 @@ def place_task(session: SchedulingSession, task: LiveTask, node: LiveNode, pipel
 
 
 def _put_shared(session: SchedulingSession, task: LiveTask, node: LiveNode, pipeline_only: bool) -> None:
-    picks = gpus.pick(node, task, session.settings.placement.gpu == "spread")
+    picks = gpus.pick(node, task, session.settings.placement.spreads_devices)
     now = not pipeline_only and fits_now(task, node)
     if now:
         # KAI would bind on more GPUs than are idle when it spreads over several devices, or joins one that is only

@@ -90,7 +90,7 @@ def _explain(
                 _tally(tallies, why).add(node, False)
         else:
             name, asked, free, whole = lacking(task, node, amounts[node.index] if amounts else gpus.free_gpus(node))
-            _tally(tallies, name).add_lack(node, asked, free, whole)
+            _tally(tallies, name).add_lack(node, asked, max(0, free), whole)
     causes = tuple(
         tally.cause(name) for name, tally in sorted(tallies.items(), key=lambda item: (-item[1].nodes, item[0]))
     )

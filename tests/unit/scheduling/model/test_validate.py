@@ -58,7 +58,6 @@ def queue(name: str, parent: str | None) -> Queue:
             "GPU group g on node n1 is given out 1.25 times",
             id="memory of a shared GPU given out twice",
         ),
-        pytest.param(snapshot(running("a", gpu=3)), "3 are in use", id="more GPUs than the node has"),
         pytest.param(
             snapshot(
                 running("a", gpu_portion=0.6, gpu_groups=("g",)), running("b", gpu_portion=0.6, gpu_groups=("g",))
