@@ -38,11 +38,11 @@ from fairlead.api.server.sockets import listen, url_of
 from fairlead.api.workloads.admission_webhook import ADMISSION_OPERATIONS
 from fairlead.control.assets.cluster_supplies import ClusterSupplier
 from fairlead.control.assets.pod_supplies import Supplier
-from fairlead.control.assets.secrets import agree_on_vault, load_vault
 from fairlead.control.bootstrap import ensure_defaults
 from fairlead.control.context import Context, ControlSettings
 from fairlead.control.directory import Directory, Refresher
 from fairlead.control.ids import GrowingIds, new_suffix
+from fairlead.control.keys import agree_on_vault, load_vault, write_private
 from fairlead.control.loop.engine_host import EngineHost
 from fairlead.control.loop.lease import LeaseKeeper
 from fairlead.control.people.authentication import (
@@ -51,7 +51,6 @@ from fairlead.control.people.authentication import (
     agree_on_key,
     ensure_accounts,
     load_signer,
-    write_private,
 )
 from fairlead.control.references.resolve import Resolver
 from fairlead.control.serving.traffic import Traffic

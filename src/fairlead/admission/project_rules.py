@@ -1,6 +1,7 @@
-"""What holds in a project: its own settings and its department's together; and which of them a workload meets. Pure.
+"""The rules of a project: its own settings and its department's together, and what follows from them for a workload.
 
-Called where projects are changed and shown, and for every submission.
+Called where projects are changed and shown, and for every submission. A workload keeps the rules that it was submitted
+under: a later change of the project does not reach it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -8,8 +9,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from fairlead.model.errors import ComplianceIssue
+from fairlead.kinds.kind import Kind
+from fairlead.model.clock import SECOND
+from fairlead.model.errors import MALFORMED, ComplianceIssue, Invalid
 from fairlead.model.records.organization import Department, Project
+from fairlead.model.records.workload import Condition
+from fairlead.model.spec.fields import is_given
 
 
 class NodeTypes(msgspec.Struct, frozen=True):
@@ -115,3 +120,37 @@ def pool_issues(named: Sequence[str], known: Sequence[str], path: str) -> list[C
         for place, name in enumerate(named)
         if name not in known
     ]
+
+
+def has_project_rules(project: Project, department: Department | None) -> bool:
+    """Whether there is anything to settle; most projects have nothing."""
+    owners = (project, department) if department else (project,)
+    return any(owner.default_node_pools or owner.scheduling_rules or owner.node_types for owner in owners)
+
+
+def apply_project_rules(
+    project: Project, department: Department | None, kind: Kind, spec: Any, admitted: dict[str, Any]
+) -> dict[str, Any]:
+    """The members of the workload's record that follow; raises Invalid for a node type that is not allowed."""
+    _check_node_type(project, department, kind, spec)
+    rules = effective_rules(project, department)
+    members: dict[str, Any] = {}
+    if not admitted["node_pools"]:
+        members["node_pools"] = effective_node_pools(project, department)
+    seconds = time_limit(rules, kind.category)
+    if seconds is not None:
+        members["time_limit"] = seconds * SECOND
+    idle = idle_limit(rules, kind.category, preemptible=admitted["preemptible"])
+    if idle is not None and any(podset.request.gpu_devices for podset in kind.podsets(spec)):
+        name, limit = idle
+        message = f"The limit of {limit} s on idle GPUs is not enforced: how busy GPUs are is not measured here"
+        members["conditions"] = (Condition(type="NotEnforced", status="True", reason=name, message=message),)
+    return members
+
+
+def _check_node_type(project: Project, department: Department | None, kind: Kind, spec: Any) -> None:
+    allowed = allowed_node_types(project, department, kind.category)
+    given = getattr(spec, "node_type", None)
+    if allowed and is_given(given) and given not in allowed:
+        details = f"is '{given}'; project {project.name} allows {', '.join(allowed)}"
+        raise Invalid(MALFORMED, (ComplianceIssue("spec.nodeType", details),))

@@ -1,6 +1,6 @@
 """Filters and sorting of lists: the text `name=@lm,phase==Running` to conditions for the store or for plain records.
 
-`reading.py` declares the fields of each list and calls this. Pure.
+`lists.py` calls this with the fields that each list declares. Pure.
 """
 
 import math

@@ -5,11 +5,12 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from fairlead.admission.organization_terms import apply_project_rules, has_project_rules
 from fairlead.admission.project_rules import (
     allowed_node_types,
+    apply_project_rules,
     effective_node_pools,
     effective_rules,
+    has_project_rules,
     idle_limit,
     rule_issues,
     time_limit,

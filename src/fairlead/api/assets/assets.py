@@ -19,7 +19,7 @@ from fairlead.control.assets import assets
 from fairlead.control.assets.assets import AssetFilter, AssetInput
 from fairlead.control.assets.kinds import ASSET_KINDS, BY_KIND, AssetKind
 from fairlead.control.assets.usage import AssetUsers, find_usage
-from fairlead.control.workloads.read import normal_id
+from fairlead.control.lists import normal_id
 from fairlead.kinds import KINDS, MEANT_FOR
 from fairlead.model.clock import iso
 from fairlead.model.records.assets import SCOPES, STORAGE_CLASSES, Asset, Scope

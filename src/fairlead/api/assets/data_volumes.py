@@ -21,8 +21,8 @@ from fairlead.api.http.operation import Call, Handler, Operation, Parameter, Req
 from fairlead.api.http.shapes import Count, Instant, Shape, Uuid
 from fairlead.control.assets import data_volumes
 from fairlead.control.assets.data_volumes import VOLUME_FIELD_NAMES, VolumeWish
+from fairlead.control.lists import normal_id
 from fairlead.control.people.access_rules import scope_name
-from fairlead.control.workloads.read import normal_id
 from fairlead.model.clock import iso
 from fairlead.model.errors import MALFORMED, ComplianceIssue, Conflict, Invalid
 from fairlead.model.records.assets import DataVolume, Scope

@@ -16,7 +16,7 @@ from fairlead.api.http.shapes import (
 )
 from fairlead.control.assets import usage
 from fairlead.control.assets.kinds import BY_KIND
-from fairlead.control.workloads.read import normal_id
+from fairlead.control.lists import normal_id
 from fairlead.model.clock import iso
 from fairlead.model.records.assets import Asset
 from fairlead.model.records.event import Event

@@ -15,7 +15,7 @@ from fairlead.api.http.operation import Call, Handler, Operation, Parameter, Req
 from fairlead.api.http.shapes import Instant, Shape, Uuid
 from fairlead.control.assets import claims, secrets
 from fairlead.control.assets.secrets import CONFIG_MAP, SECRET, USER_CREDENTIAL, ObjectKind, ObjectWish
-from fairlead.control.workloads.read import normal_id
+from fairlead.control.lists import normal_id
 from fairlead.model.clock import iso
 from fairlead.model.records.assets import DEFAULT_STORAGE_CLASS, Claim, ConfigMap, NamedRecord, Secret
 from fairlead.model.spec.fields import Given, QuantityText, Spec, Text63, UpTo250, value_or

@@ -7,7 +7,7 @@ from msgspec import UNSET, UnsetType
 
 from fairlead.api.http.body import query_boolean, query_choice, query_integer, query_text
 from fairlead.api.http.operation import Call, Parameter
-from fairlead.control.workloads.read import ListRequest, Page
+from fairlead.control.lists import ListRequest, Page
 
 T = TypeVar("T")
 

@@ -11,9 +11,9 @@ from fairlead.api.http.errors import Error
 from fairlead.api.http.list_parameters import LIMIT, OFFSET, SEARCH, filter_by, read_list_request, sort_by, sort_order
 from fairlead.api.http.operation import Call, Operation, Parameter, as_json
 from fairlead.api.http.shapes import Count, Instant, Shape, Uuid
+from fairlead.control.lists import normal_id
 from fairlead.control.organization import inventory
 from fairlead.control.organization.inventory import NODE_FIELD_NAMES, NODE_POOL_FIELD_NAMES, node_uuid
-from fairlead.control.workloads.read import normal_id
 from fairlead.model.clock import iso
 from fairlead.model.records.organization import DEFAULT_NODE_POOL, Node, NodePool
 

@@ -11,9 +11,9 @@ from fairlead.api.http.errors import Error
 from fairlead.api.http.list_parameters import LIMIT, OFFSET, SEARCH, filter_by, read_list_request, sort_by, sort_order
 from fairlead.api.http.operation import Call, Handler, Operation, Parameter, RequestBody, as_json
 from fairlead.api.http.shapes import Count, Instant, ScopeType, Shape, Uuid
+from fairlead.control.lists import ListRequest
 from fairlead.control.people import access_rules as people_access_rules
 from fairlead.control.people.access_rules import RULE_FIELD_NAMES, SUBJECT_TYPES, RuleWish
-from fairlead.control.workloads.read import ListRequest
 from fairlead.kinds import KINDS, MEANT_FOR
 from fairlead.model.clock import iso
 from fairlead.model.records.access import ADMINISTRATOR_ROLE, RESEARCHER_ROLE, AccessRule, Role

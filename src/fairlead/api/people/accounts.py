@@ -47,10 +47,10 @@ from fairlead.api.people.views import (
     render_user,
     when,
 )
+from fairlead.control.lists import ListRequest, Page
 from fairlead.control.people import accounts
 from fairlead.control.people.accounts import USER_FIELDS, AccountWish
 from fairlead.control.people.authentication import ACCESS_KEY
-from fairlead.control.workloads.read import ListRequest, Page
 
 _FILTERED = tuple(name for name in USER_FIELDS if name != "type")
 _SORTED = tuple(name for name in USER_FIELDS if name != "isLocal")

@@ -11,6 +11,7 @@ from fairlead.api.http.body import receive_json
 from fairlead.api.http.errors import Error
 from fairlead.api.http.operation import Call, Operation, Parameter, RequestBody, as_json
 from fairlead.api.http.shapes import Shape, Uuid
+from fairlead.control.lists import normal_id
 from fairlead.control.serving.urls import first_url
 from fairlead.control.workloads import read, template_yaml, templates
 from fairlead.formats.convert import to_flags, to_rest, to_yaml
@@ -54,7 +55,7 @@ async def put_manifest(call: Call) -> Response:
 
 
 async def get_manifest(call: Call) -> Response:
-    id = read.normal_id(call.path["templateId"], "template")
+    id = normal_id(call.path["templateId"], "template")
     template = await templates.load_template(call.context, call.caller, id)
     return as_json(ManifestView(id=template.id, name=template.name, manifest=template.manifest))
 

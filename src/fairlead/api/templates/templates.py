@@ -22,8 +22,8 @@ from fairlead.api.http.list_parameters import (
 from fairlead.api.http.operation import Call, Handler, Inline, Operation, Parameter, RequestBody, as_json
 from fairlead.api.http.shapes import Count, Instant, ScopeType, Shape, Uuid
 from fairlead.api.templates.dialects import MANIFEST_OPERATIONS
+from fairlead.control.lists import normal_id
 from fairlead.control.workloads import templates
-from fairlead.control.workloads.read import normal_id
 from fairlead.control.workloads.templates import TEMPLATE_FIELDS, TemplateWish
 from fairlead.kinds import KINDS, MEANT_FOR
 from fairlead.kinds.kind import Kind

@@ -12,7 +12,7 @@ from fairlead.api.http.operation import OURS, Call, Operation, Parameter, as_jso
 from fairlead.api.http.shapes import Shape, Uuid
 from fairlead.control import access
 from fairlead.control.filters import FilterField, parse_filters, select
-from fairlead.control.workloads.read import normal_id
+from fairlead.control.lists import normal_id
 from fairlead.kinds import KINDS
 from fairlead.model.errors import NotFound
 from fairlead.model.priority import PRIORITIES, is_preemptible

@@ -12,6 +12,7 @@ from fairlead.api.http.errors import ACCEPTED, Error, SubmissionError
 from fairlead.api.http.operation import Call, Handler, JsonAnswer, Operation, Parameter, RequestBody
 from fairlead.api.http.shapes import WORKLOAD_ID, Accepted
 from fairlead.control.context import Context
+from fairlead.control.lists import normal_id
 from fairlead.control.workloads import lifecycle, read
 from fairlead.control.workloads.submit import submit
 from fairlead.control.workloads.update import update
@@ -138,7 +139,7 @@ def _with_origin(kind: Kind, submission: Submission, origin: str) -> Submission:
 
 def _changer(kind: Kind) -> Handler:
     async def change(call: Call) -> Response:
-        workload_id = read.normal_id(call.path["workloadId"], "workload")
+        workload_id = normal_id(call.path["workloadId"], "workload")
         wanted = read_changes(kind, await read_body(call.request, "application/json"))
         workload = await update(call.context, call.caller, kind.key, workload_id, wanted, call.request_id)
         return JsonAnswer(render_workload(kind, workload), 202)
@@ -160,7 +161,7 @@ def _getter(kind: Kind) -> Handler:
 
 def _change(kind: Kind, method: str, path: str, id: str, summary: str, change: Change) -> Operation:
     async def run(call: Call) -> Response:
-        workload_id = read.normal_id(call.path["workloadId"], "workload")
+        workload_id = normal_id(call.path["workloadId"], "workload")
         await change(call.context, call.caller, kind.key, workload_id, call.request_id)
         return JsonAnswer(_ACCEPTED_BODY, 202)
 

@@ -8,7 +8,7 @@ from fairlead.api.http.body import query_boolean, query_integer, query_text
 from fairlead.api.http.errors import Error
 from fairlead.api.http.operation import Call, Operation, Parameter
 from fairlead.api.http.shapes import WORKLOAD_ID
-from fairlead.control.workloads.read import normal_id
+from fairlead.control.lists import normal_id
 from fairlead.control.workloads.sessions import LogRequest, pod_logs
 from fairlead.model.clock import SECOND, Millis, from_iso
 from fairlead.model.errors import ComplianceIssue, Invalid

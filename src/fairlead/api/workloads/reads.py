@@ -33,8 +33,9 @@ from fairlead.api.workloads.views import (
     render_workload_view,
 )
 from fairlead.control.explain.why import explain_waiting
+from fairlead.control.lists import Page
 from fairlead.control.workloads import read
-from fairlead.control.workloads.read import POD_FIELD_NAMES, WORKLOAD_FIELDS, Page
+from fairlead.control.workloads.read import POD_FIELD_NAMES, WORKLOAD_FIELDS
 from fairlead.model.records.workload import Pod
 
 #: Tells at which revision a list is true at least; a watch from there misses nothing.

@@ -22,7 +22,7 @@ from fairlead.api.http.operation import Call, Operation, Parameter, RequestBody,
 from fairlead.api.http.shapes import WORKLOAD_ID
 from fairlead.api.proxy.access import LINK_LIFETIME, UrlGate
 from fairlead.control.context import Context
-from fairlead.control.workloads.read import normal_id
+from fairlead.control.lists import normal_id
 from fairlead.control.workloads.sessions import ExecRequest, Session, attach, connect, run_command, urls_of
 from fairlead.model.clock import iso
 from fairlead.model.errors import ComplianceIssue, Invalid

@@ -10,11 +10,11 @@ import msgspec
 
 from fairlead.control import access
 from fairlead.control.context import Context
+from fairlead.control.lists import ListRequest, Page, load_page
 from fairlead.control.records import AuditedRequest, RecordChange, record_steps
 from fairlead.control.references import scopes
 from fairlead.control.references.names import recheck_waiting_workloads
 from fairlead.control.references.users import refuse_in_use
-from fairlead.control.workloads.read import ListRequest, Page, load_page
 from fairlead.model.errors import MALFORMED, ComplianceIssue, Conflict, Invalid, NotFound
 from fairlead.model.quantity import BadQuantity, parse
 from fairlead.model.records.assets import DEFAULT_STORAGE_CLASS, STORAGE_CLASSES, Claim, Reference, project_place

@@ -11,12 +11,12 @@ import msgspec
 from fairlead.control import access
 from fairlead.control.context import Context
 from fairlead.control.filters import FilterField, parse_filters, select
+from fairlead.control.lists import ListRequest, Page
 from fairlead.control.records import AuditedRequest, RecordChange, record_steps, retry_on_conflict
 from fairlead.control.references import scopes
 from fairlead.control.references.names import recheck_waiting_workloads
 from fairlead.control.references.resolve import load_data_volumes
 from fairlead.control.references.users import refuse_in_use
-from fairlead.control.workloads.read import ListRequest, Page
 from fairlead.model.errors import MALFORMED, ComplianceIssue, Conflict, Invalid, NotFound
 from fairlead.model.records.assets import DataVolume, Reference, Scope, project_place
 from fairlead.model.records.organization import Caller

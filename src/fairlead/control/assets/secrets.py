@@ -1,28 +1,22 @@
-"""Secrets and config maps, kept for the workloads of a project or for one user alone; and the key that seals them.
+"""Secrets and config maps, kept for the workloads of a project or for one user alone.
 
 Called by the API. A secret's values come in, are sealed, and leave only towards a pod, through `resolve.py`.
 """
 
-import base64
 import re
-import secrets
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from fairlead.control import access
-from fairlead.control.bootstrap import ensure_same_on_all_servers
 from fairlead.control.context import Context
-from fairlead.control.people.authentication import write_private
+from fairlead.control.lists import ListRequest, Page, load_page
 from fairlead.control.records import AuditedRequest, RecordChange, record_steps, retry_on_conflict
 from fairlead.control.references import scopes
 from fairlead.control.references.names import recheck_waiting_workloads
 from fairlead.control.references.users import refuse_in_use
-from fairlead.control.vault import KEY_BYTES, Vault
-from fairlead.control.workloads.read import ListRequest, Page, load_page
-from fairlead.model.errors import MALFORMED, ComplianceIssue, Conflict, Invalid, NotFound, Refused
+from fairlead.model.errors import MALFORMED, ComplianceIssue, Conflict, Invalid, NotFound
 from fairlead.model.records.assets import ConfigMap, NamedRecord, Reference, Secret, project_place, user_place
 from fairlead.model.records.organization import Caller
 from fairlead.store.base import Collection, Comparison, Where
@@ -33,27 +27,6 @@ _KEY = re.compile(r"[-._a-zA-Z0-9]+\Z")
 _LONGEST = 253
 #: What one object may hold in all, as Kubernetes has it.
 BYTES_MOST = 1 << 20
-_KEY_FILE = "encryption.key"
-
-
-def load_vault(folder: Path) -> Vault:
-    """The vault with this data folder's key, which is drawn on the first call and never leaves the folder."""
-    path = folder / "keys" / _KEY_FILE
-    if not path.exists():
-        write_private(path, base64.b64encode(secrets.token_bytes(KEY_BYTES)))
-    key = base64.b64decode(path.read_bytes())
-    if len(key) != KEY_BYTES:
-        raise Refused(f"{path} is no key of {KEY_BYTES} bytes; bring back the one from a backup")
-    return Vault(key)
-
-
-async def agree_on_vault(context: Context) -> None:
-    """All servers on one database seal with one key."""
-    refusal = (
-        "This database holds secrets that were encrypted with another key: copy the folder `keys` from the data "
-        "folder of its first server, or from a backup, into this one's"
-    )
-    await ensure_same_on_all_servers(context, "vault_fingerprint", context.vault.fingerprint, refusal)
 
 
 class ObjectWish(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,8 +5,8 @@ import msgspec
 from fairlead.control.assets.assets import load_asset, load_claim_of, load_secret_of
 from fairlead.control.assets.kinds import BY_KIND, AssetKind
 from fairlead.control.context import Context
+from fairlead.control.lists import ListRequest, Page
 from fairlead.control.references.users import find_users
-from fairlead.control.workloads.read import ListRequest, Page
 from fairlead.model.records.assets import Asset, Reference
 from fairlead.model.records.event import Event
 from fairlead.model.records.organization import Caller

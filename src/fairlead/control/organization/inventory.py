@@ -14,7 +14,8 @@ from fairlead.control.context import Context
 from fairlead.control.decide.expand import podsets_of
 from fairlead.control.decide.snapshot import pool_of
 from fairlead.control.filters import FilterField, parse_filters, select
-from fairlead.control.workloads.read import ListRequest, Page, load_workloads_of
+from fairlead.control.lists import ListRequest, Page
+from fairlead.control.workloads.read import load_workloads_of
 from fairlead.model.errors import NotFound
 from fairlead.model.records.organization import DEFAULT_NODE_POOL, Caller, Cluster, Department, Node, NodePool, Project
 from fairlead.model.records.phase import DesiredPhase

@@ -6,11 +6,11 @@ from typing import Any
 from fairlead.control import access
 from fairlead.control.context import Context
 from fairlead.control.filters import FilterField
+from fairlead.control.lists import ListRequest, Page
 from fairlead.control.people.accounts import page_of, refuse_without_administrator
 from fairlead.control.people.callers import is_subject
 from fairlead.control.records import AuditedRequest, RecordChange, allocate_id, record_steps, retry_on_conflict
 from fairlead.control.references import scopes
-from fairlead.control.workloads.read import ListRequest, Page
 from fairlead.model.errors import MALFORMED, ComplianceIssue, Conflict, Invalid, NotFound
 from fairlead.model.records.access import ADMINISTRATOR_ROLE, ROLES, AccessRule, Role
 from fairlead.model.records.assets import Scope

@@ -15,10 +15,10 @@ import msgspec
 from fairlead.control import access
 from fairlead.control.context import Context
 from fairlead.control.filters import FilterField, parse_filters, select
+from fairlead.control.lists import ListRequest, Page
 from fairlead.control.people.authentication import ACCESS_KEY, cost_for, hash_secret, is_secret
 from fairlead.control.people.callers import build_caller, is_subject
 from fairlead.control.records import AuditedRequest, RecordChange, record_steps, retry_on_conflict
-from fairlead.control.workloads.read import ListRequest, Page
 from fairlead.model.errors import MALFORMED, ComplianceIssue, Conflict, Forbidden, Invalid, NotFound
 from fairlead.model.records.access import AccessRule
 from fairlead.model.records.assets import Secret, user_place

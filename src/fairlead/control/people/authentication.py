@@ -10,7 +10,6 @@ import base64
 import hashlib
 import hmac
 import json
-import os
 import secrets
 import uuid
 from collections.abc import Iterable
@@ -23,6 +22,7 @@ import msgspec
 
 from fairlead.control.bootstrap import ensure_same_on_all_servers
 from fairlead.control.context import Context
+from fairlead.control.keys import write_private
 from fairlead.control.people.callers import build_caller
 from fairlead.model.clock import SECOND, Clock, Millis
 from fairlead.model.errors import Conflict, Invalid, Unauthenticated
@@ -175,18 +175,6 @@ def load_signer(folder: Path, installation: str, clock: Clock, access_seconds: i
     if not path.exists():
         write_private(path, secrets.token_hex(32).encode("ascii"))
     return Signer(path.read_bytes(), installation, clock, access_seconds)
-
-
-def write_private(path: Path, content: bytes) -> None:
-    """Write a file that only its owner reads, whole or not at all; an existing one is replaced."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(draft, path)
 
 
 def hash_secret(secret: str, cost: int = CHOSEN_COST) -> str:

@@ -1,6 +1,6 @@
 """Where named objects belong and who finds them there: from a project outwards to the whole installation.
 
-Pure but for the directory in memory. Called by the use cases of secrets, assets and templates, and by the resolver.
+Reads only the directory in memory. Called by the use cases of secrets, assets and templates, and by the resolver.
 """
 
 from collections.abc import Iterable

@@ -10,8 +10,8 @@ import msgspec
 
 from fairlead.control.context import Context
 from fairlead.control.decide.expand import base_role, expand_spec
+from fairlead.control.lists import normal_id
 from fairlead.control.usage_history import Series, Telemetry
-from fairlead.control.workloads.read import normal_id
 from fairlead.control.workloads.sessions import elsewhere
 from fairlead.model.clock import Millis
 from fairlead.model.errors import ComplianceIssue, Invalid, NotFound

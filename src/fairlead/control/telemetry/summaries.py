@@ -9,10 +9,11 @@ import msgspec
 
 from fairlead.control import access
 from fairlead.control.context import Context
+from fairlead.control.lists import seen_by
 from fairlead.control.organization.inventory import pool_name
 from fairlead.control.telemetry.metrics import telemetry_of
 from fairlead.control.usage_history import Telemetry
-from fairlead.control.workloads.read import load_live_pods, seen_by
+from fairlead.control.workloads.read import load_live_pods
 from fairlead.kinds import KINDS
 from fairlead.model.clock import Millis
 from fairlead.model.records.organization import Caller, Node

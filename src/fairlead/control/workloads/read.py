@@ -4,27 +4,23 @@ Called by the API. Every function checks access first. Lists say at which revisi
 before the records are, so that a watch from there on misses nothing.
 """
 
-import re
-from collections.abc import Iterable, Mapping
-from typing import Any, Generic, TypeVar
+from collections.abc import Iterable
 
 import msgspec
 
 from fairlead.control import access
 from fairlead.control.context import Context
-from fairlead.control.filters import FilterField, as_conditions, parse_filters
+from fairlead.control.filters import FilterField
+from fairlead.control.lists import ListRequest, Page, build_query, find_page, normal_id, seen_by
 from fairlead.kinds import KINDS
 from fairlead.model.errors import NotFound
 from fairlead.model.records.event import Event
 from fairlead.model.records.organization import Caller
 from fairlead.model.records.phase import PodPhase
 from fairlead.model.records.workload import Pod, Workload
-from fairlead.store.base import Collection, Comparison, Query, Where
+from fairlead.store.base import Comparison, Query, Where
 from fairlead.store.collections import EVENTS, PODS, WORKLOADS
 
-T = TypeVar("T")
-
-_UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _CHANGES_AT_ONCE = 500
 
 #: What the workload list is filtered and sorted by, under the interface's names.
@@ -63,35 +59,6 @@ POD_FIELD_NAMES = ("clusterId", *_POD_FIELDS)
 _POD_SEARCH = ("name", "node", "phase")
 
 
-class ListRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What every list is asked with."""
-
-    filter_by: str = ""
-    sort_by: str = ""
-    descending: bool = False
-    offset: int = 0
-    limit: int = 50
-    search: str = ""
-    deleted: bool = False
-
-
-class Page(msgspec.Struct, Generic[T], frozen=True):
-    """A piece of a list: its records, the offset of the next piece if there is one, and the revision."""
-
-    items: list[T]
-    next: int | None = None
-    revision: int = 0
-    #: How many match in all, where that is known without another question.
-    total: int = 0
-
-
-def normal_id(text: str, what: str) -> str:
-    """The id in the form in which it is stored; what is no UUID names nothing."""
-    if _UUID.fullmatch(text) is None:
-        raise NotFound(f"There is no {what} with the id {text[:60]!r}; ids are UUIDs")
-    return text.lower()
-
-
 async def load_revision(context: Context) -> int:
     """The newest revision: everything up to it is in the store."""
     newest: list[Event] = await context.store.find(Query(collection=EVENTS, order=(("revision", True),), limit=1))
@@ -102,14 +69,14 @@ async def find_workloads(context: Context, caller: Caller, request: ListRequest)
     access.check(caller, "workloads:read")
     revision = await load_revision(context)
     where = _deleted(request) + seen_by(caller)
-    query = _query(WORKLOADS, WORKLOAD_FIELDS, request, where, _WORKLOAD_SEARCH)
-    return await _page(context, query, request, revision)
+    query = build_query(WORKLOADS, WORKLOAD_FIELDS, request, where, _WORKLOAD_SEARCH)
+    return await find_page(context, query, request, revision)
 
 
 async def count_workloads(context: Context, caller: Caller, request: ListRequest) -> int:
     access.check(caller, "workloads:read")
     where = _deleted(request) + seen_by(caller)
-    query = _query(WORKLOADS, WORKLOAD_FIELDS, request, where, _WORKLOAD_SEARCH)
+    query = build_query(WORKLOADS, WORKLOAD_FIELDS, request, where, _WORKLOAD_SEARCH)
     return 0 if query is None else await context.store.count(query)
 
 
@@ -143,16 +110,16 @@ async def load_workload_pods(context: Context, caller: Caller, workload_id: str,
         where += _stopped(request.deleted)
     elif not request.deleted:
         return Page([], None, await load_revision(context))
-    query = _query(PODS, {}, msgspec.structs.replace(request, sort_by=""), where, _POD_SEARCH)
+    query = build_query(PODS, {}, msgspec.structs.replace(request, sort_by=""), where, _POD_SEARCH)
     if query is not None:
         query = msgspec.structs.replace(query, order=(("created_at", False), ("name", False)))
-    return await _page(context, query, request, await load_revision(context))
+    return await find_page(context, query, request, await load_revision(context))
 
 
 async def find_pods(context: Context, caller: Caller, request: ListRequest, completed: bool | None) -> Page[Pod]:
     access.check(caller, "workloads:read")
     revision = await load_revision(context)
-    return await _page(context, _pod_query(context, caller, request, completed), request, revision)
+    return await find_page(context, _pod_query(context, caller, request, completed), request, revision)
 
 
 async def count_pods(context: Context, caller: Caller, request: ListRequest) -> int:
@@ -183,7 +150,7 @@ async def load_events(
         offset=request.offset,
         limit=request.limit + 1,
     )
-    return workload, await _page(context, query, request, await load_revision(context))
+    return workload, await find_page(context, query, request, await load_revision(context))
 
 
 async def load_oldest_revision(context: Context) -> int:
@@ -223,35 +190,6 @@ async def load_changes(
     return through, [(event, records.get(event.subject_id)) for event in ordered]
 
 
-async def load_page(
-    context: Context,
-    collection: Collection,
-    where: tuple[Where, ...],
-    request: ListRequest,
-    fields: Mapping[str, FilterField] | None = None,
-) -> Page[Any]:
-    """A piece of any collection that has names; the caller has checked access and says what may be seen."""
-    query = _query(collection, fields or {}, request, where, ("name",))
-    return await _page(context, query, request, 0)
-
-
-async def count_page(
-    context: Context,
-    collection: Collection,
-    where: tuple[Where, ...],
-    request: ListRequest,
-    fields: Mapping[str, FilterField],
-) -> int:
-    query = _query(collection, fields, request, where, ("name",))
-    return 0 if query is None else await context.store.count(query)
-
-
-def seen_by(caller: Caller) -> tuple[Where, ...]:
-    """The condition that keeps a list to the projects that a caller may see; none for an administrator."""
-    projects = access.visible_projects(caller)
-    return () if projects is None else (Where("project_id", Comparison.ONE_OF, sorted(projects)),)
-
-
 def _deleted(request: ListRequest) -> tuple[Where, ...]:
     return (Where("deleted_at", Comparison.IS_NULL, not request.deleted),)
 
@@ -275,35 +213,4 @@ def _pod_query(context: Context, caller: Caller, request: ListRequest, completed
     where = _stopped(request.deleted) + seen_by(caller)
     if completed is not None:
         where += (Where("is_active", Comparison.EQUAL, int(not completed)),)
-    return _query(PODS, fields, request, where, _POD_SEARCH)
-
-
-def _query(
-    collection: Collection,
-    fields: Mapping[str, FilterField],
-    request: ListRequest,
-    where: tuple[Where, ...],
-    search_in: tuple[str, ...],
-) -> Query | None:
-    """The store's query, for one record more than asked for; None when the filters leave nothing."""
-    conditions = as_conditions(parse_filters(request.filter_by, fields))
-    if conditions is None:
-        return None
-    sort = fields[request.sort_by].column if request.sort_by else "created_at"
-    return Query(
-        collection=collection,
-        where=(*where, *conditions),
-        search=request.search,
-        search_in=search_in,
-        order=((sort, request.descending),) if sort else (),
-        offset=request.offset,
-        limit=request.limit + 1,
-    )
-
-
-async def _page(context: Context, query: Query | None, request: ListRequest, revision: int) -> Page[Any]:
-    if query is None:
-        return Page([], None, revision)
-    items = await context.store.find(query)
-    more = len(items) > request.limit
-    return Page(items[: request.limit], request.offset + request.limit if more else None, revision)
+    return build_query(PODS, fields, request, where, _POD_SEARCH)

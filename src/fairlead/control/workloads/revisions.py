@@ -5,7 +5,8 @@ Called by the API. Every function checks access first.
 
 from fairlead.control import access
 from fairlead.control.context import Context
-from fairlead.control.workloads.read import ListRequest, Page, load_workload, normal_id
+from fairlead.control.lists import ListRequest, Page, normal_id
+from fairlead.control.workloads.read import load_workload
 from fairlead.model.errors import NotFound
 from fairlead.model.records.event import Event
 from fairlead.model.records.organization import Caller

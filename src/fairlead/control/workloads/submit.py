@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import msgspec
 
 from fairlead.admission.admit import FORGIVEN, admit
-from fairlead.admission.organization_terms import apply_project_rules, has_project_rules
+from fairlead.admission.project_rules import apply_project_rules, has_project_rules
 from fairlead.control import access
 from fairlead.control.assets.claims import settle_claims
 from fairlead.control.context import Context

@@ -8,9 +8,9 @@ from fairlead.admission.templates import apply_template
 from fairlead.control import access
 from fairlead.control.context import Context
 from fairlead.control.filters import FilterField
+from fairlead.control.lists import ListRequest, Page, count_page, load_page
 from fairlead.control.records import AuditedRequest, RecordChange, record_steps, retry_on_conflict
 from fairlead.control.references import scopes
-from fairlead.control.workloads.read import ListRequest, Page, count_page, load_page
 from fairlead.control.workloads.template_assets import load_members
 from fairlead.control.workloads.template_yaml import resolve_spec
 from fairlead.kinds import KINDS

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from fairlead.admission.admit import admit
-from fairlead.admission.organization_terms import apply_project_rules, has_project_rules
+from fairlead.admission.project_rules import apply_project_rules, has_project_rules
 from fairlead.control.context import Context
 from fairlead.control.references.names import resolve_names
 from fairlead.control.workloads.lifecycle import load_for_change
