@@ -260,7 +260,7 @@ class Topology(Plain, frozen=True, kw_only=True):
 
 
 class Placement(Plain, frozen=True, kw_only=True):
-    """`gpu` chooses nodes for tasks that ask for a GPU, `cpu` for all others. `device` chooses a shared GPU of a node."""
+    """`gpu` chooses nodes for tasks with GPUs, `cpu` for all others; `device` chooses a shared GPU of a node."""
 
     gpu: Strategy = "binpack"
     cpu: Strategy = "binpack"
