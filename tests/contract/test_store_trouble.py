@@ -105,7 +105,7 @@ async def test_an_upgrade_that_fails_leaves_all_as_it_was(database: Database) ->
 @scenario
 async def test_a_newer_layout_is_refused_untouched(database: Database) -> None:
     await (await database.open(NEWER)).close()
-    with pytest.raises(Refused, match="version 2, this program knows up to 1"):
+    with pytest.raises(Refused, match="layout 2, this version knows layouts up to 1"):
         await database.open(OLDER)
     await (await database.open(NEWER)).close()
 
@@ -227,7 +227,7 @@ async def test_postgres_connections_may_be_cut_under_load(postgres_server: Postg
 
 @scenario
 async def test_a_full_disk_refuses_writes_and_is_recovered_from(tmp_path: Path) -> None:
-    store = await open_sqlite(tmp_path / "fairlead.db", SqliteSettings(pages_most=120))
+    store = await open_sqlite(tmp_path / "fairlead.db", SqliteSettings(max_pages=120))
     try:
         names: list[str] = []
         while await is_written(store, name := f"w{len(names)}"):
@@ -247,7 +247,7 @@ async def test_a_full_disk_refuses_writes_and_is_recovered_from(tmp_path: Path) 
 @scenario
 async def test_a_file_that_another_process_holds_is_waited_for_and_then_unavailable(tmp_path: Path) -> None:
     path = tmp_path / "fairlead.db"
-    store = await open_sqlite(path, SqliteSettings(patience=0.2))
+    store = await open_sqlite(path, SqliteSettings(timeout=0.2))
     try:
         other = sqlite3.connect(path, isolation_level=None)
         try:
@@ -265,12 +265,12 @@ async def test_a_file_that_another_process_holds_is_waited_for_and_then_unavaila
 
 @scenario
 async def test_what_cannot_be_opened_says_so(tmp_path: Path) -> None:
-    with pytest.raises(Unavailable, match="cannot be opened"):
+    with pytest.raises(Unavailable, match="Cannot open"):
         await open_sqlite(tmp_path / "missing" / "fairlead.db")
     (tmp_path / "text").write_text("this is no database, however long it is, and never was " * 20)
     with pytest.raises(Unavailable, match="not a database"):
         await open_sqlite(tmp_path / "text")
-    with pytest.raises(Unavailable, match="cannot be opened"):
+    with pytest.raises(Unavailable, match="Cannot open"):
         await open_postgres(f"postgresql://postgres@/none?host={tmp_path}")
 
 
@@ -293,7 +293,7 @@ async def test_a_backup_restores_what_was(database: Database, tmp_path: Path) ->
         await store.commit(put(named("b"), events=(event("b"),)))
         with pytest.raises(Refused, match="stop it first"):
             await asyncio.to_thread(restore, database.address, copy)
-    with pytest.raises(Refused, match="exists already"):
+    with pytest.raises(Refused, match="already exists"):
         backup(database.address, copy)
     assert copy.stat().st_mode & 0o777 == 0o600
     restore(database.address, copy)
@@ -314,21 +314,21 @@ async def test_a_damaged_backup_changes_nothing(database: Database, tmp_path: Pa
         (tmp_path / name).write_bytes(damaged)
         with pytest.raises((Refused, Unavailable)):
             restore(database.address, tmp_path / name)
-    with pytest.raises(Refused, match="There is no backup"):
+    with pytest.raises(Refused, match="backup .* does not exist"):
         restore(database.address, tmp_path / "missing")
     async with opened(database) as store:
         assert await store.count(Query(collection=WORKLOADS)) == 50
 
 
 def test_a_backup_of_nothing_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(Refused, match="no database"):
+    with pytest.raises(Refused, match="database .* does not exist"):
         backup(str(tmp_path / "missing.db"), tmp_path / "copy")
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.xdist_group("postgres")
 def test_a_backup_of_a_strange_postgres_is_refused(postgres_server: PostgresServer, tmp_path: Path) -> None:
-    with pytest.raises(Refused, match="nothing of Fairlead"):
+    with pytest.raises(Refused, match="no Fairlead tables"):
         backup(postgres_server.new_database(), tmp_path / "copy")
     with pytest.raises(Unavailable):
         backup(f"postgresql://postgres@/none?host={tmp_path}", tmp_path / "copy")

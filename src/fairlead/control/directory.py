@@ -10,7 +10,7 @@ from typing import Any
 from fairlead.model.errors import Unavailable
 from fairlead.model.records.access import AccessRule
 from fairlead.model.records.organization import Cluster, Department, Node, NodePool, Project, User
-from fairlead.store.base import Collection, Query, Store
+from fairlead.store.base import Collection, Query, Store, VersionedRecord
 from fairlead.store.collections import ACCESS_RULES, CLUSTERS, DEPARTMENTS, NODE_POOLS, NODES, PROJECTS, USERS
 
 _KEPT = (CLUSTERS, DEPARTMENTS, PROJECTS, NODE_POOLS, NODES, USERS, ACCESS_RULES)
@@ -36,7 +36,7 @@ class Directory:
             if collection.name in names:
                 await self._reload(collection)
 
-    async def _reload(self, collection: Collection) -> None:
+    async def _reload(self, collection: Collection[VersionedRecord]) -> None:
         records = await self._store.find(Query(collection=collection))
         self._records[collection.name] = {record.id: record for record in records}
         self.revision += 1

@@ -5,7 +5,7 @@ Used by every use case that lists or finds records by id. Access is checked by t
 
 import re
 from collections.abc import Mapping
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import msgspec
 
@@ -52,11 +52,11 @@ def normal_id(text: str, what: str) -> str:
 
 async def load_page(
     context: Context,
-    collection: Collection,
+    collection: Collection[T],
     where: tuple[Where, ...],
     request: ListRequest,
     fields: Mapping[str, FilterField] | None = None,
-) -> Page[Any]:
+) -> Page[T]:
     """A piece of any collection that has names; the caller has checked access and says what may be seen."""
     query = build_query(collection, fields or {}, request, where, ("name",))
     return await find_page(context, query, request, 0)
@@ -64,7 +64,7 @@ async def load_page(
 
 async def count_page(
     context: Context,
-    collection: Collection,
+    collection: Collection[object],
     where: tuple[Where, ...],
     request: ListRequest,
     fields: Mapping[str, FilterField],
@@ -80,12 +80,12 @@ def seen_by(caller: Caller) -> tuple[Where, ...]:
 
 
 def build_query(
-    collection: Collection,
+    collection: Collection[T],
     fields: Mapping[str, FilterField],
     request: ListRequest,
     where: tuple[Where, ...],
     search_in: tuple[str, ...],
-) -> Query | None:
+) -> Query[T] | None:
     """The store's query, for one record more than asked for; None when the filters leave nothing."""
     conditions = as_conditions(parse_filters(request.filter_by, fields))
     if conditions is None:
@@ -102,7 +102,7 @@ def build_query(
     )
 
 
-async def find_page(context: Context, query: Query | None, request: ListRequest, revision: int) -> Page[Any]:
+async def find_page(context: Context, query: Query[T] | None, request: ListRequest, revision: int) -> Page[T]:
     if query is None:
         return Page([], None, revision)
     items = await context.store.find(query)

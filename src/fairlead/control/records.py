@@ -13,7 +13,7 @@ from fairlead.control.context import Context
 from fairlead.model.errors import Conflict, NotFound, Unavailable
 from fairlead.model.records.event import AuditLine, Event
 from fairlead.model.records.organization import Caller, Cluster
-from fairlead.store.base import Change, Collection, Delete, Put
+from fairlead.store.base import Change, Collection, Delete, Put, VersionedRecord
 from fairlead.store.collections import CLUSTERS
 
 T = TypeVar("T")
@@ -23,9 +23,9 @@ _TRIES = 20
 class RecordChange(NamedTuple):
     """One record that is written or, with no record, removed; and what is said of it."""
 
-    collection: Collection
+    collection: Collection[VersionedRecord]
     id: str
-    record: Any | None
+    record: VersionedRecord | None
     reason: str
     message: str
 
@@ -90,7 +90,9 @@ async def retry_on_conflict(attempt: Callable[[], Awaitable[T]]) -> T:
     raise Conflict("The record changed too often to be changed now; send the request again")
 
 
-async def allocate_id(context: Context, collection: Collection, known: Mapping[str, Any]) -> tuple[str, Cluster]:
+async def allocate_id(
+    context: Context, collection: Collection[VersionedRecord], known: Mapping[str, Any]
+) -> tuple[str, Cluster]:
     """A new id and the cluster's record that remembers it; they are written with what gets the id."""
     cluster: Cluster | None = await context.store.get(CLUSTERS, context.directory.cluster.id)
     if cluster is None:

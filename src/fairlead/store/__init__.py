@@ -1,4 +1,4 @@
-"""Where records are kept: `base.py` is the seam; SQLite by default, PostgreSQL for a shared server.
+"""Stores for records: `base.py` is the seam; SQLite by default, PostgreSQL for a shared server.
 
-Opened by `app`. Knows collections of records, no use case.
+Opened by `app`. Knows collections of records, but no use case.
 """

@@ -1,17 +1,19 @@
-"""Copies of a whole database to a file and back, for `fairlead backup` and `fairlead restore`.
+"""Copies a whole database to a file and back, for `fairlead backup` and `fairlead restore`.
 
-Both run without a store: a backup beside a running server, a restore only when none uses the database. A backup of
-SQLite is itself a database; one of PostgreSQL is a text file with our tables as COPY writes them, which needs no other
-program to be read. It restores into any PostgreSQL that this program can use.
+Both run without a store. A backup can be made while a server runs; a restore needs a database that no server uses. A
+SQLite backup is itself a database. A PostgreSQL backup is a text file with our tables as COPY writes them, so that it
+can be read without other programs and restored into any PostgreSQL that Fairlead can use.
 """
 
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import msgspec
 import psycopg
+from psycopg import Connection
+from psycopg.rows import TupleRow
 
 from fairlead.model.errors import Refused, Unavailable
 from fairlead.store.migrations import MIGRATIONS, load_version, tables, upgrade
@@ -38,31 +40,31 @@ class _TableHeader(msgspec.Struct, frozen=True):
 
 
 def backup(database: str, target: Path) -> None:
-    """Copy the database (a path or a postgresql:// URL) as it is at one moment. A target that exists is refused."""
+    """Copy a consistent state of the database (a path or a postgresql:// URL). Refuses a target that exists."""
     if target.exists():
-        raise Refused(f"{target} exists already; name a file that does not.")
+        raise Refused(f"{target} already exists; choose another file name.")
     try:
         if _is_postgres(database):
             _backup_postgres(database, target)
         elif not Path(database).exists():
-            raise Refused(f"There is no database {database}.")
+            raise Refused(f"The database {database} does not exist.")
         else:
             copy(Path(database), target)
     except (sqlite3.Error, psycopg.Error, OSError) as error:
-        raise Unavailable(f"The backup could not be made: {error}.") from error
+        raise Unavailable(f"The backup failed: {error}.") from error
 
 
 def restore(database: str, source: Path) -> None:
-    """Make the database what the backup is; whatever it held before is gone. No server may be using it."""
+    """Replace everything in the database with the backup. No server may be using it."""
     if not source.exists():
-        raise Refused(f"There is no backup {source}.")
+        raise Refused(f"The backup {source} does not exist.")
     try:
         if _is_postgres(database):
             _restore_postgres(database, source)
         else:
             _restore_sqlite(Path(database), source)
     except (sqlite3.Error, psycopg.Error, OSError) as error:
-        raise Unavailable(f"The backup could not be restored: {error}.") from error
+        raise Unavailable(f"The restore failed: {error}.") from error
 
 
 def _is_postgres(database: str) -> bool:
@@ -72,9 +74,9 @@ def _is_postgres(database: str) -> bool:
 def _restore_sqlite(path: Path, source: Path) -> None:
     _check_sqlite(source)
     if path.exists():
-        current = connect(path, patience=0)
+        current = connect(path, timeout=0)
         try:
-            # Leaving WAL is possible only for the one connection there is, and leaves a single file.
+            # SQLite leaves WAL mode only if no other connection is open; afterwards the database is a single file.
             current.execute("PRAGMA journal_mode = DELETE")
         except sqlite3.OperationalError as error:
             raise Refused(f"A server is using {path}; stop it first.") from error
@@ -93,14 +95,16 @@ def _check_sqlite(source: Path) -> None:
     finally:
         connection.close()
     if not sound:
-        raise Refused(f"{source} is no backup of Fairlead, or it is damaged.")
+        raise Refused(f"{source} is not a Fairlead backup, or it is damaged.")
     _check_layout(version)
 
 
 def _check_layout(version: int) -> None:
     newest = MIGRATIONS[-1].number
     if version > newest:
-        raise Refused(f"The backup has layout {version}, this program knows up to {newest}: use the newer program.")
+        raise Refused(
+            f"The backup has layout {version}; this version of Fairlead knows up to {newest}. Use a newer version."
+        )
 
 
 def _backup_postgres(url: str, target: Path) -> None:
@@ -113,7 +117,7 @@ def _backup_postgres(url: str, target: Path) -> None:
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
         version = load_version(connection, POSTGRES)
         if not version:
-            raise Refused("That PostgreSQL database holds nothing of Fairlead.")
+            raise Refused("That PostgreSQL database has no Fairlead tables.")
         _write_line(file, _Header(layout=version))
         for name in _load_tables(connection):
             columns = _load_columns(connection, name)
@@ -125,14 +129,14 @@ def _backup_postgres(url: str, target: Path) -> None:
 
 
 def _restore_postgres(url: str, source: Path) -> None:
-    """In one transaction: a backup that turns out damaged leaves the database as it was."""
+    """Runs in one transaction: if the backup turns out to be damaged, the database stays unchanged."""
     with open(source, "rb") as file, connect_alone(url) as connection, connection.transaction():
         try:
             header = msgspec.json.decode(file.readline(), type=_Header)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            raise Refused(f"{source} is no backup of Fairlead, or it is damaged.") from error
+            raise Refused(f"{source} is not a Fairlead backup, or it is damaged.") from error
         if header.format != _Header(layout=0).format:
-            raise Refused(f"{source} is no backup of Fairlead, or it is damaged.")
+            raise Refused(f"{source} is not a Fairlead backup, or it is damaged.")
         _check_layout(header.layout)
         _check_unused(connection)
         connection.execute(f"DROP SCHEMA IF EXISTS {SCHEMA} CASCADE")
@@ -144,15 +148,15 @@ def _restore_postgres(url: str, source: Path) -> None:
             table = msgspec.json.decode(line, type=_TableHeader)
             restored.add(table.table)
             if table.table not in tables(migrations):
-                raise Refused(f"{source} has a table {table.table} that this program does not know.")
+                raise Refused(f"{source} contains an unknown table {table.table}: it is damaged.")
             _restore_table(connection, table, file)
         if restored != set(tables(migrations)):
-            raise Refused(f"{source} ends too early: it is damaged.")
+            raise Refused(f"{source} is incomplete: it is damaged.")
 
 
-def _restore_table(connection: psycopg.Connection[Any], header: _TableHeader, file: BinaryIO) -> None:
+def _restore_table(connection: Connection[TupleRow], header: _TableHeader, file: BinaryIO) -> None:
     if not all(column.isidentifier() for column in header.columns):
-        raise Refused(f"The backup names columns of {header.table} that cannot be: it is damaged.")
+        raise Refused(f"The backup has invalid column names for {header.table}: it is damaged.")
     connection.execute(f"TRUNCATE {header.table}")
     text = f"COPY {header.table} ({', '.join(header.columns)}) FROM STDIN"
     with connection.cursor() as cursor, cursor.copy(text) as rows:
@@ -166,7 +170,7 @@ def _pieces(file: BinaryIO) -> Iterator[bytes]:
     size = 0
     for line in iter(file.readline, _END_OF_TABLE):
         if not line.endswith(b"\n"):
-            raise Refused("The backup ends within a table: it is damaged.")
+            raise Refused("The backup ends in the middle of a table: it is damaged.")
         lines.append(line)
         size += len(line)
         if size > _PIECE:
@@ -175,7 +179,7 @@ def _pieces(file: BinaryIO) -> Iterator[bytes]:
     yield b"".join(lines)
 
 
-def _check_unused(connection: psycopg.Connection[Any]) -> None:
+def _check_unused(connection: Connection[TupleRow]) -> None:
     text = (
         "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() "
         "AND application_name = 'fairlead' AND pid <> pg_backend_pid()"
@@ -185,12 +189,12 @@ def _check_unused(connection: psycopg.Connection[Any]) -> None:
         raise Refused("A server is using that PostgreSQL database; stop it first.")
 
 
-def _load_tables(connection: psycopg.Connection[Any]) -> list[str]:
+def _load_tables(connection: Connection[TupleRow]) -> list[str]:
     text = "SELECT tablename FROM pg_tables WHERE schemaname = %s ORDER BY tablename"
     return [name for (name,) in connection.execute(text, (SCHEMA,))]
 
 
-def _load_columns(connection: psycopg.Connection[Any], table: str) -> tuple[str, ...]:
+def _load_columns(connection: Connection[TupleRow], table: str) -> tuple[str, ...]:
     text = (
         "SELECT column_name FROM information_schema.columns "
         "WHERE table_schema = %s AND table_name = %s ORDER BY ordinal_position"

@@ -1,7 +1,7 @@
-"""A change made ready for a database: every record encoded, its columns taken out, its statement chosen.
+"""Prepares a change for the database: encodes records, extracts their columns, chooses the statements.
 
-Both stores prepare on the event loop, where a mistake in a record meets its author, and write elsewhere. Reading goes
-back the same way. Nothing here touches a database.
+Both stores prepare on the event loop, so that a mistake in a record is raised at its caller, and write elsewhere.
+`read_record` is the way back. Nothing here touches a database.
 """
 
 import asyncio
@@ -11,9 +11,12 @@ from typing import Any
 import msgspec
 
 from fairlead.model.errors import Conflict, FairleadError
-from fairlead.store.base import Change, Collection, Delete, Put
+from fairlead.store.base import Change, Collection, Delete, Put, R, Value
 from fairlead.store.collections import AUDIT, COLLECTIONS, EVENTS
-from fairlead.store.sql import clean_text, statements
+from fairlead.store.sql import Parameter, clean_text, statements
+
+#: The values of a statement, in its order.
+Row = tuple[Parameter, ...]
 
 _encoder = msgspec.json.Encoder()
 _decoders: dict[str, msgspec.json.Decoder[Any]] = {
@@ -21,17 +24,15 @@ _decoders: dict[str, msgspec.json.Decoder[Any]] = {
 }
 _TAKES = {collection.name: tuple(column.take for column in collection.columns) for collection in COLLECTIONS}
 _NUMBER_FIELDS = {
-    collection.name: any(field.name == collection.key for field in msgspec.structs.fields(collection.record))
-    for collection in COLLECTIONS
-    if collection.numbered
+    collection.name: hasattr(collection.record, collection.key) for collection in COLLECTIONS if collection.numbered
 }
 
 
-class Write(msgspec.Struct, frozen=True, gc=False):
-    """One statement that must change exactly one row, or (a delete) may change none."""
+class WriteStatement(msgspec.Struct, frozen=True, gc=False):
+    """A statement that must change exactly one row; a delete may also change none."""
 
     text: str
-    values: tuple[Any, ...]
+    values: Row
     collection: str
     id: str
     #: 0 for a delete.
@@ -39,36 +40,36 @@ class Write(msgspec.Struct, frozen=True, gc=False):
 
 
 class Prepared(msgspec.Struct, frozen=True, gc=False):
-    writes: tuple[Write, ...]
+    writes: tuple[WriteStatement, ...]
     #: Rows of events and audit lines without their numbers, which the writer appends.
-    events: tuple[tuple[Any, ...], ...]
-    audit: tuple[tuple[Any, ...], ...]
-    #: What the events are about.
+    events: tuple[Row, ...]
+    audit: tuple[Row, ...]
+    #: The (collection, id) pairs of the events.
     subjects: tuple[tuple[str, str], ...]
 
 
-#: A change and the future of the one who waits for it.
+#: A change and the future that its caller awaits.
 Waiter = tuple[Prepared, "asyncio.Future[int]"]
-#: What a change came to: its revision, or why it was not made.
+#: The revision of a change, or the error that it failed with.
 Outcome = int | FairleadError
 
 
 class Numbered(msgspec.Struct, kw_only=True):
-    """A batch with its events and audit lines numbered; the outcomes are in the order of its changes."""
+    """A batch with its events and audit lines numbered. The outcomes are in the order of the changes."""
 
     outcomes: list[Outcome]
     #: The newest numbers after the batch.
     revision: int = 0
     number: int = 0
-    events: list[tuple[Any, ...]] = []
-    audit: list[tuple[Any, ...]] = []
+    events: list[Row] = []
+    audit: list[Row] = []
     subjects: list[tuple[str, str]] = []
 
 
 def number_rows(
     batch: Sequence[Prepared], refusals: Sequence[FairleadError | None], revision: int, number: int
 ) -> Numbered:
-    """Give the events and audit lines of the changes that were made the numbers after `revision` and `number`."""
+    """Number the events and audit lines of the changes that succeeded, starting after `revision` and `number`."""
     made = Numbered(outcomes=[], revision=revision, number=number)
     for prepared, refusal in zip(batch, refusals, strict=True):
         if refusal is not None:
@@ -85,8 +86,8 @@ def number_rows(
     return made
 
 
-def settle(batch: Sequence[Waiter], made: Numbered) -> bool:
-    """Answer those who still wait; and whether any change was made. Must run on the event loop."""
+def resolve_futures(batch: Sequence[Waiter], made: Numbered) -> bool:
+    """Resolve the futures of a batch and return whether any change succeeded. Must run on the event loop."""
     any_made = False
     for (_, future), outcome in zip(batch, made.outcomes, strict=True):
         any_made = any_made or isinstance(outcome, int)
@@ -113,7 +114,7 @@ def prepare(change: Change, mark: str) -> Prepared:
     )
 
 
-def _prepare_put(put: Put, mark: str) -> Write:
+def _prepare_put(put: Put, mark: str) -> WriteStatement:
     collection, record = put.collection, put.record
     version = record.version
     if version < 1 or collection.numbered:
@@ -121,55 +122,55 @@ def _prepare_put(put: Put, mark: str) -> Write:
     texts = statements(collection.name, mark)
     row = (version, *_row(collection, record), record.id)
     if version == 1:
-        return Write(texts.insert, row, collection.name, record.id, 1)
-    return Write(texts.update, (*row, version - 1), collection.name, record.id, version)
+        return WriteStatement(texts.insert, row, collection.name, record.id, 1)
+    return WriteStatement(texts.update, (*row, version - 1), collection.name, record.id, version)
 
 
-def _prepare_delete(delete: Delete, mark: str) -> Write:
+def _prepare_delete(delete: Delete, mark: str) -> WriteStatement:
     collection = delete.collection
     text = statements(collection.name, mark).delete
-    return Write(text, (key_value(collection, delete.id),), collection.name, delete.id, 0)
+    return WriteStatement(text, (key_value(collection, delete.id),), collection.name, delete.id, 0)
 
 
-def _row(collection: Collection, record: Any) -> tuple[Any, ...]:
-    """The columns and the data, without key and version."""
+def _row(collection: Collection[R], record: R) -> Row:
+    """The values of columns and data, without key and version."""
     data = _encoder.encode(record)
-    values = [take(record) for take in _TAKES[collection.name]]
+    values: list[Value] = [take(record) for take in _TAKES[collection.name]]
     if b"\\u0000" in data:
         values = [clean_text(value) if isinstance(value, str) else value for value in values]
     return (*values, data)
 
 
-def key_value(collection: Collection, id: str) -> Any:
-    """The id as the key column has it; None, which no row has, for what cannot be a number."""
+def key_value(collection: Collection[object], id: str) -> str | int | None:
+    """The id as a value of the key column; None, which matches no row, if the key is a number and the id is not."""
     if not collection.numbered:
         return clean_text(id)
     return int(id) if id.isascii() and id.isdigit() and len(id) < 19 else None
 
 
-def read_record(collection: Collection, key: Any, data: bytes) -> Any:
-    record = _decoders[collection.name].decode(data)
-    if collection.numbered and _NUMBER_FIELDS[collection.name]:
+def read_record(collection: Collection[R], key: str | int, data: bytes) -> R:
+    record: R = _decoders[collection.name].decode(data)
+    if collection.numbered and isinstance(record, msgspec.Struct) and _NUMBER_FIELDS[collection.name]:
         return msgspec.structs.replace(record, **{collection.key: key})
     return record
 
 
-def columns_of(collection: Collection, record: Any, names: Sequence[str]) -> tuple[Any, ...]:
-    """The values of those columns, for a layout that gains them."""
+def columns_of(collection: Collection[R], record: R, names: Sequence[str]) -> tuple[Value, ...]:
+    """The values of those columns, for a migration that adds them."""
     takes = {column.name: column.take for column in collection.columns}
     values = (takes[name](record) for name in names)
     return tuple(clean_text(value) if isinstance(value, str) else value for value in values)
 
 
-def lost_race(write: Write) -> Conflict:
-    """The record is not at the version before the one to be written."""
+def version_conflict(write: WriteStatement) -> Conflict:
+    """The error of a put whose record is not stored with the previous version."""
     if write.version == 1:
-        return Conflict(f"{write.collection} {write.id} exists already; read it and change it instead.")
-    return Conflict(f"{write.collection} {write.id} was changed by somebody else meanwhile; read it again and retry.")
+        return Conflict(f"{write.collection} {write.id} already exists; read it and change it instead.")
+    return Conflict(f"{write.collection} {write.id} was changed by another request; read it again and retry.")
 
 
-def taken(write: Write, columns: tuple[str, ...]) -> Conflict:
-    """Another record has the same values in columns that must differ."""
+def duplicate_conflict(write: WriteStatement, columns: tuple[str, ...]) -> Conflict:
+    """The error of a put whose values in unique columns belong to another record."""
     if columns in (("id",), ()):
-        return lost_race(write)
+        return version_conflict(write)
     return Conflict(f"Another record of {write.collection} has the same {' and '.join(columns)}.", columns)

@@ -1,41 +1,40 @@
-"""Every collection there is, with the columns it can be filtered and sorted by.
+"""All collections, with the columns that queries can filter and sort by.
 
-`control` and `api` name these in queries and changes; the stores make tables of them. A column holds nothing of its
-own: it is taken out of the record at every write. A new column needs a step in `migrations.py`.
+`control` names them in queries and changes; the stores keep a table for each. A column only repeats a value of the
+record and is derived at every write. A new column needs a migration in `migrations.py`.
 """
 
 from collections.abc import Callable
 from operator import attrgetter
-from typing import Any
 
 from fairlead.model.records.access import AccessRule
-from fairlead.model.records.assets import Asset, Claim, ConfigMap, DataVolume, Secret
+from fairlead.model.records.assets import Asset, Claim, ConfigMap, DataVolume, NamedRecord, Secret
 from fairlead.model.records.event import AuditLine, Event
 from fairlead.model.records.lease import Lease
 from fairlead.model.records.organization import Cluster, Department, Node, NodePool, Project, User
 from fairlead.model.records.revision import Revision
 from fairlead.model.records.templates import Template
 from fairlead.model.records.workload import Pod, Workload
-from fairlead.store.base import Collection, Column
+from fairlead.store.base import Collection, Column, R, Value
 
 
-def _text(name: str, take: Callable[[Any], Any] | None = None, *, indexed: bool = False) -> Column:
+def _text(name: str, take: Callable[[R], Value] | None = None, *, indexed: bool = False) -> Column[R]:
     return Column(name, "text", take or attrgetter(name), indexed)
 
 
-def _integer(name: str, take: Callable[[Any], Any] | None = None, *, indexed: bool = False) -> Column:
+def _integer(name: str, take: Callable[[R], Value] | None = None, *, indexed: bool = False) -> Column[R]:
     return Column(name, "integer", take or attrgetter(name), indexed)
 
 
-def _real(name: str, take: Callable[[Any], Any] | None = None) -> Column:
+def _real(name: str, take: Callable[[R], Value] | None = None) -> Column[R]:
     return Column(name, "real", take or attrgetter(name))
 
 
-WORKLOADS = Collection(
+WORKLOADS: Collection[Workload] = Collection(
     name="workloads",
     record=Workload,
     columns=(
-        # Named after the members that the workload list filters and sorts by.
+        # Named after the fields that the workload list filters and sorts by.
         _text("type", attrgetter("kind")),
         _text("name"),
         _text("cluster_id"),
@@ -56,19 +55,19 @@ WORKLOADS = Collection(
         _integer("total_running_time_seconds", lambda workload: workload.running_time // 1000),
         _integer("priority"),
         _text("priority_class_name", attrgetter("priority_class")),
-        # What the loop loads by.
+        # The loop loads workloads by these.
         _integer("is_active", lambda workload: int(workload.is_active), indexed=True),
         _integer("delete_at", indexed=True),
-        # A name may be used again as soon as its workload's deletion was asked for.
+        # A name is free again as soon as deletion of its workload was requested.
         _text("live_name", lambda workload: workload.name if workload.deleted_at is None else None),
-        # What it waits for although its project does not have it.
+        # Names it waits for because its project does not have them.
         _text("waits_for", lambda workload: ",".join(workload.waits_for) or None, indexed=True),
         _text("distributed_framework", attrgetter("framework")),
     ),
     unique=(("project_id", "live_name"),),
 )
 
-PODS = Collection(
+PODS: Collection[Pod] = Collection(
     name="pods",
     record=Pod,
     columns=(
@@ -86,27 +85,27 @@ PODS = Collection(
     ),
 )
 
-REVISIONS = Collection(
+REVISIONS: Collection[Revision] = Collection(
     name="revisions",
     record=Revision,
     columns=(_text("workload_id", indexed=True), _integer("number"), _integer("created_at")),
 )
 
-CLUSTERS = Collection(
+CLUSTERS: Collection[Cluster] = Collection(
     name="clusters",
     record=Cluster,
     columns=(_text("name"), _integer("created_at")),
     unique=(("name",),),
 )
 
-DEPARTMENTS = Collection(
+DEPARTMENTS: Collection[Department] = Collection(
     name="departments",
     record=Department,
     columns=(_text("name"), _text("cluster_id"), _integer("created_at")),
     unique=(("cluster_id", "name"),),
 )
 
-PROJECTS = Collection(
+PROJECTS: Collection[Project] = Collection(
     name="projects",
     record=Project,
     columns=(
@@ -119,14 +118,14 @@ PROJECTS = Collection(
     unique=(("cluster_id", "name"),),
 )
 
-NODE_POOLS = Collection(
+NODE_POOLS: Collection[NodePool] = Collection(
     name="node_pools",
     record=NodePool,
     columns=(_text("name"), _text("cluster_id"), _integer("created_at"), _integer("updated_at")),
     unique=(("cluster_id", "name"),),
 )
 
-NODES = Collection(
+NODES: Collection[Node] = Collection(
     name="nodes",
     record=Node,
     columns=(
@@ -138,7 +137,7 @@ NODES = Collection(
     unique=(("name",),),
 )
 
-USERS = Collection(
+USERS: Collection[User] = Collection(
     name="users",
     record=User,
     columns=(
@@ -151,7 +150,7 @@ USERS = Collection(
     unique=(("type", "name"),),
 )
 
-EVENTS = Collection(
+EVENTS: Collection[Event] = Collection(
     name="events",
     record=Event,
     columns=(
@@ -164,7 +163,7 @@ EVENTS = Collection(
     numbered=True,
 )
 
-AUDIT = Collection(
+AUDIT: Collection[AuditLine] = Collection(
     name="audit",
     record=AuditLine,
     columns=(
@@ -178,14 +177,14 @@ AUDIT = Collection(
     numbered=True,
 )
 
-LEASES = Collection(
+LEASES: Collection[Lease] = Collection(
     name="leases",
     record=Lease,
     columns=(_text("holder"), _integer("expires_at")),
 )
 
-#: What all records that workloads name are found by.
-_KEPT = (
+#: Columns of all records that workloads refer to by name.
+_KEPT: tuple[Column[NamedRecord], ...] = (
     _text("name"),
     _text("place", attrgetter("scope_key")),
     _text("created_by"),
@@ -193,42 +192,42 @@ _KEPT = (
     _integer("updated_at"),
 )
 
-SECRETS = Collection(
+SECRETS: Collection[Secret] = Collection(
     name="secrets",
     record=Secret,
     columns=(*_KEPT, _text("type"), _text("asset_id")),
     unique=(("place", "name"),),
 )
 
-CONFIG_MAPS = Collection(
+CONFIG_MAPS: Collection[ConfigMap] = Collection(
     name="config_maps",
     record=ConfigMap,
     columns=_KEPT,
     unique=(("place", "name"),),
 )
 
-CLAIMS = Collection(
+CLAIMS: Collection[Claim] = Collection(
     name="claims",
     record=Claim,
     columns=(*_KEPT, _text("asset_id")),
     unique=(("place", "name"),),
 )
 
-DATA_VOLUMES = Collection(
+DATA_VOLUMES: Collection[DataVolume] = Collection(
     name="data_volumes",
     record=DataVolume,
     columns=(*_KEPT, _text("project_id")),
     unique=(("name",),),
 )
 
-ASSETS = Collection(
+ASSETS: Collection[Asset] = Collection(
     name="assets",
     record=Asset,
     columns=(*_KEPT, _text("kind")),
     unique=(("kind", "place", "name"),),
 )
 
-TEMPLATES = Collection(
+TEMPLATES: Collection[Template] = Collection(
     name="templates",
     record=Template,
     columns=(
@@ -241,13 +240,13 @@ TEMPLATES = Collection(
     unique=(("place", "name"),),
 )
 
-ACCESS_RULES = Collection(
+ACCESS_RULES: Collection[AccessRule] = Collection(
     name="access_rules",
     record=AccessRule,
     columns=(_text("subject_id"), _text("subject_type"), _integer("created_at")),
 )
 
-COLLECTIONS: tuple[Collection, ...] = (
+COLLECTIONS: tuple[Collection[object], ...] = (
     WORKLOADS,
     PODS,
     REVISIONS,

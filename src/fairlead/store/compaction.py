@@ -1,7 +1,7 @@
-"""Letting go of old events and audit lines, on any store. The server's housekeeping calls it now and then.
+"""Deletes old events and audit lines from any store. The server's housekeeping calls it now and then.
 
-It deletes in small commits between which everybody else's go through, oldest first, and always leaves the newest
-event: so the oldest one that is kept tells from where on a watch can be resumed, without a note of its own.
+It deletes the oldest first, in small commits, so that other commits are not held up. It always keeps the newest event:
+the oldest event that is left then tells from which revision a watch can resume.
 """
 
 from itertools import takewhile
@@ -16,24 +16,12 @@ _PORTION = 200
 
 
 async def compact(store: Store, now: Millis, keep_events: Millis, keep_audit: Millis) -> int:
-    """Delete events and audit lines older than they are kept; returns how many went."""
+    """Delete events and audit lines that are past their retention; returns how many were deleted."""
     return await _trim(store, EVENTS, now - keep_events) + await _trim(store, AUDIT, now - keep_audit)
 
 
-async def oldest_revision(store: Store) -> int:
-    """The first revision that is still there; a watch that saw the one before it, or a later one, misses nothing."""
-    oldest = await store.find(Query(collection=EVENTS, limit=1))
-    return int(oldest[0].revision) if oldest else 1
-
-
-async def newest_revision(store: Store) -> int:
-    """The revision at which the store is now; 0 before the first event."""
-    newest = await store.find(Query(collection=EVENTS, order=((EVENTS.key, True),), limit=1))
-    return int(newest[0].revision) if newest else 0
-
-
-async def _trim(store: Store, collection: Collection, before: Millis) -> int:
-    """Only a beginning of the list goes, never something out of its middle: a clock that was set back keeps more."""
+async def _trim(store: Store, collection: Collection[Event | AuditLine], before: Millis) -> int:
+    """Delete from the beginning of the list only, never from its middle, even if the clock was set back."""
     key = collection.key
     newest = await store.find(Query(collection=collection, order=((key, True),), limit=1))
     if not newest:

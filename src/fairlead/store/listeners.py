@@ -1,4 +1,4 @@
-"""Who wants to hear of commits. Both stores keep one of these; it is used on the event loop only."""
+"""The subscribers of a store. Both stores have one `Listeners`; it is used on the event loop only."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -17,10 +17,10 @@ class Listeners:
         self._listeners[token] = listener
         return lambda: self._listeners.pop(token, None) and None
 
-    def tell(self, revision: int, subjects: Sequence[tuple[str, str]]) -> None:
-        """Tell everybody; one that fails keeps nobody else from hearing, and no commit from being acknowledged."""
+    def notify(self, revision: int, subjects: Sequence[tuple[str, str]]) -> None:
+        """Call every listener. A listener that raises does not affect the others or the commit."""
         for listener in list(self._listeners.values()):
             try:
                 listener(revision, subjects)
             except Exception:
-                _log.exception("a listener of the store failed at revision %d", revision)
+                _log.exception("A listener of the store failed at revision %d", revision)

@@ -1,8 +1,8 @@
-"""The layout of the database, step by step from the first table on, and how an older one is brought up to date.
+"""The migrations of the database's layout, and how an older database is upgraded.
 
-The stores call `upgrade` at every start, on a connection that already holds the right to write alone. A released step
-is never edited: a new column is a new migration. What a column holds is derived from the record, so a step only says
-which columns there are and `upgrade` fills them from the stored records.
+The stores call `upgrade` at every start, on a connection that holds an exclusive write lock. A released migration is
+never edited: a new column is a new migration. Columns are derived from records, so a step only names the columns, and
+`upgrade` fills them from the stored records.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -24,14 +24,14 @@ class MigrationConnection(Protocol):
 
 
 class Table(msgspec.Struct, frozen=True, kw_only=True):
-    """A new table. Columns are words `name:type`, an index or a unique group is column names with spaces between."""
+    """A new table. Columns are written `name:type`; an index or a unique group is column names separated by spaces."""
 
     name: str
     columns: str
     key: str = "id"
     numbered: bool = False
     indexed: tuple[str, ...] = ()
-    #: Indexes of columns that are mostly null and looked up by a value: they leave the nulls out.
+    #: Indexes of columns that are mostly null and looked up by value; they leave nulls out.
     sparse: tuple[str, ...] = ()
     unique: tuple[str, ...] = ()
 
@@ -53,7 +53,7 @@ class Migration(msgspec.Struct, frozen=True):
     steps: tuple[Step, ...]
 
 
-#: Columns of every record that workloads name, as migration 2 makes them.
+#: Columns of all records that workloads refer to by name, as of migration 2.
 _KEPT = "name:text place:text created_by:text created_at:integer updated_at:integer"
 
 MIGRATIONS: tuple[Migration, ...] = (
@@ -146,7 +146,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(4, (AddColumns(table="workloads", columns="distributed_framework:text"),)),
 )
 
-#: Numbers that live beside the records: the layout's version, the newest revision, the newest audit line.
+#: The table of the layout's version, the newest revision and the newest audit number.
 COUNTERS = "counters"
 _COUNTED = ("layout", "revision", "audit")
 
@@ -157,15 +157,15 @@ def upgrade(
     migrations: Sequence[Migration],
     backup: Callable[[int], str],
 ) -> None:
-    """Bring the database to the newest layout inside the caller's transaction.
+    """Upgrade the database to the newest layout inside the caller's transaction.
 
-    An older one is copied first by `backup`, which is told the version it has. A newer one is refused untouched.
+    An older database is first copied by `backup`, which is given its version. A newer one is refused unchanged.
     """
     version, newest = load_version(connection, dialect), migrations[-1].number
     if version > newest:
         raise Refused(
-            f"This database was written by a newer Fairlead: its layout has version {version}, this program knows "
-            f"up to {newest}. Start the newer program, or restore the backup that was made before the upgrade."
+            f"The database was written by a newer Fairlead: it has layout {version}, this version knows layouts up to "
+            f"{newest}. Start the newer version, or restore the backup that was made before the upgrade."
         )
     if version == newest:
         return
@@ -181,14 +181,14 @@ def upgrade(
 
 
 def load_version(connection: MigrationConnection, dialect: Dialect) -> int:
-    """The layout's version; 0 of a database without our tables."""
+    """The layout's version; 0 if the database has no Fairlead tables."""
     if not connection.execute(dialect.has_table, (COUNTERS,)).fetchone()[0]:
         return 0
     return int(connection.execute(f"SELECT value FROM {COUNTERS} WHERE name = 'layout'").fetchone()[0])
 
 
 def tables(migrations: Sequence[Migration]) -> tuple[str, ...]:
-    """Every table that those migrations make, the counters last."""
+    """All tables that those migrations create, the counters last."""
     names = [step.name for migration in migrations for step in migration.steps if isinstance(step, Table)]
     return (*names, COUNTERS)
 
@@ -253,5 +253,5 @@ def _columns(words: str) -> list[tuple[str, str]]:
     return [(name, type) for name, _, type in pairs]
 
 
-def _collection(table: str) -> Collection:
+def _collection(table: str) -> Collection[object]:
     return next(collection for collection in COLLECTIONS if collection.name == table)

@@ -1,7 +1,7 @@
-"""What writes to PostgreSQL in one process: what gathers while a commit is under way goes into the next one together.
+"""The one writer of a process to PostgreSQL: changes that arrive during a commit go into the next one together.
 
-`postgres.py` hands it prepared changes and awaits their futures. Every batch first locks the one row that counts
-revisions, so that over all processes revisions are given in the order of commits and batches never deadlock.
+`postgres.py` hands it prepared changes and awaits their futures. Every batch first locks the row that counts
+revisions, so that revisions follow the order of commits over all processes, and batches never deadlock.
 """
 
 import asyncio
@@ -9,32 +9,41 @@ import logging
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from itertools import chain, groupby
-from typing import Any
 
 import psycopg
+from psycopg.rows import TupleRow
 
 from fairlead.model.errors import FairleadError, Refused, Unavailable
-from fairlead.store.changes import Numbered, Prepared, Waiter, Write, lost_race, number_rows, settle, taken
+from fairlead.store.changes import (
+    Numbered,
+    Prepared,
+    Waiter,
+    WriteStatement,
+    duplicate_conflict,
+    number_rows,
+    resolve_futures,
+    version_conflict,
+)
 from fairlead.store.collections import AUDIT, EVENTS
 from fairlead.store.sql import POSTGRES, parts, repeat_values, statements
 
 _log = logging.getLogger(__name__)
 
-AsyncConnection = psycopg.AsyncConnection[tuple[Any, ...]]
-#: What says that the server or its disk is in trouble, rather than the statement.
+AsyncConnection = psycopg.AsyncConnection[TupleRow]
+#: Errors of the server or its disk rather than of the statement.
 UNREACHABLE = (psycopg.OperationalError, psycopg.InterfaceError, psycopg.InternalError, OSError)
-#: What a row of our own making can be refused for.
+#: Errors with which the database can refuse a row.
 _REFUSALS = (psycopg.IntegrityError, psycopg.DataError, psycopg.ProgrammingError, OverflowError)
 CHANNEL = "fairlead"
 
-_BATCH_MOST = 512
+_MAX_BATCH = 512
 _INSERT_EVENT = statements(EVENTS.name, POSTGRES.mark).insert
 _INSERT_AUDIT = statements(AUDIT.name, POSTGRES.mark).insert
 _LOCK = "SELECT value FROM counters WHERE name = 'revision' FOR UPDATE"
 _LOAD_NUMBER = "SELECT value FROM counters WHERE name = 'audit'"
 _RECORD_COUNTER = "UPDATE counters SET value = %s WHERE name = %s"
 _NOTIFY = "SELECT pg_notify(%s, %s)"
-#: An operator may ask for more than this (remote_apply), but not for less.
+#: Operators may configure a stricter setting (remote_apply), but not a weaker one.
 _SYNC = "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
 
 
@@ -42,16 +51,16 @@ class PostgresWriter:
     def __init__(
         self,
         connect: Callable[[], Awaitable[AsyncConnection]],
-        tell: Callable[[int, Sequence[tuple[str, str]]], None],
+        notify: Callable[[int, Sequence[tuple[str, str]]], None],
     ) -> None:
         self._connect = connect
-        self._tell = tell
+        self._notify = notify
         self._queue: asyncio.Queue[Waiter | None] = asyncio.Queue()
         self._connection: AsyncConnection | None = None
         self._task: asyncio.Task[None] | None = None
-        #: Whether a commit was sent whose answer has not come.
+        #: Whether a COMMIT was sent and not answered yet.
         self._committing = False
-        #: The server's process that serves our connection: the sender of our own notices.
+        #: The PostgreSQL backend of our connection, which sends our own notifications.
         self.pid = 0
 
     def start(self) -> None:
@@ -63,7 +72,7 @@ class PostgresWriter:
         return future
 
     async def stop(self) -> None:
-        """Returns when everything submitted before is committed and its waiters are told."""
+        """Return when all submitted changes are committed and their futures are resolved."""
         self._queue.put_nowait(None)
         if self._task is not None:
             await self._task
@@ -74,40 +83,42 @@ class PostgresWriter:
             batch, more = await self._gather()
             if batch:
                 made = await self._write([prepared for prepared, _ in batch])
-                if settle(batch, made):
-                    self._tell(made.revision, made.subjects)
+                if resolve_futures(batch, made):
+                    self._notify(made.revision, made.subjects)
         await self._let_go()
 
     async def _gather(self) -> tuple[list[Waiter], bool]:
-        """Waits for one change and takes those that are there with it; and whether more may come."""
+        """Wait for a change and take those queued behind it. The second value is False at the end of the queue."""
         batch: list[Waiter] = []
         waiter = await self._queue.get()
         while waiter is not None:
             batch.append(waiter)
-            if len(batch) == _BATCH_MOST or self._queue.empty():
+            if len(batch) == _MAX_BATCH or self._queue.empty():
                 return batch, True
             waiter = self._queue.get_nowait()
         return batch, False
 
     async def _write(self, batch: list[Prepared]) -> Numbered:
-        """Commit the batch. A connection that turns out dead before the commit was sent is replaced once."""
+        """Commit the batch. A connection that fails before the commit was sent is replaced once."""
         while True:
             is_fresh = self._connection is None
             self._committing = False
             try:
                 return await self._transact(self._connection or await self._open(), batch)
             except Exception as error:
-                # Not only the database's own errors: a writer that ended would leave everybody waiting for ever.
+                # Catch all errors: if the writer ended, its callers would wait forever.
                 if not isinstance(error, UNREACHABLE):
-                    _log.exception("the store's writer met an error of our own")
+                    _log.exception("Unexpected error in the store's writer")
                 await self._let_go()
                 if is_fresh or self._committing or not isinstance(error, UNREACHABLE):
                     return Numbered(outcomes=[self._unavailable(error) for _ in batch])
 
     def _unavailable(self, error: Exception) -> Unavailable:
-        fate = "Whether the change was made is unknown; look" if self._committing else "Nothing was changed; try again"
+        advice = (
+            "It is unknown whether the change was made; check" if self._committing else "Nothing was changed; try again"
+        )
         first_line = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
-        return Unavailable(f"PostgreSQL cannot be written now: {first_line}. {fate} later.")
+        return Unavailable(f"Cannot write to PostgreSQL: {first_line}. {advice} later.")
 
     async def _open(self) -> AsyncConnection:
         connection = self._connection = await self._connect()
@@ -129,7 +140,7 @@ class PostgresWriter:
         return made
 
     async def _write_together(self, connection: AsyncConnection, batch: list[Prepared]) -> Numbered | None:
-        """All statements in one go, as if no change would lose a race; None if one did."""
+        """Send all statements at once, assuming that no change conflicts; None if one did."""
         revision, number = await _begin(connection)
         made = number_rows(batch, [None] * len(batch), revision, number)
         async with connection.pipeline():
@@ -139,7 +150,7 @@ class PostgresWriter:
         return None if any(is_lost() for is_lost in lost) else made
 
     async def _write_apart(self, connection: AsyncConnection, batch: list[Prepared]) -> Numbered:
-        """One change after the other, those that lost a race undone alone."""
+        """Apply the changes one by one; those that conflict are rolled back alone."""
         revision, number = await _begin(connection)
         refusals = [await _apply(connection, prepared.writes) for prepared in batch]
         made = number_rows(batch, refusals, revision, number)
@@ -153,7 +164,7 @@ class PostgresWriter:
 
 
 async def _begin(connection: AsyncConnection) -> tuple[int, int]:
-    """The newest revision and audit number, which nobody else can raise until our commit."""
+    """The newest revision and audit number; the lock keeps others from raising them until our commit."""
     async with connection.pipeline():
         await connection.execute("BEGIN")
         revision = await connection.execute(_LOCK)
@@ -161,17 +172,17 @@ async def _begin(connection: AsyncConnection) -> tuple[int, int]:
     return await _value(revision), await _value(number)
 
 
-async def _value(cursor: psycopg.AsyncCursor[tuple[Any, ...]]) -> int:
+async def _value(cursor: psycopg.AsyncCursor[TupleRow]) -> int:
     row = await cursor.fetchone()
     if row is None:
-        raise psycopg.InternalError("the table of counters has lost its rows")
+        raise psycopg.InternalError("the counters table has no rows")
     return int(row[0])
 
 
-async def _send(connection: AsyncConnection, writes: list[Write]) -> Callable[[], bool]:
-    """Send neighbours with the same text; the answer tells, once it has come, whether one of them lost a race.
+async def _send(connection: AsyncConnection, writes: list[WriteStatement]) -> Callable[[], bool]:
+    """Send statements with the same text; the returned function tells afterwards whether one of them conflicted.
 
-    Inserts go many at a time, which spares most of the work here and there. One that is refused raises.
+    Inserts are sent many at a time, which saves work on both sides. One that is refused raises.
     """
     if writes[0].version == 1:
         for part in parts(writes):
@@ -184,7 +195,7 @@ async def _send(connection: AsyncConnection, writes: list[Write]) -> Callable[[]
 
 
 async def _record(connection: AsyncConnection, made: Numbered) -> None:
-    """The events, the audit lines, their counters, and the notice that goes out with the commit."""
+    """Write the events, the audit lines, their counters, and the notification that is sent with the commit."""
     for text, rows, counter, value in (
         (_INSERT_EVENT, made.events, "revision", made.revision),
         (_INSERT_AUDIT, made.audit, "audit", made.number),
@@ -196,8 +207,8 @@ async def _record(connection: AsyncConnection, made: Numbered) -> None:
     await connection.execute(_NOTIFY, (CHANNEL, str(made.revision)))
 
 
-async def _apply(connection: AsyncConnection, writes: tuple[Write, ...]) -> FairleadError | None:
-    """Make the writes of one change, all or none of them; or say why not."""
+async def _apply(connection: AsyncConnection, writes: tuple[WriteStatement, ...]) -> FairleadError | None:
+    """Apply the writes of one change, all or none; returns why it was refused, if it was."""
     if not writes:
         return None
     await connection.execute("SAVEPOINT change")
@@ -211,12 +222,12 @@ async def _apply(connection: AsyncConnection, writes: tuple[Write, ...]) -> Fair
     return refusal
 
 
-async def _apply_write(connection: AsyncConnection, write: Write) -> FairleadError | None:
+async def _apply_write(connection: AsyncConnection, write: WriteStatement) -> FairleadError | None:
     try:
         changed = (await connection.execute(write.text, write.values)).rowcount
     except psycopg.errors.UniqueViolation as error:
         named = re.search(r"\(([\w, ]+)\)=\(", error.diag.message_detail or "")
-        return taken(write, tuple(named[1].split(", ")) if named else ())
+        return duplicate_conflict(write, tuple(named[1].split(", ")) if named else ())
     except _REFUSALS as error:
         return Refused(f"{write.collection} {write.id} cannot be stored: {error}.")
-    return None if changed or not write.version else lost_race(write)
+    return None if changed or not write.version else version_conflict(write)

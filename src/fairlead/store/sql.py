@@ -5,37 +5,40 @@ so that databases prepare each statement once. Ordering and comparing are the sa
 case ignored for ASCII only, null below every value.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
-from typing import Any, TypeVar
+from operator import attrgetter
+from typing import TypeVar, cast
 
 import msgspec
 
-from fairlead.store.base import Collection, Column, Comparison, Query, Where
+from fairlead.store.base import Collection, Column, Comparison, Query, R, Value, Where
 from fairlead.store.collections import COLLECTIONS
 
 _GREATEST = 2**63 - 1
 _SIZES = (64, 16, 4, 1)
 
 T = TypeVar("T")
+#: What a statement is given: a column's value, a record's data, or a list of values for PostgreSQL.
+Parameter = Value | bytes | list[Value]
 
 
 class Dialect(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the two databases want different words."""
+    """Where the SQL of the two databases differs."""
 
-    #: The mark of a parameter.
+    #: The placeholder of a parameter.
     mark: str
     #: Type names for `text`, `integer`, `real` and `bytes`.
     types: dict[str, str]
-    #: Templates with `{column}` and `{mark}`: unequal, with null as a value like any other; like a pattern, ASCII
-    #: letter case ignored; among several.
+    #: Templates with `{column}` and `{mark}`: unequal, where null is a value like any other; matching a pattern,
+    #: ignoring ASCII letter case; equal to one of several.
     differs: str
     like_any_case: str
     one_of: str
-    #: What follows a column to sort by, upward and downward.
+    #: What follows a column to sort by, ascending and descending.
     nulls: tuple[str, str]
-    #: Before the key when another index should find the rows: SQLite, which keeps no statistics, would rather walk the
-    #: whole table in the order of the key than sort a few rows.
+    #: Written before the key if another index should find the rows: SQLite has no statistics and would otherwise scan
+    #: the whole table in key order instead of sorting a few rows.
     steer: str
     #: Counts the tables of a name.
     has_table: str
@@ -65,7 +68,7 @@ POSTGRES = Dialect(
 
 
 class Statements(msgspec.Struct, frozen=True):
-    """The constant texts of one collection. Values come in the order version, columns, data, key."""
+    """The constant statements of one collection. Their values are in the order version, columns, data, key."""
 
     insert: str
     update: str
@@ -75,7 +78,7 @@ class Statements(msgspec.Struct, frozen=True):
 
 @cache
 def statements(name: str, dialect_mark: str) -> Statements:
-    """The texts for the collection of that name, for the dialect with that mark."""
+    """The statements for the collection of that name, in the dialect with that placeholder."""
     collection = next(collection for collection in COLLECTIONS if collection.name == name)
     fields = [*([] if collection.numbered else ["version"]), *(column.name for column in collection.columns), "data"]
     table, key, mark = collection.name, collection.key, dialect_mark
@@ -89,8 +92,8 @@ def statements(name: str, dialect_mark: str) -> Statements:
     )
 
 
-def render_find(query: Query, dialect: Dialect) -> tuple[str, list[Any]]:
-    """Text and values that read key and data of the records that match, in order."""
+def render_find(query: Query[object], dialect: Dialect) -> tuple[str, list[Parameter]]:
+    """The statement, with its values, that reads key and data of the matching records in order."""
     condition, values = _render_condition(query, dialect)
     key = query.collection.key
     order = [_column(query.collection, name).name + dialect.nulls[descending] for name, descending in query.order]
@@ -103,22 +106,22 @@ def render_find(query: Query, dialect: Dialect) -> tuple[str, list[Any]]:
     return text, values
 
 
-def _has_better_index(query: Query) -> bool:
-    """Whether a condition picks rows by an indexed column, and no other order is asked for."""
+def _has_better_index(query: Query[object]) -> bool:
+    """Whether a condition uses an indexed column and no order is requested."""
     return not query.order and any(
         where.comparison in _BY_INDEX and where.value is not None and _column(query.collection, where.column).indexed
         for where in query.where
     )
 
 
-def render_count(query: Query, dialect: Dialect) -> tuple[str, list[Any]]:
+def render_count(query: Query[object], dialect: Dialect) -> tuple[str, list[Parameter]]:
     condition, values = _render_condition(query, dialect)
     return f"SELECT count(*) FROM {query.collection.name}{condition}", values
 
 
-def _render_condition(query: Query, dialect: Dialect) -> tuple[str, list[Any]]:
+def _render_condition(query: Query[object], dialect: Dialect) -> tuple[str, list[Parameter]]:
     parts: list[str] = []
-    values: list[Any] = []
+    values: list[Parameter] = []
     for where in query.where:
         text, value = _render_where(_column(query.collection, where.column), where, dialect)
         parts.append(text)
@@ -126,9 +129,9 @@ def _render_condition(query: Query, dialect: Dialect) -> tuple[str, list[Any]]:
     if query.search:
         pattern = "%" + _escape(query.search) + "%"
         columns = [_column(query.collection, name) for name in query.search_in]
-        found = [dialect.like_any_case.format(column=_as_text(column), mark=dialect.mark) for column in columns]
-        parts.append(f"({' OR '.join(found) or '1 = 0'})")
-        values += [pattern] * len(found)
+        matches = [dialect.like_any_case.format(column=_as_text(column), mark=dialect.mark) for column in columns]
+        parts.append(f"({' OR '.join(matches) or '1 = 0'})")
+        values += [pattern] * len(matches)
     return (f" WHERE {' AND '.join(parts)}" if parts else ""), values
 
 
@@ -148,41 +151,42 @@ _PATTERNS = {
 }
 
 
-def _render_where(column: Column, where: Where, dialect: Dialect) -> tuple[str, Sequence[Any]]:
-    """One condition. A null is unlike every value, so that `!=` and `!@` find it."""
+def _render_where(column: Column[R], where: Where, dialect: Dialect) -> tuple[str, Sequence[Parameter]]:
+    """One condition. Null differs from every value, so that `!=` and `!@` match it."""
     comparison, mark = where.comparison, dialect.mark
     if comparison is Comparison.IS_NULL or (comparison is Comparison.EQUAL and where.value is None):
-        wanted = where.value if comparison is Comparison.IS_NULL else True
-        return f"{column.name} IS {'' if wanted else 'NOT '}NULL", ()
+        is_null = comparison is Comparison.EQUAL or bool(where.value)
+        return f"{column.name} IS {'' if is_null else 'NOT '}NULL", ()
     if comparison is Comparison.ONE_OF:
-        texts = [_value(column, value) for value in where.value]
-        listed: Any = msgspec.json.encode(texts).decode() if dialect is SQLITE else texts
+        texts = [_value(column, value) for value in cast(Iterable[Value], where.value)]
+        listed: Parameter = msgspec.json.encode(texts).decode() if dialect is SQLITE else texts
         return dialect.one_of.format(column=column.name, mark=mark), (listed,)
+    wanted = cast(Value, where.value)
     if comparison is Comparison.NOT_EQUAL:
-        return dialect.differs.format(column=column.name, mark=mark), (_value(column, where.value),)
+        return dialect.differs.format(column=column.name, mark=mark), (_value(column, wanted),)
     if comparison in _PATTERNS:
-        pattern = _PATTERNS[comparison].format(_escape(str(where.value)))
+        pattern = _PATTERNS[comparison].format(_escape(str(wanted)))
         text = dialect.like_any_case.format(column=_as_text(column), mark=mark)
         return (f"({text}) IS NOT TRUE" if comparison is Comparison.LACKS else text), (pattern,)
-    return f"{column.name} {_ORDERED[comparison]} {mark}", (_value(column, where.value),)
+    return f"{column.name} {_ORDERED[comparison]} {mark}", (_value(column, wanted),)
 
 
-def _column(collection: Collection, name: str) -> Column:
-    """The column of that name; a name that is none is a mistake in our own code and must not reach the SQL text."""
+def _column(collection: Collection[R], name: str) -> Column[R]:
+    """The column of that name. An unknown name is a mistake in our own code and must not reach the SQL text."""
     if name == collection.key:
-        return Column(name, "integer" if collection.numbered else "text", lambda record: record.id)
+        return Column(name, "integer" if collection.numbered else "text", attrgetter("id"))
     for column in collection.columns:
         if column.name == name:
             return column
     raise KeyError(f"{collection.name} has no column {name!r}")
 
 
-def _as_text(column: Column) -> str:
+def _as_text(column: Column[R]) -> str:
     return column.name if column.type == "text" else f"CAST({column.name} AS TEXT)"
 
 
-def _value(column: Column, value: Any) -> Any:
-    """The value in the column's type: databases differ in what they compare silently."""
+def _value(column: Column[R], value: Value) -> Value:
+    """The value in the column's type, because the databases convert types differently."""
     if value is None:
         return None
     if column.type == "text":
@@ -197,17 +201,17 @@ def _whole(number: int) -> int:
 
 
 def clean_text(text: str) -> str:
-    """Without NUL, which PostgreSQL's text cannot hold; the record's data keeps it."""
+    """The text without NUL characters, which PostgreSQL cannot store in a column; the record's data keeps them."""
     return text.replace("\0", "\ufffd") if "\0" in text else text
 
 
 def _escape(text: str) -> str:
-    """For LIKE with `!` as escape: the value means itself."""
+    """The text for LIKE with the escape character `!`, matching itself only."""
     return clean_text(text).replace("!", "!!").replace("%", "!%").replace("_", "!_")
 
 
 def parts(items: list[T]) -> Iterator[list[T]]:
-    """Parts of a few fixed sizes, so that there are only a few texts to prepare."""
+    """Split a list into parts of a few fixed sizes, so that only a few statements are prepared."""
     position = 0
     while position < len(items):
         size = next(size for size in _SIZES if size <= len(items) - position)
@@ -217,6 +221,6 @@ def parts(items: list[T]) -> Iterator[list[T]]:
 
 @cache
 def repeat_values(insert: str, times: int) -> str:
-    """The insert for so many rows at once."""
+    """The insert statement for several rows."""
     head, values = insert.split(" VALUES ")
     return f"{head} VALUES {', '.join([values] * times)}"

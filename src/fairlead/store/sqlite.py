@@ -1,8 +1,8 @@
-"""The store in one SQLite file: for one server on one machine, with nothing to install or to run beside it.
+"""The store in one SQLite file: for one server on one machine, with nothing else to install or run.
 
-Changes are handed to one writer thread (`sqlite_writer.py`) that commits what has gathered together. Reads have their
+Changes go to one writer thread (`sqlite_writer.py`), which commits those that have gathered together. Reads have their
 own connections: by id on the event loop (some microseconds), queries in a few threads. The file belongs to one server
-at a time: another process may write it safely, but its commits are not told to the listeners here.
+at a time: another process may safely write to it, but listeners here are not notified of its commits.
 """
 
 import asyncio
@@ -14,41 +14,43 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from fairlead.model.errors import Unavailable
-from fairlead.store.base import Change, Collection, Listener, Query, Store
+from fairlead.store.base import Change, Collection, Listener, Query, R, Store
 from fairlead.store.changes import key_value, prepare, read_record
 from fairlead.store.listeners import Listeners
 from fairlead.store.migrations import MIGRATIONS, Migration, upgrade
-from fairlead.store.sql import SQLITE, render_count, render_find, statements
+from fairlead.store.sql import SQLITE, Parameter, render_count, render_find, statements
 from fairlead.store.sqlite_writer import SqliteWriter
 
-#: Seconds to wait at the start for another that makes or upgrades the same file.
-_OPENING_PATIENCE = 60.0
+#: Seconds to wait at start while another process creates or upgrades the same file.
+_OPENING_TIMEOUT = 60.0
+
+T = TypeVar("T")
 
 
 class SqliteSettings(msgspec.Struct, frozen=True, kw_only=True):
-    #: Seconds to wait while another process holds the file, before answering that it is unavailable.
-    patience: float = 5.0
+    #: Seconds to wait while another process has the file locked, before raising `Unavailable`.
+    timeout: float = 5.0
     #: Threads that run queries.
     readers: int = 2
-    #: The file may grow to so many pages of 4096 bytes; 0 leaves it to the disk.
-    pages_most: int = 0
+    #: The largest size of the file in pages of 4096 bytes; 0 for no limit.
+    max_pages: int = 0
     migrations: tuple[Migration, ...] = MIGRATIONS
 
 
 async def open_sqlite(path: str | Path, settings: SqliteSettings | None = None) -> Store:
-    """Open the file, made or upgraded if need be. Raises `Refused` if a newer program wrote it, else `Unavailable`."""
+    """Open the file; create or upgrade it if needed. Raises `Refused` if a newer version wrote it, or `Unavailable`."""
     settings = settings or SqliteSettings()
     path = Path(path)
     try:
         await asyncio.to_thread(_make_ready, path, settings)
         return SqliteStore(path, settings)
     except (sqlite3.Error, OSError) as error:
-        raise Unavailable(f"The database {path} cannot be opened: {error}.") from error
+        raise Unavailable(f"Cannot open the database {path}: {error}.") from error
 
 
 class SqliteStore:
@@ -63,7 +65,9 @@ class SqliteStore:
         self._local = threading.local()
         self._connections: list[sqlite3.Connection] = []
         self._threads = ThreadPoolExecutor(settings.readers, thread_name_prefix="store-reader")
-        self._writer = SqliteWriter(lambda: self._connect(write=True), asyncio.get_running_loop(), self._listeners.tell)
+        self._writer = SqliteWriter(
+            lambda: self._connect(write=True), asyncio.get_running_loop(), self._listeners.notify
+        )
         self._writer.start()
 
     async def commit(self, change: Change) -> int:
@@ -71,7 +75,7 @@ class SqliteStore:
             raise Unavailable("The database is closed.")
         return await self._writer.submit(prepare(change, SQLITE.mark))
 
-    async def get(self, collection: Collection, id: str) -> Any | None:
+    async def get(self, collection: Collection[R], id: str) -> R | None:
         text = statements(collection.name, SQLITE.mark).get
         try:
             rows = self._reader.execute(text, (key_value(collection, id),)).fetchall()
@@ -79,14 +83,13 @@ class SqliteStore:
             raise self._unreadable(error) from error
         return read_record(collection, *rows[0]) if rows else None
 
-    async def find(self, query: Query) -> list[Any]:
+    async def find(self, query: Query[R]) -> list[R]:
         text, values = render_find(query, SQLITE)
-        found: list[Any] = await self._in_thread(
-            lambda: [read_record(query.collection, *row) for row in self._rows(text, values)]
+        return await self._in_thread(
+            lambda: [read_record(query.collection, key, data) for key, data in self._rows(text, values)]
         )
-        return found
 
-    async def count(self, query: Query) -> int:
+    async def count(self, query: Query[object]) -> int:
         text, values = render_count(query, SQLITE)
         return int(await self._in_thread(lambda: self._rows(text, values)[0][0]))
 
@@ -102,13 +105,13 @@ class SqliteStore:
         for connection in (self._reader, *self._connections):
             connection.close()
 
-    async def _in_thread(self, read: Callable[[], Any]) -> Any:
+    async def _in_thread(self, read: Callable[[], T]) -> T:
         if self._closed:
             raise Unavailable("The database is closed.")
         return await asyncio.get_running_loop().run_in_executor(self._threads, read)
 
-    def _rows(self, text: str, values: Sequence[Any]) -> list[Any]:
-        """Runs in a reader thread, each of which has its connection."""
+    def _rows(self, text: str, values: Sequence[Parameter]) -> list[tuple[Any, ...]]:
+        """Runs in a reader thread; each thread has its own connection."""
         try:
             connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
             if connection is None:
@@ -119,35 +122,35 @@ class SqliteStore:
             raise self._unreadable(error) from error
 
     def _unreadable(self, error: sqlite3.Error) -> Unavailable:
-        return Unavailable(f"The database {self._path} cannot be read now: {error}.")
+        return Unavailable(f"Cannot read the database {self._path}: {error}.")
 
     def _connect(self, *, write: bool = False) -> sqlite3.Connection:
-        connection = connect(self._path, self._settings.patience)
+        connection = connect(self._path, self._settings.timeout)
         if write:
-            # 16 MB of pages: inserting by random ids touches many.
+            # 16 MB of pages: inserts by random ids touch many pages.
             connection.execute("PRAGMA cache_size = -16384")
-            # After a burst the log's file shrinks again.
+            # The log file shrinks again after a burst.
             connection.execute("PRAGMA journal_size_limit = 67108864")
-            if self._settings.pages_most:
-                connection.execute(f"PRAGMA max_page_count = {self._settings.pages_most}")
+            if self._settings.max_pages:
+                connection.execute(f"PRAGMA max_page_count = {self._settings.max_pages}")
         else:
             connection.execute("PRAGMA query_only = ON")
         return connection
 
 
-def connect(path: Path, patience: float = 5.0) -> sqlite3.Connection:
-    """A connection that begins and ends transactions only when told, and syncs at every commit."""
+def connect(path: Path, timeout: float = 5.0) -> sqlite3.Connection:
+    """A connection with explicit transactions that syncs to disk at every commit."""
     connection = sqlite3.connect(
-        path, timeout=patience, isolation_level=None, check_same_thread=False, cached_statements=256
+        path, timeout=timeout, isolation_level=None, check_same_thread=False, cached_statements=256
     )
     connection.execute("PRAGMA synchronous = FULL")
     return connection
 
 
 def _make_ready(path: Path, settings: SqliteSettings) -> None:
-    # It holds password hashes and what people run: nobody else's business. SQLite gives its other files the same mode.
+    # It holds password hashes, so only the owner may read it. SQLite gives its other files the same mode.
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-    connection = connect(path, _OPENING_PATIENCE)
+    connection = connect(path, _OPENING_TIMEOUT)
     try:
         _use_write_ahead_log(connection)
         connection.execute("BEGIN IMMEDIATE")
@@ -158,8 +161,8 @@ def _make_ready(path: Path, settings: SqliteSettings) -> None:
 
 
 def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
-    """SQLite does not wait by itself when two connections want to change the mode of a file at once."""
-    deadline = time.monotonic() + _OPENING_PATIENCE
+    """Retries, because SQLite does not wait when two connections change the mode of a file at once."""
+    deadline = time.monotonic() + _OPENING_TIMEOUT
     while True:
         try:
             connection.execute("PRAGMA journal_mode = WAL")
@@ -171,7 +174,7 @@ def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
 
 
 def _copy_before_upgrade(path: Path, version: int) -> str:
-    """A second connection reads what is committed, while the first one keeps others from writing."""
+    """Copy through a second connection, while the first one keeps others from writing."""
     target = path.with_name(f"{path.name}.layout-{version}.backup")
     copy(path, target)
     return str(target)
@@ -190,7 +193,7 @@ def copy(source: Path, target: Path) -> None:
 
 @contextmanager
 def whole_file(target: Path) -> Iterator[Path]:
-    """A file to fill that becomes the target, synced to disk, when all went well, and is gone otherwise."""
+    """A file to fill that is synced and renamed to the target on success, and deleted on failure."""
     partial = target.with_name(target.name + ".partial")
     try:
         os.close(os.open(partial, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600))

@@ -1,7 +1,7 @@
-"""The one thread that writes to SQLite: what gathers while a commit syncs to disk goes into the next commit together.
+"""The one thread that writes to SQLite: changes that arrive while a commit syncs go into the next one together.
 
-`sqlite.py` hands it prepared changes and awaits their futures. A change that lost a race is undone alone; a disk that
-is full or broken fails everybody who waits, and the next commit tries again.
+`sqlite.py` hands it prepared changes and awaits their futures. A change that conflicts is rolled back alone. If the
+disk is full or broken, the whole batch fails, and the next commit tries again.
 """
 
 import asyncio
@@ -12,24 +12,33 @@ import threading
 from collections.abc import Callable, Sequence
 from itertools import chain, groupby
 from queue import Empty, SimpleQueue
-from typing import Any
 
 from fairlead.model.errors import FairleadError, Refused, Unavailable
-from fairlead.store.changes import Numbered, Prepared, Waiter, Write, lost_race, number_rows, settle, taken
+from fairlead.store.changes import (
+    Numbered,
+    Prepared,
+    Row,
+    Waiter,
+    WriteStatement,
+    duplicate_conflict,
+    number_rows,
+    resolve_futures,
+    version_conflict,
+)
 from fairlead.store.collections import AUDIT, EVENTS
 from fairlead.store.sql import SQLITE, parts, repeat_values, statements
 
 _log = logging.getLogger(__name__)
 
-#: More changes than this wait for the next commit: it bounds what one waits for the others.
-_BATCH_MOST = 512
+#: The most changes in one commit; it bounds how long a change waits for the others.
+_MAX_BATCH = 512
 
 _INSERT_EVENT = statements(EVENTS.name, SQLITE.mark).insert
 _INSERT_AUDIT = statements(AUDIT.name, SQLITE.mark).insert
 _LOAD_COUNTERS = "SELECT (SELECT value FROM counters WHERE name = 'revision'), value FROM counters WHERE name = 'audit'"
 _RECORD_COUNTER = "UPDATE counters SET value = ? WHERE name = ?"
 
-#: What a row of our own making can be refused for; everything else is the database's trouble.
+#: Errors with which the database can refuse a row; all others are problems of the database itself.
 _REFUSALS = (
     sqlite3.IntegrityError,
     sqlite3.ProgrammingError,
@@ -44,11 +53,11 @@ class SqliteWriter:
         self,
         connect: Callable[[], sqlite3.Connection],
         loop: asyncio.AbstractEventLoop,
-        tell: Callable[[int, Sequence[tuple[str, str]]], None],
+        notify: Callable[[int, Sequence[tuple[str, str]]], None],
     ) -> None:
         self._connect = connect
         self._loop = loop
-        self._tell = tell
+        self._notify = notify
         self._queue: SimpleQueue[Waiter | None] = SimpleQueue()
         self._connection: sqlite3.Connection | None = None
         self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
@@ -62,7 +71,7 @@ class SqliteWriter:
         return future
 
     async def stop(self) -> None:
-        """Returns when everything submitted before is committed and its waiters are told."""
+        """Return when all submitted changes are committed and their futures are resolved."""
         self._queue.put(None)
         await asyncio.to_thread(self._thread.join)
 
@@ -73,30 +82,30 @@ class SqliteWriter:
             if batch:
                 made = self._write(batch)
                 try:
-                    self._loop.call_soon_threadsafe(self._settle, batch, made)
+                    self._loop.call_soon_threadsafe(self._finish_batch, batch, made)
                 except RuntimeError:
-                    # The loop was closed without closing the store: nobody is left to be told.
+                    # The event loop was closed before the store; no caller is left.
                     break
         self._let_go()
 
     def _gather(self) -> tuple[list[Waiter], bool]:
-        """Waits for one change and takes those that are there with it; and whether more may come."""
+        """Wait for a change and take those queued behind it. The second value is False at the end of the queue."""
         batch: list[Waiter] = []
         try:
             waiter = self._queue.get()
             while waiter is not None:
                 batch.append(waiter)
-                if len(batch) == _BATCH_MOST:
+                if len(batch) == _MAX_BATCH:
                     return batch, True
                 waiter = self._queue.get_nowait()
         except Empty:
             return batch, True
         return batch, False
 
-    def _settle(self, batch: list[Waiter], made: Numbered) -> None:
-        """On the event loop: answer those who still wait, then tell the listeners."""
-        if settle(batch, made):
-            self._tell(made.revision, made.subjects)
+    def _finish_batch(self, batch: list[Waiter], made: Numbered) -> None:
+        """Runs on the event loop: resolve the futures, then notify the listeners."""
+        if resolve_futures(batch, made):
+            self._notify(made.revision, made.subjects)
 
     def _write(self, batch: list[Waiter]) -> Numbered:
         try:
@@ -104,11 +113,11 @@ class SqliteWriter:
                 self._connection = self._connect()
             return self._transact(self._connection, [prepared for prepared, _ in batch])
         except Exception as error:
-            # Not only the database's own errors: a writer that ended would leave everybody waiting for ever.
+            # Catch all errors: if the writer ended, its callers would wait forever.
             if not isinstance(error, sqlite3.Error):
-                _log.exception("the store's writer met an error of our own")
+                _log.exception("Unexpected error in the store's writer")
             self._let_go()
-            message = f"The database cannot be written now: {error}. Nothing was changed; try again later."
+            message = f"Cannot write to the database: {error}. Nothing was changed; try again later."
             return Numbered(outcomes=[Unavailable(message) for _ in batch])
 
     def _transact(self, connection: sqlite3.Connection, batch: list[Prepared]) -> Numbered:
@@ -126,18 +135,18 @@ class SqliteWriter:
         return made
 
     def _let_go(self) -> None:
-        """Closing undoes what is not committed; after an error a fresh connection is sure to have no leftovers."""
+        """Close the connection, which rolls back an open transaction. The next batch opens a fresh one."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
 
 
 def _apply_batch(connection: sqlite3.Connection, batch: list[Prepared]) -> list[FairleadError | None]:
-    """Make the changes in order; for each None, or why it was not made.
+    """Apply the changes in order; for each, None or why it was refused.
 
-    The plain way is one statement after another. But every statement hands Python's lock to the event loop's thread
-    and has to wait until it gets it back; so neighbours that only insert into the same table, as under many
-    submissions, go in as one statement, and one by one only if some row of them was refused.
+    The plain algorithm runs one statement after another. But every statement hands Python's lock to the event loop's
+    thread and has to wait to get it back. So consecutive changes that only insert into the same table, as with many
+    submissions, are one statement; they are applied one by one only if a row was refused.
     """
     refusals: list[FairleadError | None] = []
     for is_insert, group in groupby(batch, _sole_insert):
@@ -155,20 +164,20 @@ def _apply_batch(connection: sqlite3.Connection, batch: list[Prepared]) -> list[
 
 
 def _sole_insert(prepared: Prepared) -> str:
-    """The text of the insert that is all of this change's writes, or nothing."""
+    """The insert statement, if it is the change's only write; else empty."""
     writes = prepared.writes
     return writes[0].text if len(writes) == 1 and writes[0].version == 1 else ""
 
 
-def _insert_rows(connection: sqlite3.Connection, text: str, rows: list[tuple[Any, ...]]) -> None:
+def _insert_rows(connection: sqlite3.Connection, text: str, rows: list[Row]) -> None:
     for part in parts(rows):
         connection.execute(repeat_values(text, len(part)), tuple(chain.from_iterable(part)))
 
 
-def _apply(connection: sqlite3.Connection, writes: tuple[Write, ...]) -> FairleadError | None:
-    """Make the writes of one change, all or none of them; or say why not.
+def _apply(connection: sqlite3.Connection, writes: tuple[WriteStatement, ...]) -> FairleadError | None:
+    """Apply the writes of one change, all or none; returns why it was refused, if it was.
 
-    A single write needs no savepoint: SQLite undoes a failed statement by itself.
+    A single write needs no savepoint: SQLite rolls back a failed statement by itself.
     """
     if len(writes) == 1:
         return _apply_write(connection, writes[0])
@@ -185,11 +194,11 @@ def _apply(connection: sqlite3.Connection, writes: tuple[Write, ...]) -> Fairlea
     return None
 
 
-def _apply_write(connection: sqlite3.Connection, write: Write) -> FairleadError | None:
+def _apply_write(connection: sqlite3.Connection, write: WriteStatement) -> FairleadError | None:
     try:
         changed = connection.execute(write.text, write.values).rowcount
     except sqlite3.IntegrityError as error:
-        return taken(write, tuple(re.findall(r"\w+\.(\w+)", str(error))))
+        return duplicate_conflict(write, tuple(re.findall(r"\w+\.(\w+)", str(error))))
     except _REFUSALS as error:
         return Refused(f"{write.collection} {write.id} cannot be stored: {error}.")
-    return None if changed or not write.version else lost_race(write)
+    return None if changed or not write.version else version_conflict(write)

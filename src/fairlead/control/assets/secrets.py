@@ -45,7 +45,7 @@ class ObjectKind(msgspec.Struct, frozen=True, kw_only=True):
     #: The word for access rules and for the audit.
     resource: str
     reference: Reference
-    collection: Collection
+    collection: Collection[NamedRecord]
     is_secret: bool = True
     #: It belongs to its creator instead of a project.
     is_own: bool = False

@@ -121,10 +121,10 @@ async def _load(context: Context, id: str) -> NodePool:
     return pool
 
 
-async def _owners(context: Context) -> list[tuple[Collection, Department]]:
-    found: list[tuple[Collection, Department]] = []
+async def _owners(context: Context) -> list[tuple[Collection[Department], Department]]:
+    found: list[tuple[Collection[Department], Department]] = []
     for collection in (DEPARTMENTS, PROJECTS):
-        owners: list[Department] = await context.store.find(Query(collection=collection))
+        owners = await context.store.find(Query(collection=collection))
         found += [(collection, owner) for owner in owners]
     return found
 

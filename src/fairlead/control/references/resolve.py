@@ -31,7 +31,7 @@ from fairlead.store.collections import CLAIMS, CONFIG_MAPS, DATA_VOLUMES, SECRET
 #: From a variable that refers to something to its value; raises Refused with the reason.
 Resolve = Callable[[EnvironmentVariable], str]
 #: Where objects are kept that are looked up by name from a project outwards.
-COLLECTIONS: dict[Reference, Collection] = {
+COLLECTIONS: dict[Reference, Collection[NamedRecord]] = {
     Reference.SECRET: SECRETS,
     Reference.CONFIG_MAP: CONFIG_MAPS,
     Reference.CLAIM: CLAIMS,
@@ -66,7 +66,9 @@ async def load_data_volumes(context: Context, project_id: str) -> dict[str, Data
     }
 
 
-async def _load_named(context: Context, collection: Collection, where: tuple[str, ...]) -> dict[str, NamedRecord]:
+async def _load_named(
+    context: Context, collection: Collection[NamedRecord], where: tuple[str, ...]
+) -> dict[str, NamedRecord]:
     query = Query(collection=collection, where=(Where("place", Comparison.ONE_OF, where),))
     return scopes.nearest(where, await context.store.find(query))
 
@@ -103,7 +105,7 @@ async def load_values(context: Context, workload: Workload, use: NamedReference)
 
 
 async def _values(
-    context: Context, collection: Collection, where: tuple[str, ...], name: str, what: Reference
+    context: Context, collection: Collection[NamedRecord], where: tuple[str, ...], name: str, what: Reference
 ) -> dict[str, str]:
     wanted = (Where("place", Comparison.ONE_OF, where), Where("name", Comparison.EQUAL, name))
     found: Any = scopes.nearest(where, await context.store.find(Query(collection=collection, where=wanted))).get(name)

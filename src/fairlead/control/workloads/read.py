@@ -199,7 +199,7 @@ def _stopped(deleted: bool) -> tuple[Where, ...]:
     return (Where("phase", comparison, PodPhase.STOPPED.value),)
 
 
-def _pod_query(context: Context, caller: Caller, request: ListRequest, completed: bool | None) -> Query | None:
+def _pod_query(context: Context, caller: Caller, request: ListRequest, completed: bool | None) -> Query[Pod] | None:
     fields = {
         "clusterId": FilterField(constant=context.directory.cluster.id),
         "workloadId": FilterField(column="workload_id"),
