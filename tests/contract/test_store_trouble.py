@@ -314,14 +314,14 @@ async def test_a_damaged_backup_changes_nothing(database: Database, tmp_path: Pa
         (tmp_path / name).write_bytes(damaged)
         with pytest.raises((Refused, Unavailable)):
             restore(database.address, tmp_path / name)
-    with pytest.raises(Refused, match="backup .* does not exist"):
+    with pytest.raises(Refused, match=r"backup .* does not exist"):
         restore(database.address, tmp_path / "missing")
     async with opened(database) as store:
         assert await store.count(Query(collection=WORKLOADS)) == 50
 
 
 def test_a_backup_of_nothing_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(Refused, match="database .* does not exist"):
+    with pytest.raises(Refused, match=r"database .* does not exist"):
         backup(str(tmp_path / "missing.db"), tmp_path / "copy")
     assert list(tmp_path.iterdir()) == []
 
