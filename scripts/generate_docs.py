@@ -13,9 +13,9 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from fairlead.api.application import make_application
-from fairlead.cli.__main__ import NOUNS
 from fairlead.cli.command import Command
 from fairlead.cli.help import render_command, render_exit_codes, render_overview
+from fairlead.cli.nouns import NOUNS
 from fairlead.client.kinds import load_kinds
 
 ROOT = Path(__file__).parents[1]

@@ -3,10 +3,10 @@
 import io
 import json
 from pathlib import Path
-from typing import Any
 
-from fairlead.cli.__main__ import load_lazily, main
-from fairlead.cli.command import CommandEnvironment
+from fairlead.cli.command import CommandEnvironment, Invocation
+from fairlead.cli.flags import Parsed
+from fairlead.cli.server.doctor import run_doctor
 from fairlead.engines.kubernetes.install.checks import Finding
 from tests.e2e.server import Server
 
@@ -24,10 +24,6 @@ class Examiner:
 
 def test_doctor_knows_on_whose_behalf_it_looks(server: Server, tmp_path: Path) -> None:
     examiner = Examiner()
-
-    def load(name: str) -> Any:
-        return examiner if name == "doctor" else load_lazily(name)
-
     on_cluster = tmp_path / "cluster"
     on_cluster.mkdir()
     for name in ("server.json", "credentials.json"):
@@ -35,7 +31,7 @@ def test_doctor_knows_on_whose_behalf_it_looks(server: Server, tmp_path: Path) -
         (on_cluster / name).write_text(json.dumps(known | {"engine": "kubernetes"}))
     for folder in (on_cluster, server.data_dir, tmp_path / "none"):
         environ = {"HOME": str(tmp_path), "FAIRLEAD_DATA_DIR": str(folder)}
-        around = CommandEnvironment(environ, str(tmp_path), io.StringIO(), io.StringIO(), io.StringIO(), load)
-        assert main(("doctor",), around) == 0
+        environment = CommandEnvironment(environ, str(tmp_path), io.StringIO(), io.StringIO(), io.StringIO())
+        assert run_doctor(Invocation(Parsed({}, [], None), environment), examiner.examine) == 0
     [cluster] = server.call("GET", "/api/v1/clusters").json
     assert examiner.asked == [cluster["uuid"], "", ""]

@@ -12,7 +12,6 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fairlead.cli.__main__ import load_lazily as load
 from fairlead.formats.convert.dialects import detect, read_any, render
 from fairlead.formats.intermediate import Unconvertible
 from fairlead.formats.yaml.documents import read_manifests, read_workload
@@ -151,14 +150,14 @@ def read_all(text: str) -> None:
         if found is not None and not issues:
             found.kind.podsets(found.spec)
     try:
-        workloads = read_any(load, text, detect(load, text))
+        workloads = read_any(text, detect(text))
     except Unconvertible as refused:
         if not refused.lines:
             raise AssertionError("a refusal without words") from None
         return
     for workload in workloads:
         for target in ("rest", "yaml", "flags"):
-            render(load, workload, target)
+            render(workload, target)
 
 
 def _cut(text: str, chance: random.Random) -> str:

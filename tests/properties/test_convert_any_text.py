@@ -5,7 +5,6 @@ import time
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from fairlead.cli.__main__ import load_lazily as load
 from fairlead.formats.convert.dialects import detect, read_any, render
 from fairlead.formats.intermediate import DIALECTS, Unconvertible
 from fairlead.formats.yaml.documents import read_manifests, read_workload
@@ -74,9 +73,9 @@ def test_any_text(text: str) -> None:
 def test_conversion_refuses_in_words(dialect: str, text: str) -> None:
     for chosen in (None, dialect):
         try:
-            found = read_any(load, text, chosen or detect(load, text))
+            found = read_any(text, chosen or detect(text))
         except Unconvertible:
             continue
         for workload in found:
             for target in ("rest", "yaml", "flags"):
-                assert render(load, workload, target).text
+                assert render(workload, target).text

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from fairlead.cli.__main__ import load_lazily as load
 from fairlead.cli.flags import parse
 from fairlead.cli.workloads.kinds import commands
 from fairlead.cli.workloads.submit_flags import fill_spec
@@ -110,7 +109,7 @@ def test_convert_reports_what_did_not_arrive(kind: Kind, data: st.DataObject) ->
     spec = data.draw(specs(kind))
     workload = from_stored(kind, "name", "", spec, is_active=True)
     for target in ("yaml", "flags") if kind.letter else ("flags",):
-        rendered = render(load, workload, target)
+        rendered = render(workload, target)
         told = [replace(loss, path=loss.path.removeprefix("spec.")) for loss in rendered.losses]
         got = from_yaml(rendered.text) if target == "yaml" else from_line(rendered.plain)
         assert in_order(got) == in_order(carried(spec, told))

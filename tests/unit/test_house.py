@@ -24,6 +24,7 @@ FOLDERS_BELOW_PACKAGE = 3
 LOADERS = {
     "app.py",
     "cli/__main__.py",
+    "cli/nouns.py",
     "client/connection.py",
     "engines/local/storage/fetching.py",
     "engines/local/supervisor/probes.py",

@@ -4,9 +4,7 @@ An environment gives the process, its variables, rights and tools; a compute res
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any
-
-import msgspec
+from typing import Any, NamedTuple
 
 Plain = dict[str, Any]
 
@@ -34,7 +32,7 @@ _OF_PROCESS = frozenset(
 )
 
 
-class Held(msgspec.Struct, frozen=True, kw_only=True):
+class HeldAsset(NamedTuple):
     """An asset, and what was made of it."""
 
     kind: str
@@ -44,7 +42,7 @@ class Held(msgspec.Struct, frozen=True, kw_only=True):
     claim_name: str = ""
 
 
-def render_assets(held: Iterable[Held], secrets: Mapping[str, str]) -> Plain:
+def render_assets(held: Iterable[HeldAsset], secrets: Mapping[str, str]) -> Plain:
     """The members that these assets give; `secrets` leads from a credential's id to the name of its secret."""
     spec: Plain = {}
     for asset in held:
@@ -59,7 +57,7 @@ def render_assets(held: Iterable[Held], secrets: Mapping[str, str]) -> Plain:
     return spec
 
 
-def credentials_of(held: Iterable[Held]) -> set[str]:
+def credentials_of(held: Iterable[HeldAsset]) -> set[str]:
     """The ids of the credentials that assets name."""
     found = set()
     for asset in held:
@@ -109,7 +107,7 @@ def _add_connection(spec: Plain, connection: Plain) -> None:
             spec.setdefault("ports", []).append(port)
 
 
-def _render_volume(asset: Held, given: Plain, secrets: Mapping[str, str]) -> Plain:
+def _render_volume(asset: HeldAsset, given: Plain, secrets: Mapping[str, str]) -> Plain:
     item = {"name": asset.name, **given}
     for member, instead in _CREDENTIALS.items():
         if member in item:

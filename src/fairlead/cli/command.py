@@ -17,15 +17,13 @@ class CommandEnvironment(NamedTuple):
     stdin: TextIO
     stdout: TextIO
     stderr: TextIO
-    #: Gives a module that only some commands need, by its name in the table of `__main__`.
-    load: Callable[[str], Any]
 
 
 class Invocation(NamedTuple):
     """One call of a command: what was typed after its words, and where."""
 
     parsed: Parsed
-    surroundings: CommandEnvironment
+    environment: CommandEnvironment
     #: The words of the command as typed, for messages that show what to type next.
     words: tuple[str, ...] = ()
 
@@ -46,9 +44,9 @@ class Command(NamedTuple):
     flags: tuple[Flag, ...] = ()
     #: How its names are shown in the usage line, e.g. `NAME...`.
     usage: str = ""
-    #: How many names it takes; the greatest is None when there is no bound.
-    fewest: int = 0
-    most: int | None = 0
+    #: How many arguments it takes; the greatest is None if there is no limit.
+    min_names: int = 0
+    max_names: int | None = 0
     aliases: tuple[str, ...] = ()
     #: What the words after `--` are, for the usage line; without it, they are refused.
     trailing: str = ""

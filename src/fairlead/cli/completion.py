@@ -10,6 +10,7 @@ from typing import Any
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import GLOBAL, Flag, Parsed, UsageError
+from fairlead.cli.nouns import NOUNS, find_command
 from fairlead.cli.session.session import ServerSession
 from fairlead.cli.session.settings import KEYS
 from fairlead.client import Client, ClientError
@@ -48,15 +49,15 @@ _PLACES: dict[str, Callable[[Client], list[dict[str, Any]]]] = {
 
 def commands(noun: str) -> tuple[Command, ...]:
     if noun == "completion":
-        return (Command("", "Print a completion script", _print, usage="bash|zsh|fish", fewest=1, most=1),)
-    return (Command("", "", _complete, is_raw=True, most=None),)
+        return (Command("", "Print a completion script", _print, usage="bash|zsh|fish", min_names=1, max_names=1),)
+    return (Command("", "", _complete, is_raw=True, max_names=None),)
 
 
 def _print(invocation: Invocation) -> int:
     shell = invocation.names[0]
     if shell not in _SHELLS:
         raise UsageError(f"There is completion for {', '.join(_SHELLS)}, not for '{shell}'.")
-    invocation.surroundings.stdout.write(_SCRIPTS[shell])
+    invocation.environment.stdout.write(_SCRIPTS[shell])
     return OK
 
 
@@ -67,17 +68,16 @@ def _complete(invocation: Invocation) -> int:
     except (UsageError, ClientError):
         return OK
     for word in sorted({word for word in words if word.startswith(typed)}):
-        invocation.surroundings.stdout.write(word + "\n")
+        invocation.environment.stdout.write(word + "\n")
     return OK
 
 
 def candidates(invocation: Invocation, before: Sequence[str], typed: str) -> Iterable[str]:
     """The words that may stand after `before`, when its next word begins as typed."""
-    main = invocation.surroundings.load("commands")
     kinds = _words_of_kinds(before)
     if not before:
-        return [*(noun for noun, entry in main.NOUNS.items() if entry.group), *kinds]
-    found = main.find_command(list(before))
+        return [*(noun for noun, entry in NOUNS.items() if entry.group), *kinds]
+    found = find_command(list(before))
     command: Command | None = found.command
     if command is None:
         return [*(one.verb for one in found.commands if one.verb), *kinds]
@@ -108,7 +108,7 @@ def _flag_of(word: str, flags: Iterable[Flag]) -> Flag | None:
 def _names(invocation: Invocation, what: str) -> list[str]:
     if what == "key":
         return list(KEYS)
-    session = ServerSession(Invocation(Parsed({"quiet": True}, [], None), invocation.surroundings))
+    session = ServerSession(Invocation(Parsed({"quiet": True}, [], None), invocation.environment))
     if what in _PLACES:
         return [str(row["name"]) for row in _PLACES[what](session.client)]
     filters = [f"projectId=={session.project()['id']}"]

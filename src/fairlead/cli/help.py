@@ -2,18 +2,18 @@
 
 import textwrap
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import EXIT_CODES, OK, RUN_NOTE
 from fairlead.cli.flags import GLOBAL, Flag
-from fairlead.client.kinds import load_kinds
+from fairlead.cli.nouns import NOUNS, Noun, find_command
+from fairlead.client.kinds import KindEntry, load_kinds
 
 _WIDTH = 100
 _PLACEHOLDERS = {"integer": "N", "number": "X", "duration": "TIME", "string": "TEXT"}
 
 
-def render_overview(nouns: Mapping[str, Any], kinds: Mapping[str, Any]) -> str:
+def render_overview(nouns: Mapping[str, Noun], kinds: Mapping[str, KindEntry]) -> str:
     """What `fairlead --help` shows."""
     lines = [
         "Fairlead runs and schedules workloads on this machine or on a cluster.",
@@ -102,18 +102,18 @@ def render_exit_codes() -> str:
 
 
 def commands(_noun: str) -> tuple[Command, ...]:
-    return (Command("", "Help on a command, or on `exit-codes`", _run, usage="[COMMAND...]", most=None),)
+    return (Command("", "Help on a command, or on `exit-codes`", _run, usage="[COMMAND...]", max_names=None),)
 
 
 def _run(invocation: Invocation) -> int:
     """Help by name: of the command that the words are, of a noun, or of the exit codes."""
-    names, main = invocation.names, invocation.surroundings.load("commands")
+    names = invocation.names
     if not names:
-        text = render_overview(main.NOUNS, load_kinds())
+        text = render_overview(NOUNS, load_kinds())
     elif names == ["exit-codes"]:
         text = render_exit_codes()
     else:
-        found = main.find_command(names)
+        found = find_command(names)
         text = render_command(found.words, found.command) if found.command else render_noun(found.words, found.commands)
-    invocation.surroundings.stdout.write(text)
+    invocation.environment.stdout.write(text)
     return OK

@@ -12,13 +12,13 @@ from typing import Any
 from fairlead.client.connection import MACHINES_OWN, Connection, Response, Trust, read_address
 from fairlead.client.duplex import Duplex
 from fairlead.client.errors import NotLoggedIn, ServerError, TimedOut, Unreachable, read_error
+from fairlead.client.json_object import Json
 from fairlead.client.kinds import KindEntry, load_kinds
 from fairlead.client.streams import Deadline, Stream, Watch
 from fairlead.client.tokens import Credentials, Token, TokenFile, read_token, renewal
 
 #: What a query parameter may be; lists are joined by commas, None is left out.
 QueryValue = str | int | bool | Sequence[str] | None
-Json = dict[str, Any]
 
 _UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 #: The phases that nothing follows.

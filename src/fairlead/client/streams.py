@@ -3,12 +3,9 @@
 import json
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from fairlead.client.connection import Connection, Response
-
-Json = dict[str, Any]
-
+from fairlead.client.json_object import Json
 
 #: A socket that may wait 0 seconds does not even take what is there already.
 _NO_TIME = 0.001

@@ -1,10 +1,10 @@
-"""Calls the command line inside the test's process, with streams and surroundings of the test's own."""
+"""Calls the command line inside the test's process, with streams and an environment of the test's own."""
 
 import io
 from pathlib import Path
 from typing import NamedTuple
 
-from fairlead.cli.__main__ import load_lazily, main
+from fairlead.cli.__main__ import main
 from fairlead.cli.command import CommandEnvironment
 
 
@@ -25,6 +25,6 @@ def call(*words: str, home: Path, stdin: str = "", terminal: bool = False, **env
     """One command line, as a user with that home folder and those variables."""
     stream = Terminal if terminal else io.StringIO
     out, err = stream(), stream()
-    around = CommandEnvironment({"HOME": str(home), **environ}, str(home), io.StringIO(stdin), out, err, load_lazily)
-    code = main(words, around)
+    environment = CommandEnvironment({"HOME": str(home), **environ}, str(home), io.StringIO(stdin), out, err)
+    code = main(words, environment)
     return Called(code, out.getvalue(), err.getvalue())

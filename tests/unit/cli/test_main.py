@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.cli.__main__ import ALIASES, NOUNS, find_command
 from fairlead.cli.exit_codes import EXIT_CODES, OK, UNREACHABLE, USAGE
 from fairlead.cli.flags import UsageError
+from fairlead.cli.nouns import ALIASES, NOUNS, find_command
 from fairlead.client.kinds import load_kinds
 from tests.unit.cli.calling import call
 
@@ -53,11 +53,11 @@ def test_aliases_lead_to_nouns() -> None:
         pytest.param("trainig list", "Unknown command 'trainig'. Did you mean training?", id="noun"),
         pytest.param("training sumbit", "Unknown command 'training sumbit'. Did you mean submit?", id="verb"),
         pytest.param("wait", "`wait` needs NAME.", id="name missing"),
-        pytest.param("wait a b", "`wait` does not know what to do with 'b'.", id="a name too many"),
-        pytest.param("training list -- x", "`training list` takes no words after --.", id="words after dashes"),
+        pytest.param("wait a b", "`wait` got an unexpected argument 'b'.", id="a name too many"),
+        pytest.param("training list -- x", "`training list` takes no arguments after --.", id="words after dashes"),
         pytest.param("training list --statsu x", "Unknown flag --statsu. Did you mean --status?", id="flag"),
         pytest.param("training submit x --privileged", "--privileged cannot be sent: ", id="flag without a field"),
-        pytest.param("run true", "`run` does not know what to do with 'true'. Put -- before", id="dashes missing"),
+        pytest.param("run true", "`run` got an unexpected argument 'true'. Put -- before", id="dashes missing"),
         pytest.param("run", "Run what? Put the command after --", id="nothing to run"),
         pytest.param("wait x --for Done", "'Done' is no phase; there are Creating,", id="phase"),
         pytest.param("config set colour red", "There is no key 'colour'; there are url,", id="configuration key"),

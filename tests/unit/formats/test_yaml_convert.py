@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from fairlead.cli.__main__ import load_lazily as load
 from fairlead.engines.kubernetes.render.workload import render_spec
 from fairlead.formats.convert.dialects import detect, read_any, render
 from fairlead.formats.intermediate import Unconvertible
@@ -37,7 +36,7 @@ def test_snippets_of_the_reference_are_accepted(path: Path) -> None:
 
 def read(name: str) -> Any:
     text = (NEIGHBOURS / name).read_text()
-    [found] = read_any(load, text, detect(load, text))
+    [found] = read_any(text, detect(text))
     return found
 
 
@@ -124,7 +123,7 @@ def test_skypilot_task() -> None:
 
 def test_the_older_page_is_read_with_what_was_settled() -> None:
     text = (GOLDEN / "training" / "older-page.request.json").read_text()
-    [found] = read_any(load, text, detect(load, text))
+    [found] = read_any(text, detect(text))
     assert found.is_prefix
     assert "spec.environmentVariables[0]" in [path for path, _ in found.remarks]
     assert {"projectId", "clusterId"} <= {loss.path for loss in found.losses}
@@ -142,18 +141,18 @@ def test_the_older_page_is_read_with_what_was_settled() -> None:
     ],
 )
 def test_dialects_are_recognised(text: str, want_dialect: str) -> None:
-    assert detect(load, text) == want_dialect
+    assert detect(text) == want_dialect
 
 
 @pytest.mark.parametrize("text", ["", "just words", "- a", "a: 1", "[" * 100], ids=repr)
 def test_what_is_no_dialect_is_refused(text: str) -> None:
     with pytest.raises(Unconvertible):
-        detect(load, text)
+        detect(text)
 
 
 def test_every_mistake_of_a_request_is_told() -> None:
     with pytest.raises(Unconvertible) as refused:
-        read_any(load, '{"name": "x", "spec": {"imag": "y", "completions": "z"}}', "rest")
+        read_any('{"name": "x", "spec": {"imag": "y", "completions": "z"}}', "rest")
     assert {line.split(":")[0] for line in refused.value.lines} == {"spec.imag", "spec.image", "spec.completions"}
 
 
@@ -189,9 +188,9 @@ def test_workload_yaml_to_a_command_and_to_rest() -> None:
     spec = "{name: {value: x}, image: {value: i}, gpu: {value: 2}, active: {value: false}}"
     head = "apiVersion: run.ai/v2alpha1\nkind: TrainingWorkload\nmetadata: {name: x, namespace: runai-a}"
     text = f"{head}\nspec: {spec}\n"
-    [found] = read_any(load, text, "yaml")
-    command = render(load, found, "flags")
+    [found] = read_any(text, "yaml")
+    command = render(found, "flags")
     assert command.plain == ["fairlead", "training", "submit", "x", "-p", "a", "--image=i", "--gpu-devices-request=2"]
-    request = render(load, found, "rest")
+    request = render(found, "rest")
     assert request.plain["spec"] == {"image": "i", "compute": {"gpuDevicesRequest": 2}}
     assert [loss.path for loss in request.losses] == ["metadata.namespace", "spec.active"]

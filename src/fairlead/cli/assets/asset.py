@@ -8,17 +8,18 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from fairlead.admission.assets import HeldAsset, credentials_of, render_assets
 from fairlead.cli.command import Command, Invocation, one
 from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import OUTPUT, PROJECT, Flag, UsageError
-from fairlead.cli.session.json_file import read_json_file
+from fairlead.cli.session.input_files import read_json_file
 from fairlead.cli.session.session import NameNotFound, ServerSession, find_named
 from fairlead.cli.terminal.output import Listing, chosen_format, render
 from fairlead.cli.terminal.tables import TableColumn
 from fairlead.cli.terminal.times import age
 from fairlead.client.client import quote
+from fairlead.client.json_object import Json
 
-Json = dict[str, Any]
 _BASE = "/api/v1/asset"
 NOUNS = ("environment", "compute", "datasource")
 _WORDS = {"environment": "environment", "compute": "compute resource", "datasource": "data source"}
@@ -132,9 +133,8 @@ def apply_assets(session: ServerSession, spec: Json) -> None:
     found = [find_asset(session, noun, name) for noun, name in _named(session.invocation.get) if name]
     if not found:
         return
-    assets = session.console.load("assets")
-    held = [assets.Held(**_read_asset(session, one)) for one in found]
-    _put_below(spec, assets.render_assets(held, _find_secrets(session, assets.credentials_of(held))))
+    held = [_read_asset(session, one) for one in found]
+    _put_below(spec, render_assets(held, _find_secrets(session, credentials_of(held))))
 
 
 def _named(get: Callable[..., Any]) -> Iterator[tuple[str, str]]:
@@ -142,7 +142,7 @@ def _named(get: Callable[..., Any]) -> Iterator[tuple[str, str]]:
     yield from (("datasource", name) for name in get("datasource", ()))
 
 
-def _read_asset(session: ServerSession, found: Json) -> Json:
+def _read_asset(session: ServerSession, found: Json) -> HeldAsset:
     meta, spec = found["meta"], found["spec"]
     kind = meta["kind"]
     if kind in _SOURCES:
@@ -152,7 +152,7 @@ def _read_asset(session: ServerSession, found: Json) -> Json:
         session.console.say("The connections of the environment are not taken over; give --external-url or --port.")
     claim = found["clusterInfo"]["resources"][0]["name"] if kind == "pvc" else ""
     given = {name: value for name, value in spec.items() if name != "connections"}
-    return {"kind": kind, "name": meta["name"], "spec": given, "claim_name": claim}
+    return HeldAsset(kind=kind, name=meta["name"], spec=given, claim_name=claim)
 
 
 def _find_secrets(session: ServerSession, credentials: set[str]) -> dict[str, str]:

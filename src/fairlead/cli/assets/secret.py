@@ -6,7 +6,6 @@ from standard input (`KEY=-`) nobody can.
 
 import time
 from collections.abc import Callable
-from typing import Any
 
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK
@@ -16,8 +15,8 @@ from fairlead.cli.terminal.output import Listing, chosen_format
 from fairlead.cli.terminal.tables import TableColumn
 from fairlead.cli.terminal.times import age
 from fairlead.client.client import quote
+from fairlead.client.json_object import Json
 
-Json = dict[str, Any]
 _PATHS = {
     "secret": "/api/v1/secrets",
     "configmap": "/api/v1/config-maps",
@@ -50,12 +49,12 @@ def commands(noun: str) -> tuple[Command, ...]:
     place = () if noun == "credential" else (PROJECT,)
     return (
         _command(noun, "list", f"List {word}s", _list, (*place, *OUTPUT))._replace(
-            usage="", fewest=0, most=0, aliases=("ls",)
+            usage="", min_names=0, max_names=0, aliases=("ls",)
         ),
         _command(noun, "describe", f"Show one {word}; of a secret, its keys only", _describe, (*place, *OUTPUT)),
         _command(noun, "create", f"Create a {word}", _create, (*place, _DESCRIPTION, *flags, *OUTPUT)),
         _command(noun, "delete", f"Delete {word}s that nothing uses", _delete, place)._replace(
-            usage="NAME...", most=None
+            usage="NAME...", max_names=None
         ),
     )
 
@@ -68,7 +67,7 @@ def _command(
 
 def _rows(session: ServerSession, noun: str) -> list[Json]:
     """Everything that the project's workloads (or, for credentials, the caller's) can use."""
-    query: dict[str, Any] = {} if noun == "credential" else {"projectId": str(session.project()["id"])}
+    query: Json = {} if noun == "credential" else {"projectId": str(session.project()["id"])}
     rows: list[Json] = []
     offset: int | None = 0
     while offset is not None:
@@ -174,7 +173,7 @@ def read_values(invocation: Invocation) -> dict[str, str]:
 
 def _read(invocation: Invocation, path: str) -> str:
     if path == "-":
-        return invocation.surroundings.stdin.read()
+        return invocation.environment.stdin.read()
     try:
         with open(path, encoding="utf-8") as file:
             return file.read()

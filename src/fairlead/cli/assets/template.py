@@ -1,20 +1,19 @@
 """The noun `template`: specs kept under a name, from which workloads are submitted with `--template`."""
 
 import time
-from typing import Any
 
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import OUTPUT, PROJECT, Flag, UsageError
-from fairlead.cli.session.json_file import read_json_file
+from fairlead.cli.session.input_files import read_json_file
 from fairlead.cli.session.session import ServerSession, find_named
 from fairlead.cli.terminal.output import Listing, chosen_format, render
 from fairlead.cli.terminal.tables import TableColumn
 from fairlead.cli.terminal.times import age
 from fairlead.client.client import quote
+from fairlead.client.json_object import Json
 from fairlead.client.kinds import KindEntry, load_kinds
 
-Json = dict[str, Any]
 _BASE = "/api/v1/workload-templates"
 _PAGE = 500
 

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
+import msgspec
+
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import FAILED, OK
 from fairlead.cli.files.apply_objects import (
@@ -20,13 +22,16 @@ from fairlead.cli.files.apply_objects import (
     drop_secrets,
     keep_secrets,
 )
-from fairlead.cli.files.convert import read_text
 from fairlead.cli.flags import PROJECT, Flag, UsageError
+from fairlead.cli.session.input_files import read_text
 from fairlead.cli.session.report import exit_code, render_error
 from fairlead.cli.session.session import NameNotFound, ServerSession
 from fairlead.client import ClientError
-
-Json = dict[str, Any]
+from fairlead.client.json_object import Json
+from fairlead.formats.convert.from_yaml import TemplateFile, read_files
+from fairlead.formats.convert.to_rest import request_body
+from fairlead.formats.convert.to_yaml import differences, render
+from fairlead.formats.intermediate import IntermediateWorkload, Unconvertible
 
 _FILES = Flag("filename", "File or folder with workload YAML; - reads standard input", "string", "f", True)
 _RECURSIVE = Flag("recursive", "Folders inside of folders too", "boolean", "R")
@@ -34,6 +39,8 @@ _DRY_RUN = Flag("dry-run", "Only say what would be done", "boolean")
 _ENDINGS = (".yaml", ".yml", ".json")
 _STOPPED, _DELETED = "Stopped", "Deleted"
 _ENDED = ("Completed", "Failed")
+_OnWorkload = Callable[[ServerSession, IntermediateWorkload], int]
+_OnTemplate = Callable[[ServerSession, Templates, TemplateFile], int]
 
 
 class Live(NamedTuple):
@@ -65,7 +72,7 @@ def _delete(invocation: Invocation) -> int:
     return _each(invocation, _delete_one, delete_template)
 
 
-def _each(invocation: Invocation, act: Any, act_on_template: Any) -> int:
+def _each(invocation: Invocation, act: _OnWorkload, act_on_template: _OnTemplate) -> int:
     """Act on every document of the files; the first failure's exit code counts."""
     session = ServerSession(invocation)
     templates = Templates(session)
@@ -93,18 +100,17 @@ def _each(invocation: Invocation, act: Any, act_on_template: Any) -> int:
     return code
 
 
-def _read(session: ServerSession, templates: Templates) -> tuple[list[Any], list[Any]] | None:
+def _read(session: ServerSession, templates: Templates) -> tuple[list[IntermediateWorkload], list[TemplateFile]] | None:
     """The workloads and the templates of all files; None where something is wrong with them, which has been told."""
     invocation = session.invocation
-    load = invocation.surroundings.load
     files = [(path, read_text(invocation, path)) for path in _paths(invocation)]
 
     def namespace() -> str:
         return f"runai-{session.project()['name']}"
 
     try:
-        workloads, documents = load("convert_from_yaml").read_files(files, templates.fetch, namespace)
-    except load("converted").Unconvertible as unconvertible:
+        workloads, documents = read_files(files, templates.fetch, namespace)
+    except Unconvertible as unconvertible:
         for line in unconvertible.lines:
             session.console.complain(line)
         return None
@@ -135,7 +141,7 @@ def _in_folder(path: str, recursive: bool) -> list[str]:
     return found
 
 
-def _project(session: ServerSession, workload: Any) -> Json:
+def _project(session: ServerSession, workload: IntermediateWorkload) -> Json:
     """The project that the document's namespace names, or else the one of the command."""
     if not workload.project:
         return session.project()
@@ -145,7 +151,7 @@ def _project(session: ServerSession, workload: Any) -> Json:
     return found[0]
 
 
-def _find(session: ServerSession, workload: Any, project: Json) -> Live | None:
+def _find(session: ServerSession, workload: IntermediateWorkload, project: Json) -> Live | None:
     """The workload of that name; of a prefix, one that was submitted with it and is the same."""
     sign = f"name=^{workload.name}-" if workload.is_prefix else f"name=={workload.name}"
     filters = [sign, f"projectId=={project['id']}", f"type=={workload.kind.title}"]
@@ -160,38 +166,33 @@ def _find(session: ServerSession, workload: Any, project: Json) -> Live | None:
     return None
 
 
-def _changes(session: ServerSession, content: Json, workload: Any) -> list[str]:
+def _changes(session: ServerSession, content: Json, workload: IntermediateWorkload) -> list[str]:
     """Paths at which what runs differs from what is described."""
-    writer = session.invocation.surroundings.load("convert_to_yaml")
-    found: list[str] = writer.differences(
-        workload.kind, _whole_spec(session, content, workload), _wanted_spec(session, content, workload)
-    )
-    return found
+    return differences(workload.kind, _whole_spec(session, content, workload), _wanted_spec(session, content, workload))
 
 
-def _whole_spec(session: ServerSession, content: Json, workload: Any) -> Json:
+def _whole_spec(session: ServerSession, content: Json, workload: IntermediateWorkload) -> Json:
     """The spec of a request or a workload, with what REST has beside it."""
     beside = session.client.kind(workload.kind.key).entry.beside
     return (content.get("spec") or {}) | {name: content[name] for name in beside if name in content}
 
 
-def _wanted_spec(session: ServerSession, content: Json, workload: Any) -> Json:
+def _wanted_spec(session: ServerSession, content: Json, workload: IntermediateWorkload) -> Json:
     """What the document describes; where a template of the server is part of it, as the server puts them together."""
     if not workload.template_id:
-        spec: Json = workload.spec
-        return spec
+        return workload.spec
     # A prefix, because the name itself is taken by what this is compared with.
     body = _request(session, workload, content) | {"useGivenNameAsPrefix": True}
     return _whole_spec(session, session.client.kind(workload.kind.key).try_out(body), workload)
 
 
-def _request(session: ServerSession, workload: Any, place: Json) -> Json:
-    body: Json = session.invocation.surroundings.load("convert_to_rest").request_body(workload)
+def _request(session: ServerSession, workload: IntermediateWorkload, place: Json) -> Json:
+    body: Json = request_body(workload)
     body |= {"projectId": str(place.get("projectId") or place["id"]), "clusterId": place["clusterId"]}
     return body | ({"templateId": workload.template_id} if workload.template_id else {})
 
 
-def _apply_one(session: ServerSession, workload: Any) -> int:
+def _apply_one(session: ServerSession, workload: IntermediateWorkload) -> int:
     project = _project(session, workload)
     live = _find(session, workload, project)
     if live is None:
@@ -214,7 +215,7 @@ def _apply_one(session: ServerSession, workload: Any) -> int:
     return OK
 
 
-def _change(session: ServerSession, workload: Any, live: Live, changes: list[str]) -> None:
+def _change(session: ServerSession, workload: IntermediateWorkload, live: Live, changes: list[str]) -> None:
     """What may change while it runs."""
     told = ", ".join(changes)
     if session.invocation.get("dry-run"):
@@ -236,7 +237,7 @@ def _difference(before: Any, wanted: Any) -> Any:
     return gone | {name: _difference(before.get(name), value) for name, value in wanted.items()}
 
 
-def _submit(session: ServerSession, workload: Any, project: Json) -> None:
+def _submit(session: ServerSession, workload: IntermediateWorkload, project: Json) -> None:
     if session.invocation.get("dry-run"):
         session.console.data(f"{workload.name}: would be submitted")
         return
@@ -248,7 +249,7 @@ def _submit(session: ServerSession, workload: Any, project: Json) -> None:
     session.console.data(f"{created['name']}: submitted" + ("" if workload.is_active else " and suspended"))
 
 
-def _set_active(session: ServerSession, workload: Any, live: Live) -> None:
+def _set_active(session: ServerSession, workload: IntermediateWorkload, live: Live) -> None:
     """Suspend or resume where the document says otherwise than it is."""
     name, is_stopped = live.row["name"], live.content["desiredPhase"] == _STOPPED
     if live.content.get("actualPhase") in _ENDED or workload.is_active != is_stopped:
@@ -262,19 +263,17 @@ def _set_active(session: ServerSession, workload: Any, live: Live) -> None:
     session.console.data(f"{name}: {done}")
 
 
-def _diff_one(session: ServerSession, workload: Any) -> int:
+def _diff_one(session: ServerSession, workload: IntermediateWorkload) -> int:
     """The difference as YAML; exit code 1 where there is one."""
     project = _project(session, workload)
-    load = session.invocation.surroundings.load
-    render, altered = load("convert_to_yaml").render, load("converted").altered
     live = _find(session, workload, project)
     before = ""
     wanted = workload
     if live is not None:
         spec = _whole_spec(session, live.content, workload)
-        as_it_is = {"spec": spec, "is_active": live.content["desiredPhase"] != _STOPPED}
-        before = render(altered(workload, as_it_is)).text
-        wanted = altered(workload, {"spec": _wanted_spec(session, live.content, workload)})
+        is_active = live.content["desiredPhase"] != _STOPPED
+        before = render(msgspec.structs.replace(workload, spec=spec, is_active=is_active)).text
+        wanted = msgspec.structs.replace(workload, spec=_wanted_spec(session, live.content, workload))
     after = render(wanted).text
     lines = difflib.unified_diff(
         before.splitlines(), after.splitlines(), f"server/{workload.name}", f"file/{workload.name}", lineterm=""
@@ -285,7 +284,7 @@ def _diff_one(session: ServerSession, workload: Any) -> int:
     return FAILED if found else OK
 
 
-def _delete_one(session: ServerSession, workload: Any) -> int:
+def _delete_one(session: ServerSession, workload: IntermediateWorkload) -> int:
     project = _project(session, workload)
     live = _find(session, workload, project)
     if live is None:

@@ -4,15 +4,17 @@ credentials that stand in files in plain text.
 
 import difflib
 import json
-from typing import Any
 
 from fairlead.cli.exit_codes import FAILED, OK
 from fairlead.cli.session.session import NameNotFound, ServerSession
 from fairlead.client import ServerError
 from fairlead.client.client import quote
+from fairlead.client.json_object import Json
 from fairlead.client.kinds import load_kinds
+from fairlead.formats.convert.from_yaml import TemplateFile, kept_template
+from fairlead.formats.intermediate import IntermediateWorkload
+from fairlead.formats.yaml.inherit import ServerTemplate
 
-Json = dict[str, Any]
 _TEMPLATES, _SECRETS = "/api/v1/workload-templates", "/api/v1/secrets"
 _TAKEN = 409
 
@@ -24,13 +26,12 @@ class Templates:
         self._session = session
         self._rows: dict[str, list[Json]] = {}
 
-    def fetch(self, namespace: str, name: str) -> Any:
+    def fetch(self, namespace: str, name: str) -> ServerTemplate | None:
         """The template that documents in that namespace see under that name, for `read_files`; None if none."""
         row = self.find(namespace, name)
         if row is None:
             return None
-        reader = self._session.invocation.surroundings.load("convert_from_yaml")
-        return reader.kept_template(row["meta"]["id"], row["meta"]["workloadType"], self.manifest(row))
+        return kept_template(row["meta"]["id"], row["meta"]["workloadType"], self.manifest(row))
 
     def find(self, namespace: str, name: str) -> Json | None:
         """A project's own template; for everybody's namespace, one of whatever is wider."""
@@ -58,7 +59,7 @@ class Templates:
         return str(found["manifest"])
 
 
-def apply_template(session: ServerSession, templates: Templates, template: Any) -> int:
+def apply_template(session: ServerSession, templates: Templates, template: TemplateFile) -> int:
     """Keep the template on the server, as the document that it is."""
     if session.invocation.get("dry-run"):
         row = templates.find(template.namespace, template.name)
@@ -71,7 +72,7 @@ def apply_template(session: ServerSession, templates: Templates, template: Any) 
     return OK
 
 
-def diff_template(session: ServerSession, templates: Templates, template: Any) -> int:
+def diff_template(session: ServerSession, templates: Templates, template: TemplateFile) -> int:
     row = templates.find(template.namespace, template.name)
     before = templates.manifest(row) if row is not None else ""
     if row is not None and not before:
@@ -89,7 +90,7 @@ def _lines(text: str) -> list[str]:
     return json.dumps(json.loads(text), indent=2, ensure_ascii=False).splitlines() if text else []
 
 
-def delete_template(session: ServerSession, templates: Templates, template: Any) -> int:
+def delete_template(session: ServerSession, templates: Templates, template: TemplateFile) -> int:
     row = templates.find(template.namespace, template.name)
     if row is None:
         session.console.data(f"{template.name}: template not there")
@@ -103,7 +104,7 @@ def delete_template(session: ServerSession, templates: Templates, template: Any)
     return OK
 
 
-def keep_secrets(session: ServerSession, workload: Any, project: Json) -> None:
+def keep_secrets(session: ServerSession, workload: IntermediateWorkload, project: Json) -> None:
     """Put credentials of the file where the workload's spec looks for them."""
     for secret in workload.secrets:
         body = {"name": secret.name, "projectId": str(project["id"]), "data": secret.values}
@@ -117,7 +118,7 @@ def keep_secrets(session: ServerSession, workload: Any, project: Json) -> None:
         session.console.say(f"{workload.name}: its credentials are kept in the secret {secret.name}.")
 
 
-def drop_secrets(session: ServerSession, workload: Any, project: Json) -> None:
+def drop_secrets(session: ServerSession, workload: IntermediateWorkload, project: Json) -> None:
     """Remove what `keep_secrets` has put there; a secret that something else uses stays."""
     for secret in workload.secrets:
         try:

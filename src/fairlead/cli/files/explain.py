@@ -11,8 +11,8 @@ from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import NOT_FOUND, OK
 from fairlead.cli.flags import GENERATED, Flag
 from fairlead.cli.suggest import suggest
+from fairlead.client.json_object import Json
 
-Json = dict[str, Any]
 PREFIX = "explain-"
 _WIDTH = 80
 #: Words between a list and the members of its items.
@@ -40,13 +40,20 @@ class MatchedField(NamedTuple):
 def commands(_noun: str) -> tuple[Command, ...]:
     return (
         Command(
-            "", "Explain a field of a workload", _run, _FLAGS, "KIND[.FIELD...]", fewest=1, most=1, details=_DETAILS
+            "",
+            "Explain a field of a workload",
+            _run,
+            _FLAGS,
+            "KIND[.FIELD...]",
+            min_names=1,
+            max_names=1,
+            details=_DETAILS,
         ),
     )
 
 
 def _run(invocation: Invocation) -> int:
-    around = invocation.surroundings
+    around = invocation.environment
     try:
         found = explain(invocation.names[0])
     except Unknown as unknown:

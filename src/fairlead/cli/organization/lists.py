@@ -14,8 +14,8 @@ from fairlead.cli.terminal.output import Listing, chosen_format
 from fairlead.cli.terminal.tables import TableColumn
 from fairlead.cli.terminal.times import age
 from fairlead.client import Client
+from fairlead.client.json_object import Json
 
-Json = dict[str, Any]
 LOADERS: dict[str, Callable[[Client], list[Json]]] = {
     "project": lambda client: client.projects(),
     "department": lambda client: client.departments(),
@@ -45,8 +45,8 @@ def commands(noun: str) -> tuple[Command, ...]:
         f"Make a {noun} the one that commands use",
         lambda call: _set(call, noun),
         usage="NAME",
-        fewest=1,
-        most=1,
+        min_names=1,
+        max_names=1,
         completes=noun,
     )
     return (listed, chosen)

@@ -4,7 +4,6 @@ Listing and choosing a default is `places`. A deletion that takes others with it
 """
 
 from collections.abc import Callable
-from typing import Any
 
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import FAILED, OK
@@ -16,8 +15,7 @@ from fairlead.cli.session.session import ServerSession, find_named
 from fairlead.cli.terminal.console import is_terminal
 from fairlead.cli.terminal.tables import TableColumn, render_table
 from fairlead.client.client import quote
-
-Json = dict[str, Any]
+from fairlead.client.json_object import Json
 
 _PATHS = {
     "project": "/api/v1/org-unit/projects",
@@ -50,7 +48,7 @@ def commands(noun: str) -> tuple[Command, ...]:
         shown,
         _command(noun, "create", f"Create a {_WORDS[noun]}", _create, (*extra, *flags, *OUTPUT)),
         _command(noun, "update", f"Change a {_WORDS[noun]}; what no flag names stays", _update, (*flags, *OUTPUT)),
-        removal._replace(usage="NAME...", most=None),
+        removal._replace(usage="NAME...", max_names=None),
     )
 
 
@@ -184,11 +182,11 @@ def _is_agreed(session: ServerSession, noun: str, found: list[Json]) -> bool:
         for line in _losses(session, noun, row):
             session.console.complain(line)
     names = ", ".join(row["name"] for row in found)
-    if not is_terminal(session.invocation.surroundings.stdin):
+    if not is_terminal(session.invocation.environment.stdin):
         session.console.complain(f"Nothing was deleted. Say --force to delete {names} without being asked.")
         return False
     session.console.complain(f"Delete {names}? [y/N]")
-    answer = session.invocation.surroundings.stdin.readline().strip().lower()
+    answer = session.invocation.environment.stdin.readline().strip().lower()
     return answer in ("y", "yes")
 
 

@@ -6,8 +6,8 @@ from typing import Any
 from fairlead.cli.session.session import ServerSession
 from fairlead.cli.terminal.tables import TableColumn, render_table
 from fairlead.cli.terminal.times import shown_time, span
+from fairlead.client.json_object import Json
 
-Json = dict[str, Any]
 _RULES = {
     "trainingJobTimeLimitSeconds": "Training time limit",
     "trainingJobMaxIdleDurationSeconds": "Training idle limit",

@@ -6,14 +6,12 @@ about any, several times.
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from fairlead.cli.command import Invocation
 from fairlead.cli.flags import Flag, UsageError
 from fairlead.cli.session.session import NameNotFound
 from fairlead.cli.suggest import suggest
-
-Json = dict[str, Any]
+from fairlead.client.json_object import Json
 
 DEFAULT_POOL = "default"
 UNLIMITED = "unlimited"

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable
-from typing import Any
 
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK
@@ -13,8 +12,8 @@ from fairlead.cli.terminal.output import Listing, chosen_format, render
 from fairlead.cli.terminal.tables import TableColumn
 from fairlead.cli.terminal.times import age
 from fairlead.client.client import quote
+from fairlead.client.json_object import Json
 
-Json = dict[str, Any]
 _PATHS = {"user": "/api/v1/users", "service-account": "/api/v1/service-accounts"}
 _RULES = "/api/v1/authorization/access-rules"
 _NAMES = {"user": "username", "service-account": "name"}

@@ -7,11 +7,14 @@ import os
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+import yaml
+
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import FAILED, OK
 from fairlead.cli.flags import OUTPUT, UsageError
 from fairlead.cli.terminal.console import Console
 from fairlead.cli.terminal.output import chosen_format, render
+from fairlead.scheduling.cases import judge
 
 _ENDINGS = (".yaml", ".yml", ".json")
 
@@ -59,7 +62,7 @@ def _test(invocation: Invocation) -> int:
 def _files(invocation: Invocation) -> Iterator[str]:
     """The named files, and those of the named folders in the order of their names."""
     for name in invocation.names:
-        path = os.path.join(invocation.surroundings.folder, name)
+        path = os.path.join(invocation.environment.folder, name)
         if os.path.isdir(path):
             yield from (os.path.join(path, each) for each in sorted(os.listdir(path)) if each.endswith(_ENDINGS))
         else:
@@ -67,7 +70,6 @@ def _files(invocation: Invocation) -> Iterator[str]:
 
 
 def _judge_file(invocation: Invocation, path: str) -> Iterator[Judged]:
-    yaml = invocation.surroundings.load("yaml")
     try:
         with open(path, encoding="utf-8") as file:
             content = yaml.safe_load(file)
@@ -77,16 +79,14 @@ def _judge_file(invocation: Invocation, path: str) -> Iterator[Judged]:
         raise UsageError(f"{path} is no YAML: {error}") from None
     if not isinstance(content, list) or not all(isinstance(case, dict) for case in content):
         raise UsageError(f"{path} holds no list of cases.")
-    shown = os.path.relpath(path, invocation.surroundings.folder)
+    shown = os.path.relpath(path, invocation.environment.folder)
     for number, case in enumerate(content, start=1):
-        yield Judged(shown, str(case.get("name", f"case {number}")), _judge(invocation, case))
+        yield Judged(shown, str(case.get("name", f"case {number}")), _judge(case))
 
 
-def _judge(invocation: Invocation, case: dict[str, Any]) -> list[str]:
-    cases = invocation.surroundings.load("cases")
+def _judge(case: dict[str, Any]) -> list[str]:
     try:
-        found: list[str] = cases.judge(case)
+        return judge(case)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        # Words that make no cluster: a member of another type, a name that nothing has.
-        return [f"The case cannot be read: {type(error).__name__}: {error}"]
-    return found
+        # The case describes no cluster: a member has the wrong type, or a name refers to nothing.
+        return [f"The case is not valid: {type(error).__name__}: {error}"]

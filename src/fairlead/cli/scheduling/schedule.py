@@ -1,17 +1,23 @@
-"""`schedule`, `fairshare` and `snapshot`: the scheduler as a function of files, for tests and tools.
+"""`schedule` and `fairshare`: the scheduler as a function of files, for tests and tools. They need no server.
 
-The same input gives the same output to the byte. The scheduler is loaded by these commands only; `snapshot` asks the
-server for what its own scheduler sees.
+The same input gives the same output to the byte.
 """
-
-from typing import Any
 
 import msgspec
 
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import FAILED, OK
 from fairlead.cli.flags import Flag, UsageError
-from fairlead.cli.session.session import ServerSession
+from fairlead.scheduling import (
+    Decisions,
+    QueueShare,
+    SnapshotError,
+    decide,
+    divide_queues,
+    read_shares,
+    read_snapshot,
+    simulate,
+)
 
 _STANDARD_INPUT = "-"
 _ACTIONS = ("allocate", "consolidation", "reclaim", "preempt", "stalegangeviction")
@@ -36,7 +42,6 @@ def commands(noun: str) -> tuple[Command, ...]:
             ),
         ),
         "fairshare": (Command("", "Divide a cluster among queues and print their shares", _fairshare, _SHARE_FLAGS),),
-        "snapshot": (Command("", "Print what the server's scheduler sees now", _snapshot),),
     }[noun]
 
 
@@ -45,7 +50,7 @@ def _load(invocation: Invocation, flag: str) -> str:
     if not path:
         raise UsageError(f"Which file? Give it with --{flag}.")
     if path == _STANDARD_INPUT:
-        return invocation.surroundings.stdin.read()
+        return invocation.environment.stdin.read()
     try:
         with open(path, encoding="utf-8") as file:
             return file.read()
@@ -54,35 +59,34 @@ def _load(invocation: Invocation, flag: str) -> str:
 
 
 def _refuse(invocation: Invocation, problems: tuple[str, ...]) -> int:
-    invocation.surroundings.stderr.write("fairlead: this cannot be decided on:\n")
+    invocation.environment.stderr.write("fairlead: this cannot be decided on:\n")
     for problem in problems:
-        invocation.surroundings.stderr.write(f"  {problem}\n")
+        invocation.environment.stderr.write(f"  {problem}\n")
     return FAILED
 
 
-def _print(invocation: Invocation, value: Any) -> None:
+def _print(invocation: Invocation, value: Decisions | list[Decisions] | tuple[QueueShare, ...]) -> None:
     """JSON with the members in the order in which they are declared; numbers as Python writes them."""
     text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
-    invocation.surroundings.stdout.write(text + "\n")
+    invocation.environment.stdout.write(text + "\n")
 
 
 def _schedule(invocation: Invocation) -> int:
-    scheduling = invocation.surroundings.load("scheduling")
     cycles = invocation.get("cycles")
     if cycles is not None and cycles < 1:
         raise UsageError("--cycles is at least 1.")
     try:
-        snapshot = scheduling.read_snapshot(_load(invocation, "snapshot"))
-    except scheduling.SnapshotError as error:
+        snapshot = read_snapshot(_load(invocation, "snapshot"))
+    except SnapshotError as error:
         return _refuse(invocation, error.problems)
     actions = _actions(invocation)
     if actions is not None:
         settings = msgspec.structs.replace(snapshot.settings, actions=actions)
         snapshot = msgspec.structs.replace(snapshot, settings=settings)
     if cycles is None:
-        _print(invocation, scheduling.decide(snapshot))
+        _print(invocation, decide(snapshot))
     else:
-        played = scheduling.simulate(snapshot, cycles, invocation.get("seconds", 1.0))
+        played = simulate(snapshot, cycles, invocation.get("seconds", 1.0))
         _print(invocation, [decisions for _, decisions in played])
     return OK
 
@@ -99,18 +103,9 @@ def _actions(invocation: Invocation) -> tuple[str, ...] | None:
 
 
 def _fairshare(invocation: Invocation) -> int:
-    scheduling = invocation.surroundings.load("scheduling")
     try:
-        request = scheduling.read_shares(_load(invocation, "queues"))
-    except scheduling.SnapshotError as error:
+        request = read_shares(_load(invocation, "queues"))
+    except SnapshotError as error:
         return _refuse(invocation, error.problems)
-    _print(invocation, scheduling.divide_queues(request))
-    return OK
-
-
-def _snapshot(invocation: Invocation) -> int:
-    session = ServerSession(invocation)
-    # As the server wrote it: to be replayed, not to be read as Python's numbers.
-    session.console.raw(session.client.snapshot() + b"\n")
-    session.close()
+    _print(invocation, divide_queues(request))
     return OK

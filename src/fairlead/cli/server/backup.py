@@ -17,6 +17,7 @@ from fairlead.cli.session.local import HOLDER
 from fairlead.cli.session.settings import data_folder, next_command
 from fairlead.cli.terminal.console import Console
 from fairlead.client import ClientError
+from fairlead.store.sqlite import copy
 
 _DATABASE = "fairlead.db"
 _CREDENTIALS = "credentials.json"
@@ -32,7 +33,7 @@ def commands(noun: str) -> tuple[Command, ...]:
 
 def _backup(invocation: Invocation) -> int:
     folder = Path(data_folder(invocation))
-    target = Path(invocation.surroundings.folder, invocation.names[0])
+    target = Path(invocation.environment.folder, invocation.names[0])
     database = folder / _DATABASE
     if not database.exists():
         raise ClientError(
@@ -43,7 +44,7 @@ def _backup(invocation: Invocation) -> int:
         raise UsageError(f"{target} exists; --force goes over it.")
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
         copied = Path(scratch, _DATABASE)
-        invocation.surroundings.load("sqlite").copy(database, copied)
+        copy(database, copied)
         _write_archive(target, copied, folder)
     console = Console(invocation)
     console.data(str(target))
@@ -73,7 +74,7 @@ def _secrets(folder: Path) -> Iterator[Path]:
 
 def _restore(invocation: Invocation) -> int:
     folder = Path(data_folder(invocation))
-    source = Path(invocation.surroundings.folder, invocation.names[0])
+    source = Path(invocation.environment.folder, invocation.names[0])
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with open(folder / HOLDER, "w", encoding="utf-8") as holder:
         try:

@@ -14,9 +14,11 @@ def commands(_noun: str) -> tuple[Command, ...]:
     keys = "Keys:\n" + "\n".join(f"  {key:<8}  {text}" for key, text in KEYS.items())
     return (
         Command("list", "Show every value", _list, OUTPUT, aliases=("view", "show")),
-        Command("get", "Show one value", _get, usage="KEY", fewest=1, most=1, details=keys, completes="key"),
-        Command("set", "Set a value", _set, usage="KEY VALUE", fewest=2, most=2, details=keys, completes="key"),
-        Command("unset", "Take a value out", _unset, usage="KEY", fewest=1, most=1, details=keys, completes="key"),
+        Command("get", "Show one value", _get, usage="KEY", min_names=1, max_names=1, details=keys, completes="key"),
+        Command("set", "Set a value", _set, usage="KEY VALUE", min_names=2, max_names=2, details=keys, completes="key"),
+        Command(
+            "unset", "Take a value out", _unset, usage="KEY", min_names=1, max_names=1, details=keys, completes="key"
+        ),
         Command("path", "Show where the configuration is", _path),
     )
 

@@ -26,8 +26,6 @@ from fairlead.cli.workloads.workload import list_workloads
 from fairlead.client import TimedOut
 from fairlead.client.kinds import load_kinds
 
-Json = dict[str, Any]
-
 _NODES = ("node-1", "node-2")
 _NODE = "cpu=64,memory=64Gi,gpus=4,gpu-memory=80Gi,gpu-model=A100-80G"
 _PATIENCE = 20.0
@@ -76,7 +74,7 @@ def _own_server(invocation: Invocation) -> Iterator[Invocation]:
         nodes = [word for name in _NODES for word in ("--node", f"{name}:{_NODE}")]
         server = find_or_start(folder, ["--port", "0", *nodes], lambda text: None)
         values = {"data-dir": folder, "config-path": folder, "url": server.url, "quiet": console.is_quiet}
-        around = invocation.surroundings._replace(environ=_without_ours(invocation.surroundings.environ))
+        around = invocation.environment._replace(environ=_without_ours(invocation.environment.environ))
         yield Invocation(Parsed(values, [], None), around, invocation.words)
     finally:
         # From here on nothing may stop us: what was started is taken away.
@@ -137,7 +135,7 @@ class Demo:
         for line in lines:
             self.console.data(line)
         # Whoever reads along through a pipe sees each step as it happens.
-        self.invocation.surroundings.stdout.flush()
+        self.invocation.environment.stdout.flush()
 
     def _show(self) -> None:
         self.console.data("")

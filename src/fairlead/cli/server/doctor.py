@@ -1,6 +1,7 @@
 """`doctor`: looks whether a cluster has what workloads need, and says for everything that it lacks what to do."""
 
 import json
+from collections.abc import Callable
 
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import FAILED, OK
@@ -9,6 +10,8 @@ from fairlead.cli.session.local import load_local
 from fairlead.cli.session.session import ServerSession
 from fairlead.cli.session.settings import data_folder
 from fairlead.client import ClientError
+from fairlead.engines.kubernetes.install.checks import Finding
+from fairlead.engines.kubernetes.install.doctor import examine
 
 _ENGINES = ("kubernetes",)
 _MARKS = {"ok": "ok", "note": "note", "missing": "MISSING"}
@@ -20,14 +23,12 @@ _FLAGS = (
 
 
 def commands(_noun: str) -> tuple[Command, ...]:
-    return (Command("", "Look whether a cluster has what workloads need", _doctor, flags=_FLAGS),)
+    return (Command("", "Check that a cluster has what workloads need", run_doctor, flags=_FLAGS),)
 
 
-def _doctor(invocation: Invocation) -> int:
-    examined = invocation.surroundings.load("doctor").examine(
-        invocation.get("kubeconfig", ""), _own_cluster(invocation)
-    )
-    out = invocation.surroundings.stdout
+def run_doctor(invocation: Invocation, examine: Callable[[str, str], list[Finding]] = examine) -> int:
+    examined = examine(invocation.get("kubeconfig", ""), _own_cluster(invocation))
+    out = invocation.environment.stdout
     if invocation.get("json"):
         names = ("what", "state", "found", "advice")
         out.write(json.dumps([{name: getattr(each, name) for name in names} for each in examined], indent=2) + "\n")

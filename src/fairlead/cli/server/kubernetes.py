@@ -4,6 +4,10 @@ from fairlead import __version__
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import FAILED, OK
 from fairlead.cli.flags import Flag
+from fairlead.engines.kubernetes.install.manifests import Installation
+from fairlead.engines.kubernetes.install.preflight import render_installation
+from fairlead.formats.yaml.text import render_yaml
+from fairlead.model.errors import Refused
 
 _FLAGS = (
     Flag("image", "The server's image", placeholder="IMAGE", default="fairlead:VERSION"),
@@ -30,9 +34,7 @@ def commands(_noun: str) -> tuple[Command, ...]:
 
 
 def _print_manifests(invocation: Invocation) -> int:
-    load = invocation.surroundings.load
-    installing, yaml_text = load("installing"), load("yaml_text")
-    wanted = installing.Installation(
+    wanted = Installation(
         image=invocation.get("image", f"fairlead:{__version__}"),
         namespace=invocation.get("namespace", "fairlead"),
         database_secret=invocation.get("database-secret", ""),
@@ -44,9 +46,9 @@ def _print_manifests(invocation: Invocation) -> int:
     )
     asked = (invocation.get("webhook", False), invocation.get("kubeconfig", ""), invocation.get("offline", False))
     try:
-        objects = installing.render_installation(wanted, *asked)
-    except installing.Refused as error:
-        invocation.surroundings.stderr.write(f"fairlead: {error}.\n")
+        objects = render_installation(wanted, *asked)
+    except Refused as error:
+        invocation.environment.stderr.write(f"fairlead: {error}.\n")
         return FAILED
-    invocation.surroundings.stdout.write(yaml_text.render_yaml(*objects))
+    invocation.environment.stdout.write(render_yaml(*objects))
     return OK

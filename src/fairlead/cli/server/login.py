@@ -58,7 +58,7 @@ def _log_in(invocation: Invocation, credentials: Credentials, name: str) -> int:
 
 
 def _ask(invocation: Invocation, prompt: str) -> str:
-    around = invocation.surroundings
+    around = invocation.environment
     if not around.stdin.isatty():
         raise UsageError("There is no terminal to ask at; give name and secret by flags.")
     around.stderr.write(prompt)
@@ -67,7 +67,7 @@ def _ask(invocation: Invocation, prompt: str) -> str:
 
 
 def _ask_secret(invocation: Invocation, prompt: str) -> str:
-    around = invocation.surroundings
+    around = invocation.environment
     if not around.stdin.isatty():
         raise UsageError("There is no terminal to ask at; give name and secret by flags.")
     return getpass.getpass(prompt, around.stderr)

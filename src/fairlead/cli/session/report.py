@@ -1,5 +1,7 @@
 """Failures in words: what a command's error means, and the exit code that says so. Loaded only when one failed."""
 
+import traceback
+
 from fairlead.cli import exit_codes
 from fairlead.cli.command import Invocation
 from fairlead.cli.flags import UsageError
@@ -22,7 +24,7 @@ def report(error: Exception, invocation: Invocation) -> int:
     """Tell an error and give its exit code; what nobody foresaw is raised again."""
     console = Console(invocation)
     if invocation.get("debug"):
-        console.complain("".join(console.load("traceback").format_exception(error)).rstrip())
+        console.complain("".join(traceback.format_exception(error)).rstrip())
     if isinstance(error, UsageError):
         console.complain(f"fairlead: {error}\nSee `fairlead {' '.join(invocation.words)} --help`.")
         return exit_codes.USAGE

@@ -13,8 +13,7 @@ from fairlead.cli.suggest import suggest
 from fairlead.cli.terminal.console import Console
 from fairlead.cli.terminal.output import chosen_format, render
 from fairlead.client import Client, ClientError, Credentials, TokenFile, Trust, Unreachable, application
-
-Json = dict[str, Any]
+from fairlead.client.json_object import Json
 
 _NO_SERVER = (
     "No server runs on this machine (data folder {folder}) and no address is configured.\n"
@@ -80,7 +79,7 @@ class ServerSession:
 
     def connect(self, url: str | None = None) -> Client:
         """A client of the given, configured or local server."""
-        environ = self.invocation.surroundings.environ
+        environ = self.invocation.environment.environ
         folder = data_folder(self.invocation)
         given = url or self.invocation.get("url") or environ.get("FAIRLEAD_URL") or self.settings.get("url")
         local = load_local(folder)
@@ -138,7 +137,7 @@ class ServerSession:
     def _find_project(self) -> Json:
         name = (
             self.invocation.get("project")
-            or self.invocation.surroundings.environ.get("FAIRLEAD_PROJECT")
+            or self.invocation.environment.environ.get("FAIRLEAD_PROJECT")
             or self.settings.get("project")
         )
         if name:

@@ -23,17 +23,17 @@ KEYS: dict[str, str] = {
 
 
 def config_folder(invocation: Invocation) -> str:
-    environ = invocation.surroundings.environ
+    environ = invocation.environment.environ
     given = (
         invocation.get("config-path") or environ.get("FAIRLEAD_CLI_CONFIG_PATH") or environ.get("RUNAI_CLI_CONFIG_PATH")
     )
     if given:
-        return os.path.join(invocation.surroundings.folder, os.path.expanduser(given))
+        return os.path.join(invocation.environment.folder, os.path.expanduser(given))
     return os.path.join(environ.get("XDG_CONFIG_HOME") or os.path.join(home(environ), ".config"), "fairlead")
 
 
 def config_path(invocation: Invocation) -> str:
-    environ = invocation.surroundings.environ
+    environ = invocation.environment.environ
     name = (
         invocation.get("config-file")
         or environ.get("FAIRLEAD_CLI_CONFIG_FILE")
@@ -45,10 +45,10 @@ def config_path(invocation: Invocation) -> str:
 
 def data_folder(invocation: Invocation) -> str:
     """The data folder of this machine's own server."""
-    environ = invocation.surroundings.environ
+    environ = invocation.environment.environ
     given = invocation.get("data-dir") or environ.get("FAIRLEAD_DATA_DIR")
     if given:
-        return os.path.abspath(os.path.join(invocation.surroundings.folder, os.path.expanduser(given)))
+        return os.path.abspath(os.path.join(invocation.environment.folder, os.path.expanduser(given)))
     return os.path.join(environ.get("XDG_DATA_HOME") or os.path.join(home(environ), ".local", "share"), "fairlead")
 
 

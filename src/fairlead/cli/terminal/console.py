@@ -14,7 +14,7 @@ class Console:
     """The two streams of one invocation, and how much may be said."""
 
     def __init__(self, invocation: Invocation) -> None:
-        around = invocation.surroundings
+        around = invocation.environment
         self._stdout = around.stdout
         self._stderr = around.stderr
         self._environ = around.environ
@@ -22,7 +22,6 @@ class Console:
         self.is_verbose = bool(invocation.get("verbose") or invocation.get("debug"))
         self.is_live = is_terminal(around.stderr) and not self.is_quiet and around.environ.get("TERM") != "dumb"
         self._line = 0
-        self.load = around.load
 
     def data(self, text: str) -> None:
         """A result."""

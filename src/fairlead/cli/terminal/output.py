@@ -7,6 +7,7 @@ from typing import Any
 from fairlead.cli.command import Invocation
 from fairlead.cli.terminal.console import Console
 from fairlead.cli.terminal.tables import TableColumn, render_table
+from fairlead.formats.yaml.text import render_yaml
 
 
 def chosen_format(invocation: Invocation, settings: dict[str, Any]) -> str:
@@ -21,8 +22,7 @@ def render(console: Console, form: str, content: Any) -> str:
     """JSON, or YAML for the form `yaml`."""
     if form != "yaml":
         return json.dumps(content, indent=2, ensure_ascii=False)
-    text: str = console.load("yaml_text").render_yaml(content)
-    return text.rstrip("\n")
+    return render_yaml(content).rstrip("\n")
 
 
 class Listing:

@@ -6,8 +6,7 @@ from typing import Any
 from fairlead.cli.session.session import ServerSession
 from fairlead.cli.terminal.tables import TableColumn, render_table
 from fairlead.cli.terminal.times import shown_time, span
-
-Json = dict[str, Any]
+from fairlead.client.json_object import Json
 
 
 def describe(session: ServerSession, found: Json) -> None:

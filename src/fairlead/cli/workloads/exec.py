@@ -84,7 +84,7 @@ def _exec(invocation: Invocation) -> int:
 
 
 def _bash(invocation: Invocation) -> int:
-    has_terminal = invocation.surroundings.stdin.isatty()
+    has_terminal = invocation.environment.stdin.isatty()
     shell = ["/bin/sh", "-c", "command -v bash >/dev/null && exec bash || exec sh"]
     return _run(invocation, shell, invocation.get("stdin", True), invocation.get("tty", has_terminal))
 
@@ -97,7 +97,7 @@ def _run(invocation: Invocation, words: list[str], stdin: bool, with_terminal: b
 
 
 def _attach(invocation: Invocation) -> int:
-    return _open(invocation, "attach", "", True, invocation.surroundings.stdin.isatty())
+    return _open(invocation, "attach", "", True, invocation.environment.stdin.isatty())
 
 
 def _window() -> tuple[int, int]:

@@ -3,14 +3,11 @@
 Used by `run`, by `submit --attach`, by `logs --follow` and by `wait`.
 """
 
-from typing import Any
-
 from fairlead.cli.exit_codes import OK, RUN_FAILED
 from fairlead.cli.session.session import NameNotFound, ServerSession
 from fairlead.client import ServerError, Unreachable
 from fairlead.client.client import ENDED
-
-Json = dict[str, Any]
+from fairlead.client.json_object import Json
 
 #: Phases in which a workload has or had pods, or will have none without somebody's doing.
 _WITH_PODS = (*ENDED, "Running", "Degraded", "Stopped", "Stopping", "Terminating", "Deleting")

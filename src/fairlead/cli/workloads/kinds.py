@@ -85,7 +85,7 @@ def _submit(kind: KindEntry) -> Command:
         lambda call: submit.submit(call, kind),
         submit_flags(kind),
         "[NAME]",
-        most=1,
+        max_names=1,
         trailing="[COMMAND] ARGUMENT...",
     )
 

@@ -6,7 +6,6 @@ Without a server one is started; the workload goes through the same REST interfa
 import os
 import re
 import shlex
-from typing import Any
 
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import INTERRUPTED, OK, RUN_FAILED
@@ -18,9 +17,8 @@ from fairlead.cli.session.settings import data_folder, next_command
 from fairlead.cli.workloads.follow import follow_to_end
 from fairlead.cli.workloads.spec_flags import apply_flags, as_flag, load_table
 from fairlead.client import ClientError
+from fairlead.client.json_object import Json
 from fairlead.client.kinds import KindEntry, load_kinds
-
-Json = dict[str, Any]
 
 #: Stands for this machine itself: no image is fetched, the command sees the machine's own files.
 HOST_IMAGE = "fairlead.local/host"
@@ -100,7 +98,7 @@ def _is_elsewhere(session: ServerSession) -> bool:
     """Whether a server is named, so that none of this machine is wanted."""
     invocation = session.invocation
     return bool(
-        invocation.get("url") or invocation.surroundings.environ.get("FAIRLEAD_URL") or session.settings.get("url")
+        invocation.get("url") or invocation.environment.environ.get("FAIRLEAD_URL") or session.settings.get("url")
     )
 
 
@@ -109,7 +107,7 @@ def make_request(session: ServerSession, words: list[str]) -> Json:
     invocation = session.invocation
     spec: Json = {
         "image": HOST_IMAGE,
-        "workingDir": invocation.surroundings.folder,
+        "workingDir": invocation.environment.folder,
         # The exit code is the answer, so a failed command is not tried again unless that is asked for.
         "backoffLimit": 0,
         "restartPolicy": "Never",
@@ -154,7 +152,7 @@ def _apply_environment(invocation: Invocation, spec: Json) -> None:
     for text in invocation.get("env", ()):
         name, equals, value = text.partition("=")
         if not equals:
-            value = invocation.surroundings.environ.get(name, "")
+            value = invocation.environment.environ.get(name, "")
         variables.append({"name": name, "value": value})
     if not variables:
         del spec["environmentVariables"]
@@ -192,7 +190,7 @@ def _follow(session: ServerSession, created: Json) -> int:
 
 
 def _ask(session: ServerSession, name: str) -> str:
-    around = session.invocation.surroundings
+    around = session.invocation.environment
     if not around.stdin.isatty():
         return "detach"
     around.stderr.write(f"\n{name} is running. (d)etach and let it run, (s)top it, or Enter to go on watching? ")

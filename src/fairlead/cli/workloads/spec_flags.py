@@ -12,7 +12,7 @@ from typing import Any
 from fairlead.cli.flags import GENERATED, Flag, UsageError, read_typed
 from fairlead.cli.suggest import suggest
 
-Entry = Mapping[str, Any]
+Entry = dict[str, Any]
 
 
 def load_table(key: str) -> list[Entry]:

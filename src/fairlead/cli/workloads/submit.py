@@ -1,22 +1,19 @@
 """`submit`: makes the creation request from a file, flags and the words after `--`, and sends it."""
 
-from typing import Any
-
 from fairlead.cli.assets.asset import apply_assets
 from fairlead.cli.assets.template import find_template
 from fairlead.cli.command import Invocation
 from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import UsageError
-from fairlead.cli.session.json_file import read_json_file
+from fairlead.cli.session.input_files import read_json_file
 from fairlead.cli.session.session import ServerSession
 from fairlead.cli.session.settings import next_command
 from fairlead.cli.terminal.output import chosen_format, render
 from fairlead.cli.workloads import follow
 from fairlead.cli.workloads.submit_flags import fill_spec
 from fairlead.client import ServerError
+from fairlead.client.json_object import Json
 from fairlead.client.kinds import KindEntry
-
-Json = dict[str, Any]
 
 #: How often a taken number behind --name-prefix is tried again with the next.
 _TRIES = 5

@@ -9,9 +9,8 @@ from typing import Any
 
 from fairlead.cli.flags import OUTPUT, PROJECT, Flag, Parsed, UsageError
 from fairlead.cli.workloads.spec_flags import Entry, apply_flags, as_flag, load_table
+from fairlead.client.json_object import Json
 from fairlead.client.kinds import KindEntry
-
-Json = dict[str, Any]
 
 #: How the command goes about it; nothing of the workload.
 MADE = (

@@ -11,9 +11,9 @@ from fairlead.cli.session.session import ServerSession
 from fairlead.cli.workloads.spec_flags import Entry, apply_flags, as_flag, load_table
 from fairlead.cli.workloads.submit_flags import apply_words
 from fairlead.cli.workloads.workload import act_on_each
+from fairlead.client.json_object import Json
 from fairlead.client.kinds import KindEntry
 
-Json = dict[str, Any]
 _WORDS = Flag(
     "command", "The words after -- replace the image's entry point, instead of being its arguments", "boolean", "c"
 )

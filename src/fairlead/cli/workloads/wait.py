@@ -1,7 +1,5 @@
 """`wait NAME --for PHASE`: for scripts that go on when a workload has come so far. Its exit codes are documented."""
 
-from typing import Any
-
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import ENDED_OTHERWISE, OK
 from fairlead.cli.flags import PROJECT, Flag
@@ -11,8 +9,6 @@ from fairlead.cli.workloads.workload import read_phase
 from fairlead.client import ServerError, Unreachable
 from fairlead.client.client import ENDED
 from fairlead.client.streams import Deadline
-
-Json = dict[str, Any]
 
 _DELETED = "Deleted"
 _FLAGS = (

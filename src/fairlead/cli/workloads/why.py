@@ -9,8 +9,8 @@ from fairlead.cli.organization.page import amount
 from fairlead.cli.session.session import ServerSession
 from fairlead.cli.terminal.tables import TableColumn, render_table
 from fairlead.cli.terminal.times import shown_time
+from fairlead.client.json_object import Json
 
-Json = dict[str, Any]
 _ENDED = {"Completed", "Failed", "Deleting"}
 
 

@@ -18,9 +18,8 @@ from fairlead.cli.terminal.times import age, span
 from fairlead.cli.workloads.describe import describe
 from fairlead.cli.workloads.follow import check_container, wait_for_pod
 from fairlead.client import ClientError
+from fairlead.client.json_object import Json
 from fairlead.client.kinds import load_kinds
-
-Json = dict[str, Any]
 
 LIST_FLAGS = (
     PROJECT,
@@ -240,7 +239,7 @@ def show_logs(invocation: Invocation, title: str | None = None) -> int:
     return OK
 
 
-def _log_query(invocation: Invocation) -> dict[str, Any]:
+def _log_query(invocation: Invocation) -> Json:
     tail = invocation.get("tail", -1)
     since = invocation.get("since-time")
     return {

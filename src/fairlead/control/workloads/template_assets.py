@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from fairlead.admission.assets import DATA_SOURCES, Held, credentials_of, render_assets
+from fairlead.admission.assets import DATA_SOURCES, HeldAsset, credentials_of, render_assets
 from fairlead.control.assets.assets import load_claim_of, load_secret_of
 from fairlead.control.context import Context
 from fairlead.model.errors import MALFORMED, ComplianceIssue, Invalid
@@ -44,7 +44,7 @@ async def load_members(context: Context, assets: Plain, usable: Collection[str])
         claim = await load_claim_of(context, asset) if asset.kind == "pvc" else None
         spec: Plain = msgspec.json.decode(bytes(asset.spec))
         name = claim.name if claim is not None else spec.get("claimName") or ""
-        held.append(Held(kind=asset.kind, name=asset.name, spec=spec, claim_name=name))
+        held.append(HeldAsset(kind=asset.kind, name=asset.name, spec=spec, claim_name=name))
     if issues:
         raise Invalid(MALFORMED, tuple(issues))
     return render_assets(held, {id: await _secret_name(context, id) for id in credentials_of(held)})

@@ -68,8 +68,8 @@ def test_flags_that_say_nothing_of_the_workload_are_listed(tmp_path: Path) -> No
     gone = {loss["path"] for loss in answer["losses"] if "now" not in loss}
     assert gone == {"--template", "--datasource", "--attach", "--debug"}
     told = call("convert", "--to", "rest", "--", *line, home=tmp_path).err
-    assert "Not carried (2):\n  --template: only its server" in told
-    assert "Carried otherwise (1):\n  --name-prefix: random characters" in told
+    assert "Not converted (2):\n  --template: only the server" in told
+    assert "Converted with changes (1):\n  --name-prefix: the command line adds a number" in told
 
 
 def test_what_is_no_member_of_a_request_is_listed_as_that(tmp_path: Path) -> None:
@@ -134,12 +134,12 @@ def test_kubernetes_objects_list_what_is_beside_the_spec(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("words", "stdin", "want_code", "want_words"),
     [
-        pytest.param(["convert"], "", 2, "Convert what?", id="nothing"),
+        pytest.param(["convert"], "", 2, "Nothing to convert.", id="nothing"),
         pytest.param(["convert", "/nowhere/x"], "", 2, "cannot be read", id="no file"),
         pytest.param(["convert", "-"], "what is this", 1, "--from", id="no dialect"),
         pytest.param(["convert", "--", "runai", "training", "list"], "", 2, "submit", id="another command"),
         pytest.param(
-            ["convert", "--", "runai", "training", "submit", "a", "b"], "", 2, "what to do with 'b'", id="two names"
+            ["convert", "--", "runai", "training", "submit", "a", "b"], "", 2, "unexpected argument 'b'", id="two names"
         ),
         pytest.param(
             ["convert", "--", "runai", "training", "submit", "a", "--name-prefix", "b"], "", 2, "not both", id="prefix"
@@ -161,7 +161,7 @@ def test_refusals(tmp_path: Path, words: list[str], stdin: str, want_code: int, 
         pytest.param('{"name": "x", "spec": {"imag": "i"}}', ": spec.imag: ", id="unknown member"),
         pytest.param("name: x\nspec: {image: i, imag: i}", ": spec.imag: ", id="unknown member of a request in YAML"),
         pytest.param("", ": The text is empty", id="empty"),
-        pytest.param("- a", ": The text is no workload", id="no dialect"),
+        pytest.param("- a", ": The format of the text is not known", id="no dialect"),
         pytest.param("type: task\ncommands: 3", ": The text is no description", id="no task"),
     ],
 )

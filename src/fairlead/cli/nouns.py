@@ -1,0 +1,185 @@
+"""The table of commands: every noun, the module that has its verbs, and how typed words are matched to a command.
+
+Called by `__main__`, `help` and `completion`. A noun's module is imported when the noun is used, so that `fairlead`
+starts in milliseconds; the modules themselves import all that they need at the top.
+"""
+
+import gc
+import importlib
+from collections.abc import Sequence
+from types import ModuleType
+from typing import NamedTuple
+
+from fairlead.cli.command import Command
+from fairlead.cli.flags import UsageError
+from fairlead.cli.suggest import suggest
+from fairlead.client.kinds import KindEntry, load_kinds
+
+
+class Noun(NamedTuple):
+    #: Below `fairlead.cli`; its `commands(noun)` gives the verbs.
+    module: str
+    summary: str
+    #: The heading below which the overview shows it; empty for a hidden command.
+    group: str
+
+
+_WORKLOADS, _FILES, _ASSETS, _ORGANIZATION = "Workloads", "Workload files", "Assets", "Organization"
+_SCHEDULER, _SERVER, _CLIENT = "Scheduler", "Server", "Account and settings"
+
+#: Every noun that is not a kind of workload.
+NOUNS: dict[str, Noun] = {
+    "run": Noun("workloads.run", "Run a command on this machine and show its output", _WORKLOADS),
+    "workload": Noun("workloads.workload", "Manage workloads of every kind", _WORKLOADS),
+    "list": Noun("workloads.workload", "List the workloads of a project", _WORKLOADS),
+    "describe": Noun("workloads.workload", "Show a workload's state, pods and events", _WORKLOADS),
+    "logs": Noun("workloads.workload", "Show the output of a workload", _WORKLOADS),
+    "why": Noun("workloads.why", "Explain why a workload is pending", _WORKLOADS),
+    "wait": Noun("workloads.wait", "Wait until a workload reaches a phase", _WORKLOADS),
+    "exec": Noun("workloads.exec", "Run a command in a pod", _WORKLOADS),
+    "bash": Noun("workloads.exec", "Open a shell in a pod", _WORKLOADS),
+    "attach": Noun("workloads.exec", "Attach to a pod's main process", _WORKLOADS),
+    "port-forward": Noun("workloads.port_forward", "Forward a local port to a pod", _WORKLOADS),
+    "url": Noun("workloads.url", "Print links that open a workload's URLs", _WORKLOADS),
+    "apply": Noun("files.apply", "Submit, change, suspend or resume the workloads in files", _FILES),
+    "diff": Noun("files.apply", "Compare the workloads in files with the server", _FILES),
+    "delete": Noun("files.apply", "Delete the workloads in files", _FILES),
+    "convert": Noun("files.convert", "Convert a workload from one format to another", _FILES),
+    "explain": Noun("files.explain", "Explain a field of a workload", _FILES),
+    "environment": Noun("assets.asset", "Manage environments: image, command, variables", _ASSETS),
+    "compute": Noun("assets.asset", "Manage compute resources: GPUs, CPU, memory", _ASSETS),
+    "datasource": Noun("assets.asset", "Manage data sources: the volumes of workloads", _ASSETS),
+    "template": Noun("assets.template", "Manage workload templates", _ASSETS),
+    "secret": Noun("assets.secret", "Manage a project's secrets", _ASSETS),
+    "configmap": Noun("assets.secret", "Manage a project's config maps", _ASSETS),
+    "pvc": Noun("assets.secret", "Manage a project's persistent volume claims", _ASSETS),
+    "credential": Noun("assets.secret", "Manage your personal credentials", _ASSETS),
+    "project": Noun("organization.owners", "Manage projects and their quotas", _ORGANIZATION),
+    "department": Noun("organization.owners", "Manage departments and their quotas", _ORGANIZATION),
+    "user": Noun("organization.user", "Manage users and their roles", _ORGANIZATION),
+    "service-account": Noun("organization.user", "Manage service accounts and their roles", _ORGANIZATION),
+    "nodepool": Noun("organization.owners", "Manage node pools", _ORGANIZATION),
+    "node": Noun("organization.owners", "List and describe nodes", _ORGANIZATION),
+    "cluster": Noun("organization.lists", "List clusters", _ORGANIZATION),
+    "workload-type": Noun("organization.lists", "List the types of workloads", _ORGANIZATION),
+    "schedule": Noun("scheduling.schedule", "Run the scheduler on a snapshot file", _SCHEDULER),
+    "fairshare": Noun("scheduling.schedule", "Compute the fair shares of queues in a file", _SCHEDULER),
+    "snapshot": Noun("scheduling.snapshot", "Print the snapshot that the server's scheduler sees", _SCHEDULER),
+    "test": Noun("scheduling.cases", "Run scheduling test cases from files", _SCHEDULER),
+    "demo": Noun("server.demo", "Watch two teams share eight GPUs, in under a minute", _SCHEDULER),
+    "serve": Noun("server.serve", "Run a server in the foreground", _SERVER),
+    "server": Noun("server.server", "Start, stop or check the server on this machine", _SERVER),
+    "doctor": Noun("server.doctor", "Check that a cluster has what workloads need", _SERVER),
+    "kubernetes": Noun("server.kubernetes", "Print manifests that install Fairlead in a cluster", _SERVER),
+    "backup": Noun("server.backup", "Back up the server's data to a file", _SERVER),
+    "restore": Noun("server.backup", "Restore the server's data from a backup", _SERVER),
+    "login": Noun("server.login", "Log in", _CLIENT),
+    "logout": Noun("server.login", "Log out", _CLIENT),
+    "whoami": Noun("server.login", "Show the logged-in user and the server", _CLIENT),
+    "config": Noun("server.config", "Show and change settings of the command line", _CLIENT),
+    "completion": Noun("completion", "Print a completion script for bash, zsh or fish", _CLIENT),
+    "version": Noun("server.version", "Show the versions of client and server", _CLIENT),
+    "help": Noun("help", "Show help for a command, or `help exit-codes`", _CLIENT),
+    "__complete": Noun("completion", "", ""),
+}
+#: Other spellings of the same nouns.
+ALIASES = {
+    "ls": "list",
+    "ps": "list",
+    "workloads": "workload",
+    "secrets": "secret",
+    "configmaps": "configmap",
+    "config-map": "configmap",
+    "pvcs": "pvc",
+    "credentials": "credential",
+    "my-credential": "credential",
+    "environments": "environment",
+    "datasources": "datasource",
+    "workload-types": "workload-type",
+    "templates": "template",
+    "users": "user",
+    "service-accounts": "service-account",
+    "projects": "project",
+    "departments": "department",
+    "clusters": "cluster",
+    "nodes": "node",
+    "node-pool": "nodepool",
+    "nodepools": "nodepool",
+}
+#: Nouns of the runai command line that do not exist here, and what to use instead.
+_REPLACED = {
+    "auth": "log in with `fairlead login`, set permissions with `fairlead user` and `fairlead service-account`",
+    "diagnostics": "`fairlead server status` names the server's log, `--debug` shows the requests of a command",
+    "kubeconfig": "commands talk to the server, see `fairlead login` and `fairlead config`",
+    "report": "the server serves its metrics at /metrics",
+    "upgrade": "install the newer version the way you installed this one, then run `fairlead server restart`",
+}
+#: The sub-type of a kind whose command has one word, as in `training standard submit`.
+_STANDARD = "standard"
+
+
+class MatchedCommand(NamedTuple):
+    """The command that a command line starts with; `command` is None if the verb is missing."""
+
+    words: tuple[str, ...]
+    commands: tuple[Command, ...]
+    command: Command | None
+    #: The words after the command.
+    rest: list[str]
+
+
+def find_command(words: Sequence[str]) -> MatchedCommand:
+    """Match the first words of a command line to a command; raises UsageError if there is none."""
+    kinds = load_kinds()
+    kind = _find_kind(words, kinds)
+    if kind is not None:
+        used = len(kind.command)
+        if list(words[used : used + 1]) == [_STANDARD]:
+            used += 1
+        commands: tuple[Command, ...] = _import_module("workloads.kinds").commands(kind)
+    else:
+        used, commands = 1, _commands_of(words[0], kinds)
+    return _find_verb(tuple(words[:used]), commands, list(words[used:]))
+
+
+def _commands_of(word: str, kinds: dict[str, KindEntry]) -> tuple[Command, ...]:
+    noun = ALIASES.get(word, word)
+    if noun in _REPLACED:
+        raise UsageError(f"Fairlead has no command '{noun}': {_REPLACED[noun]}.")
+    if noun not in NOUNS:
+        known = [*NOUNS, *dict.fromkeys(entry.command[0] for entry in kinds.values())]
+        raise UsageError(f"Unknown command '{noun}'.{suggest(noun, known)}")
+    commands: tuple[Command, ...] = _import_module(NOUNS[noun].module).commands(noun)
+    return commands
+
+
+def _find_verb(words: tuple[str, ...], commands: tuple[Command, ...], rest: list[str]) -> MatchedCommand:
+    if len(commands) == 1 and not commands[0].verb:
+        return MatchedCommand(words, commands, commands[0], rest)
+    bare = next((command for command in commands if not command.verb), None)
+    if not rest or rest[0].startswith("-"):
+        return MatchedCommand(words, commands, bare, rest)
+    verb = rest[0]
+    for command in commands:
+        if verb and verb in (command.verb, *command.aliases):
+            return MatchedCommand((*words, command.verb), commands, command, rest[1:])
+    known = [command.verb for command in commands if command.verb]
+    raise UsageError(f"Unknown command '{' '.join(words)} {verb}'.{suggest(verb, known)}")
+
+
+def _find_kind(words: Sequence[str], kinds: dict[str, KindEntry]) -> KindEntry | None:
+    """The kind whose command has the most of the first words."""
+    every = [command for entry in kinds.values() for command in (entry, *entry.subtypes)]
+    matching = [entry for entry in every if tuple(words[: len(entry.command)]) == entry.command]
+    return max(matching, key=lambda entry: len(entry.command), default=None)
+
+
+def _import_module(module: str) -> ModuleType:
+    # Collecting garbage while modules load finds nothing, and takes a tenth of the time of a short command.
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        return importlib.import_module(f"fairlead.cli.{module}")
+    finally:
+        if was_enabled:
+            gc.enable()
