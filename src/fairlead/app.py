@@ -3,7 +3,6 @@
 `main` is what `fairlead serve` calls with its arguments. Nothing else imports a concrete store or engine.
 """
 
-import argparse
 import asyncio
 import contextlib
 import fcntl
@@ -39,13 +38,14 @@ from fairlead.api.workloads.admission_webhook import ADMISSION_OPERATIONS
 from fairlead.control.assets.cluster_supplies import ClusterSupplier
 from fairlead.control.assets.pod_supplies import Supplier
 from fairlead.control.bootstrap import ensure_defaults
-from fairlead.control.context import Context, ControlSettings
+from fairlead.control.context import Context
 from fairlead.control.directory import Directory, Refresher
 from fairlead.control.ids import GrowingIds, new_suffix
 from fairlead.control.keys import agree_on_vault, load_vault, write_private
 from fairlead.control.loop.engine_host import EngineHost
 from fairlead.control.loop.lease import LeaseKeeper
 from fairlead.control.people.authentication import (
+    ADMINISTRATOR,
     CREDENTIALS,
     Authenticator,
     agree_on_key,
@@ -57,70 +57,33 @@ from fairlead.control.serving.traffic import Traffic
 from fairlead.control.serving.urls import UrlRegistry, UrlSettings
 from fairlead.control.workloads.sessions import Dialler, find_holder
 from fairlead.engines.base import WholeEngine
-from fairlead.engines.local.configuration import make_engine, pick_runtime_variables
+from fairlead.engines.local.configuration import make_engine
 from fairlead.engines.local.linux.procfs import is_dead_process, process_identity
 from fairlead.engines.local.usage import observe_usage
-from fairlead.model.allowed import ALLOWABLE
 from fairlead.model.clock import Millis, iso
 from fairlead.model.errors import FairleadError, Refused
+from fairlead.settings import (
+    DEFAULT_PORT,
+    DEFAULT_PROXY_PORT,
+    ENGINES,
+    LOCAL,
+    ServerSettings,
+    check_mode,
+    read_settings,
+    record,
+)
 from fairlead.store.base import Store
 from fairlead.store.compaction import compact
 from fairlead.store.sqlite import open_sqlite
 
 log = logging.getLogger("fairlead")
 
-DEFAULT_PORT = 7420
-DEFAULT_PROXY_PORT = 7421
 #: The command line holds the data folder's lock for moments, to see whether a server does.
 LOCK_SECONDS = 1.0
 #: Modules that are loaded only when the settings ask for them.
 _STORES = {"postgresql": "fairlead.store.postgres", "postgres": "fairlead.store.postgres"}
-_ENGINES = {"kubernetes": "fairlead.engines.kubernetes.configuration"}
-LOCAL = "local"
 #: The server is to begin again: it lost the machine, or could not take it over.
 _AGAIN = 75
-
-
-class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that an operator can set, from flags or from `FAIRLEAD_…` variables."""
-
-    data_dir: Path
-    host: str = "127.0.0.1"
-    #: None: the default port, or any free one when it is taken.
-    port: int | None = None
-    database: str = ""
-    personal: bool = False
-    nodes: tuple[str, ...] = ()
-    nodes_file: str = ""
-    machine: str = "local"
-    #: Where other servers of the database reach this one; empty for where it listens.
-    advertise: str = ""
-    #: Where workloads' URLs are served; None as for `port`.
-    proxy_port: int | None = None
-    domain: str = "localhost"
-    url_paths: bool = False
-    tls_certificate: str = ""
-    tls_key: str = ""
-    insecure: bool = False
-    body_limit: int = 1 << 20
-    token_seconds: int = 86_400
-    allow: tuple[str, ...] = ()
-    runtimes: tuple[str, ...] = ()
-    runtime_options: tuple[str, ...] = ()
-    runtime_environment: tuple[tuple[str, str], ...] = ()
-    pids_limit: int | None = None
-    api_only: bool = False
-    #: Where pods run: `local`, or one of `_ENGINES`; and how that cluster is reached.
-    engine: str = LOCAL
-    kubeconfig: str = ""
-    #: Where in that cluster the servers of one database keep their keys, as NAMESPACE/NAME.
-    keys_secret: str = ""
-    #: Which Ingress objects are made there for URLs, where their controller finds this server, and whether by HTTPS.
-    ingress_class: str = ""
-    ingress_server: str = ""
-    ingress_tls: bool = False
-    log_to_stderr: bool = True
-    control: ControlSettings = ControlSettings()
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -161,108 +124,6 @@ def _set_up_logging(folder: Path, *, to_stderr: bool) -> None:
     if to_stderr:
         handlers.append(logging.StreamHandler())
     logging.basicConfig(level=logging.INFO, handlers=handlers)
-
-
-def read_settings(arguments: Sequence[str], environment: "os._Environ[str] | dict[str, str]") -> ServerSettings:
-    given = _parser().parse_args(arguments)
-    folder = given.data_dir or environment.get("FAIRLEAD_DATA_DIR")
-    if not folder:
-        base = environment.get("XDG_DATA_HOME") or os.path.join(os.path.expanduser("~"), ".local", "share")
-        folder = os.path.join(base, "fairlead")
-    return ServerSettings(
-        data_dir=Path(folder).absolute(),
-        host=given.host,
-        port=given.port,
-        database=given.database or environment.get("FAIRLEAD_DATABASE", ""),
-        personal=given.personal,
-        nodes=tuple(given.node),
-        nodes_file=given.nodes or "",
-        machine=given.machine,
-        advertise=given.advertise or "",
-        proxy_port=given.proxy_port,
-        domain=given.domain,
-        url_paths=given.url_paths,
-        tls_certificate=given.tls_certificate or "",
-        tls_key=given.tls_key or "",
-        insecure=given.insecure,
-        body_limit=given.body_limit,
-        token_seconds=given.token_seconds,
-        allow=tuple(given.allow),
-        runtimes=tuple(given.runtime),
-        runtime_options=tuple(given.runtime_option),
-        runtime_environment=pick_runtime_variables(environment),
-        pids_limit=given.pids_limit,
-        api_only=given.api_only,
-        engine=given.engine,
-        kubeconfig=given.kubeconfig or environment.get("KUBECONFIG", ""),
-        keys_secret=given.keys_secret or "",
-        ingress_class=given.ingress_class,
-        ingress_server=given.ingress_server,
-        ingress_tls=given.ingress_tls,
-        log_to_stderr=not given.quiet,
-        control=ControlSettings(retry_delay=given.retry_delay, scaling_window=given.scaling_window * 1000),
-    )
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="fairlead serve", description="Run the server in the foreground.")
-    add = parser.add_argument
-    add("--host", default="127.0.0.1", help="address to listen on; beyond loopback it wants TLS or --insecure")
-    add("--port", type=int, help=f"default {DEFAULT_PORT}, or any free one when that is taken; 0 for any")
-    add("--database", help="SQLite file or postgresql:// URL; default fairlead.db in the data folder")
-    add("--data-dir", help="default $FAIRLEAD_DATA_DIR, else fairlead below the user's data folder")
-    add("--node", action="append", default=[], help="declare a node: NAME:cpu=4,memory=16Gi,gpus=8,gpu-memory=80Gi")
-    add("--nodes", help="YAML file that declares nodes")
-    add("--machine", default="local", help="name under which this server holds its machine in the database")
-    add("--advertise", metavar="URL[#NAME]", help="where other servers reach this one; NAME is on its certificate")
-    add("--proxy-port", type=int, help=f"port of workloads' URLs: default {DEFAULT_PROXY_PORT}, or any free one")
-    add("--domain", default="localhost", help="domain below which every exposed URL is a host of its own")
-    add("--url-paths", action="store_true", help="tell exposed URLs apart by path, on the domain itself, not by host")
-    add("--personal", action="store_true", help="run jobs as the owner of this server, as their own shell would")
-    add("--tls-certificate", help="PEM file with the certificate chain")
-    add("--tls-key", help="PEM file with its private key")
-    add("--insecure", action="store_true", help="serve plain HTTP beyond loopback")
-    add("--body-limit", type=int, default=1 << 20, help="largest request body in bytes")
-    add("--token-seconds", type=int, default=86_400, help="how long an access token is good for")
-    add("--retry-delay", type=int, default=1000, help="milliseconds before the first retry of a failed pod")
-    add("--scaling-window", type=int, default=60, help="seconds over which a service's load is averaged for scaling")
-    add(
-        "--allow",
-        action="append",
-        default=[],
-        metavar="WHAT",
-        help=f"what shared mode and clusters refuse otherwise: {ALLOWABLE}",
-    )
-    add(
-        "--runtime",
-        action="append",
-        default=[],
-        metavar="NAME[=PROGRAM]",
-        help="how pods are run: host (default), podman, docker, containerd (by nerdctl); the first given is the "
-        "default, others can be chosen by the annotation fairlead/runtime",
-    )
-    add(
-        "--runtime-option",
-        action="append",
-        default=[],
-        metavar="OPTION",
-        help="an option of the container runtime's command, such as --root=FOLDER",
-    )
-    add("--pids-limit", type=int, metavar="N", help="processes and threads of one pod; 0 for no limit")
-    add(
-        "--engine",
-        choices=(LOCAL, *_ENGINES),
-        default=LOCAL,
-        help="where workloads run: on this machine (default), or on a Kubernetes cluster with the KAI scheduler",
-    )
-    add("--kubeconfig", metavar="FILE", help="how that cluster is reached; default $KUBECONFIG, the pod's own account")
-    add("--keys-secret", metavar="NAMESPACE/NAME", help="Secret of that cluster that keeps keys and first credentials")
-    add("--ingress-class", default="", metavar="NAME", help="make Ingress objects of that class for workloads' URLs")
-    add("--ingress-server", default="", metavar="HOST", help="the name by which their controller reaches this server")
-    add("--ingress-tls", action="store_true", help="they are https, with their controller's default certificate")
-    add("--api-only", action="store_true", help="serve the API and leave pods to the server that runs the machine")
-    add("--quiet", action="store_true", help="log to the file only")
-    return parser
 
 
 @contextlib.contextmanager
@@ -320,6 +181,7 @@ async def _serve_on(settings: ServerSettings, sock: socket.socket, proxied: sock
     cluster = context.directory.cluster
     if await ensure_accounts(context, settings.data_dir, cluster.id):
         await _share_keys(settings)
+    _settle_mode(settings, context)
     signer = load_signer(settings.data_dir, cluster.id, now, settings.token_seconds)
     await agree_on_key(context, signer.fingerprint)
     await agree_on_vault(context)
@@ -361,6 +223,14 @@ async def _serve_on(settings: ServerSettings, sock: socket.socket, proxied: sock
     return server.exit_code
 
 
+def _settle_mode(settings: ServerSettings, context: Context) -> None:
+    """Check the mode against who has an account here, and remember it with the flags."""
+    users = (user for user in context.directory.users.values() if user.type == "user" and user.name != ADMINISTRATOR)
+    check_mode(settings, sorted(user.name for user in users))
+    if changed := record(settings):
+        log.warning(changed)
+
+
 def _make_machine(settings: ServerSettings, context: Context, url: str, proxied: socket.socket | None) -> EngineHost:
     """The engine looks up what pods refer to, and people look into its pods: each is handed to the other."""
     where = settings.advertise or url
@@ -384,7 +254,7 @@ def _make_machine(settings: ServerSettings, context: Context, url: str, proxied:
     if settings.engine == LOCAL:
         engine: WholeEngine = make_engine(settings, now, Resolver(context).load, Supplier(context).load)
         return machine(engine=engine, observe_usage=partial(observe_usage, settings.data_dir))
-    module = importlib.import_module(_ENGINES[settings.engine])
+    module = importlib.import_module(ENGINES[settings.engine])
     made = module.make_engine(settings, lambda: context.directory.cluster.id, ClusterSupplier(context).load)
     context.engine_unreachable_reason = made.away
     return machine(engine=made, follows=True, objects=made.customs)
@@ -400,7 +270,7 @@ async def _share_keys(settings: ServerSettings) -> None:
     load_vault(folder)
     load_signer(folder, "", now)
     mine = {path.name: path.read_bytes() for path in (*(folder / "keys").iterdir(), *folder.glob(CREDENTIALS))}
-    kept = await importlib.import_module(_ENGINES[settings.engine]).share_keys(settings, mine)
+    kept = await importlib.import_module(ENGINES[settings.engine]).share_keys(settings, mine)
     for name, content in kept.items():
         write_private(folder / (name if name == CREDENTIALS else f"keys/{name}"), content)
 
@@ -455,6 +325,7 @@ def _announce(settings: ServerSettings, url: str) -> None:
         "log": str(settings.data_dir / "logs" / "server.log"),
         "version": __version__,
         "engine": settings.engine,
+        "personal": settings.personal,
         "certificate": os.path.abspath(settings.tls_certificate) if settings.tls_certificate else "",
     }
     write_private(settings.data_dir / "server.json", msgspec.json.encode(told))

@@ -2,9 +2,10 @@
 
 import pytest
 
-from fairlead.app import can_serve, read_settings, read_url_settings
+from fairlead.app import can_serve, read_url_settings
 from fairlead.control.serving.urls import UrlLocation, render_url
 from fairlead.model.errors import Refused
+from fairlead.settings import read_settings
 
 
 @pytest.mark.parametrize(

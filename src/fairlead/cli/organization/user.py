@@ -86,6 +86,12 @@ def _create(invocation: Invocation, noun: str) -> int:
         session.console.say(f"This is the {what} of {name}; it is shown this once.")
         grant = next_command(invocation, f"{noun} grant {name} --project NAME")
         session.console.say(f"Let it work somewhere with `{grant}`.")
+        if noun == "user" and session.is_personal:
+            restart = next_command(invocation, "server restart")
+            session.console.complain(
+                f"This server is personal: the jobs of {name} would run as its owner. Make it a shared server with "
+                f"`{restart} -- --shared`; it does not start in personal mode any more."
+            )
     session.close()
     return OK
 

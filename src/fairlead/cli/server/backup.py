@@ -13,7 +13,7 @@ from pathlib import Path
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import Flag, UsageError
-from fairlead.cli.session.local import HOLDER
+from fairlead.cli.session.local import HOLDER, RECORD
 from fairlead.cli.session.settings import data_folder, next_command
 from fairlead.cli.terminal.console import Console
 from fairlead.client import ClientError
@@ -67,8 +67,9 @@ def _write_archive(target: Path, database: Path, folder: Path) -> None:
 
 
 def _secrets(folder: Path) -> Iterator[Path]:
-    if (folder / _CREDENTIALS).exists():
-        yield folder / _CREDENTIALS
+    for name in (_CREDENTIALS, RECORD):
+        if (folder / name).exists():
+            yield folder / name
     yield from sorted(path for path in (folder / _KEYS).glob("*") if path.is_file())
 
 
@@ -103,6 +104,9 @@ def _unpack(source: Path, folder: Path) -> None:
                     _write(folder / name, content.read())
     except (OSError, tarfile.TarError) as error:
         raise ClientError(f"{source} cannot be read: {error}.") from error
+    if RECORD not in members:
+        # An older backup does not say whether its server was shared; the next start must not assume what it replaced.
+        (folder / RECORD).unlink(missing_ok=True)
     for leftover in (f"{_DATABASE}-wal", f"{_DATABASE}-shm"):
         # They belong to the database that was there before and would be mixed into this one.
         (folder / leftover).unlink(missing_ok=True)
@@ -110,7 +114,7 @@ def _unpack(source: Path, folder: Path) -> None:
 
 def _is_ours(name: str) -> bool:
     parent, _, last = name.rpartition("/")
-    return name in (_DATABASE, _CREDENTIALS) or (parent == _KEYS and last not in ("", ".", ".."))
+    return name in (_DATABASE, _CREDENTIALS, RECORD) or (parent == _KEYS and last not in ("", ".", ".."))
 
 
 def _write(path: Path, content: bytes) -> None:

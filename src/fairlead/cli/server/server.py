@@ -3,12 +3,13 @@
 import os
 import signal
 import time
+from collections.abc import Sequence
 
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK, TIMED_OUT, UNREACHABLE
 from fairlead.cli.flags import OUTPUT, Flag
 from fairlead.cli.session.background import find_or_start, is_healthy
-from fairlead.cli.session.local import exists, is_alive, load_flags, load_local
+from fairlead.cli.session.local import exists, is_alive, is_in_background, load_flags, load_local
 from fairlead.cli.session.settings import data_folder, next_command
 from fairlead.cli.terminal.console import Console
 from fairlead.cli.terminal.output import chosen_format, render
@@ -65,13 +66,16 @@ def _status(invocation: Invocation) -> int:
 
 def _start(invocation: Invocation) -> int:
     console = Console(invocation)
-    flags = invocation.parsed.trailing or []
-    known = load_local(data_folder(invocation))
-    found = find_or_start(data_folder(invocation), flags, console.say)
+    folder = data_folder(invocation)
+    flags, recorded = invocation.parsed.trailing or [], load_flags(folder)
+    known = load_local(folder)
+    found = find_or_start(folder, flags, console.say)
     console.data(found.url)
     if flags and known is not None and known.pid == found.pid:
         again = next_command(invocation, "server restart")
         console.say(f"It runs already, so these flags have no effect; `{again} -- {' '.join(flags)}` gives it others.")
+    elif known is None:
+        _compare(console, flags, recorded)
     stop = next_command(invocation, "server stop")
     console.say(f"Process {found.pid}; log {found.log}; stop it with `{stop}`.")
     return OK
@@ -79,19 +83,27 @@ def _start(invocation: Invocation) -> int:
 
 def _restart(invocation: Invocation) -> int:
     console = Console(invocation)
-    found = load_local(data_folder(invocation))
-    flags = invocation.parsed.trailing
+    folder = data_folder(invocation)
+    found = load_local(folder)
+    flags, recorded = invocation.parsed.trailing or [], load_flags(folder)
     if found is not None:
-        had = load_flags(found.pid)
-        if had is None:
+        if not is_in_background(found.pid):
             raise ClientError(f"Process {found.pid} was started by `fairlead serve`; restart it where it was started.")
-        flags = had if flags is None else flags
         code = _stop(invocation)
         if code != OK:
             return code
-    started = find_or_start(data_folder(invocation), flags or [], console.say)
+    started = find_or_start(folder, flags, console.say)
     console.data(started.url)
+    _compare(console, flags, recorded)
     return OK
+
+
+def _compare(console: Console, flags: Sequence[str], recorded: Sequence[str]) -> None:
+    """Say with which flags the server was started, if the data folder remembers any."""
+    if flags and recorded and list(flags) != list(recorded):
+        console.say(f"Its flags are now {' '.join(flags)}; before, they were {' '.join(recorded)}.")
+    elif recorded:
+        console.say(f"Started with the same flags as before: {' '.join(recorded)}.")
 
 
 def _stop(invocation: Invocation) -> int:

@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 
-from fairlead.cli.session.local import BACKGROUND, HOLDER, LOCK, LocalServer, load_local
+from fairlead.cli.session.local import BACKGROUND, HOLDER, LOCK, LocalServer, load_flags, load_local
 from fairlead.client import ClientError, Unreachable
 from fairlead.client.connection import Connection, read_address
 
@@ -34,7 +34,10 @@ def is_healthy(url: str, timeout: float = 10.0) -> bool:
 
 
 def find_or_start(folder: str, extra: Sequence[str], say: Callable[[str], None]) -> LocalServer:
-    """This machine's server; started in personal mode with the extra flags if none runs."""
+    """This machine's server; started if none runs, with the extra flags or else with those that it had last.
+
+    A new data folder becomes that of a personal server.
+    """
     found = _load_answering(folder)
     if found is not None:
         return found
@@ -45,7 +48,7 @@ def find_or_start(folder: str, extra: Sequence[str], say: Callable[[str], None])
             found = _wait_for_holder(folder, say)
             if found is None:
                 say("Starting a server in the background …")
-                found = _start(folder, extra)
+                found = _start(folder, extra or load_flags(folder))
         return found
 
 

@@ -9,8 +9,10 @@ from fairlead.client import Credentials, application
 LOCK = "server.lock"
 #: Held by a server for as long as it lives.
 HOLDER = "holder.lock"
-#: How the server in the background is called; its own flags come behind.
-BACKGROUND = ("serve", "--personal", "--quiet")
+#: How the server in the background is called; its own flags come behind. A new data folder becomes a personal server's.
+BACKGROUND = ("serve", "--background")
+#: Where a data folder remembers the mode and the flags of its server; written by the server.
+RECORD = "settings.json"
 
 
 class LocalServer(NamedTuple):
@@ -22,6 +24,8 @@ class LocalServer(NamedTuple):
     #: The file of the certificate that it shows; None without TLS.
     certificate: str | None = None
     engine: str = ""
+    #: Whether every job runs as the owner of the server.
+    personal: bool = False
 
 
 def load_local(folder: str) -> LocalServer | None:
@@ -37,6 +41,7 @@ def load_local(folder: str) -> LocalServer | None:
         str(found.get("startedAt") or ""),
         str(found.get("certificate") or "") or None,
         str(found.get("engine") or ""),
+        found.get("personal") is True,
     )
 
 
@@ -60,17 +65,19 @@ def is_alive(pid: int) -> bool:
         return True
 
 
-def load_flags(pid: int) -> list[str] | None:
-    """The flags that a server in the background was given beside our own; None of one that somebody else started."""
+def load_flags(folder: str) -> list[str]:
+    """The flags with which the server of this data folder was started last."""
+    flags = _load(os.path.join(folder, RECORD)).get("flags")
+    return [str(flag) for flag in flags] if isinstance(flags, list) else []
+
+
+def is_in_background(pid: int) -> bool:
+    """Whether this command started that server, so that it may also start it again."""
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as file:
-            words = file.read().decode("utf-8", "surrogateescape").split("\0")[:-1]
+            return BACKGROUND[-1].encode() in file.read().split(b"\0")
     except OSError:
-        return None
-    for place in range(len(words)):
-        if tuple(words[place : place + len(BACKGROUND)]) == BACKGROUND:
-            return words[place + len(BACKGROUND) + 2 :]
-    return None
+        return False
 
 
 def exists(pid: int) -> bool:

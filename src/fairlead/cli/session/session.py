@@ -62,6 +62,12 @@ class ServerSession:
                 self._client.trace = self.console.complain
         return self._client
 
+    @property
+    def is_personal(self) -> bool:
+        """Whether the server of this session is this machine's own and runs every job as its owner."""
+        local = load_local(data_folder(self.invocation))
+        return local is not None and local.personal and local.url.rstrip("/") == self.client.url.rstrip("/")
+
     def reconnect(self, patience: float | None = None) -> None:
         """Find the server again, which may be at another address now; raises Unreachable when it does not come back."""
         deadline = time.monotonic() + (_PATIENCE if patience is None else min(patience, _PATIENCE))

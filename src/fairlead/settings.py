@@ -1,0 +1,247 @@
+"""What an operator can set: the flags of `fairlead serve`, and what a data folder remembers of them.
+
+Read by `app`, and by nothing else. A data folder remembers whether its server is personal or shared, and with which
+flags it was started last, so that `fairlead server start` brings back the server that was stopped or restored.
+"""
+
+import argparse
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from fairlead.control.context import ControlSettings
+from fairlead.control.keys import write_private
+from fairlead.engines.local.configuration import pick_runtime_variables
+from fairlead.model.allowed import ALLOWABLE
+from fairlead.model.errors import Refused
+
+DEFAULT_PORT = 7420
+DEFAULT_PROXY_PORT = 7421
+LOCAL = "local"
+#: Engines whose module is loaded only when the settings ask for them.
+ENGINES = {"kubernetes": "fairlead.engines.kubernetes.configuration"}
+#: The file in which a data folder remembers how its server is started. The command line reads it too.
+RECORD = "settings.json"
+
+
+class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that an operator can set, from flags or from `FAIRLEAD_…` variables."""
+
+    data_dir: Path
+    host: str = "127.0.0.1"
+    #: None: the default port, or any free one when it is taken.
+    port: int | None = None
+    database: str = ""
+    personal: bool = False
+    nodes: tuple[str, ...] = ()
+    nodes_file: str = ""
+    machine: str = "local"
+    #: Where other servers of the database reach this one; empty for where it listens.
+    advertise: str = ""
+    #: Where workloads' URLs are served; None as for `port`.
+    proxy_port: int | None = None
+    domain: str = "localhost"
+    url_paths: bool = False
+    tls_certificate: str = ""
+    tls_key: str = ""
+    insecure: bool = False
+    body_limit: int = 1 << 20
+    token_seconds: int = 86_400
+    allow: tuple[str, ...] = ()
+    runtimes: tuple[str, ...] = ()
+    runtime_options: tuple[str, ...] = ()
+    runtime_environment: tuple[tuple[str, str], ...] = ()
+    pids_limit: int | None = None
+    api_only: bool = False
+    #: Where pods run: `local`, or one of `ENGINES`; and how that cluster is reached.
+    engine: str = LOCAL
+    kubeconfig: str = ""
+    #: Where in that cluster the servers of one database keep their keys, as NAMESPACE/NAME.
+    keys_secret: str = ""
+    #: Which Ingress objects are made there for URLs, where their controller finds this server, and whether by HTTPS.
+    ingress_class: str = ""
+    ingress_server: str = ""
+    ingress_tls: bool = False
+    log_to_stderr: bool = True
+    control: ControlSettings = ControlSettings()
+    #: The flags that the data folder remembers: as they were given, without those that say how this process is started.
+    flags: tuple[str, ...] = ()
+
+
+class RecordedSettings(msgspec.Struct, frozen=True, rename="camel"):
+    """How the server of a data folder was started last."""
+
+    personal: bool
+    flags: tuple[str, ...] = ()
+
+
+def load_recorded(folder: Path) -> RecordedSettings | None:
+    try:
+        return msgspec.json.decode((folder / RECORD).read_bytes(), type=RecordedSettings)
+    except (OSError, msgspec.MsgspecError):
+        return None
+
+
+def record(settings: ServerSettings) -> str:
+    """Remember how this server was started. Returns a sentence about what changed since the last time, or nothing."""
+    before = load_recorded(settings.data_dir)
+    now = RecordedSettings(settings.personal, settings.flags)
+    if before == now:
+        return ""
+    write_private(settings.data_dir / RECORD, msgspec.json.encode(now))
+    if before is None:
+        return ""
+    was, is_now = (" ".join((_mode(one.personal), *one.flags)) for one in (before, now))
+    return f"The settings of this data folder have changed. Before: {was}. Now: {is_now}."
+
+
+def check_mode(settings: ServerSettings, people: Sequence[str]) -> None:
+    """Refuse personal mode, in which every job runs as the server's owner, if the data belongs to more than the owner.
+
+    `people`: the users besides the first one.
+    """
+    if not settings.personal:
+        return
+    recorded = load_recorded(settings.data_dir)
+    if recorded is not None and not recorded.personal:
+        raise Refused(
+            f"The data folder {settings.data_dir} belongs to a shared server, so it cannot be started with --personal. "
+            "Leave --personal out, or choose another data folder"
+        )
+    if people:
+        named = ", ".join(people[:3]) + (f" and {len(people) - 3} more" if len(people) > 3 else "")
+        raise Refused(
+            f"Personal mode would run the jobs of {named} as the owner of this server. "
+            "Start it as a shared server: `fairlead server start -- --shared`, or `fairlead serve --shared`"
+        )
+
+
+def _mode(personal: bool) -> str:
+    return "--personal" if personal else "--shared"
+
+
+def read_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> ServerSettings:
+    _, flags = _start_parser().parse_known_args(arguments)
+    given = _parser().parse_args(arguments)
+    folder = given.data_dir or environment.get("FAIRLEAD_DATA_DIR")
+    if not folder:
+        base = environment.get("XDG_DATA_HOME") or os.path.join(os.path.expanduser("~"), ".local", "share")
+        folder = os.path.join(base, "fairlead")
+    data_dir = Path(folder).absolute()
+    recorded = load_recorded(data_dir)
+    personal = recorded.personal if recorded else given.background
+    return ServerSettings(
+        data_dir=data_dir,
+        host=given.host,
+        port=given.port,
+        database=given.database or environment.get("FAIRLEAD_DATABASE", ""),
+        personal=given.personal or (personal and not given.shared),
+        nodes=tuple(given.node),
+        nodes_file=given.nodes or "",
+        machine=given.machine,
+        advertise=given.advertise or "",
+        proxy_port=given.proxy_port,
+        domain=given.domain,
+        url_paths=given.url_paths,
+        tls_certificate=given.tls_certificate or "",
+        tls_key=given.tls_key or "",
+        insecure=given.insecure,
+        body_limit=given.body_limit,
+        token_seconds=given.token_seconds,
+        allow=tuple(given.allow),
+        runtimes=tuple(given.runtime),
+        runtime_options=tuple(given.runtime_option),
+        runtime_environment=pick_runtime_variables(environment),
+        pids_limit=given.pids_limit,
+        api_only=given.api_only,
+        engine=given.engine,
+        kubeconfig=given.kubeconfig or environment.get("KUBECONFIG", ""),
+        keys_secret=given.keys_secret or "",
+        ingress_class=given.ingress_class,
+        ingress_server=given.ingress_server,
+        ingress_tls=given.ingress_tls,
+        log_to_stderr=not (given.quiet or given.background),
+        control=ControlSettings(retry_delay=given.retry_delay, scaling_window=given.scaling_window * 1000),
+        flags=tuple(flags),
+    )
+
+
+def _start_parser() -> argparse.ArgumentParser:
+    """The flags that say how this one process is started; the data folder remembers all others."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--data-dir", help="default $FAIRLEAD_DATA_DIR, else fairlead below the user's data folder")
+    parser.add_argument("--quiet", action="store_true", help="log to the file only")
+    parser.add_argument("--background", action="store_true", help=argparse.SUPPRESS)
+    mode = parser.add_mutually_exclusive_group()
+    mode.add_argument(
+        "--personal", action="store_true", help="run jobs as the owner of this server, as in the owner's own shell"
+    )
+    mode.add_argument(
+        "--shared", action="store_true", help="isolate jobs from the machine and from each other (default)"
+    )
+    return parser
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="fairlead serve",
+        description="Run the server in the foreground.",
+        parents=[_start_parser()],
+        allow_abbrev=False,
+    )
+    add = parser.add_argument
+    add("--host", default="127.0.0.1", help="address to listen on; beyond loopback it wants TLS or --insecure")
+    add("--port", type=int, help=f"default {DEFAULT_PORT}, or any free one when that is taken; 0 for any")
+    add("--database", help="SQLite file or postgresql:// URL; default fairlead.db in the data folder")
+    add("--node", action="append", default=[], help="declare a node: NAME:cpu=4,memory=16Gi,gpus=8,gpu-memory=80Gi")
+    add("--nodes", help="YAML file that declares nodes")
+    add("--machine", default="local", help="name under which this server holds its machine in the database")
+    add("--advertise", metavar="URL[#NAME]", help="where other servers reach this one; NAME is on its certificate")
+    add("--proxy-port", type=int, help=f"port of workloads' URLs: default {DEFAULT_PROXY_PORT}, or any free one")
+    add("--domain", default="localhost", help="domain below which every exposed URL is a host of its own")
+    add("--url-paths", action="store_true", help="tell exposed URLs apart by path, on the domain itself, not by host")
+    add("--tls-certificate", help="PEM file with the certificate chain")
+    add("--tls-key", help="PEM file with its private key")
+    add("--insecure", action="store_true", help="serve plain HTTP beyond loopback")
+    add("--body-limit", type=int, default=1 << 20, help="largest request body in bytes")
+    add("--token-seconds", type=int, default=86_400, help="how long an access token is good for")
+    add("--retry-delay", type=int, default=1000, help="milliseconds before the first retry of a failed pod")
+    add("--scaling-window", type=int, default=60, help="seconds over which a service's load is averaged for scaling")
+    add(
+        "--allow",
+        action="append",
+        default=[],
+        metavar="WHAT",
+        help=f"what shared mode and clusters refuse otherwise: {ALLOWABLE}",
+    )
+    add(
+        "--runtime",
+        action="append",
+        default=[],
+        metavar="NAME[=PROGRAM]",
+        help="how pods are run: host (default), podman, docker, containerd (by nerdctl); the first given is the "
+        "default, others can be chosen by the annotation fairlead/runtime",
+    )
+    add(
+        "--runtime-option",
+        action="append",
+        default=[],
+        metavar="OPTION",
+        help="an option of the container runtime's command, such as --root=FOLDER",
+    )
+    add("--pids-limit", type=int, metavar="N", help="processes and threads of one pod; 0 for no limit")
+    add(
+        "--engine",
+        choices=(LOCAL, *ENGINES),
+        default=LOCAL,
+        help="where workloads run: on this machine (default), or on a Kubernetes cluster with the KAI scheduler",
+    )
+    add("--kubeconfig", metavar="FILE", help="how that cluster is reached; default $KUBECONFIG, the pod's own account")
+    add("--keys-secret", metavar="NAMESPACE/NAME", help="Secret of that cluster that keeps keys and first credentials")
+    add("--ingress-class", default="", metavar="NAME", help="make Ingress objects of that class for workloads' URLs")
+    add("--ingress-server", default="", metavar="HOST", help="the name by which their controller reaches this server")
+    add("--ingress-tls", action="store_true", help="they are https, with their controller's default certificate")
+    add("--api-only", action="store_true", help="serve the API and leave pods to the server that runs the machine")
+    return parser

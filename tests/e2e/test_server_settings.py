@@ -1,0 +1,92 @@
+"""A data folder remembers whether its server is personal or shared, and the flags that it was started with."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fairlead.cli import exit_codes
+from tests.e2e.cli_calls import Caller
+from tests.e2e.server import Server
+
+NODE = ("--node", "lab:cpu=2,memory=2Gi,gpus=3")
+
+
+@pytest.fixture
+def fairlead(tmp_path: Path) -> Iterator[Caller]:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    caller = Caller(tmp_path / "data", folder)
+    yield caller
+    caller("server", "stop")
+    Server(caller.data_dir).close()
+
+
+def is_personal(fairlead: Caller) -> bool:
+    told: dict[str, bool] = json.loads((fairlead.data_dir / "server.json").read_text())
+    return told["personal"]
+
+
+def nodes_of(fairlead: Caller) -> list[str]:
+    return fairlead.ok("node", "list", "-o", "name").split()
+
+
+def test_a_start_after_a_stop_has_the_flags_that_it_had(fairlead: Caller) -> None:
+    fairlead.ok("server", "start", "--", "--shared", *NODE)
+    assert (is_personal(fairlead), nodes_of(fairlead)) == (False, ["lab"])
+    fairlead.ok("server", "stop")
+    again = fairlead("server", "start")
+    assert "Started with the same flags as before: --node lab:cpu=2" in again.err
+    assert (is_personal(fairlead), nodes_of(fairlead)) == (False, ["lab"])
+    changed = fairlead("server", "restart", "--", "--node", "other:cpu=1,memory=1Gi")
+    assert "before, they were --node lab:cpu=2" in changed.err
+    assert (is_personal(fairlead), nodes_of(fairlead)) == (False, ["other"])
+
+
+def test_what_run_starts_is_the_server_that_was_stopped(fairlead: Caller) -> None:
+    fairlead.ok("server", "start", "--", *NODE)
+    fairlead.ok("server", "stop")
+    fairlead.ok("run", "--", "true")
+    assert (is_personal(fairlead), nodes_of(fairlead)) == (True, ["lab"])
+
+
+def test_a_restored_shared_server_stays_shared(fairlead: Caller) -> None:
+    fairlead.ok("server", "start", "--", "--shared", *NODE)
+    fairlead.ok("user", "create", "ann@lab.example")
+    fairlead.ok("backup", "copy.tar.gz")
+    fairlead.ok("server", "stop")
+    (fairlead.data_dir / "settings.json").unlink()
+    fairlead.ok("restore", "copy.tar.gz", "--force")
+    fairlead.ok("server", "start")
+    assert (is_personal(fairlead), nodes_of(fairlead)) == (False, ["lab"])
+
+
+def test_personal_mode_is_refused_for_the_folder_of_a_shared_server(fairlead: Caller) -> None:
+    fairlead.ok("server", "start", "--", "--shared")
+    fairlead.ok("server", "stop")
+    refused = fairlead("server", "start", "--", "--personal")
+    assert refused.code == exit_codes.FAILED
+    assert "belongs to a shared server" in refused.err
+
+
+def test_personal_mode_is_refused_where_more_than_the_owner_has_an_account(fairlead: Caller) -> None:
+    fairlead.ok("server", "start")
+    created = fairlead("user", "create", "ann@lab.example")
+    assert "This server is personal" in created.err
+    assert "fairlead server restart -- --shared" in created.err
+    fairlead.ok("server", "stop")
+    refused = fairlead("server", "start")
+    assert refused.code == exit_codes.FAILED
+    assert "would run the jobs of ann@lab.example as the owner of this server" in refused.err
+    fairlead.ok("server", "start", "--", "--shared")
+    assert not is_personal(fairlead)
+
+
+def test_a_backup_that_does_not_know_its_mode_is_not_started_as_personal(fairlead: Caller) -> None:
+    """As a backup of an earlier version: the accounts in it tell."""
+    fairlead.ok("server", "start", "--", "--shared")
+    fairlead.ok("user", "create", "ann@lab.example")
+    fairlead.ok("server", "stop")
+    (fairlead.data_dir / "settings.json").unlink()
+    assert "Start it as a shared server" in fairlead("server", "start").err
