@@ -24,6 +24,7 @@ from fairlead.engines.base import Forget, PodState, Start
 from fairlead.engines.local.configuration import load_identity
 from fairlead.engines.local.engine import LocalEngine
 from fairlead.engines.local.settings import LocalSettings
+from fairlead.model.pods.container_fields import ContainerFields
 
 IMAGE = "localhost/fairlead-bench:1"
 GOAL = 1.2
@@ -64,7 +65,9 @@ async def measure_both(folder: Path, podman: list[str], rounds: int) -> tuple[li
     try:
         for _ in range(rounds + 1):
             spec = pod("/bin/true")
-            container = msgspec.structs.replace(spec.container, image=IMAGE, fields={"imagePullPolicy": "Never"})
+            container = msgspec.structs.replace(
+                spec.container, image=IMAGE, fields=ContainerFields(image_pull_policy="Never")
+            )
             spec = msgspec.structs.replace(spec, container=container)
             began = time.monotonic()
             await engine.apply([Start(spec)])

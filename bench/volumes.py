@@ -20,6 +20,7 @@ from bench.table import Measurement, Options, render_table
 from fairlead.engines.base import Forget, PodState, Start
 from fairlead.engines.local.engine import LocalEngine
 from fairlead.engines.local.settings import LocalSettings
+from fairlead.model.pods.container_fields import ContainerFields
 from fairlead.model.pods.podset import PodSpec
 from fairlead.model.pods.supplies import ClaimSupply, Supplies
 
@@ -60,7 +61,9 @@ async def measure_starts(folder: Path, rounds: int, storage: dict[str, Any]) -> 
         for _ in range(rounds + 1):
             used = used if took else cpu_seconds(data)
             spec = pod(*command, "/tmp/began")
-            container = msgspec.structs.replace(spec.container, fields={"storage": storage})
+            container = msgspec.structs.replace(
+                spec.container, fields=msgspec.convert({"storage": storage}, ContainerFields)
+            )
             spec = msgspec.structs.replace(spec, container=container)
             began = time.monotonic_ns()
             await engine.apply([Start(spec)])

@@ -1,5 +1,6 @@
 """Builders of model records for tests: a name and a few keywords, everything else sensible."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -7,6 +8,7 @@ import msgspec
 from fairlead.control.decide.phases import PhaseInputs
 from fairlead.engines.base import Review
 from fairlead.kinds import KINDS
+from fairlead.model.pods.container_fields import ContainerFields
 from fairlead.model.pods.podset import PodContainer, PodSet, PodSpec, Request, RestartPolicy
 from fairlead.model.records.phase import DesiredPhase, Phase, PodPhase
 from fairlead.model.records.workload import Pod, Workload
@@ -49,6 +51,11 @@ def pod(name: str = "train-0-0", **members: Any) -> Pod:
         "phase": PodPhase.RUNNING,
     }
     return Pod(**(given | members))
+
+
+def container_fields(rest: Mapping[str, Any]) -> ContainerFields:
+    """The fields of a container, written under their REST names."""
+    return msgspec.convert(rest, ContainerFields)
 
 
 def podset(**members: Any) -> PodSet:

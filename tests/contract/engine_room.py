@@ -6,11 +6,12 @@ import functools
 import os
 import time
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, Protocol
 
 from fairlead.engines.base import Engine, Forget, LogRequest, PodReport, PodState, Sessions, Start, Stop
 from fairlead.model.pods.podset import PodContainer, PodSpec, Request
+from tests.builders import container_fields
 
 ENDED = (PodState.EXITED, PodState.LOST)
 #: Long enough for a machine that is busy with other tests; nothing waits this long when it works.
@@ -39,7 +40,10 @@ def shell(script: str, **members: Any) -> PodSpec:
     return pod("/bin/sh", "-c", script, **members)
 
 
-def pod(*command: str, pod_id: str = "", attempt: int = 1, **container: Any) -> PodSpec:
+def pod(
+    *command: str, pod_id: str = "", attempt: int = 1, fields: Mapping[str, Any] | None = None, **container: Any
+) -> PodSpec:
+    """A pod with this command; `fields` are those of its container under their REST names."""
     name = pod_id or str(uuid.uuid4())
     return PodSpec(
         workload_id=f"workload-of-{name}",
@@ -54,7 +58,7 @@ def pod(*command: str, pod_id: str = "", attempt: int = 1, **container: Any) -> 
         node="here",
         role="worker",
         index=0,
-        container=PodContainer(image="none", command=command, **container),
+        container=PodContainer(image="none", command=command, fields=container_fields(fields or {}), **container),
         request=Request(),
         identity={"RUNAI_PROJECT": "research"},
     )

@@ -17,6 +17,7 @@ from fairlead.engines.base import ExecRequest, PodState
 from fairlead.engines.local.configuration import load_identity
 from fairlead.engines.local.engine import LocalEngine
 from fairlead.engines.local.settings import LocalSettings
+from tests.builders import container_fields
 from tests.contract.engine_room import clock, eventually, myself, opened, pod, scenario
 from tests.contract.network_room import whole_output
 
@@ -101,7 +102,7 @@ async def test_a_runtime_killed_in_the_middle_leaves_a_clear_end_and_no_containe
     seconds = f"600.{os.getpid()}"
     async with opened(make) as room:
         spec = pod("/bin/sleep", seconds)
-        container = msgspec.structs.replace(spec.container, image=IMAGE, fields={"storage": STORAGE})
+        container = msgspec.structs.replace(spec.container, image=IMAGE, fields=container_fields({"storage": STORAGE}))
         spec = msgspec.structs.replace(spec, container=container)
         await room.start(spec)
         name = f"fairlead-{spec.pod_id}.1"

@@ -290,8 +290,3 @@ class TestNamespaces:
             os.kill(state["pid"], 9)
             await room.until(spec, PodState.LOST)
             await eventually(lambda: not is_running(state["main"]), "the command is gone")
-
-
-@scenario
-async def test_a_member_that_the_engine_does_not_know(personal: Make) -> None:
-    assert "does not know it" in await refused(personal, secured("true", aNewMember=True))

@@ -201,7 +201,7 @@ class TestOwnNetwork:
             first = shell("sleep 600", fields=ports({"container": port}))
             other = msgspec.structs.replace(first, pod_id="the-other", pod_name="other-0-0")
             looking = msgspec.structs.replace(
-                shell(f"until {script}; do sleep 0.05; done; hostname", fields=first.container.fields),
+                shell(f"until {script}; do sleep 0.05; done; hostname", fields=ports({"container": port})),
                 workload_id=first.workload_id,
             )
             await room.start(looking)
@@ -226,11 +226,12 @@ class TestOwnNetwork:
     @scenario
     async def test_pods_of_one_workload_reach_each_other_by_name(self, make: Make, tmp_path: Path, port: int) -> None:
         async with opened(make) as room:
-            leader = server(tmp_path / "seen", port, fields=ports({"container": port}) | probe(port))
+            fields = ports({"container": port}) | probe(port)
+            leader = server(tmp_path / "seen", port, fields=fields)
             await room.start(leader)
             await until_ready(room, leader)
             program = "import sys, urllib.request as r; print(r.urlopen(sys.argv[1]).read().decode())"
-            worker = pod(sys.executable, "-c", program, f"http://train-0-0:{port}", fields=leader.container.fields)
+            worker = pod(sys.executable, "-c", program, f"http://train-0-0:{port}", fields=fields)
             worker = msgspec.structs.replace(worker, workload_id=leader.workload_id, pod_name="train-0-1")
             report = await room.run(worker)
             assert report.exit_code == 0, await room.output(worker)
@@ -316,8 +317,8 @@ class TestOwnNetwork:
 def test_servers_that_run_at_once_never_share_a_range(tmp_path: Path) -> None:
     """Even where both would choose the same, and neither has a pod yet."""
     claim = (
-        "import sys; from fairlead.engines.local.network.plan import Network\n"
-        "network = Network(sys.argv[1]); network.prepare(); print(network.gateway, flush=True); sys.stdin.read()"
+        "import sys; from fairlead.engines.local.network.plan import PodNetworks\n"
+        "network = PodNetworks(sys.argv[1]); network.prepare(); print(network.gateway, flush=True); sys.stdin.read()"
     )
     first = PodNetworks(str(tmp_path / "first"))
     first.prepare()

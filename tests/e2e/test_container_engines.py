@@ -72,7 +72,7 @@ def test_volumes_that_an_engine_can_be_handed(engine: EngineBox) -> None:
     kept = {"name": "hushed", "projectId": "1", "data": {"k": "v"}}
     assert engine.server.call("POST", "/api/v1/secrets", kept).status == 201
     secret = {"secretVolume": [{"secret": "hushed", "mountPath": "/s"}]}
-    assert f"{engine.name} cannot be given it here" in engine.fail("secret", "true", storage=secret)
+    assert f"{engine.name} cannot mount it here" in engine.fail("secret", "true", storage=secret)
 
 
 def test_security_and_limits(engine: EngineBox) -> None:

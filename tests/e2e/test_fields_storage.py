@@ -89,7 +89,9 @@ def test_what_cannot_be_provided_fails_before_the_start(shared: Server) -> None:
     if "\tnfs" not in Path("/proc/filesystems").read_text():
         assert "NFS cannot be mounted here" in refuse(shared, "nfs", storage=nfs)
     block = pvc(claimInfo={"size": "20Mi", "volumeMode": "Block"})
-    assert "claimInfo.volumeMode: raw devices are not provided" in refuse(shared, "block", storage=block)
+    assert "claimInfo.volumeMode: the local engine does not provide raw devices" in refuse(
+        shared, "block", storage=block
+    )
     twice = {"emptyDirVolume": [{"name": "a", "path": "/same"}, {"name": "b", "path": "/same/"}]}
     assert "'/same/' is also the place of storage.emptyDirVolume[a]" in refuse(shared, "twice", storage=twice)
     upward = {"emptyDirVolume": [{"path": "/a/../../etc"}]}

@@ -37,6 +37,7 @@ from fairlead.engines.local.settings import LocalSettings
 from fairlead.model.pods.podset import PodContainer, PodSet, PodSpec, Request
 from fairlead.model.records.organization import Department, NodePool, Project
 from fairlead.model.records.phase import ENDED, PodPhase
+from tests.builders import container_fields
 from tests.contract.engine_room import clock, myself, shell
 
 DEADLINE = 120.0
@@ -212,7 +213,7 @@ class ClusterSeam(Seam):
             image="busybox:1.35",
             command=("sh", "-c", script),
             termination_grace_seconds=grace,
-            fields={"nodeAffinityRequired": {"nodeSelectorTerms": [{"matchExpressions": [_REAL]}]}},
+            fields=container_fields({"nodeAffinityRequired": {"nodeSelectorTerms": [{"matchExpressions": [_REAL]}]}}),
         )
         self._runs[id] = DesiredWorkload(
             workload_id=id,

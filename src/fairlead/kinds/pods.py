@@ -6,7 +6,10 @@ wins here, by the order that the code shows and `model/spec/rules.py` puts into 
 
 from typing import Any
 
+import msgspec
+
 from fairlead.model.command_words import split_words
+from fairlead.model.pods.container_fields import ContainerFields
 from fairlead.model.pods.podset import EnvironmentVariable, PodContainer, Request
 from fairlead.model.quantity import thousandths_of, whole
 from fairlead.model.spec.canonical import canonical, items
@@ -22,7 +25,7 @@ MEMORY_PER_GPU = 100 * MEBIBYTE
 #: The share of a limit that is requested when only the limit is given, and no GPU.
 REQUEST_PER_LIMIT = 10
 MIG_RESOURCE = "nvidia.com/mig-"
-#: Members that become parts of `Container` by name, and so are not repeated in its `fields`.
+#: Members that become parts of `PodContainer` by name, and so are not repeated in its `fields`.
 SPELT_OUT = frozenset({"image", "command", "args", "working_dir", "environment_variables"})
 
 
@@ -81,7 +84,7 @@ def _bytes(quantity: Any) -> int | None:
 
 def container_of(spec: PodFields, without: frozenset[str] = SPELT_OUT, **more: Any) -> PodContainer:
     """The container of one pod. `without` names what stays out of `fields`: `SPELT_OUT` and members of the kind's own;
-    `more` goes to `Container` as it is."""
+    `more` goes to `PodContainer` as it is."""
     compute = spec.compute if isinstance(spec.compute, Compute) else Compute()
     return PodContainer(
         image=value_or(spec.image, ""),
@@ -91,7 +94,7 @@ def container_of(spec: PodFields, without: frozenset[str] = SPELT_OUT, **more: A
         environment=tuple(_variable(item) for item in items(spec.environment_variables)),
         cpu_limit_milli=_milli(compute.cpu_core_limit),
         memory_limit_bytes=_bytes(compute.cpu_memory_limit),
-        fields=_settled(canonical(spec, without)),
+        fields=msgspec.convert(_resolved(canonical(spec, without)), ContainerFields),
         **more,
     )
 
@@ -116,10 +119,10 @@ def _reference(source: Any) -> tuple[str, str]:
     return value_or(source.name, ""), value_or(source.key, "")
 
 
-def _settled(fields: dict[str, Any]) -> dict[str, Any]:
+def _resolved(fields: dict[str, Any]) -> dict[str, Any]:
     """The fields with every choice made that the spec left open or made twice."""
     for url in fields.get("exposedUrls", ()):
-        _settle_authorization(url)
+        _resolve_authorization(url)
     for toleration in fields.get("tolerations", ()):
         if toleration["effect"] != "NoExecute":
             toleration.pop("seconds", None)
@@ -130,7 +133,7 @@ def _settled(fields: dict[str, Any]) -> dict[str, Any]:
     return fields
 
 
-def _settle_authorization(url: dict[str, Any]) -> None:
+def _resolve_authorization(url: dict[str, Any]) -> None:
     """Users before groups before everybody who is signed in; lists that do not count are gone afterwards."""
     if "authorizationType" not in url:
         lists = (name for name in ("authorizedUsers", "authorizedGroups") if url.get(name))

@@ -4,62 +4,59 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from fairlead.model.pods.container_fields import (
+    ContainerProbes,
+    OfferedPort,
+    OfferedUrl,
+    ProbeHandlers,
+    ReadinessProbe,
+    TcpProbe,
+    UrlAccess,
+)
 from fairlead.model.pods.podset import PodContainer
 from fairlead.model.spec.fields import is_given, value_or
 from fairlead.model.spec.rules import Violation
 
-_LISTS = {"authorizedUsers": "authorized_users", "authorizedGroups": "authorized_groups"}
+_LISTS: dict[UrlAccess, str] = {"authorizedUsers": "authorized_users", "authorizedGroups": "authorized_groups"}
 
 
 def served(container: PodContainer, port: Any, inside: int, is_outside: bool) -> PodContainer:
     """The container with its serving port as a URL, or as a service of the cluster alone; 0 is no port."""
     if not inside:
         return container
-    fields = dict(container.fields)
+    fields = container.fields
     if is_outside:
         chosen = _chosen(port)
-        url = {
-            "container": inside,
-            "url": value_or(getattr(port, "exposed_url", None), ""),
-            "authorizationType": chosen,
-        }
-        if value_or(port.protocol, "http") != "http":
-            url["protocol"] = port.protocol
+        protocol = value_or(port.protocol, "http")
+        url = OfferedUrl(
+            container=inside,
+            url=value_or(getattr(port, "exposed_url", None), ""),
+            authorization_type=chosen,
+            protocol=protocol if protocol != "http" else None,
+        )
         if chosen in _LISTS:
-            url[chosen] = list(value_or(getattr(port, _LISTS[chosen]), ()))
-        fields["exposedUrls"] = [*fields.get("exposedUrls", ()), url]
+            url = replace(url, **{_LISTS[chosen]: tuple(value_or(getattr(port, _LISTS[chosen]), ()))})
+        fields = replace(fields, exposed_urls=(*fields.exposed_urls, url))
     else:
-        fields["ports"] = [*fields.get("ports", ()), {"container": inside, "serviceType": "ClusterIP"}]
+        fields = replace(fields, ports=(*fields.ports, OfferedPort(container=inside, service_type="ClusterIP")))
     return replace(container, fields=fields)
 
 
 def listening(container: PodContainer, inside: int) -> PodContainer:
     """The container, ready only when somebody listens on its port, unless it says itself how that is asked for."""
-    probes = container.fields.get("probes") or {}
-    if not inside or probes.get("readiness"):
+    if not inside or container.fields.readiness is not None:
         return container
-    return replace(container, fields=container.fields | {"probes": {**probes, "readiness": _asks(inside)}})
+    probe = ReadinessProbe(handler=ProbeHandlers(tcp_socket=TcpProbe(port=inside)))
+    return replace(container, fields=replace(container.fields, probes=ContainerProbes(readiness=probe)))
 
 
-def _asks(port: int) -> dict[str, Any]:
-    return {
-        "handler": {"tcpSocket": {"port": port}},
-        "initialDelaySeconds": 0,
-        "periodSeconds": 10,
-        "timeoutSeconds": 1,
-        "successThreshold": 1,
-        "failureThreshold": 3,
-    }
-
-
-def _chosen(port: Any) -> str:
+def _chosen(port: Any) -> UrlAccess:
     """Who may send requests; the word for either list means the one that is given."""
-    chosen: str = value_or(port.authorization_type, "public")
+    chosen: UrlAccess = value_or(port.authorization_type, "public")
     if chosen in (*_LISTS, "public", "authenticatedUsers"):
         return chosen
-    return next(
-        (rest for rest, attribute in _LISTS.items() if is_given(getattr(port, attribute))), "authenticatedUsers"
-    )
+    given = (rest for rest, attribute in _LISTS.items() if is_given(getattr(port, attribute)))
+    return next(given, "authenticatedUsers")
 
 
 def serving_violations(port: Any, path: str) -> list[Violation]:

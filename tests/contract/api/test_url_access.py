@@ -6,7 +6,7 @@ import pytest
 
 from fairlead.control.decide.draft import WorkloadEntry
 from fairlead.model.pods.podset import PodContainer
-from tests.builders import podset, workload
+from tests.builders import container_fields, podset, workload
 from tests.contract.api.room import Answer, Room
 
 ADA = "ada@example.com"
@@ -26,7 +26,7 @@ def urls(room: Room) -> None:
     async def claim() -> None:
         for name, url in URLS.items():
             fields = {"exposedUrls": [{"container": 8080, **url}]}
-            made = podset(container=PodContainer(image="x", fields=fields))
+            made = podset(container=PodContainer(image="x", fields=container_fields(fields)))
             entry = WorkloadEntry(workload=workload(name, id=name, project_name="team"), podsets=(made,))
             _, refused = room.context.exposure.claim(entry)
             assert not refused

@@ -13,6 +13,7 @@ from fairlead.control.decide.pod_specs import pod_name, render_pod
 from fairlead.control.decide.snapshot import render_jobs
 from fairlead.engines.base import PodReport, PodState, Review, Start, Stop
 from fairlead.kinds.kind import Outcome, SetState
+from fairlead.model.pods.container_fields import NamedValue
 from fairlead.model.pods.podset import PodSet, RestartPolicy, RestartScope
 from fairlead.model.records.phase import Phase, PodPhase
 from fairlead.model.records.workload import GroupTally, Pod, Tally, Workload
@@ -232,7 +233,7 @@ def test_names_variables_and_labels_are_filled_in() -> None:
     assert pod_name(workload, builders.podset(), 0, 4) == "train-2-4"
     made = render_pod(workload, member("worker", 1, 1), podset, None)
     assert made.variables == {"RANK": "2", "LEADER": "{host:train-1}", "JSON": '{"a":{"b":1}}'}
-    assert made.container.fields["labels"] == [{"name": "group", "value": "1"}]
+    assert made.container.fields.labels == (NamedValue(name="group", value="1"),)
     assert (made.addressed, made.group) == (True, 1)
 
 

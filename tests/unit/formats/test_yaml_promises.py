@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from fairlead.formats.yaml.documents import YamlWorkload
+from fairlead.model.pods.container_fields import given
 from fairlead.model.pods.podset import PodSet
 from tests.unit.formats.yaml_texts import document, issues_of, workload
 
@@ -17,7 +18,7 @@ def pods(found: YamlWorkload) -> PodSet:
 
 
 def storage(found: YamlWorkload, kind: str) -> Any:
-    return pods(found).container.fields["storage"][kind][0]
+    return given(pods(found).container.fields)["storage"][kind][0]
 
 
 @pytest.mark.parametrize(
@@ -34,7 +35,9 @@ def storage(found: YamlWorkload, kind: str) -> Any:
         ),
         pytest.param("", lambda found: pods(found).request.gpu_devices, 0, id="gpu"),
         pytest.param("gpu: {value: 0.5}", lambda found: pods(found).request.gpu_devices, 1, id="devices of a part"),
-        pytest.param("", lambda found: "security" in pods(found).container.fields, False, id="no host namespaces"),
+        pytest.param(
+            "", lambda found: "security" in given(pods(found).container.fields), False, id="no host namespaces"
+        ),
         pytest.param(
             "pvcs: {items: {p: {value: {claimName: c, path: /p, size: 1G}}}}",
             lambda found: storage(found, "pvc")["claimInfo"].get("accessModes", {"readWriteOnce": True})[

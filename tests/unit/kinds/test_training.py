@@ -6,6 +6,7 @@ from fairlead.kinds import KINDS
 from fairlead.kinds.kind import Outcome, SetState, read_stored_spec
 from fairlead.kinds.runs import outcome_of_one as outcome
 from fairlead.kinds.training import TRAINING
+from fairlead.model.pods.container_fields import given
 from fairlead.model.pods.podset import PodSet, Request, RestartPolicy
 from fairlead.model.records.phase import Phase
 from fairlead.model.spec.fields import build
@@ -74,11 +75,12 @@ def test_running(members: dict[str, Any], want: tuple[Any, ...]) -> None:
 
 
 def test_excluded_and_null_items_are_gone_and_defaults_filled_in() -> None:
-    fields = podset(
+    container = podset(
         labels=[{"name": "a", "value": "b"}, None, {"name": "c", "exclude": True}],
         storage={"nfs": [{"path": "/e", "server": "s", "mountPath": "/m"}]},
         probes={"readiness": {"handler": {"httpGet": {"port": 80}}}},
-    ).container.fields
+    ).container
+    fields = given(container.fields)
     assert fields["labels"] == [{"name": "a", "value": "b"}]
     assert fields["storage"]["nfs"] == [{"path": "/e", "server": "s", "mountPath": "/m", "readOnly": True}]
     assert fields["probes"]["readiness"] == {
@@ -104,7 +106,8 @@ def test_excluded_and_null_items_are_gone_and_defaults_filled_in() -> None:
     ],
 )  # fmt: skip
 def test_who_may_open_a_url(url: dict[str, Any], want: dict[str, Any]) -> None:
-    assert podset(exposedUrls=[{"container": 80, **url}]).container.fields["exposedUrls"] == [{"container": 80, **want}]
+    fields = given(podset(exposedUrls=[{"container": 80, **url}]).container.fields)
+    assert fields["exposedUrls"] == [{"container": 80, **want}]
 
 
 def state(completions: int = 1, backoff_limit: int = 6, **counts: Any) -> SetState:

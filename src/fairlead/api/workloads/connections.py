@@ -10,8 +10,14 @@ from fairlead.control.serving.urls import UrlSettings, exposed_urls, place_of, r
 from fairlead.model.pods.podset import PodSet
 from fairlead.model.records.workload import Pod, Workload
 
+Authorization = Literal["public", "authenticatedUsers", "authorizedUsersOrGroups"]
 #: How the interface calls the kinds of authorization.
-_SHOWN = {"authorizedUsers": "authorizedUsersOrGroups", "authorizedGroups": "authorizedUsersOrGroups"}
+_SHOWN: dict[str, Authorization] = {
+    "public": "public",
+    "authenticatedUsers": "authenticatedUsers",
+    "authorizedUsers": "authorizedUsersOrGroups",
+    "authorizedGroups": "authorizedUsersOrGroups",
+}
 _CUSTOM = "custom"
 
 
@@ -24,7 +30,7 @@ class ConnectionView(msgspec.Struct, kw_only=True, rename="camel", omit_defaults
     tool_type: str
     url: str | UnsetType = UNSET
     container_port: int | UnsetType = UNSET
-    authorization_type: Literal["public", "authenticatedUsers", "authorizedUsersOrGroups"] | UnsetType = UNSET
+    authorization_type: Authorization | UnsetType = UNSET
     authorized_users: list[str] | UnsetType = UNSET
     authorized_groups: list[str] | UnsetType = UNSET
 
@@ -46,17 +52,16 @@ def render_connections(
 def _exposed(workload: Workload, podsets: Sequence[PodSet], settings: UrlSettings) -> list[ConnectionView]:
     views = []
     for url, name in zip(exposed_urls(podsets), workload.urls, strict=False):
-        authorization = url.get("authorizationType", "authenticatedUsers")
         views.append(
             ConnectionView(
-                name=url.get("toolName") or url.get("name") or f"port {url['container']}",
+                name=url.tool_name or url.name or f"port {url.container}",
                 connection_type="ExternalUrl",
-                tool_type=url.get("toolType") or _CUSTOM,
+                tool_type=url.tool_type or _CUSTOM,
                 url=render_url(place_of(workload, name, settings), settings),
-                container_port=url["container"],
-                authorization_type=_SHOWN.get(authorization, authorization),
-                authorized_users=url.get("authorizedUsers") or UNSET,
-                authorized_groups=url.get("authorizedGroups") or UNSET,
+                container_port=url.container,
+                authorization_type=_SHOWN[url.authorization_type],
+                authorized_users=list(url.authorized_users) or UNSET,
+                authorized_groups=list(url.authorized_groups) or UNSET,
             )
         )
     return views
@@ -65,24 +70,22 @@ def _exposed(workload: Workload, podsets: Sequence[PodSet], settings: UrlSetting
 def _ports(podsets: Sequence[PodSet], pods: Sequence[Pod]) -> list[ConnectionView]:
     """Ports as they are open now: before its start a workload has none."""
     opened = {inside: outside for pod in pods for inside, outside in pod.ports}
-    listed = [port for podset in podsets for port in podset.container.fields.get("ports") or ()]
+    listed = [port for podset in podsets for port in podset.container.fields.ports]
     return [
         ConnectionView(
-            name=port.get("toolName") or port.get("name") or f"port {port['container']}",
-            connection_type=port["serviceType"],
-            tool_type=port.get("toolType") or _CUSTOM,
-            url=f"localhost:{opened[port['container']]}" if port["container"] in opened else UNSET,
-            container_port=port["container"],
+            name=port.tool_name or port.name or f"port {port.container}",
+            connection_type=port.service_type or "",
+            tool_type=port.tool_type or _CUSTOM,
+            url=f"localhost:{opened[port.container]}" if port.container in opened else UNSET,
+            container_port=port.container,
         )
         for port in listed
     ]
 
 
 def _related(podsets: Sequence[PodSet]) -> list[ConnectionView]:
-    listed = [each for podset in podsets for each in podset.container.fields.get("relatedUrls") or ()]
+    listed = [page for podset in podsets for page in podset.container.fields.related_urls]
     return [
-        ConnectionView(
-            name=each.get("name") or each["type"], connection_type="RelatedUrl", tool_type=each["type"], url=each["url"]
-        )
-        for each in listed
+        ConnectionView(name=page.name or page.type, connection_type="RelatedUrl", tool_type=page.type, url=page.url)
+        for page in listed
     ]

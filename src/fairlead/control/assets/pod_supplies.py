@@ -4,7 +4,6 @@
 """
 
 from collections.abc import Iterable
-from typing import Any
 
 import msgspec
 
@@ -16,6 +15,7 @@ from fairlead.control.references.resolve import load_config_map, load_data_volum
 from fairlead.control.references.users import find_users
 from fairlead.engines.base import RetainClaims
 from fairlead.model.errors import Refused
+from fairlead.model.pods.container_fields import ClaimMount
 from fairlead.model.pods.podset import PodSpec
 from fairlead.model.pods.supplies import ClaimSupply, Supplies
 from fairlead.model.quantity import whole
@@ -35,7 +35,6 @@ class Supplier(msgspec.Struct, frozen=True):
     context: Context
 
     async def load(self, pod: PodSpec) -> Supplies:
-        storage: dict[str, Any] = pod.container.fields.get("storage") or {}
         workload: Workload | None = await self.context.store.get(WORKLOADS, pod.workload_id)
         if workload is None:
             raise Refused("its workload is gone")
@@ -48,7 +47,7 @@ class Supplier(msgspec.Struct, frozen=True):
         return Supplies(
             secrets={name: await load_secret(self.context, project, name) for name in secrets},
             config_maps={name: await load_config_map(self.context, project, name) for name in maps},
-            claims=await self._load_claims(workload, storage.get("pvc") or ()),
+            claims=await self._load_claims(workload, pod.container.fields.storage.pvc),
             data_volumes=await self._load_data_volumes(workload, volumes),
             registries=await self._load_registries(
                 workload, [use for use in named if use.path.startswith("imagePullSecrets")]
@@ -67,11 +66,11 @@ class Supplier(msgspec.Struct, frozen=True):
             registries.append(values[REGISTRY_KEY])
         return tuple(registries)
 
-    async def _load_claims(self, workload: Workload, items: Iterable[dict[str, Any]]) -> dict[int, ClaimSupply]:
+    async def _load_claims(self, workload: Workload, mounts: Iterable[ClaimMount]) -> dict[int, ClaimSupply]:
         wanted = {
-            number: claim_name(workload.name, item.get("claimName"), item.get("name"), number)
-            for number, item in enumerate(items)
-            if not item.get("ephemeral")
+            number: claim_name(workload.name, mount.claim_name, mount.name, number)
+            for number, mount in enumerate(mounts)
+            if not mount.ephemeral
         }
         if not wanted:
             return {}

@@ -79,7 +79,7 @@ class KnownBlockers:
 
 def _serves(entry: WorkloadEntry) -> bool:
     """Whether it has URLs, which each workload is given at its own first decision."""
-    return any(podset.container.fields.get("exposedUrls") for podset in entry.podsets)
+    return any(podset.container.fields.exposed_urls for podset in entry.podsets)
 
 
 def _named(pending: Pending, workload: Workload) -> Pending:

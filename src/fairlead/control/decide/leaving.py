@@ -6,22 +6,22 @@ transaction.
 """
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from fairlead.control.decide.draft import Draft
 from fairlead.engines.base import DropClaims, Forget
+from fairlead.model.pods.container_fields import ClaimMount
 from fairlead.model.pods.podset import PodSet
 from fairlead.model.records.phase import TERMINAL, Phase
 
 
-def _claims(podsets: Iterable[PodSet]) -> Iterator[dict[str, Any]]:
+def _claims(podsets: Iterable[PodSet]) -> Iterator[ClaimMount]:
     for podset in podsets:
-        yield from (podset.container.fields.get("storage") or {}).get("pvc") or ()
+        yield from podset.container.fields.storage.pvc
 
 
 def makes_claims(podsets: Iterable[PodSet]) -> bool:
     """Whether a spec asks for claims that go when its workload is deleted."""
-    return any(not item.get("existingPvc") and not item.get("ephemeral") for item in _claims(podsets))
+    return any(not claim.existing_pvc and not claim.ephemeral for claim in _claims(podsets))
 
 
 def order_cleanup(draft: Draft) -> None:
@@ -35,7 +35,7 @@ def drop_ephemeral(draft: Draft) -> None:
     workload, before = draft.workload, draft.entry
     if workload.phase is not Phase.STOPPED and workload.phase not in TERMINAL and not workload.gone:
         return
-    if draft.active_pods() or not any(item.get("ephemeral") for item in _claims(before.podsets)):
+    if draft.active_pods() or not any(claim.ephemeral for claim in _claims(before.podsets)):
         return
     if workload.phase != before.workload.phase or workload.gone != before.workload.gone or before.pods:
         draft.orders.append(DropClaims(workload_id=workload.id))

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from fairlead.model.pods.container_fields import NamedValue
 from fairlead.model.pods.podset import PodContainer, PodSet, PodSpec, fill
 from fairlead.model.records.organization import Project, namespace_of
 from fairlead.model.records.workload import Pod, Workload
@@ -69,9 +70,14 @@ def render_pod(workload: Workload, pod: Pod, podset: PodSet, project: Project | 
 
 def _labelled(podset: PodSet, values: Mapping[str, str]) -> PodContainer:
     """The container with the labels and annotations of its set before the spec's own."""
-    fields = dict(podset.container.fields)
-    for member, templates in (("labels", podset.labels), ("annotations", podset.annotations)):
-        if templates:
-            ours = [{"name": name, "value": fill(template, values)} for name, template in templates.items()]
-            fields[member] = [*ours, *(fields.get(member) or ())]
-    return msgspec.structs.replace(podset.container, fields=fields)
+    fields = podset.container.fields
+    labelled = msgspec.structs.replace(
+        fields,
+        labels=(*_filled(podset.labels, values), *fields.labels),
+        annotations=(*_filled(podset.annotations, values), *fields.annotations),
+    )
+    return msgspec.structs.replace(podset.container, fields=labelled)
+
+
+def _filled(templates: Mapping[str, str], values: Mapping[str, str]) -> list[NamedValue]:
+    return [NamedValue(name=name, value=fill(template, values)) for name, template in templates.items()]

@@ -12,6 +12,7 @@ import msgspec
 from fairlead.control.decide.draft import WorkloadEntry
 from fairlead.control.decide.phases import Part, count_missing_pods
 from fairlead.model.clock import Millis
+from fairlead.model.pods.container_fields import ContainerFields, NodeTerm, PodToleration
 from fairlead.model.pods.podset import PodSet
 from fairlead.model.records.organization import (
     DEFAULT_NODE_POOL,
@@ -209,9 +210,9 @@ def constrain(job: facts.Job, near: Mapping[str, facts.TopologyConstraint]) -> f
     return constrained
 
 
-def _asked_topology(fields: Mapping[str, Any]) -> facts.TopologyConstraint | None:
+def _asked_topology(fields: ContainerFields) -> facts.TopologyConstraint | None:
     """The constraint that a workload's annotations name, as KAI reads them."""
-    given = {item["name"]: item.get("value") or "" for item in fields.get("annotations") or ()}
+    given = {annotation.name: annotation.value or "" for annotation in fields.annotations}
     topology = given.get(_TOPOLOGY)
     required, preferred = given.get(f"{_TOPOLOGY}-required-placement"), given.get(f"{_TOPOLOGY}-preferred-placement")
     if not topology or not (required or preferred):
@@ -251,16 +252,17 @@ def _request(podset: PodSet) -> dict[str, Any]:
     }
     if podset.gang:
         members |= {"pod_set": podset.role, "leader": podset.is_placed_first}
-    labels = {item["name"]: item.get("value") or "" for item in fields.get("labels") or ()}
+    labels = {label.name: label.value or "" for label in fields.labels}
     members["labels"] = labels
-    if node_type := fields.get("nodeType"):
-        members["node_selector"] = {"run.ai/type": node_type}
-    if affinity := fields.get("nodeAffinityRequired"):
-        members["node_affinity"] = tuple(_term(term) for term in affinity.get("nodeSelectorTerms") or ())
-    members["tolerations"] = tuple(_toleration(item) for item in fields.get("tolerations") or ())
-    pod_affinity = fields.get("podAffinity")
-    if pod_affinity and pod_affinity.get("type") == "Required":
-        members["pod_affinity"] = (facts.PodTerm(topology_key=pod_affinity["key"], match_labels=labels),)
+    if fields.node_type:
+        members["node_selector"] = {"run.ai/type": fields.node_type}
+    if fields.node_affinity_required is not None:
+        terms = fields.node_affinity_required.node_selector_terms or ()
+        members["node_affinity"] = tuple(_term(term) for term in terms)
+    members["tolerations"] = tuple(_toleration(toleration) for toleration in fields.tolerations)
+    pod_affinity = fields.pod_affinity
+    if pod_affinity is not None and pod_affinity.type == "Required":
+        members["pod_affinity"] = (facts.PodTerm(topology_key=pod_affinity.key or "", match_labels=labels),)
     return members
 
 
@@ -275,18 +277,17 @@ def _gpu(podset: PodSet) -> Mapping[str, Any]:
     return {"gpu": request.gpu_devices}
 
 
-def _term(term: Mapping[str, Any]) -> tuple[facts.Requirement, ...]:
+def _term(term: NodeTerm) -> tuple[facts.Requirement, ...]:
     return tuple(
-        facts.Requirement(key=e["key"], operator=e["operator"], values=tuple(e.get("values") or ()))
-        for e in term.get("matchExpressions") or ()
+        facts.Requirement(key=expression.key, operator=expression.operator, values=expression.values or ())
+        for expression in term.match_expressions or ()
     )
 
 
-def _toleration(item: Mapping[str, Any]) -> facts.TaskToleration:
-    effect = item.get("effect") or ""
+def _toleration(toleration: PodToleration) -> facts.TaskToleration:
     return facts.TaskToleration(
-        key=item.get("key") or "",
-        operator=item.get("operator") or "Equal",
-        value=item.get("value") or "",
-        effect="" if effect == "Any" else effect,
+        key=toleration.key,
+        operator=toleration.operator,
+        value=toleration.value or "",
+        effect="" if toleration.effect == "Any" else toleration.effect,
     )

@@ -55,7 +55,7 @@ def stop_when_answered(draft: Draft, pods: Iterable[Pod], load: Load) -> None:
 
 
 def _answers(podset: PodSet) -> bool:
-    return podset.completions is None and bool(podset.container.fields.get("exposedUrls"))
+    return podset.completions is None and bool(podset.container.fields.exposed_urls)
 
 
 def _has_answered(draft: Draft, pod: Pod, podset: PodSet, load: Load) -> bool:

@@ -6,13 +6,13 @@ the reverse proxy asks here for every request. What a workload's URLs are called
 
 import hashlib
 from collections.abc import Iterable, Iterator
-from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
 
 from fairlead.control.decide.draft import WorkloadEntry
 from fairlead.control.serving.traffic import ServiceBackends, Traffic
+from fairlead.model.pods.container_fields import OfferedUrl
 from fairlead.model.pods.podset import PodSet
 from fairlead.model.pods.urls import UrlRoute
 from fairlead.model.records.organization import Caller
@@ -89,11 +89,11 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
         return True
 
 
-def exposed_urls(podsets: Iterable[PodSet]) -> list[dict[str, Any]]:
+def exposed_urls(podsets: Iterable[PodSet]) -> list[OfferedUrl]:
     """What the pod sets of a workload expose, in the order in which it was said; its revisions expose the same."""
     sets = list(podsets)
     first = [podset for podset in sets if podset.revision == sets[0].revision]
-    return [url for podset in first for url in podset.container.fields.get("exposedUrls") or ()]
+    return [url for podset in first for url in podset.container.fields.exposed_urls]
 
 
 def place_of(workload: Workload, url: str, settings: UrlSettings) -> UrlLocation:
@@ -120,11 +120,11 @@ def render_routes(
             project_id=workload.project_id,
             owner=f"workload {workload.name} of project {workload.project_name}",
             place=place_of(workload, name, settings),
-            port=url["container"],
-            protocol=url.get("protocol", HTTP),
-            authorization=url.get("authorizationType", "authenticatedUsers"),
-            users=frozenset(url.get("authorizedUsers") or ()),
-            groups=frozenset(url.get("authorizedGroups") or ()),
+            port=url.container,
+            protocol=url.protocol or HTTP,
+            authorization=url.authorization_type,
+            users=frozenset(url.authorized_users),
+            groups=frozenset(url.authorized_groups),
         )
         for url, name in zip(exposed_urls(podsets), names, strict=False)
     ]
@@ -167,13 +167,13 @@ class UrlRegistry:
         refused: list[tuple[str, str]] = []
         own: set[UrlLocation] = set()
         for number, url in enumerate(exposed_urls(entry.podsets)):
-            chosen = url.get("url") or ""
+            chosen = url.url or ""
             name = parse_custom_url(chosen) if chosen else self._free_name(entry, own)
             place = place_of(entry.workload, name, self.settings) if name or not chosen else None
             if place is None:
                 refused.append((f"exposedUrls[{number}].url", f"'{chosen[:200]}' is no URL of a host and a path"))
                 continue
-            if url.get("protocol") == GRPC and place.prefix:
+            if url.protocol == GRPC and place.prefix:
                 why = f"is {GRPC}, whose methods are paths of a host of its own; URLs are told apart by paths here"
                 refused.append(("servingPort.protocol", why))
             holder = self._holder(place, entry.workload.id) or ("another URL of its own" if place in own else "")
@@ -237,7 +237,7 @@ class UrlRegistry:
 def _serving(entry: WorkloadEntry) -> ServiceBackends:
     """The pods that answer now: ready ones of the sets that serve, and how requests to them are treated."""
     answering = [podset for podset in entry.podsets if podset.stage in (None, Stage.SERVING)]
-    sets = {podset.role: podset for podset in answering if podset.container.fields.get("exposedUrls")}
+    sets = {podset.role: podset for podset in answering if podset.container.fields.exposed_urls}
     pods = tuple(
         pod.id
         for pod in entry.pods

@@ -5,10 +5,10 @@ Neither `scheduling` nor an engine knows kinds; they see only what stands here.
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from typing import Any
 
 import msgspec
 
+from fairlead.model.pods.container_fields import NO_FIELDS, ContainerFields
 from fairlead.model.pods.scaling import Scaling
 from fairlead.model.records.revision import Stage
 
@@ -70,9 +70,8 @@ class PodContainer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     termination_grace_seconds: int = 30
     cpu_limit_milli: int | None = None
     memory_limit_bytes: int | None = None
-    #: The rest of the pod's fields in canonical form (compute extras, storage, security, probes, ports, labels …),
-    #: as plain data keyed by the spec's REST names; an engine takes from it what it can provide.
-    fields: dict[str, Any] = {}
+    #: Everything else that the spec says of the pod; an engine takes from it what it can provide.
+    fields: ContainerFields = NO_FIELDS
 
 
 class OperatorOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -185,7 +184,7 @@ def longest_names(podsets: Iterable[PodSet], workload: str) -> list[tuple[str, s
             "ordinal": str(last + podset.offset),
         }
         found.setdefault(fill(podset.naming, values), f"a pod ({podset.role})")
-        if podset.container.fields.keys() & {"ports", "exposedUrls"}:
+        if podset.container.fields.ports or podset.container.fields.exposed_urls:
             found.setdefault(f"{workload}{podset.infix}", f"a service ({podset.role})")
         for label, template in podset.labels.items():
             found.setdefault(fill(template, values), f"the value of label {label}")

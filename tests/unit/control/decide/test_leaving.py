@@ -17,7 +17,9 @@ EXISTING = {"path": "/a", "existingPvc": True, "claimName": "shelf"}
 
 
 def podset(*claims: dict[str, Any]) -> PodSet:
-    return builders.podset(container=PodContainer(image="x", fields={"storage": {"pvc": list(claims)}}))
+    return builders.podset(
+        container=PodContainer(image="x", fields=builders.container_fields({"storage": {"pvc": list(claims)}}))
+    )
 
 
 class Case(NamedTuple):

@@ -10,14 +10,14 @@ from fairlead.control.serving.urls import UrlLocation, UrlRegistry, UrlSettings,
 from fairlead.model.pods.podset import PodContainer
 from fairlead.model.records.organization import Caller
 from fairlead.model.records.phase import PodPhase
-from tests.builders import pod, podset, workload
+from tests.builders import container_fields, pod, podset, workload
 
 SETTINGS = UrlSettings(domain="localhost", port=7421)
 
 
 def entry(name: str, *urls: dict[str, Any], project: str = "research") -> WorkloadEntry:
     fields = {"exposedUrls": [{"container": 8080, **url} for url in urls]}
-    made = podset(container=PodContainer(image="x", fields=fields))
+    made = podset(container=PodContainer(image="x", fields=container_fields(fields)))
     return WorkloadEntry(workload=workload(name, project_name=project), podsets=(made,))
 
 

@@ -64,7 +64,7 @@ def is_uploading(pods: Collection[Pod]) -> bool:
 
 
 def has_buckets(podsets: Iterable[PodSet]) -> bool:
-    return any((podset.container.fields.get("storage") or {}).get("s3") for podset in podsets)
+    return any(podset.container.fields.storage.s3 for podset in podsets)
 
 
 def is_upload_result_missing(podsets: Iterable[PodSet], runner: Runner, pods: Iterable[Pod]) -> bool:

@@ -27,7 +27,7 @@ def render_ingresses(place: RenderContext, podsets: Sequence[PodSet], *, is_held
     entrance = place.ingress
     if entrance is None:
         return []
-    exposing = [podset for podset in podsets for _ in podset.container.fields.get("exposedUrls") or ()]
+    exposing = [podset for podset in podsets for _ in podset.container.fields.exposed_urls]
     proxy = f"{place.name}-proxy"
     made: list[dict[str, Any]] = []
     held: list[_Way] = []

@@ -87,8 +87,8 @@ def _container(shape: PodTemplate) -> dict[str, Any]:
     """With its one port; Knative asks by itself whether somebody listens there."""
     podset = shape.podset
     main = dict(shape.template["spec"]["containers"][0])
-    urls = podset.container.fields.get("exposedUrls") or ()
-    is_grpc = any(url.get("protocol") == "grpc" for url in urls if url["container"] == podset.serving_port)
+    urls = podset.container.fields.exposed_urls
+    is_grpc = any(url.protocol == "grpc" for url in urls if url.container == podset.serving_port)
     main["ports"] = [{"name": "h2c" if is_grpc else "http1", "containerPort": podset.serving_port}]
     for name in ("tty", "stdin"):
         main.pop(name, None)

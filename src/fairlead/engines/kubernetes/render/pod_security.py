@@ -5,7 +5,6 @@ where a namespace enforces a level, that one holds without exception, because th
 """
 
 from collections.abc import Iterator
-from typing import Any
 
 from fairlead.model.allowed import NOTHING_ALLOWED, Allowed
 from fairlead.model.pods.podset import PodContainer
@@ -46,46 +45,45 @@ def find_forbidden(container: PodContainer, allowed: Allowed, level: str = "") -
 
 def _of_node(container: PodContainer, allowed: Allowed) -> Iterator[_Found]:
     """What would reach out of the pod."""
-    security = container.fields.get("security") or {}
-    for number, item in enumerate((container.fields.get("storage") or {}).get("hostPath") or ()):
-        if not allowed.has_path(item["path"]):
-            field = f"storage.hostPath[{item.get('name') or number}].path"
+    security = container.fields.security
+    for number, mount in enumerate(container.fields.storage.host_path):
+        if not allowed.has_path(mount.path):
+            field = f"storage.hostPath[{mount.name or number}].path"
             known = f", and below no folder that is allowed ({', '.join(allowed.host_paths)})"
-            words = f"'{item['path']}' is the node's own{known if allowed.host_paths else ''}"
-            yield field, words, f"--allow host-path={item['path']}"
-    for name, what in (("hostIpc", "inter-process communication"), ("hostNetwork", "network")):
-        if security.get(name) and not allowed.host_namespaces:
+            words = f"'{mount.path}' is the node's own{known if allowed.host_paths else ''}"
+            yield field, words, f"--allow host-path={mount.path}"
+    for name, is_shared, what in (
+        ("hostIpc", security.host_ipc, "inter-process communication"),
+        ("hostNetwork", security.host_network, "network"),
+    ):
+        if is_shared and not allowed.host_namespaces:
             yield f"security.{name}", f"it would share the node's {what}", "--allow host-namespaces"
 
 
 def _of_process(container: PodContainer, allowed: Allowed, harmless: frozenset[str]) -> Iterator[_Found]:
     """What its processes could do that others cannot."""
-    security = container.fields.get("security") or {}
-    added = security.get("capabilities") or ()
-    foreign = [name for name in added if name not in harmless and name not in allowed.capabilities]
+    security = container.fields.security
+    foreign = [name for name in security.capabilities if name not in harmless and name not in allowed.capabilities]
     if foreign:
         flags = " ".join(f"--allow capability={name}" for name in foreign)
         yield "security.capabilities", f"{', '.join(foreign)} would give it power over the node", flags
     if allowed.unconfined:
         return
-    if security.get("seccompProfileType") == "Unconfined":
+    if security.seccomp_profile_type == "Unconfined":
         yield "security.seccompProfileType", "it would take the filter off its system calls", "--allow unconfined"
-    for item in container.fields.get("annotations") or ():
-        if item["name"].startswith(_APPARMOR) and item.get("value") == "unconfined":
-            yield f"annotations[{item['name']}]", "it would take AppArmor's profile off", "--allow unconfined"
+    for annotation in container.fields.annotations:
+        if annotation.name.startswith(_APPARMOR) and annotation.value == "unconfined":
+            yield f"annotations[{annotation.name}]", "it would take AppArmor's profile off", "--allow unconfined"
 
 
 def _weakened(container: PodContainer) -> Iterator[Note]:
     """What is forbidden at the strictest level only; what goes unsaid is filled in."""
-    security = container.fields.get("security") or {}
-    wanted: tuple[tuple[str, Any, str], ...] = (
-        ("allowPrivilegeEscalation", True, "its processes could gain rights"),
-        ("dropAllCapabilities", False, "it would keep the runtime's capabilities"),
-    )
-    for name, value, what in wanted:
-        if security.get(name) is value:
-            yield f"security.{name}", what
-    if security.get("uidGidSource") == "custom" and security.get("runAsUid") == 0:
+    security = container.fields.security
+    if security.allow_privilege_escalation:
+        yield "security.allowPrivilegeEscalation", "its processes could gain rights"
+    if security.drop_all_capabilities is False:
+        yield "security.dropAllCapabilities", "it would keep the runtime's capabilities"
+    if security.uid_gid_source == "custom" and security.run_as_uid == 0:
         yield "security.runAsUid", "0 is root's id"
-    for number, item in enumerate((container.fields.get("storage") or {}).get("nfs") or ()):
-        yield f"storage.nfs[{item.get('name') or number}]", "pods mount no exports themselves there; use a claim"
+    for number, mount in enumerate(container.fields.storage.nfs):
+        yield f"storage.nfs[{mount.name or number}]", "pods mount no exports themselves there; use a claim"

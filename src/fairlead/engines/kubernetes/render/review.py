@@ -9,6 +9,7 @@ from fairlead.engines.base import Review
 from fairlead.engines.kubernetes.client.resources import MPI
 from fairlead.engines.kubernetes.render.pod_security import find_forbidden
 from fairlead.model.allowed import Allowed
+from fairlead.model.pods.container_fields import given
 from fairlead.model.pods.podset import PodSet, RestartPolicy
 
 _ADVISORY = {
@@ -22,16 +23,16 @@ _OWN_CLAIM = "a claim is its project's; pods of a cluster mount claims of their 
 
 def review(podset: PodSet, allowed: Allowed) -> Review:
     fields = podset.container.fields
-    compute = fields.get("compute") or {}
+    compute = given(fields.compute)
     refused: list[tuple[str, str]] = []
     if podset.container.image == _HOST_IMAGE:
         refused.append(("image", f"{_HOST_IMAGE} stands for the file system of one machine; name an image to pull"))
-    if (fields.get("security") or {}).get("uidGidSource") == "fromIdpToken":
+    if fields.security.uid_gid_source == "fromIdpToken":
         refused.append(("security.uidGidSource", "the token's user and group are not passed on to a cluster yet"))
     refused += find_forbidden(podset.container, allowed)
     advisory = [(f"compute.{name}", why) for name, why in _ADVISORY.items() if compute.get(name)]
-    shared = [item for item in (fields.get("storage") or {}).get("pvc") or () if item.get("dataSharing")]
-    advisory += [(f"storage.pvc[{item.get('name') or item['path']}].dataSharing", _OWN_CLAIM) for item in shared]
+    shared = [claim for claim in fields.storage.pvc if claim.data_sharing]
+    advisory += [(f"storage.pvc[{claim.name or claim.path}].dataSharing", _OWN_CLAIM) for claim in shared]
     return Review(refused=tuple(refused), advisory=tuple(advisory))
 
 

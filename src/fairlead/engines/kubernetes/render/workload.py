@@ -22,6 +22,7 @@ from fairlead.engines.kubernetes.render.service import render_services
 from fairlead.engines.kubernetes.render.volumes import render_claims
 from fairlead.formats.losses import Loss, Source
 from fairlead.kinds.kind import Kind, read_stored_spec
+from fairlead.model.pods.container_fields import given
 from fairlead.model.pods.podset import PodSet
 from fairlead.model.priority import PRIORITIES, is_preemptible
 from fairlead.model.records.organization import namespace_of
@@ -71,7 +72,7 @@ def render_objects(place: RenderContext, podsets: tuple[PodSet, ...]) -> Rendere
     shapes: list[PodTemplate] = []
     losses: list[Loss] = []
     for podset in podsets:
-        source = Source(podset.container.fields)
+        source = Source(given(podset.container.fields))
         claims += render_claims(place, source)
         offered = render_services(place, podset, source)
         services += offered if _is_asked(podset, podsets) else []

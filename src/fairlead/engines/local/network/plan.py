@@ -36,11 +36,11 @@ Plan = dict[str, Any]
 def is_serving(pod: PodSpec) -> bool:
     """Whether others are meant to reach the pod: then it has a network of its own."""
     fields = pod.container.fields
-    return bool(fields.get("ports") or fields.get("exposedUrls") or pod.addressed)
+    return bool(fields.ports or fields.exposed_urls or pod.addressed)
 
 
 def has_host_network(pod: PodSpec) -> bool:
-    return bool((pod.container.fields.get("security") or {}).get("hostNetwork"))
+    return pod.container.fields.security.host_network
 
 
 class PodNetworks:
@@ -207,8 +207,9 @@ class PodNetworks:
 
     def remarks(self, container: PodContainer, *, is_addressed: bool = False) -> list[tuple[str, str]]:
         """What a pod that serves has less of here than on a cluster, as (field, what)."""
-        field = next((name for name in ("ports", "exposedUrls") if container.fields.get(name)), "")
-        if not field or (container.fields.get("security") or {}).get("hostNetwork"):
+        fields = container.fields
+        field = "ports" if fields.ports else "exposedUrls" if fields.exposed_urls else ""
+        if not field or fields.security.host_network:
             return []
         has_own = self.is_able or (bool(self._pasta) and not is_addressed)
         if not has_own or not self._joins(container):

@@ -11,6 +11,7 @@ import socket
 from collections.abc import Awaitable, Callable, Sequence
 
 from fairlead.model.errors import FairleadError, Refused
+from fairlead.model.pods.container_fields import OfferedPort
 from fairlead.model.pods.podset import PodSpec
 from fairlead.model.spec.rules import NODE_PORTS
 
@@ -68,8 +69,8 @@ class Ports:
             for number in inside_ports(pod):
                 self._check_free(number, pod)
         pairs = []
-        for port in pod.container.fields.get("ports") or ():
-            inside: int = port["container"]
+        for port in pod.container.fields.ports:
+            inside = port.container
             key = (pod.workload_id, inside)
             if key not in self._opened:
                 self._opened[key] = await self._open(key, port, owner, shares_machine)
@@ -89,10 +90,10 @@ class Ports:
         """After a start of the server: what a pod from before listens on, on this machine itself."""
         self._listening |= dict.fromkeys(ports, (pod_id, "another of its pods"))
 
-    async def _open(self, key: tuple[str, int], port: dict[str, object], owner: str, shares_machine: bool) -> Opened:
-        inside, asked = key[1], port.get("external")
-        is_node_port = port.get("serviceType") == NODE_PORT
-        if isinstance(asked, int):
+    async def _open(self, key: tuple[str, int], port: OfferedPort, owner: str, shares_machine: bool) -> Opened:
+        inside, asked = key[1], port.external
+        is_node_port = port.service_type == NODE_PORT
+        if asked is not None:
             candidates: Sequence[int] = (asked,)
             if is_node_port and asked not in NODE_PORTS:
                 least, most = NODE_PORTS[0], NODE_PORTS[-1]
@@ -103,7 +104,7 @@ class Ports:
             candidates = (inside,)
         else:
             # Spread, so that a port that was just given back is not given to the next at once.
-            among = INSIDE_PORTS if port.get("serviceType") == CLUSTER_IP else NODE_PORTS
+            among = INSIDE_PORTS if port.service_type == CLUSTER_IP else NODE_PORTS
             start = hash(key) % len(among)
             candidates = [*among[start:], *among[:start]]
         opened = Opened(owner, inside, candidates[0])
@@ -114,7 +115,7 @@ class Ports:
             try:
                 await self._listen(key[0], opened)
             except OSError as error:
-                if isinstance(asked, int):
+                if asked is not None:
                     raise Refused(f"port {external} cannot be opened: {self._explain(external, error)}") from error
                 continue
             return opened
@@ -262,8 +263,8 @@ def owner_of(pod: PodSpec) -> str:
 def inside_ports(pod: PodSpec) -> list[int]:
     """The ports on which the pod's program is meant to listen."""
     fields = pod.container.fields
-    listed = [*(fields.get("ports") or ()), *(fields.get("exposedUrls") or ())]
-    return list(dict.fromkeys(int(each["container"]) for each in listed))
+    listed = [port.container for port in fields.ports] + [url.container for url in fields.exposed_urls]
+    return list(dict.fromkeys(listed))
 
 
 def holder_of(port: int) -> str:

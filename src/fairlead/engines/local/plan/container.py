@@ -21,6 +21,7 @@ from fairlead.engines.local.plan.volumes import PERSONAL_HOME, Volumes, can_be_m
 from fairlead.engines.local.settings import LocalSettings
 from fairlead.engines.local.supervisor.container import NETWORK
 from fairlead.model.errors import Refused
+from fairlead.model.pods.container_fields import ContainerSecurity
 from fairlead.model.pods.podset import PodContainer, PodSpec
 
 HOST = "host"
@@ -73,9 +74,8 @@ RUNTIMES = {
 
 def choose(container: PodContainer, settings: LocalSettings) -> str:
     """The runtime's name: the workload's annotation where the operator offers that runtime, else the server's first."""
-    given = container.fields.get("annotations") or ()
-    items = given.items() if isinstance(given, Mapping) else ((each.get("name"), each.get("value")) for each in given)
-    asked = next((str(value) for name, value in items if name == ANNOTATION), "")
+    annotations = container.fields.annotations
+    asked = next((annotation.value or "" for annotation in annotations if annotation.name == ANNOTATION), "")
     if asked and asked not in settings.runtimes:
         raise Refused(f"runtime '{asked}' is not offered here; there are {', '.join(settings.runtimes)}")
     return asked or settings.runtimes[0]
@@ -99,9 +99,9 @@ def is_mapped(name: str, rights: ServerRights) -> bool:
     return RUNTIMES[name].is_direct and rights.is_shared and rights.has_root and not rights.settings.allowed.root_user
 
 
-def decide_ids(name: str, granted: PodRights, rights: ServerRights, security: Mapping[str, Any]) -> tuple[int, int]:
+def decide_ids(name: str, granted: PodRights, rights: ServerRights, security: ContainerSecurity) -> tuple[int, int]:
     """User and group of the container's process as this machine numbers them; an image's own user is taken for root."""
-    chosen = security.get("uidGidSource") in ("custom", "fromIdpToken")
+    chosen = security.uid_gid_source in ("custom", "fromIdpToken")
     uid, gid = (granted.user.uid, granted.user.gid) if chosen else (0, 0)
     shift = FIRST_ID if is_mapped(name, rights) else 0
     return uid + shift, gid + shift
@@ -136,7 +136,7 @@ def render(
         surroundings |= {"REGISTRY_AUTH_FILE": f"{folder}/{_REGISTRIES}", "DOCKER_CONFIG": folder}
     words = expand(pod.container.command + pod.container.args, environment)
     entry = [f"--entrypoint={words.pop(0)}"] if pod.container.command else []
-    uid, gid = decide_ids(name, granted, rights, pod.container.fields.get("security") or {})
+    uid, gid = decide_ids(name, granted, rights, pod.container.fields.security)
     volumes, mounts = containers_storage.render(around.volumes.mounts, folder, staged=can_stage(name))
     # Where there is a limit, the container stays until it was asked whether it went over it.
     leaves = pod.container.memory_limit_bytes is None
@@ -184,7 +184,7 @@ def _choose_variables(pod: PodSpec, environment: Mapping[str, str]) -> dict[str,
     """The variables that the container gets beside those of its image."""
     given = {variable.name for variable in pod.container.environment}
     variables = {key: value for key, value in environment.items() if key not in _IMAGE_OWN or key in given}
-    if pod.container.fields.get("createHomeDir"):
+    if pod.container.fields.create_home_dir:
         variables.setdefault("HOME", PERSONAL_HOME)
     return variables
 
@@ -225,7 +225,7 @@ _NOTHING_ELSE: dict[str, Any] = {
 
 def _render_options(name: str, pod: PodSpec, granted: PodRights, rights: ServerRights) -> list[str]:
     container, fields = pod.container, pod.container.fields
-    security = fields.get("security") or {}
+    security = fields.security
     means = rights.means
     # Said by number: a runtime's own default may be more than this server could have itself.
     bounds = (("nofile", means.files), ("nproc", means.processes))
@@ -247,7 +247,7 @@ def _render_options(name: str, pod: PodSpec, granted: PodRights, rights: ServerR
         options.append(f"--memory={container.memory_limit_bytes}")
     if rights.has_root:
         options.append(f"--pids-limit={decide_pids(rights.settings.pids_limit, rights.is_shared, means) or -1}")
-    if (fields.get("compute") or {}).get("largeShmRequest") and not security.get("hostIpc"):
+    if fields.compute.large_shm_request and not security.host_ipc:
         # 0 is no bound but the machine's memory, as it has none on a cluster but the pod's.
         options.append(f"--shm-size={container.memory_limit_bytes or 0}")
     return options
@@ -265,19 +265,19 @@ def _render_working_dir(runtime: Runtime, place: str, volumes: Volumes, read_onl
     return options
 
 
-def _render_security(name: str, security: Mapping[str, Any], granted: PodRights, rights: ServerRights) -> list[str]:
+def _render_security(name: str, security: ContainerSecurity, granted: PodRights, rights: ServerRights) -> list[str]:
     options = []
-    if security.get("uidGidSource") in ("custom", "fromIdpToken"):
+    if security.uid_gid_source in ("custom", "fromIdpToken"):
         options.append(f"--user={granted.user.uid}:{granted.user.gid}")
         options += [f"--group-add={gid}" for gid in granted.user.groups]
-    if security.get("dropAllCapabilities"):
+    if security.drop_all_capabilities:
         options.append("--cap-drop=ALL")
     options += [f"--cap-add={capability}" for capability in sorted(granted.added)]
     if granted.no_new_privileges:
         options.append("--security-opt=no-new-privileges")
-    if security.get("seccompProfileType") == "Unconfined":
+    if security.seccomp_profile_type == "Unconfined":
         options.append("--security-opt=seccomp=unconfined")
-    if security.get("hostIpc"):
+    if security.host_ipc:
         options.append("--ipc=host")
     if granted.read_only_root:
         options += ["--read-only", *(["--read-only-tmpfs=false"] if name == "podman" else [])]
@@ -288,7 +288,7 @@ def _render_security(name: str, security: Mapping[str, Any], granted: PodRights,
 
 def _pull(container: PodContainer) -> str:
     """As Kubernetes: always for `latest`; what lies on this machine is never looked for elsewhere."""
-    asked = container.fields.get("imagePullPolicy")
+    asked = container.fields.image_pull_policy
     if asked:
         return {"Always": "always", "Never": "never", "IfNotPresent": "missing"}[asked]
     image = container.image

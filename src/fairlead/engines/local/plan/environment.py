@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
 
 from fairlead.engines.local.linux import procfs
 from fairlead.engines.local.settings import Identity
 from fairlead.model.errors import Refused
+from fairlead.model.pods.container_fields import ContainerCompute
 from fairlead.model.pods.podset import EnvironmentVariable, PodSpec, Request
 
 #: From a variable that refers to a secret, config map or credential to its value; raises Refused with the reason.
@@ -41,7 +41,7 @@ def render_environment(
     variables |= pod.identity
     variables["NODE_NAME"] = pod.node
     variables |= _devices(pod.request, pod.gpu_devices, device_memory)
-    limit = _memory_limit(pod.container.fields.get("compute") or {}, device_memory)
+    limit = _memory_limit(pod.container.fields.compute, device_memory)
     if limit:
         variables["RUNAI_GPU_MEMORY_LIMIT"] = limit
     variables[procfs.MARKER] = f"{pod.pod_id}.{pod.attempt}"
@@ -76,7 +76,8 @@ def pod_field(pod: PodSpec, path: str, address: str) -> str:
     own, _, host = address.partition(",")
     keyed = _KEYED_FIELD.fullmatch(path)
     if keyed:
-        return _labelled(pod.container.fields.get(keyed[1]), keyed[2])
+        pairs = pod.container.fields.labels if keyed[1] == "labels" else pod.container.fields.annotations
+        return next((pair.value or "" for pair in pairs if pair.name == keyed[2]), "")
     fields = {
         "metadata.name": pod.pod_name,
         "metadata.namespace": pod.namespace,
@@ -94,18 +95,11 @@ def pod_field(pod: PodSpec, path: str, address: str) -> str:
     return fields[path]
 
 
-def _labelled(labels: Any, name: str) -> str:
-    """A label's value from either form: a mapping, or REST's list of names and values."""
-    if isinstance(labels, Mapping):
-        return str(labels.get(name, ""))
-    return next((str(item.get("value", "")) for item in labels or () if item.get("name") == name), "")
-
-
-def _memory_limit(compute: Mapping[str, Any], device_memory: int) -> str:
-    """Up to where the pod may go on each device: as it was given, or in bytes where a portion was."""
-    if compute.get("gpuMemoryLimit"):
-        return str(compute["gpuMemoryLimit"])
-    portion = compute.get("gpuPortionLimit")
+def _memory_limit(compute: ContainerCompute, device_memory: int) -> str:
+    """How much memory of each device the pod may use: as it was given, or in bytes if a portion was."""
+    if compute.gpu_memory_limit:
+        return compute.gpu_memory_limit
+    portion = compute.gpu_portion_limit
     return str(int(portion * device_memory)) if portion and device_memory else ""
 
 

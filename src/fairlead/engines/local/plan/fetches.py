@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from fairlead.engines.local.settings import LocalSettings
 from fairlead.model.errors import Refused
+from fairlead.model.pods.container_fields import BucketMount, GitMount
 
 Item = dict[str, Any]
 Secrets = Mapping[str, Mapping[str, str]]
@@ -31,45 +32,45 @@ def protocol_of(repository: str) -> str:
     return repository.partition("://")[0].lower() if "://" in repository else ""
 
 
-def render_git(item: Item, field: str, secrets: Secrets, settings: LocalSettings) -> Item:
-    repository = item["repository"]
+def render_git(mount: GitMount, field: str, secrets: Secrets, settings: LocalSettings) -> Item:
+    repository = mount.repository
     protocol = protocol_of(repository)
     if protocol not in settings.git_protocols:
         allowed = ", ".join(settings.git_protocols)
         raise Refused(f"{field}.repository: repositories are fetched by {allowed} here; '{repository[:200]}' is not")
-    for name in ("branch", "revision"):
-        if item.get(name) and not _REVISION.match(item[name]):
-            raise Refused(f"{field}.{name}: '{item[name]}' names no branch, tag or commit")
+    for name, value in (("branch", mount.branch), ("revision", mount.revision)):
+        if value and not _REVISION.match(value):
+            raise Refused(f"{field}.{name}: '{value}' is not a valid name of a branch, tag or commit")
     return {
         "kind": "git",
         "field": field,
-        "at": item["path"],
+        "at": mount.path,
         "repository": repository,
-        "branch": item.get("branch") or "",
-        "revision": item.get("revision") or "",
+        "branch": mount.branch or "",
+        "revision": mount.revision or "",
         "protocols": ":".join(settings.git_protocols),
         "seconds": settings.fetch_seconds,
         "silence": settings.fetch_silence_seconds,
-        **_credentials(item, field, secrets),
+        **_credentials(mount, field, secrets),
     }
 
 
-def _credentials(item: Item, field: str, secrets: Secrets) -> Item:
-    reference = item.get("secretRef") or {}
-    name = reference.get("name") or item.get("passwordSecret")
+def _credentials(mount: GitMount, field: str, secrets: Secrets) -> Item:
+    name = mount.secret
     if not name:
         return {"user": "", "password": "", "key": ""}
     values = _values(name, field, secrets)
-    if reference.get("name") and reference.get("authenticationMethod") == "ssh-key":
-        named = reference.get("secretKeyOfPassword")
-        wanted = [named] if named and named != "Password" else [*SSH_KEYS, "Password"]
+    reference = mount.secret_ref if mount.secret_ref is not None and mount.secret_ref.name else None
+    if reference is not None and reference.authentication_method == "ssh-key":
+        named = reference.secret_key_of_password
+        wanted = [named] if named != "Password" else [*SSH_KEYS, "Password"]
         key = next((values[one] for one in wanted if one in values), None)
         if key is None:
             raise Refused(f"{field}.secretRef: secret '{name}' has no key {' or '.join(wanted)} with an SSH key in it")
         return {"user": "", "password": "", "key": key}
-    source = reference if reference.get("name") else item
-    chosen = {part: source.get(f"secretKeyOf{part.capitalize()}") or part.capitalize() for part in ("user", "password")}
-    return {"key": "", **{part: _value(values, key, name, field) for part, key in chosen.items()}}
+    chosen = reference or mount
+    user = _value(values, chosen.secret_key_of_user, name, field)
+    return {"user": user, "password": _value(values, chosen.secret_key_of_password, name, field), "key": ""}
 
 
 def _values(name: str, field: str, secrets: Secrets) -> Mapping[str, str]:
@@ -85,25 +86,26 @@ def _value(values: Mapping[str, str], key: str, name: str, field: str) -> str:
     return values[key]
 
 
-def render_s3(item: Item, field: str, secrets: Secrets, settings: LocalSettings) -> Item:
-    url = (item.get("url") or AMAZON).rstrip("/")
+def render_s3(mount: BucketMount, field: str, secrets: Secrets, settings: LocalSettings) -> Item:
+    url = (mount.url or AMAZON).rstrip("/")
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise Refused(f"{field}.url: '{url[:200]}' is no address of an S3 service; it begins with https:// or http://")
-    if not _BUCKET.match(item["bucket"]):
-        raise Refused(f"{field}.bucket: '{item['bucket'][:200]}' is no bucket's name")
+        raise Refused(
+            f"{field}.url: '{url[:200]}' is not the address of an S3 service; it must begin with https:// or http://"
+        )
+    if not _BUCKET.match(mount.bucket):
+        raise Refused(f"{field}.bucket: '{mount.bucket[:200]}' is not a valid bucket name")
     access, secret = "", ""
-    name = item.get("accessKeySecret")
-    if name:
-        values = _values(name, field, secrets)
-        access = _value(values, item.get("secretKeyOfAccessKeyId") or "AccessKeyId", name, field)
-        secret = _value(values, item.get("secretKeyOfSecretKey") or "SecretKey", name, field)
+    if mount.access_key_secret:
+        values = _values(mount.access_key_secret, field, secrets)
+        access = _value(values, mount.secret_key_of_access_key_id, mount.access_key_secret, field)
+        secret = _value(values, mount.secret_key_of_secret_key, mount.access_key_secret, field)
     return {
         "kind": "s3",
         "field": field,
-        "at": item["path"],
+        "at": mount.path,
         "url": url,
-        "bucket": item["bucket"],
+        "bucket": mount.bucket,
         "access": access,
         "secret": secret,
         "seconds": settings.fetch_seconds,

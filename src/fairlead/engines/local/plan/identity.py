@@ -7,7 +7,7 @@ What would come out weaker than asked, or what the operator did not allow, is re
 import grp
 import os
 import pwd
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
@@ -15,19 +15,11 @@ import msgspec
 from fairlead.engines.local.linux import capabilities, seccomp
 from fairlead.engines.local.plan.limits import LimitSupport
 from fairlead.engines.local.settings import Identity, LocalSettings
+from fairlead.model.pods.container_fields import ContainerSecurity
 
 #: (path of the field, why)
 Note = tuple[str, str]
-Security = Mapping[str, Any]
-
 _ALLOW = "start the server with --allow {} to permit it"
-_MEMBERS = frozenset(
-    (
-        *("uidGidSource", "runAsUid", "runAsGid", "supplementalGroups", "runAsNonRoot", "readOnlyRootFilesystem"),
-        *("capabilities", "dropAllCapabilities", "seccompProfileType", "allowPrivilegeEscalation"),
-        *("hostIpc", "hostNetwork"),
-    )
-)
 MOST_ID = 2**32 - 2
 
 
@@ -110,12 +102,12 @@ def has_group(gid: int) -> bool:
     return True
 
 
-def decide_rights(security: Security, rights: ServerRights) -> PodRights:
+def decide_rights(security: ContainerSecurity, rights: ServerRights) -> PodRights:
     """The rights of a pod whose security fields have no objection of `refusals`."""
     user = _user(security, rights)
-    added = frozenset(security.get("capabilities") or ())
-    filtered = security.get("seccompProfileType") == "RuntimeDefault"
-    escalation = security.get("allowPrivilegeEscalation")
+    added = frozenset(security.capabilities)
+    filtered = security.seccomp_profile_type == "RuntimeDefault"
+    escalation = security.allow_privilege_escalation
     return PodRights(
         user=user,
         bounding=_bounding(security, rights, user, added),
@@ -124,17 +116,17 @@ def decide_rights(security: Security, rights: ServerRights) -> PodRights:
         no_new_privileges=escalation is False
         or (escalation is None and (rights.is_shared or (filtered and not rights.has_root))),
         filtered=filtered,
-        host_ipc=bool(security.get("hostIpc")) or not rights.isolates,
-        read_only_root=bool(security.get("readOnlyRootFilesystem")),
+        host_ipc=security.host_ipc or not rights.isolates,
+        read_only_root=security.read_only_root_filesystem,
     )
 
 
-def _user(security: Security, rights: ServerRights) -> Identity:
+def _user(security: ContainerSecurity, rights: ServerRights) -> Identity:
     base = rights.user
-    if security.get("uidGidSource") != "custom":
+    if security.uid_gid_source != "custom":
         return base
-    uid, gid = security.get("runAsUid"), security.get("runAsGid")
-    groups = security.get("supplementalGroups")
+    uid, gid = security.run_as_uid, security.run_as_gid
+    groups = security.supplemental_groups
     changes: dict[str, Any] = {}
     if uid is not None and uid != base.uid:
         # The owner's home is not another user's; in shared mode each pod has a home of its own.
@@ -154,10 +146,12 @@ def parse_groups(text: str) -> list[int]:
     return numbers
 
 
-def _bounding(security: Security, rights: ServerRights, user: Identity, added: frozenset[str]) -> frozenset[str] | None:
+def _bounding(
+    security: ContainerSecurity, rights: ServerRights, user: Identity, added: frozenset[str]
+) -> frozenset[str] | None:
     if not rights.has_root and not rights.isolates:
         return None  # not ours to lower; nothing is gained beyond it either
-    if security.get("dropAllCapabilities"):
+    if security.drop_all_capabilities:
         return added
     if rights.is_shared:
         return capabilities.RUNTIME_DEFAULT | added
@@ -168,39 +162,36 @@ def _bounding(security: Security, rights: ServerRights, user: Identity, added: f
 # What is refused
 
 
-def find_refused_fields(security: Security, rights: ServerRights) -> list[Note]:
+def find_refused_fields(security: ContainerSecurity, rights: ServerRights) -> list[Note]:
     """Every field that this server cannot or may not honour, with the reason and what to do."""
     return [(f"security.{name}", why) for name, why in _refusals(security, rights)]
 
 
-def _refusals(security: Security, rights: ServerRights) -> Iterator[Note]:
-    unknown = [name for name, value in security.items() if name not in _MEMBERS and value is not None]
-    for name in unknown:
-        yield name, "this engine does not know it, and a weaker setting could result"
+def _refusals(security: ContainerSecurity, rights: ServerRights) -> Iterator[Note]:
     try:
         user = _user(security, rights)
     except ValueError:
         yield "supplementalGroups", "group ids are whole numbers from 0 on, separated by commas"
         return
-    if security.get("uidGidSource") == "custom":
+    if security.uid_gid_source == "custom":
         yield from _custom(security, user, rights)
-    elif security.get("uidGidSource") == "fromIdpToken" and rights.is_shared:
+    elif security.uid_gid_source == "fromIdpToken" and rights.is_shared:
         yield (
             "uidGidSource",
             "user and group ids come from an identity provider's token, and none is connected here; "
             "use custom with runAsUid and runAsGid",
         )
-    if security.get("runAsNonRoot") and user.uid == 0:
+    if security.run_as_non_root and user.uid == 0:
         yield "runAsNonRoot", "the pod would run as root: give another runAsUid with uidGidSource custom"
     yield from _check_capabilities(security, rights)
     yield from _escalation(security, rights)
     yield from _surroundings(security, rights)
 
 
-def _custom(security: Security, user: Identity, rights: ServerRights) -> Iterator[Note]:
+def _custom(security: ContainerSecurity, user: Identity, rights: ServerRights) -> Iterator[Note]:
     base = rights.user
     wanted = [("runAsUid", user.uid, base.uid, rights.is_user), ("runAsGid", user.gid, base.gid, rights.is_group)]
-    if security.get("supplementalGroups"):
+    if security.supplemental_groups:
         wanted += [("supplementalGroups", gid, base.gid, rights.is_group) for gid in user.groups]
     for name, number, own, is_taken in wanted:
         if not 0 <= number <= MOST_ID:
@@ -213,16 +204,16 @@ def _custom(security: Security, user: Identity, rights: ServerRights) -> Iterato
             yield name, f"0 is root's; {_ALLOW.format('root-user')}"
         elif rights.is_shared and number != 0 and is_taken(number) and not rights.settings.allowed.machine_users:
             yield name, f"{number} belongs to somebody on this machine; {_ALLOW.format('machine-users')}"
-    if security.get("supplementalGroups") == "" and not rights.has_root and len(base.groups) > 1:
+    if security.supplemental_groups == "" and not rights.has_root and len(base.groups) > 1:
         yield "supplementalGroups", "this server is not root and cannot take its own groups from its pods"
 
 
-def _check_capabilities(security: Security, rights: ServerRights) -> Iterator[Note]:
-    added = security.get("capabilities") or ()
+def _check_capabilities(security: ContainerSecurity, rights: ServerRights) -> Iterator[Note]:
+    added = security.capabilities
     if not rights.has_root:
         if added:
             yield "capabilities", f"this server is not root and has no {', '.join(added)} to give"
-        elif security.get("dropAllCapabilities") and not rights.isolates and not _cannot_gain(security):
+        elif security.drop_all_capabilities and not rights.isolates and not _cannot_gain(security):
             yield (
                 "dropAllCapabilities",
                 "this server may not lower the bound; set allowPrivilegeEscalation false",
@@ -238,17 +229,17 @@ def _check_capabilities(security: Security, rights: ServerRights) -> Iterator[No
             )
 
 
-def _cannot_gain(security: Security) -> bool:
-    return security.get("allowPrivilegeEscalation") is False
+def _cannot_gain(security: ContainerSecurity) -> bool:
+    return security.allow_privilege_escalation is False
 
 
-def _escalation(security: Security, rights: ServerRights) -> Iterator[Note]:
-    profile = security.get("seccompProfileType")
+def _escalation(security: ContainerSecurity, rights: ServerRights) -> Iterator[Note]:
+    profile = security.seccomp_profile_type
     if profile == "RuntimeDefault" and not rights.has_seccomp:
         yield "seccompProfileType", "there is no default filter for this machine's architecture or kernel"
     elif profile == "Localhost":
         yield "seccompProfileType", "profiles of the machine's own are not supported; use RuntimeDefault or Unconfined"
-    if not security.get("allowPrivilegeEscalation"):
+    if not security.allow_privilege_escalation:
         return
     if rights.isolates and not rights.has_root:
         yield (
@@ -261,21 +252,28 @@ def _escalation(security: Security, rights: ServerRights) -> Iterator[Note]:
         yield "allowPrivilegeEscalation", "a server that is not root can filter only what gains no rights"
 
 
-def _surroundings(security: Security, rights: ServerRights) -> Iterator[Note]:
+def _surroundings(security: ContainerSecurity, rights: ServerRights) -> Iterator[Note]:
     allowed = rights.settings.allowed
-    for name, what in (("hostIpc", "inter-process communication"), ("hostNetwork", "network")):
-        if security.get(name) and rights.is_shared and not allowed.host_namespaces:
+    for name, is_asked, what in (
+        ("hostIpc", security.host_ipc, "inter-process communication"),
+        ("hostNetwork", security.host_network, "network"),
+    ):
+        if is_asked and rights.is_shared and not allowed.host_namespaces:
             yield name, f"it would share this machine's {what}; {_ALLOW.format('host-namespaces')}"
-    if security.get("readOnlyRootFilesystem") and rights.is_shared and not rights.isolates:
+    if security.read_only_root_filesystem and rights.is_shared and not rights.isolates:
         yield "readOnlyRootFilesystem", "pods are not isolated here (--allow no-isolation)"
 
 
-def remarks(security: Security, rights: ServerRights) -> list[Note]:
+def remarks(security: ContainerSecurity, rights: ServerRights) -> list[Note]:
     """Fields that are recorded and have no effect, each with the reason."""
     notes = []
-    if security.get("uidGidSource") != "custom":
-        for name in ("runAsUid", "runAsGid", "supplementalGroups"):
-            if security.get(name) is not None:
+    if security.uid_gid_source != "custom":
+        for name, value in (
+            ("runAsUid", security.run_as_uid),
+            ("runAsGid", security.run_as_gid),
+            ("supplementalGroups", security.supplemental_groups),
+        ):
+            if value is not None:
                 why = f"it counts with uidGidSource custom only; the pod runs as user {rights.user.uid}"
                 notes.append((f"security.{name}", why))
     return notes

@@ -24,6 +24,7 @@ from fairlead.engines.local.plan.volumes import (
 )
 from fairlead.engines.local.settings import LocalSettings
 from fairlead.model.errors import Refused
+from fairlead.model.pods.container_fields import given
 from fairlead.model.pods.podset import PodSpec
 
 
@@ -32,13 +33,13 @@ def render_order(
 ) -> dict[str, Any]:
     """What the supervisor is told; raises Refused when the pod cannot be run here as it asks."""
     settings = rights.settings
-    security = pod.container.fields.get("security") or {}
+    security = pod.container.fields.security
     refused = find_refused_fields(security, rights)
     if refused:
         raise Refused("; ".join(f"{field}: {why}" for field, why in refused))
     granted = decide_rights(security, rights)
     user = granted.user
-    if pod.container.fields.get("createHomeDir") and settings.is_personal:
+    if pod.container.fields.create_home_dir and settings.is_personal:
         user = msgspec.structs.replace(user, home=PERSONAL_HOME)
     key = (pod.pod_id, pod.attempt)
     environment = render_environment(pod, user, settings.host_address, device_memory, resolve)
@@ -117,10 +118,8 @@ def _render_network(pod: PodSpec) -> dict[str, Any]:
 
 def _probe(pod: PodSpec) -> dict[str, Any] | None:
     """The readiness probe; None without one that says what to ask."""
-    probe: dict[str, Any] = (pod.container.fields.get("probes") or {}).get("readiness") or {}
-    handler = probe.get("handler") or {}
-    asked = handler.get("httpGet") or handler.get("tcpSocket") or {}
-    return probe if asked.get("port") else None
+    probe = pod.container.fields.readiness
+    return given(probe) if probe is not None and probe.port else None
 
 
 def _render_rights(granted: PodRights, rights: ServerRights, isolated: bool) -> dict[str, Any]:

@@ -16,10 +16,11 @@ import msgspec
 from fairlead.engines.local.attempts import AttemptFolders
 from fairlead.engines.local.linux import loop_devices
 from fairlead.engines.local.plan import container as plan_container
-from fairlead.engines.local.plan.effects_storage import Note, advise, refuse
+from fairlead.engines.local.plan.review import Note, find_refused_storage, find_weaker_storage
 from fairlead.engines.local.plan.volumes import VolumeContext, Volumes, plan_volumes
 from fairlead.engines.local.settings import LocalSettings
 from fairlead.engines.local.storage.claims import ClaimFolders
+from fairlead.model.pods.container_fields import NO_STORAGE, ContainerStorage
 from fairlead.model.pods.podset import PodContainer, PodSpec
 from fairlead.model.pods.supplies import LoadSupplies, Supplies
 
@@ -38,15 +39,14 @@ class PodStorage:
     def review(self, container: PodContainer) -> tuple[list[Note], list[Note]]:
         """(what is refused, what has less effect here) of a pod's storage."""
         ground = self._ground("", container)
-        refused = refuse(container, ground, self._claims.classes)
-        return refused, advise(container, ground)
+        refused = find_refused_storage(container, ground, self._claims.classes)
+        return refused, find_weaker_storage(container, ground)
 
     async def plan(self, pod: PodSpec) -> Volumes:
         """The volumes of one attempt; raises Refused."""
-        storage: dict[str, Any] = pod.container.fields.get("storage") or {}
         supplies = await self.load(pod)
         ground = self._ground(self._folders.private((pod.pod_id, pod.attempt)), pod.container)
-        if storage.get("nfs"):
+        if pod.container.fields.storage.nfs:
             # Names are looked up, which may take its time.
             volumes = await asyncio.to_thread(plan_volumes, pod, supplies, ground)
         else:
@@ -58,10 +58,10 @@ class PodStorage:
     async def load_files(self, pod: PodSpec) -> dict[str, Any]:
         """What config maps and secrets show in the pod now, by the place of each volume that follows changes."""
         ground = self._ground(self._folders.private((pod.pod_id, pod.attempt)), pod.container)
-        storage = {
-            name: pod.container.fields["storage"].get(name) or () for name in ("configMapVolume", "secretVolume")
-        }
-        container = msgspec.structs.replace(pod.container, fields={**pod.container.fields, "storage": storage})
+        mounted = pod.container.fields.storage
+        shown = ContainerStorage(config_map_volume=mounted.config_map_volume, secret_volume=mounted.secret_volume)
+        fields = msgspec.structs.replace(pod.container.fields, storage=shown)
+        container = msgspec.structs.replace(pod.container, fields=fields)
         only = msgspec.structs.replace(pod, container=container)
         mounts = plan_volumes(only, await self._load(only), ground).mounts
         return {volume["at"]: volume["files"] for volume in mounts if volume["kind"] == "memory" and "files" in volume}
@@ -69,7 +69,7 @@ class PodStorage:
     async def load(self, pod: PodSpec) -> Supplies:
         """What the pod's volumes and its image are got with; nothing is asked for where nothing is named."""
         fields = pod.container.fields
-        is_needed = any((fields.get("storage") or {}).values()) or fields.get("imagePullSecrets")
+        is_needed = fields.storage != NO_STORAGE or fields.image_pull_secrets
         return await self._load(pod) if is_needed else Supplies()
 
     def _ground(self, private: str, container: PodContainer) -> VolumeContext:

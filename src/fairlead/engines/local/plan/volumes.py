@@ -5,7 +5,7 @@ dicts that come out are what `sources.py` and `fetching.py` carry out in the pod
 """
 
 import posixpath
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -13,6 +13,19 @@ import msgspec
 from fairlead.engines.local.plan import fetches
 from fairlead.engines.local.settings import LocalSettings
 from fairlead.model.errors import Refused
+from fairlead.model.pods.container_fields import (
+    BucketMount,
+    ClaimMount,
+    ClaimRequest,
+    ConfigMapMount,
+    ContainerStorage,
+    EmptyDirMount,
+    GitMount,
+    HostPathMount,
+    NfsMount,
+    SecretMount,
+    SharedDataMount,
+)
 from fairlead.model.pods.podset import PodSpec
 from fairlead.model.pods.supplies import ClaimSupply, Supplies
 from fairlead.model.quantity import whole
@@ -65,10 +78,7 @@ class Volumes(msgspec.Struct, frozen=True, kw_only=True):
 def plan_volumes(pod: PodSpec, supplies: Supplies, ground: VolumeContext) -> Volumes:
     """Every volume of a pod; raises Refused for the first that cannot be provided."""
     planner = _Planner(pod, supplies, ground)
-    storage = pod.container.fields.get("storage") or {}
-    for name, plan in planner.kinds.items():
-        for number, item in enumerate(storage.get(name) or ()):
-            plan(item, f"storage.{name}[{item.get('name') or item.get('id') or number}]", number)
+    planner.plan_storage(pod.container.fields.storage)
     planner.plan_home()
     planner.plan_shared_memory()
     _refuse_twice(planner.mounts)
@@ -90,38 +100,51 @@ class _Planner:
         self.fetches: list[Item] = []
         self.gauges: list[tuple[str, int, str]] = []
         self.claims: list[ClaimSupply] = []
-        self.kinds: dict[str, Callable[[Item, str, int], None]] = {
-            "emptyDirVolume": self._empty_dir,
-            "hostPath": self._host_path,
-            "nfs": self._nfs,
-            "pvc": self._claim,
-            "dataVolume": self._data_volume,
-            "configMapVolume": self._config_map,
-            "secretVolume": self._secret,
-            "git": self._git,
-            "s3": self._s3,
-        }
+
+    def plan_storage(self, storage: ContainerStorage) -> None:
+        number = 0
+        for field, mount in storage.mounts():
+            match mount:
+                case EmptyDirMount():
+                    self._empty_dir(mount, field)
+                case HostPathMount():
+                    self._host_path(mount, field)
+                case NfsMount():
+                    self._nfs(mount, field)
+                case ClaimMount():
+                    self._claim(mount, field, number)
+                    number += 1
+                case SharedDataMount():
+                    self._data_volume(mount, field)
+                case ConfigMapMount():
+                    self._config_map(mount, field)
+                case SecretMount():
+                    self._secret(mount, field)
+                case GitMount():
+                    self._git(mount, field)
+                case BucketMount():
+                    self._s3(mount, field)
 
     def _add(self, kind: str, at: str, field: str, **members: Any) -> None:
-        volume = {"kind": kind, "at": target(at, field), "field": field, **members}
-        refuse_unmounted(volume, self._ground)
+        volume = {"kind": kind, "at": check_target(at, field), "field": field, **members}
+        made_of = "files" if members.get("files") else kind
+        check_runtime_can_mount(made_of, volume["at"], field, self._ground)
         self.mounts.append(volume)
 
-    def _scratch(self, field: str) -> str:
+    def _scratch(self) -> str:
         """A place of the attempt's own for one volume."""
         return f"{self._ground.private}/volumes/{len(self.mounts)}"
 
-    def _empty_dir(self, item: Item, field: str, number: int) -> None:
-        size = whole(item["sizeLimit"]) if item.get("sizeLimit") else None
-        medium = item.get("medium") or ""
-        if medium == "Memory":
-            self._add("memory", item["path"], field, size=size, mode=0o777)
-        elif medium:
-            raise Refused(f"{field}.medium: '{medium}' is not known here; leave it out for disk, or give Memory")
+    def _empty_dir(self, mount: EmptyDirMount, field: str) -> None:
+        size = whole(mount.size_limit) if mount.size_limit else None
+        if mount.medium == "Memory":
+            self._add("memory", mount.path, field, size=size, mode=0o777)
+        elif mount.medium:
+            raise Refused(f"{field}.medium: '{mount.medium}' is not known here; leave it out for disk, or give Memory")
         elif size is None:
-            self._add("folder", item["path"], field, source=self._scratch(field), mode=0o777)
+            self._add("folder", mount.path, field, source=self._scratch(), mode=0o777)
         else:
-            self._sized(item["path"], field, self._scratch(field), size, read_only=False, durable=False)
+            self._sized(mount.path, field, self._scratch(), size, read_only=False, durable=False)
 
     def _sized(self, at: str, field: str, place: str, size: int, *, read_only: bool, durable: bool) -> None:
         """Bounded by a file system of that size where one can be mounted, otherwise watched."""
@@ -133,11 +156,11 @@ class _Planner:
         if not read_only:
             self.gauges.append((f"{place}/data", size, field))
 
-    def _host_path(self, item: Item, field: str, number: int) -> None:
+    def _host_path(self, mount: HostPathMount, field: str) -> None:
         settings = self._ground.settings
-        path = posixpath.normpath(item["path"])
-        if not path.startswith("/") or ".." in item["path"].split("/"):
-            raise Refused(f"{field}.path: '{item['path']}' is no absolute path without '..'")
+        path = posixpath.normpath(mount.path)
+        if not path.startswith("/") or ".." in mount.path.split("/"):
+            raise Refused(f"{field}.path: '{mount.path}' is not an absolute path without '..'")
         within = ""
         if not settings.is_personal:
             around = [folder.rstrip("/") or "/" for folder in settings.allowed.host_paths]
@@ -145,42 +168,41 @@ class _Planner:
             if not found:
                 raise Refused(f"{field}.path: {settings.allowed.words_of_path(path)}")
             within = max(found, key=len)
-        follows = item.get("mountPropagation") == "HostToContainer"
-        members = {"source": path, "within": within, "follows": follows, "read_only": item.get("readOnly", True)}
-        self._add("host", item["mountPath"], field, **members)
+        follows = mount.mount_propagation == "HostToContainer"
+        members = {"source": path, "within": within, "follows": follows, "read_only": mount.read_only}
+        self._add("host", mount.mount_path, field, **members)
 
-    def _nfs(self, item: Item, field: str, number: int) -> None:
+    def _nfs(self, mount: NfsMount, field: str) -> None:
         if not self._ground.has_nfs:
             raise Refused(f"{field}: {NO_NFS}")
         try:
-            address = self._ground.look_up(item["server"])
+            address = self._ground.look_up(mount.server)
         except OSError as error:
-            raise Refused(f"{field}.server: '{item['server']}' has no address: {error.strerror}") from error
-        source = f"{item['server']}:{item['path']}"
-        read_only = item.get("readOnly", True)
-        self._add("nfs", item["mountPath"], field, source=source, address=address, read_only=read_only)
+            raise Refused(f"{field}.server: '{mount.server}' has no address: {error.strerror}") from error
+        source = f"{mount.server}:{mount.path}"
+        self._add("nfs", mount.mount_path, field, source=source, address=address, read_only=mount.read_only)
 
-    def _claim(self, item: Item, field: str, number: int) -> None:
-        if item.get("ephemeral"):
-            info = item.get("claimInfo") or {}
+    def _claim(self, mount: ClaimMount, field: str, number: int) -> None:
+        if mount.ephemeral:
+            wanted = mount.claim_info or ClaimRequest()
             claim = ClaimSupply(
                 id=f"{self._pod.workload_id}.{number}",
-                name=item.get("claimName") or f"{self._pod.workload_name}-{number}",
-                size_bytes=whole(info["size"]) if info.get("size") else None,
-                storage_class=info.get("storageClass") or "",
+                name=mount.claim_name or f"{self._pod.workload_name}-{number}",
+                size_bytes=whole(wanted.size) if wanted.size else None,
+                storage_class=wanted.storage_class or "",
                 workload_id=self._pod.workload_id,
             )
         elif number in self._supplies.claims:
             claim = self._supplies.claims[number]
         else:
-            raise Refused(f"{field}: there is no claim '{item.get('claimName', '')}'")
-        self._mount_claim(claim, item["path"], field, read_only=bool(item.get("readOnly")) or claim.read_only)
+            raise Refused(f"{field}: there is no claim '{mount.claim_name or ''}'")
+        self._mount_claim(claim, mount.path, field, read_only=mount.read_only or claim.read_only)
 
-    def _data_volume(self, item: Item, field: str, number: int) -> None:
-        claim = self._supplies.data_volumes.get(item["id"].lower())
+    def _data_volume(self, mount: SharedDataMount, field: str) -> None:
+        claim = self._supplies.data_volumes.get(mount.id.lower())
         if claim is None:
-            raise Refused(f"{field}: there is no data volume '{item['id']}' for this project")
-        self._mount_claim(claim, item["mountPath"], field, read_only=claim.read_only)
+            raise Refused(f"{field}: there is no data volume '{mount.id}' for this project")
+        self._mount_claim(claim, mount.mount_path, field, read_only=claim.read_only)
 
     def _mount_claim(self, claim: ClaimSupply, at: str, field: str, *, read_only: bool) -> None:
         place = self._ground.claim_folder(claim.storage_class, claim.id)
@@ -190,43 +212,43 @@ class _Planner:
         else:
             self._add("folder", at, field, source=f"{place}/data", mode=0o777, read_only=read_only)
 
-    def _config_map(self, item: Item, field: str, number: int) -> None:
-        values = self._supplies.config_maps.get(item["configMap"])
+    def _config_map(self, mount: ConfigMapMount, field: str) -> None:
+        values = self._supplies.config_maps.get(mount.config_map)
         if values is None:
-            raise Refused(f"{field}: there is no config map '{item['configMap']}'")
-        files = _files(values, item, field)
-        entry = item.get("subPath")
+            raise Refused(f"{field}: there is no config map '{mount.config_map}'")
+        files = _files(values, mount.default_mode, field)
+        entry = mount.sub_path
         if not entry:
-            self._add("memory", item["mountPath"], field, files=files, mode=0o755, read_only=True, owned=True)
+            self._add("memory", mount.mount_path, field, files=files, mode=0o755, read_only=True, owned=True)
             return
         if entry not in files:
             known = ", ".join(sorted(files)) or "none"
-            raise Refused(f"{field}.subPath: config map '{item['configMap']}' has no entry '{entry}'; it has {known}")
-        members = {"source": self._scratch(field), "files": {entry: files[entry]}, "entry": entry}
-        self._add("folder", item["mountPath"], field, read_only=True, **members)
+            raise Refused(f"{field}.subPath: config map '{mount.config_map}' has no entry '{entry}'; it has {known}")
+        members = {"source": self._scratch(), "files": {entry: files[entry]}, "entry": entry}
+        self._add("folder", mount.mount_path, field, read_only=True, **members)
 
-    def _secret(self, item: Item, field: str, number: int) -> None:
-        values = self._supplies.secrets.get(item["secret"])
+    def _secret(self, mount: SecretMount, field: str) -> None:
+        values = self._supplies.secrets.get(mount.secret)
         if values is None:
-            raise Refused(f"{field}: there is no secret '{item['secret']}'")
-        files = _files(values, item, field)
+            raise Refused(f"{field}: there is no secret '{mount.secret}'")
+        files = _files(values, mount.default_mode, field)
         # In memory, so that no disk ever has them.
-        self._add("memory", item["mountPath"], field, files=files, mode=0o755, read_only=True, owned=True)
+        self._add("memory", mount.mount_path, field, files=files, mode=0o755, read_only=True, owned=True)
 
-    def _git(self, item: Item, field: str, number: int) -> None:
-        self.fetches.append(fetches.render_git(item, field, self._supplies.secrets, self._ground.settings))
-        self._add("folder", item["path"], field, source=self._scratch(field), mode=0o755, owned=True)
+    def _git(self, mount: GitMount, field: str) -> None:
+        self.fetches.append(fetches.render_git(mount, field, self._supplies.secrets, self._ground.settings))
+        self._add("folder", mount.path, field, source=self._scratch(), mode=0o755, owned=True)
 
-    def _s3(self, item: Item, field: str, number: int) -> None:
-        fetch = fetches.render_s3(item, field, self._supplies.secrets, self._ground.settings)
-        fetch["manifest"] = f"{self._scratch(field)}.manifest"
+    def _s3(self, mount: BucketMount, field: str) -> None:
+        fetch = fetches.render_s3(mount, field, self._supplies.secrets, self._ground.settings)
+        fetch["manifest"] = f"{self._scratch()}.manifest"
         self.fetches.append(fetch)
-        self._add("folder", item["path"], field, source=self._scratch(field), mode=0o755, owned=True)
+        self._add("folder", mount.path, field, source=self._scratch(), mode=0o755, owned=True)
 
     def plan_home(self) -> None:
         """The owner's home stays in sight in personal mode, the image's in a container; its own lies beside it."""
         ground = self._ground
-        if self._pod.container.fields.get("createHomeDir") and (ground.settings.is_personal or ground.runtime):
+        if self._pod.container.fields.create_home_dir and (ground.settings.is_personal or ground.runtime):
             source = f"{self._ground.private}/home"
             self._add("folder", PERSONAL_HOME, "createHomeDir", source=source, mode=0o700, owned=True)
 
@@ -241,15 +263,14 @@ class _Planner:
         is_isolated = not settings.is_personal and not settings.allowed.no_isolation
         if any(volume["at"] == SHARED_MEMORY for volume in self.mounts) or not (is_isolated or self.fetches):
             return
-        compute = self._pod.container.fields.get("compute") or {}
-        is_large = bool(compute.get("largeShmRequest")) or not is_isolated
+        is_large = bool(self._pod.container.fields.compute.large_shm_request) or not is_isolated
         size = self._pod.container.memory_limit_bytes if is_large else SHARED_MEMORY_BYTES
         self._add("memory", SHARED_MEMORY, "compute.largeShmRequest", size=size, mode=0o1777)
 
 
-def _files(values: Iterable[Any], item: Item, field: str) -> dict[str, tuple[str, int]]:
-    mode = int(item.get("defaultMode") or "0644", 8)
-    files = {name: (text, mode) for name, text in dict(values).items()}
+def _files(values: Mapping[str, str], default_mode: str, field: str) -> dict[str, tuple[str, int]]:
+    mode = int(default_mode, 8)
+    files = {name: (text, mode) for name, text in values.items()}
     if "." in files or any(name.startswith("..") for name in files):
         raise Refused(f"{field}: a key that is '.' or begins with '..' cannot be a file")
     return files
@@ -261,24 +282,23 @@ NO_NFS = (
 )
 
 
-def refuse_unmounted(volume: Volume, ground: VolumeContext) -> None:
-    """What a runtime cannot be handed as it is: it takes paths between colons, and sees what its own engine sees."""
-    field, runtime = volume["field"], ground.runtime
-    if runtime and any(sign in volume["at"] for sign in ":,"):
-        raise Refused(f"{field}: '{volume['at']}' has a ':' or ',', which {runtime} takes for the end of a path")
-    if ground.mounts:
+def check_runtime_can_mount(made_of: str, at: str, field: str, ground: VolumeContext) -> None:
+    """Raise Refused for what a runtime cannot be handed: it takes paths between colons, and sees what its engine sees.
+
+    `made_of` is the kind of volume, or `files` for one that shows files of the server.
+    """
+    runtime = ground.runtime
+    if runtime and any(sign in at for sign in ":,"):
+        raise Refused(f"{field}: '{at}' has a ':' or ',', which {runtime} takes for the end of a path")
+    if ground.mounts or made_of in ("memory", "folder") or (made_of == "host" and ground.settings.is_personal):
         return
-    is_memory = volume["kind"] == "memory" and not volume.get("files")
-    is_folder = volume["kind"] == "folder" and not volume.get("files")
-    if is_memory or is_folder or (volume["kind"] == "host" and ground.settings.is_personal):
-        return
-    raise Refused(f"{field}: {runtime} cannot be given it here; use the host runtime, or podman with a server of root")
+    raise Refused(f"{field}: {runtime} cannot mount it here; use the host runtime, or podman with a server of root")
 
 
-def target(path: str, field: str) -> str:
+def check_target(path: str, field: str) -> str:
     """Where a volume goes, in one spelling; raises Refused for what no volume may cover."""
     if not path.startswith("/") or ".." in path.split("/") or "\0" in path:
-        raise Refused(f"{field}: '{path}' cannot be mounted to: an absolute path without '..' is needed")
+        raise Refused(f"{field}: '{path}' is not a valid mount point; give an absolute path without '..'")
     clean = "/" + posixpath.normpath(path).strip("/")
     kernel = any(clean == root or clean.startswith(f"{root}/") for root in _KERNEL)
     if clean == "/" or (kernel and clean != SHARED_MEMORY and not clean.startswith(f"{SHARED_MEMORY}/")):
@@ -289,7 +309,7 @@ def target(path: str, field: str) -> str:
 def can_be_made(working_dir: str, mounts: Iterable[Volume]) -> bool:
     """Whether a working directory may become a place of the pod's own: not where a volume is, nor over the kernel's."""
     try:
-        place = target(working_dir, "workingDir")
+        place = check_target(working_dir, "workingDir")
     except Refused:
         return False
     return not any(f"{place}/".startswith(f"{volume['at']}/") for volume in mounts)

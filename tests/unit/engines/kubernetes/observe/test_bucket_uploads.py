@@ -85,7 +85,11 @@ def test_jobs(pods: tuple[Pod, ...], want: tuple[Phase | None, dict[str, int], d
     assert (found.ended, found.succeeded, found.failed) == want
 
 
-BUCKET = builders.podset(container=PodContainer(image="i", fields={"storage": {"s3": [{"bucket": "b", "path": "/b"}]}}))
+BUCKET = builders.podset(
+    container=PodContainer(
+        image="i", fields=builders.container_fields({"storage": {"s3": [{"bucket": "b", "path": "/b"}]}})
+    )
+)
 
 
 @pytest.mark.parametrize(

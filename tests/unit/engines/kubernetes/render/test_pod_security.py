@@ -1,6 +1,5 @@
 """What pods may do on a cluster: what is refused, what lifts it, and that all that is rendered passes its level."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,10 @@ from fairlead.engines.kubernetes.render.workload import kinds_for, render_object
 from fairlead.formats.rest.requests import read_submission
 from fairlead.kinds import KINDS
 from fairlead.model.allowed import Allowed, parse_allowed
+from fairlead.model.pods.container_fields import given
 from fairlead.model.pods.podset import PodSet
 from fairlead.model.spec.fields import build
+from tests.builders import container_fields
 from tests.unit.engines.golden_place import GOLDEN_PLACE
 from tests.unit.engines.pod_security import pods_in, violations
 
@@ -125,11 +126,12 @@ def without(podsets: tuple[PodSet, ...], level: str) -> tuple[PodSet, ...]:
     """The same pods with nothing in them that the level forbids."""
     left = []
     for one in podsets:
-        plain = json.loads(msgspec.json.encode(one.container.fields))
+        plain = given(one.container.fields)
         for field in fields(find_forbidden(one.container, Allowed(), level)):
             group, member = field.split("[")[0].split(".")[:2]
             del plain[group][member]
-        left.append(msgspec.structs.replace(one, container=msgspec.structs.replace(one.container, fields=plain)))
+        container = msgspec.structs.replace(one.container, fields=container_fields(plain))
+        left.append(msgspec.structs.replace(one, container=container))
     return tuple(left)
 
 

@@ -6,6 +6,7 @@ from fairlead.engines.local.network.bridge import render_rules
 from fairlead.engines.local.network.hosts import has_local_resolver, names_of, render_hosts
 from fairlead.engines.local.network.plan import PodNetworks
 from fairlead.model.pods.podset import PodContainer
+from tests.builders import container_fields
 
 PLAN = {"bridge": "fl-1234abcd", "subnet": "10.101.0.0/16"}
 
@@ -50,12 +51,14 @@ def test_plain_pods_and_pods_on_the_machines_own_network_hear_nothing(tmp_path: 
     network = PodNetworks(str(tmp_path))
     assert network.remarks(PodContainer(image="x")) == []
     own = {"ports": [{"container": 80}], "security": {"hostNetwork": True}}
-    assert network.remarks(PodContainer(image="x", fields=own)) == []
+    assert network.remarks(PodContainer(image="x", fields=container_fields(own))) == []
 
 
 def test_where_no_network_can_be_made_the_clash_is_said(tmp_path: object) -> None:
     network = PodNetworks(str(tmp_path))
     network.is_able = False
-    ((field, why),) = network.remarks(PodContainer(image="x", fields={"exposedUrls": [{"container": 80}]}))
+    ((field, why),) = network.remarks(
+        PodContainer(image="x", fields=container_fields({"exposedUrls": [{"container": 80}]}))
+    )
     assert field == "exposedUrls"
     assert "share this machine's network" in why

@@ -11,6 +11,7 @@ from fairlead.engines.local.plan.environment import expand, pod_field, refuse_re
 from fairlead.engines.local.settings import Identity
 from fairlead.model.errors import Refused
 from fairlead.model.pods.podset import EnvironmentVariable, PodContainer, PodSpec, Request
+from tests.builders import container_fields
 
 USER = Identity(uid=1000, gid=1000, login="ada", home="/home/ada", shell="/bin/bash")
 GIB = 1024**3
@@ -31,7 +32,7 @@ def pod(**members: Any) -> PodSpec:
         "node": "node-a",
         "role": "worker",
         "index": 0,
-        "container": PodContainer(image="x", **container),
+        "container": PodContainer(image="x", fields=container_fields(container.pop("fields", {})), **container),
         "request": Request(),
     }
     return PodSpec(**(given | members))
@@ -122,7 +123,7 @@ def test_what_it_was_given_of_the_gpus(case: Devices) -> None:
     ],
 )
 def test_downward_fields(path: str, want: str) -> None:
-    fields = {"labels": [{"name": "team", "value": "vision"}], "annotations": {"note": "hello"}}
+    fields = {"labels": [{"name": "team", "value": "vision"}], "annotations": [{"name": "note", "value": "hello"}]}
     assert pod_field(pod(fields=fields), path, "10.0.0.1") == want
 
 

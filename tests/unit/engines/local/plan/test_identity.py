@@ -14,6 +14,8 @@ from fairlead.engines.local.plan.identity import (
 )
 from fairlead.engines.local.settings import NOBODY, Identity, LocalSettings
 from fairlead.model.allowed import Allowed
+from fairlead.model.pods.container_fields import ContainerSecurity
+from tests.builders import container_fields
 
 ADA = Identity(uid=1000, gid=1000, login="ada", home="/home/ada", groups=(1000, 27))
 ROOT = Identity(uid=0, gid=0, login="root", home="/root")
@@ -43,6 +45,10 @@ OPEN = rights(
     ROOT,
     allowed=Allowed(root_user=True, machine_users=True, host_namespaces=True, capabilities=("NET_ADMIN",)),
 )
+
+
+def secured(rest: dict[str, Any]) -> ContainerSecurity:
+    return container_fields({"security": rest}).security
 
 
 @pytest.mark.parametrize(
@@ -87,11 +93,10 @@ OPEN = rights(
         pytest.param(SHARED, {"hostNetwork": True}, "hostNetwork", id="the machine's network"),
         pytest.param(OPEN, {"hostIpc": True, "hostNetwork": True}, "", id="host namespaces allowed"),
         pytest.param(PERSONAL, {"hostIpc": True, "hostNetwork": True}, "", id="the owner's machine"),
-        pytest.param(PERSONAL, {"aNewMember": 1}, "aNewMember", id="unknown"),
     ],
 )
 def test_refusals(given: ServerRights, security: dict[str, Any], want: str) -> None:
-    found = find_refused_fields(security, given)
+    found = find_refused_fields(secured(security), given)
     assert [path for path, _ in found] == ([f"security.{want}"] if want else [])
     assert all(why for _, why in found)
 
@@ -99,33 +104,36 @@ def test_refusals(given: ServerRights, security: dict[str, Any], want: str) -> N
 def test_nothing_is_refused_where_nothing_is_asked() -> None:
     for given in (SHARED_ROOT, SHARED, PERSONAL_ROOT, PERSONAL, OPEN):
         assert (
-            find_refused_fields({"uidGidSource": "fromTheImage", "hostIpc": False, "runAsNonRoot": False}, given) == []
+            find_refused_fields(
+                secured({"uidGidSource": "fromTheImage", "hostIpc": False, "runAsNonRoot": False}), given
+            )
+            == []
         )
 
 
 def test_without_isolation_the_root_cannot_be_read_only() -> None:
     given = rights(ROOT, allowed=Allowed(no_isolation=True))
-    assert [path for path, _ in find_refused_fields({"readOnlyRootFilesystem": True}, given)] == [
+    assert [path for path, _ in find_refused_fields(secured({"readOnlyRootFilesystem": True}), given)] == [
         "security.readOnlyRootFilesystem"
     ]
 
 
 def test_a_machine_without_filters() -> None:
     given = ServerRights(settings=SHARED.settings, server_uid=1000, is_user=bool, is_group=bool, has_seccomp=False)
-    assert [path for path, _ in find_refused_fields({"seccompProfileType": "RuntimeDefault"}, given)] == [
+    assert [path for path, _ in find_refused_fields(secured({"seccompProfileType": "RuntimeDefault"}), given)] == [
         "security.seccompProfileType"
     ]
 
 
 def test_ids_without_the_source_custom_are_remarked_upon() -> None:
-    found = remarks({"uidGidSource": "fromTheImage", "runAsUid": 5, "supplementalGroups": "6"}, SHARED_ROOT)
+    found = remarks(secured({"uidGidSource": "fromTheImage", "runAsUid": 5, "supplementalGroups": "6"}), SHARED_ROOT)
     assert [path for path, _ in found] == ["security.runAsUid", "security.supplementalGroups"]
     assert "65534" in found[0][1]
-    assert remarks({**CUSTOM, "runAsUid": 5}, SHARED_ROOT) == []
+    assert remarks(secured({**CUSTOM, "runAsUid": 5}), SHARED_ROOT) == []
 
 
 def decided(given: ServerRights, **security: Any) -> PodRights:
-    return decide_rights(security, given)
+    return decide_rights(secured(security), given)
 
 
 def test_no_new_privileges() -> None:

@@ -3,27 +3,30 @@
 import pytest
 
 from fairlead.engines.local.plan.identity import ServerRights
-from fairlead.engines.local.plan.review import advisory, name_isolation, review, unsupported
+from fairlead.engines.local.plan.review import find_refused_on_host, find_weaker_on_host, name_isolation, review
 from fairlead.model.allowed import Allowed
 from fairlead.model.pods.podset import EnvironmentVariable, PodContainer
+from tests.builders import container_fields
 from tests.unit.engines.local.plan.test_identity import ADA, PERSONAL, ROOT, SHARED, SHARED_ROOT, rights
 
-DEFAULTS = {
-    "compute": {},
-    "storage": {},
-    "probes": {},
-    "security": {
-        "uidGidSource": "fromTheImage",
-        "runAsNonRoot": False,
-        "readOnlyRootFilesystem": False,
-        "hostIpc": False,
-        "hostNetwork": False,
-    },
-}
+DEFAULTS = container_fields(
+    {
+        "compute": {},
+        "storage": {},
+        "probes": {},
+        "security": {
+            "uidGidSource": "fromTheImage",
+            "runAsNonRoot": False,
+            "readOnlyRootFilesystem": False,
+            "hostIpc": False,
+            "hostNetwork": False,
+        },
+    }
+)
 
 
 def test_a_plain_training_has_nothing_to_refuse() -> None:
-    assert unsupported(PodContainer(image="x", fields=DEFAULTS)) == ()
+    assert find_refused_on_host(PodContainer(image="x", fields=DEFAULTS)) == ()
 
 
 def test_secrets_where_pods_could_read_each_others() -> None:
@@ -33,21 +36,21 @@ def test_secrets_where_pods_could_read_each_others() -> None:
         EnvironmentVariable(name="PLAIN", config_map=("m", "k")),
     )
     container = PodContainer(image="x", environment=variables)
-    notes = dict(unsupported(container, may_use_secrets=False))
+    notes = dict(find_refused_on_host(container, may_use_secrets=False))
     assert set(notes) == {"environmentVariables[TOKEN].secret", "environmentVariables[MINE].userCredential"}
     assert "'s'" in notes["environmentVariables[TOKEN].secret"]
-    assert unsupported(container) == ()
+    assert find_refused_on_host(container) == ()
 
 
 def test_advice() -> None:
     fields = {"compute": {"gpuPortionRequest": 0.5}, "imagePullPolicy": "Always"}
-    notes = dict(advisory(PodContainer(image="x", fields=fields)))
+    notes = dict(find_weaker_on_host(PodContainer(image="x", fields=container_fields(fields))))
     assert set(notes) == {"image", "imagePullPolicy", "compute.gpuPortionRequest"}
 
 
 def test_a_memory_limit_is_enforced_and_so_no_advice() -> None:
     container = PodContainer(image="", memory_limit_bytes=1)
-    assert (unsupported(container), advisory(container)) == ((), ())
+    assert (find_refused_on_host(container), find_weaker_on_host(container)) == ((), ())
 
 
 @pytest.mark.parametrize(
