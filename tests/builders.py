@@ -90,4 +90,4 @@ def pod_spec(workload: Workload, pod: Pod, podset: PodSet) -> PodSpec:
 def rules(**members: Any) -> PhaseInputs:
     """By which a loop decides on trainings, with an engine that has nothing to say."""
     given = {"outcome": KINDS["training"].outcome, "pod_spec": pod_spec, "review": lambda podset: Review()}
-    return PhaseInputs(**{**given, "retry_delay": 1000, "retry_delay_most": 300_000, **members})
+    return PhaseInputs(**{**given, "retry_delay": 1000, "max_retry_delay": 300_000, **members})

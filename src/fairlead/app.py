@@ -193,7 +193,7 @@ async def _serve_on(settings: ServerSettings, sock: socket.socket, proxied: sock
     samples = partial(_loop_samples, machine)
     application = make_application(context, accounts, limits, samples, gate, more)
     server = HttpServer(_http(settings, application), context)
-    refresher = store.subscribe(Refresher(context.directory).hear) if machine is None else None
+    refresher = store.subscribe(Refresher(context.directory).on_commit) if machine is None else None
     relay = Relay(partial(_find_urls, context, machine))
     server.hear_signals()
 

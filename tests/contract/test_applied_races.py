@@ -172,7 +172,7 @@ class Room:
         served = self.cluster.is_served
         await self.customs.start([TRAININGS] if served else [], [] if served else [TRAININGS])
         self.customs.listen(self._news.set)
-        await self.loop._find_gone()
+        await self.loop._recheck_all()
         await self.look()
 
     async def bring(self, type: str = "MODIFIED", body: Body | None = None) -> None:
@@ -192,7 +192,7 @@ class Room:
 
     async def look(self) -> None:
         """At all that is new; what fails is looked at the next time."""
-        waiting = {*self.loop._waiting, *self.customs.take_applied(), *self.loop._take_sure()}
+        waiting = {*self.loop._waiting, *self.customs.take_applied(), *self.loop._pop_synced()}
         self.loop._waiting.clear()
         for id in sorted(waiting):
             await self.loop._reconcile(id)

@@ -118,7 +118,7 @@ def test_too_many_open_workloads_of_a_project_are_put_off(tmp_path: Path) -> Non
             await submit(context, CALLER, _submission(context, "second"))
         assert caught.value.retry_after_seconds > 0
 
-    in_store(tmp_path, test, ControlSettings(open_workloads_most=1))
+    in_store(tmp_path, test, ControlSettings(max_open_workloads=1))
 
 
 def test_a_taken_name_is_refused_and_a_prefix_finds_another(tmp_path: Path) -> None:

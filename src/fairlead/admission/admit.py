@@ -26,12 +26,12 @@ _CERTAINLY_SHORT = 40
 
 
 def admit(
-    kind: Kind, submission: Submission, *, completions_most: int = 100_000, policy: Policy = NO_POLICY
+    kind: Kind, submission: Submission, *, max_completions: int = 100_000, policy: Policy = NO_POLICY
 ) -> dict[str, Any]:
     """The members of the workload's record that follow from its spec; raises Invalid with every issue."""
     spec, against = effective_spec(kind, submission.spec, policy)
     broken = name_violations(submission.name, submission.use_given_name_as_prefix)
-    broken += _judged(kind.key, spec, completions_most)
+    broken += _judged(kind.key, spec, max_completions)
     broken += pod_name_violations(kind, spec, submission.name, submission.use_given_name_as_prefix)
     if submission.dialect == FORGIVEN:
         broken = [violation for violation in broken if not violation.instead]
@@ -63,9 +63,9 @@ def pod_name_violations(kind: Kind, spec: Any, name: str, as_prefix: bool) -> li
 
 
 @lru_cache(maxsize=512)
-def _judged(kind_key: str, spec: Any, completions_most: int) -> tuple[Violation, ...]:
+def _judged(kind_key: str, spec: Any, max_completions: int) -> tuple[Violation, ...]:
     """What is wrong with a spec. Kept, because sweeps and scripts send the same spec again and again."""
-    return tuple(spec_violations(KINDS[kind_key], spec, "spec", SubmissionLimits(completions=completions_most)))
+    return tuple(spec_violations(KINDS[kind_key], spec, "spec", SubmissionLimits(completions=max_completions)))
 
 
 def effective_spec(kind: Kind, spec: Any, policy: Policy = NO_POLICY) -> tuple[Any, list[ComplianceIssue]]:

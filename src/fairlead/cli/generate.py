@@ -20,7 +20,7 @@ from fairlead.formats.explain import FieldExplanation, explain_all
 from fairlead.formats.flags.table import flag_table
 from fairlead.formats.yaml.keywords import API_VERSION
 from fairlead.kinds import KINDS
-from fairlead.kinds.kind import Kind, beside_names, noun_of
+from fairlead.kinds.kind import Kind, noun_of, outside_spec_names
 from fairlead.model.spec.fields import fields_of
 
 _FLAGS = Path(__file__).parent / "generated"
@@ -39,7 +39,7 @@ def render_tables() -> dict[Path, str]:
             "subtypes": [{"command": list(words), "sets": list(preset)} for words, preset in kind.subtypes],
             "canSuspend": kind.can_suspend,
             "canChange": [field.rest for field in fields_of(kind.changes)] if kind.changes else [],
-            "beside": list(beside_names(kind)),
+            "beside": list(outside_spec_names(kind)),
             "wordsIn": kind.command_member,
             "alike": [list(pair) for pair in kind.mirrored_members],
         }

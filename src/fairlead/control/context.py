@@ -23,7 +23,7 @@ from fairlead.store.base import Store
 class ControlSettings(msgspec.Struct, frozen=True, kw_only=True):
     #: A failed pod is replaced after this delay, doubled with every further failure up to the greatest.
     retry_delay: Millis = 1 * SECOND
-    retry_delay_most: Millis = 300 * SECOND
+    max_retry_delay: Millis = 300 * SECOND
     #: How long a deleted workload's record stays readable, and how long events and audit lines are kept.
     keep_deleted: Millis = 14 * DAY
     keep_events: Millis = 14 * DAY
@@ -31,8 +31,8 @@ class ControlSettings(msgspec.Struct, frozen=True, kw_only=True):
     #: Logs of pods whose workload is gone are kept this long.
     keep_logs: Millis = 14 * DAY
     #: Workloads of one project that are neither finished nor deleted; more are refused for the time being.
-    open_workloads_most: int = 200_000
-    completions_most: int = 100_000
+    max_open_workloads: int = 200_000
+    max_completions: int = 100_000
     #: How far back the load of a service is looked at before pods are taken away; a tenth of it before they are added.
     scaling_window: Millis = 60 * SECOND
 

@@ -13,7 +13,7 @@ from fairlead.model.records.organization import Cluster, Department, Node, NodeP
 from fairlead.store.base import Collection, Query, Store, VersionedRecord
 from fairlead.store.collections import ACCESS_RULES, CLUSTERS, DEPARTMENTS, NODE_POOLS, NODES, PROJECTS, USERS
 
-_KEPT = (CLUSTERS, DEPARTMENTS, PROJECTS, NODE_POOLS, NODES, USERS, ACCESS_RULES)
+_COLLECTIONS = (CLUSTERS, DEPARTMENTS, PROJECTS, NODE_POOLS, NODES, USERS, ACCESS_RULES)
 
 
 class Directory:
@@ -21,18 +21,18 @@ class Directory:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._records: dict[str, dict[str, Any]] = {collection.name: {} for collection in _KEPT}
+        self._records: dict[str, dict[str, Any]] = {collection.name: {} for collection in _COLLECTIONS}
         #: One more with every reading, so that whoever keeps something derived knows when it is old.
         self.revision = 0
 
     async def load(self) -> None:
-        for collection in _KEPT:
+        for collection in _COLLECTIONS:
             await self._reload(collection)
 
     async def refresh(self, subjects: Iterable[tuple[str, str]]) -> None:
         """Read again those of ours that changed."""
         names = {name for name, _ in subjects}
-        for collection in _KEPT:
+        for collection in _COLLECTIONS:
             if collection.name in names:
                 await self._reload(collection)
 
@@ -94,7 +94,7 @@ class Refresher:
         self._changed: set[tuple[str, str]] = set()
         self._task: asyncio.Task[None] | None = None
 
-    def hear(self, revision: int, subjects: Sequence[tuple[str, str]]) -> None:
+    def on_commit(self, revision: int, subjects: Sequence[tuple[str, str]]) -> None:
         """What the store calls after every commit."""
         self._changed.update(subjects)
         if self._changed and (self._task is None or self._task.done()):

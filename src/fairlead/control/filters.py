@@ -40,11 +40,11 @@ class FilterField(msgspec.Struct, frozen=True):
     #: The store's column; empty for lists that are filtered in memory and for fields that are constant here.
     column: str = ""
     #: How to take it from a record in memory.
-    take: Callable[[Any], Any] | None = None
+    read: Callable[[Any], Any] | None = None
     #: Its value in every record, for fields of the contract that nothing here sets.
     constant: Any = None
     #: For a column that holds other words than the interface: the interface's word → the column's.
-    words: Mapping[str, str] | None = None
+    stored_words: Mapping[str, str] | None = None
 
 
 class Filter(msgspec.Struct, frozen=True):
@@ -108,9 +108,11 @@ def as_conditions(filters: Iterable[Filter]) -> tuple[Where, ...] | None:
         if not field.column:
             if not is_match(item.comparison, field.constant, item.value):
                 return None
-        elif field.words is not None:
-            words = [own for word, own in field.words.items() if is_match(item.comparison, word, item.value)]
-            conditions.append(Where(field.column, Comparison.ONE_OF, words))
+        elif field.stored_words is not None:
+            stored_words = [
+                own for word, own in field.stored_words.items() if is_match(item.comparison, word, item.value)
+            ]
+            conditions.append(Where(field.column, Comparison.ONE_OF, stored_words))
         else:
             conditions.append(Where(field.column, item.comparison, item.value))
     return tuple(conditions)
@@ -143,16 +145,16 @@ def select(
 ) -> list[Any]:
     """The records in memory that match, in order; ties end in the id, null sorts below every value."""
     kept = [
-        record for record in records if all(is_match(f.comparison, _take(f.field, record), f.value) for f in filters)
+        record for record in records if all(is_match(f.comparison, _read(f.field, record), f.value) for f in filters)
     ]
     kept.sort(key=id_of)
     if sort is not None:
-        kept.sort(key=lambda record: _sort_key(_take(sort, record)), reverse=descending)
+        kept.sort(key=lambda record: _sort_key(_read(sort, record)), reverse=descending)
     return kept
 
 
-def _take(field: FilterField, record: Any) -> Any:
-    return field.constant if field.take is None else field.take(record)
+def _read(field: FilterField, record: Any) -> Any:
+    return field.constant if field.read is None else field.read(record)
 
 
 def _sort_key(value: Any) -> tuple[bool, Any]:

@@ -50,7 +50,7 @@ class Series:
             self._times = self._times[-1::-2][::-1]
             self._figures = tuple(column[-1::-2][::-1] for column in self._figures)
 
-    def _around(self, at: Millis) -> tuple[float, Moment, Moment] | None:
+    def _neighbours(self, at: Millis) -> tuple[float, Moment, Moment] | None:
         """The two moments between which a time lies, and the seconds between them."""
         after = bisect_right(self._times, at)
         if after == len(self._times) and self._times and at <= self._times[-1] + PERIOD * 1000:
@@ -65,21 +65,21 @@ class Series:
         return cpu, memory, requests, answers, latency
 
     def cores(self, at: Millis) -> float | None:
-        found = self._around(at)
+        found = self._neighbours(at)
         return None if found is None else max(0.0, found[2][_CPU] - found[1][_CPU]) / found[0]
 
     def memory(self, at: Millis) -> float | None:
-        found = self._around(at)
+        found = self._neighbours(at)
         return None if found is None else found[2][_MEMORY]
 
     def throughput(self, at: Millis) -> float | None:
         """Requests per second."""
-        found = self._around(at)
+        found = self._neighbours(at)
         return None if found is None else (found[2][_REQUESTS] - found[1][_REQUESTS]) / found[0]
 
     def latency(self, at: Millis) -> float | None:
         """Milliseconds per answer; None where none ended."""
-        found = self._around(at)
+        found = self._neighbours(at)
         if found is None or found[2][_ANSWERS] == found[1][_ANSWERS]:
             return None
         return (found[2][_LATENCY] - found[1][_LATENCY]) / (found[2][_ANSWERS] - found[1][_ANSWERS]) * 1000
@@ -97,9 +97,9 @@ class Telemetry:
         self._traffic = traffic
         self._observe = observe
         self._things: dict[str, Series] = {}
-        self._looked_at: Millis | None = None
+        self._sampled_at: Millis | None = None
         self._is_active = False
-        self._looking = asyncio.Lock()
+        self._sampling = asyncio.Lock()
         self._changed = asyncio.Event()
 
     def of(self, id: str) -> Series:
@@ -115,15 +115,15 @@ class Telemetry:
             while True:
                 await self._changed.wait()
                 self._changed.clear()
-                while await self.look():  # noqa: ASYNC110 - only time passes, nobody tells
+                while await self.sample():  # noqa: ASYNC110 - only time passes, nobody tells
                     await asyncio.sleep(PERIOD)
         finally:
             unsubscribe()
 
-    async def look(self) -> bool:
+    async def sample(self) -> bool:
         """Keep this moment; whether any pod runs."""
-        async with self._looking:
-            if self._looked_at is not None and self._clock() - self._looked_at < _APART:
+        async with self._sampling:
+            if self._sampled_at is not None and self._clock() - self._sampled_at < _APART:
                 return self._is_active
             try:
                 used = await asyncio.to_thread(self._observe)
@@ -138,7 +138,7 @@ class Telemetry:
                 requests = totals.get(id, (0, 0, 0.0))
                 cpu, memory = (usage.cpu_seconds, float(usage.memory_bytes)) if usage else (0.0, 0.0)
                 self._keep(id, now, (cpu, memory, *requests))
-            self._looked_at = now
+            self._sampled_at = now
             self._is_active = any("/" not in id for id in usages)
             return self._is_active
 
@@ -148,7 +148,7 @@ class Telemetry:
             series = Series()
             if moment[_REQUESTS]:
                 # Requests are counted from none on, so all of these came since the last look.
-                before = now - int(PERIOD * 1000) if self._looked_at is None else self._looked_at
+                before = now - int(PERIOD * 1000) if self._sampled_at is None else self._sampled_at
                 series.add(before, (moment[_CPU], moment[_MEMORY], 0.0, 0.0, 0.0))
         series.add(now, moment)
         self._things[id] = series

@@ -10,7 +10,7 @@ import msgspec
 
 from fairlead.formats.losses import Loss
 from fairlead.kinds import KINDS
-from fairlead.kinds.kind import Kind, beside_names
+from fairlead.kinds.kind import Kind, outside_spec_names
 
 REST, YAML, FLAGS = "rest", "yaml", "flags"
 SBATCH, JOB, DSTACK, SKYPILOT = "sbatch", "kubernetes", "dstack", "skypilot"
@@ -79,7 +79,7 @@ class ConversionResult(msgspec.Struct, frozen=True, kw_only=True):
 
 def below_spec(kind: Kind, losses: list[Loss]) -> list[Loss]:
     """The same losses, with paths that begin at the request and not at its spec."""
-    beside = beside_names(kind)
+    beside = outside_spec_names(kind)
     return [
         loss if loss.path.split(".")[0] in beside else msgspec.structs.replace(loss, path=f"spec.{loss.path}")
         for loss in losses

@@ -24,7 +24,7 @@ from fairlead.model.spec.fields import FieldInfo, FlagDeclaration, Maybe, is_giv
 from fairlead.model.spec.rules import SubmissionLimits, Violation
 from fairlead.model.spec.run_fields import RunFields, run_violations
 
-MOST_WORKERS = 10_000
+MAX_WORKERS = 10_000
 _KEYS_PATH = "/root/.ssh"
 Positive = Annotated[int, Meta(ge=1)]
 
@@ -101,7 +101,7 @@ class DistributedSpec(RunFields, frozen=True, kw_only=True):
     ] = UNSET
 
 
-class WholeSpec(DistributedSpec, frozen=True, kw_only=True):
+class DistributedSpecWithMaster(DistributedSpec, frozen=True, kw_only=True):
     master_spec_same_as_worker: Annotated[
         Maybe[bool],
         FieldInfo(
@@ -120,21 +120,21 @@ class WholeSpec(DistributedSpec, frozen=True, kw_only=True):
 
 
 #: What concerns the whole and not what one pod runs.
-_OWN = frozenset(WholeSpec.__struct_fields__) - frozenset(RunFields.__struct_fields__)
+_OWN = frozenset(DistributedSpecWithMaster.__struct_fields__) - frozenset(RunFields.__struct_fields__)
 
 
-def _framework(spec: WholeSpec) -> Framework:
+def _framework(spec: DistributedSpecWithMaster) -> Framework:
     return FRAMEWORKS[value_or(spec.distributed_framework, "PyTorch")]
 
 
-def _has_master(spec: WholeSpec) -> bool:
+def _has_master(spec: DistributedSpecWithMaster) -> bool:
     framework = _framework(spec)
     if framework.always_leads or not framework.leader:
         return framework.always_leads
     return is_given(spec.master_spec) or spec.master_spec_same_as_worker is not False
 
 
-def podsets(spec: WholeSpec) -> tuple[PodSet, ...]:
+def podsets(spec: DistributedSpecWithMaster) -> tuple[PodSet, ...]:
     """One gang: the master if there is one, and the workers."""
     framework = _framework(spec)
     fixed = value_or(spec.num_workers, 1)
@@ -142,7 +142,7 @@ def podsets(spec: WholeSpec) -> tuple[PodSet, ...]:
     least = value_or(spec.min_replicas, fixed)
     slots = value_or(spec.slots_per_worker, 1)
     leader_role = framework.leader if _has_master(spec) else ""
-    members = Members(leader=leader_role, workers=workers, least=least, slots=slots)
+    members = Members(leader=leader_role, workers=workers, min_workers=least, slots=slots)
     worker = _podset(spec, spec, framework, members, framework.worker)
     worker = replace(worker, count=workers, completions=workers, minimum=least if least < workers else None)
     if not members.leader:
@@ -158,7 +158,9 @@ def podsets(spec: WholeSpec) -> tuple[PodSet, ...]:
     return leader, worker
 
 
-def _podset(pod: RunFields, spec: WholeSpec, framework: Framework, members: Members, role: str) -> PodSet:
+def _podset(
+    pod: RunFields, spec: DistributedSpecWithMaster, framework: Framework, members: Members, role: str
+) -> PodSet:
     restart = restart_policy(spec)
     cleans = value_or(spec.clean_pod_policy, "Running" if framework.is_launched else "None")
     return PodSet(
@@ -191,11 +193,11 @@ def _idle(worker: PodSet, has_own_command: bool) -> PodSet:
     return replace(worker, container=container, is_idle=True)
 
 
-def _violations(spec: WholeSpec, path: str, limits: SubmissionLimits) -> list[Violation]:
+def _violations(spec: DistributedSpecWithMaster, path: str, limits: SubmissionLimits) -> list[Violation]:
     found = run_violations(spec, path) + _elastic_violations(spec, path)
     framework = _framework(spec)
-    if is_given(spec.num_workers) and spec.num_workers > MOST_WORKERS:  # type: ignore[operator]  # given
-        found.append(Violation(f"{path}.numWorkers", f"is {spec.num_workers}; at most {MOST_WORKERS} are allowed"))
+    if is_given(spec.num_workers) and spec.num_workers > MAX_WORKERS:  # type: ignore[operator]  # given
+        found.append(Violation(f"{path}.numWorkers", f"is {spec.num_workers}; at most {MAX_WORKERS} are allowed"))
     if is_given(spec.master_spec):
         found += run_violations(spec.master_spec, f"{path}.masterSpec")  # type: ignore[arg-type]  # given
         if spec.master_spec_same_as_worker is True:
@@ -209,11 +211,11 @@ def _violations(spec: WholeSpec, path: str, limits: SubmissionLimits) -> list[Vi
     return found
 
 
-def _elastic_violations(spec: WholeSpec, path: str) -> list[Violation]:
+def _elastic_violations(spec: DistributedSpecWithMaster, path: str) -> list[Violation]:
     workers = value_or(spec.num_workers, 1)
     bounds = (
         ("minReplicas", spec.min_replicas, f"between 1 and numWorkers ({workers})", 1, workers),
-        ("maxReplicas", spec.max_replicas, f"between numWorkers ({workers}) and {MOST_WORKERS}", workers, MOST_WORKERS),
+        ("maxReplicas", spec.max_replicas, f"between numWorkers ({workers}) and {MAX_WORKERS}", workers, MAX_WORKERS),
     )
     framework, found = _framework(spec), []
     for rest, given, allowed, least, most in bounds:
@@ -244,7 +246,7 @@ DISTRIBUTED = Kind(
     category="Train",
     priority="low",
     can_suspend=True,
-    spec=WholeSpec,
+    spec=DistributedSpecWithMaster,
     framework=lambda spec: _framework(spec).name,
     rest_spec=DistributedSpec,
     outside_spec=("master_spec_same_as_worker", "master_spec"),

@@ -190,7 +190,7 @@ def outcome(states: Sequence[SetState]) -> Outcome | None:
     words = f"{available} of {total} groups available"
     if available == total:
         return Outcome(Phase.RUNNING, f"{words}.")
-    begun = [any(_has_begun(state, group) for state in states) for group in range(total)]
+    begun = [any(_has_started(state, group) for state in states) for group in range(total)]
     if any(state.lapsed for state in states):
         return Outcome(Phase.DEGRADED, f"{words}; pods stopped answering the readiness probe.")
     ending = any(group.ending for state in states for group in state.groups)
@@ -205,7 +205,7 @@ def _is_complete(state: SetState, group: int) -> bool:
     return state.groups[group].ready >= state.podset.count
 
 
-def _has_begun(state: SetState, group: int) -> bool:
+def _has_started(state: SetState, group: int) -> bool:
     return bool(state.groups[group].starting or state.groups[group].running)
 
 

@@ -23,7 +23,7 @@ class Members(msgspec.Struct, frozen=True, kw_only=True):
     leader: str
     workers: int
     #: With how many workers it goes on.
-    least: int
+    min_workers: int
     #: Processes on each worker.
     slots: int = 1
 
@@ -82,9 +82,9 @@ def _pytorch(members: Members, role: str) -> dict[str, str]:
         "PET_NNODES": str(members.total),
         "PYTHONUNBUFFERED": "1",
     }
-    if members.least < members.workers:
+    if members.min_workers < members.workers:
         variables |= {
-            "PET_NNODES": f"{members.least + extra}:{members.total}",
+            "PET_NNODES": f"{members.min_workers + extra}:{members.total}",
             "PET_RDZV_BACKEND": "c10d",
             "PET_RDZV_ENDPOINT": f"{host}:{port}",
             "PET_RDZV_ID": "{workload}",

@@ -130,7 +130,7 @@ def noun_of(kind: Kind) -> str:
     return kind.noun or kind.title.lower()
 
 
-def beside_names(kind: Kind) -> tuple[str, ...]:
+def outside_spec_names(kind: Kind) -> tuple[str, ...]:
     """The REST names of what stands beside the spec."""
     spec: Any = kind.spec
     named = dict(zip(spec.__struct_fields__, spec.__struct_encode_fields__, strict=True))

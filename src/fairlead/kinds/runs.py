@@ -99,7 +99,7 @@ def outcome_of_gang(states: Sequence[SetState]) -> Outcome | None:
     )
     if any(state.lapsed for state in states):
         return Outcome(Phase.DEGRADED, f"Pods stopped answering the readiness probe: {counts}.")
-    if all(state.ready + state.succeeded >= state.podset.least for state in states):
+    if all(state.ready + state.succeeded >= state.podset.min_count for state in states):
         return Outcome(Phase.RUNNING, f"{counts}.")
     if any(state.starting or state.running > state.ready for state in states):
         return Outcome(Phase.INITIALIZING, f"Waiting for all of its pods: {counts}.")

@@ -33,7 +33,7 @@ class Allowed(msgspec.Struct, frozen=True, kw_only=True):
             f"{plain}/".startswith(f"{folder.rstrip('/')}/") for folder in self.host_paths
         )
 
-    def words_of_path(self, path: str) -> str:
+    def path_refusal(self, path: str) -> str:
         """Why that path is not to be had, and what would change it."""
         known = ", ".join(self.host_paths)
         allowed = f"allowed are {known}" if known else "none is allowed"

@@ -6,7 +6,15 @@ import msgspec
 
 from fairlead.admission.names import names_used
 from fairlead.kinds import KINDS
-from fairlead.model.records.assets import Claim, ConfigMap, DataVolume, Reference, Secret, project_place, user_place
+from fairlead.model.records.assets import (
+    Claim,
+    ConfigMap,
+    DataVolume,
+    Reference,
+    Secret,
+    project_scope_key,
+    user_scope_key,
+)
 from fairlead.store.base import Change, Put
 from fairlead.store.collections import CLAIMS, CONFIG_MAPS, DATA_VOLUMES, SECRETS
 from tests.contract.api.room import Room
@@ -23,10 +31,10 @@ def provide(room: Room, spec: dict[str, Any], project_id: str = "1") -> None:
     writes = []
     for (what, name), wanted in keys.items():
         head: dict[str, Any] = {"id": room.context.new_id(), "version": 1, "name": name}
-        place = project_place(project_id)
+        place = project_scope_key(project_id)
         values = dict.fromkeys(sorted(wanted - {""}), "x")
         if what in (Reference.SECRET, Reference.USER_CREDENTIAL):
-            where = place if what is Reference.SECRET else user_place(room.credentials.client_id)
+            where = place if what is Reference.SECRET else user_scope_key(room.credentials.client_id)
             sealed = room.context.vault.seal(values, head["id"])
             writes.append(Put(SECRETS, Secret(**head, scope_key=where, keys=tuple(values), sealed=sealed)))
         elif what is Reference.CONFIG_MAP:

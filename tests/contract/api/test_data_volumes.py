@@ -13,16 +13,16 @@ def test_the_life_of_a_data_volume(make_room: Callable[..., Room]) -> None:
     room = make_room()
     body = {"name": "second", "clusterId": room.cluster_id, "resources": []}
     other = room.call("POST", "/api/v1/org-unit/projects", body).json["id"]
-    wish = {"name": "corpus", "originPvcName": "data", "projectId": "1"}
-    refused = room.call("POST", BASE, wish)
+    input = {"name": "corpus", "originPvcName": "data", "projectId": "1"}
+    refused = room.call("POST", BASE, input)
     assert refused.status == 400, refused
     assert "has no claim 'data'" in refused.json["details"]
     claim = {"name": "data", "projectId": "1", "size": "1G"}
     assert room.call("POST", "/api/v1/persistent-volume-claims", claim).status == 201
-    made = room.call("POST", BASE, wish)
+    made = room.call("POST", BASE, input)
     assert made.status == 201, made
     assert find_disagreements("post", BASE, 201, made.json) == []
-    assert room.call("POST", BASE, wish).status == 400
+    assert room.call("POST", BASE, input).status == 400
     assert room.call("GET", f"{BASE}/name-availability?dataName=corpus").status == 409
     assert room.call("GET", f"{BASE}/name-availability?dataName=free").status == 204
     one = f"{BASE}/{made.json['id']}"

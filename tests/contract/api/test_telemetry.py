@@ -93,7 +93,7 @@ async def _seen(room: Room) -> None:
     usages = [[MeasuredUsage(POD, 1.0, 2_000_000), MeasuredUsage(node_key("alpha"), 100.0, 10**9)]]
     telemetry = Telemetry(room.context.store, room.clock, traffic, lambda: usages[-1])
     room.context.telemetry = telemetry
-    await telemetry.look()
+    await telemetry.sample()
     room.clock.now = START + 10 * SECOND
     traffic.serve(SERVICE, msgspec.structs.replace(traffic.begin(SERVICE).serving, pods=(POD,)))
     for _ in range(20):
@@ -102,7 +102,7 @@ async def _seen(room: Room) -> None:
         moment[0] += 0.2
         visit.end()
     usages.append([MeasuredUsage(POD, 6.0, 3_000_000), MeasuredUsage(node_key("alpha"), 120.0, 2 * 10**9)])
-    await telemetry.look()
+    await telemetry.sample()
 
 
 def over_time(types: str, start: int = START, end: int = START + 10 * SECOND, samples: int = 3) -> str:

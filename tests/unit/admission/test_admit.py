@@ -41,7 +41,7 @@ def test_what_follows_from_the_spec(spec: dict[str, Any], want: tuple[Any, ...])
 
 def test_everything_is_refused_at_once() -> None:
     with pytest.raises(Invalid) as caught:
-        admit(KIND, submission("T", image=None, tty=True, completions=3), completions_most=2)
+        admit(KIND, submission("T", image=None, tty=True, completions=3), max_completions=2)
     assert caught.value.message == MALFORMED
     assert [issue.field for issue in caught.value.issues] == ["name", "spec.image", "spec.tty", "spec.completions"]
 

@@ -15,7 +15,7 @@ from fairlead.admission.project_rules import (
     rule_issues,
     time_limit,
 )
-from fairlead.control.organization.inputs import OwnerInput, PoolQuotaInput, QuotaInput, settle_resources
+from fairlead.control.organization.inputs import OwnerInput, PoolQuotaInput, QuotaInput, apply_resource_inputs
 from fairlead.control.organization.owners import name_issues
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import read_stored_spec
@@ -131,7 +131,7 @@ def test_a_node_type_must_be_allowed() -> None:
 
 class Wish(NamedTuple):
     name: str
-    wish: PoolQuotaInput
+    input: PoolQuotaInput
     want: Quota | None = None
     want_issues: tuple[str, ...] = ()
 
@@ -158,7 +158,7 @@ WISHES = [
 @pytest.mark.parametrize("case", WISHES, ids=lambda case: case.name)
 def test_wishes_for_a_pool(case: Wish) -> None:
     issues: list[ComplianceIssue] = []
-    settled = settle_resources(OwnerInput(resources=(case.wish,)), None, POOLS, tuple(RANKS), issues)
+    settled = apply_resource_inputs(OwnerInput(resources=(case.input,)), None, POOLS, tuple(RANKS), issues)
     assert tuple(issue.field for issue in issues) == case.want_issues
     if case.want is not None:
         assert settled[0].gpu == case.want
@@ -167,11 +167,11 @@ def test_wishes_for_a_pool(case: Wish) -> None:
 def test_a_merge_keeps_what_is_not_named() -> None:
     kept = PoolQuota(node_pool_id="2", node_pool_name="gold", gpu=Quota(deserved=3), priority="High")
     before = project(resources=(kept,))
-    wish = (PoolQuotaInput(path="r", node_pool_id="2", cpu=None),)
-    merged = settle_resources(OwnerInput(resources=wish, is_merge=True), before, POOLS, tuple(RANKS), [])
+    input = (PoolQuotaInput(path="r", node_pool_id="2", cpu=None),)
+    merged = apply_resource_inputs(OwnerInput(resources=input, is_merge=True), before, POOLS, tuple(RANKS), [])
     assert [quota.gpu.deserved for quota in merged] == [0, 3]
     assert merged[1].priority == "High"
-    replaced = settle_resources(OwnerInput(resources=wish), before, POOLS, tuple(RANKS), [])
+    replaced = apply_resource_inputs(OwnerInput(resources=input), before, POOLS, tuple(RANKS), [])
     assert [quota.gpu.deserved for quota in replaced] == [0, 0]
     assert replaced[1].priority == "MediumLow"
 

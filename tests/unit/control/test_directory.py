@@ -31,8 +31,8 @@ def test_what_changed_while_the_store_was_away_is_read_later() -> None:
         refresher = Refresher(directory, pause=0)
         shelf.nodes = [Node(id="7", name="alpha", cpu_milli=1000, memory_bytes=1, created_at=0)]
         shelf.failures = 2
-        refresher.hear(1, [(NODES.name, "1")])
-        refresher.hear(2, [("workloads", "x")])
+        refresher.on_commit(1, [(NODES.name, "1")])
+        refresher.on_commit(2, [("workloads", "x")])
         await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()})
         assert [node.name for node in directory.nodes.values()] == ["alpha"]
         assert not shelf.failures

@@ -9,10 +9,10 @@ from fairlead.model.errors import Invalid
 from fairlead.store.base import Comparison, Where
 
 FIELDS = {
-    "name": FilterField(column="name", take=lambda record: record["name"]),
-    "size": FilterField("number", "size", take=lambda record: record.get("size")),
+    "name": FilterField(column="name", read=lambda record: record["name"]),
+    "size": FilterField("number", "size", read=lambda record: record.get("size")),
     "at": FilterField("time", "at"),
-    "kind": FilterField(column="kind", words={"Big One": "big", "Small One": "small"}),
+    "kind": FilterField(column="kind", stored_words={"Big One": "big", "Small One": "small"}),
     "never": FilterField(),
 }
 

@@ -33,7 +33,7 @@ RULES = PhaseInputs(
     pod_spec=builders.pod_spec,
     review=lambda podset: Review(),
     retry_delay=1000,
-    retry_delay_most=5 * MINUTES,
+    max_retry_delay=5 * MINUTES,
 )
 
 

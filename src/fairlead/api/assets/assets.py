@@ -174,7 +174,7 @@ def _body(kind: AssetKind, meta: type) -> Any:
     )
 
 
-def _wish(body: Any, scope: Scope) -> AssetInput:
+def _input(body: Any, scope: Scope) -> AssetInput:
     meta = body.meta
     supported = value_or(getattr(meta, "workload_supported_types", None), None)
     return AssetInput(
@@ -314,14 +314,14 @@ def _handlers(kind: AssetKind) -> tuple[Handler, Handler, Handler, Handler, Hand
 
     async def create(call: Call) -> Response:
         body = await receive_json(call, _body(kind, AssetMeta))
-        wish = _wish(body, _scope(body.meta))
-        made = await assets.create_asset(call.context, call.caller, kind, wish, call.request_id)
+        input = _input(body, _scope(body.meta))
+        made = await assets.create_asset(call.context, call.caller, kind, input, call.request_id)
         return as_json(await render_asset(call, made), 202)
 
     async def update(call: Call) -> Response:
         body = await receive_json(call, _body(kind, AssetMetaUpdate))
-        wish = _wish(body, Scope("project"))
-        changed = await assets.update_asset(call.context, call.caller, kind, id_of(call), wish, call.request_id)
+        input = _input(body, Scope("project"))
+        changed = await assets.update_asset(call.context, call.caller, kind, id_of(call), input, call.request_id)
         return as_json(await render_asset(call, changed), 202)
 
     async def find(call: Call) -> Response:

@@ -20,7 +20,7 @@ from fairlead.api.http.list_parameters import (
 from fairlead.api.http.operation import Call, Handler, Operation, Parameter, RequestBody, as_json
 from fairlead.api.http.shapes import Count, Instant, Shape, Uuid
 from fairlead.control.assets import data_volumes
-from fairlead.control.assets.data_volumes import VOLUME_FIELD_NAMES, VolumeWish
+from fairlead.control.assets.data_volumes import VOLUME_FIELD_NAMES, VolumeInput
 from fairlead.control.lists import normal_id
 from fairlead.control.people.access_rules import scope_name
 from fairlead.model.clock import iso
@@ -165,7 +165,7 @@ async def check_name(call: Call) -> Response:
 
 async def create_volume(call: Call) -> Response:
     body = await receive_json(call, VolumeCreation)
-    wish = DataVolume(
+    input = DataVolume(
         id="",
         version=1,
         name=body.name,
@@ -176,7 +176,7 @@ async def create_volume(call: Call) -> Response:
         use_original=value_or(body.use_original_volume, True),
         delete_original=value_or(body.should_delete_original_volume, False),
     )
-    made = await data_volumes.create_volume(call.context, call.caller, wish, call.request_id)
+    made = await data_volumes.create_volume(call.context, call.caller, input, call.request_id)
     return as_json(render_volume(call, made, with_scopes=True), 201)
 
 
@@ -187,8 +187,8 @@ async def get_volume(call: Call) -> Response:
 
 async def update_volume(call: Call) -> Response:
     body = await receive_json(call, VolumeUpdate)
-    wish = VolumeWish(description=value_or(body.description, None))
-    changed = await data_volumes.update_volume(call.context, call.caller, _id(call), wish, call.request_id)
+    input = VolumeInput(description=value_or(body.description, None))
+    changed = await data_volumes.update_volume(call.context, call.caller, _id(call), input, call.request_id)
     return as_json(render_volume(call, changed))
 
 
@@ -208,8 +208,8 @@ async def update_scopes(call: Call) -> Response:
     def scopes(given: Any) -> tuple[Scope, ...]:
         return tuple(Scope(one.scope_type, one.scope_id) for one in value_or(given, ()))
 
-    wish = VolumeWish(add=scopes(body.add), remove=scopes(body.remove))
-    changed = await data_volumes.update_volume(call.context, call.caller, _id(call), wish, call.request_id)
+    input = VolumeInput(add=scopes(body.add), remove=scopes(body.remove))
+    changed = await data_volumes.update_volume(call.context, call.caller, _id(call), input, call.request_id)
     return as_json(render_scopes(call, changed))
 
 

@@ -14,7 +14,7 @@ from fairlead.api.http.list_parameters import LIMIT, OFFSET, SEARCH, next_offset
 from fairlead.api.http.operation import Call, Handler, Operation, Parameter, RequestBody, as_json
 from fairlead.api.http.shapes import Instant, Shape, Uuid
 from fairlead.control.assets import claims, secrets
-from fairlead.control.assets.secrets import CONFIG_MAP, SECRET, USER_CREDENTIAL, ObjectKind, ObjectWish
+from fairlead.control.assets.secrets import CONFIG_MAP, SECRET, USER_CREDENTIAL, ObjectInput, ObjectKind
 from fairlead.control.lists import normal_id
 from fairlead.model.clock import iso
 from fairlead.model.records.assets import DEFAULT_STORAGE_CLASS, Claim, ConfigMap, NamedRecord, Secret
@@ -148,20 +148,20 @@ def _object_operations(kind: ObjectKind, creation: type[UserCredentialCreation])
 
     async def create(call: Call) -> Response:
         body = await receive_json(call, creation)
-        wish = ObjectWish(
+        input = ObjectInput(
             name=body.name,
             project_id=getattr(body, "project_id", ""),
             data=body.data,
             description=value_or(body.description, ""),
         )
-        made = await secrets.create(call.context, call.caller, kind, wish, call.request_id)
+        made = await secrets.create(call.context, call.caller, kind, input, call.request_id)
         return as_json(render_object(made), 201)
 
     async def update(call: Call) -> Response:
         body = await receive_json(call, ObjectUpdate)
-        wish = ObjectWish(data=body.data, description=value_or(body.description, ""))
+        input = ObjectInput(data=body.data, description=value_or(body.description, ""))
         id = normal_id(call.path["id"], noun)
-        return as_json(render_object(await secrets.update(call.context, call.caller, kind, id, wish, call.request_id)))
+        return as_json(render_object(await secrets.update(call.context, call.caller, kind, id, input, call.request_id)))
 
     async def list_all(call: Call) -> Response:
         request = read_list_request(call)
@@ -246,7 +246,7 @@ def _five(
 
 async def create_claim(call: Call) -> Response:
     body = await receive_json(call, ClaimCreation)
-    wish = claims.ClaimWish(
+    input = claims.ClaimInput(
         name=body.name,
         project_id=body.project_id,
         size=body.size,
@@ -255,7 +255,7 @@ async def create_claim(call: Call) -> Response:
         volume_mode=value_or(body.volume_mode, "Filesystem"),
         description=value_or(body.description, ""),
     )
-    return as_json(render_claim(await claims.create_claim(call.context, call.caller, wish, call.request_id)), 201)
+    return as_json(render_claim(await claims.create_claim(call.context, call.caller, input, call.request_id)), 201)
 
 
 async def list_claims(call: Call) -> Response:

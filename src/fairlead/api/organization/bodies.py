@@ -1,4 +1,4 @@
-"""The bodies that create and change departments, projects and node pools, and the wishes they mean.
+"""The bodies that create and change departments, projects and node pools, and the inputs that they become.
 
 Declared once; the API's description is generated from the declarations, and `read_json` names everything in a body
 that they do not allow.
@@ -156,7 +156,7 @@ def read_resources(body: bytes) -> tuple[PoolQuotaBody, ...]:
     return read_json(_Listed, b'{"resources":' + body + b"}").resources
 
 
-def owner_wish(body: OwnerUpdate, **members: Any) -> OwnerInput:
+def owner_input(body: OwnerUpdate, **members: Any) -> OwnerInput:
     """What a body wants of a department or a project."""
     rules, types = body.scheduling_rules, body.node_types
     if isinstance(body, ProjectUpdate) and isinstance(body.enforce_runai_scheduler, bool):
@@ -167,7 +167,7 @@ def owner_wish(body: OwnerUpdate, **members: Any) -> OwnerInput:
         members |= {"parent_id": body.parent_id or "", "requested_namespace": body.requested_namespace or ""}
     return OwnerInput(
         description=body.description,
-        resources=pool_wishes(body.resources),
+        resources=pool_inputs(body.resources),
         default_node_pools=body.default_node_pools,
         scheduling_rules=msgspec.to_builtins(rules) if isinstance(rules, SchedulingRulesBody) else rules,
         node_types=msgspec.to_builtins(types) if isinstance(types, NodeTypesBody) else types,
@@ -175,30 +175,30 @@ def owner_wish(body: OwnerUpdate, **members: Any) -> OwnerInput:
     )
 
 
-def resources_wish(resources: tuple[PoolQuotaBody, ...], *, is_merge: bool) -> OwnerInput:
-    return OwnerInput(resources=pool_wishes(resources), is_merge=is_merge)
+def resources_input(resources: tuple[PoolQuotaBody, ...], *, is_merge: bool) -> OwnerInput:
+    return OwnerInput(resources=pool_inputs(resources), is_merge=is_merge)
 
 
-def pool_wishes(resources: tuple[PoolQuotaBody, ...]) -> tuple[PoolQuotaInput, ...]:
-    return tuple(_pool_wish(body, f"resources[{place}]") for place, body in enumerate(resources))
+def pool_inputs(resources: tuple[PoolQuotaBody, ...]) -> tuple[PoolQuotaInput, ...]:
+    return tuple(_pool_input(body, f"resources[{place}]") for place, body in enumerate(resources))
 
 
-def _pool_wish(body: PoolQuotaBody, path: str) -> PoolQuotaInput:
+def _pool_input(body: PoolQuotaBody, path: str) -> PoolQuotaInput:
     pool, memory = body.node_pool, body.memory
     units = memory.units if isinstance(memory, MemoryBody) else ""
     return PoolQuotaInput(
         path=path,
         node_pool_id=pool.id if isinstance(pool, PoolBody) else None,
         node_pool_name=(pool.name or "") if isinstance(pool, PoolBody) else "",
-        gpu=_quota_wish(body.gpu) or QuotaInput(),
-        cpu=_quota_wish(body.cpu),
-        memory=_quota_wish(memory, UNITS.get(units, 1)),
+        gpu=_quota_input(body.gpu) or QuotaInput(),
+        cpu=_quota_input(body.cpu),
+        memory=_quota_input(memory, UNITS.get(units, 1)),
         memory_units=units,
         priority=body.priority,
     )
 
 
-def _quota_wish(body: Maybe[GpuBody | ResourceBody], scale: int = 1) -> QuotaInput | None:
+def _quota_input(body: Maybe[GpuBody | ResourceBody], scale: int = 1) -> QuotaInput | None:
     if body is None or body is UNSET:
         return None if body is None else QuotaInput()
 
@@ -218,7 +218,7 @@ _KEPT = (
 )
 
 
-def node_pool_wish(body: NodePoolUpdate) -> NodePoolInput:
+def node_pool_input(body: NodePoolUpdate) -> NodePoolInput:
     members: dict[str, Any] = {}
     if isinstance(body, NodePoolCreation):
         members |= {"name": body.name, "cluster_id": body.cluster_id}

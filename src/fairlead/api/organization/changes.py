@@ -16,10 +16,10 @@ from fairlead.api.organization.bodies import (
     PoolQuotaBody,
     ProjectCreation,
     ProjectUpdate,
-    node_pool_wish,
-    owner_wish,
+    node_pool_input,
+    owner_input,
     read_resources,
-    resources_wish,
+    resources_input,
 )
 from fairlead.api.organization.nodes import NodePoolView, render_node_pool
 from fairlead.api.organization.reads import (
@@ -34,15 +34,15 @@ from fairlead.control.organization import inventory, node_pools, owners, removal
 
 
 async def create_department(call: Call) -> Response:
-    wish = owner_wish(await receive_json(call, DepartmentCreation))
-    made = await owners.create_department(call.context, call.caller, wish, call.request_id)
+    input = owner_input(await receive_json(call, DepartmentCreation))
+    made = await owners.create_department(call.context, call.caller, input, call.request_id)
     return as_json(render_department(made, {}), 201)
 
 
 async def update_department(call: Call) -> Response:
-    wish = owner_wish(await receive_json(call, OwnerUpdate))
+    input = owner_input(await receive_json(call, OwnerUpdate))
     id = call.path["departmentId"]
-    changed = await owners.update_department(call.context, call.caller, id, wish, call.request_id)
+    changed = await owners.update_department(call.context, call.caller, id, input, call.request_id)
     return as_json(render_department(changed, await inventory.load_usage(call.context)))
 
 
@@ -55,9 +55,9 @@ async def patch_department_resources(call: Call) -> Response:
 
 
 async def _department_resources(call: Call, *, is_merge: bool) -> Response:
-    wish = resources_wish(read_resources(await read_body(call.request, "application/json")), is_merge=is_merge)
+    input = resources_input(read_resources(await read_body(call.request, "application/json")), is_merge=is_merge)
     id = call.path["departmentId"]
-    changed = await owners.update_department(call.context, call.caller, id, wish, call.request_id)
+    changed = await owners.update_department(call.context, call.caller, id, input, call.request_id)
     return as_json([render_pool_quota(quota) for quota in changed.resources])
 
 
@@ -69,14 +69,14 @@ async def delete_department(call: Call) -> Response:
 
 
 async def create_project(call: Call) -> Response:
-    wish = owner_wish(await receive_json(call, ProjectCreation))
-    made = await owners.create_project(call.context, call.caller, wish, call.request_id)
+    input = owner_input(await receive_json(call, ProjectCreation))
+    made = await owners.create_project(call.context, call.caller, input, call.request_id)
     return as_json(render_project(made, call.context.directory.departments.get(made.department_id), {}), 201)
 
 
 async def update_project(call: Call) -> Response:
-    wish = owner_wish(await receive_json(call, ProjectUpdate))
-    changed = await owners.update_project(call.context, call.caller, call.path["projectId"], wish, call.request_id)
+    input = owner_input(await receive_json(call, ProjectUpdate))
+    changed = await owners.update_project(call.context, call.caller, call.path["projectId"], input, call.request_id)
     usages = await inventory.load_usage(call.context)
     return as_json(render_project(changed, call.context.directory.departments.get(changed.department_id), usages))
 
@@ -90,8 +90,8 @@ async def patch_project_resources(call: Call) -> Response:
 
 
 async def _project_resources(call: Call, *, is_merge: bool) -> Response:
-    wish = resources_wish(read_resources(await read_body(call.request, "application/json")), is_merge=is_merge)
-    changed = await owners.update_project(call.context, call.caller, call.path["projectId"], wish, call.request_id)
+    input = resources_input(read_resources(await read_body(call.request, "application/json")), is_merge=is_merge)
+    changed = await owners.update_project(call.context, call.caller, call.path["projectId"], input, call.request_id)
     return as_json([render_pool_quota(quota) for quota in changed.resources])
 
 
@@ -102,15 +102,15 @@ async def delete_project(call: Call) -> Response:
 
 
 async def create_node_pool(call: Call) -> Response:
-    wish = node_pool_wish(await receive_json(call, NodePoolCreation))
-    made = await node_pools.create_node_pool(call.context, call.caller, wish, call.request_id)
+    input = node_pool_input(await receive_json(call, NodePoolCreation))
+    made = await node_pools.create_node_pool(call.context, call.caller, input, call.request_id)
     return as_json(render_node_pool(call, made), 201)
 
 
 async def update_node_pool(call: Call) -> Response:
-    wish = node_pool_wish(await receive_json(call, NodePoolUpdate))
+    input = node_pool_input(await receive_json(call, NodePoolUpdate))
     id = call.path["nodepoolId"]
-    changed = await node_pools.update_node_pool(call.context, call.caller, id, wish, call.request_id)
+    changed = await node_pools.update_node_pool(call.context, call.caller, id, input, call.request_id)
     return as_json(render_node_pool(call, changed))
 
 

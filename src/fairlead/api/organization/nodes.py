@@ -156,7 +156,7 @@ async def count_node_pools(call: Call) -> Response:
 
 async def get_node_pool(call: Call) -> Response:
     pools = call.context.directory.node_pools
-    pool = inventory.load_one(call.context, call.caller, pools, call.path["nodepoolId"], "node pool")
+    pool = inventory.load_record(call.context, call.caller, pools, call.path["nodepoolId"], "node pool")
     return as_json(render_node_pool(call, pool))
 
 
@@ -185,14 +185,14 @@ async def count_cluster_nodes(call: Call) -> Response:
 
 def _check_cluster(call: Call) -> None:
     clusters = call.context.directory.clusters
-    inventory.load_one(call.context, call.caller, clusters, call.path["clusterUuid"], "cluster")
+    inventory.load_record(call.context, call.caller, clusters, call.path["clusterUuid"], "cluster")
 
 
 async def get_node(call: Call) -> Response:
     directory = call.context.directory
     wanted = normal_id(call.path["nodeId"], "node")
     by_id = {node_uuid(directory.cluster.id, node): node for node in directory.nodes.values()}
-    return as_json(render_node(call, inventory.load_one(call.context, call.caller, by_id, wanted, "node")))
+    return as_json(render_node(call, inventory.load_record(call.context, call.caller, by_id, wanted, "node")))
 
 
 _FAILURES = {401: Error, 403: Error, 503: Error}

@@ -332,7 +332,7 @@ async def get_clusters(call: Call) -> Response:
 async def get_cluster(call: Call) -> Response:
     verbosity = query_choice(call, "verbosity", ("metadata", "full"), "full")
     clusters = call.context.directory.clusters
-    cluster = inventory.load_one(call.context, call.caller, clusters, call.path["clusterUuid"], "cluster")
+    cluster = inventory.load_record(call.context, call.caller, clusters, call.path["clusterUuid"], "cluster")
     return as_json(render_cluster(cluster, call.context.clock(), verbosity, call.context.engine_unreachable_reason()))
 
 
@@ -352,7 +352,7 @@ async def count_departments(call: Call) -> Response:
 
 async def get_department(call: Call) -> Response:
     records = call.context.directory.departments
-    record = inventory.load_one(call.context, call.caller, records, call.path["departmentId"], "department")
+    record = inventory.load_record(call.context, call.caller, records, call.path["departmentId"], "department")
     return as_json(render_department(record, await inventory.load_usage(call.context)))
 
 
@@ -371,7 +371,7 @@ async def count_projects(call: Call) -> Response:
 
 async def get_project(call: Call) -> Response:
     directory = call.context.directory
-    record = inventory.load_one(call.context, call.caller, directory.projects, call.path["projectId"], "project")
+    record = inventory.load_record(call.context, call.caller, directory.projects, call.path["projectId"], "project")
     usages = await inventory.load_usage(call.context)
     return as_json(render_project(record, directory.departments.get(record.department_id), usages))
 

@@ -10,7 +10,7 @@ from fairlead.api.http.errors import Error
 from fairlead.api.http.operation import Call, Operation, Parameter, RequestBody, as_json
 from fairlead.api.http.shapes import Instant, Shape, Uuid
 from fairlead.control.organization import topologies
-from fairlead.control.organization.topologies import TopologyWish
+from fairlead.control.organization.topologies import TopologyInput
 from fairlead.model.clock import iso
 from fairlead.model.records.organization import NetworkTopology
 from fairlead.model.spec.fields import Spec
@@ -70,8 +70,8 @@ async def get_topology(call: Call) -> Response:
 
 async def create_topology(call: Call) -> Response:
     body = await receive_json(call, NetworkTopologyCreation)
-    wish = TopologyWish(name=body.name, cluster_id=body.cluster_id, levels=body.levels)
-    made = await topologies.create_topology(call.context, call.caller, wish, call.request_id)
+    input = TopologyInput(name=body.name, cluster_id=body.cluster_id, levels=body.levels)
+    made = await topologies.create_topology(call.context, call.caller, input, call.request_id)
     return as_json(render_topology(call, made), 201)
 
 

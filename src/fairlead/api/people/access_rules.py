@@ -13,7 +13,7 @@ from fairlead.api.http.operation import Call, Handler, Operation, Parameter, Req
 from fairlead.api.http.shapes import Count, Instant, ScopeType, Shape, Uuid
 from fairlead.control.lists import ListRequest
 from fairlead.control.people import access_rules as people_access_rules
-from fairlead.control.people.access_rules import RULE_FIELD_NAMES, SUBJECT_TYPES, RuleWish
+from fairlead.control.people.access_rules import RULE_FIELD_NAMES, SUBJECT_TYPES, RuleInput
 from fairlead.kinds import KINDS, MEANT_FOR
 from fairlead.model.clock import iso
 from fairlead.model.records.access import ADMINISTRATOR_ROLE, RESEARCHER_ROLE, AccessRule, Role
@@ -203,13 +203,13 @@ async def count_rules(call: Call) -> Response:
 
 async def create_rule(call: Call) -> Response:
     body = await receive_json(call, RuleCreation)
-    wish = RuleWish(
+    input = RuleInput(
         subject_id=body.subject_id,
         subject_type=body.subject_type,
         role_id=body.role_id,
         scope=Scope(body.scope_type, body.scope_id),
     )
-    made = await people_access_rules.create_rule(call.context, call.caller, wish, call.request_id)
+    made = await people_access_rules.create_rule(call.context, call.caller, input, call.request_id)
     return as_json(render_rule(call, made), 201)
 
 

@@ -49,7 +49,7 @@ from fairlead.api.people.views import (
 )
 from fairlead.control.lists import ListRequest, Page
 from fairlead.control.people import accounts
-from fairlead.control.people.accounts import USER_FIELDS, AccountWish
+from fairlead.control.people.accounts import USER_FIELDS, AccountInput
 from fairlead.control.people.authentication import ACCESS_KEY
 
 _FILTERED = tuple(name for name in USER_FIELDS if name != "type")
@@ -92,12 +92,12 @@ async def get_user(call: Call) -> Response:
 
 async def update_user(call: Call) -> Response:
     body = await receive_json(call, UserUpdate)
-    wish = AccountWish(
+    input = AccountInput(
         enabled=None if body.enabled is UNSET else body.enabled, groups=None if body.groups is UNSET else body.groups
     )
     id = call.path["userId"]
     return as_json(
-        render_user(await accounts.update_account(call.context, call.caller, "user", id, wish, call.request_id))
+        render_user(await accounts.update_account(call.context, call.caller, "user", id, input, call.request_id))
     )
 
 
@@ -155,8 +155,8 @@ async def get_account(call: Call) -> Response:
 
 async def update_account(call: Call) -> Response:
     body = await receive_json(call, Enabling)
-    wish = AccountWish(enabled=body.enabled)
-    await accounts.update_account(call.context, call.caller, "app", _account_id(call), wish, call.request_id)
+    input = AccountInput(enabled=body.enabled)
+    await accounts.update_account(call.context, call.caller, "app", _account_id(call), input, call.request_id)
     return Response(status_code=200)
 
 
@@ -176,7 +176,7 @@ async def renew_application_secret(call: Call) -> Response:
 
 
 async def get_own_keys(call: Call) -> Response:
-    keys = accounts.own_keys(call.context, call.caller)
+    keys = accounts.load_own_keys(call.context, call.caller)
     return as_json(KeyList(access_keys=[KeyView(**key_members(key)) for key in keys]))
 
 

@@ -20,7 +20,7 @@ from fairlead.api.people.access_rules import (
     render_rule,
 )
 from fairlead.control.people import access_rules
-from fairlead.control.people.access_rules import RuleWish
+from fairlead.control.people.access_rules import RuleInput
 from fairlead.model.errors import FairleadError, Forbidden
 from fairlead.model.records.assets import Scope
 from fairlead.model.spec.fields import Given, Int32, Spec
@@ -140,14 +140,14 @@ async def create_many(call: Call) -> Response:
     succeeded, failed = [], []
     for subject in wanted.subjects:
         for scope in wanted.scopes:
-            wish = RuleWish(
+            input = RuleInput(
                 subject_id=subject.subject_id,
                 subject_type=subject.subject_type,
                 role_id=wanted.role_id,
                 scope=Scope(scope.scope_type, scope.scope_id),
             )
             try:
-                made = await access_rules.create_rule(call.context, call.caller, wish, call.request_id)
+                made = await access_rules.create_rule(call.context, call.caller, input, call.request_id)
             except Forbidden:
                 raise
             except FairleadError as error:

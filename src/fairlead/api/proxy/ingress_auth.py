@@ -14,7 +14,7 @@ from fairlead.api.http.operation import Call, Operation, Parameter
 from fairlead.api.proxy.access import RequestDenied, UrlGate
 from fairlead.api.proxy.messages import NO_BODY, Headers, RequestHead, host_of, value_of
 from fairlead.control.serving.urls import Route
-from fairlead.control.workloads.sessions import elsewhere
+from fairlead.control.workloads.sessions import holder_error
 from fairlead.model.errors import FairleadError, Forbidden, Invalid, NotFound, Unauthenticated
 from fairlead.model.pods.urls import ACCESS, ANSWERED
 
@@ -25,7 +25,7 @@ _TWO_WAYS = "This request can be read in two ways, and only one of them was aske
 def access_operations(gate: UrlGate) -> tuple[Operation, ...]:
     async def check_access(call: Call) -> Response:
         if call.context.sessions is None:
-            raise await elsewhere(call.context)
+            raise await holder_error(call.context)
         request = read_original(call.request.headers.raw)
         try:
             return decide_access(gate, request, call.request.query_params.get("url", ""))

@@ -38,8 +38,8 @@ async def _measured(call: Call, group_by: str, pool: str) -> Response:
     records = await clusters.load_records(context, span, pool)
     times = span.times(context.clock())
     found: list[Measurement] = []
-    for place in clusters.list_places(context, records, group_by, pool):
-        parts = clusters.measure_place(place, types, times, telemetry)
+    for place in clusters.list_capacity_groups(context, records, group_by, pool):
+        parts = clusters.measure_capacity_group(place, types, times, telemetry)
         found += [part.within(place.group) for part in parts] if group_by else parts
     return render_metrics(call, found)
 

@@ -52,7 +52,7 @@ def _metrics_of(what: str) -> Handler:
     async def get(call: Call) -> Response:
         directory = call.context.directory
         records = directory.projects if what == "project" else directory.departments
-        owner = inventory.load_one(call.context, call.caller, records, call.path[f"{what}Id"], what)
+        owner = inventory.load_record(call.context, call.caller, records, call.path[f"{what}Id"], what)
         types, span = read_names(call, "metricType", OWNER_METRICS, is_needed=True), read_span(call)
         pool = query_text(call, "nodepoolName")
         pods = await owners.load_owner_pods(call.context, owner, span, pool)

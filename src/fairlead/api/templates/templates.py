@@ -24,7 +24,7 @@ from fairlead.api.http.shapes import Count, Instant, ScopeType, Shape, Uuid
 from fairlead.api.templates.dialects import MANIFEST_OPERATIONS
 from fairlead.control.lists import normal_id
 from fairlead.control.workloads import templates
-from fairlead.control.workloads.templates import TEMPLATE_FIELDS, TemplateWish
+from fairlead.control.workloads.templates import TEMPLATE_FIELDS, TemplateInput
 from fairlead.kinds import KINDS, MEANT_FOR
 from fairlead.kinds.kind import Kind
 from fairlead.model.clock import iso
@@ -129,13 +129,13 @@ def _body(kind: Kind, meta: type) -> Any:
     )
 
 
-async def _wish(call: Call, kind: Kind, meta: type) -> TemplateWish:
+async def _input(call: Call, kind: Kind, meta: type) -> TemplateInput:
     body = await receive_json(call, _body(kind, meta))
     head = value_or(body.meta, TemplateMetaPatch())
     scope = Scope("project")
     if isinstance(head, TemplateMeta):
         scope = Scope(head.scope_type, value_or(head.scope_id, ""))
-    return TemplateWish(
+    return TemplateInput(
         name=value_or(head.name, None),
         description=value_or(head.description, None),
         scope=scope,
@@ -239,14 +239,14 @@ _BASE = "/api/v1/workload-templates"
 
 def _kind_operations(kind: Kind) -> tuple[Operation, ...]:
     async def create(call: Call) -> Response:
-        wish = await _wish(call, kind, TemplateMeta)
-        made = await templates.create_template(call.context, call.caller, kind, wish, call.request_id)
+        input = await _input(call, kind, TemplateMeta)
+        made = await templates.create_template(call.context, call.caller, kind, input, call.request_id)
         return as_json(await render_template(call, made), 202)
 
     async def change(call: Call, meta: type) -> Response:
-        wish = await _wish(call, kind, meta)
+        input = await _input(call, kind, meta)
         id = normal_id(call.path["templateId"], "template")
-        changed = await templates.update_template(call.context, call.caller, kind, id, wish, call.request_id)
+        changed = await templates.update_template(call.context, call.caller, kind, id, input, call.request_id)
         return as_json(await render_template(call, changed))
 
     async def put(call: Call) -> Response:

@@ -94,11 +94,11 @@ _CATEGORY_VIEWS = {
     for name, text in _CATEGORIES.items()
 }
 _PRIORITY_FIELDS = {
-    "name": FilterField(take=lambda view: view.name),
-    "source": FilterField(take=lambda view: view.source),
-    "value": FilterField("number", take=lambda view: view.value),
+    "name": FilterField(read=lambda view: view.name),
+    "source": FilterField(read=lambda view: view.source),
+    "value": FilterField("number", read=lambda view: view.value),
 }
-_TYPE_FIELDS = {"name": FilterField(take=lambda view: view.name), "group": FilterField(take=lambda view: view.group)}
+_TYPE_FIELDS = {"name": FilterField(read=lambda view: view.name), "group": FilterField(read=lambda view: view.group)}
 
 
 async def get_priorities(call: Call) -> Response:

@@ -59,8 +59,8 @@ def render_asked(podsets: Sequence[PodSet]) -> dict[str, Any]:
     return {
         "requested_pods": RequestedPods(
             number=number,
-            min=first.scaling.least if first.scaling else None,
-            max=first.scaling.most if first.scaling else None,
+            min=first.scaling.min_pods if first.scaling else None,
+            max=first.scaling.max_pods if first.scaling else None,
             parallelism=number,
             completions=sum(completions) if completions else None,
         ),

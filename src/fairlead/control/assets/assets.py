@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from fairlead.control import access
-from fairlead.control.assets.claims import claim_issues, claim_wish, make_claim
+from fairlead.control.assets.claims import claim_input_of, claim_issues, make_claim
 from fairlead.control.assets.kinds import BY_KIND, AssetKind, credential_issues
 from fairlead.control.assets.secrets import object_issues
 from fairlead.control.context import Context
@@ -18,7 +18,7 @@ from fairlead.control.references import scopes
 from fairlead.control.references.names import recheck_waiting_workloads
 from fairlead.control.references.users import refuse_in_use
 from fairlead.model.errors import MALFORMED, ComplianceIssue, Conflict, InUse, Invalid, NotFound
-from fairlead.model.records.assets import Asset, Claim, Reference, Scope, Secret, project_place
+from fairlead.model.records.assets import Asset, Claim, Reference, Scope, Secret, project_scope_key
 from fairlead.model.records.organization import Caller
 from fairlead.model.spec.fields import fields_of, value_or
 from fairlead.store.base import Comparison, Query, Where
@@ -53,66 +53,66 @@ class AssetFilter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def create_asset(
-    context: Context, caller: Caller, kind: AssetKind, wish: AssetInput, request_id: str = ""
+    context: Context, caller: Caller, kind: AssetKind, input: AssetInput, request_id: str = ""
 ) -> Asset:
-    scopes.check_write(context, caller, f"{kind.resource}:create", wish.scope)
-    scope = scopes.settle_scope(context, wish.scope, "meta")
-    await _check(context, caller, kind, wish, scope)
+    scopes.check_write(context, caller, f"{kind.resource}:create", input.scope)
+    scope = scopes.resolve_scope(context, input.scope, "meta")
+    await _check(context, caller, kind, input, scope)
     now = context.clock()
     asset = Asset(
         id=context.new_id(),
         version=1,
-        name=wish.name,
+        name=input.name,
         scope_key=scope.scope_key,
-        description=wish.description,
+        description=input.description,
         kind=kind.kind,
         scope=scope,
-        spec=_shown(wish.spec),
-        auto_delete=wish.auto_delete,
-        private=wish.private,
-        supported=wish.supported,
+        spec=_without_secret_values(input.spec),
+        auto_delete=input.auto_delete,
+        private=input.private,
+        supported=input.supported,
         created_at=now,
         created_by=caller.name,
         updated_at=now,
         updated_by=caller.name,
     )
-    message = f"{kind.title} {wish.name} was created by {caller.name}"
+    message = f"{kind.title} {input.name} was created by {caller.name}"
     steps = [RecordChange(ASSETS, asset.id, asset, "Created", message)]
-    if kind.values is not None and not value_or(getattr(wish.spec, "existing_secret_name", None), ""):
-        secret = _secret(context, caller, kind, asset, kind.values(wish.spec))
+    if kind.values is not None and not value_or(getattr(input.spec, "existing_secret_name", None), ""):
+        secret = _secret(context, caller, kind, asset, kind.values(input.spec))
         steps.append(RecordChange(SECRETS, secret.id, secret, "Created", message))
-    steps += await _claim_steps(context, caller, kind, asset, wish.spec, message)
+    steps += await _claim_steps(context, caller, kind, asset, input.spec, message)
     try:
         await record_steps(context, AuditedRequest(caller, "create", request_id), steps, None)
     except Conflict as error:
         if not error.columns:
             raise
-        raise Conflict(f"There is a {kind.title} named {wish.name} in this scope", error.columns) from None
+        raise Conflict(f"There is a {kind.title} named {input.name} in this scope", error.columns) from None
     await recheck_waiting_workloads(context)
     return asset
 
 
-async def _check(context: Context, caller: Caller, kind: AssetKind, wish: AssetInput, scope: Scope) -> None:
+async def _check(context: Context, caller: Caller, kind: AssetKind, input: AssetInput, scope: Scope) -> None:
     """Raises Invalid with everything that is wrong with what the asset says or names."""
     issues = []
     if kind.values is not None:
-        issues = credential_issues(kind, wish.spec)
-        issues += object_issues(f"{kind.prefix}{wish.name}", kind.values(wish.spec), "spec")
-        existing = value_or(getattr(wish.spec, "existing_secret_name", None), "")
-        if existing and not await _is_there(context, SECRETS, scope, existing):
+        issues = credential_issues(kind, input.spec)
+        issues += object_issues(f"{kind.prefix}{input.name}", kind.values(input.spec), "spec")
+        existing = value_or(getattr(input.spec, "existing_secret_name", None), "")
+        if existing and not await _exists(context, SECRETS, scope, existing):
             issues.append(
                 ComplianceIssue("spec.existingSecretName", f"there is no secret '{existing[:80]}' in this scope")
             )
     for field in kind.credential_fields:
-        id = value_or(getattr(wish.spec, field.attribute), "")
+        id = value_or(getattr(input.spec, field.attribute), "")
         if id and not await _is_credential(context, caller, id.lower()):
             issues.append(ComplianceIssue(f"spec.{field.rest}", f"there is no credential with the id {id}"))
     if issues:
         raise Invalid(MALFORMED, tuple(issues))
 
 
-async def _is_there(context: Context, collection: Any, scope: Scope, name: str) -> bool:
-    seen = scopes.places_of_project(context, scope.id) if scope.type == "project" else (scope.scope_key,)
+async def _exists(context: Context, collection: Any, scope: Scope, name: str) -> bool:
+    seen = scopes.scope_keys_of_project(context, scope.id) if scope.type == "project" else (scope.scope_key,)
     where = (Where("place", Comparison.ONE_OF, seen), Where("name", Comparison.EQUAL, name))
     return await context.store.count(Query(collection=collection, where=where)) > 0
 
@@ -121,11 +121,11 @@ async def _is_credential(context: Context, caller: Caller, id: str) -> bool:
     found: Asset | None = await context.store.get(ASSETS, id)
     if found is None or not BY_KIND[found.kind].is_credential:
         return False
-    seen = scopes.seen_places(context, caller)
+    seen = scopes.visible_scope_keys(context, caller)
     return seen is None or found.scope_key in seen
 
 
-def _shown(spec: Any) -> msgspec.Raw:
+def _without_secret_values(spec: Any) -> msgspec.Raw:
     """The spec as it is kept and shown: as sent, but for secret values."""
     return msgspec.Raw(msgspec.json.encode(_without_secrets(type(spec), msgspec.to_builtins(spec))))
 
@@ -170,7 +170,7 @@ async def _claim_steps(
         return []
     name = value_or(spec.claim_name, "") or f"{asset.name}-{context.new_suffix()}"
     if value_or(spec.existing_pvc, False):
-        if not await _is_there(context, CLAIMS, asset.scope, name):
+        if not await _exists(context, CLAIMS, asset.scope, name):
             raise Invalid(
                 MALFORMED, (ComplianceIssue("spec.claimName", f"there is no claim '{name[:63]}' in this scope"),)
             )
@@ -178,19 +178,19 @@ async def _claim_steps(
     if value_or(spec.ephemeral, False):
         return []
     project_id = asset.scope.id if asset.scope.type == "project" else ""
-    wish = claim_wish(name, project_id, spec)
-    issues = claim_issues(wish.name, wish.size, wish.storage_class, "spec.claimInfo.")
+    input = claim_input_of(name, project_id, spec)
+    issues = claim_issues(input.name, input.size, input.storage_class, "spec.claimInfo.")
     if issues:
         raise Invalid(MALFORMED, tuple(issues))
-    claim = msgspec.structs.replace(make_claim(context, caller, wish, asset.id), scope_key=asset.scope_key)
+    claim = msgspec.structs.replace(make_claim(context, caller, input, asset.id), scope_key=asset.scope_key)
     return [RecordChange(CLAIMS, claim.id, claim, "Created", message)]
 
 
 async def load_asset(context: Context, caller: Caller, kind: AssetKind, id: str, verb: str = "read") -> Asset:
     asset: Asset | None = await context.store.get(ASSETS, id)
-    if asset is None or asset.kind != kind.kind or not _is_shown(asset, caller):
+    if asset is None or asset.kind != kind.kind or not _is_visible(asset, caller):
         raise NotFound(f"There is no {kind.title} with the id {id[:60]!r}")
-    scopes.check_seen(context, caller, asset.scope_key, f"{kind.title} with the id {id[:60]!r}")
+    scopes.check_visible(context, caller, asset.scope_key, f"{kind.title} with the id {id[:60]!r}")
     if verb == "read":
         access.check(caller, f"{kind.resource}:read")
     else:
@@ -198,7 +198,7 @@ async def load_asset(context: Context, caller: Caller, kind: AssetKind, id: str,
     return asset
 
 
-def _is_shown(asset: Asset, caller: Caller) -> bool:
+def _is_visible(asset: Asset, caller: Caller) -> bool:
     return not asset.private or asset.created_by == caller.name
 
 
@@ -206,20 +206,20 @@ async def find_assets(context: Context, caller: Caller, chosen: AssetFilter) -> 
     """The assets that the caller may see, oldest first. Those of a project include what its workloads can use."""
     access.check(caller, f"{BY_KIND[chosen.kinds[0]].resource}:read", chosen.project_id)
     where = [Where("kind", Comparison.ONE_OF, chosen.kinds)]
-    seen = scopes.seen_places(context, caller)
+    seen = scopes.visible_scope_keys(context, caller)
     if seen is not None:
         where.append(Where("place", Comparison.ONE_OF, seen))
     if chosen.name:
         where.append(Where("name", Comparison.EQUAL, chosen.name))
     if chosen.project_id and not chosen.scope:
-        where.append(Where("place", Comparison.ONE_OF, scopes.places_of_project(context, chosen.project_id)))
+        where.append(Where("place", Comparison.ONE_OF, scopes.scope_keys_of_project(context, chosen.project_id)))
     elif chosen.project_id:
-        where.append(Where("place", Comparison.EQUAL, project_place(chosen.project_id)))
+        where.append(Where("place", Comparison.EQUAL, project_scope_key(chosen.project_id)))
     elif chosen.department_id:
         where.append(Where("place", Comparison.EQUAL, f"department/{chosen.department_id}"))
     query = Query(collection=ASSETS, where=tuple(where), order=(("created_at", False),))
     found: list[Asset] = await context.store.find(query)
-    return [asset for asset in found if _is_shown(asset, caller) and _is_chosen(asset, chosen)]
+    return [asset for asset in found if _is_visible(asset, caller) and _is_chosen(asset, chosen)]
 
 
 def _is_chosen(asset: Asset, chosen: AssetFilter) -> bool:
@@ -248,26 +248,26 @@ async def _of(context: Context, collection: Any, asset: Asset) -> Any:
 
 
 async def update_asset(
-    context: Context, caller: Caller, kind: AssetKind, id: str, wish: AssetInput, request_id: str = ""
+    context: Context, caller: Caller, kind: AssetKind, id: str, input: AssetInput, request_id: str = ""
 ) -> Asset:
     """Change name, description and spec. Secret values that are not given stay; a claim that was made stays too."""
 
     async def attempt() -> Asset:
         before = await load_asset(context, caller, kind, id, "update")
         if kind.values is None:
-            await _check(context, caller, kind, wish, before.scope)
+            await _check(context, caller, kind, input, before.scope)
         after: Asset = msgspec.structs.replace(
             before,
             version=before.version + 1,
-            name=wish.name,
-            description=wish.description,
-            spec=_shown(wish.spec),
+            name=input.name,
+            description=input.description,
+            spec=_without_secret_values(input.spec),
             updated_at=context.clock(),
             updated_by=caller.name,
         )
         message = f"{kind.title} {before.name} was changed by {caller.name}"
         steps = [RecordChange(ASSETS, id, after, "Updated", message)]
-        steps += await _secret_steps(context, caller, kind, after, wish.spec, message)
+        steps += await _secret_steps(context, caller, kind, after, input.spec, message)
         await record_steps(context, AuditedRequest(caller, "update", request_id), steps, None)
         return after
 

@@ -17,7 +17,7 @@ from fairlead.control.references.names import recheck_waiting_workloads
 from fairlead.control.references.users import refuse_in_use
 from fairlead.model.errors import MALFORMED, ComplianceIssue, Conflict, Invalid, NotFound
 from fairlead.model.quantity import BadQuantity, parse
-from fairlead.model.records.assets import DEFAULT_STORAGE_CLASS, STORAGE_CLASSES, Claim, Reference, project_place
+from fairlead.model.records.assets import DEFAULT_STORAGE_CLASS, STORAGE_CLASSES, Claim, Reference, project_scope_key
 from fairlead.model.records.organization import Caller, Project
 from fairlead.model.records.workload import Workload
 from fairlead.model.spec.canonical import items
@@ -35,7 +35,7 @@ _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?\Z")
 _LONGEST = 63
 
 
-class ClaimWish(msgspec.Struct, frozen=True, kw_only=True):
+class ClaimInput(msgspec.Struct, frozen=True, kw_only=True):
     """What a new claim is to be."""
 
     name: str
@@ -72,21 +72,21 @@ def claim_issues(name: str, size: str, storage_class: str, path: str = "") -> li
     return found
 
 
-def make_claim(context: Context, caller: Caller, wish: ClaimWish, asset_id: str = "") -> Claim:
+def make_claim(context: Context, caller: Caller, input: ClaimInput, asset_id: str = "") -> Claim:
     now = context.clock()
     return Claim(
         id=context.new_id(),
         version=1,
-        name=wish.name,
-        scope_key=project_place(wish.project_id),
-        project_id=wish.project_id,
-        description=wish.description,
-        size=wish.size,
-        storage_class=wish.storage_class,
-        access_modes=wish.access_modes,
-        volume_mode=wish.volume_mode,
-        attributes=wish.attributes,
-        data_sharing=wish.data_sharing,
+        name=input.name,
+        scope_key=project_scope_key(input.project_id),
+        project_id=input.project_id,
+        description=input.description,
+        size=input.size,
+        storage_class=input.storage_class,
+        access_modes=input.access_modes,
+        volume_mode=input.volume_mode,
+        attributes=input.attributes,
+        data_sharing=input.data_sharing,
         asset_id=asset_id,
         created_at=now,
         created_by=caller.name,
@@ -95,20 +95,20 @@ def make_claim(context: Context, caller: Caller, wish: ClaimWish, asset_id: str 
     )
 
 
-async def create_claim(context: Context, caller: Caller, wish: ClaimWish, request_id: str = "") -> Claim:
-    project = scopes.load_project(context, caller, "claims:create", wish.project_id)
-    issues = claim_issues(wish.name, wish.size, wish.storage_class)
+async def create_claim(context: Context, caller: Caller, input: ClaimInput, request_id: str = "") -> Claim:
+    project = scopes.load_project(context, caller, "claims:create", input.project_id)
+    issues = claim_issues(input.name, input.size, input.storage_class)
     if issues:
         raise Invalid(MALFORMED, tuple(issues))
-    claim = make_claim(context, caller, wish)
-    message = f"Claim {wish.name} of {wish.size} was created by {caller.name} in project {project.name}"
+    claim = make_claim(context, caller, input)
+    message = f"Claim {input.name} of {input.size} was created by {caller.name} in project {project.name}"
     try:
         step = RecordChange(CLAIMS, claim.id, claim, "Created", message)
         await record_steps(context, AuditedRequest(caller, "create", request_id), [step], None)
     except Conflict as error:
         if not error.columns:
             raise
-        raise Conflict(f"Project {project.name} has a claim named {wish.name}", error.columns) from None
+        raise Conflict(f"Project {project.name} has a claim named {input.name}", error.columns) from None
     await recheck_waiting_workloads(context)
     return claim
 
@@ -126,9 +126,9 @@ async def find_claims(context: Context, caller: Caller, request: ListRequest, pr
     seen = access.visible_projects(caller)
     where: tuple[Where, ...] = ()
     if project_id:
-        where = (Where("place", Comparison.EQUAL, project_place(project_id)),)
+        where = (Where("place", Comparison.EQUAL, project_scope_key(project_id)),)
     elif seen is not None:
-        where = (Where("place", Comparison.ONE_OF, [project_place(id) for id in seen]),)
+        where = (Where("place", Comparison.ONE_OF, [project_scope_key(id) for id in seen]),)
     return await load_page(context, CLAIMS, where, request)
 
 
@@ -148,7 +148,7 @@ def claim_name(workload: str, given: Any, item: Any, number: int) -> str:
     return value_or(given, "") or re.sub(r"[^a-z0-9.-]+", "-", made)[:_LONGEST].strip("-.")
 
 
-async def settle_claims(
+async def build_missing_claims(
     context: Context, caller: Caller, project: Project, workload: Workload, spec: Any
 ) -> list[Claim]:
     """The claims that a workload asks for and that are not there yet; they are written together with it.
@@ -164,20 +164,20 @@ async def settle_claims(
     if not wanted:
         return []
     where = (
-        Where("place", Comparison.EQUAL, project_place(project.id)),
+        Where("place", Comparison.EQUAL, project_scope_key(project.id)),
         Where("name", Comparison.ONE_OF, list(wanted)),
     )
     there = {claim.name for claim in await context.store.find(Query(collection=CLAIMS, where=where))}
     return [
         msgspec.structs.replace(
-            make_claim(context, caller, claim_wish(name, project.id, item)), workload_id=workload.id
+            make_claim(context, caller, claim_input_of(name, project.id, item)), workload_id=workload.id
         )
         for name, item in wanted.items()
         if name not in there
     ]
 
 
-def claim_wish(name: str, project_id: str, item: Any) -> ClaimWish:
+def claim_input_of(name: str, project_id: str, item: Any) -> ClaimInput:
     """The claim that a `pvc` item of a spec (or of a data source) describes."""
     info = item.claim_info if is_given(item.claim_info) else None
     modes = info.access_modes if info is not None and is_given(info.access_modes) else None
@@ -185,7 +185,7 @@ def claim_wish(name: str, project_id: str, item: Any) -> ClaimWish:
         word for name, word in ACCESS_MODES.items() if modes is not None and value_or(getattr(modes, name), False)
     )
     attributes = value_or(info.added_attr_values, ()) if info is not None else ()
-    return ClaimWish(
+    return ClaimInput(
         name=name,
         project_id=project_id,
         size=value_or(info.size, "") if info is not None else "",

@@ -13,7 +13,7 @@ from fairlead.control.references.resolve import load_data_volumes, load_values
 from fairlead.model.errors import Refused
 from fairlead.model.pods.podset import PodSet
 from fairlead.model.pods.supplies import KeptClaim, KeptObjects, NamedObject, Values
-from fairlead.model.records.assets import DEFAULT_STORAGE_CLASS, Claim, Reference, project_place
+from fairlead.model.records.assets import DEFAULT_STORAGE_CLASS, Claim, Reference, project_scope_key
 from fairlead.model.records.workload import Workload
 from fairlead.model.spec.references import NamedReference, pod_references
 from fairlead.store.base import Comparison, Query, Where
@@ -55,10 +55,10 @@ class ClusterSupplier(msgspec.Struct, frozen=True):
         """Claims that were made for themselves; what a workload brings along is in its own objects."""
         if not names:
             return {}
-        place = Where("place", Comparison.EQUAL, project_place(workload.project_id))
+        place = Where("place", Comparison.EQUAL, project_scope_key(workload.project_id))
         query = Query(collection=CLAIMS, where=(place, Where("name", Comparison.ONE_OF, sorted(names))))
         found: list[Claim] = await self.context.store.find(query)
-        return {claim.name: _kept(claim) for claim in found if claim.size and not claim.workload_id}
+        return {claim.name: _kept_claim(claim) for claim in found if claim.size and not claim.workload_id}
 
     async def _load_data_volumes(self, project_id: str, ids: Collection[str]) -> dict[str, str]:
         if not ids:
@@ -75,7 +75,7 @@ class ClusterSupplier(msgspec.Struct, frozen=True):
         return {id: known[id].claim_name for id in ids}
 
 
-def _kept(claim: Claim) -> KeptClaim:
+def _kept_claim(claim: Claim) -> KeptClaim:
     return KeptClaim(
         id=claim.id,
         name=claim.name,

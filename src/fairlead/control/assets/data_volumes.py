@@ -18,7 +18,7 @@ from fairlead.control.references.names import recheck_waiting_workloads
 from fairlead.control.references.resolve import load_data_volumes
 from fairlead.control.references.users import refuse_in_use
 from fairlead.model.errors import MALFORMED, ComplianceIssue, Conflict, Invalid, NotFound
-from fairlead.model.records.assets import DataVolume, Reference, Scope, project_place
+from fairlead.model.records.assets import DataVolume, Reference, Scope, project_scope_key
 from fairlead.model.records.organization import Caller
 from fairlead.store.base import Comparison, Query, Where
 from fairlead.store.collections import CLAIMS, DATA_VOLUMES
@@ -29,13 +29,13 @@ _NAME = re.compile(r"[a-z][-a-z0-9]{0,62}\Z")
 def volume_fields(context: Context) -> dict[str, FilterField]:
     projects = context.directory.projects
     return {
-        "name": FilterField(take=lambda volume: volume.name),
-        "projectId": FilterField(take=lambda volume: volume.project_id),
+        "name": FilterField(read=lambda volume: volume.name),
+        "projectId": FilterField(read=lambda volume: volume.project_id),
         "clusterId": FilterField(constant=context.directory.cluster.id),
-        "departmentId": FilterField(take=lambda volume: _department(context, volume.project_id)),
-        "projectName": FilterField(take=lambda volume: getattr(projects.get(volume.project_id), "name", None)),
-        "createdAt": FilterField("time", take=lambda volume: volume.created_at),
-        "createdBy": FilterField(take=lambda volume: volume.created_by),
+        "departmentId": FilterField(read=lambda volume: _department(context, volume.project_id)),
+        "projectName": FilterField(read=lambda volume: getattr(projects.get(volume.project_id), "name", None)),
+        "createdAt": FilterField("time", read=lambda volume: volume.created_at),
+        "createdBy": FilterField(read=lambda volume: volume.created_by),
         "phase": FilterField(constant="Ready"),
     }
 
@@ -57,29 +57,29 @@ def _department(context: Context, project_id: str) -> str | None:
     return None if project is None else project.department_id
 
 
-async def create_volume(context: Context, caller: Caller, wish: DataVolume, request_id: str = "") -> DataVolume:
-    """`wish` is the record without what is filled in here: id, place, times."""
-    project = scopes.load_project(context, caller, "data-volumes:create", wish.project_id)
+async def create_volume(context: Context, caller: Caller, input: DataVolume, request_id: str = "") -> DataVolume:
+    """`input` is the record without what is filled in here: id, place, times."""
+    project = scopes.load_project(context, caller, "data-volumes:create", input.project_id)
     issues = []
-    if not _NAME.match(wish.name):
-        issues.append(ComplianceIssue("name", f"is '{wish.name[:80]}', which does not match ^[a-z][-a-z0-9]{{0,62}}$"))
+    if not _NAME.match(input.name):
+        issues.append(ComplianceIssue("name", f"is '{input.name[:80]}', which does not match ^[a-z][-a-z0-9]{{0,62}}$"))
     where = (
-        Where("place", Comparison.EQUAL, project_place(project.id)),
-        Where("name", Comparison.EQUAL, wish.claim_name),
+        Where("place", Comparison.EQUAL, project_scope_key(project.id)),
+        Where("name", Comparison.EQUAL, input.claim_name),
     )
     if not await context.store.count(Query(collection=CLAIMS, where=where)):
-        details = f"project {project.name} has no claim '{wish.claim_name[:63]}'"
+        details = f"project {project.name} has no claim '{input.claim_name[:63]}'"
         issues.append(ComplianceIssue("originPvcName", details))
-    if not await is_name_free(context, caller, wish.name):
-        issues.append(ComplianceIssue("name", f"there is a data volume named {wish.name[:63]}"))
+    if not await is_name_free(context, caller, input.name):
+        issues.append(ComplianceIssue("name", f"there is a data volume named {input.name[:63]}"))
     if issues:
         raise Invalid(MALFORMED, tuple(issues))
     now = context.clock()
     volume: DataVolume = msgspec.structs.replace(
-        wish,
+        input,
         id=context.new_id(),
         version=1,
-        scope_key=project_place(project.id),
+        scope_key=project_scope_key(project.id),
         created_at=now,
         created_by=caller.name,
         updated_at=now,
@@ -92,7 +92,7 @@ async def create_volume(context: Context, caller: Caller, wish: DataVolume, requ
     except Conflict as error:
         if not error.columns:
             raise
-        raise Invalid(MALFORMED, (ComplianceIssue("name", f"there is a data volume named {wish.name}"),)) from None
+        raise Invalid(MALFORMED, (ComplianceIssue("name", f"there is a data volume named {input.name}"),)) from None
     await recheck_waiting_workloads(context)
     return volume
 
@@ -112,7 +112,7 @@ async def find_volumes(
         found = list((await load_data_volumes(context, project_id)).values())
     else:
         mine = access.visible_projects(caller)
-        seen = (await _seen(context, caller)).values()
+        seen = (await _load_visible(context, caller)).values()
         found = [volume for volume in seen if mine is None or volume.project_id in mine]
     fields = volume_fields(context)
     filters = parse_filters(request.filter_by, fields)
@@ -124,7 +124,7 @@ async def find_volumes(
     return Page(kept[request.offset : end], end if end < len(kept) else None, total=len(kept))
 
 
-async def _seen(context: Context, caller: Caller) -> dict[str, DataVolume]:
+async def _load_visible(context: Context, caller: Caller) -> dict[str, DataVolume]:
     projects: Iterable[str] = context.directory.projects if caller.is_administrator else caller.projects
     seen: dict[str, DataVolume] = {}
     for project_id in projects:
@@ -135,7 +135,7 @@ async def _seen(context: Context, caller: Caller) -> dict[str, DataVolume]:
 async def load_volume(context: Context, caller: Caller, id: str, verb: str = "read") -> DataVolume:
     """One that the caller may see; to change it, one of a project of the caller's own."""
     access.check(caller, f"data-volumes:{verb}")
-    volume = (await _seen(context, caller)).get(id)
+    volume = (await _load_visible(context, caller)).get(id)
     if volume is None:
         raise NotFound(f"There is no data volume with the id {id[:60]!r}")
     if verb != "read":
@@ -143,7 +143,7 @@ async def load_volume(context: Context, caller: Caller, id: str, verb: str = "re
     return volume
 
 
-class VolumeWish(msgspec.Struct, frozen=True, kw_only=True):
+class VolumeInput(msgspec.Struct, frozen=True, kw_only=True):
     """What of a data volume is changed."""
 
     description: str | None = None
@@ -152,17 +152,17 @@ class VolumeWish(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def update_volume(
-    context: Context, caller: Caller, id: str, wish: VolumeWish, request_id: str = ""
+    context: Context, caller: Caller, id: str, input: VolumeInput, request_id: str = ""
 ) -> DataVolume:
     async def attempt() -> DataVolume:
         before = await load_volume(context, caller, id, "update")
-        added = [scopes.settle_scope(context, scope, "add") for scope in wish.add]
-        removed = set(wish.remove)
+        added = [scopes.resolve_scope(context, scope, "add") for scope in input.add]
+        removed = set(input.remove)
         shared = dict.fromkeys(scope for scope in (*before.shared, *added) if scope not in removed)
         after: DataVolume = msgspec.structs.replace(
             before,
             version=before.version + 1,
-            description=before.description if wish.description is None else wish.description,
+            description=before.description if input.description is None else input.description,
             shared=tuple(shared),
             updated_at=context.clock(),
             updated_by=caller.name,

@@ -53,16 +53,16 @@ class AssetKind(msgspec.Struct, frozen=True, kw_only=True):
         return "credentials" if self.is_credential else "assets"
 
 
-def _given(**members: Any) -> dict[str, str]:
+def _given_texts(**members: Any) -> dict[str, str]:
     return {name: value for name, value in members.items() if isinstance(value, str)}
 
 
 def _access_key(spec: Any) -> dict[str, str]:
-    return _given(AccessKeyId=spec.access_key_id, SecretKey=spec.secret_access_key)
+    return _given_texts(AccessKeyId=spec.access_key_id, SecretKey=spec.secret_access_key)
 
 
 def _password(spec: Any) -> dict[str, str]:
-    return _given(User=spec.user, Password=spec.password)
+    return _given_texts(User=spec.user, Password=spec.password)
 
 
 def _docker_registry(spec: Any) -> dict[str, str]:

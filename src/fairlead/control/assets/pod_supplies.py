@@ -19,7 +19,7 @@ from fairlead.model.pods.container_fields import ClaimMount
 from fairlead.model.pods.podset import PodSpec
 from fairlead.model.pods.supplies import ClaimSupply, Supplies
 from fairlead.model.quantity import whole
-from fairlead.model.records.assets import Claim, Reference, project_place
+from fairlead.model.records.assets import Claim, Reference, project_scope_key
 from fairlead.model.records.event import Event
 from fairlead.model.records.workload import Workload
 from fairlead.model.spec.references import NamedReference, pod_references
@@ -74,7 +74,7 @@ class Supplier(msgspec.Struct, frozen=True):
         }
         if not wanted:
             return {}
-        where = scopes.places_of_project(self.context, workload.project_id)
+        where = scopes.scope_keys_of_project(self.context, workload.project_id)
         found = await self._find(where, set(wanted.values()))
         return {number: _supply(found[name]) for number, name in wanted.items() if name in found}
 
@@ -88,7 +88,7 @@ class Supplier(msgspec.Struct, frozen=True):
         known = await load_data_volumes(self.context, workload.project_id)
         supplies = {}
         for volume in (known[id] for id in ids if id in known):
-            claims = await self._find((project_place(volume.project_id),), {volume.claim_name})
+            claims = await self._find((project_scope_key(volume.project_id),), {volume.claim_name})
             if volume.claim_name in claims:
                 supply = _supply(claims[volume.claim_name])
                 is_others = volume.project_id != workload.project_id
@@ -116,7 +116,7 @@ def _supply(claim: Claim) -> ClaimSupply:
 
 async def leave_claims(context: Context, workload: Workload) -> tuple[list[Put | Delete], list[Event]]:
     """What is written when a workload is gone: its claims go too; one that others mount stays, as nobody's."""
-    where = (Where("place", Comparison.EQUAL, project_place(workload.project_id)),)
+    where = (Where("place", Comparison.EQUAL, project_scope_key(workload.project_id)),)
     found: list[Claim] = await context.store.find(Query(collection=CLAIMS, where=where))
     writes: list[Put | Delete] = []
     events: list[Event] = []

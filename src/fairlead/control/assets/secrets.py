@@ -17,7 +17,7 @@ from fairlead.control.references import scopes
 from fairlead.control.references.names import recheck_waiting_workloads
 from fairlead.control.references.users import refuse_in_use
 from fairlead.model.errors import MALFORMED, ComplianceIssue, Conflict, Invalid, NotFound
-from fairlead.model.records.assets import ConfigMap, NamedRecord, Reference, Secret, project_place, user_place
+from fairlead.model.records.assets import ConfigMap, NamedRecord, Reference, Secret, project_scope_key, user_scope_key
 from fairlead.model.records.organization import Caller
 from fairlead.store.base import Collection, Comparison, Where
 from fairlead.store.collections import CONFIG_MAPS, SECRETS
@@ -26,10 +26,10 @@ _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?\Z")
 _KEY = re.compile(r"[-._a-zA-Z0-9]+\Z")
 _LONGEST = 253
 #: What one object may hold in all, as Kubernetes has it.
-BYTES_MOST = 1 << 20
+MAX_BYTES = 1 << 20
 
 
-class ObjectWish(msgspec.Struct, frozen=True, kw_only=True):
+class ObjectInput(msgspec.Struct, frozen=True, kw_only=True):
     """What a secret, a config map or a user's credential is to be."""
 
     name: str = ""
@@ -73,80 +73,80 @@ def object_issues(name: str, data: Mapping[str, str], path: str = "data") -> lis
         for key in data
         if len(key) > _LONGEST or not _KEY.match(key)
     ]
-    if sum(len(key) + len(value.encode("utf-8", "replace")) for key, value in data.items()) > BYTES_MOST:
-        found.append(ComplianceIssue(path, f"holds more than {BYTES_MOST} bytes, the most that one object may hold"))
+    if sum(len(key) + len(value.encode("utf-8", "replace")) for key, value in data.items()) > MAX_BYTES:
+        found.append(ComplianceIssue(path, f"holds more than {MAX_BYTES} bytes, the most that one object may hold"))
     if any("\x00" in value for value in data.values()):
         found.append(ComplianceIssue(path, "has a value with a zero character, which no environment variable can hold"))
     return found
 
 
 async def create(
-    context: Context, caller: Caller, kind: ObjectKind, wish: ObjectWish, request_id: str = ""
+    context: Context, caller: Caller, kind: ObjectKind, input: ObjectInput, request_id: str = ""
 ) -> NamedRecord:
-    place = _place(context, caller, kind, wish)
-    issues = object_issues(wish.name, wish.data)
+    place = _scope_key(context, caller, kind, input)
+    issues = object_issues(input.name, input.data)
     if issues:
         raise Invalid(MALFORMED, tuple(issues))
-    record = _record(context, caller, kind, wish, place)
-    message = f"{kind.title.capitalize()} {wish.name} was created by {caller.name}"
+    record = _record(context, caller, kind, input, place)
+    message = f"{kind.title.capitalize()} {input.name} was created by {caller.name}"
     step = RecordChange(kind.collection, record.id, record, "Created", message)
     try:
         await record_steps(context, AuditedRequest(caller, "create", request_id), [step], None)
     except Conflict as error:
         if not error.columns:
             raise
-        raise Conflict(f"There is a {kind.title} named {wish.name}", error.columns) from None
+        raise Conflict(f"There is a {kind.title} named {input.name}", error.columns) from None
     await recheck_waiting_workloads(context)
     return record
 
 
-def _place(context: Context, caller: Caller, kind: ObjectKind, wish: ObjectWish) -> str:
+def _scope_key(context: Context, caller: Caller, kind: ObjectKind, input: ObjectInput) -> str:
     if kind.is_own:
         access.check(caller, f"{kind.resource}:create")
-        return user_place(caller.name)
-    return project_place(scopes.load_project(context, caller, f"{kind.resource}:create", wish.project_id).id)
+        return user_scope_key(caller.name)
+    return project_scope_key(scopes.load_project(context, caller, f"{kind.resource}:create", input.project_id).id)
 
 
-def _record(context: Context, caller: Caller, kind: ObjectKind, wish: ObjectWish, place: str) -> NamedRecord:
+def _record(context: Context, caller: Caller, kind: ObjectKind, input: ObjectInput, place: str) -> NamedRecord:
     now = context.clock()
     id = context.new_id()
     head: dict[str, Any] = {
         "id": id,
         "version": 1,
-        "name": wish.name,
+        "name": input.name,
         "scope_key": place,
-        "description": wish.description,
+        "description": input.description,
         "created_at": now,
         "created_by": caller.name,
         "updated_at": now,
         "updated_by": caller.name,
     }
     if not kind.is_secret:
-        return ConfigMap(**head, data=dict(wish.data))
-    sealed = context.vault.seal(wish.data, id)
-    return Secret(**head, type=wish.type, keys=tuple(sorted(wish.data)), sealed=sealed)
+        return ConfigMap(**head, data=dict(input.data))
+    sealed = context.vault.seal(input.data, id)
+    return Secret(**head, type=input.type, keys=tuple(sorted(input.data)), sealed=sealed)
 
 
 async def update(
-    context: Context, caller: Caller, kind: ObjectKind, id: str, wish: ObjectWish, request_id: str = ""
+    context: Context, caller: Caller, kind: ObjectKind, id: str, input: ObjectInput, request_id: str = ""
 ) -> NamedRecord:
     """Give it other values; its name and place stay. Pods that run keep what they were given."""
 
     async def attempt() -> NamedRecord:
         before = await load(context, caller, kind, id, "update")
-        issues = object_issues(before.name, wish.data)
+        issues = object_issues(before.name, input.data)
         if issues:
             raise Invalid(MALFORMED, tuple(issues))
         members: dict[str, Any] = {
             "version": before.version + 1,
             "updated_at": context.clock(),
             "updated_by": caller.name,
-            "description": wish.description or before.description,
+            "description": input.description or before.description,
         }
         if kind.is_secret:
-            members |= {"keys": tuple(sorted(wish.data)), "sealed": context.vault.seal(wish.data, id)}
+            members |= {"keys": tuple(sorted(input.data)), "sealed": context.vault.seal(input.data, id)}
         else:
-            members["data"] = dict(wish.data)
+            members["data"] = dict(input.data)
         after: NamedRecord = msgspec.structs.replace(before, **members)
         message = f"{kind.title.capitalize()} {before.name} was changed by {caller.name}"
         step = RecordChange(kind.collection, id, after, "Updated", message)
@@ -161,7 +161,7 @@ async def load(context: Context, caller: Caller, kind: ObjectKind, id: str, verb
     if record is None or record.scope_key.startswith("user/") is not kind.is_own:
         raise NotFound(f"There is no {kind.title} with the id {id[:60]!r}")
     access.check(caller, f"{kind.resource}:{verb}", _project_of(record.scope_key))
-    scopes.check_seen(context, caller, record.scope_key, f"{kind.title} with the id {id[:60]!r}")
+    scopes.check_visible(context, caller, record.scope_key, f"{kind.title} with the id {id[:60]!r}")
     return record
 
 
@@ -174,11 +174,11 @@ async def find(
 ) -> Page[NamedRecord]:
     access.check(caller, f"{kind.resource}:read", project_id)
     if kind.is_own:
-        scope = Where("place", Comparison.EQUAL, user_place(caller.name))
+        scope = Where("place", Comparison.EQUAL, user_scope_key(caller.name))
     elif project_id:
-        scope = Where("place", Comparison.ONE_OF, scopes.places_of_project(context, project_id))
+        scope = Where("place", Comparison.ONE_OF, scopes.scope_keys_of_project(context, project_id))
     else:
-        seen = scopes.seen_places(context, caller)
+        seen = scopes.visible_scope_keys(context, caller)
         if seen is None:
             scope = Where("place", Comparison.STARTS, "")
         else:

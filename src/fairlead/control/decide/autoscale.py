@@ -51,30 +51,30 @@ class ScaleState(msgspec.Struct, frozen=True, kw_only=True):
     ready: int = 0
     serving_since: Millis = 0
     low_since: Millis | None = None
-    low_most: int = 0
+    low_peak: int = 0
 
 
 class ScaleDecision(msgspec.Struct, frozen=True, kw_only=True):
     replicas: int
     #: Since when fewer would do, and how many would have at most.
     low_since: Millis | None = None
-    low_most: int = 0
+    low_peak: int = 0
     #: When to look again although nobody asks; None when nothing changes by time.
     recheck_at: Millis | None = None
     reason: str = ""
 
 
 def decide_replicas(scaling: Scaling, load: Load, position: ScaleState, now: Millis) -> ScaleDecision:
-    bounded = min(max(position.replicas, scaling.least), scaling.most)
-    if scaling.least == scaling.most:
+    bounded = min(max(position.replicas, scaling.min_pods), scaling.max_pods)
+    if scaling.min_pods == scaling.max_pods:
         return ScaleDecision(replicas=bounded, reason="its bounds leave no other number")
     if not bounded:
         return _wake(scaling, load)
     soon = None if load.is_idle else now + max(load.window // 30, 100)
     short, long = (_asked(scaling, rates, position.ready) for rates in (load.short, load.long))
     if short > bounded:
-        return ScaleDecision(replicas=min(short, scaling.most), recheck_at=soon, reason=_words(scaling, load.short))
-    asked = max(short, long, scaling.least, 0 if load.is_idle else 1)
+        return ScaleDecision(replicas=min(short, scaling.max_pods), recheck_at=soon, reason=_words(scaling, load.short))
+    asked = max(short, long, scaling.min_pods, 0 if load.is_idle else 1)
     if asked >= bounded:
         return ScaleDecision(
             replicas=bounded, recheck_at=soon, reason="its bounds" if bounded != position.replicas else ""
@@ -86,13 +86,13 @@ def _wake(scaling: Scaling, load: Load) -> ScaleDecision:
     if not load.in_flight:
         return ScaleDecision(replicas=0)
     wanted = max(scaling.activation, _asked(scaling, load.short, 0), 1)
-    return ScaleDecision(replicas=min(wanted, scaling.most), reason="a request woke it")
+    return ScaleDecision(replicas=min(wanted, scaling.max_pods), reason="a request woke it")
 
 
 def _shrink(scaling: Scaling, load: Load, position: ScaleState, asked: int, now: Millis) -> ScaleDecision:
     """Fewer would do. They go when that has lasted: the whole window, the delay, and for the last one the retention."""
     low_since = now if position.low_since is None else position.low_since
-    most = max(asked, position.low_most)
+    most = max(asked, position.low_peak)
     whole_at = max(load.counted_since, position.serving_since) + load.window
     recheck_at = None if load.is_idle else now + max(load.window // 30, 100)
     goal = most
@@ -104,7 +104,7 @@ def _shrink(scaling: Scaling, load: Load, position: ScaleState, asked: int, now:
             due = max(due, low_since + scaling.retention)
     if now < due:
         recheck_at = due if recheck_at is None else min(recheck_at, due)
-        return ScaleDecision(replicas=position.replicas, low_since=low_since, low_most=most, recheck_at=recheck_at)
+        return ScaleDecision(replicas=position.replicas, low_since=low_since, low_peak=most, recheck_at=recheck_at)
     reason = "nobody asks" if load.is_idle else _words(scaling, load.long)
     # What is left of it has its time counted anew, from the same beginning where the last pod's is still to come.
     again = low_since if goal and not most else None

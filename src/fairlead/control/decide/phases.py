@@ -40,7 +40,7 @@ class PhaseInputs(msgspec.Struct, frozen=True, kw_only=True):
     pod_spec: Callable[[Workload, Pod, PodSet], PodSpec]
     review: Callable[[PodSet], Review]
     retry_delay: Millis
-    retry_delay_most: Millis
+    max_retry_delay: Millis
     #: Whether there is still a node of that name on which something may start.
     has_node: Callable[[str], bool] = lambda node: True
     #: What the requests to a workload amount to.
@@ -55,7 +55,7 @@ def decide(entry: WorkloadEntry, reports: Iterable[PodReport], now: Millis, rule
     if is_to_be_reviewed(entry.workload):
         decide_review(draft, rules)
     for report in reports:
-        apply_pod_report(draft, report, rules.retry_delay, rules.retry_delay_most)
+        apply_pod_report(draft, report, rules.retry_delay, rules.max_retry_delay)
     load = rules.load(entry.workload.id)
     if entry.revises:
         revise(draft, load, rules.review)

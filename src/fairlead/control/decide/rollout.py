@@ -61,7 +61,7 @@ def _follow_spec(draft: Draft, review: Callable[[PodSet], Review]) -> None:
     if newest is not None and newest.stage is not Stage.DRAINING and _means_same_pods(draft, newest):
         changed = msgspec.structs.replace(newest, spec=workload.spec)
         scaling = _scaling(draft, changed)
-        bounded = min(max(changed.replicas, scaling.least), scaling.most) if scaling else changed.replicas
+        bounded = min(max(changed.replicas, scaling.min_pods), scaling.max_pods) if scaling else changed.replicas
         draft.set_revision(msgspec.structs.replace(changed, replicas=bounded))
         return
     _make(draft, newest, review)
@@ -86,7 +86,7 @@ def _make(draft: Draft, newest: Revision | None, review: Callable[[PodSet], Revi
     serving = _at(draft, Stage.SERVING)
     replicas = podsets[0].count
     if serving is not None and podsets[0].scaling is not None:
-        replicas = min(max(serving.replicas, replicas), podsets[0].scaling.most)
+        replicas = min(max(serving.replicas, replicas), podsets[0].scaling.max_pods)
     revision = Revision(
         id=str(uuid.uuid5(uuid.UUID(workload.id), str(number))),
         version=1,
@@ -98,7 +98,7 @@ def _make(draft: Draft, newest: Revision | None, review: Callable[[PodSet], Revi
         node_pools=workload.node_pools,
         replicas=replicas,
         created_at=now,
-        begun_at=None if newest is None else now,
+        started_at=None if newest is None else now,
         phase_updated_at=now,
     )
     before = _at(draft, Stage.STARTING)
@@ -148,18 +148,18 @@ def _judge_coming(draft: Draft) -> None:
         return
     if not pods and draft.workload.phase in _EXCUSED:
         # Suspended, taken away or in the queue: the time that it has for its start begins anew with its next pod.
-        if coming.begun_at is not None:
-            draft.set_revision(msgspec.structs.replace(coming, begun_at=None))
+        if coming.started_at is not None:
+            draft.set_revision(msgspec.structs.replace(coming, started_at=None))
         return
-    if coming.begun_at is None:
+    if coming.started_at is None:
         if not pods:
             return
         # The first one has waited in the queue until now; that is not its own doing.
-        coming = msgspec.structs.replace(coming, begun_at=draft.now)
+        coming = msgspec.structs.replace(coming, started_at=draft.now)
         draft.set_revision(coming)
     scaling = _scaling(draft, coming)
     allowed = scaling.initialization if scaling else INITIALIZATION
-    due = (coming.begun_at or draft.now) + allowed
+    due = (coming.started_at or draft.now) + allowed
     if draft.now < due:
         draft.wake(due)
         return
@@ -223,7 +223,7 @@ def _scale_serving(draft: Draft, load: Load) -> None:
     scaling = None if serving is None else _scaling(draft, serving)
     if serving is None or scaling is None:
         return
-    if not draft.workload.urls and serving.replicas >= scaling.least:
+    if not draft.workload.urls and serving.replicas >= scaling.min_pods:
         # Nobody counts requests that do not come through a URL.
         return
     ready = sum(pod.ready and not pod.stopping_for for pod in _members(draft, serving))
@@ -232,7 +232,7 @@ def _scale_serving(draft: Draft, load: Load) -> None:
         ready=ready,
         serving_since=serving.serving_since or 0,
         low_since=serving.low_since,
-        low_most=serving.low_most,
+        low_peak=serving.low_peak,
     )
     wanted = decide_replicas(scaling, load, position, draft.now)
     if wanted.recheck_at is not None:
@@ -251,7 +251,7 @@ def _take_scaled(draft: Draft, revision: Revision, scaled: Mapping[str, int]) ->
 
 def _take(draft: Draft, serving: Revision, wanted: ScaleDecision) -> None:
     changed = msgspec.structs.replace(
-        serving, replicas=wanted.replicas, low_since=wanted.low_since, low_most=wanted.low_most
+        serving, replicas=wanted.replicas, low_since=wanted.low_since, low_peak=wanted.low_peak
     )
     if changed == serving:
         return

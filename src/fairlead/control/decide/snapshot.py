@@ -147,7 +147,7 @@ def _gang_jobs(
             if podset.starts_after and not placed and (podset.starts_after, group) in wanted:
                 tasks = [_waiting(entry.workload, podset, group, f"{HELD}{slot}") for slot in range(podset.count)]
             staying = sum(task.status != "Releasing" for task in tasks)
-            members.append((podset, tuple(tasks), min(podset.least, staying)))
+            members.append((podset, tuple(tasks), min(podset.min_count, staying)))
         every = [pod for podset in podsets for pod in pods.get((podset.role, group), [])]
         jobs.append(_gang_job(entry, every, f"{entry.workload.id}/{gang}/{group}", members, namespace))
     return jobs

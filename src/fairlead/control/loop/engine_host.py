@@ -66,7 +66,7 @@ class EngineHost:
         await self._run(begun, lost)
 
     async def _run_as_standby(self, begun: Callable[[], Awaitable[None]], lost: Callable[[], None]) -> None:
-        unsubscribe = self.context.store.subscribe(Refresher(self.context.directory).hear)
+        unsubscribe = self.context.store.subscribe(Refresher(self.context.directory).on_commit)
         try:
             await self._wait_for_lease()
             log.warning("this server takes over")

@@ -282,7 +282,7 @@ class Reconciler:
             pod_spec=self._pod_spec,
             review=self.review,
             retry_delay=self.context.settings.retry_delay,
-            retry_delay_most=self.context.settings.retry_delay_most,
+            max_retry_delay=self.context.settings.max_retry_delay,
             has_node=self._has_node,
             load=self.context.exposure.traffic.load,
             expose=self.context.exposure.claim,

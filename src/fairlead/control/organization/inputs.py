@@ -67,19 +67,19 @@ class NodePoolInput(msgspec.Struct, frozen=True, kw_only=True):
     settings: dict[str, Any] = {}
 
 
-def apply_quota_input(wish: QuotaInput | None, before: Quota, path: str, issues: list[ComplianceIssue]) -> Quota:
-    """A quota as it will be: what the wish says over what there was."""
-    if wish is None:
+def apply_quota_input(input: QuotaInput | None, before: Quota, path: str, issues: list[ComplianceIssue]) -> Quota:
+    """A quota as it will be: what the input says over what there was."""
+    if input is None:
         return Quota(deserved=None)
     members = {}
-    for name, value in (("deserved", wish.deserved), ("limit", wish.limit)):
+    for name, value in (("deserved", input.deserved), ("limit", input.limit)):
         if value is UNSET:
             continue
         if isinstance(value, float | int) and value < 0 and value != UNLIMITED:
             issues.append(ComplianceIssue(f"{path}.{name}", f"is {value:g}; it must be 0 or more, or -1 for unlimited"))
         members[name] = None if value == UNLIMITED else value
-    if wish.over_quota_weight is not UNSET:
-        weight = wish.over_quota_weight
+    if input.over_quota_weight is not UNSET:
+        weight = input.over_quota_weight
         if weight is not None and weight < 0:
             issues.append(ComplianceIssue(f"{path}.overQuotaWeight", f"is {weight:g}; it must be 0 or more"))
         members["over_quota_weight"] = Quota().over_quota_weight if weight is None else weight
@@ -91,31 +91,31 @@ def apply_quota_input(wish: QuotaInput | None, before: Quota, path: str, issues:
     return settled
 
 
-def settle_pool(
-    wish: PoolQuotaInput, before: PoolQuota, ranks: tuple[str, ...], issues: list[ComplianceIssue]
+def apply_pool_input(
+    input: PoolQuotaInput, before: PoolQuota, ranks: tuple[str, ...], issues: list[ComplianceIssue]
 ) -> PoolQuota:
     priority = before.priority
-    if wish.priority is None:
+    if input.priority is None:
         priority = PoolQuota(node_pool_id="", node_pool_name="").priority
-    elif wish.priority is not UNSET:
-        priority = wish.priority
+    elif input.priority is not UNSET:
+        priority = input.priority
         if priority not in ranks:
             issues.append(
-                ComplianceIssue(f"{wish.path}.priority", f"is '{priority[:40]}'; allowed are {', '.join(ranks)}")
+                ComplianceIssue(f"{input.path}.priority", f"is '{priority[:40]}'; allowed are {', '.join(ranks)}")
             )
     return PoolQuota(
         node_pool_id=before.node_pool_id,
         node_pool_name=before.node_pool_name,
-        gpu=apply_quota_input(wish.gpu, before.gpu, f"{wish.path}.gpu", issues),
-        cpu=apply_quota_input(wish.cpu, before.cpu, f"{wish.path}.cpu", issues),
-        memory=apply_quota_input(wish.memory, before.memory, f"{wish.path}.memory", issues),
+        gpu=apply_quota_input(input.gpu, before.gpu, f"{input.path}.gpu", issues),
+        cpu=apply_quota_input(input.cpu, before.cpu, f"{input.path}.cpu", issues),
+        memory=apply_quota_input(input.memory, before.memory, f"{input.path}.memory", issues),
         priority=priority,
-        memory_units=wish.memory_units or before.memory_units,
+        memory_units=input.memory_units or before.memory_units,
     )
 
 
-def settle_resources(
-    wish: OwnerInput,
+def apply_resource_inputs(
+    input: OwnerInput,
     before: Department | None,
     pools: dict[str, NodePool],
     ranks: tuple[str, ...],
@@ -124,48 +124,50 @@ def settle_resources(
     """An owner's quotas in every pool there is, the default pool first. A pool not named is open for borrowing."""
     known = {quota.node_pool_id: quota for quota in before.resources} if before else {}
     found = {id: PoolQuota(node_pool_id=id, node_pool_name=pool.name) for id, pool in pools.items()}
-    if wish.is_merge or wish.resources is UNSET:
+    if input.is_merge or input.resources is UNSET:
         found |= {id: quota for id, quota in known.items() if id in pools}
     seen: set[str] = set()
-    for each in wish.resources if wish.resources is not UNSET else ():
+    for each in input.resources if input.resources is not UNSET else ():
         pool = _pool_named(each, pools, issues)
         if pool is None:
             continue
         if pool.id in seen:
             issues.append(ComplianceIssue(f"{each.path}.nodePool.id", f"names node pool {pool.id} a second time"))
         seen.add(pool.id)
-        found[pool.id] = settle_pool(each, found[pool.id], ranks, issues)
+        found[pool.id] = apply_pool_input(each, found[pool.id], ranks, issues)
     return tuple(found[id] for id in sorted(found, key=int))
 
 
-def _pool_named(wish: PoolQuotaInput, pools: dict[str, NodePool], issues: list[ComplianceIssue]) -> NodePool | None:
+def _pool_named(input: PoolQuotaInput, pools: dict[str, NodePool], issues: list[ComplianceIssue]) -> NodePool | None:
     default = min(pools.values(), key=lambda pool: int(pool.id))
-    pool = default if wish.node_pool_id is None else pools.get(wish.node_pool_id)
+    pool = default if input.node_pool_id is None else pools.get(input.node_pool_id)
     known = ", ".join(f"{one.id} ({one.name})" for one in pools.values())
     if pool is None:
         issues.append(
-            ComplianceIssue(f"{wish.path}.nodePool.id", f"there is no node pool {wish.node_pool_id}; known are {known}")
+            ComplianceIssue(
+                f"{input.path}.nodePool.id", f"there is no node pool {input.node_pool_id}; known are {known}"
+            )
         )
-    elif wish.node_pool_name and wish.node_pool_name != pool.name:
+    elif input.node_pool_name and input.node_pool_name != pool.name:
         issues.append(
             ComplianceIssue(
-                f"{wish.path}.nodePool.name", f"node pool {pool.id} is called {pool.name}; known are {known}"
+                f"{input.path}.nodePool.name", f"node pool {pool.id} is called {pool.name}; known are {known}"
             )
         )
         return None
     return pool
 
 
-def owner_members(wish: OwnerInput, caller: str, now: Millis) -> dict[str, Any]:
-    """The members of the record that the wish sets, quotas aside."""
+def owner_members(input: OwnerInput, caller: str, now: Millis) -> dict[str, Any]:
+    """The members of the record that the input sets, quotas aside."""
     members: dict[str, Any] = {"updated_at": now, "updated_by": caller}
-    if wish.description is not UNSET:
-        members["description"] = wish.description
-    if wish.default_node_pools is not UNSET:
-        members["default_node_pools"] = tuple(dict.fromkeys(wish.default_node_pools or ()))
-    if wish.scheduling_rules is not UNSET:
-        rules = wish.scheduling_rules or {}
+    if input.description is not UNSET:
+        members["description"] = input.description
+    if input.default_node_pools is not UNSET:
+        members["default_node_pools"] = tuple(dict.fromkeys(input.default_node_pools or ()))
+    if input.scheduling_rules is not UNSET:
+        rules = input.scheduling_rules or {}
         members["scheduling_rules"] = {name: limit for name, limit in rules.items() if limit is not None}
-    if wish.node_types is not UNSET:
-        members["node_types"] = wish.node_types or {}
+    if input.node_types is not UNSET:
+        members["node_types"] = input.node_types or {}
     return members

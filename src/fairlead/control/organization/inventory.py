@@ -142,37 +142,37 @@ def gpu_quota(record: Department) -> float | None:
 
 def department_fields(usage: Usages) -> dict[str, FilterField]:
     return {
-        "name": FilterField(take=lambda record: record.name),
-        "clusterId": FilterField(take=lambda record: record.cluster_id),
-        "totalGpuQuota": FilterField("number", take=gpu_quota),
-        "gpuAllocated": FilterField("number", take=lambda record: usage.get((f"/{record.id}", ""), OwnerUsage()).gpu),
-        "createdAt": FilterField("time", take=lambda record: record.created_at),
+        "name": FilterField(read=lambda record: record.name),
+        "clusterId": FilterField(read=lambda record: record.cluster_id),
+        "totalGpuQuota": FilterField("number", read=gpu_quota),
+        "gpuAllocated": FilterField("number", read=lambda record: usage.get((f"/{record.id}", ""), OwnerUsage()).gpu),
+        "createdAt": FilterField("time", read=lambda record: record.created_at),
         **{name: FilterField("number") for name in _AVERAGES},
     }
 
 
 def project_fields(usage: Usages) -> dict[str, FilterField]:
     return {
-        "name": FilterField(take=lambda record: record.name),
-        "clusterId": FilterField(take=lambda record: record.cluster_id),
-        "departmentId": FilterField(take=lambda record: record.department_id),
-        "parentId": FilterField(take=lambda record: record.department_id),
-        "parentName": FilterField(take=lambda record: record.department_name),
-        "phase": FilterField(take=lambda record: "Ready" if record.deleted_at is None else "Deleting"),
-        "totalGpuQuota": FilterField("number", take=gpu_quota),
-        "gpuAllocated": FilterField("number", take=lambda record: usage.get((record.id, ""), OwnerUsage()).gpu),
-        "createdAt": FilterField("time", take=lambda record: record.created_at),
+        "name": FilterField(read=lambda record: record.name),
+        "clusterId": FilterField(read=lambda record: record.cluster_id),
+        "departmentId": FilterField(read=lambda record: record.department_id),
+        "parentId": FilterField(read=lambda record: record.department_id),
+        "parentName": FilterField(read=lambda record: record.department_name),
+        "phase": FilterField(read=lambda record: "Ready" if record.deleted_at is None else "Deleting"),
+        "totalGpuQuota": FilterField("number", read=gpu_quota),
+        "gpuAllocated": FilterField("number", read=lambda record: usage.get((record.id, ""), OwnerUsage()).gpu),
+        "createdAt": FilterField("time", read=lambda record: record.created_at),
         **{name: FilterField("number") for name in _AVERAGES},
     }
 
 
 def node_pool_fields(has_nodes: Callable[[NodePool], bool]) -> dict[str, FilterField]:
     return {
-        "name": FilterField(take=lambda pool: pool.name),
-        "clusterId": FilterField(take=lambda pool: pool.cluster_id),
-        "phase": FilterField(take=lambda pool: "Ready" if has_nodes(pool) else "Empty"),
-        "createdAt": FilterField("time", take=lambda pool: pool.created_at),
-        "updatedAt": FilterField("time", take=lambda pool: pool.updated_at),
+        "name": FilterField(read=lambda pool: pool.name),
+        "clusterId": FilterField(read=lambda pool: pool.cluster_id),
+        "phase": FilterField(read=lambda pool: "Ready" if has_nodes(pool) else "Empty"),
+        "createdAt": FilterField("time", read=lambda pool: pool.created_at),
+        "updatedAt": FilterField("time", read=lambda pool: pool.updated_at),
         "gpuNetworkAccelerationDetection": FilterField(constant="Auto"),
         "networkTopologyName": FilterField(),
         "gpuNetworkAccelerationDetected": FilterField(constant="false"),
@@ -184,10 +184,10 @@ def node_pool_fields(has_nodes: Callable[[NodePool], bool]) -> dict[str, FilterF
 
 def node_fields(cluster_id: str, pool_name: Callable[[Node], str]) -> dict[str, FilterField]:
     return {
-        "name": FilterField(take=lambda node: node.name),
-        "status": FilterField(take=lambda node: "Ready" if node.ready else "NotReady"),
-        "nodePool": FilterField(take=pool_name),
-        "gpuType": FilterField(take=lambda node: node.gpus[0].model if node.gpus else None),
+        "name": FilterField(read=lambda node: node.name),
+        "status": FilterField(read=lambda node: "Ready" if node.ready else "NotReady"),
+        "nodePool": FilterField(read=pool_name),
+        "gpuType": FilterField(read=lambda node: node.gpus[0].model if node.gpus else None),
         "nvLinkDomainUid": FilterField(),
         "nvLinkCliqueId": FilterField(),
         "clusterUuid": FilterField(constant=cluster_id),
@@ -245,7 +245,7 @@ def find_nodes(context: Context, caller: Caller, request: ListRequest) -> Page[N
     return _page(context.directory.nodes, request, fields)
 
 
-def load_one(context: Context, caller: Caller, records: Mapping[str, T], id: str, what: str) -> T:
+def load_record(context: Context, caller: Caller, records: Mapping[str, T], id: str, what: str) -> T:
     """The record of that id; raises `NotFound`."""
     access.check(caller, f"{what.replace(' ', '-')}s:read", id if what == "project" else access.EVERYWHERE)
     record = records.get(id) or records.get(id.lower())

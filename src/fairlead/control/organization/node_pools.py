@@ -25,28 +25,28 @@ from fairlead.store.base import Collection, Query
 from fairlead.store.collections import DEPARTMENTS, NODE_POOLS, PROJECTS
 
 
-async def create_node_pool(context: Context, caller: Caller, wish: NodePoolInput, request_id: str = "") -> NodePool:
+async def create_node_pool(context: Context, caller: Caller, input: NodePoolInput, request_id: str = "") -> NodePool:
     access.check(caller, "node-pools:create")
 
     async def attempt() -> NodePool:
-        issues = name_issues(wish.name) + _label_issues(context, wish, "")
-        if wish.cluster_id.lower() != context.directory.cluster.id:
-            issues.append(ComplianceIssue("clusterId", f"there is no cluster {wish.cluster_id}"))
-        if any(pool.name == wish.name for pool in context.directory.node_pools.values()):
-            issues.append(ComplianceIssue("name", f"there is a node pool named {wish.name}"))
+        issues = name_issues(input.name) + _label_issues(context, input, "")
+        if input.cluster_id.lower() != context.directory.cluster.id:
+            issues.append(ComplianceIssue("clusterId", f"there is no cluster {input.cluster_id}"))
+        if any(pool.name == input.name for pool in context.directory.node_pools.values()):
+            issues.append(ComplianceIssue("name", f"there is a node pool named {input.name}"))
         _refuse(issues)
         now = context.clock()
         id, numbers = await allocate_id(context, NODE_POOLS, context.directory.node_pools)
         pool = NodePool(
             id=id,
             version=1,
-            name=wish.name,
+            name=input.name,
             cluster_id=context.directory.cluster.id,
             created_at=now,
             updated_at=now,
             created_by=caller.name,
             updated_by=caller.name,
-            **_members(wish, {}),
+            **_members(input, {}),
         )
         message = f"Node pool {pool.name} for nodes with {pool.label_key}={pool.label_value} was created"
         steps = [RecordChange(NODE_POOLS, id, pool, "Created", message), *await _grants(context, pool)]
@@ -56,7 +56,7 @@ async def create_node_pool(context: Context, caller: Caller, wish: NodePoolInput
             if "name" in error.columns:
                 # Of two at the same moment; the contract has no other answer for a taken name here.
                 raise Invalid(
-                    MALFORMED, (ComplianceIssue("name", f"there is a node pool named {wish.name}"),)
+                    MALFORMED, (ComplianceIssue("name", f"there is a node pool named {input.name}"),)
                 ) from None
             raise
         return pool
@@ -65,16 +65,16 @@ async def create_node_pool(context: Context, caller: Caller, wish: NodePoolInput
 
 
 async def update_node_pool(
-    context: Context, caller: Caller, id: str, wish: NodePoolInput, request_id: str = ""
+    context: Context, caller: Caller, id: str, input: NodePoolInput, request_id: str = ""
 ) -> NodePool:
-    """Change what the wish names. Nodes follow a changed label at the next turn of the loop."""
+    """Change what the input names. Nodes follow a changed label at the next turn of the loop."""
     access.check(caller, "node-pools:update")
 
     async def attempt() -> NodePool:
         before = await _load(context, id)
-        issues = _label_issues(context, wish, id)
+        issues = _label_issues(context, input, id)
         if before.name == DEFAULT_NODE_POOL and (
-            wish.label_key is not msgspec.UNSET or wish.label_value is not msgspec.UNSET
+            input.label_key is not msgspec.UNSET or input.label_value is not msgspec.UNSET
         ):
             issues.append(
                 ComplianceIssue("labelKey", "the default node pool has no label: it takes the nodes of no other pool")
@@ -85,7 +85,7 @@ async def update_node_pool(
             version=before.version + 1,
             updated_at=context.clock(),
             updated_by=caller.name,
-            **_members(wish, before.settings),
+            **_members(input, before.settings),
         )
         step = RecordChange(NODE_POOLS, id, after, "Updated", f"Node pool {before.name} was changed by {caller.name}")
         await record_steps(context, AuditedRequest(caller, "update", request_id), [step], None)
@@ -144,7 +144,7 @@ def _changed(owner: Department, **members: Any) -> Department:
     return changed
 
 
-def _members(wish: NodePoolInput, settings: dict[str, Any]) -> dict[str, Any]:
+def _members(input: NodePoolInput, settings: dict[str, Any]) -> dict[str, Any]:
     names = (
         "label_key",
         "label_value",
@@ -153,19 +153,19 @@ def _members(wish: NodePoolInput, settings: dict[str, Any]) -> dict[str, Any]:
         "min_guaranteed_runtime_seconds",
         "network_topology_id",
     )
-    members = {name: getattr(wish, name) for name in names if getattr(wish, name) is not msgspec.UNSET}
-    return members | {"settings": {**settings, **wish.settings}}
+    members = {name: getattr(input, name) for name in names if getattr(input, name) is not msgspec.UNSET}
+    return members | {"settings": {**settings, **input.settings}}
 
 
-def _label_issues(context: Context, wish: NodePoolInput, id: str) -> list[ComplianceIssue]:
+def _label_issues(context: Context, input: NodePoolInput, id: str) -> list[ComplianceIssue]:
     """Two pools with one label would both claim its nodes."""
     own = context.directory.node_pools.get(id)
-    key = wish.label_key if wish.label_key is not msgspec.UNSET else own.label_key if own else ""
-    value = wish.label_value if wish.label_value is not msgspec.UNSET else own.label_value if own else ""
+    key = input.label_key if input.label_key is not msgspec.UNSET else own.label_key if own else ""
+    value = input.label_value if input.label_value is not msgspec.UNSET else own.label_value if own else ""
     issues = []
     topologies = context.directory.cluster.network_topologies
-    if wish.network_topology_id and all(known.id != wish.network_topology_id for known in topologies):
-        issues.append(ComplianceIssue("networkTopologyId", f"there is no network topology {wish.network_topology_id}"))
+    if input.network_topology_id and all(known.id != input.network_topology_id for known in topologies):
+        issues.append(ComplianceIssue("networkTopologyId", f"there is no network topology {input.network_topology_id}"))
     issues += [
         ComplianceIssue("labelValue", f"{key}={value} is the label of node pool {pool.name}")
         for pool in context.directory.node_pools.values()

@@ -1,6 +1,6 @@
 """Departments and projects: create, change, delete. Each is one transaction; the loop hears of it from the store.
 
-Called by the API with a wish that says what is wanted. Deleting goes through `organization_removal.py`.
+Called by the API with a input that says what is wanted. Deleting goes through `organization_removal.py`.
 """
 
 import re
@@ -11,7 +11,7 @@ import msgspec
 from fairlead.admission.project_rules import pool_issues, rule_issues
 from fairlead.control import access
 from fairlead.control.context import Context
-from fairlead.control.organization.inputs import OwnerInput, owner_members, settle_resources
+from fairlead.control.organization.inputs import OwnerInput, apply_resource_inputs, owner_members
 from fairlead.control.organization.inventory import OwnerUsage, load_usage
 from fairlead.control.records import (
     AuditedRequest,
@@ -53,70 +53,70 @@ def name_issues(name: str, longest: int = _LONGEST, path: str = "name") -> list[
     return found
 
 
-async def create_department(context: Context, caller: Caller, wish: OwnerInput, request_id: str = "") -> Department:
+async def create_department(context: Context, caller: Caller, input: OwnerInput, request_id: str = "") -> Department:
     access.check(caller, "departments:create")
 
     async def attempt() -> Department:
-        issues = name_issues(wish.name) + _cluster_issues(context, wish)
+        issues = name_issues(input.name) + _cluster_issues(context, input)
         department = Department(
             id="",
             version=1,
-            name=wish.name,
-            **_made(context, caller, wish),
-            **_settled(context, wish, None, None, issues),
+            name=input.name,
+            **_creation_members(context, caller, input),
+            **_resolve_settings(context, input, None, None, issues),
         )
         _refuse(issues)
         id, numbers = await allocate_id(context, DEPARTMENTS, context.directory.departments)
         department = msgspec.structs.replace(department, id=id)
         step = RecordChange(
-            DEPARTMENTS, id, department, "Created", f"Department {wish.name} was created by {caller.name}"
+            DEPARTMENTS, id, department, "Created", f"Department {input.name} was created by {caller.name}"
         )
         try:
             await record_steps(context, AuditedRequest(caller, "create", request_id), [step], numbers)
         except Conflict as error:
-            raise _named(error, f"There is a department named {wish.name}") from None
+            raise _name_conflict(error, f"There is a department named {input.name}") from None
         return department
 
     return await retry_on_conflict(attempt)
 
 
-async def create_project(context: Context, caller: Caller, wish: OwnerInput, request_id: str = "") -> Project:
+async def create_project(context: Context, caller: Caller, input: OwnerInput, request_id: str = "") -> Project:
     access.check(caller, "projects:create")
 
     async def attempt() -> Project:
-        longest = _LONGEST if wish.requested_namespace else _LONGEST - len(NAMESPACE_PREFIX)
-        issues = name_issues(wish.name, longest) + _cluster_issues(context, wish)
-        department = _parent(context, wish, issues)
-        issues += _namespace_issues(context, wish)
-        settled = _settled(context, wish, None, department, issues)
+        longest = _LONGEST if input.requested_namespace else _LONGEST - len(NAMESPACE_PREFIX)
+        issues = name_issues(input.name, longest) + _cluster_issues(context, input)
+        department = _parent(context, input, issues)
+        issues += _namespace_issues(context, input)
+        settled = _resolve_settings(context, input, None, department, issues)
         _refuse(issues)
         id, numbers = await allocate_id(context, PROJECTS, context.directory.projects)
         project = Project(
             id=id,
             version=1,
-            name=wish.name,
+            name=input.name,
             department_id=department.id if department else "",
             department_name=department.name if department else "",
-            requested_namespace=wish.requested_namespace,
-            enforce_scheduler=wish.enforce_scheduler is not False,
-            **_made(context, caller, wish),
+            requested_namespace=input.requested_namespace,
+            enforce_scheduler=input.enforce_scheduler is not False,
+            **_creation_members(context, caller, input),
             **settled,
         )
-        message = f"Project {wish.name} was created by {caller.name} in department {project.department_name}"
+        message = f"Project {input.name} was created by {caller.name} in department {project.department_name}"
         step = RecordChange(PROJECTS, id, project, "Created", message)
         try:
             await record_steps(context, AuditedRequest(caller, "create", request_id), [step], numbers)
         except Conflict as error:
-            raise _named(error, f"There is a project named {wish.name}") from None
+            raise _name_conflict(error, f"There is a project named {input.name}") from None
         return project
 
     return await retry_on_conflict(attempt)
 
 
 async def update_department(
-    context: Context, caller: Caller, id: str, wish: OwnerInput, request_id: str = ""
+    context: Context, caller: Caller, id: str, input: OwnerInput, request_id: str = ""
 ) -> Department:
-    """Change what the wish names; a quota below what cannot be preempted is refused."""
+    """Change what the input names; a quota below what cannot be preempted is refused."""
     access.check(caller, "departments:update")
 
     async def attempt() -> Department:
@@ -124,11 +124,11 @@ async def update_department(
         if before is None or before.deleted_at is not None:
             raise NotFound(f"There is no department with the id {id[:60]!r}")
         issues: list[ComplianceIssue] = []
-        settled = _settled(context, wish, before, None, issues)
-        issues += await _use_issues(context, f"/{id}", settled["resources"], wish)
+        settled = _resolve_settings(context, input, before, None, issues)
+        issues += await _use_issues(context, f"/{id}", settled["resources"], input)
         _refuse(issues)
         after: Department = msgspec.structs.replace(
-            before, version=before.version + 1, **owner_members(wish, caller.name, context.clock()), **settled
+            before, version=before.version + 1, **owner_members(input, caller.name, context.clock()), **settled
         )
         step = RecordChange(DEPARTMENTS, id, after, "Updated", f"Department {before.name} was changed by {caller.name}")
         await record_steps(context, AuditedRequest(caller, "update", request_id), [step], None)
@@ -137,8 +137,8 @@ async def update_department(
     return await retry_on_conflict(attempt)
 
 
-async def update_project(context: Context, caller: Caller, id: str, wish: OwnerInput, request_id: str = "") -> Project:
-    """Change what the wish names; a quota below what cannot be preempted is refused."""
+async def update_project(context: Context, caller: Caller, id: str, input: OwnerInput, request_id: str = "") -> Project:
+    """Change what the input names; a quota below what cannot be preempted is refused."""
     access.check(caller, "projects:update", id)
 
     async def attempt() -> Project:
@@ -147,12 +147,12 @@ async def update_project(context: Context, caller: Caller, id: str, wish: OwnerI
             raise NotFound(f"There is no project with the id {id[:60]!r}")
         issues: list[ComplianceIssue] = []
         department = context.directory.departments.get(before.department_id)
-        settled = _settled(context, wish, before, department, issues)
-        issues += await _use_issues(context, id, settled["resources"], wish)
+        settled = _resolve_settings(context, input, before, department, issues)
+        issues += await _use_issues(context, id, settled["resources"], input)
         _refuse(issues)
-        members = owner_members(wish, caller.name, context.clock()) | settled
-        if wish.enforce_scheduler is not msgspec.UNSET:
-            members["enforce_scheduler"] = wish.enforce_scheduler
+        members = owner_members(input, caller.name, context.clock()) | settled
+        if input.enforce_scheduler is not msgspec.UNSET:
+            members["enforce_scheduler"] = input.enforce_scheduler
         after: Project = msgspec.structs.replace(before, version=before.version + 1, **members)
         step = RecordChange(PROJECTS, id, after, "Updated", f"Project {before.name} was changed by {caller.name}")
         await record_steps(context, AuditedRequest(caller, "update", request_id), [step], None)
@@ -161,73 +161,73 @@ async def update_project(context: Context, caller: Caller, id: str, wish: OwnerI
     return await retry_on_conflict(attempt)
 
 
-def _made(context: Context, caller: Caller, wish: OwnerInput) -> dict[str, Any]:
+def _creation_members(context: Context, caller: Caller, input: OwnerInput) -> dict[str, Any]:
     now = context.clock()
     return {
         "cluster_id": context.directory.cluster.id,
         "created_at": now,
         "created_by": caller.name,
-        **owner_members(wish, caller.name, now),
+        **owner_members(input, caller.name, now),
     }
 
 
-def _settled(
+def _resolve_settings(
     context: Context,
-    wish: OwnerInput,
+    input: OwnerInput,
     before: Department | None,
     department: Department | None,
     issues: list[ComplianceIssue],
 ) -> dict[str, Any]:
     """The quotas as they will be; everything that is wrong with them and with the settings goes to the issues."""
     pools = context.directory.node_pools
-    members = {"resources": settle_resources(wish, before, pools, tuple(RANKS), issues)}
-    if wish.default_node_pools:
-        issues += pool_issues(wish.default_node_pools, [pool.name for pool in pools.values()], "defaultNodePools")
-    if wish.scheduling_rules:
+    members = {"resources": apply_resource_inputs(input, before, pools, tuple(RANKS), issues)}
+    if input.default_node_pools:
+        issues += pool_issues(input.default_node_pools, [pool.name for pool in pools.values()], "defaultNodePools")
+    if input.scheduling_rules:
         above = department.scheduling_rules if department else {}
-        issues += rule_issues(wish.scheduling_rules, above, "schedulingRules")
+        issues += rule_issues(input.scheduling_rules, above, "schedulingRules")
     return members
 
 
-def _cluster_issues(context: Context, wish: OwnerInput) -> list[ComplianceIssue]:
+def _cluster_issues(context: Context, input: OwnerInput) -> list[ComplianceIssue]:
     known = context.directory.cluster.id
-    if wish.cluster_id.lower() == known:
+    if input.cluster_id.lower() == known:
         return []
-    return [ComplianceIssue("clusterId", f"there is no cluster {wish.cluster_id}; the cluster here is {known}")]
+    return [ComplianceIssue("clusterId", f"there is no cluster {input.cluster_id}; the cluster here is {known}")]
 
 
-def _parent(context: Context, wish: OwnerInput, issues: list[ComplianceIssue]) -> Department | None:
+def _parent(context: Context, input: OwnerInput, issues: list[ComplianceIssue]) -> Department | None:
     """The department that the project is made in: the named one, the one called default, or the oldest."""
     present = {id: one for id, one in context.directory.departments.items() if one.deleted_at is None}
-    if wish.parent_id:
-        found = present.get(wish.parent_id)
+    if input.parent_id:
+        found = present.get(input.parent_id)
     else:
         ordered = sorted(present.values(), key=lambda one: (one.name != _DEFAULT, int(one.id)))
         found = ordered[0] if ordered else None
     if found is None:
         known = ", ".join(f"{one.id} ({one.name})" for one in present.values()) or "none; create one first"
         issues.append(
-            ComplianceIssue("parentId", f"there is no department {wish.parent_id or 'yet'}; known are {known}")
+            ComplianceIssue("parentId", f"there is no department {input.parent_id or 'yet'}; known are {known}")
         )
     return found
 
 
-def _namespace_issues(context: Context, wish: OwnerInput) -> list[ComplianceIssue]:
-    wanted = wish.requested_namespace or namespace_of(wish.name)
-    issues = name_issues(wanted, path="requestedNamespace") if wish.requested_namespace else []
-    if wish.requested_namespace.startswith(_RESERVED):
+def _namespace_issues(context: Context, input: OwnerInput) -> list[ComplianceIssue]:
+    wanted = input.requested_namespace or namespace_of(input.name)
+    issues = name_issues(wanted, path="requestedNamespace") if input.requested_namespace else []
+    if input.requested_namespace.startswith(_RESERVED):
         issues.append(ComplianceIssue("requestedNamespace", f"names that begin with {_RESERVED} are the cluster's own"))
     for project in context.directory.projects.values():
-        if project.namespace == wanted and project.name != wish.name:
+        if project.namespace == wanted and project.name != input.name:
             issues.append(ComplianceIssue("requestedNamespace", f"{wanted} is the namespace of project {project.name}"))
     return issues
 
 
 async def _use_issues(
-    context: Context, owner: str, resources: tuple[PoolQuota, ...], wish: OwnerInput
+    context: Context, owner: str, resources: tuple[PoolQuota, ...], input: OwnerInput
 ) -> list[ComplianceIssue]:
     """Quotas that would fall below what workloads hold that nobody may end."""
-    if wish.resources is msgspec.UNSET:
+    if input.resources is msgspec.UNSET:
         return []
     usages = await load_usage(context)
     found = []
@@ -252,6 +252,6 @@ def _refuse(issues: list[ComplianceIssue]) -> None:
         raise Invalid(MALFORMED, tuple(issues))
 
 
-def _named(error: Conflict, message: str) -> Conflict:
+def _name_conflict(error: Conflict, message: str) -> Conflict:
     """A taken name in words; a lost race as it is."""
     return Conflict(message, error.columns) if "name" in error.columns else error

@@ -15,12 +15,12 @@ from fairlead.model.errors import MALFORMED, ComplianceIssue, Invalid, NotFound,
 from fairlead.model.records.organization import Caller, Cluster, NetworkTopology
 from fairlead.store.collections import CLUSTERS
 
-_MOST_LEVELS = 16
+_MAX_LEVELS = 16
 _HOSTNAME = "kubernetes.io/hostname"
 _LABEL = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?\Z")
 
 
-class TopologyWish(msgspec.Struct, frozen=True, kw_only=True):
+class TopologyInput(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     cluster_id: str
     levels: tuple[str, ...]
@@ -42,23 +42,23 @@ def pools_with(context: Context, topology: NetworkTopology) -> tuple[str, ...]:
 
 
 async def create_topology(
-    context: Context, caller: Caller, wish: TopologyWish, request_id: str = ""
+    context: Context, caller: Caller, input: TopologyInput, request_id: str = ""
 ) -> NetworkTopology:
     access.check(caller, "network-topologies:create")
 
     async def attempt() -> NetworkTopology:
         cluster = await _load(context)
-        issues = name_issues(wish.name) + _level_issues(wish.levels)
-        if wish.cluster_id.lower() != cluster.id:
-            issues.append(ComplianceIssue("clusterId", f"there is no cluster {wish.cluster_id[:60]}"))
-        if any(known.name == wish.name for known in cluster.network_topologies):
-            issues.append(ComplianceIssue("name", f"there is a network topology named {wish.name}"))
+        issues = name_issues(input.name) + _level_issues(input.levels)
+        if input.cluster_id.lower() != cluster.id:
+            issues.append(ComplianceIssue("clusterId", f"there is no cluster {input.cluster_id[:60]}"))
+        if any(known.name == input.name for known in cluster.network_topologies):
+            issues.append(ComplianceIssue("name", f"there is a network topology named {input.name}"))
         if issues:
             raise Invalid(MALFORMED, tuple(issues))
         made = NetworkTopology(
             id=context.new_id(),
-            name=wish.name,
-            levels=wish.levels,
+            name=input.name,
+            levels=input.levels,
             created_at=context.clock(),
             created_by=caller.name,
         )
@@ -110,8 +110,8 @@ def _step(cluster: Cluster, topologies: tuple[NetworkTopology, ...], message: st
 
 def _level_issues(levels: tuple[str, ...]) -> list[ComplianceIssue]:
     issues = []
-    if not 1 <= len(levels) <= _MOST_LEVELS:
-        issues.append(ComplianceIssue("levels", f"has {len(levels)} levels; 1 to {_MOST_LEVELS} are allowed"))
+    if not 1 <= len(levels) <= _MAX_LEVELS:
+        issues.append(ComplianceIssue("levels", f"has {len(levels)} levels; 1 to {_MAX_LEVELS} are allowed"))
     for place, level in enumerate(levels):
         if not _LABEL.match(level):
             issues.append(

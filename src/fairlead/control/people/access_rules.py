@@ -18,21 +18,21 @@ from fairlead.model.records.organization import Caller
 from fairlead.store.collections import ACCESS_RULES
 
 SUBJECT_TYPES = ("user", "app", "service-account", "group")
-_WHOLE = ("tenant", "cluster")
+_INSTALLATION_WIDE = ("tenant", "cluster")
 
 
 def rule_fields(context: Context) -> dict[str, FilterField]:
     return {
-        "subjectId": FilterField(take=lambda rule: rule.subject_id),
-        "subjectType": FilterField(take=lambda rule: rule.subject_type),
-        "roleId": FilterField("number", take=lambda rule: rule.role_id),
-        "scopeId": FilterField(take=lambda rule: rule.scope.id),
-        "scopeType": FilterField(take=lambda rule: rule.scope.type),
-        "roleName": FilterField(take=lambda rule: role_name(rule.role_id)),
-        "scopeName": FilterField(take=lambda rule: scope_name(context, rule.scope)),
-        "createdAt": FilterField("time", take=lambda rule: rule.created_at),
+        "subjectId": FilterField(read=lambda rule: rule.subject_id),
+        "subjectType": FilterField(read=lambda rule: rule.subject_type),
+        "roleId": FilterField("number", read=lambda rule: rule.role_id),
+        "scopeId": FilterField(read=lambda rule: rule.scope.id),
+        "scopeType": FilterField(read=lambda rule: rule.scope.type),
+        "roleName": FilterField(read=lambda rule: role_name(rule.role_id)),
+        "scopeName": FilterField(read=lambda rule: scope_name(context, rule.scope)),
+        "createdAt": FilterField("time", read=lambda rule: rule.created_at),
         "deletedAt": FilterField("time"),
-        "createdBy": FilterField(take=lambda rule: rule.created_by),
+        "createdBy": FilterField(read=lambda rule: rule.created_by),
         "phase": FilterField(constant="Ready"),
     }
 
@@ -108,20 +108,20 @@ def load_rule(context: Context, caller: Caller, id: str, verb: str = "read") -> 
     return rule
 
 
-class RuleWish(AccessRule, frozen=True, kw_only=True):
+class RuleInput(AccessRule, frozen=True, kw_only=True):
     """A rule without its id."""
 
     id: str = ""
     version: int = 1
 
 
-async def create_rule(context: Context, caller: Caller, wish: RuleWish, request_id: str = "") -> AccessRule:
+async def create_rule(context: Context, caller: Caller, input: RuleInput, request_id: str = "") -> AccessRule:
     access.check(caller, "access-rules:create")
-    scope = _settle(context, wish)
+    scope = _resolve_scope(context, input)
     members: dict[str, Any] = {
-        "subject_id": wish.subject_id,
-        "subject_type": wish.subject_type,
-        "role_id": wish.role_id,
+        "subject_id": input.subject_id,
+        "subject_type": input.subject_type,
+        "role_id": input.role_id,
         "scope": scope,
     }
 
@@ -132,7 +132,7 @@ async def create_rule(context: Context, caller: Caller, wish: RuleWish, request_
         id, numbers = await allocate_id(context, ACCESS_RULES, context.directory.access_rules)
         rule = AccessRule(id=id, version=1, created_at=context.clock(), created_by=caller.name, **members)
         where = f"{scope.type} {scope_name(context, scope)}"
-        message = f"{wish.subject_id} became {role_name(wish.role_id)} of {where}, by {caller.name}"
+        message = f"{input.subject_id} became {role_name(input.role_id)} of {where}, by {caller.name}"
         step = RecordChange(ACCESS_RULES, id, rule, "Created", message)
         await record_steps(context, AuditedRequest(caller, "create", request_id), [step], numbers)
         return rule
@@ -140,21 +140,23 @@ async def create_rule(context: Context, caller: Caller, wish: RuleWish, request_
     return await retry_on_conflict(attempt)
 
 
-def _settle(context: Context, wish: RuleWish) -> Scope:
+def _resolve_scope(context: Context, input: RuleInput) -> Scope:
     """The rule's scope; raises Invalid with everything that is wrong with the rule."""
     issues = []
-    if wish.role_id not in {role.id for role in ROLES}:
+    if input.role_id not in {role.id for role in ROLES}:
         known = ", ".join(f"{role.id} ({role.name})" for role in ROLES)
-        issues.append(ComplianceIssue("roleId", f"there is no role {wish.role_id}; there are {known}"))
-    if wish.role_id == ADMINISTRATOR_ROLE.id and wish.scope.type not in _WHOLE:
+        issues.append(ComplianceIssue("roleId", f"there is no role {input.role_id}; there are {known}"))
+    if input.role_id == ADMINISTRATOR_ROLE.id and input.scope.type not in _INSTALLATION_WIDE:
         details = f"{ADMINISTRATOR_ROLE.name} is a role for the whole installation: tenant or cluster"
         issues.append(ComplianceIssue("scopeType", details))
-    if not wish.subject_id or len(wish.subject_id) > 255:
+    if not input.subject_id or len(input.subject_id) > 255:
         issues.append(ComplianceIssue("subjectId", "must have 1 to 255 characters"))
-    elif wish.subject_type != "group" and not any(is_subject(wish, user) for user in context.directory.users.values()):
-        issues.append(ComplianceIssue("subjectId", f"there is no {wish.subject_type} '{wish.subject_id[:80]}'"))
+    elif input.subject_type != "group" and not any(
+        is_subject(input, user) for user in context.directory.users.values()
+    ):
+        issues.append(ComplianceIssue("subjectId", f"there is no {input.subject_type} '{input.subject_id[:80]}'"))
     try:
-        scope = scopes.settle_scope(context, wish.scope, "scope")
+        scope = scopes.resolve_scope(context, input.scope, "scope")
     except Invalid as error:
         issues += [
             ComplianceIssue("scopeId" if "Id" in issue.field else "scopeType", issue.details) for issue in error.issues

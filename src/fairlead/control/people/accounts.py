@@ -21,12 +21,12 @@ from fairlead.control.people.callers import build_caller, is_subject
 from fairlead.control.records import AuditedRequest, RecordChange, record_steps, retry_on_conflict
 from fairlead.model.errors import MALFORMED, ComplianceIssue, Conflict, Forbidden, Invalid, NotFound
 from fairlead.model.records.access import AccessRule
-from fairlead.model.records.assets import Secret, user_place
+from fairlead.model.records.assets import Secret, user_scope_key
 from fairlead.model.records.organization import Caller, User
 from fairlead.store.base import Comparison, Query, Where
 from fairlead.store.collections import ACCESS_RULES, SECRETS, USERS
 
-KEYS_MOST = 20
+MAX_KEYS = 20
 _MAIL = re.compile(r"[a-zA-Z0-9._%+-]+@[a-zA-Z0-9.-]+\.[a-zA-Z]{2,}\Z")
 _CLIENT = re.compile(r"[a-z][-_a-z0-9]*[a-z0-9]\Z")
 _LONGEST = 255
@@ -36,11 +36,11 @@ RESOURCES = {"user": "users", "app": "service-accounts", ACCESS_KEY: "access-key
 _TITLES = {"user": "user", "app": "service account", ACCESS_KEY: "access key"}
 
 USER_FIELDS: dict[str, FilterField] = {
-    "username": FilterField(take=lambda user: user.name),
-    "createdBy": FilterField(take=lambda user: user.created_by),
-    "lastLogin": FilterField("time", take=lambda user: user.last_login_at),
-    "creationTime": FilterField("time", take=lambda user: user.created_at),
-    "lastUpdated": FilterField("time", take=lambda user: user.updated_at or user.created_at),
+    "username": FilterField(read=lambda user: user.name),
+    "createdBy": FilterField(read=lambda user: user.created_by),
+    "lastLogin": FilterField("time", read=lambda user: user.last_login_at),
+    "creationTime": FilterField("time", read=lambda user: user.created_at),
+    "lastUpdated": FilterField("time", read=lambda user: user.updated_at or user.created_at),
     "isLocal": FilterField(constant="true"),
     "type": FilterField(constant="local"),
 }
@@ -101,10 +101,10 @@ async def create_access_key(context: Context, caller: Caller, name: str, request
     if caller.type != "user":
         raise Forbidden("Access keys belong to users; a service account has a client id and a secret of its own")
     _check_client_name(name)
-    own = own_keys(context, caller)
-    if len(own) >= KEYS_MOST:
+    own = load_own_keys(context, caller)
+    if len(own) >= MAX_KEYS:
         raise Invalid(
-            MALFORMED, (ComplianceIssue("name", f"you have {KEYS_MOST} access keys, the most allowed; delete one"),)
+            MALFORMED, (ComplianceIssue("name", f"you have {MAX_KEYS} access keys, the most allowed; delete one"),)
         )
     if any(key.label == name for key in own):
         raise Conflict(f"You have an access key named {name}", ("name",))
@@ -113,7 +113,7 @@ async def create_access_key(context: Context, caller: Caller, name: str, request
     return await _create(context, caller, members, secrets.token_urlsafe(32), request_id)
 
 
-def own_keys(context: Context, caller: Caller) -> list[User]:
+def load_own_keys(context: Context, caller: Caller) -> list[User]:
     access.check(caller, "access-keys:read")
     keys = (user for user in context.directory.users.values() if user.type == ACCESS_KEY)
     return sorted((key for key in keys if key.owner_id == caller.id), key=lambda key: (key.created_at, key.id))
@@ -185,7 +185,7 @@ async def log_out(context: Context, caller: Caller, id: str, request_id: str = "
     await _change(context, request, id, f"was logged out by {caller.name}", {}, locks_out=True)
 
 
-class AccountWish(msgspec.Struct, frozen=True, kw_only=True):
+class AccountInput(msgspec.Struct, frozen=True, kw_only=True):
     """What of an account is changed; None stays as it is."""
 
     enabled: bool | None = None
@@ -193,15 +193,15 @@ class AccountWish(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def update_account(
-    context: Context, caller: Caller, type: str, id: str, wish: AccountWish, request_id: str = ""
+    context: Context, caller: Caller, type: str, id: str, input: AccountInput, request_id: str = ""
 ) -> User:
     before = load_account(context, caller, type, id, "update")
-    members = {name: value for name, value in msgspec.structs.asdict(wish).items() if value is not None}
+    members = {name: value for name, value in msgspec.structs.asdict(input).items() if value is not None}
     after = msgspec.structs.replace(before, **members)
     refuse_without_administrator(context, [after if user.id == id else user for user in _accounts(context)])
     request = AuditedRequest(caller, "update", request_id)
     return await _change(
-        context, request, id, f"was changed by {caller.name}", members, locks_out=wish.enabled is False
+        context, request, id, f"was changed by {caller.name}", members, locks_out=input.enabled is False
     )
 
 
@@ -245,7 +245,7 @@ async def delete_account(
             for rule in directory.access_rules.values()
             if rule.subject_type != "group" and is_subject(rule, user)
         ]
-        own = Query(collection=SECRETS, where=(Where("place", Comparison.EQUAL, user_place(user.name)),))
+        own = Query(collection=SECRETS, where=(Where("place", Comparison.EQUAL, user_scope_key(user.name)),))
         credentials: list[Secret] = await context.store.find(own)
         steps += [RecordChange(SECRETS, secret.id, None, "Deleted", message) for secret in credentials]
     await record_steps(context, AuditedRequest(caller, "delete", request_id), steps, None)

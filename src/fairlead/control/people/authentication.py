@@ -43,7 +43,7 @@ ACCESS_SECONDS = 86_400
 REFRESH_SECONDS = 30 * 86_400
 #: How long a verified secret is remembered, so that a client that logs in per request does not pay for each.
 REMEMBER: Millis = 300 * SECOND
-REMEMBERED_AT_MOST = 4096
+MAX_REMEMBERED = 4096
 
 #: Cost of hashing what a person may choose, and what is always drawn with 256 bits (which no guessing finds).
 CHOSEN_COST = 2**14
@@ -220,8 +220,8 @@ class Authenticator:
         if known is None or known[2] != revision:
             said = self._signer.read(token, use) if known is None else known[0]
             self._callers.pop((use, token), None)
-            known = (said, self._settle(said), revision)
-            if len(self._callers) >= REMEMBERED_AT_MOST:
+            known = (said, self._load_caller(said), revision)
+            if len(self._callers) >= MAX_REMEMBERED:
                 self._callers.clear()
             self._callers[use, token] = known
         if known[0].expires <= self._clock():
@@ -241,7 +241,7 @@ class Authenticator:
         """By which our own tokens can be told from others'."""
         return self._signer.issuer
 
-    def _settle(self, token: AccessToken) -> Caller:
+    def _load_caller(self, token: AccessToken) -> Caller:
         users = self._directory.users
         user, key = users.get(token.account_id), users.get(token.key_id)
         is_good = user is not None and user.enabled and user.generation == token.generation
@@ -321,7 +321,7 @@ class Authenticator:
         async with self._hashing:
             matches = await asyncio.to_thread(is_secret, secret, user.secret_hash)
         if matches:
-            if len(self._verified) >= REMEMBERED_AT_MOST:
+            if len(self._verified) >= MAX_REMEMBERED:
                 self._verified.clear()
             self._verified[key] = now + REMEMBER
         return matches

@@ -21,7 +21,7 @@ from fairlead.model.records.assets import (
     NamedRecord,
     Reference,
     Secret,
-    user_place,
+    user_scope_key,
 )
 from fairlead.model.records.workload import Workload
 from fairlead.model.spec.references import NamedReference, variable_reference
@@ -43,10 +43,10 @@ async def load_existing(context: Context, project_id: str, creator: str, uses: I
     kinds = {use.reference for use in uses}
     existing: dict[Reference, dict[str, frozenset[str] | None]] = {}
     for what in kinds & COLLECTIONS.keys():
-        records = await _load_named(context, COLLECTIONS[what], scopes.places_of_project(context, project_id))
+        records = await _load_named(context, COLLECTIONS[what], scopes.scope_keys_of_project(context, project_id))
         existing[what] = {name: _keys(record) for name, record in records.items()}
     if Reference.USER_CREDENTIAL in kinds:
-        records = await _load_named(context, SECRETS, (user_place(creator),))
+        records = await _load_named(context, SECRETS, (user_scope_key(creator),))
         existing[Reference.USER_CREDENTIAL] = {name: _keys(record) for name, record in records.items()}
     if Reference.STORAGE_CLASS in kinds:
         existing[Reference.STORAGE_CLASS] = dict.fromkeys(STORAGE_CLASSES)
@@ -57,7 +57,7 @@ async def load_existing(context: Context, project_id: str, creator: str, uses: I
 
 async def load_data_volumes(context: Context, project_id: str) -> dict[str, DataVolume]:
     """By id, the data volumes that a project made or that are shared with it."""
-    seen = set(scopes.places_of_project(context, project_id))
+    seen = set(scopes.scope_keys_of_project(context, project_id))
     found: list[DataVolume] = await context.store.find(Query(collection=DATA_VOLUMES))
     return {
         volume.id: volume
@@ -81,17 +81,17 @@ def _keys(record: NamedRecord) -> frozenset[str] | None:
 
 async def load_secret(context: Context, project_id: str, name: str) -> dict[str, str]:
     """The values of a secret as a workload of that project sees them; raises Refused."""
-    return await _values(context, SECRETS, scopes.places_of_project(context, project_id), name, Reference.SECRET)
+    return await _values(context, SECRETS, scopes.scope_keys_of_project(context, project_id), name, Reference.SECRET)
 
 
 async def load_user_credential(context: Context, creator: str, name: str) -> dict[str, str]:
     """The values of the creator's own credential; raises Refused, for everybody else's too."""
-    return await _values(context, SECRETS, (user_place(creator),), name, Reference.USER_CREDENTIAL)
+    return await _values(context, SECRETS, (user_scope_key(creator),), name, Reference.USER_CREDENTIAL)
 
 
 async def load_config_map(context: Context, project_id: str, name: str) -> dict[str, str]:
     return await _values(
-        context, CONFIG_MAPS, scopes.places_of_project(context, project_id), name, Reference.CONFIG_MAP
+        context, CONFIG_MAPS, scopes.scope_keys_of_project(context, project_id), name, Reference.CONFIG_MAP
     )
 
 

@@ -9,25 +9,41 @@ from typing import TypeVar
 from fairlead.control import access
 from fairlead.control.context import Context
 from fairlead.model.errors import MALFORMED, ComplianceIssue, Forbidden, Invalid, NotFound
-from fairlead.model.records.assets import SCOPES, WHOLE, NamedRecord, Scope, project_place, user_place
+from fairlead.model.records.assets import (
+    INSTALLATION_SCOPE_KEY,
+    SCOPES,
+    NamedRecord,
+    Scope,
+    project_scope_key,
+    user_scope_key,
+)
 from fairlead.model.records.organization import Caller, Project
 
 K = TypeVar("K", bound=NamedRecord)
 
 
-def places_of_project(context: Context, project_id: str) -> tuple[str, ...]:
+def scope_keys_of_project(context: Context, project_id: str) -> tuple[str, ...]:
     """Where a workload of that project looks for a name, nearest first."""
     project = context.directory.projects.get(project_id)
     department = (f"department/{project.department_id}",) if project else ()
-    return (project_place(project_id), *department, f"cluster/{context.directory.cluster.id}", WHOLE)
+    return (
+        project_scope_key(project_id),
+        *department,
+        f"cluster/{context.directory.cluster.id}",
+        INSTALLATION_SCOPE_KEY,
+    )
 
 
-def places_around(context: Context, scope: Scope) -> tuple[str, ...]:
+def scope_keys_around(context: Context, scope: Scope) -> tuple[str, ...]:
     """What everybody in a scope can use: its own things, and those of all that is wider."""
     if scope.type == "project":
-        return places_of_project(context, scope.id)
+        return scope_keys_of_project(context, scope.id)
     cluster = f"cluster/{context.directory.cluster.id}"
-    return (f"department/{scope.id}", cluster, WHOLE) if scope.type == "department" else (cluster, WHOLE)
+    return (
+        (f"department/{scope.id}", cluster, INSTALLATION_SCOPE_KEY)
+        if scope.type == "department"
+        else (cluster, INSTALLATION_SCOPE_KEY)
+    )
 
 
 def nearest(places: tuple[str, ...], found: Iterable[K]) -> dict[str, K]:
@@ -37,7 +53,7 @@ def nearest(places: tuple[str, ...], found: Iterable[K]) -> dict[str, K]:
     return {record.name: record for record in ranked}
 
 
-def seen_places(context: Context, caller: Caller) -> tuple[str, ...] | None:
+def visible_scope_keys(context: Context, caller: Caller) -> tuple[str, ...] | None:
     """The places whose records a caller may read; None for all of them, other people's own aside."""
     if caller.is_administrator:
         return None
@@ -45,15 +61,15 @@ def seen_places(context: Context, caller: Caller) -> tuple[str, ...] | None:
         project.department_id for id, project in context.directory.projects.items() if id in caller.projects
     } | caller.departments
     return (
-        WHOLE,
+        INSTALLATION_SCOPE_KEY,
         f"cluster/{context.directory.cluster.id}",
         *(f"department/{id}" for id in sorted(departments)),
-        *(project_place(id) for id in sorted(caller.projects)),
-        user_place(caller.name),
+        *(project_scope_key(id) for id in sorted(caller.projects)),
+        user_scope_key(caller.name),
     )
 
 
-def settle_scope(context: Context, scope: Scope, path: str) -> Scope:
+def resolve_scope(context: Context, scope: Scope, path: str) -> Scope:
     """The scope with its id filled in; raises Invalid where it names nothing."""
     directory = context.directory
     known: dict[str, Iterable[str]] = {
@@ -89,10 +105,10 @@ def check_write(context: Context, caller: Caller, operation: str, scope: Scope) 
             raise Forbidden(f"{operation} in the scope {scope.type} needs an access rule for it")
 
 
-def check_seen(context: Context, caller: Caller, place: str, what: str) -> None:
+def check_visible(context: Context, caller: Caller, place: str, what: str) -> None:
     """Raises NotFound for a record in a place whose records the caller may not know of."""
-    places = seen_places(context, caller)
-    is_others_own = place.startswith("user/") and place != user_place(caller.name)
+    places = visible_scope_keys(context, caller)
+    is_others_own = place.startswith("user/") and place != user_scope_key(caller.name)
     if is_others_own or (places is not None and place not in places):
         raise NotFound(f"There is no {what}")
 

@@ -253,7 +253,7 @@ def _serving(entry: WorkloadEntry) -> ServiceBackends:
         holds=True,
         timeout=scaling.request_timeout,
         limit=scaling.concurrency_limit,
-        is_followed=scaling.least < scaling.most,
+        is_followed=scaling.min_pods < scaling.max_pods,
     )
 
 

@@ -18,8 +18,8 @@ from fairlead.model.records.workload import Pod, Workload
 from fairlead.store.base import Comparison, Query, Where
 from fairlead.store.collections import PODS, WORKLOADS
 
-_MOST_PODS = 10_000
-_MOST_WORKLOADS = 10_000
+_MAX_PODS = 10_000
+_MAX_WORKLOADS = 10_000
 #: By the utilization that is asked for: what of a node it is a part of.
 _UTILIZATION: Mapping[str, Callable[[Node], float]] = {
     "CPU_UTILIZATION": lambda node: float(node.cpu_milli),
@@ -48,9 +48,9 @@ async def load_records(context: Context, span: Span, pool: str) -> Records:
     """Pods and workloads that existed within the span; of one pool, or of all."""
     before = Where("created_at", Comparison.AT_MOST, span.end)
     newest = (("created_at", True),)
-    pods: list[Pod] = await context.store.find(Query(collection=PODS, where=(before,), order=newest, limit=_MOST_PODS))
+    pods: list[Pod] = await context.store.find(Query(collection=PODS, where=(before,), order=newest, limit=_MAX_PODS))
     pods = [pod for pod in pods if pod.completed_at is None or pod.completed_at >= span.start]
-    query = Query(collection=WORKLOADS, where=(before,), order=newest, limit=_MOST_WORKLOADS)
+    query = Query(collection=WORKLOADS, where=(before,), order=newest, limit=_MAX_WORKLOADS)
     workloads: list[Workload] = await context.store.find(query)
     workloads = [each for each in workloads if each.deleted_at is None or each.deleted_at >= span.start]
     if pool:
@@ -60,7 +60,7 @@ async def load_records(context: Context, span: Span, pool: str) -> Records:
     return Records(pods=pods, workloads=workloads)
 
 
-def list_places(context: Context, records: Records, group_by: str, pool: str) -> list[CapacityGroup]:
+def list_capacity_groups(context: Context, records: Records, group_by: str, pool: str) -> list[CapacityGroup]:
     """The whole, or its parts."""
     by_pool = nodes_by_pool(context)
     pools = [pool] if pool else [one.name for one in context.directory.node_pools.values()]
@@ -118,7 +118,7 @@ def _quota(context: Context, pools: Sequence[str], is_meant: Callable[[str], boo
     return sum(quota.gpu.deserved or 0.0 for quota in granted)
 
 
-def measure_place(
+def measure_capacity_group(
     place: CapacityGroup, types: Iterable[str], times: Sequence[Millis], telemetry: Telemetry
 ) -> list[Measurement]:
     """The figures of one place; what it has none of, or nobody measures here, has no values."""
@@ -127,9 +127,11 @@ def measure_place(
 
 def _measure(place: CapacityGroup, type: str, times: Sequence[Millis], telemetry: Telemetry) -> Measurement:
     if type == "ALLOCATED_GPU":
-        return Measurement(type, tuple((at, _held(place, at)) for at in times))
+        return Measurement(type, tuple((at, _allocated_gpus(place, at)) for at in times))
     if type == "WORKLOADS_COUNT":
-        return Measurement(type, tuple((at, float(sum(_is_there(one, at) for one in place.workloads))) for at in times))
+        return Measurement(
+            type, tuple((at, float(sum(_existed_at(one, at) for one in place.workloads))) for at in times)
+        )
     if type == "GPU_QUOTA" and place.quota is not None:
         return Measurement(type, tuple((at, place.quota) for at in times))
     if place.nodes is None:
@@ -138,7 +140,7 @@ def _measure(place: CapacityGroup, type: str, times: Sequence[Millis], telemetry
     if type == "TOTAL_GPU":
         return Measurement(type, tuple((at, gpus) for at in times))
     if type == "UNALLOCATED_GPU":
-        return Measurement(type, tuple((at, max(0.0, gpus - _held(place, at))) for at in times))
+        return Measurement(type, tuple((at, max(0.0, gpus - _allocated_gpus(place, at))) for at in times))
     if type == "TOTAL_GPU_NODES":
         return Measurement(type, tuple((at, float(sum(bool(node.gpus) for node in place.nodes))) for at in times))
     if type in _UTILIZATION:
@@ -146,12 +148,12 @@ def _measure(place: CapacityGroup, type: str, times: Sequence[Millis], telemetry
     return Measurement(type, is_known=False)
 
 
-def _held(place: CapacityGroup, at: Millis) -> float:
+def _allocated_gpus(place: CapacityGroup, at: Millis) -> float:
     pods = (pod for pod in place.pods if pod.exists_at(at))
     return sum(len(pod.gpu_devices) * pod.gpu_thousandths for pod in pods) / 1000
 
 
-def _is_there(workload: Workload, at: Millis) -> bool:
+def _existed_at(workload: Workload, at: Millis) -> bool:
     return workload.created_at <= at and (workload.deleted_at is None or workload.deleted_at > at)
 
 

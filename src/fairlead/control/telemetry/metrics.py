@@ -12,7 +12,7 @@ from fairlead.control.context import Context
 from fairlead.control.decide.expand import base_role, expand_spec
 from fairlead.control.lists import normal_id
 from fairlead.control.usage_history import Series, Telemetry
-from fairlead.control.workloads.sessions import elsewhere
+from fairlead.control.workloads.sessions import holder_error
 from fairlead.model.clock import Millis
 from fairlead.model.errors import ComplianceIssue, Invalid, NotFound
 from fairlead.model.pods.podset import PodSet
@@ -24,7 +24,7 @@ from fairlead.store.collections import PODS
 
 _MEBIBYTE = 1024 * 1024
 #: Pods whose time is looked through for one question.
-_MOST_PODS = 10_000
+_MAX_PODS = 10_000
 
 
 class Span(msgspec.Struct, frozen=True):
@@ -65,8 +65,8 @@ def check_span(span: Span) -> Span:
 async def telemetry_of(context: Context) -> Telemetry:
     """Where the history is kept, with this moment in it; raises Elsewhere on a server that runs no machine."""
     if context.telemetry is None:
-        raise await elsewhere(context)
-    await context.telemetry.look()
+        raise await holder_error(context)
+    await context.telemetry.sample()
     return context.telemetry
 
 
@@ -80,13 +80,13 @@ async def load_pod(context: Context, workload: Workload, pod_id: str) -> Pod:
 
 async def load_pods_within(context: Context, workload: Workload, span: Span) -> list[Pod]:
     where = (Where("workload_id", Comparison.EQUAL, workload.id), Where("created_at", Comparison.AT_MOST, span.end))
-    query = Query(collection=PODS, where=where, order=(("created_at", True),), limit=_MOST_PODS)
+    query = Query(collection=PODS, where=where, order=(("created_at", True),), limit=_MAX_PODS)
     found: list[Pod] = await context.store.find(query)
     return [pod for pod in found if pod.completed_at is None or pod.completed_at >= span.start]
 
 
 #: What one pod adds to a figure of its workload, from its record and its set.
-_HELD: dict[str, Callable[[Pod, PodSet | None], float]] = {
+_ALLOCATED: dict[str, Callable[[Pod, PodSet | None], float]] = {
     "POD_COUNT": lambda pod, podset: 1.0,
     "GPU_ALLOCATION": lambda pod, podset: len(pod.gpu_devices) * pod.gpu_thousandths / 1000,
     "CPU_REQUEST_CORES": lambda pod, podset: pod.cpu_milli / 1000,
@@ -117,7 +117,7 @@ def measure_workload(
     for type in types:
         if type == "RUNNING_POD_COUNT":
             found.append(Measurement(type, tuple((at, float(sum(_runs(pod, at) for pod in pods))) for at in times)))
-        elif held := _HELD.get(type):
+        elif held := _ALLOCATED.get(type):
             sums = (
                 (at, sum(held(pod, sets.get(base_role(pod.role))) for pod in pods if pod.exists_at(at))) for at in times
             )
@@ -194,6 +194,6 @@ def _per_device(node: Node, pods: Sequence[Pod], type: str, times: Sequence[Mill
 
 async def load_node_pods(context: Context, node: Node, span: Span) -> list[Pod]:
     where = (Where("node", Comparison.EQUAL, node.name), Where("created_at", Comparison.AT_MOST, span.end))
-    query = Query(collection=PODS, where=where, order=(("created_at", True),), limit=_MOST_PODS)
+    query = Query(collection=PODS, where=where, order=(("created_at", True),), limit=_MAX_PODS)
     found: list[Pod] = await context.store.find(query)
     return [pod for pod in found if pod.completed_at is None or pod.completed_at >= span.start]

@@ -20,7 +20,7 @@ from fairlead.store.base import Comparison, Query, Where
 from fairlead.store.collections import PODS
 
 _MEGABYTE = 1000 * 1000
-_MOST_PODS = 10_000
+_MAX_PODS = 10_000
 
 
 class OwnerQuestion(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,7 +37,7 @@ _QUOTAS: Mapping[str, Callable[[PoolQuota], float | None]] = {
     "CPU_QUOTA": lambda quota: quota.cpu.deserved,
     "MEMORY_QUOTA": lambda quota: None if quota.memory.deserved is None else quota.memory.deserved / _MEGABYTE,
 }
-_HELD: Mapping[str, Callable[[OwnerUsage], float]] = {
+_ALLOCATED: Mapping[str, Callable[[OwnerUsage], float]] = {
     "GPU_ALLOCATION": lambda usage: usage.gpu,
     "CPU_ALLOCATION": lambda usage: usage.cpu_milli,
     "MEMORY_ALLOCATION": lambda usage: usage.memory_bytes / _MEGABYTE,
@@ -50,11 +50,11 @@ _HELD: Mapping[str, Callable[[OwnerUsage], float]] = {
 async def count_owners(context: Context, caller: Caller, question: OwnerQuestion, *, of_projects: bool) -> Sums:
     """A figure of this moment, added up over the projects or departments that the caller may see."""
     access.check(caller, "projects:read" if of_projects else "departments:read")
-    usage = await load_usage(context) if question.type in _HELD else {}
+    usage = await load_usage(context) if question.type in _ALLOCATED else {}
     pools = {pool.id: pool.name for pool in context.directory.node_pools.values()}
     sums: Sums = {}
     for owner in _owners(context, caller, of_projects=of_projects):
-        if not _is_meant(owner, question):
+        if not _is_selected(owner, question):
             continue
         key = owner.id if isinstance(owner, Project) else f"/{owner.id}"
         for id, name in pools.items():
@@ -73,14 +73,14 @@ def _owners(context: Context, caller: Caller, *, of_projects: bool) -> Iterable[
     return [one for id, one in context.directory.projects.items() if seen is None or id in seen]
 
 
-def _is_meant(owner: Department, question: OwnerQuestion) -> bool:
+def _is_selected(owner: Department, question: OwnerQuestion) -> bool:
     department = owner.department_id if isinstance(owner, Project) else owner.id
     return question.department_id in ("", department) and question.cluster_id in ("", owner.cluster_id)
 
 
 def _value(type: str, owner: Department, pool: str, usage: OwnerUsage) -> float | None:
-    if type in _HELD:
-        return _HELD[type](usage)
+    if type in _ALLOCATED:
+        return _ALLOCATED[type](usage)
     granted = next((quota for quota in owner.resources if quota.node_pool_name == pool), None)
     return None if granted is None else _QUOTAS[type](granted)
 
@@ -99,7 +99,7 @@ _OVER_TIME_QUOTAS = {
     "CPU_QUOTA_MILLICORES": "CPU_QUOTA",
     "CPU_MEMORY_QUOTA_MB": "MEMORY_QUOTA",
 }
-_OVER_TIME_HELD: Mapping[str, Callable[[Pod], float]] = {
+_OVER_TIME_ALLOCATED: Mapping[str, Callable[[Pod], float]] = {
     "GPU_ALLOCATION": lambda pod: len(pod.gpu_devices) * pod.gpu_thousandths / 1000,
     "CPU_ALLOCATION_MILLICORES": lambda pod: float(pod.cpu_milli),
     "CPU_MEMORY_ALLOCATION_MB": lambda pod: pod.memory_bytes / _MEGABYTE,
@@ -111,7 +111,7 @@ async def load_owner_pods(context: Context, owner: Department, span: Span, pool:
     projects = context.directory.projects.values()
     ids = [owner.id] if isinstance(owner, Project) else [one.id for one in projects if one.department_id == owner.id]
     where = (Where("project_id", Comparison.ONE_OF, ids), Where("created_at", Comparison.AT_MOST, span.end))
-    query = Query(collection=PODS, where=where, order=(("created_at", True),), limit=_MOST_PODS)
+    query = Query(collection=PODS, where=where, order=(("created_at", True),), limit=_MAX_PODS)
     found: list[Pod] = await context.store.find(query) if ids else []
     return [
         pod
@@ -125,7 +125,7 @@ def measure_owner(
 ) -> list[Measurement]:
     found = []
     for type in types:
-        if held := _OVER_TIME_HELD.get(type):
+        if held := _OVER_TIME_ALLOCATED.get(type):
             sums = ((at, sum(held(pod) for pod in pods if pod.exists_at(at))) for at in times)
             found.append(Measurement(type, tuple(sums)))
         elif type in _OVER_TIME_QUOTAS:

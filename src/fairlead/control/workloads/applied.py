@@ -16,13 +16,13 @@ from fairlead.control.serving.urls import UrlSettings, first_url
 from fairlead.control.workloads import lifecycle
 from fairlead.control.workloads.applied_reader import (
     DIALECT,
-    changes_not_taken,
     drop_applied,
     drop_template,
     is_active,
     is_template,
     owned_by_system,
     read_applied,
+    rejected_changes,
     was_active_changed,
 )
 from fairlead.control.workloads.submit import submit
@@ -42,9 +42,9 @@ log = logging.getLogger(__name__)
 CALLER = Caller("kubernetes", "", is_administrator=True)
 _RETRY_SECONDS = 2.0
 #: The condition of an object that was edited where it may not be.
-_NOT_TAKEN = "EditNotTaken"
+_EDIT_REJECTED = "EditNotTaken"
 #: The condition of an object that is refused for the templates that there are, and looked at again with others.
-_NO_BASE = "TemplateNotUsable"
+_TEMPLATE_NOT_USABLE = "TemplateNotUsable"
 _BASE = "spec.baseWorkload"
 #: The phase of an object that is kept as a template.
 _TEMPLATE = "Template"
@@ -68,32 +68,32 @@ class AppliedWorkloads:
         self._busy: set[str] = set()
         self._wakeup = asyncio.Event()
         #: Those that wait for a template, and where the templates stand that were taken.
-        self._baseless: set[str] = set()
+        self._waiting_for_template: set[str] = set()
         self._templates: dict[str, tuple[str, str]] = {}
         #: How far objects and their workloads agree. What a watch shows may be older, its status too.
-        self._agreed: dict[str, _SyncedGeneration] = {}
+        self._synced: dict[str, _SyncedGeneration] = {}
         #: Workloads without an object of whose kind not all are seen yet, with that kind.
-        self._unsure: dict[str, str] = {}
+        self._unsynced: dict[str, str] = {}
 
     async def run(self) -> None:
         """Until cancelled."""
-        unsubscribe = self._context.store.subscribe(self._hear)
-        self._context.notify_without_event = self._hear_of
+        unsubscribe = self._context.store.subscribe(self._on_commit)
+        self._context.notify_without_event = self._on_workload_changed
         self._objects.listen(self._wakeup.set)
         self._wakeup.set()
         try:
-            await self._find_gone()
+            await self._recheck_all()
             async with asyncio.TaskGroup() as tasks:
                 while True:
                     await self._wakeup.wait()
                     self._wakeup.clear()
-                    self._waiting |= dict.fromkeys(sorted(self._objects.take_applied() | self._take_sure()))
-                    while (id := self._take()) is not None:
-                        tasks.create_task(self._settle_safely(id))
+                    self._waiting |= dict.fromkeys(sorted(self._objects.take_applied() | self._pop_synced()))
+                    while (id := self._next_waiting()) is not None:
+                        tasks.create_task(self._reconcile_safely(id))
         finally:
             unsubscribe()
 
-    def _take(self) -> str | None:
+    def _next_waiting(self) -> str | None:
         """The next that nobody looks at, if there is room for one more."""
         if len(self._busy) >= _AT_ONCE:
             return None
@@ -103,36 +103,36 @@ class AppliedWorkloads:
             self._busy.add(id)
         return id
 
-    def _take_sure(self) -> set[str]:
+    def _pop_synced(self) -> set[str]:
         """Those of whom it can be told by now whether their objects are gone."""
-        sure = {id for id, kind in self._unsure.items() if self._objects.has_synced(kind)}
+        sure = {id for id, kind in self._unsynced.items() if self._objects.has_synced(kind)}
         for id in sure:
-            del self._unsure[id]
+            del self._unsynced[id]
         return sure
 
     def _mark(self, id: str) -> None:
         self._waiting[id] = None
         self._wakeup.set()
 
-    def _hear(self, revision: int, subjects: Sequence[tuple[str, str]]) -> None:
+    def _on_commit(self, revision: int, subjects: Sequence[tuple[str, str]]) -> None:
         for collection, id in subjects:
             if collection == WORKLOADS.name:
-                self._hear_of(id)
+                self._on_workload_changed(id)
             elif collection == TEMPLATES.name:
-                for waiting in self._baseless:
+                for waiting in self._waiting_for_template:
                     self._mark(waiting)
 
-    def _hear_of(self, id: str) -> None:
+    def _on_workload_changed(self, id: str) -> None:
         if self._objects.applied(id) is not None:
             self._mark(id)
 
-    async def _find_gone(self) -> None:
+    async def _recheck_all(self) -> None:
         """Workloads whose objects went while no server ran: ended as if that had just happened."""
         alive = Query(collection=WORKLOADS, where=(Where("deleted_at", Comparison.IS_NULL, True),))
         found = await self._context.store.find(alive)
         self._waiting |= dict.fromkeys(workload.id for workload in found if workload.dialect == DIALECT)
 
-    async def _settle_safely(self, id: str) -> None:
+    async def _reconcile_safely(self, id: str) -> None:
         try:
             await self._reconcile(id)
         except Exception as error:
@@ -147,11 +147,11 @@ class AppliedWorkloads:
         applied = self._objects.applied(id)
         workload: Workload | None = await self._context.store.get(WORKLOADS, id)
         if applied is None or applied.is_leaving:
-            self._baseless.discard(id)
+            self._waiting_for_template.discard(id)
             self._templates.pop(id, None)
-            self._agreed.pop(id, None)
+            self._synced.pop(id, None)
         if applied is None:
-            await self._miss(workload)
+            await self._on_object_missing(workload)
         elif workload is None and await self._objects.belongs_to_other_installation(applied):
             return
         elif applied.is_leaving:
@@ -161,9 +161,9 @@ class AppliedWorkloads:
         elif workload.deleted_at is not None:
             await self._objects.delete_applied(applied)
         else:
-            await self._agree(applied, workload)
+            await self._sync(applied, workload)
 
-    async def _miss(self, workload: Workload | None) -> None:
+    async def _on_object_missing(self, workload: Workload | None) -> None:
         """Its object is not seen: it is gone, unless objects of its kind may be there unseen."""
         if workload is None or workload.dialect != DIALECT:
             return
@@ -171,7 +171,7 @@ class AppliedWorkloads:
         if self._objects.has_synced(kind):
             await self._end(workload)
         else:
-            self._unsure[workload.id] = kind
+            self._unsynced[workload.id] = kind
 
     async def _end(self, workload: Workload | None) -> None:
         if workload is not None and workload.deleted_at is None and workload.dialect == DIALECT:
@@ -193,66 +193,68 @@ class AppliedWorkloads:
                         self._mark(id)
                 await self._objects.release_applied(applied)
         else:
-            await self._tell(applied, _status(workload, applied.generation))
+            await self._record_status(applied, _status(workload, applied.generation))
 
     async def _submit(self, applied: AppliedObject) -> None:
         is_known = applied.status.get("observedGeneration") == applied.generation and applied.status.get("phase")
         if is_template(applied):
             self._templates[applied.id] = (applied.namespace, applied.name)
-        elif is_known and not _was_baseless(applied):
+        elif is_known and not _waits_for_template(applied):
             # It was refused as it is; another spec may be better.
             return
         elif applied.status.get("phase") == _TEMPLATE:
             # Edited to be a workload.
             await drop_template(self._context, CALLER, applied)
         # Before it is read: a template may come at any time from then on.
-        self._baseless.add(applied.id)
+        self._waiting_for_template.add(applied.id)
         try:
             submission = await read_applied(self._context, CALLER, applied)
         except Invalid as error:
             await self._refuse(applied, error)
             return
-        self._baseless.discard(applied.id)
+        self._waiting_for_template.discard(applied.id)
         if not applied.is_held:
             await self._objects.hold_applied(applied)
         if submission is None:
             told = {"phase": _TEMPLATE, "message": "", "observedGeneration": applied.generation, "conditions": None}
-            await self._tell(applied, told)
+            await self._record_status(applied, told)
             return
         try:
             workload = await submit(self._context, CALLER, submission)
         except Invalid as error:
             await self._refuse(applied, error)
             return
-        self._agreed[applied.id] = _SyncedGeneration(applied.generation, is_active(applied))
-        await self._tell(applied, _status(workload, applied.generation))
+        self._synced[applied.id] = _SyncedGeneration(applied.generation, is_active(applied))
+        await self._record_status(applied, _status(workload, applied.generation))
 
     async def _refuse(self, applied: AppliedObject, error: Invalid) -> None:
         message = "; ".join(f"{issue.field}: {issue.details}" for issue in error.issues) or error.message
         conditions = None
         if any(issue.field == _BASE for issue in error.issues):
-            condition = {"type": _NO_BASE, "status": "True", "reason": "LooksAgain", "message": message}
+            condition = {"type": _TEMPLATE_NOT_USABLE, "status": "True", "reason": "LooksAgain", "message": message}
             conditions = [_since(applied, condition, self._context.clock())]
         else:
-            self._baseless.discard(applied.id)
+            self._waiting_for_template.discard(applied.id)
         status = {"phase": Phase.FAILED.value, "message": message, "observedGeneration": applied.generation}
-        await self._tell(applied, {**status, "conditions": conditions})
+        await self._record_status(applied, {**status, "conditions": conditions})
 
-    async def _agree(self, applied: AppliedObject, workload: Workload) -> None:
+    async def _sync(self, applied: AppliedObject, workload: Workload) -> None:
         """`active` both ways: an edited object changes the workload, a workload that was changed edits the object."""
-        agreed = self._agreed.get(applied.id)
+        agreed = self._synced.get(applied.id)
         if agreed is not None and applied.generation < agreed.generation:
             return  # the watch is behind, and what it has yet to bring is looked at then
         workload, generation = await self._switch(applied, workload, agreed)
-        owned = _owned(applied, workload, self._context.exposure.settings)
+        owned = _system_fields_to_write(applied, workload, self._context.exposure.settings)
         if owned:
             written = await self._objects.change_owned(applied, owned)
             if written == generation + 1:
                 # Otherwise somebody edited it too, and that is still to be seen.
                 generation = written
-                self._agreed[applied.id] = _SyncedGeneration(generation, self._agreed[applied.id].is_active)
-        words = changes_not_taken(applied, workload.applied) if workload.applied else ""
-        await self._tell(applied, _with_refusal(applied, _status(workload, generation), words, self._context.clock()))
+                self._synced[applied.id] = _SyncedGeneration(generation, self._synced[applied.id].is_active)
+        words = rejected_changes(applied, workload.applied) if workload.applied else ""
+        await self._record_status(
+            applied, _with_refusal(applied, _status(workload, generation), words, self._context.clock())
+        )
 
     async def _switch(
         self, applied: AppliedObject, workload: Workload, agreed: _SyncedGeneration | None
@@ -267,18 +269,18 @@ class AppliedWorkloads:
                 act = lifecycle.resume if is_on else lifecycle.suspend
                 workload = await act(self._context, CALLER, workload.kind, workload.id)
             else:
-                self._agreed[applied.id] = _SyncedGeneration(generation, is_wanted)
+                self._synced[applied.id] = _SyncedGeneration(generation, is_wanted)
                 generation = await self._objects.change_active(applied, is_active=is_wanted) or generation
                 is_on = is_wanted
-        self._agreed[applied.id] = _SyncedGeneration(generation, is_on)
+        self._synced[applied.id] = _SyncedGeneration(generation, is_on)
         return workload, generation
 
-    async def _tell(self, applied: AppliedObject, status: dict[str, Any]) -> None:
+    async def _record_status(self, applied: AppliedObject, status: dict[str, Any]) -> None:
         if any(applied.status.get(name) != value for name, value in status.items()):
             await self._objects.record_status(applied, status)
 
 
-def _owned(applied: AppliedObject, workload: Workload, settings: UrlSettings) -> dict[str, str]:
+def _system_fields_to_write(applied: AppliedObject, workload: Workload, settings: UrlSettings) -> dict[str, str]:
     """What the system's members of the spec should be and are not. Who applied it is known from its admission alone."""
     wanted = {"userId": workload.created_by, "ingressUrl": first_url(workload, settings)}
     spec = msgspec.json.decode(applied.text).get("spec", {})
@@ -304,7 +306,7 @@ def _with_refusal(applied: AppliedObject, status: dict[str, Any], words: str, no
     """The status with what was edited and is not taken."""
     if not words:
         return status
-    condition = {"type": _NOT_TAKEN, "status": "True", "reason": "CannotBeChanged", "message": words}
+    condition = {"type": _EDIT_REJECTED, "status": "True", "reason": "CannotBeChanged", "message": words}
     return {
         **status,
         "message": ". ".join(text for text in (words, status["message"]) if text),
@@ -322,8 +324,8 @@ def _since(applied: AppliedObject, condition: dict[str, str], now: Millis) -> di
     return {**condition, "lastTransitionTime": (said[0].get("lastTransitionTime") if said else None) or iso(now)}
 
 
-def _was_baseless(applied: AppliedObject) -> bool:
-    return any(one.get("type") == _NO_BASE for one in applied.status.get("conditions") or ())
+def _waits_for_template(applied: AppliedObject) -> bool:
+    return any(one.get("type") == _TEMPLATE_NOT_USABLE for one in applied.status.get("conditions") or ())
 
 
 def _status(workload: Workload, generation: int) -> dict[str, Any]:

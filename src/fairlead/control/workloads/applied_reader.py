@@ -20,7 +20,7 @@ from fairlead.formats.yaml.fields import kinds_with
 from fairlead.formats.yaml.tree import YamlIssue
 from fairlead.kinds import KINDS
 from fairlead.model.errors import MALFORMED, ComplianceIssue, Conflict, InUse, Invalid
-from fairlead.model.records.assets import Secret, project_place
+from fairlead.model.records.assets import Secret, project_scope_key
 from fairlead.model.records.organization import Caller, Project
 from fairlead.model.spec.fields import is_given
 from fairlead.model.submission import Submission
@@ -70,13 +70,13 @@ async def read_applied(
         raise Invalid(MALFORMED, (ComplianceIssue("spec", "is no workload"),))
     if not is_trial:
         for secret in workload.secrets:
-            await _keep(context, caller, project, secret)
+            await _store_secret(context, caller, project, secret)
     return msgspec.structs.replace(
         workload.submission(project.id, project.cluster_id),
         id=applied.id,
         dialect=DIALECT,
         template_id=template.id if template else None,
-        spec=_lasting(workload),
+        spec=_without_auto_deletion(workload),
         applied=digests_of(applied),
         is_active=workload.is_active,
     )
@@ -101,7 +101,7 @@ async def drop_applied(context: Context, caller: Caller, applied: AppliedObject)
         return  # what was never taken left nothing
     for secret in workload.secrets if workload is not None else ():
         known = await _find_secret(context, project, secret.name)
-        if known is not None and _is_kept_by(caller, known):
+        if known is not None and _was_created_for_object(caller, known):
             # One that something else names stays.
             with contextlib.suppress(InUse):
                 await secrets.delete(context, caller, secrets.SECRET, known.id)
@@ -111,13 +111,13 @@ def is_template(applied: AppliedObject) -> bool:
     return bool(msgspec.json.decode(applied.text).get("spec", {}).get("usage") == "Template")
 
 
-def _is_kept_by(caller: Caller, secret: Secret) -> bool:
+def _was_created_for_object(caller: Caller, secret: Secret) -> bool:
     """Whether it was made for an object of the cluster, and for nothing else."""
     return secret.created_by == caller.name and not secret.asset_id
 
 
 async def _find_secret(context: Context, project: Project, name: str) -> Secret | None:
-    own = (Where("place", Comparison.EQUAL, project_place(project.id)), Where("name", Comparison.EQUAL, name))
+    own = (Where("place", Comparison.EQUAL, project_scope_key(project.id)), Where("name", Comparison.EQUAL, name))
     return next(iter(await context.store.find(Query(collection=SECRETS, where=own))), None)
 
 
@@ -148,7 +148,7 @@ def digests_of(applied: AppliedObject) -> dict[str, str]:
     }
 
 
-def changes_not_taken(applied: AppliedObject, taken: dict[str, str]) -> str:
+def rejected_changes(applied: AppliedObject, taken: dict[str, str]) -> str:
     """What of an object was edited since it was taken although it may not be, past the cluster's question; in words."""
     try:
         check_change(taken, digests_of(applied))
@@ -181,20 +181,20 @@ def _without(text: bytes, *members: str) -> bytes:
     return msgspec.json.encode(body)
 
 
-async def _keep(context: Context, caller: Caller, project: Project, secret: PlainSecret) -> None:
+async def _store_secret(context: Context, caller: Caller, project: Project, secret: PlainSecret) -> None:
     """In a secret of the project, where the spec looks for it; one that an object left behind gets these values."""
-    wish = secrets.ObjectWish(name=secret.name, project_id=project.id, data=secret.values)
+    input = secrets.ObjectInput(name=secret.name, project_id=project.id, data=secret.values)
     try:
-        await secrets.create(context, caller, secrets.SECRET, wish)
+        await secrets.create(context, caller, secrets.SECRET, input)
     except Conflict:
         known = await _find_secret(context, project, secret.name)
-        if known is None or not _is_kept_by(caller, known):
+        if known is None or not _was_created_for_object(caller, known):
             details = f"would be kept in the secret {secret.name}, which the project has already; name it otherwise"
             raise Invalid(MALFORMED, tuple(ComplianceIssue(path, details) for path in secret.paths)) from None
-        await secrets.update(context, caller, secrets.SECRET, known.id, wish)
+        await secrets.update(context, caller, secrets.SECRET, known.id, input)
 
 
-def _lasting(workload: YamlWorkload) -> object:
+def _without_auto_deletion(workload: YamlWorkload) -> object:
     """Unset means never for objects of the cluster, where REST and files mean 30 days."""
     member = "auto_deletion_time_after_completion_seconds"
     spec = workload.spec

@@ -23,17 +23,17 @@ _TRIES = 20
 
 async def suspend(context: Context, caller: Caller, kind: str, workload_id: str, request_id: str = "") -> Workload:
     """Stop its pods and keep it; a finished or suspended one stays as it is."""
-    return await _want(context, caller, kind, workload_id, DesiredPhase.STOPPED, request_id)
+    return await _set_desired_phase(context, caller, kind, workload_id, DesiredPhase.STOPPED, request_id)
 
 
 async def resume(context: Context, caller: Caller, kind: str, workload_id: str, request_id: str = "") -> Workload:
     """Start it again from its beginning with new pods; a finished or running one stays as it is."""
-    return await _want(context, caller, kind, workload_id, DesiredPhase.RUNNING, request_id)
+    return await _set_desired_phase(context, caller, kind, workload_id, DesiredPhase.RUNNING, request_id)
 
 
 async def delete(context: Context, caller: Caller, kind: str, workload_id: str, request_id: str = "") -> Workload:
     """End it in whatever phase it is. A second delete finds nothing."""
-    return await _want(context, caller, kind, workload_id, DesiredPhase.DELETED, request_id)
+    return await _set_desired_phase(context, caller, kind, workload_id, DesiredPhase.DELETED, request_id)
 
 
 async def delete_by_itself(context: Context, workload: Workload, reason: str, message: str) -> None:
@@ -51,7 +51,7 @@ async def delete_by_itself(context: Context, workload: Workload, reason: str, me
         message=message,
         source="control",
     )
-    deleted = _wanted(workload, DesiredPhase.DELETED, now)
+    deleted = _with_desired_phase(workload, DesiredPhase.DELETED, now)
     with contextlib.suppress(Conflict):
         await context.store.commit(Change(writes=(Put(WORKLOADS, deleted),), events=(event,)))
 
@@ -68,13 +68,13 @@ async def load_for_change(context: Context, caller: Caller, kind: str, workload_
     return workload
 
 
-async def _want(
+async def _set_desired_phase(
     context: Context, caller: Caller, kind: str, workload_id: str, desired: DesiredPhase, request_id: str
 ) -> Workload:
     """Retried when the loop or another request was faster, so that no word is lost."""
     for _ in range(_TRIES):
         workload = await load_for_change(context, caller, kind, workload_id, _VERB[desired])
-        wanted = _wanted(workload, desired, context.clock())
+        wanted = _with_desired_phase(workload, desired, context.clock())
         try:
             await context.store.commit(_change(wanted, workload, desired, caller, request_id, context.clock()))
         except Conflict:
@@ -83,7 +83,7 @@ async def _want(
     raise Conflict(f"Workload {workload_id} changed too often to be changed now; send the request again")
 
 
-def _wanted(workload: Workload, desired: DesiredPhase, now: int) -> Workload:
+def _with_desired_phase(workload: Workload, desired: DesiredPhase, now: int) -> Workload:
     """The record with the new desire, or the same one where the desire has no effect."""
     if desired is DesiredPhase.DELETED:
         members = {"desired_phase": desired, "deleted_at": now, "delete_at": None}

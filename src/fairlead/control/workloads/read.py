@@ -25,7 +25,7 @@ _CHANGES_AT_ONCE = 500
 
 #: What the workload list is filtered and sorted by, under the interface's names.
 WORKLOAD_FIELDS: dict[str, FilterField] = {
-    "type": FilterField(column="type", words={kind.title: key for key, kind in KINDS.items()}),
+    "type": FilterField(column="type", stored_words={kind.title: key for key, kind in KINDS.items()}),
     "name": FilterField(column="name"),
     "clusterId": FilterField(column="cluster_id"),
     "projectId": FilterField(column="project_id"),

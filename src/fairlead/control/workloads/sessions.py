@@ -42,11 +42,11 @@ async def pod_logs(
             raise NotFound(f"Pod {pod.name} was started once; there is no earlier attempt")
         request = msgspec.structs.replace(request, attempt=request.attempt or pod.attempt - 1)
     if context.sessions is None:
-        raise await elsewhere(context)
+        raise await holder_error(context)
     return context.sessions.logs(msgspec.structs.replace(request, pod_id=pod.id))
 
 
-async def elsewhere(context: Context) -> Elsewhere | Unavailable:
+async def holder_error(context: Context) -> Elsewhere | Unavailable:
     """Who runs the machine, as its lease says."""
     holder = await find_holder(context)
     if holder is None or not holder.address:
@@ -93,26 +93,28 @@ async def run_command(
     context: Context, caller: Caller, workload_id: str, pod_name: str, request: ExecRequest
 ) -> Session:
     """Run a command beside a pod of the workload: the named one, else the first that runs."""
-    sessions, pod = await _open(context, caller, "exec", workload_id, pod_name)
+    sessions, pod = await _find_running_pod(context, caller, "exec", workload_id, pod_name)
     return await sessions.exec(msgspec.structs.replace(request, pod_id=pod.id))
 
 
 async def attach(context: Context, caller: Caller, workload_id: str, pod_name: str) -> Session:
     """The input and output of a pod's own command."""
-    sessions, pod = await _open(context, caller, "attach", workload_id, pod_name)
+    sessions, pod = await _find_running_pod(context, caller, "attach", workload_id, pod_name)
     return await sessions.attach(pod.id)
 
 
 async def connect(context: Context, caller: Caller, workload_id: str, pod_name: str, port: int) -> int:
     """A connection to a port of a pod, as an open file."""
-    sessions, pod = await _open(context, caller, "port-forward", workload_id, pod_name)
+    sessions, pod = await _find_running_pod(context, caller, "port-forward", workload_id, pod_name)
     try:
         return await sessions.dial(pod.id, port)
     except OSError as error:
         raise Refused(f"Nobody listens on port {port} of pod {pod.name}: {error.strerror or 'no answer'}") from error
 
 
-async def _open(context: Context, caller: Caller, verb: str, workload_id: str, pod_name: str) -> tuple[Sessions, Pod]:
+async def _find_running_pod(
+    context: Context, caller: Caller, verb: str, workload_id: str, pod_name: str
+) -> tuple[Sessions, Pod]:
     workload: Workload | None = await context.store.get(WORKLOADS, workload_id)
     if workload is None:
         raise NotFound(f"There is no workload {workload_id}")
@@ -128,7 +130,7 @@ async def _open(context: Context, caller: Caller, verb: str, workload_id: str, p
         what = f"no running pod named {pod_name}" if pod_name else "no running pod"
         raise NotFound(f"Workload {workload.name} has {what}; it is {workload.phase}")
     if context.sessions is None:
-        raise await elsewhere(context)
+        raise await holder_error(context)
     return context.sessions, _leading(pods, roles)
 
 
@@ -139,7 +141,7 @@ async def urls_of(context: Context, caller: Caller, workload_id: str) -> list[tu
         raise NotFound(f"There is no workload {workload_id}")
     access.check(caller, "workloads:read", workload.project_id)
     if context.sessions is None:
-        raise await elsewhere(context)
+        raise await holder_error(context)
     routes = [route for route in context.exposure.routes_of(workload_id) if route.admits(caller)]
     return [(route, render_url(route.place, context.exposure.settings)) for route in routes]
 

@@ -10,11 +10,11 @@ import msgspec
 from fairlead.admission.admit import FORGIVEN, admit
 from fairlead.admission.project_rules import apply_project_rules, has_project_rules
 from fairlead.control import access
-from fairlead.control.assets.claims import settle_claims
+from fairlead.control.assets.claims import build_missing_claims
 from fairlead.control.context import Context
 from fairlead.control.decide.equivalence import pend_like, scheduling_key
 from fairlead.control.references.names import resolve_names
-from fairlead.control.workloads.templates import settle_template
+from fairlead.control.workloads.templates import apply_named_template
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import Kind
 from fairlead.model.errors import MALFORMED, ComplianceIssue, Conflict, Invalid, TooMuch, Unavailable
@@ -38,13 +38,13 @@ async def submit(
     if context.stopping:
         raise Unavailable("The server is stopping; send the request again in a moment")
     access.check(caller, f"{kind.rest}:create", submission.project_id)
-    project = _place(context, submission)
-    if context.open_workloads.get(project.id, 0) >= context.settings.open_workloads_most:
+    project = _find_project(context, submission)
+    if context.open_workloads.get(project.id, 0) >= context.settings.max_open_workloads:
         raise TooMuch(
-            f"Project {project.name} has {context.settings.open_workloads_most} open workloads, the most allowed", 30
+            f"Project {project.name} has {context.settings.max_open_workloads} open workloads, the most allowed", 30
         )
-    submission = await settle_template(context, kind, submission)
-    admitted = admit(kind, submission, completions_most=context.settings.completions_most)
+    submission = await apply_named_template(context, kind, submission)
+    admitted = admit(kind, submission, max_completions=context.settings.max_completions)
     department = context.directory.departments.get(project.department_id)
     if has_project_rules(project, department):
         admitted |= apply_project_rules(project, department, kind, submission.spec, admitted)
@@ -54,9 +54,9 @@ async def submit(
     for _ in range(_SUFFIX_TRIES):
         workload = _workload(context, caller, kind, project, submission)
         workload = msgspec.structs.replace(workload, conditions=workload.conditions + conditions, **admitted)
-        claims = await settle_claims(context, caller, project, workload, submission.spec)
+        claims = await build_missing_claims(context, caller, project, workload, submission.spec)
         if is_trial:
-            await _refuse_taken(context, workload)
+            await _refuse_taken_name(context, workload)
             return workload
         if submission.is_active and (twin := context.twins.get(scheduling_key(workload))):
             workload = pend_like(workload, *twin)
@@ -64,10 +64,10 @@ async def submit(
             await _commit(context, workload, _creation(workload, caller, request_id, claims))
         except Conflict as error:
             if "live_name" in error.columns and not submission.use_given_name_as_prefix:
-                raise _taken(submission.name, project.name, submission.dialect) from None
+                raise _name_taken(submission.name, project.name, submission.dialect) from None
             continue
         return workload
-    raise _taken(submission.name, project.name, submission.dialect)
+    raise _name_taken(submission.name, project.name, submission.dialect)
 
 
 async def _commit(context: Context, workload: Workload, change: Change) -> None:
@@ -83,7 +83,7 @@ async def _commit(context: Context, workload: Workload, change: Change) -> None:
         raise
 
 
-def _place(context: Context, submission: Submission) -> Project:
+def _find_project(context: Context, submission: Submission) -> Project:
     """The project that the request names; unknown ids are the request's mistake."""
     issues = []
     if submission.cluster_id not in context.directory.clusters and submission.dialect != FORGIVEN:
@@ -172,17 +172,17 @@ def _creation(workload: Workload, caller: Caller, request_id: str, claims: Seque
     )
 
 
-async def _refuse_taken(context: Context, workload: Workload) -> None:
+async def _refuse_taken_name(context: Context, workload: Workload) -> None:
     """What the store's rule would say of the name, for a trial that writes nothing."""
     where = (
         Where("project_id", Comparison.EQUAL, workload.project_id),
         Where("live_name", Comparison.EQUAL, workload.name),
     )
     if await context.store.count(Query(collection=WORKLOADS, where=where)):
-        raise _taken(workload.name, workload.project_name, workload.dialect)
+        raise _name_taken(workload.name, workload.project_name, workload.dialect)
 
 
-def _taken(name: str, project: str, dialect: str) -> Invalid:
+def _name_taken(name: str, project: str, dialect: str) -> Invalid:
     """With what to do about it, in the words of whoever asked."""
     advice = "choose another or send useGivenNameAsPrefix" if dialect.startswith("rest") else "choose another"
     return Invalid(MALFORMED, (ComplianceIssue("name", f"project {project} has a workload named {name}; {advice}"),))

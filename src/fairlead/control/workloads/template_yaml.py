@@ -18,7 +18,7 @@ from fairlead.formats.yaml.keywords import GLOBAL_NAMESPACE
 from fairlead.formats.yaml.tree import YamlIssue
 from fairlead.kinds import KINDS
 from fairlead.model.errors import MALFORMED, ComplianceIssue, Invalid
-from fairlead.model.records.assets import Scope, project_place
+from fairlead.model.records.assets import Scope, project_scope_key
 from fairlead.model.records.organization import Caller
 from fairlead.model.records.templates import Template
 from fairlead.store.base import Comparison, Query, Where
@@ -29,12 +29,12 @@ CREATED, CHANGED, UNCHANGED = "created", "changed", "unchanged"
 
 async def store_manifest(context: Context, caller: Caller, text: str, request_id: str = "") -> tuple[Template, str]:
     """The template that a document is, made or changed; and which of the two it was."""
-    manifest = _read_one(text)
+    manifest = _read_manifest(text)
     if not manifest.is_template:
         raise _refused("spec.usage", f"is {manifest.usage}; only a workload with usage: Template is kept as one")
     scope, project_id = _scope(context, manifest)
     scopes.check_write(context, caller, "templates:create", scope)
-    workload = _read_whole(manifest)
+    workload = _read_workload(manifest)
     await merge_bases(context, project_id, manifest)
 
     async def attempt() -> tuple[Template, str]:
@@ -68,7 +68,7 @@ async def store_manifest(context: Context, caller: Caller, text: str, request_id
 
 async def drop_manifest(context: Context, caller: Caller, text: str) -> None:
     """Remove the template that a document is, if there is one."""
-    manifest = _read_one(text)
+    manifest = _read_manifest(text)
     scope, _ = _scope(context, manifest)
     known = await _find(context, (scope.scope_key,), manifest.object_name)
     if known is not None:
@@ -83,9 +83,9 @@ async def resolve_spec(context: Context, template: Template, project_id: str) ->
     if not template.manifest:
         own: dict[str, Any] = msgspec.json.decode(bytes(template.spec))
         return own
-    manifest = _read_one(template.manifest)
+    manifest = _read_manifest(template.manifest)
     merged, end = await merge_bases(context, project_id, manifest)
-    workload = _read_whole(merged)
+    workload = _read_workload(merged)
     if workload.kind.key != template.kind:
         other = KINDS[template.kind].resource
         raise _refused("templateId", f"names a template of a {other}, which its base makes a {workload.kind.resource}")
@@ -108,8 +108,8 @@ async def _load_bases(context: Context, project_id: str, manifest: Manifest) -> 
     end: Template | None = None
     current = manifest
     while current.base:
-        wider = scopes.places_of_project(context, project_id)[1:]
-        own = (project_place(project_id),) if current.namespace != GLOBAL_NAMESPACE and project_id else ()
+        wider = scopes.scope_keys_of_project(context, project_id)[1:]
+        own = (project_scope_key(project_id),) if current.namespace != GLOBAL_NAMESPACE and project_id else ()
         found = await _find(context, (*own, *wider), current.base)
         if found is None:
             break
@@ -129,7 +129,7 @@ async def _find(context: Context, among: tuple[str, ...], name: str) -> Template
     return scopes.nearest(among, rows).get(name)
 
 
-def _read_one(text: str) -> Manifest:
+def _read_manifest(text: str) -> Manifest:
     manifests, issues = read_manifests(text)
     _refuse(issues)
     if len(manifests) != 1:
@@ -137,7 +137,7 @@ def _read_one(text: str) -> Manifest:
     return manifests[0]
 
 
-def _read_whole(manifest: Manifest) -> YamlWorkload:
+def _read_workload(manifest: Manifest) -> YamlWorkload:
     workload, issues = read_workload(manifest)
     _refuse(issues)
     if workload is None:
@@ -158,7 +158,7 @@ def _refused(field: str, details: str) -> Invalid:
 def _scope(context: Context, manifest: Manifest) -> tuple[Scope, str]:
     """Whose template it is, by its namespace; and the project, if it is one's."""
     if manifest.namespace == GLOBAL_NAMESPACE:
-        return scopes.settle_scope(context, Scope("tenant"), "metadata"), ""
+        return scopes.resolve_scope(context, Scope("tenant"), "metadata"), ""
     projects = context.directory.projects.values()
     found = next((one for one in projects if one.namespace == manifest.namespace and one.deleted_at is None), None)
     if found is None:

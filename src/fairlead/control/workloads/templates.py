@@ -25,7 +25,7 @@ from fairlead.store.collections import TEMPLATES
 
 TEMPLATE_FIELDS: dict[str, FilterField] = {
     "name": FilterField(column="name"),
-    "workloadType": FilterField(column="kind", words={kind.title: key for key, kind in KINDS.items()}),
+    "workloadType": FilterField(column="kind", stored_words={kind.title: key for key, kind in KINDS.items()}),
     "runnable": FilterField(constant="true"),
     "scopeType": FilterField(column="scope_type"),
     "clusterId": FilterField(column="scope_id"),
@@ -38,7 +38,7 @@ TEMPLATE_FIELDS: dict[str, FilterField] = {
 }
 
 
-class TemplateWish(msgspec.Struct, frozen=True, kw_only=True):
+class TemplateInput(msgspec.Struct, frozen=True, kw_only=True):
     """What a template is to be; None stays as it is where one is changed."""
 
     name: str | None = None
@@ -53,22 +53,22 @@ class TemplateWish(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def create_template(
-    context: Context, caller: Caller, kind: Kind, wish: TemplateWish, request_id: str = ""
+    context: Context, caller: Caller, kind: Kind, input: TemplateInput, request_id: str = ""
 ) -> Template:
-    scopes.check_write(context, caller, "templates:create", wish.scope)
-    scope = scopes.settle_scope(context, wish.scope, "meta")
-    await _check_assets(context, scope, wish.assets or {})
+    scopes.check_write(context, caller, "templates:create", input.scope)
+    scope = scopes.resolve_scope(context, input.scope, "meta")
+    await _check_assets(context, scope, input.assets or {})
     now = context.clock()
     template = Template(
         id=context.new_id(),
         version=1,
-        name=wish.name or "",
+        name=input.name or "",
         scope_key=scope.scope_key,
-        description=wish.description or "",
+        description=input.description or "",
         kind=kind.key,
         scope=scope,
-        spec=_raw(wish.spec),
-        assets=wish.assets or {},
+        spec=_raw(input.spec),
+        assets=input.assets or {},
         created_at=now,
         created_by=caller.name,
         updated_at=now,
@@ -80,13 +80,13 @@ async def create_template(
         await record_steps(context, AuditedRequest(caller, "create", request_id), [step], None)
     except Conflict as error:
         # The contract has no 409 here: a taken name is the request's mistake.
-        raise _taken(template.name) if error.columns else error from None
+        raise _name_taken(template.name) if error.columns else error from None
     return template
 
 
 async def _check_assets(context: Context, scope: Scope, assets: dict[str, Any]) -> None:
     """Assets of a template must be there for all that can use it: those of its own scope and of wider ones."""
-    await load_members(context, assets, scopes.places_around(context, scope))
+    await load_members(context, assets, scopes.scope_keys_around(context, scope))
 
 
 async def load_combined(context: Context, template: Template) -> dict[str, Any]:
@@ -95,13 +95,13 @@ async def load_combined(context: Context, template: Template) -> dict[str, Any]:
     if not template.assets:
         return own
     try:
-        members = await load_members(context, template.assets, scopes.places_around(context, template.scope))
+        members = await load_members(context, template.assets, scopes.scope_keys_around(context, template.scope))
     except Invalid:
         return own
     return apply_template(KINDS[template.kind].spec, own, members)
 
 
-def _taken(name: str) -> Invalid:
+def _name_taken(name: str) -> Invalid:
     return Invalid(MALFORMED, (ComplianceIssue("meta.name", f"there is a template named {name} in this scope"),))
 
 
@@ -110,16 +110,16 @@ def _raw(spec: Any) -> msgspec.Raw:
 
 
 async def update_template(
-    context: Context, caller: Caller, kind: Kind, id: str, wish: TemplateWish, request_id: str = ""
+    context: Context, caller: Caller, kind: Kind, id: str, input: TemplateInput, request_id: str = ""
 ) -> Template:
-    """Replace a template, or change only what the wish gives."""
+    """Replace a template, or change only what the input gives."""
 
     async def attempt() -> Template:
         before = await load_template(context, caller, id, kind, "update")
-        spec = _raw(wish.spec)
-        assets = before.assets if wish.is_merge and wish.assets is None else wish.assets or {}
+        spec = _raw(input.spec)
+        assets = before.assets if input.is_merge and input.assets is None else input.assets or {}
         await _check_assets(context, before.scope, assets)
-        if wish.is_merge:
+        if input.is_merge:
             # What a document inherits becomes its own, since the changed one is no document any more.
             project_id = before.scope.id if before.scope.type == "project" else ""
             sent, stored = msgspec.json.decode(bytes(spec)), await resolve_spec(context, before, project_id)
@@ -127,8 +127,8 @@ async def update_template(
         after: Template = msgspec.structs.replace(
             before,
             version=before.version + 1,
-            name=wish.name if wish.name is not None else before.name,
-            description=before.description if wish.is_merge and wish.description is None else wish.description or "",
+            name=input.name if input.name is not None else before.name,
+            description=before.description if input.is_merge and input.description is None else input.description or "",
             spec=spec,
             manifest="",
             assets=assets,
@@ -139,7 +139,7 @@ async def update_template(
         try:
             await record_steps(context, AuditedRequest(caller, "update", request_id), [step], None)
         except Conflict as error:
-            raise _taken(after.name) if error.columns else error from None
+            raise _name_taken(after.name) if error.columns else error from None
         return after
 
     return await retry_on_conflict(attempt)
@@ -152,7 +152,7 @@ async def load_template(
     what = f"template with the id {id[:60]!r}"
     if template is None or (kind is not None and template.kind != kind.key):
         raise NotFound(f"There is no {what}")
-    scopes.check_seen(context, caller, template.scope_key, what)
+    scopes.check_visible(context, caller, template.scope_key, what)
     if verb == "read":
         access.check(caller, "templates:read")
     else:
@@ -164,24 +164,26 @@ async def find_templates(
     context: Context, caller: Caller, request: ListRequest, kind: Kind | None = None, project_id: str = ""
 ) -> Page[Template]:
     """A piece of the templates that the caller may see, or that a project can use."""
-    where = _seen(context, caller, kind, project_id)
+    where = _visible(context, caller, kind, project_id)
     return await load_page(context, TEMPLATES, where, request, TEMPLATE_FIELDS)
 
 
 async def count_templates(context: Context, caller: Caller, request: ListRequest) -> int:
-    return await count_page(context, TEMPLATES, _seen(context, caller), request, TEMPLATE_FIELDS)
+    return await count_page(context, TEMPLATES, _visible(context, caller), request, TEMPLATE_FIELDS)
 
 
-def _seen(context: Context, caller: Caller, kind: Kind | None = None, project_id: str = "") -> tuple[Where, ...]:
+def _visible(context: Context, caller: Caller, kind: Kind | None = None, project_id: str = "") -> tuple[Where, ...]:
     access.check(caller, "templates:read", project_id)
-    seen = scopes.places_of_project(context, project_id) if project_id else scopes.seen_places(context, caller)
+    seen = (
+        scopes.scope_keys_of_project(context, project_id) if project_id else scopes.visible_scope_keys(context, caller)
+    )
     where: tuple[Where, ...] = () if seen is None else (Where("place", Comparison.ONE_OF, seen),)
     return where if kind is None else (*where, Where("kind", Comparison.EQUAL, kind.key))
 
 
 async def is_name_free(context: Context, caller: Caller, name: str, scope: Scope) -> bool:
     access.check(caller, "templates:read")
-    settled = scopes.settle_scope(context, scope, "scope")
+    settled = scopes.resolve_scope(context, scope, "scope")
     where = (Where("place", Comparison.EQUAL, settled.scope_key), Where("name", Comparison.EQUAL, name))
     return await context.store.count(Query(collection=TEMPLATES, where=where)) == 0
 
@@ -193,12 +195,12 @@ async def delete_template(context: Context, caller: Caller, kind: Kind, id: str,
     await record_steps(context, AuditedRequest(caller, "delete", request_id), [step], None)
 
 
-async def settle_template(context: Context, kind: Kind, submission: Submission) -> Submission:
+async def apply_named_template(context: Context, kind: Kind, submission: Submission) -> Submission:
     """The submission with its template's members; as it is where it names none. Raises Invalid."""
     if submission.template_id is None:
         return submission
     template: Template | None = await context.store.get(TEMPLATES, submission.template_id.lower())
-    usable = scopes.places_of_project(context, submission.project_id)
+    usable = scopes.scope_keys_of_project(context, submission.project_id)
     if template is None or template.kind != kind.key or template.scope_key not in usable:
         details = f"there is no template {submission.template_id} for this kind of workload in this project"
         raise Invalid(MALFORMED, (ComplianceIssue("templateId", details),))

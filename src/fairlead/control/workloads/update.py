@@ -76,7 +76,7 @@ async def _admitted(context: Context, workload: Workload, spec: dict[str, Any]) 
         cluster_id=workload.cluster_id,
         spec=build(kind.spec, spec),
     )
-    admitted = admit(kind, submission, completions_most=context.settings.completions_most)
+    admitted = admit(kind, submission, max_completions=context.settings.max_completions)
     project = context.directory.projects.get(workload.project_id)
     department = context.directory.departments.get(workload.department_id)
     if project is not None and has_project_rules(project, department):

@@ -10,7 +10,7 @@ from fairlead.formats.intermediate import IntermediateWorkload, Unconvertible, l
 from fairlead.formats.losses import Loss
 from fairlead.formats.rest.requests import read_submission
 from fairlead.kinds import KINDS
-from fairlead.kinds.kind import Kind, beside_names
+from fairlead.kinds.kind import Kind, outside_spec_names
 from fairlead.model.errors import Invalid
 from fairlead.model.spec.fields import struct_members
 
@@ -36,7 +36,7 @@ def read_request(body: dict[str, Any], kind: Kind | None = None, file: str = "")
     """A creation request of either dialect, or a workload as the interface shows it; REST names its kind in the path,
     so that without one it is the first that knows every member. `file` stands before each mistake."""
     kind = kind or _kind_of(body)
-    known = (*_REQUEST, *beside_names(kind))
+    known = (*_REQUEST, *outside_spec_names(kind))
     request = {name: value for name, value in body.items() if name in known}
     losses = [
         Loss(path=name, reason=_STATE if name in _SHOWN else _UNKNOWN, value=value)

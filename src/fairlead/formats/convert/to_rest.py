@@ -6,12 +6,12 @@ import msgspec
 
 from fairlead.formats.intermediate import ConversionResult, IntermediateWorkload
 from fairlead.formats.losses import Loss
-from fairlead.kinds.kind import beside_names
+from fairlead.kinds.kind import outside_spec_names
 
 
 def request_body(workload: IntermediateWorkload) -> dict[str, Any]:
     """The creation request without the ids that only a server knows."""
-    beside = beside_names(workload.kind)
+    beside = outside_spec_names(workload.kind)
     spec = {name: value for name, value in workload.spec.items() if name not in beside}
     body = {"name": workload.name, "useGivenNameAsPrefix": workload.is_prefix, "spec": spec}
     return body | {name: workload.spec[name] for name in beside if name in workload.spec}

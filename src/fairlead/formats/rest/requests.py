@@ -14,7 +14,7 @@ from msgspec import UNSET, Meta
 from fairlead.formats.check import SchemaViolation, find_flaws
 from fairlead.formats.rest.older_dialect import DIALECT as OLDER
 from fairlead.formats.rest.older_dialect import is_older, to_present
-from fairlead.kinds.kind import Kind, beside_names, spec_violations
+from fairlead.kinds.kind import Kind, outside_spec_names, spec_violations
 from fairlead.model.clock import iso
 from fairlead.model.errors import MALFORMED, ComplianceIssue, Invalid
 from fairlead.model.records.phase import DesiredPhase, Phase
@@ -203,7 +203,7 @@ def _rules(kind: Kind, plain: dict[str, Any], built: Any, flaws: list[SchemaViol
     name = plain.get("name")
     if isinstance(name, str) and "name" not in wrong:
         found += name_violations(name, plain.get("useGivenNameAsPrefix") is True)
-    if any(path.startswith(("spec", *beside_names(kind))) for path in wrong):
+    if any(path.startswith(("spec", *outside_spec_names(kind))) for path in wrong):
         # A member of a wrong type would trip the rules: leave it out of the question, and keep the others in.
         built = build(kind.spec, _joined(kind, _without(plain, wrong, "")))
     # The installation's own limit is asked by admission, which knows it.
@@ -230,7 +230,7 @@ def _joined(kind: Kind, plain: dict[str, Any]) -> dict[str, Any]:
     """The spec of a plain request with what stands beside it."""
     spec = plain.get("spec")
     inside = spec if isinstance(spec, dict) else {}
-    return inside | {name: plain[name] for name in beside_names(kind) if name in plain}
+    return inside | {name: plain[name] for name in outside_spec_names(kind) if name in plain}
 
 
 def _malformed(issues: list[ComplianceIssue]) -> Invalid:
@@ -264,5 +264,5 @@ def _split(kind: Kind, spec: msgspec.Raw) -> tuple[msgspec.Raw, dict[str, msgspe
     if not kind.outside_spec:
         return spec, {}
     members = msgspec.json.decode(spec, type=dict[str, msgspec.Raw])
-    beside = {name: members.pop(name) for name in beside_names(kind) if name in members}
+    beside = {name: members.pop(name) for name in outside_spec_names(kind) if name in members}
     return msgspec.Raw(msgspec.json.encode(members)), beside

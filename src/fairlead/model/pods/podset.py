@@ -150,7 +150,7 @@ class PodSet(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     stage: Stage | None = None
 
     @property
-    def least(self) -> int:
+    def min_count(self) -> int:
         """Without so many pods of a group it does not run."""
         return self.count if self.minimum is None else self.minimum
 

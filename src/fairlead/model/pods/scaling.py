@@ -29,8 +29,8 @@ class Measure(StrEnum):
 class Scaling(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Between how many pods, and by what, a set grows and shrinks. Its `count` is with how many it begins."""
 
-    least: int = 1
-    most: int = 1
+    min_pods: int = msgspec.field(default=1, name="least")
+    max_pods: int = msgspec.field(default=1, name="most")
     #: With how many a revision begins.
     initial: int = 1
     #: With how many it wakes from none.

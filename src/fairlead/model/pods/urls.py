@@ -52,7 +52,7 @@ class IngressSettings(msgspec.Struct, frozen=True, kw_only=True):
     #: Whether the controller does, to those who come.
     has_certificate: bool = False
 
-    def takes(self, url: UrlRoute) -> bool:
+    def can_expose(self, url: UrlRoute) -> bool:
         """Whether an Ingress may lead to it: its host is ours, and its path is read by everybody in the same way."""
         is_ours = url.host == self.domain or url.host.endswith(f".{self.domain}")
         return is_ours and is_host(url.host) and _PREFIX.fullmatch(url.prefix) is not None

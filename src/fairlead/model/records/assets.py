@@ -41,18 +41,18 @@ class Scope(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def scope_key(self) -> str:
         """The one text by which records of this scope are found."""
-        return WHOLE if self.type in ("system", "tenant") else f"{self.type}/{self.id}"
+        return INSTALLATION_SCOPE_KEY if self.type in ("system", "tenant") else f"{self.type}/{self.id}"
 
 
 #: The place of what the whole installation can use.
-WHOLE = "tenant"
+INSTALLATION_SCOPE_KEY = "tenant"
 
 
-def project_place(project_id: str) -> str:
+def project_scope_key(project_id: str) -> str:
     return f"project/{project_id}"
 
 
-def user_place(name: str) -> str:
+def user_scope_key(name: str) -> str:
     """The place of what only this user (or service account) can use. A name stands for one account only."""
     return f"user/{name}"
 

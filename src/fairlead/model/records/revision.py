@@ -37,11 +37,11 @@ class Revision(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     replicas: int = 0
     created_at: Millis = 0
     #: Since when the time that it has to get ready counts, and since when it serves.
-    begun_at: Millis | None = None
+    started_at: Millis | None = msgspec.field(default=None, name="begun_at")
     serving_since: Millis | None = None
     #: Since when its load asks for fewer pods, and the most that it has asked for in that time.
     low_since: Millis | None = None
-    low_most: int = 0
+    low_peak: int = msgspec.field(default=0, name="low_most")
     phase: Phase = Phase.PENDING
     phase_message: str = ""
     phase_updated_at: Millis = 0

@@ -154,8 +154,8 @@ def scaling_of(autoscaling: Any, serving: Any) -> tuple[int, Scaling]:
     request_timeout = value_or(times.request_timeout_seconds, REQUEST_TIMEOUT // SECOND)
     initial = min(value_or(given.initial_replicas, max(least, 1)), most)
     scaling = Scaling(
-        least=least,
-        most=most,
+        min_pods=least,
+        max_pods=most,
         initial=initial,
         activation=min(value_or(given.activation_replicas, 1), most),
         measure=measure,

@@ -26,7 +26,7 @@ from fairlead.model.spec.security import BasicSecurity, Security
 from fairlead.model.spec.storage import DataStorage, EmptyDir, Git, HostPath, Storage
 
 #: More cores than any machine has; also keeps thousandths countable.
-MOST_CORES = 1_000_000_000
+MAX_CORES = 1_000_000_000
 #: The ports that nodes offer to the outside, as Kubernetes has them.
 NODE_PORTS = range(30_000, 32_768)
 #: What variables can take from the pod that they are in, as Kubernetes names it; labels and annotations by their key.
@@ -51,7 +51,7 @@ class SubmissionLimits(msgspec.Struct, frozen=True, kw_only=True):
     completions: int = 100_000
 
 
-Found = Iterator[tuple[str, str, str]]
+Violations = Iterator[tuple[str, str, str]]
 
 
 def violations(spec: Any, path: str) -> list[Violation]:
@@ -111,7 +111,7 @@ def _is_quantity(value: Any) -> bool:
     return True
 
 
-def _variable(item: Variable) -> Found:
+def _variable(item: Variable) -> Violations:
     known = [field.rest for field in sources_of(Variable)]
     sources = [field.rest for field in sources_of(Variable) if is_given(getattr(item, field.attribute))]
     if not sources:
@@ -126,12 +126,12 @@ def _variable(item: Variable) -> Found:
         yield "podFieldRef.path", f"is '{path}', which is not a field of a pod; known are {fields}", ""
 
 
-def _compute(item: Compute) -> Found:
+def _compute(item: Compute) -> Violations:
     if is_given(item.gpu_request_type) or any(map(is_given, _gpu_shares(item))):
         yield from _gpus(item)
     for rest, value in (("cpuCoreRequest", item.cpu_core_request), ("cpuCoreLimit", item.cpu_core_limit)):
-        if isinstance(value, int | float) and value > MOST_CORES:
-            yield rest, f"is {value}; at most {MOST_CORES} cores can be asked for", ""
+        if isinstance(value, int | float) and value > MAX_CORES:
+            yield rest, f"is {value}; at most {MAX_CORES} cores can be asked for", ""
     yield from _limits(item)
 
 
@@ -139,7 +139,7 @@ def _gpu_shares(item: Compute) -> tuple[Any, ...]:
     return item.gpu_portion_request, item.gpu_portion_limit, item.gpu_memory_request, item.gpu_memory_limit
 
 
-def _gpus(item: Compute) -> Found:
+def _gpus(item: Compute) -> Violations:
     portion, portion_limit, memory, memory_limit = _gpu_shares(item)
     mig = is_given(item.mig_profile)
     yield from _gpu_share(item, "portion", portion, portion_limit, mig)
@@ -151,7 +151,7 @@ def _gpus(item: Compute) -> Found:
         yield "gpuDevicesRequest", "is above 1; several devices can be shared by portion only, not by memory", ""
 
 
-def _gpu_share(item: Compute, kind: str, request: Any, limit: Any, mig: bool) -> Found:
+def _gpu_share(item: Compute, kind: str, request: Any, limit: Any, mig: bool) -> Violations:
     """The request and limit of one way to share a device are there exactly when that way is chosen."""
     title = f"gpu{kind.capitalize()}"
     instead = "it is not used, migProfile is" if mig else "it is not used, gpuRequestType decides"
@@ -166,7 +166,7 @@ def _gpu_share(item: Compute, kind: str, request: Any, limit: Any, mig: bool) ->
             yield rest, f"is given, but gpuRequestType is not {kind}", instead
 
 
-def _limits(item: Compute) -> Found:
+def _limits(item: Compute) -> Violations:
     for request, limit, rest in (
         (item.cpu_core_request, item.cpu_core_limit, "cpuCore"),
         (item.gpu_portion_request, item.gpu_portion_limit, "gpuPortion"),
@@ -181,12 +181,12 @@ def _limits(item: Compute) -> Found:
             yield f"{rest}Limit", f"is {most}, below {rest}Request, which is {wanted}", ""
 
 
-def _extended_resource(item: ExtendedResource) -> Found:
+def _extended_resource(item: ExtendedResource) -> Violations:
     if _is_quantity(item.quantity) and parse(str(item.quantity)).denominator != 1:
         yield "quantity", f"is {item.quantity}; extended resources are counted in whole numbers", ""
 
 
-def _pvc(item: Pvc) -> Found:
+def _pvc(item: Pvc) -> Violations:
     if item.existing_pvc is True:
         if is_given(item.claim_info):
             yield "claimInfo", "is given, but the claim exists already (existingPvc); leave one of them out", ""
@@ -196,29 +196,29 @@ def _pvc(item: Pvc) -> Found:
         yield "claimInfo.size", "is missing; a new claim must have a size (or set existingPvc)", ""
 
 
-def _empty_dir(item: EmptyDir) -> Found:
+def _empty_dir(item: EmptyDir) -> Violations:
     if is_given(item.medium) and item.medium != "Memory":
         yield "medium", f"is '{item.medium}'; write Memory, or leave it out for the node's disk", ""
 
 
-def _git(item: Git) -> Found:
+def _git(item: Git) -> Violations:
     if is_given(item.secret_ref) and not is_given(getattr(item.secret_ref, "name", None)):
         yield "secretRef.name", "is missing; it must be given", ""
 
 
-def _host_path(item: HostPath) -> Found:
+def _host_path(item: HostPath) -> Violations:
     if isinstance(item.path, str) and ".." in item.path.split("/"):
         yield "path", f"is '{item.path}'; a path of a node has no '..'", ""
 
 
-def _storage(item: DataStorage) -> Found:
+def _storage(item: DataStorage) -> Violations:
     paths = [path for path in item.host_path or () if path is not None and path.exclude is not True]
     kinds = {path.mount_propagation if is_given(path.mount_propagation) else "None" for path in paths}
     if len(kinds) > 1:
         yield "hostPath", "has items of different mountPropagation; it must be the same for all of them", ""
 
 
-def _security(item: BasicSecurity) -> Found:
+def _security(item: BasicSecurity) -> Violations:
     if item.seccomp_profile_type == "Localhost":
         yield "seccompProfileType", "is Localhost, which is not supported; use RuntimeDefault or Unconfined", ""
     for rest, value in (("runAsUid", item.run_as_uid), ("runAsGid", item.run_as_gid)):
@@ -230,26 +230,26 @@ def _security(item: BasicSecurity) -> Found:
             yield "supplementalGroups", "must be group numbers separated by commas, such as 2,3,5", ""
 
 
-def _exposed_url(item: ExposedUrl) -> Found:
+def _exposed_url(item: ExposedUrl) -> Violations:
     if not is_given(item.authorization_type) and item.authorized_users and item.authorized_groups:
         details = "has authorizedUsers and authorizedGroups; give one of them, or an authorizationType"
         yield "", details, "authorizedUsers count, authorizedGroups do not"
     yield from _port_number("container", item.container)
 
 
-def _port(item: Port) -> Found:
+def _port(item: Port) -> Violations:
     yield from _port_number("external", item.external)
     is_port = isinstance(item.external, int) and 1 <= item.external <= 65535
     if item.service_type == "NodePort" and is_port and item.external not in NODE_PORTS:
         yield "external", f"is {item.external}; a NodePort is between {NODE_PORTS[0]} and {NODE_PORTS[-1]}", ""
 
 
-def _port_number(rest: str, value: Any) -> Found:
+def _port_number(rest: str, value: Any) -> Violations:
     if isinstance(value, int) and not 1 <= value <= 65535:
         yield rest, f"is {value}; a port is between 1 and 65535", ""
 
 
-def _toleration(item: Toleration) -> Found:
+def _toleration(item: Toleration) -> Violations:
     if is_given(item.seconds) and item.effect != "NoExecute":
         yield "seconds", "is given, but only the effect NoExecute has a time", "it has no effect"
     if item.operator == "Exists" and is_given(item.value) and item.value != "":
@@ -258,7 +258,7 @@ def _toleration(item: Toleration) -> Found:
         yield "value", "is missing; the operator Equal needs it", ""
 
 
-def _match_expression(item: MatchExpression) -> Found:
+def _match_expression(item: MatchExpression) -> Violations:
     values = item.values or ()
     if item.operator in ("In", "NotIn") and not values:
         yield "values", f"is empty; the operator {item.operator} needs at least one", ""
@@ -268,7 +268,7 @@ def _match_expression(item: MatchExpression) -> Found:
         yield "values", f"must be one whole number with the operator {item.operator}", ""
 
 
-_RULES: dict[type, Callable[[Any], Found]] = {
+_RULES: dict[type, Callable[[Any], Violations]] = {
     Variable: _variable,
     Compute: _compute,
     ExtendedResource: _extended_resource,

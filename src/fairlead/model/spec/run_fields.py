@@ -26,7 +26,7 @@ from fairlead.model.spec.security import Security
 from fairlead.model.spec.storage import Storage
 
 #: A century in seconds, and more failed pods than anybody waits for.
-MOST = 3_155_760_000
+MAX_SECONDS = 3_155_760_000
 
 
 class RunFields(PodFields, frozen=True, kw_only=True):
@@ -75,8 +75,8 @@ def run_violations(spec: RunFields, path: str) -> list[Violation]:
         ("terminationGracePeriodSeconds", spec.termination_grace_period_seconds),
         ("autoDeletionTimeAfterCompletionSeconds", spec.auto_deletion_time_after_completion_seconds),
     ):
-        if isinstance(value, int) and not 0 <= value <= MOST:
-            found.append(Violation(f"{path}.{rest}", f"is {value}; between 0 and {MOST} are allowed"))
+        if isinstance(value, int) and not 0 <= value <= MAX_SECONDS:
+            found.append(Violation(f"{path}.{rest}", f"is {value}; between 0 and {MAX_SECONDS} are allowed"))
     if spec.tty is True and spec.stdin is not True:
         found.append(Violation(f"{path}.tty", "is true, but stdin is not; a terminal needs stdin"))
     return found

@@ -29,7 +29,7 @@ def rules(load: Load = NO_LOAD, refused: tuple[tuple[str, str], ...] = ()) -> Ph
         pod_spec=builders.pod_spec,
         review=lambda podset: Review(refused=refused),
         retry_delay=1000,
-        retry_delay_most=60_000,
+        max_retry_delay=60_000,
         load=lambda workload_id: load,
     )
 
@@ -204,13 +204,13 @@ def test_the_time_for_a_start_begins_anew_with_the_pods_after_a_pause(phase: Pha
     [revision] = first.workload.revisions
     starting = msgspec.structs.replace(after(first), pods=(pod(revision, ready=False),))
     begun = decide(starting, (), NOW, rules())
-    assert begun.workload.revisions[0].begun_at == NOW
+    assert begun.workload.revisions[0].started_at == NOW
     later = NOW + 10 * INITIALIZATION
     paused = entry(msgspec.structs.replace(begun.workload, phase=phase))
     resumed = decide(paused, (), later, rules())
     assert resumed.workload.phase not in TERMINAL
     again = msgspec.structs.replace(after(resumed), pods=(pod(revision, ready=False),))
-    assert decide(again, (), later + 1, rules()).workload.revisions[0].begun_at == later + 1
+    assert decide(again, (), later + 1, rules()).workload.revisions[0].started_at == later + 1
 
 
 def test_only_the_last_of_several_changes_counts() -> None:

@@ -30,7 +30,7 @@ def test_with_how_many_it_begins_and_between_how_many_it_goes_on(
     members: dict[str, Any], want: tuple[int, int, int]
 ) -> None:
     count, scaling = made(**members)
-    assert (count, scaling.least, scaling.most) == want
+    assert (count, scaling.min_pods, scaling.max_pods) == want
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ def render_ingresses(place: RenderContext, podsets: Sequence[PodSet], *, is_held
     held: list[_Way] = []
     sign_ins: list[_Way] = []
     for number, (podset, url) in enumerate(zip(exposing, place.urls, strict=False), 1):
-        if not entrance.takes(url):
+        if not entrance.can_expose(url):
             continue
         name = f"{place.name}-url" + (f"-{number}" if number > 1 else "")
         if is_held or _is_held(podset):
@@ -54,7 +54,7 @@ def render_ingresses(place: RenderContext, podsets: Sequence[PodSet], *, is_held
 def _is_held(podset: PodSet) -> bool:
     """Whether requests to it are counted to scale it, wait for it to wake, or are let in only so many at once."""
     scaling = podset.scaling
-    return scaling is not None and (scaling.least < max(1, scaling.most) or scaling.concurrency_limit > 0)
+    return scaling is not None and (scaling.min_pods < max(1, scaling.max_pods) or scaling.concurrency_limit > 0)
 
 
 def _timeout(podset: PodSet) -> int:

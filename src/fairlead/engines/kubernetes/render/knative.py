@@ -30,7 +30,7 @@ def is_knative(podsets: Sequence[PodSet]) -> bool:
     return bool(podsets) and all(
         podset.serving_port
         and podset.scaling is not None
-        and podset.scaling.least
+        and podset.scaling.min_pods
         and podset.scaling.measure in _METRICS
         for podset in podsets
     )
@@ -69,9 +69,9 @@ def render_service(place: RenderContext, shapes: Sequence[PodTemplate]) -> dict[
 
 def _annotations(scaling: Scaling) -> dict[str, str]:
     return {
-        f"{_SCALING}/min-scale": str(scaling.least),
-        f"{_SCALING}/max-scale": str(scaling.most),
-        f"{_SCALING}/initial-scale": str(max(scaling.initial, scaling.least)),
+        f"{_SCALING}/min-scale": str(scaling.min_pods),
+        f"{_SCALING}/max-scale": str(scaling.max_pods),
+        f"{_SCALING}/initial-scale": str(max(scaling.initial, scaling.min_pods)),
         # Knative takes no 1, which it means by itself.
         **({f"{_SCALING}/activation-scale": str(scaling.activation)} if scaling.activation > 1 else {}),
         f"{_SCALING}/metric": _METRICS[scaling.measure],

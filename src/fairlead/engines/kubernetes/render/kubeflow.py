@@ -107,7 +107,7 @@ def _run_policy(place: RenderContext, podsets: Sequence[PodSet], told: OperatorO
 
 
 def _least(podsets: Sequence[PodSet]) -> int:
-    return sum(podset.least for podset in podsets)
+    return sum(podset.min_count for podset in podsets)
 
 
 def _most(podsets: Sequence[PodSet]) -> int:

@@ -152,7 +152,7 @@ def _attempt(pod: Pod) -> int:
 
 def render_group(place: RenderContext, podsets: Sequence[PodSet]) -> list[dict[str, Any]]:
     """The pod group, and the service by which its pods find each other."""
-    least = sum(podset.least for podset in podsets)
+    least = sum(podset.min_count for podset in podsets)
     subgroups = _subgroups(podsets)
     pool = place.begun.pool or place.pool or next(iter(place.pools), DEFAULT_POOL)
     labels = {OWN_LABEL: "true", RUNAI_QUEUE_LABEL: project_queue(place.project, (pool,)), **pool_labels(pool)}
@@ -181,10 +181,10 @@ def render_group(place: RenderContext, podsets: Sequence[PodSet]) -> list[dict[s
 
 def _subgroups(podsets: Sequence[PodSet]) -> list[dict[str, Any]]:
     """How many of each role there must be, where not all pods are needed: KAI would take any, and leave the master."""
-    if len(podsets) < 2 or not all(podset.least for podset in podsets):
+    if len(podsets) < 2 or not all(podset.min_count for podset in podsets):
         return []
-    is_elastic = any(podset.least < podset.count for podset in podsets)
-    return [{"name": podset.role, "minMember": podset.least} for podset in podsets] if is_elastic else []
+    is_elastic = any(podset.min_count < podset.count for podset in podsets)
+    return [{"name": podset.role, "minMember": podset.min_count} for podset in podsets] if is_elastic else []
 
 
 def render_templates(shapes: Sequence[PodTemplate]) -> list[PodTemplate]:

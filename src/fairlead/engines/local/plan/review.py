@@ -233,7 +233,7 @@ def _refuse_mount(mount: Mount, field: str, ground: VolumeContext, classes: Coll
             why = f"'{mount.medium}' is not known here; leave it out for disk, or give Memory"
             return [(f"{field}.medium", why)]
         case HostPathMount() if not settings.is_personal and not settings.allowed.has_path(mount.path):
-            return [(f"{field}.path", settings.allowed.words_of_path(mount.path))]
+            return [(f"{field}.path", settings.allowed.path_refusal(mount.path))]
         case NfsMount() if not ground.has_nfs:
             return [(field, NO_NFS)]
         case ClaimMount():

@@ -166,7 +166,7 @@ class _Planner:
             around = [folder.rstrip("/") or "/" for folder in settings.allowed.host_paths]
             found = [folder for folder in around if path == folder or path.startswith(folder.rstrip("/") + "/")]
             if not found:
-                raise Refused(f"{field}.path: {settings.allowed.words_of_path(path)}")
+                raise Refused(f"{field}.path: {settings.allowed.path_refusal(path)}")
             within = max(found, key=len)
         follows = mount.mount_propagation == "HostToContainer"
         members = {"source": path, "within": within, "follows": follows, "read_only": mount.read_only}

@@ -140,7 +140,7 @@ def test_what_could_be_somebody_elses_or_be_read_in_two_ways_gets_none(url: str)
 
 
 def test_an_address_is_no_host() -> None:
-    assert not msgspec.structs.replace(ENTRANCE, domain="10.0.0.1").takes(UrlRoute(host="10.0.0.1", port=80))
+    assert not msgspec.structs.replace(ENTRANCE, domain="10.0.0.1").can_expose(UrlRoute(host="10.0.0.1", port=80))
 
 
 def test_without_the_setting_there_are_none() -> None:
