@@ -20,7 +20,7 @@ import uvloop
 
 from bench.engine import Watch, clock, pod
 from bench.table import Measurement, Options, render_table
-from fairlead.engines.base import Forget, PodState, Start
+from fairlead.engines.base import PodState, Start
 from fairlead.engines.local.configuration import load_identity
 from fairlead.engines.local.engine import LocalEngine
 from fairlead.engines.local.settings import LocalSettings
@@ -75,7 +75,7 @@ async def measure_both(folder: Path, podman: list[str], rounds: int) -> tuple[li
             ours.append((time.monotonic() - began) * 1000)
             if watch.reports[spec.pod_id].exit_code != 0:
                 raise SystemExit(f"the container failed: {watch.reports[spec.pod_id].message}")
-            await engine.apply([Forget(spec.pod_id, logs_too=True)])
+            await engine.drop_logs([spec.pod_id])
             alone.append(run_alone(podman))
     finally:
         await engine.close()

@@ -18,7 +18,7 @@ from pathlib import Path
 import uvloop
 
 from bench.table import Measurement, Options, render_table
-from fairlead.engines.base import Forget, PodReport, PodState, Start, Stop
+from fairlead.engines.base import PodReport, PodState, Start, Stop
 from fairlead.engines.local.configuration import load_identity
 from fairlead.engines.local.engine import LocalEngine
 from fairlead.engines.local.settings import LocalSettings
@@ -122,7 +122,7 @@ async def measure_starts(folder: Path, rounds: int, *, shared: bool) -> tuple[li
             written = inside if shared else Path(place)
             took.append((int(written.read_text()) - began) / 1e6)
             written.unlink()
-            await watch.engine.apply([Forget(spec.pod_id, logs_too=True)])
+            await watch.engine.drop_logs([spec.pod_id])
     return took, note
 
 
@@ -140,7 +140,8 @@ async def measure_rate(folder: Path, count: int, at_once: int) -> float:
                 if report.state == PodState.EXITED:
                     ended += 1
                     following = [Start(left.pop())] if left else []
-                    await watch.engine.apply([Forget(report.pod_id, logs_too=True), *following])
+                    await watch.engine.drop_logs([report.pod_id])
+                    await watch.engine.apply(following)
         return count / (time.perf_counter() - began)
 
 
@@ -186,7 +187,7 @@ async def measure_crowd(folder: Path, count: int) -> tuple[float, float]:
         everyone = [first, *rest]
         await watch.engine.apply([Stop(spec.pod_id, 1, 0) for spec in everyone])
         await watch.until(everyone, PodState.EXITED)
-        await watch.engine.apply([Forget(spec.pod_id, logs_too=True) for spec in everyone])
+        await watch.engine.drop_logs([spec.pod_id for spec in everyone])
     return seconds, (together - alone) / (count - 1) / 1e6
 
 

@@ -17,7 +17,7 @@ import uvloop
 
 from bench.engine import Watch, build_probe, cpu_seconds, pod, running
 from bench.table import Measurement, Options, render_table
-from fairlead.engines.base import Forget, PodState, Start, Stop
+from fairlead.engines.base import PodState, Start, Stop
 from fairlead.model.pods.podset import PodSpec
 
 MEGABYTE = 1_000_000
@@ -55,7 +55,7 @@ async def start(watch: Watch, *command: str) -> PodSpec:
 async def end(watch: Watch, spec: PodSpec) -> None:
     await watch.engine.apply([Stop(spec.pod_id, 1, 0)])
     await watch.until([spec], PodState.EXITED)
-    await watch.engine.apply([Forget(spec.pod_id, logs_too=True)])
+    await watch.engine.drop_logs([spec.pod_id])
 
 
 async def measure_most(folder: Path, rounds: int) -> tuple[list[float], float]:
@@ -98,7 +98,7 @@ async def take_turn(watch: Watch, folder: Path, command: tuple[str, ...], rounds
         await watch.until([spec], PodState.EXITED)
         took.append((int((folder / "began").read_text()) - began) / 1e6)
         (folder / "began").unlink()
-        await watch.engine.apply([Forget(spec.pod_id, logs_too=True)])
+        await watch.engine.drop_logs([spec.pod_id])
     return took
 
 

@@ -17,7 +17,7 @@ import uvloop
 
 from bench.engine import Watch, build_probe, clock, cpu_seconds, pod
 from bench.table import Measurement, Options, render_table
-from fairlead.engines.base import Forget, PodState, Start
+from fairlead.engines.base import PodState, Start
 from fairlead.engines.local.engine import LocalEngine
 from fairlead.engines.local.settings import LocalSettings
 from fairlead.model.pods.container_fields import ContainerFields
@@ -70,7 +70,7 @@ async def measure_starts(folder: Path, rounds: int, storage: dict[str, Any]) -> 
             await watch.until([spec], PodState.EXITED)
             written = data / "pods" / "private" / f"{spec.pod_id}.1" / "tmp" / "began"
             took.append((int(written.read_text()) - began) / 1e6)
-            await engine.apply([Forget(spec.pod_id, logs_too=True)])
+            await engine.drop_logs([spec.pod_id])
         used = (cpu_seconds(data) - used) * 1000 / len(took)
     finally:
         await engine.close()

@@ -5,8 +5,10 @@ from typing import Any
 
 import msgspec
 
+from fairlead.control.decide.draft import Draft
 from fairlead.control.decide.phases import PhaseInputs
-from fairlead.engines.base import Review
+from fairlead.control.decide.pod_orders import pod_orders
+from fairlead.engines.base import PodOrder, Review
 from fairlead.kinds import KINDS
 from fairlead.model.pods.container_fields import ContainerFields
 from fairlead.model.pods.podset import PodContainer, PodSet, PodSpec, Request, RestartPolicy
@@ -89,5 +91,10 @@ def pod_spec(workload: Workload, pod: Pod, podset: PodSet) -> PodSpec:
 
 def rules(**members: Any) -> PhaseInputs:
     """By which a loop decides on trainings, with an engine that has nothing to say."""
-    given = {"outcome": KINDS["training"].outcome, "pod_spec": pod_spec, "review": lambda podset: Review()}
+    given = {"outcome": KINDS["training"].outcome, "review": lambda podset: Review()}
     return PhaseInputs(**{**given, "retry_delay": 1000, "max_retry_delay": 300_000, **members})
+
+
+def orders(draft: Draft) -> list[PodOrder]:
+    """What an engine of single pods is told for a draft."""
+    return pod_orders(draft, pod_spec)

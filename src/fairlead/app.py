@@ -42,8 +42,10 @@ from fairlead.control.context import Context
 from fairlead.control.directory import Directory, Refresher
 from fairlead.control.ids import GrowingIds, new_suffix
 from fairlead.control.keys import agree_on_vault, load_vault, write_private
+from fairlead.control.loop.cluster_driver import ClusterDriver
 from fairlead.control.loop.engine_host import EngineHost
 from fairlead.control.loop.lease import LeaseKeeper
+from fairlead.control.loop.pod_driver import PodDriver
 from fairlead.control.people.authentication import (
     ADMINISTRATOR,
     CREDENTIALS,
@@ -56,7 +58,7 @@ from fairlead.control.references.resolve import Resolver
 from fairlead.control.serving.traffic import Traffic
 from fairlead.control.serving.urls import UrlRegistry, UrlSettings
 from fairlead.control.workloads.sessions import Dialler, find_holder
-from fairlead.engines.base import WholeEngine
+from fairlead.engines.base import PodOrder, WorkloadOrder
 from fairlead.engines.local.configuration import make_engine
 from fairlead.engines.local.linux.procfs import is_dead_process, process_identity
 from fairlead.engines.local.usage import observe_usage
@@ -82,6 +84,8 @@ log = logging.getLogger("fairlead")
 LOCK_SECONDS = 1.0
 #: Modules that are loaded only when the settings ask for them.
 _STORES = {"postgresql": "fairlead.store.postgres", "postgres": "fairlead.store.postgres"}
+#: A server's engine and its loop, by the kind of engine.
+Host = EngineHost[PodOrder] | EngineHost[WorkloadOrder]
 #: The server is to begin again: it lost the machine, or could not take it over.
 _AGAIN = 75
 
@@ -231,7 +235,7 @@ def _settle_mode(settings: ServerSettings, context: Context) -> None:
         log.warning(changed)
 
 
-def _make_machine(settings: ServerSettings, context: Context, url: str, proxied: socket.socket | None) -> EngineHost:
+def _make_machine(settings: ServerSettings, context: Context, url: str, proxied: socket.socket | None) -> Host:
     """The engine looks up what pods refer to, and people look into its pods: each is handed to the other."""
     where = settings.advertise or url
     port = proxied.getsockname()[1] if proxied else 0
@@ -244,20 +248,22 @@ def _make_machine(settings: ServerSettings, context: Context, url: str, proxied:
         is_dead=is_dead_process,
     )
     kept = settings.control
-    machine = partial(
-        EngineHost,
-        context,
-        lease=lease,
-        compact=lambda at: compact(context.store, at, kept.keep_events, kept.keep_audit),
-        measure=time.monotonic,
-    )
+    shared: dict[str, Any] = {
+        "context": context,
+        "lease": lease,
+        "compact": lambda at: compact(context.store, at, kept.keep_events, kept.keep_audit),
+        "measure": time.monotonic,
+    }
     if settings.engine == LOCAL:
-        engine: WholeEngine = make_engine(settings, now, Resolver(context).load, Supplier(context).load)
-        return machine(engine=engine, observe_usage=partial(observe_usage, settings.data_dir))
+        engine = make_engine(settings, now, Resolver(context).load, Supplier(context).load)
+        usage = partial(observe_usage, settings.data_dir)
+        driver = PodDriver(context, engine)
+        return EngineHost(**shared, driver=driver, sessions=engine, logs=engine, observe_usage=usage)
     module = importlib.import_module(ENGINES[settings.engine])
-    made = module.make_engine(settings, lambda: context.directory.cluster.id, ClusterSupplier(context).load)
-    context.engine_unreachable_reason = made.away
-    return machine(engine=made, follows=True, objects=made.customs)
+    cluster = module.make_engine(settings, lambda: context.directory.cluster.id, ClusterSupplier(context).load)
+    context.engine_unreachable_reason = cluster.away
+    placing = ClusterDriver(context, cluster)
+    return EngineHost(**shared, driver=placing, sessions=cluster, objects=cluster.customs, can_stand_by=True)
 
 
 async def _share_keys(settings: ServerSettings) -> None:
@@ -275,15 +281,16 @@ async def _share_keys(settings: ServerSettings) -> None:
         write_private(folder / (name if name == CREDENTIALS else f"keys/{name}"), content)
 
 
-async def _find_urls(context: Context, machine: EngineHost | None) -> str:
+async def _find_urls(context: Context, machine: Host | None) -> str:
     """Where the holder serves workloads' URLs; an address like our own would lead back to us, and round and round."""
     holder = await find_holder(context)
     return holder.urls if holder and machine and holder.urls != machine.lease.urls else ""
 
 
-def _loop_samples(machine: EngineHost | None) -> list[Sample]:
+def _loop_samples(machine: Host | None) -> list[Sample]:
     """What the loop tells of itself at a scrape, where it runs."""
-    return loop_samples(machine.reconciler) if machine and machine.reconciler else []
+    loop = machine.reconciler if machine else None
+    return loop_samples(loop.board, loop.figures) if loop else []
 
 
 def _http(settings: ServerSettings, application: Any) -> uvicorn.Config:

@@ -15,8 +15,8 @@ from fairlead.engines.base import (
     ApplyWorkload,
     DeleteWorkload,
     DesiredWorkload,
-    Order,
     SyncOrganization,
+    WorkloadOrder,
     WorkloadReport,
 )
 from fairlead.engines.kubernetes.client import resources
@@ -213,7 +213,7 @@ class Room:
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self.engine = KubernetesEngine(cluster, lambda: "c")
-        self._wish: Order | None = None
+        self._wish: WorkloadOrder | None = None
         self._news = asyncio.Event()
         self.report = WorkloadReport(workload_id="w")
         #: All that was reported.
@@ -253,7 +253,7 @@ class Room:
         self.cluster.listen(self._news.set)
         await self.engine.start(self._news.set)
         try:
-            await self.engine.apply((told(),))
+            await self.engine.sync_organization(told())
             await self.settle()
             yield self
         finally:

@@ -9,7 +9,7 @@ import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, Protocol
 
-from fairlead.engines.base import Engine, Forget, LogRequest, PodReport, PodState, Sessions, Start, Stop
+from fairlead.engines.base import LogRequest, LogStore, PodEngine, PodReport, PodState, Sessions, Start, Stop
 from fairlead.model.pods.podset import PodContainer, PodSpec, Request
 from tests.builders import container_fields
 
@@ -18,7 +18,7 @@ ENDED = (PodState.EXITED, PodState.LOST)
 DEADLINE = 90.0
 
 
-class RunningEngine(Engine, Sessions, Protocol):
+class RunningEngine(PodEngine, Sessions, LogStore, Protocol):
     """What an implementation brings to the suite."""
 
 
@@ -130,7 +130,7 @@ class Room:
                 await self.engine.apply([Stop(pod_id, attempt, 0)])
         for pod_id, attempt in list(self.reports):
             await self._ended(pod_id, attempt)
-            await self.engine.apply([Forget(pod_id, logs_too=True)])
+            await self.engine.drop_logs([pod_id])
         await self.engine.close()
 
     async def _ended(self, pod_id: str, attempt: int) -> None:

@@ -13,11 +13,9 @@ import msgspec
 import pytest
 
 from fairlead.control.context import Context
-from fairlead.control.loop.cluster_driver import ClusterDriver
-from fairlead.control.loop.reconcile import Reconciler
 from fairlead.control.workloads import lifecycle
 from fairlead.control.workloads.applied import CALLER, AppliedWorkloads
-from fairlead.engines.base import Report, Review, WorkloadReport
+from fairlead.engines.base import WorkloadReport
 from fairlead.engines.kubernetes.client.api import MERGE, Api, ApiError
 from fairlead.engines.kubernetes.client.resources import DEFINITION, Resource
 from fairlead.engines.kubernetes.workload_objects import WorkloadObjects
@@ -25,6 +23,7 @@ from fairlead.model.errors import Unavailable
 from fairlead.model.records.phase import DesiredPhase
 from fairlead.model.records.workload import Workload
 from fairlead.store.collections import WORKLOADS
+from tests.contract.quiet_engines import cluster_loop
 from tests.contract.test_control_over_time import in_store
 from tests.contract.test_lagging_watches import Cluster as Watched
 
@@ -192,7 +191,7 @@ class Room:
 
     async def look(self) -> None:
         """At all that is new; what fails is looked at the next time."""
-        waiting = {*self.loop._waiting, *self.customs.take_applied(), *self.loop._pop_synced()}
+        waiting = {*self.loop._waiting, *self.customs.take_changed(), *self.loop._pop_synced()}
         self.loop._waiting.clear()
         for id in sorted(waiting):
             await self.loop._reconcile(id)
@@ -409,13 +408,13 @@ def test_what_is_meant_for_an_object_does_not_hit_the_next_of_its_name(tmp_path:
     async def act(room: Room) -> None:
         room.cluster.apply(uid="u-2")
         fresh = _copy(room.cluster.object)
-        before = room.customs.applied("u-1")
+        before = room.customs.get("u-1")
         assert before is not None
         for change in (
-            room.customs.change_active(before, is_active=False),
-            room.customs.change_owned(before, {"ingressUrl": "x"}),
-            room.customs.record_status(before, {"phase": "Stopped"}),
-            room.customs.release_applied(before),
+            room.customs.patch_spec(before, {"active": False}),
+            room.customs.patch_spec(before, {"ingressUrl": "x"}),
+            room.customs.set_status(before, {"phase": "Stopped"}),
+            room.customs.release(before),
         ):
             with pytest.raises(Unavailable, match="does not let train in runai-default be changed for now"):
                 await change
@@ -435,17 +434,14 @@ class Waiting(Watched):
 
     words = ""
 
-    async def observe(self) -> Sequence[Report]:
+    async def observe(self) -> Sequence[WorkloadReport]:
         return (WorkloadReport(workload_id="u-1", run=1, retrying_because=self.words),)
 
 
 def test_words_that_change_without_an_event_are_written_too(tmp_path: Path) -> None:
     async def act(room: Room) -> None:
         engine = Waiting("u-1")
-        review = Review()
-        loop = Reconciler(
-            room.context, engine, lambda podset: review, lambda at: None, lambda: 0.0, ClusterDriver(room.context)
-        )
+        loop = cluster_loop(room.context, engine)
         workload = await room.context.store.get(WORKLOADS, "u-1")
         assert workload is not None
         loop.board.put(workload, ())

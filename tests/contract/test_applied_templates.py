@@ -46,11 +46,11 @@ class Objects:
     def listen(self, notify: Callable[[], None]) -> None:
         self.notify = notify
 
-    def take_applied(self) -> set[str]:
+    def take_changed(self) -> set[str]:
         changed, self.changed = self.changed, set()
         return changed
 
-    def applied(self, id: str) -> AppliedObject | None:
+    def get(self, id: str) -> AppliedObject | None:
         return self.found.get(id)
 
     def has_synced(self, kind: str) -> bool:
@@ -59,18 +59,18 @@ class Objects:
     async def belongs_to_other_installation(self, applied: AppliedObject) -> bool:
         return False
 
-    async def hold_applied(self, applied: AppliedObject) -> None:
+    async def hold(self, applied: AppliedObject) -> None:
         self._keep(msgspec.structs.replace(self.found[applied.id], is_held=True))
 
-    async def release_applied(self, applied: AppliedObject) -> None:
+    async def release(self, applied: AppliedObject) -> None:
         self.found.pop(applied.id, None)
         self.changed.add(applied.id)
         self.notify()
 
-    async def change_owned(self, applied: AppliedObject, owned: dict[str, str]) -> int:
+    async def patch_spec(self, applied: AppliedObject, owned: dict[str, str]) -> int:
         return 0
 
-    async def record_status(self, applied: AppliedObject, status: dict[str, Any]) -> None:
+    async def set_status(self, applied: AppliedObject, status: dict[str, Any]) -> None:
         self.written.append(applied.id)
         before = self.found[applied.id]
         merged = {name: value for name, value in (before.status | status).items() if value is not None}

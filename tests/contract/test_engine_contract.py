@@ -166,7 +166,7 @@ async def test_a_forgotten_pod_is_gone_and_its_output_stays_until_told(make: Mak
         await room.look()
         assert room.last(spec) is None
         assert await room.output(spec) == b"kept\n"
-        await room.engine.apply([Forget(spec.pod_id, logs_too=True)])
+        await room.engine.drop_logs([spec.pod_id])
         with pytest.raises(NotFound):
             await room.output(spec)
 

@@ -337,7 +337,8 @@ async def test_a_project_that_is_new_takes_no_namespace_of_another_fairlead_not_
         added = msgspec.structs.replace(project, id="8", name="team-b")
         # The round before has not ended when the project is told.
         gate = cluster.gates["/priorityclasses"] = asyncio.Event()
-        await room.engine.apply((known, msgspec.structs.replace(known, projects=(project, added))))
+        await room.engine.sync_organization(known)
+        await room.engine.sync_organization(msgspec.structs.replace(known, projects=(project, added)))
         await room.wish(msgspec.structs.replace(run(), project="team-b", namespace="runai-team-b"))
         await room.settle()
         gate.set()

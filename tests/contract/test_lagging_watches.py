@@ -14,18 +14,16 @@ import msgspec
 import pytest
 
 from fairlead.control.context import Context
-from fairlead.control.loop.cluster_driver import ClusterDriver
-from fairlead.control.loop.reconcile import Reconciler
-from fairlead.engines.base import Order, Report, Review
+from fairlead.engines.base import WorkloadReport
 from fairlead.engines.kubernetes.client.objects import Pod, Runner
 from fairlead.engines.kubernetes.observe.report import WorkloadObjectsSeen, render_report
-from fairlead.model.records.organization import Node
 from fairlead.model.records.phase import Phase
 from fairlead.model.records.workload import Pod as PodRecord
 from fairlead.model.records.workload import Workload
 from fairlead.store.base import Change, Comparison, Put, Query, Where
 from fairlead.store.collections import PODS, WORKLOADS
 from tests import builders
+from tests.contract.quiet_engines import QuietCluster, cluster_loop
 from tests.contract.test_control_over_time import in_store
 
 LABELS = {"fairlead/run": "1", "fairlead/role": "worker"}
@@ -99,7 +97,7 @@ STORIES = {
 }
 
 
-class Cluster:
+class Cluster(QuietCluster):
     """Says what its watches have brought."""
 
     def __init__(self, workload_id: str) -> None:
@@ -117,12 +115,7 @@ class Cluster:
                 shelf[name] = msgspec.convert(item | {"metadata": metadata}, type)
         self._is_changed = True
 
-    async def start(self, notify: object) -> None: ...
-
-    async def capacity(self) -> Sequence[Node]:
-        return ()
-
-    async def observe(self) -> Sequence[Report]:
+    async def observe(self) -> Sequence[WorkloadReport]:
         if not self._is_changed:
             return ()
         self._is_changed = False
@@ -130,10 +123,6 @@ class Cluster:
             runners=tuple(self._jobs.values()), pods=tuple(self._pods.values()), kinds=frozenset({"Job"})
         )
         return (render_report(self._id, held),)
-
-    async def apply(self, orders: Sequence[Order]) -> None: ...
-
-    async def close(self) -> None: ...
 
 
 def orders(story: Story) -> Iterator[list[str]]:
@@ -148,7 +137,7 @@ async def tell(context: Context, story: Story, order: Sequence[str], looks: Sequ
     workload = builders.workload(f"train-{context.new_id()}", phase=Phase.CREATING)
     await context.store.commit(Change(writes=(Put(WORKLOADS, workload),)))
     cluster = Cluster(workload.id)
-    loop = Reconciler(context, cluster, lambda podset: Review(), lambda at: None, lambda: 0.0, ClusterDriver(context))
+    loop = cluster_loop(context, cluster)
     loop.board.put(workload, ())
     steps = {"jobs": iter(story.jobs), "pods": iter(story.pods)}
     for kind, is_looked_at in zip(order, looks, strict=True):

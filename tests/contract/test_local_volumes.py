@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from fairlead.engines.base import DropClaims, PodState, Refresh, RetainClaims, Start
+from fairlead.engines.base import DropEphemeralClaims, PodState, Refresh, Retained, Start
 from fairlead.engines.local.engine import LocalEngine
 from fairlead.engines.local.settings import LocalSettings
 from fairlead.model.allowed import Allowed
@@ -160,7 +160,7 @@ class TestBothModes:
                 await say(room, "cat /weights/a; rm /weights/a 2>&1 | grep -o Read-only", **read_only)
                 == "one\nRead-only\n"
             )
-            await room.engine.apply([DropClaims(("id-of-weights",))])
+            await room.engine.drop_claims(["id-of-weights"])
             assert list((data / "claims").iterdir()) == []
 
     @scenario
@@ -178,7 +178,7 @@ class TestBothModes:
             await room.run(first)
             other = await room.run(shell("ls /cache/x", fields={"storage": storage}))
             assert other.exit_code != 0
-            await room.engine.apply([DropClaims(workload_id=first.workload_id)])
+            await room.engine.apply([DropEphemeralClaims(first.workload_id)])
             left = [folder.name for folder in (data / "claims").iterdir()]
             assert len(left) == 1
             assert not left[0].startswith(first.workload_id)
@@ -390,7 +390,7 @@ class TestClaims:
         async with opened(engine_maker(data, supplies)) as room:
             items = [{"path": "/a"}, {"path": "/b"}, {"path": "/c"}, {"path": "/d", "ephemeral": True}]
             await say(room, "true", storage={"pvc": items})
-            await room.engine.apply([RetainClaims(frozenset({"id-of-kept"}), frozenset())])
+            await room.engine.retain(Retained(frozenset({"id-of-kept"}), frozenset()))
             left = sorted(folder.name for folder in (data / "claims").iterdir())
             assert left == ["id-of-kept", "id-of-mine"]
 

@@ -8,18 +8,14 @@ import msgspec
 import pytest
 
 from fairlead.control.context import Context
-from fairlead.control.loop.cluster_driver import ClusterDriver
-from fairlead.control.loop.reconcile import Reconciler
 from fairlead.engines.base import (
     CapacityChanged,
     ClusterPod,
-    DropClaims,
+    DropEphemeralClaims,
     Forget,
-    Order,
+    PodOrder,
     PodReport,
     PodState,
-    Report,
-    Review,
     Start,
     WorkloadReport,
 )
@@ -30,25 +26,13 @@ from fairlead.model.records.workload import Pod, Workload
 from fairlead.store.base import Change, Put, Query, Store
 from fairlead.store.collections import NODES, PODS, WORKLOADS
 from tests import builders
+from tests.contract.quiet_engines import QuietCluster, QuietPods, cluster_loop, pod_loop
 from tests.contract.test_control_over_time import in_store
 
 NODE = Node(id="node", name="node", cpu_milli=1000, memory_bytes=2**30)
 
 
-class Quiet:
-    """An engine that has nothing and says nothing."""
-
-    async def start(self, notify: object) -> None: ...
-
-    async def capacity(self) -> Sequence[Node]:
-        return ()
-
-    async def apply(self, orders: Sequence[Order]) -> None: ...
-
-    async def close(self) -> None: ...
-
-
-class Engine(Quiet):
+class Engine(QuietPods):
     """Reports one end, once, and writes to the workload before anybody can record it."""
 
     def __init__(self, context: Context, pod: Pod) -> None:
@@ -70,19 +54,19 @@ class Engine(Quiet):
         return (report,)
 
 
-class Cluster(Quiet):
+class Cluster(QuietCluster):
     """Says once that a node is new and that a workload, which is over, has had a pod."""
 
     def __init__(self, report: WorkloadReport) -> None:
-        self._said: list[Report] = [CapacityChanged(), report]
+        self._said: list[WorkloadReport | CapacityChanged] = [CapacityChanged(), report]
 
     async def capacity(self) -> Sequence[Node]:
         return (NODE,)
 
-    def say(self, report: Report) -> None:
+    def say(self, report: WorkloadReport) -> None:
         self._said.append(report)
 
-    async def observe(self) -> Sequence[Report]:
+    async def observe(self) -> Sequence[WorkloadReport | CapacityChanged]:
         said, self._said = self._said, []
         return said
 
@@ -110,7 +94,7 @@ def test_an_end_that_was_reported_during_a_lost_race_is_recorded_in_the_next_tur
         workload = builders.workload(phase=Phase.RUNNING)
         pod = builders.pod(role="worker")
         await context.store.commit(Change(writes=(Put(WORKLOADS, workload), Put(PODS, pod))))
-        loop = Reconciler(context, Engine(context, pod), lambda podset: Review(), lambda at: None, lambda: 0.0)
+        loop = pod_loop(context, Engine(context, pod))
         loop.board.put(workload, [pod])
         await loop.cycle()
         assert loop.figures.conflicts == 1
@@ -136,9 +120,7 @@ def test_what_was_told_while_the_store_was_away_is_recorded_when_it_is_back(tmp_
         )
         report = WorkloadReport(workload_id=workload.id, run=workload.run, pods=(late,), ended=Phase.COMPLETED)
         context.store = cast(Store, Away(context.store, failing))
-        following = ClusterDriver(context)
-        engine = Cluster(report)
-        loop = Reconciler(context, engine, lambda podset: Review(), lambda at: None, lambda: 0.0, following)
+        loop = cluster_loop(context, Cluster(report))
         with pytest.raises(Unavailable):
             await loop.cycle()
         await loop.cycle()
@@ -181,9 +163,7 @@ def test_a_record_that_was_made_unknown_to_the_loop_does_not_stand_in_its_way(tm
             workload_id=workload.id, run=1, pods=(ended,), succeeded={"worker": 1}, ended=Phase.COMPLETED
         )
         engine = Cluster(starts)
-        loop = Reconciler(
-            context, engine, lambda podset: Review(), lambda at: None, lambda: 0.0, ClusterDriver(context)
-        )
+        loop = cluster_loop(context, engine)
         loop.board.put(workload, ())
         await loop.cycle()
         engine.say(msgspec.structs.replace(starts, pods=(msgspec.structs.replace(pod, phase=PodPhase.RUNNING),)))
@@ -200,21 +180,21 @@ def test_a_record_that_was_made_unknown_to_the_loop_does_not_stand_in_its_way(tm
     in_store(tmp_path, test)
 
 
-class Listening(Quiet):
+class Listening(QuietPods):
     """An engine with one node that keeps what it is told to do, and has said something once."""
 
-    def __init__(self, *said: Report) -> None:
-        self.orders: list[Order] = []
-        self._said: Sequence[Report] = said
+    def __init__(self, *said: PodReport) -> None:
+        self.orders: list[PodOrder] = []
+        self._said: Sequence[PodReport] = said
 
     async def capacity(self) -> Sequence[Node]:
         return (NODE,)
 
-    async def observe(self) -> Sequence[Report]:
+    async def observe(self) -> Sequence[PodReport]:
         said, self._said = self._said, ()
         return said
 
-    async def apply(self, orders: Sequence[Order]) -> None:
+    async def apply(self, orders: Sequence[PodOrder]) -> None:
         self.orders += orders
 
 
@@ -224,9 +204,7 @@ def test_nodes_that_were_recorded_unknown_to_the_loop_do_not_stop_it(tmp_path: P
         unsure = Unsure(context.store)
         context.store = cast(Store, unsure)
         engine = Cluster(WorkloadReport(workload_id=workload.id))
-        loop = Reconciler(
-            context, engine, lambda podset: Review(), lambda at: None, lambda: 0.0, ClusterDriver(context)
-        )
+        loop = cluster_loop(context, engine)
         unsure.is_cut = True
         with pytest.raises(Unavailable):
             await loop.cycle()
@@ -250,14 +228,14 @@ def test_what_an_end_leaves_is_removed_also_when_its_record_was_made_unknown_to_
         engine = Listening(
             PodReport(pod_id=pod.id, workload_id=workload.id, attempt=1, state=PodState.EXITED, exit_code=0, ended_at=1)
         )
-        loop = Reconciler(context, engine, lambda podset: Review(), lambda at: None, lambda: 0.0)
+        loop = pod_loop(context, engine)
         loop.board.put(workload, [pod])
         unsure.is_cut = True
         with pytest.raises(Unavailable):
             await loop.cycle()
         loop._dirty.update(loop.board.entries)
         await loop.cycle()
-        assert engine.orders == [Forget(pod.id), DropClaims(workload_id=workload.id)]
+        assert engine.orders == [Forget(pod.id), DropEphemeralClaims(workload.id)]
 
     in_store(tmp_path, test)
 
@@ -271,7 +249,7 @@ def test_a_pod_whose_record_was_made_unknown_to_the_loop_is_started_and_not_made
         unsure = Unsure(context.store)
         context.store = cast(Store, unsure)
         engine = Listening()
-        loop = Reconciler(context, engine, lambda podset: Review(), lambda at: None, lambda: 0.0)
+        loop = pod_loop(context, engine)
         loop.board.put(workload, ())
         loop._dirty.add(workload.id)
         unsure.is_cut = True

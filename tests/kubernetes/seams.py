@@ -10,7 +10,7 @@ import uuid
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
 
 from fairlead.engines.base import (
     ApplyWorkload,
@@ -57,10 +57,13 @@ class Seen(NamedTuple):
 
 
 class RunningEngine(Engine, Sessions, Protocol):
-    """What an implementation brings along."""
+    """What both kinds of engine have."""
 
 
-class Seam(ABC):
+EngineT = TypeVar("EngineT", bound=RunningEngine)
+
+
+class Seam(ABC, Generic[EngineT]):
     """An engine, what it has said, and the runs that were started with it."""
 
     def __init__(self) -> None:
@@ -69,7 +72,7 @@ class Seam(ABC):
         self.seen: dict[str, Seen] = {}
 
     @abstractmethod
-    def make(self) -> RunningEngine: ...
+    def make(self) -> EngineT: ...
 
     async def open(self) -> None:
         await self.engine.start(self.news.set)
@@ -143,13 +146,13 @@ class Seam(ABC):
     async def close(self) -> None: ...
 
 
-class LocalSeam(Seam):
+class LocalSeam(Seam[LocalEngine]):
     def __init__(self, folder: Path) -> None:
         self._settings = LocalSettings(data_dir=str(folder / "data"), owner=load_identity(myself()))
         self._specs: dict[str, PodSpec] = {}
         super().__init__()
 
-    def make(self) -> RunningEngine:
+    def make(self) -> LocalEngine:
         return LocalEngine(self._settings, clock)
 
     async def start(self, script: str, grace: int = 30) -> str:
@@ -185,7 +188,7 @@ class LocalSeam(Seam):
         await self.engine.close()
 
 
-class ClusterSeam(Seam):
+class ClusterSeam(Seam[KubernetesEngine]):
     def __init__(self, kubeconfig: Path) -> None:
         self._kubeconfig = kubeconfig
         self._cluster = f"c{uuid.uuid4().hex[:8]}"
@@ -195,7 +198,7 @@ class ClusterSeam(Seam):
         self._removed: set[str] = set()
         super().__init__()
 
-    def make(self) -> RunningEngine:
+    def make(self) -> KubernetesEngine:
         return KubernetesEngine(Api(load_access(str(self._kubeconfig), {})), lambda: self._cluster)
 
     async def open(self) -> None:
@@ -205,7 +208,7 @@ class ClusterSeam(Seam):
         department = Department(id="1", name=f"d-{self._cluster}", **made)
         project = Project(id="1", name=self.project, department_id="1", department_name="d", **made)
         pool = NodePool(id="1", name="default", **made)
-        await self.engine.apply([SyncOrganization((department,), (project,), (pool,))])
+        await self.engine.sync_organization(SyncOrganization((department,), (project,), (pool,)))
 
     async def start(self, script: str, grace: int = 30) -> str:
         id = str(uuid.uuid4())
@@ -273,7 +276,7 @@ class ClusterSeam(Seam):
                 await self.stop(run, 0)
         for run in self._runs:
             await self.removed(run)
-        await self.engine.apply([SyncOrganization((), (), ())])
+        await self.engine.sync_organization(SyncOrganization((), (), ()))
         await self.engine.close()
         # Connections that were closed last are let go in the loop's next round.
         await asyncio.sleep(0)

@@ -1,10 +1,14 @@
-"""The seam to whatever runs pods: three verbs, and beside them the sessions that people open into a pod.
+"""The seams to whatever runs pods. An engine acts on orders and reports what it observes; `control` decides.
 
-An engine acts on orders and reports what it sees. It decides nothing: restarts, retries and phases are `control`'s.
-Every order is idempotent by (pod, attempt): a repeated start finds the attempt there, a repeated stop finds it gone.
+There are two kinds of engine. A `PodEngine` starts and stops single pods, which our scheduler placed. A
+`WorkloadEngine` takes whole workloads, and its cluster creates and places their pods. Each takes only its own orders.
+Beside them stand `Sessions` (what people open into a pod), `LogStore` and `AppliedObjects`; an engine has those that it
+can provide.
+
+Every order is idempotent: a repeated start finds the attempt there, a repeated stop finds it gone.
 """
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Protocol
 
@@ -18,11 +22,13 @@ from fairlead.model.records.phase import Phase, PodPhase
 
 
 class Start(msgspec.Struct, frozen=True):
+    """Run one attempt of a pod on the node that its spec names."""
+
     pod: PodSpec
 
 
 class Stop(msgspec.Struct, frozen=True):
-    """TERM to the main process, after the grace KILL to everything that is left; 0 kills at once."""
+    """Send TERM to the main process and, after the grace period, KILL to what is left. A grace of 0 kills at once."""
 
     pod_id: str
     attempt: int
@@ -30,108 +36,94 @@ class Stop(msgspec.Struct, frozen=True):
 
 
 class Refresh(msgspec.Struct, frozen=True):
-    """A config map or secret that a running pod mounts has changed: its files follow, without a restart."""
+    """Update the mounted config maps and secrets of a running pod, without a restart."""
 
     pod: PodSpec
 
 
 class Forget(msgspec.Struct, frozen=True):
-    """The pod has ended and its state is recorded: drop everything of it except its logs, or those too."""
+    """Remove everything of an ended pod except its logs; its end is recorded."""
 
     pod_id: str
-    logs_too: bool = False
 
 
-class DropClaims(msgspec.Struct, frozen=True):
-    """Remove the storage behind claims that are gone: these, and the ephemeral ones of a workload without pods."""
+class DropEphemeralClaims(msgspec.Struct, frozen=True):
+    """Remove the storage behind the ephemeral claims of a workload that has no pods."""
 
-    claim_ids: tuple[str, ...] = ()
-    workload_id: str = ""
+    workload_id: str
 
 
-class RetainClaims(msgspec.Struct, frozen=True):
-    """After a start: these are all claims and workloads there are; storage that others of them left behind goes."""
-
-    claim_ids: frozenset[str]
-    workload_ids: frozenset[str]
+#: What a `PodEngine` is told to do.
+PodOrder = Start | Stop | Refresh | Forget | DropEphemeralClaims
 
 
 class DesiredWorkload(msgspec.Struct, frozen=True, kw_only=True):
-    """A whole workload, for an engine whose cluster makes and places its pods."""
+    """A whole workload as it should run, for an engine whose cluster creates and places the pods."""
 
     workload_id: str
     name: str
     project: str
     namespace: str
-    #: Which run of the workload this is; what is there of earlier ones goes first.
+    #: The number of the run; objects of earlier runs are deleted first.
     run: int
     podsets: tuple[PodSet, ...]
     priority_class: str
     is_preemptible: bool
     created_by: str = ""
     node_pools: tuple[str, ...] = ()
-    #: Those of them that do not exist, or no longer.
+    #: Those of them that do not exist.
     missing_pools: tuple[str, ...] = ()
-    #: Variables that say who it is (`RUNAI_JOB_NAME` …), set after the user's own.
+    #: Variables that identify it (`RUNAI_JOB_NAME` …), set after the user's own.
     identity: dict[str, str] = {}
-    #: Where it is reached from outside, in the order in which its pod sets expose ports.
+    #: Its URLs, in the order in which its pod sets expose ports.
     urls: tuple[UrlRoute, ...] = ()
 
     @property
     def tried_pools(self) -> tuple[str, ...]:
-        """The pools that it can wait in; where none exists, it waits for those that it names."""
+        """The pools in which it can wait: those that exist or, if none does, all that it names."""
         return tuple(name for name in self.node_pools if name not in self.missing_pools) or self.node_pools
 
 
 class ApplyWorkload(msgspec.Struct, frozen=True):
-    """Have a workload run as it is described now; given again with a change, what is there follows."""
+    """Run a workload as described. Given again with a change, the existing objects are updated."""
 
     workload: DesiredWorkload
 
 
 class DeleteWorkload(msgspec.Struct, frozen=True):
-    """Remove a workload's objects and pods: all of them, or all but the claims that outlive a suspension."""
+    """Delete a workload's objects and pods: all, or all except the claims that outlive a suspension."""
 
     workload_id: str
     namespace: str
     keeps_claims: bool = False
 
 
+#: What a `WorkloadEngine` is told to do.
+WorkloadOrder = ApplyWorkload | DeleteWorkload
+
+
 class SyncOrganization(msgspec.Struct, frozen=True):
-    """All departments, projects and node pools that there are; what others of ours are left in the cluster goes."""
+    """All departments, projects and node pools. Others that Fairlead created in the cluster are deleted."""
 
     departments: tuple[Department, ...]
     projects: tuple[Project, ...]
     node_pools: tuple[NodePool, ...]
 
 
-class RetainWorkloads(msgspec.Struct, frozen=True):
-    """After a start: these are all workloads there are; what others of ours left in the cluster goes."""
+class Retained(msgspec.Struct, frozen=True):
+    """The claims and workloads that still exist when a server starts."""
 
+    claim_ids: frozenset[str]
     workload_ids: frozenset[str]
 
 
-Order = (
-    Start
-    | Stop
-    | Refresh
-    | Forget
-    | DropClaims
-    | RetainClaims
-    | ApplyWorkload
-    | DeleteWorkload
-    | SyncOrganization
-    | RetainWorkloads
-)
-
-
 class PodState(StrEnum):
-    """What an engine sees of one attempt of a pod."""
+    """The state of one attempt of a pod, as its engine observes it."""
 
     STARTING = "Starting"
     RUNNING = "Running"
     EXITED = "Exited"
-    #: Whoever watched over it is gone, or the machine was restarted: it ended, and how is not known.
+    #: Its supervisor is gone or the machine was restarted: it ended, and nobody knows how.
     LOST = "Lost"
 
 
@@ -144,97 +136,94 @@ class PodReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     ended_at: Millis | None = None
     exit_code: int | None = None
     signal: int | None = None
-    #: A code word (StartError, OOMKilled, SupervisorLost, NodeRebooted …) and the words of whoever knows.
+    #: A code (StartError, OOMKilled, SupervisorLost, NodeRebooted …) and a message.
     reason: str = ""
     message: str = ""
-    #: Whether its readiness probe passes; pods without a probe are ready when they run.
+    #: Whether its readiness probe passes. A pod without a probe is ready while it runs.
     ready: bool = True
     #: Where its ports are reached from outside: (port of the container, port of this machine).
     ports: tuple[tuple[int, int], ...] = ()
 
 
 class ClusterPod(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A pod that a cluster made and placed, as it is now."""
+    """A pod that a cluster created and placed, as it is now."""
 
     id: str
     name: str
     role: str
     group: int = 0
-    #: Its place in the group; None where the cluster counts none.
+    #: Its index in the group; None if the cluster does not number the pods.
     index: int | None = None
     phase: PodPhase
     #: Empty until it is placed.
     node: str = ""
     node_pool: str = ""
-    #: The shared GPUs that it has a part of, by the scheduler's names for them.
+    #: The shared GPUs of which it has a part, by the scheduler's names.
     gpu_groups: tuple[str, ...] = ()
     created_at: Millis = 0
     started_at: Millis | None = None
     ended_at: Millis | None = None
-    #: How its container ended, or how it ended last before it was started again.
+    #: How its container ended, or how it ended before its last restart.
     exit_code: int | None = None
     signal: int | None = None
     reason: str = ""
     message: str = ""
     ready: bool = False
-    #: How often its container was started again in place, and how it ended before the last time, in words.
+    #: How often its container was restarted in place, and a description of how it ended before the last restart.
     restarts: int = 0
     last_end: str = ""
-    #: The cluster's own word for its phase, and its name for the container that runs the workload.
+    #: The phase as the cluster names it, and the name of the container that runs the workload.
     cluster_phase: str = ""
     container: str = ""
-    #: Why it lost its place to others; empty unless it did.
+    #: Why it was evicted; empty if it was not.
     eviction: str = ""
 
 
 class SchedulingBlocker(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Why the cluster's scheduler has not placed a workload in a node pool, or why there is nothing to place."""
+    """Why the cluster's scheduler has not placed a workload in a node pool, or why its pods cannot be created."""
 
-    #: OverLimit, NonPreemptibleOverQuota or another word of the scheduler's.
+    #: OverLimit, NonPreemptibleOverQuota or another code of the scheduler.
     code: str
     message: str
     node_pool: str = ""
-    #: Whose quota or limit it is, by the name of the queue.
+    #: The queue whose quota or limit blocks it.
     queue: str = ""
-    #: False where pods cannot even be made, so that nobody could place them.
+    #: False if the pods cannot even be created.
     can_create_pods: bool = True
 
 
 class WorkloadReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """All that is there of a workload now. A later report says everything again."""
+    """Everything of a workload that exists now. A later report replaces it."""
 
     workload_id: str
-    #: The run whose objects are there; 0 for none.
+    #: The run whose objects exist; 0 for none.
     run: int = 0
     pods: tuple[ClusterPod, ...] = ()
-    #: Pods that ended well and badly in this run, by role; and whether that is known.
+    #: Pods that succeeded and failed in this run, by role; and whether the numbers are known.
     succeeded: dict[str, int] = {}
     failed: dict[str, int] = {}
     are_counts_known: bool = True
-    #: COMPLETED or FAILED once the cluster says that it is over, and its words.
+    #: COMPLETED or FAILED once the cluster reports the end, and its message.
     ended: Phase | None = None
     message: str = ""
     waits: tuple[SchedulingBlocker, ...] = ()
-    #: How many pods the cluster wants of sets whose number it decides on itself, by role; None where it does not.
+    #: By role, how many pods the cluster wants of sets that it scales itself; None if it scales none.
     replicas_wanted: dict[str, int] | None = None
-    #: Why the cluster does not take it; trying again would not help.
+    #: Why the cluster rejects it for good; a retry would not help.
     refused: str = ""
-    #: What keeps the order from being carried out at the moment; it is tried again.
+    #: Why the order could not be carried out yet; the engine retries.
     retrying_because: str = ""
-    #: After a `Remove` and until the next `Run`: no object or pod is left, perhaps claims; not even a claim is.
+    #: From `DeleteWorkload` to the next `ApplyWorkload`: no object or pod is left except claims; not even those.
     has_no_pods: bool = False
     is_removed: bool = False
 
 
 class CapacityChanged(msgspec.Struct, frozen=True):
-    """The nodes are others than at the last call of `capacity`."""
-
-
-Report = PodReport | WorkloadReport | CapacityChanged
+    """The nodes have changed since the last call of `capacity`."""
 
 
 class AppliedObject(msgspec.Struct, frozen=True, kw_only=True):
-    """A workload that somebody applied to the cluster as an object; its workload has the object's id."""
+    """A workload that somebody applied to the cluster as an object; the workload's id is the object's."""
 
     id: str
     namespace: str
@@ -243,51 +232,55 @@ class AppliedObject(msgspec.Struct, frozen=True, kw_only=True):
     text: bytes
     #: Counts the changes of its spec.
     generation: int
-    #: Whether it waits to be removed, and whether it waits for us.
+    #: Whether it is being deleted, and whether it has our finalizer.
     is_leaving: bool = False
     is_held: bool = False
-    #: What we wrote last.
+    #: The status that we wrote last.
     status: dict[str, Any] = {}
 
 
-class AppliedObjects(Protocol):
-    """Workloads as objects of the cluster: who applied what, and what became of it."""
+class AppliedObjectReader(Protocol):
+    """Workloads that people apply to the cluster as objects: what they applied."""
 
     def listen(self, notify: Callable[[], None]) -> None:
-        """From now on call `notify` when there is something new to take."""
+        """Call `notify` from now on whenever `take_changed` has something new."""
         ...
 
-    def take_applied(self) -> set[str]:
-        """The ids of objects that changed since the last call; on the first call, all that are there."""
+    def take_changed(self) -> set[str]:
+        """The ids of objects that changed since the last call; on the first call, of all objects."""
         ...
 
-    def applied(self, id: str) -> AppliedObject | None: ...
+    def get(self, id: str) -> AppliedObject | None: ...
 
     def has_synced(self, kind: str) -> bool:
-        """Whether all objects of this kind (`Kind.resource`) are seen, so that one that is not there is gone."""
+        """Whether all objects of this kind (`Kind.resource`) are known, so that an unknown one does not exist."""
         ...
 
     async def belongs_to_other_installation(self, applied: AppliedObject) -> bool:
-        """Whether it lies in a namespace of another Fairlead, whose it then is."""
+        """Whether its namespace belongs to another Fairlead installation."""
         ...
 
-    async def hold_applied(self, applied: AppliedObject) -> None:
-        """Keep it from going before we let it."""
+
+class AppliedObjectWriter(Protocol):
+    """Workloads that people apply to the cluster as objects: what is written back."""
+
+    async def hold(self, applied: AppliedObject) -> None:
+        """Add our finalizer, so that the object stays until `release`."""
         ...
 
-    async def release_applied(self, applied: AppliedObject) -> None: ...
+    async def release(self, applied: AppliedObject) -> None: ...
 
-    async def delete_applied(self, applied: AppliedObject) -> None: ...
+    async def delete(self, applied: AppliedObject) -> None: ...
 
-    async def change_active(self, applied: AppliedObject, *, is_active: bool) -> int:
-        """Write whether it is to run; the object's generation afterwards."""
+    async def patch_spec(self, applied: AppliedObject, members: Mapping[str, bool | str]) -> int:
+        """Set members of its spec; returns the object's generation afterwards, 0 if the object is gone."""
         ...
 
-    async def change_owned(self, applied: AppliedObject, owned: dict[str, str]) -> int:
-        """Write members of its spec that are the system's alone; the object's generation afterwards."""
-        ...
+    async def set_status(self, applied: AppliedObject, status: dict[str, Any]) -> None: ...
 
-    async def record_status(self, applied: AppliedObject, status: dict[str, Any]) -> None: ...
+
+class AppliedObjects(AppliedObjectReader, AppliedObjectWriter, Protocol):
+    """Both halves, as the reconciler of applied workloads needs them."""
 
 
 class LogRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -295,7 +288,7 @@ class LogRequest(msgspec.Struct, frozen=True, kw_only=True):
     #: Which attempt; None for the latest.
     attempt: int | None = None
     follow: bool = False
-    #: The last so many lines; None for all that is kept.
+    #: The number of last lines; None for all that are kept.
     tail: int | None = None
     since: Millis | None = None
     timestamps: bool = False
@@ -303,7 +296,7 @@ class LogRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ExecRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A command to run beside a pod's own, in its namespaces and as its user."""
+    """A command to run beside a pod's main process, in its namespaces and as its user."""
 
     pod_id: str
     command: tuple[str, ...]
@@ -313,38 +306,42 @@ class ExecRequest(msgspec.Struct, frozen=True, kw_only=True):
     rows: int = 24
 
 
-#: Where a pod sees its machine as it is.
+#: The isolation of a pod that shares everything with its machine.
 NO_ISOLATION = "None"
 
 
 class Review(msgspec.Struct, frozen=True):
-    """What an engine says of a pod before it is started, as (path of the field, why)."""
+    """What an engine says about a pod set before its start, as (path of the field, why)."""
 
-    #: It cannot be provided and may not be ignored: the workload fails before its start.
+    #: Cannot be provided and must not be ignored: the workload fails before its start.
     refused: tuple[tuple[str, str], ...] = ()
-    #: It has no or less effect here; the workload says so in a condition.
+    #: Has no or less effect here; the workload says so in a condition.
     advisory: tuple[tuple[str, str], ...] = ()
-    #: What keeps the pod apart from the machine, as (its name, or `NO_ISOLATION`; words); None where it goes unsaid.
+    #: What isolates the pod from the machine, as (name or `NO_ISOLATION`, message); None to say nothing.
     isolation: tuple[str, str] | None = None
 
 
 class Engine(Protocol):
-    """Runs pods. Made with a function to call (from the event loop) whenever there is something new to observe."""
+    """What every engine can do."""
 
     async def start(self, notify: Callable[[], None]) -> None:
-        """Find again whatever still runs from before; from now on call `notify` when something changes."""
+        """Find everything that still runs; call `notify` from now on (on the event loop) when something changes."""
         ...
 
     async def capacity(self) -> Sequence[Node]:
         """The nodes and what each can give."""
         ...
 
-    async def observe(self) -> Sequence[Report]:
-        """Every pod or workload that changed since the last call; on the first call, every one that is known."""
+    def review(self, podset: PodSet) -> Review:
+        """What the engine refuses or ignores of a pod set, asked before its start."""
         ...
 
-    async def apply(self, orders: Sequence[Order]) -> None:
-        """Set the orders going. What comes of them is observed, a failure to start included."""
+    async def retain(self, retained: Retained) -> None:
+        """Remove what claims and workloads other than these left behind. Called once after a start."""
+        ...
+
+    async def drop_claims(self, claim_ids: Collection[str]) -> None:
+        """Remove the storage behind deleted claims."""
         ...
 
     async def close(self) -> None:
@@ -352,11 +349,39 @@ class Engine(Protocol):
         ...
 
 
+class PodEngine(Engine, Protocol):
+    """Runs single pods on the nodes that our scheduler chose."""
+
+    async def observe(self) -> Sequence[PodReport | CapacityChanged]:
+        """Every pod that changed since the last call; on the first call, every known pod."""
+        ...
+
+    async def apply(self, orders: Sequence[PodOrder]) -> None:
+        """Begin to carry out the orders. Their effect is observed later, a failed start included."""
+        ...
+
+
+class WorkloadEngine(Engine, Protocol):
+    """Runs whole workloads on a cluster that creates and places their pods."""
+
+    async def observe(self) -> Sequence[WorkloadReport | CapacityChanged]:
+        """Every workload that changed since the last call; on the first call, every known workload."""
+        ...
+
+    async def apply(self, orders: Sequence[WorkloadOrder]) -> None:
+        """Begin to carry out the orders. Their effect is observed later."""
+        ...
+
+    async def sync_organization(self, organization: SyncOrganization) -> None:
+        """Bring namespaces, queues, priority classes and node labels in line with the organization."""
+        ...
+
+
 class Session(Protocol):
-    """A running command and whoever looks at it. Closing it hangs up on a command that was run for it."""
+    """A terminal or pipe to a process in a pod. Closing it ends a command that was started for it."""
 
     async def read(self) -> tuple[str, bytes]:
-        """The next piece: (`output` or `error`, bytes), and at last (`exit`, the code or nothing)."""
+        """The next piece: (`output` or `error`, bytes), and last (`exit`, the exit code or nothing)."""
         ...
 
     async def write(self, data: bytes) -> None: ...
@@ -376,23 +401,25 @@ class Sessions(Protocol):
         ...
 
     async def exec(self, request: ExecRequest) -> Session:
-        """Run a command beside the pod's own."""
+        """Run a command beside the pod's main process."""
         ...
 
     async def attach(self, pod_id: str) -> Session:
-        """The pod's own input and its output from now on."""
+        """Attach to the pod's main process: its input, and its output from now on."""
         ...
 
     async def dial(self, pod_id: str, port: int) -> int:
-        """A connection to a port on which the pod listens, in its own network: a socket's open file, the caller's."""
+        """Connect to a port on which the pod listens, in its own network; returns a socket's file descriptor."""
         ...
 
 
-class WholeEngine(Engine, Sessions, Protocol):
-    """What a server has: the verbs, the sessions, and what is asked of pods before their start and after their end."""
+class LogStore(Protocol):
+    """Keeps the output of ended pods. A cluster keeps it itself, so its engine has no such store."""
 
-    def review(self, podset: PodSet) -> Review: ...
+    async def drop_logs(self, pod_ids: Collection[str]) -> None:
+        """Remove the output of these pods, and everything else of them."""
+        ...
 
     async def expire_logs(self, before: Millis) -> int:
-        """Remove the output of pods that nobody knows any more and that wrote nothing since then; of how many."""
+        """Remove the output of forgotten pods that have written nothing since then; returns the number of pods."""
         ...

@@ -30,7 +30,6 @@ def outcome(states: Sequence[SetState]) -> Outcome | None:
 
 RULES = PhaseInputs(
     outcome=outcome,
-    pod_spec=builders.pod_spec,
     review=lambda podset: Review(),
     retry_delay=1000,
     max_retry_delay=5 * MINUTES,
@@ -126,7 +125,7 @@ def test_what_starts_after_another_is_shown_to_the_scheduler_but_not_wanted() ->
 def test_the_end_of_a_pod_ends_its_group_and_no_other(code: int) -> None:
     pods = whole(0) + whole(1)
     draft = decide(entry(running(), pods), [ended(pods[1], code)], NOW, RULES)
-    assert {order.pod_id for order in draft.orders if isinstance(order, Stop)} == {pods[0].id, pods[2].id}
+    assert {order.pod_id for order in builders.orders(draft) if isinstance(order, Stop)} == {pods[0].id, pods[2].id}
     assert draft.workload.groups == {0: GroupTally(recreated=1, retry_at=NOW)}
     after = entry(draft.workload, draft.active_pods())
     assert count_missing_pods(after, NOW) == {}, "not while the old group still ends"
@@ -168,7 +167,7 @@ def test_with_scope_pod_the_container_restarts_in_place() -> None:
     )
     pods = whole(0)
     draft = decide(entry(running(), pods, podsets), [ended(pods[1])], NOW, RULES)
-    assert not [order for order in draft.orders if isinstance(order, Stop)]
+    assert not [order for order in builders.orders(draft) if isinstance(order, Stop)]
     assert draft.pods[pods[1].id].attempt == 2
     assert draft.workload.groups == {}
 
@@ -210,10 +209,10 @@ def test_a_replacement_takes_the_place_and_the_name_of_the_old_one() -> None:
     pods = [member("worker", 1, 1)]
     draft = Draft(entry(running(tallies={"worker": Tally(made=9)}), pods, podsets), NOW)
     assert free_index(draft, podsets[1], 1) == 0
-    place(draft, podsets[1], 1, "new", RULES, (bind(), None))
+    place(draft, podsets[1], 1, "new", bind(), None)
     assert (draft.pods["new"].index, draft.pods["new"].group, draft.pods["new"].name) == (0, 1, "train-1-1")
     assert draft.workload.tally("worker").made == 10
-    assert isinstance(draft.orders[0], Start)
+    assert isinstance(builders.orders(draft)[0], Start)
 
 
 def test_a_place_whose_pod_ended_well_is_not_given_again() -> None:
@@ -242,7 +241,7 @@ def test_pods_that_outlive_the_workload_are_left_alone() -> None:
     pods = [member("leader", 0), member("worker", 0)]
     finished = builders.workload(phase=Phase.COMPLETED)
     draft = decide(entry(finished, pods, podsets), (), NOW, RULES)
-    assert [order.pod_id for order in draft.orders if isinstance(order, Stop)] == [pods[0].id]
+    assert [order.pod_id for order in builders.orders(draft) if isinstance(order, Stop)] == [pods[0].id]
 
 
 def test_states_tell_the_groups_apart() -> None:

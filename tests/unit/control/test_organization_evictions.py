@@ -84,7 +84,7 @@ def test_an_eviction_stops_the_pod_and_counts_once() -> None:
     assert phases == [Phase.RUNNING, Phase.TERMINATING], "it runs on as long as one of its pods does"
     assert draft.workload.preemptions == 1
     assert draft.workload.last_eviction is not None
-    assert [order for order in draft.orders if isinstance(order, Stop)]
+    assert [order for order in builders.orders(draft) if isinstance(order, Stop)]
     assert draft.wake_at is None, "the engine reports their end"
 
 

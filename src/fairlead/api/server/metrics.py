@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from fairlead.control.loop.reconcile import Reconciler
+from fairlead.control.loop.board import Board
+from fairlead.control.loop.reconcile import LoopMetrics
 
 #: Upper bounds of the duration buckets, in seconds.
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
@@ -94,9 +95,7 @@ def _escape(value: str) -> str:
     return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
-def loop_samples(loop: Reconciler) -> list[Sample]:
-    figures = loop.figures
-    board = loop.board
+def loop_samples(board: Board, figures: LoopMetrics) -> list[Sample]:
     pods = [Sample("fairlead_pods", n, {"phase": phase}) for phase, n in board.count_pods().items()]
     return [
         *pods,

@@ -13,7 +13,7 @@ from fairlead.control.context import Context
 from fairlead.control.references import scopes
 from fairlead.control.references.resolve import load_config_map, load_data_volumes, load_secret, load_values
 from fairlead.control.references.users import find_users
-from fairlead.engines.base import RetainClaims
+from fairlead.engines.base import Retained
 from fairlead.model.errors import Refused
 from fairlead.model.pods.container_fields import ClaimMount
 from fairlead.model.pods.podset import PodSpec
@@ -147,7 +147,7 @@ def _event(context: Context, claim: Claim, words: str) -> Event:
     )
 
 
-async def load_retained(context: Context, workload_ids: Iterable[str]) -> RetainClaims:
+async def load_retained(context: Context, workload_ids: Iterable[str]) -> Retained:
     """What an engine is told after a start: everything else that it keeps for claims is left over from before."""
     claims: list[Claim] = await context.store.find(Query(collection=CLAIMS))
-    return RetainClaims(frozenset(claim.id for claim in claims), frozenset(workload_ids))
+    return Retained(frozenset(claim.id for claim in claims), frozenset(workload_ids))

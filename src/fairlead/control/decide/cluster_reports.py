@@ -4,7 +4,7 @@ Stands beside `decide.py`, for engines that take whole workloads. A report says 
 depends on having seen the steps in between; orders are wishes that an engine may be given again and again.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 
 import msgspec
 
@@ -22,14 +22,7 @@ from fairlead.control.decide.phases import (
     set_states,
 )
 from fairlead.control.decide.rollout import revise
-from fairlead.engines.base import (
-    ApplyWorkload,
-    ClusterPod,
-    DeleteWorkload,
-    DesiredWorkload,
-    SchedulingBlocker,
-    WorkloadReport,
-)
+from fairlead.engines.base import ClusterPod, SchedulingBlocker, WorkloadReport
 from fairlead.kinds.kind import Outcome
 from fairlead.model.clock import Millis
 from fairlead.model.pods.podset import RestartPolicy
@@ -55,11 +48,8 @@ class ClusterObservation(msgspec.Struct, frozen=True, kw_only=True):
     nodes: Mapping[str, Node] = {}
 
 
-RenderRun = Callable[[Workload, WorkloadEntry], DesiredWorkload]
-
-
 def decide_from_cluster_report(
-    entry: WorkloadEntry, seen: ClusterObservation, now: Millis, rules: PhaseInputs, render_run: RenderRun
+    entry: WorkloadEntry, seen: ClusterObservation, now: Millis, rules: PhaseInputs
 ) -> Draft:
     """Everything that follows now for one workload."""
     draft = Draft(entry, now)
@@ -72,7 +62,7 @@ def decide_from_cluster_report(
         fold_pods(draft, _of_known(entry, report), seen.ended, seen.nodes)
     if entry.revises:
         revise(draft, rules.load(entry.workload.id), rules.review, report.replicas_wanted)
-    _by_desire(draft, report, rules, render_run)
+    _by_desire(draft, report, rules)
     enforce_time_limit(draft)
     count_running(draft)
     return draft
@@ -86,37 +76,30 @@ def _of_known(entry: WorkloadEntry, report: WorkloadReport) -> WorkloadReport:
     return WorkloadReport(workload_id=report.workload_id, pods=pods, are_counts_known=False)
 
 
-def _by_desire(draft: Draft, report: WorkloadReport, rules: PhaseInputs, render_run: RenderRun) -> None:
+def _by_desire(draft: Draft, report: WorkloadReport, rules: PhaseInputs) -> None:
     workload = draft.workload
     if workload.desired_phase is DesiredPhase.DELETED:
-        _follow_deletion(draft, report, render_run)
+        _follow_deletion(draft, report)
     elif workload.phase in TERMINAL:
-        _end_rest(draft, report, render_run)
+        return
     elif (
         has_exceeded_time_limit(draft)
         or workload.desired_phase is DesiredPhase.STOPPED
         or workload.phase is Phase.STOPPING
     ):
-        _follow_stop(draft, report, rules, render_run)
+        _follow_stop(draft, report, rules)
     else:
-        _follow_run(draft, report, rules, render_run)
+        _follow_run(draft, report, rules)
 
 
-def _remove(draft: Draft, render_run: RenderRun, *, keeps_claims: bool) -> None:
-    run = render_run(draft.workload, draft.entry)
-    draft.orders.append(DeleteWorkload(run.workload_id, run.namespace, keeps_claims))
-
-
-def _follow_deletion(draft: Draft, report: WorkloadReport, render_run: RenderRun) -> None:
+def _follow_deletion(draft: Draft, report: WorkloadReport) -> None:
     draft.set_phase(Phase.DELETING, "Its pods are ending" if draft.active_pods() else "")
-    if not report.is_removed:
-        _remove(draft, render_run, keeps_claims=False)
-    elif not draft.workload.gone:
+    if report.is_removed and not draft.workload.gone:
         draft.set(gone=True, delete_at=None)
         draft.add_event("Deleted", "Nothing of it is left; its record stays readable for some days", source="control")
 
 
-def _follow_stop(draft: Draft, report: WorkloadReport, rules: PhaseInputs, render_run: RenderRun) -> None:
+def _follow_stop(draft: Draft, report: WorkloadReport, rules: PhaseInputs) -> None:
     if draft.workload.phase is Phase.STOPPED:
         return
     if report.run == draft.workload.run and report.ended is Phase.COMPLETED and draft.workload.phase in _FINISHING:
@@ -124,18 +107,17 @@ def _follow_stop(draft: Draft, report: WorkloadReport, rules: PhaseInputs, rende
         return
     draft.set_phase(Phase.STOPPING, "Its pods are ending" if draft.active_pods() else "")
     if not report.has_no_pods:
-        _remove(draft, render_run, keeps_claims=True)
         return
     draft.set_phase(Phase.STOPPED, "Suspended; resume starts it again from its beginning")
     draft.set(blocked_by=None, pending_messages=())
     if draft.workload.desired_phase is DesiredPhase.RUNNING:
-        _follow_run(draft, report, rules, render_run)
+        _follow_run(draft, report, rules)
 
 
 _FINISHING = frozenset({Phase.INITIALIZING, Phase.RUNNING, Phase.DEGRADED})
 
 
-def _follow_run(draft: Draft, report: WorkloadReport, rules: PhaseInputs, render_run: RenderRun) -> None:
+def _follow_run(draft: Draft, report: WorkloadReport, rules: PhaseInputs) -> None:
     if draft.workload.phase is Phase.STOPPED:
         draft.set_phase(Phase.RESUMING, "Its pods are being made again")
         draft.set(run=draft.workload.run + 1, tallies={}, groups={})
@@ -143,12 +125,10 @@ def _follow_run(draft: Draft, report: WorkloadReport, rules: PhaseInputs, render
         if draft.workload.phase in _BEFORE:
             draft.set_phase(Phase.PENDING)
         finish(draft, Outcome(Phase.FAILED, draft.fatal or report.refused))
-        _end_rest(draft, report, render_run)
         return
     if draft.workload.waits_for:
         draft.set_phase(Phase.PENDING, f"Waits until its project has: {', '.join(draft.workload.waits_for)}")
         return
-    draft.orders.append(ApplyWorkload(render_run(draft.workload, draft.entry)))
     if report.run != draft.workload.run:
         if report.retrying_because:
             _tell_trouble(draft, report.retrying_because)
@@ -156,8 +136,6 @@ def _follow_run(draft: Draft, report: WorkloadReport, rules: PhaseInputs, render
     if draft.workload.phase in _BEFORE:
         draft.set_phase(Phase.PENDING, "Waits to be scheduled")
     if draft.workload.phase is Phase.TERMINATING and not _finish_eviction(draft, report):
-        if draft.workload.phase in TERMINAL:
-            _end_rest(draft, report, render_run)
         return
     _follow_states(draft, report, rules)
 
@@ -258,16 +236,6 @@ def _final(draft: Draft, report: WorkloadReport, rules: PhaseInputs) -> Outcome:
         return outcome
     words = last_failure(report) if ended is Phase.FAILED else ""
     return Outcome(ended, "; ".join(text for text in (report.message, words) if text))
-
-
-def _end_rest(draft: Draft, report: WorkloadReport, render_run: RenderRun) -> None:
-    """What we ended and the cluster did not: its objects would go on. What ended by itself stays, with its output.
-
-    Of what was refused some objects may have been made that no watch has shown yet.
-    """
-    is_there = report.run == draft.workload.run or bool(report.refused)
-    if is_there and report.ended is None and not report.has_no_pods:
-        _remove(draft, render_run, keeps_claims=True)
 
 
 def _finish_eviction(draft: Draft, report: WorkloadReport) -> bool:

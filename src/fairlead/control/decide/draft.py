@@ -10,7 +10,6 @@ from typing import Any
 
 import msgspec
 
-from fairlead.engines.base import Order
 from fairlead.model.clock import Millis
 from fairlead.model.pods.podset import PodSet
 from fairlead.model.records.event import Event
@@ -46,7 +45,6 @@ class Draft:
     pods: dict[str, Pod] = field(init=False)
     #: The revisions whose records are to be written, by id.
     revisions: dict[str, Revision] = field(default_factory=dict)
-    orders: list[Order] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     #: The earliest time at which this workload needs another look although nothing happens.
     wake_at: Millis | None = None

@@ -11,14 +11,13 @@ import msgspec
 
 from fairlead.control.decide.autoscale import NO_LOAD, Load
 from fairlead.control.decide.draft import RUNNING_PHASES, Draft, WorkloadEntry, podset_of
-from fairlead.control.decide.leaving import drop_ephemeral, order_cleanup
 from fairlead.control.decide.pod_reports import apply_pod_report
 from fairlead.control.decide.rollout import revise
 from fairlead.control.decide.stopping import forget_successes, stop_pod, stop_when_answered
-from fairlead.engines.base import NO_ISOLATION, PodReport, PodState, Review, Start
+from fairlead.engines.base import NO_ISOLATION, PodReport, PodState, Review
 from fairlead.kinds.kind import GroupState, Outcome, SetState
 from fairlead.model.clock import Millis
-from fairlead.model.pods.podset import PodSet, PodSpec, RestartScope
+from fairlead.model.pods.podset import PodSet, RestartScope
 from fairlead.model.records.phase import TERMINAL, DesiredPhase, Phase, PodPhase
 from fairlead.model.records.workload import WAITS_FOR_NAMES, Condition, Pod, Workload
 
@@ -37,7 +36,6 @@ class PhaseInputs(msgspec.Struct, frozen=True, kw_only=True):
     """What the decision needs to know beyond the workload itself."""
 
     outcome: Callable[[Sequence[SetState]], Outcome | None]
-    pod_spec: Callable[[Workload, Pod, PodSet], PodSpec]
     review: Callable[[PodSet], Review]
     retry_delay: Millis
     max_retry_delay: Millis
@@ -61,7 +59,6 @@ def decide(entry: WorkloadEntry, reports: Iterable[PodReport], now: Millis, rule
         revise(draft, load, rules.review)
     _decide_for_desired_phase(draft, rules, load)
     enforce_time_limit(draft)
-    order_cleanup(draft)
     count_running(draft)
     return draft
 
@@ -162,7 +159,6 @@ def _decide_stopped(draft: Draft, rules: PhaseInputs, load: Load) -> None:
     if draft.active_pods():
         return
     draft.set_phase(Phase.STOPPED, "Suspended; resume starts it again from its beginning")
-    drop_ephemeral(draft)
     draft.set(blocked_by=None, pending_messages=())
     if draft.workload.desired_phase is DesiredPhase.RUNNING:
         _decide_running(draft, rules, load)
@@ -200,7 +196,7 @@ def _decide_running(draft: Draft, rules: PhaseInputs, load: Load) -> None:
         return
     else:
         follow_outcome(draft, outcome)
-    _restart_due(draft, rules)
+    _restart_due(draft)
     for time in draft.workload.retries:
         if time > draft.now:
             draft.wake(time)
@@ -311,7 +307,7 @@ def _finish_eviction(draft: Draft, rules: PhaseInputs) -> bool:
     return True
 
 
-def _restart_due(draft: Draft, rules: PhaseInputs) -> None:
+def _restart_due(draft: Draft) -> None:
     """Containers that restart in place, when their delay is over."""
     for pod in draft.active_pods():
         if pod.restart_at is None:
@@ -319,9 +315,7 @@ def _restart_due(draft: Draft, rules: PhaseInputs) -> None:
         if pod.restart_at > draft.now:
             draft.wake(pod.restart_at)
             continue
-        restarted = draft.set_pod(pod, restart_at=None)
-        podset = podset_of(draft.entry.podsets, pod.role)
-        draft.orders.append(Start(rules.pod_spec(draft.workload, restarted, podset)))
+        draft.set_pod(pod, restart_at=None)
 
 
 def _stop_all(draft: Draft, cause: str) -> None:

@@ -5,10 +5,8 @@ from collections.abc import Sequence
 import msgspec
 
 from fairlead.control.decide.draft import Draft
-from fairlead.control.decide.phases import PhaseInputs
 from fairlead.control.decide.pod_specs import pod_name
 from fairlead.control.decide.stopping import stop_pod
-from fairlead.engines.base import Start
 from fairlead.model.clock import SECOND, Millis
 from fairlead.model.pods.podset import PodSet
 from fairlead.model.records.organization import DEFAULT_NODE_POOL, Node
@@ -32,12 +30,9 @@ def share_of(podset: PodSet, node: Node | None) -> int:
     return -(-100 * (request.gpu_memory_bytes >> 20) // device) * 10
 
 
-def place(
-    draft: Draft, podset: PodSet, group: int, pod_id: str, rules: PhaseInputs, found: tuple[Bind, Node | None]
-) -> None:
-    """Make the pod that was given a place, and order its start."""
+def place(draft: Draft, podset: PodSet, group: int, pod_id: str, bind: Bind, node: Node | None) -> None:
+    """Create the pod that was given a node."""
     workload = draft.workload
-    bind, node = found
     tally = workload.tally(podset.role)
     index = free_index(draft, podset, group)
     pod = Pod(
@@ -65,7 +60,6 @@ def place(
         draft.set_group(group, msgspec.structs.replace(workload.groups[group], retry_at=None))
     draft.set(blocked_by=None, pending_messages=())
     draft.set_pod(pod)
-    draft.orders.append(Start(rules.pod_spec(draft.workload, pod, podset)))
     draft.add_event(
         "Scheduled", f"Pod {pod.name} was given node {pod.node}{_devices(pod)}", pod=pod, source="scheduler"
     )

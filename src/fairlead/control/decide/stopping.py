@@ -9,7 +9,6 @@ import msgspec
 
 from fairlead.control.decide.autoscale import Load
 from fairlead.control.decide.draft import Draft, podset_of
-from fairlead.engines.base import Stop
 from fairlead.model.clock import SECOND, Millis
 from fairlead.model.pods.podset import PodSet, RestartScope
 from fairlead.model.pods.scaling import REQUEST_TIMEOUT
@@ -34,7 +33,6 @@ def stop_pod(draft: Draft, pod: Pod, cause: str) -> None:
         return
     draft.set_pod(pod, phase=PodPhase.STOPPING, stopping_for=cause)
     grace = podset_of(draft.entry.podsets, pod.role).container.termination_grace_seconds
-    draft.orders.append(Stop(pod.id, pod.attempt, grace))
     draft.add_event("Stopping", f"Pod {pod.name} was told to end ({cause}); it has {grace} s", pod=pod)
 
 

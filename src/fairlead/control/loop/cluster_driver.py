@@ -1,17 +1,27 @@
-"""The loop's part for engines that take whole workloads: what was last seen of each, and the orders that concern all.
+"""The loop's part for engines that take whole workloads: the cluster creates and places their pods.
 
-Called by `reconcile.py` in place of the scheduler and of the orders per pod. Decisions are made by `follow.py`.
+Called by `reconcile.py`. Keeps the last report of every workload on the board; a later one replaces it.
 """
 
-from collections.abc import Collection, Container, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
+from fairlead.control.assets.pod_supplies import load_retained
 from fairlead.control.context import Context
 from fairlead.control.decide.cluster_reports import ClusterObservation, decide_from_cluster_report
 from fairlead.control.decide.draft import Draft, WorkloadEntry
-from fairlead.control.decide.phases import PhaseInputs
 from fairlead.control.decide.pod_specs import identity
+from fairlead.control.decide.workload_orders import workload_orders
+from fairlead.control.loop.board import Board
+from fairlead.control.loop.driver import DirectoryReaction, make_inputs
 from fairlead.control.serving.urls import render_routes
-from fairlead.engines.base import DesiredWorkload, Report, RetainWorkloads, SyncOrganization, WorkloadReport
+from fairlead.engines.base import (
+    CapacityChanged,
+    DesiredWorkload,
+    SyncOrganization,
+    WorkloadEngine,
+    WorkloadOrder,
+    WorkloadReport,
+)
 from fairlead.model.clock import Millis
 from fairlead.model.records.organization import Node, namespace_of
 from fairlead.model.records.workload import Pod, Workload
@@ -23,72 +33,140 @@ _BATCH = 500
 
 
 class ClusterDriver:
-    def __init__(self, context: Context) -> None:
+    #: Placement is the cluster's.
+    next_change_at: Millis | None = None
+
+    def __init__(self, context: Context, engine: WorkloadEngine) -> None:
+        self.engine = engine
+        self.board = Board(context.open_workloads, context.exposure)
         self._context = context
+        self._inputs = make_inputs(context, engine.review)
+        #: The last report of each workload on the board, and of others until they are looked at.
         self._seen: dict[str, WorkloadReport] = {}
-        #: Workloads of which something was said that nobody has looked at yet.
-        self._news: set[str] = set()
-        #: Pods whose end is recorded, by workload: they may be there for as long as their workload is.
+        #: Workloads with a report that waits for a decision.
+        self._reported: set[str] = set()
+        #: Pods whose end is recorded, by workload: the cluster may report them for as long as their workload exists.
         self._ended: dict[str, set[str]] = {}
 
-    async def load(self, workload_ids: Collection[str]) -> None:
-        """Which pods of these workloads have their end on record."""
+    async def recover(self, workloads: Iterable[Workload]) -> None:
+        existing = await self._load_existing()
+        await self._load_ended_pods(existing)
+        retained = await load_retained(self._context, existing)
+        await self.engine.sync_organization(self._organization())
+        await self.engine.retain(retained)
+
+    async def _load_existing(self) -> frozenset[str]:
+        """All workloads that are not gone. Finished ones are among them: their output is still read."""
+        kept = Where("deleted_at", Comparison.IS_NULL, True)
+        being_deleted = Where("is_active", Comparison.EQUAL, 1)
+        return frozenset(
+            [
+                workload.id
+                for where in (kept, being_deleted)
+                for workload in await self._context.store.find(Query(collection=WORKLOADS, where=(where,)))
+            ]
+        )
+
+    async def _load_ended_pods(self, workload_ids: Collection[str]) -> None:
         ids = sorted(workload_ids)
         for start in range(0, len(ids), _BATCH):
             of_them = Where("workload_id", Comparison.ONE_OF, tuple(ids[start : start + _BATCH]))
-            self.learn(await self._context.store.find(Query(collection=PODS, where=(of_them,))))
+            self._remember_ends(await self._context.store.find(Query(collection=PODS, where=(of_them,))))
 
-    def learn(self, pods: Iterable[Pod]) -> None:
-        """These are on record."""
+    def _remember_ends(self, pods: Iterable[Pod]) -> None:
         for pod in pods:
             if pod.has_ended:
                 self._ended.setdefault(pod.workload_id, set()).add(pod.id)
 
-    def record_report(self, reports: Iterable[Report]) -> None:
-        """Keep what the engine says."""
-        said = {report.workload_id: report for report in reports if isinstance(report, WorkloadReport)}
-        self._seen |= said
-        self._news |= said.keys()
+    def resume(self) -> list[WorkloadOrder]:
+        """Every decision gives the desired state again."""
+        return []
 
-    def find_unrecorded(self, held: Container[str]) -> list[str]:
-        """News of workloads that the loop does not hold, of a pod that no record has: a watch on pods may be behind one
-        on jobs."""
+    async def observe(self) -> bool:
+        observed = await self.engine.observe()
+        reports = {report.workload_id: report for report in observed if isinstance(report, WorkloadReport)}
+        self._seen |= reports
+        self._reported |= reports.keys()
+        return any(isinstance(report, CapacityChanged) for report in observed)
+
+    async def take_reported(self) -> set[str]:
+        """Reports of workloads that are not on the board are dropped, unless they show a pod that no record has."""
+        for id in self._find_unrecorded():
+            workload = await self._context.store.get(WORKLOADS, id)
+            if workload is not None and not workload.gone:
+                self.board.put(workload, ())
+        reported, self._reported = self._reported, set()
+        for id in reported.difference(self.board.entries):
+            del self._seen[id]
+        return reported.intersection(self.board.entries)
+
+    def _find_unrecorded(self) -> list[str]:
+        """Ended workloads of which a further pod came to light: a watch on pods may be behind one on jobs."""
         return [
             id
-            for id in self._news
-            if id not in held and any(pod.node and pod.id not in self._ended.get(id, ()) for pod in self._seen[id].pods)
+            for id in self._reported
+            if id not in self.board.entries
+            and any(pod.node and pod.id not in self._ended.get(id, ()) for pod in self._seen[id].pods)
         ]
 
-    def take_news(self, held: Collection[str]) -> set[str]:
-        """The workloads that the loop holds and of which there is news; what was seen of others is forgotten."""
-        news, self._news = self._news, set()
-        for id in news.difference(held):
-            del self._seen[id]
-        return news.intersection(held)
+    def retry_reports(self, workload_ids: Collection[str]) -> None:
+        """The last report of each is kept anyway."""
 
-    def decide(self, entry: WorkloadEntry, now: Millis, rules: PhaseInputs) -> Draft:
-        id = entry.workload.id
-        report = self._seen.get(id) or WorkloadReport(workload_id=id)
-        ended: Collection[str] = self._ended.get(id, frozenset())
+    def decide(self, entry: WorkloadEntry, now: Millis) -> Draft:
+        report = self._report(entry.workload.id)
+        ended: Collection[str] = self._ended.get(entry.workload.id, frozenset())
         seen = ClusterObservation(report=report, ended=ended, nodes=self._find_nodes(entry, report))
-        return decide_from_cluster_report(entry, seen, now, rules, self._render_run)
+        return decide_from_cluster_report(entry, seen, now, self._inputs[entry.workload.kind])
+
+    def _report(self, workload_id: str) -> WorkloadReport:
+        return self._seen.get(workload_id) or WorkloadReport(workload_id=workload_id)
+
+    async def place(self, drafts: dict[str, Draft], now: Millis) -> bool:
+        return False
+
+    def orders(self, draft: Draft) -> list[WorkloadOrder]:
+        return workload_orders(draft, self._report(draft.workload.id), self._render)
+
+    async def apply(self, orders: Sequence[WorkloadOrder]) -> None:
+        await self.engine.apply(orders)
 
     def _find_nodes(self, entry: WorkloadEntry, report: WorkloadReport) -> dict[str, Node]:
-        """The nodes of its pods, where what a pod has of them depends on how large their GPUs are."""
+        """The nodes of its pods, if a pod's share of a GPU depends on the GPU's memory."""
         if not any(podset.request.gpu_memory_bytes for podset in entry.podsets):
             return {}
         named = {pod.node for pod in report.pods}
         return {node.name: node for node in self._context.directory.nodes.values() if node.name in named}
 
-    def note(self, draft: Draft) -> None:
-        """A draft was recorded: remember the ends in it, and forget a workload of which nothing is left."""
-        id = draft.workload.id
-        self.learn(draft.pods.values())
-        if draft.workload.gone:
-            self._seen.pop(id, None)
-            self._ended.pop(id, None)
+    def on_recorded(self, draft: Draft, workload: Workload) -> None:
+        """Remember the ends in the draft, and forget a workload of which nothing is left."""
+        self._remember_ends(draft.pods.values())
+        if workload.gone:
+            self._seen.pop(workload.id, None)
+            self._ended.pop(workload.id, None)
 
-    def _render_run(self, workload: Workload, entry: WorkloadEntry) -> DesiredWorkload:
+    def on_read_again(self, before: WorkloadEntry, after: WorkloadEntry, pods: Sequence[Pod]) -> list[WorkloadOrder]:
+        self._remember_ends(pods)
+        return []
+
+    async def on_directory_change(self, changed: Sequence[tuple[str, str]]) -> DirectoryReaction[WorkloadOrder]:
+        collections = {collection for collection, _ in changed}
+        if collections & _ORGANIZED:
+            await self.engine.sync_organization(self._organization())
+        return DirectoryReaction([], self._find_affected_by_pools() if NODE_POOLS.name in collections else set())
+
+    def _find_affected_by_pools(self) -> set[str]:
+        """Workloads that may have another pool to wait in after one was created or deleted."""
+        return {id for id, entry in self.board.entries.items() if len(entry.workload.node_pools) > 1}
+
+    def _organization(self) -> SyncOrganization:
+        directory = self._context.directory
+        return SyncOrganization(
+            departments=tuple(directory.departments.values()),
+            projects=tuple(directory.projects.values()),
+            node_pools=tuple(directory.node_pools.values()),
+        )
+
+    def _render(self, workload: Workload, entry: WorkloadEntry) -> DesiredWorkload:
         project = self._context.directory.projects.get(workload.project_id)
         routes = render_routes(workload, entry.podsets, workload.urls, self._context.exposure.settings)
         return DesiredWorkload(
@@ -102,40 +180,11 @@ class ClusterDriver:
             is_preemptible=workload.preemptible,
             created_by=workload.created_by,
             node_pools=workload.node_pools,
-            missing_pools=self._find_missing(workload),
+            missing_pools=self._find_missing_pools(workload),
             identity=identity(workload),
             urls=tuple(route.seen_by_engine for route in routes),
         )
 
-    def _find_missing(self, workload: Workload) -> tuple[str, ...]:
+    def _find_missing_pools(self, workload: Workload) -> tuple[str, ...]:
         known = {pool.name for pool in self._context.directory.node_pools.values()}
         return tuple(name for name in workload.node_pools if name not in known)
-
-    def find_affected_by_pools(self, entries: Iterable[WorkloadEntry], changed: Sequence[tuple[str, str]]) -> set[str]:
-        """Workloads for which a pool that came or went may mean another one to wait in."""
-        if all(collection != NODE_POOLS.name for collection, _ in changed):
-            return set()
-        return {entry.workload.id for entry in entries if len(entry.workload.node_pools) > 1}
-
-    def organize(self) -> SyncOrganization:
-        directory = self._context.directory
-        return SyncOrganization(
-            departments=tuple(directory.departments.values()),
-            projects=tuple(directory.projects.values()),
-            node_pools=tuple(directory.node_pools.values()),
-        )
-
-    def affects_organization(self, changed: Sequence[tuple[str, str]]) -> bool:
-        """Whether any of these changes concerns what the cluster is told of projects and quotas."""
-        return any(collection in _ORGANIZED for collection, _ in changed)
-
-    async def retain(self) -> RetainWorkloads:
-        """All workloads that are not gone, finished ones included: their output is still read."""
-        kept = Where("deleted_at", Comparison.IS_NULL, True)
-        leaving = Where("is_active", Comparison.EQUAL, 1)
-        found = [
-            workload.id
-            for where in (kept, leaving)
-            for workload in await self._context.store.find(Query(collection=WORKLOADS, where=(where,)))
-        ]
-        return RetainWorkloads(frozenset(found))

@@ -9,16 +9,17 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Generic
 
 from fairlead.control.context import Context
 from fairlead.control.directory import Refresher
-from fairlead.control.loop.cluster_driver import ClusterDriver
+from fairlead.control.loop.driver import Driver, OrderT
 from fairlead.control.loop.housekeeping import Housekeeper
 from fairlead.control.loop.lease import LeaseKeeper
 from fairlead.control.loop.reconcile import Reconciler
 from fairlead.control.usage_history import Telemetry
 from fairlead.control.workloads.applied import AppliedWorkloads
-from fairlead.engines.base import AppliedObjects, Forget, WholeEngine
+from fairlead.engines.base import AppliedObjects, LogStore, Sessions
 from fairlead.model.clock import Millis
 from fairlead.model.errors import Refused, Unavailable
 from fairlead.model.resource_usage import MeasuredUsage
@@ -32,20 +33,24 @@ _AGAIN_SECONDS = 5.0
 
 
 @dataclass
-class EngineHost:
+class EngineHost(Generic[OrderT]):
     context: Context
-    engine: WholeEngine
+    driver: Driver[OrderT]
+    sessions: Sessions
     lease: LeaseKeeper
     #: Drops events and audit lines that are older than they are kept.
     compact: Callable[[Millis], Awaitable[object]]
     #: A clock for measuring spans, in seconds.
     measure: Callable[[], float]
     observe_usage: Callable[[], Sequence[MeasuredUsage]] = tuple
-    #: Where the engine's cluster places pods itself, it may have workloads as objects too.
-    follows: bool = False
+    #: None if the engine's cluster keeps the logs itself.
+    logs: LogStore | None = None
+    #: Workloads that people apply as objects; None if the engine has no such thing.
     objects: AppliedObjects | None = None
-    #: The loop, while this server runs the machine.
-    reconciler: Reconciler | None = None
+    #: Whether several servers may share the engine: those without the lease stand by.
+    can_stand_by: bool = False
+    #: The loop, while this server holds the lease.
+    reconciler: Reconciler[OrderT] | None = None
     _tasks: list[asyncio.Task[None]] = field(default_factory=list)
     #: The task of the loop, once everything from before has been found again.
     _loop: asyncio.Task[None] | None = None
@@ -58,7 +63,7 @@ class EngineHost:
         try:
             await self.lease.take()
         except Refused as error:
-            if not self.follows:
+            if not self.can_stand_by:
                 raise
             log.info("standing by: %s", error)
             self._tasks.append(asyncio.create_task(self._run_as_standby(begun, lost), name="standing by"))
@@ -91,15 +96,12 @@ class EngineHost:
     async def _run(self, begun: Callable[[], Awaitable[None]], lost: Callable[[], None]) -> None:
         context = self.context
         housekeeper = Housekeeper(context, self._compact, self._drop_logs)
-        following = ClusterDriver(context) if self.follows else None
-        reconciler = Reconciler(
-            context, self.engine, self.engine.review, housekeeper.note, self.measure, following=following
-        )
+        reconciler = Reconciler(context, self.driver, housekeeper.note, self.measure)
         telemetry = Telemetry(context.store, context.clock, context.exposure.traffic, self.observe_usage)
         ready = asyncio.Event()
         loop = asyncio.create_task(reconciler.run(ready), name="loop")
         waiting = asyncio.create_task(ready.wait())
-        self.reconciler, context.telemetry, context.sessions = reconciler, telemetry, self.engine
+        self.reconciler, context.telemetry, context.sessions = reconciler, telemetry, self.sessions
         self._tasks.append(loop)
         self._begin("housekeeping", housekeeper.run)
         self._begin("lease", partial(self.lease.keep, lost))
@@ -129,14 +131,16 @@ class EngineHost:
         try:
             await self.lease.release()
         finally:
-            await self.engine.close()
+            await self.driver.engine.close()
 
     async def _compact(self, at: Millis) -> None:
         await self.compact(at)
-        await self.engine.expire_logs(at - self.context.settings.keep_logs)
+        if self.logs:
+            await self.logs.expire_logs(at - self.context.settings.keep_logs)
 
     async def _drop_logs(self, pods: list[str]) -> None:
-        await self.engine.apply([Forget(pod, logs_too=True) for pod in pods])
+        if self.logs:
+            await self.logs.drop_logs(pods)
 
 
 async def keep_going(name: str, work: Callable[[], Awaitable[None]], pause: float = _AGAIN_SECONDS) -> None:

@@ -6,7 +6,7 @@ and put off for a moment where asking takes long, so that a large cluster's sche
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -14,7 +14,7 @@ from fairlead.control.context import Context
 from fairlead.control.decide.draft import Draft, WorkloadEntry, podset_of
 from fairlead.control.decide.equivalence import KnownBlockers
 from fairlead.control.decide.eviction_notices import name_pods, note_eviction
-from fairlead.control.decide.phases import PhaseInputs, count_missing_pods
+from fairlead.control.decide.phases import count_missing_pods
 from fairlead.control.decide.placements import evict, explain, place
 from fairlead.control.decide.snapshot import HELD, constrain, preferred_levels, render_jobs, render_node, render_queues
 from fairlead.control.loop.board import Board
@@ -102,7 +102,7 @@ class Scheduler:
         project = self._context.directory.projects.get(entry.workload.project_id)
         return render_jobs(entry, project.namespace if project else "", now)
 
-    async def decide(self, drafts: dict[str, Draft], now: Millis, rules: Callable[[str], PhaseInputs]) -> Decisions:
+    async def decide(self, drafts: dict[str, Draft], now: Millis) -> Decisions:
         """Decide on the whole cluster as it will be when the drafts are recorded."""
         entries = {id: entry for id, entry in self._board.entries.items() if id not in drafts}
         entries |= {id: _entry_of(draft) for id, draft in drafts.items()}
@@ -126,12 +126,10 @@ class Scheduler:
             log.error("job %s could not be decided on in %s: %s", failure.job, failure.action, failure.error)
         self._waiting.learn(entries, decisions)
         self._context.fair_shares = decisions.fair_shares
-        self._write(decisions, drafts, now, rules)
+        self._write(decisions, drafts, now)
         return decisions
 
-    def _write(
-        self, decisions: Decisions, drafts: dict[str, Draft], now: Millis, rules: Callable[[str], PhaseInputs]
-    ) -> None:
+    def _write(self, decisions: Decisions, drafts: dict[str, Draft], now: Millis) -> None:
         def draft_of(workload_id: str) -> Draft:
             if workload_id not in drafts:
                 drafts[workload_id] = Draft(self._board.entries[workload_id], now)
@@ -145,8 +143,8 @@ class Scheduler:
                 continue
             draft = draft_of(workload_id)
             podset = podset_of(draft.entry.podsets, role)
-            found = (bind, self._context.directory.nodes.get(bind.node))
-            place(draft, podset, int(group), self._context.new_id(), rules(draft.workload.kind), found)
+            node = self._context.directory.nodes.get(bind.node)
+            place(draft, podset, int(group), self._context.new_id(), bind, node)
         for eviction in decisions.evictions:
             if eviction.never_started:
                 continue

@@ -87,7 +87,7 @@ class AppliedWorkloads:
                 while True:
                     await self._wakeup.wait()
                     self._wakeup.clear()
-                    self._waiting |= dict.fromkeys(sorted(self._objects.take_applied() | self._pop_synced()))
+                    self._waiting |= dict.fromkeys(sorted(self._objects.take_changed() | self._pop_synced()))
                     while (id := self._next_waiting()) is not None:
                         tasks.create_task(self._reconcile_safely(id))
         finally:
@@ -123,7 +123,7 @@ class AppliedWorkloads:
                     self._mark(waiting)
 
     def _on_workload_changed(self, id: str) -> None:
-        if self._objects.applied(id) is not None:
+        if self._objects.get(id) is not None:
             self._mark(id)
 
     async def _recheck_all(self) -> None:
@@ -144,7 +144,7 @@ class AppliedWorkloads:
             self._wakeup.set()
 
     async def _reconcile(self, id: str) -> None:
-        applied = self._objects.applied(id)
+        applied = self._objects.get(id)
         workload: Workload | None = await self._context.store.get(WORKLOADS, id)
         if applied is None or applied.is_leaving:
             self._waiting_for_template.discard(id)
@@ -159,7 +159,7 @@ class AppliedWorkloads:
         elif workload is None:
             await self._submit(applied)
         elif workload.deleted_at is not None:
-            await self._objects.delete_applied(applied)
+            await self._objects.delete(applied)
         else:
             await self._sync(applied, workload)
 
@@ -191,7 +191,7 @@ class AppliedWorkloads:
                 for id, stands in self._templates.items():
                     if stands == (applied.namespace, applied.name):
                         self._mark(id)
-                await self._objects.release_applied(applied)
+                await self._objects.release(applied)
         else:
             await self._record_status(applied, _status(workload, applied.generation))
 
@@ -214,7 +214,7 @@ class AppliedWorkloads:
             return
         self._waiting_for_template.discard(applied.id)
         if not applied.is_held:
-            await self._objects.hold_applied(applied)
+            await self._objects.hold(applied)
         if submission is None:
             told = {"phase": _TEMPLATE, "message": "", "observedGeneration": applied.generation, "conditions": None}
             await self._record_status(applied, told)
@@ -246,7 +246,7 @@ class AppliedWorkloads:
         workload, generation = await self._switch(applied, workload, agreed)
         owned = _system_fields_to_write(applied, workload, self._context.exposure.settings)
         if owned:
-            written = await self._objects.change_owned(applied, owned)
+            written = await self._objects.patch_spec(applied, owned)
             if written == generation + 1:
                 # Otherwise somebody edited it too, and that is still to be seen.
                 generation = written
@@ -270,14 +270,14 @@ class AppliedWorkloads:
                 workload = await act(self._context, CALLER, workload.kind, workload.id)
             else:
                 self._synced[applied.id] = _SyncedGeneration(generation, is_wanted)
-                generation = await self._objects.change_active(applied, is_active=is_wanted) or generation
+                generation = await self._objects.patch_spec(applied, {"active": is_wanted}) or generation
                 is_on = is_wanted
         self._synced[applied.id] = _SyncedGeneration(generation, is_on)
         return workload, generation
 
     async def _record_status(self, applied: AppliedObject, status: dict[str, Any]) -> None:
         if any(applied.status.get(name) != value for name, value in status.items()):
-            await self._objects.record_status(applied, status)
+            await self._objects.set_status(applied, status)
 
 
 def _system_fields_to_write(applied: AppliedObject, workload: Workload, settings: UrlSettings) -> dict[str, str]:

@@ -18,15 +18,14 @@ from fairlead.engines.base import (
     CapacityChanged,
     DeleteWorkload,
     DesiredWorkload,
-    DropClaims,
     ExecRequest,
     LogRequest,
-    Order,
-    Report,
-    RetainClaims,
-    RetainWorkloads,
+    Retained,
     Review,
+    Sessions,
     SyncOrganization,
+    WorkloadEngine,
+    WorkloadOrder,
     WorkloadReport,
 )
 from fairlead.engines.kubernetes.apply.applier import ObjectApplier
@@ -52,7 +51,6 @@ from fairlead.engines.kubernetes.render.runners import is_group
 from fairlead.engines.kubernetes.sessions import CommandSession, dial, listening_port, stream_logs
 from fairlead.engines.kubernetes.workload_objects import WorkloadObjects
 from fairlead.model.allowed import NOTHING_ALLOWED, Allowed
-from fairlead.model.clock import Millis
 from fairlead.model.errors import FairleadError, NotFound, Refused, Unavailable
 from fairlead.model.pods.podset import PodSet
 from fairlead.model.pods.supplies import LoadKept, nothing_kept
@@ -71,8 +69,8 @@ _AT_ONCE = 32
 _REMEMBERED = 1000
 
 
-class KubernetesEngine:
-    """Runs workloads on a cluster; see `engines.base.Engine`."""
+class KubernetesEngine(WorkloadEngine, Sessions):
+    """Runs workloads on a cluster."""
 
     def __init__(
         self,
@@ -142,9 +140,9 @@ class KubernetesEngine:
         self._nodes_changed = False
         return [render_node(node) for node in self._holdings.nodes()]
 
-    async def observe(self) -> Sequence[Report]:
+    async def observe(self) -> Sequence[WorkloadReport | CapacityChanged]:
         changed, self._changed = self._changed, {}
-        reports: list[Report] = []
+        reports: list[WorkloadReport | CapacityChanged] = []
         for id in filter(None, changed):
             try:
                 reports.append(self._report(id))
@@ -193,23 +191,25 @@ class KubernetesEngine:
         """Why the cluster cannot be reached now; empty while it can."""
         return self._api.unreachable_reason
 
-    async def apply(self, orders: Sequence[Order]) -> None:
+    async def apply(self, orders: Sequence[WorkloadOrder]) -> None:
         for order in orders:
             match order:
                 case ApplyWorkload():
                     self._set_desired(order.workload.workload_id, order.workload)
                 case DeleteWorkload():
                     self._set_desired(order.workload_id, order)
-                case SyncOrganization():
-                    self._organization = order
-                    self._estate.plan(order)
-                    self._spawn(self._organize(order))
-                case RetainWorkloads():
-                    self._survey = self._spawn(self._retain(order))
-                case DropClaims(claim_ids=gone) if gone:
-                    self._spawn(self._drop_claims(gone, are_gone=True))
-                case RetainClaims(claim_ids=kept):
-                    self._spawn(self._drop_claims(kept, are_gone=False))
+
+    async def sync_organization(self, organization: SyncOrganization) -> None:
+        self._organization = organization
+        self._estate.plan(organization)
+        self._spawn(self._organize(organization))
+
+    async def retain(self, retained: Retained) -> None:
+        self._survey = self._spawn(self._retain(retained))
+        self._spawn(self._drop_claims(retained.claim_ids, are_gone=False))
+
+    async def drop_claims(self, claim_ids: Collection[str]) -> None:
+        self._spawn(self._drop_claims(claim_ids, are_gone=True))
 
     async def close(self) -> None:
         tasks = [*self._tasks, *(charge.task for charge in self._charges.values() if charge.task)]
@@ -219,10 +219,6 @@ class KubernetesEngine:
         await self._holdings.close()
         await self.customs.close()
         self._api.close()
-
-    async def expire_logs(self, before: Millis) -> int:
-        """The cluster keeps the output of its pods, and lets go of it with them."""
-        return 0
 
     # Sessions
 
@@ -419,13 +415,13 @@ class KubernetesEngine:
                 await asyncio.sleep(pause)
                 pause = min(_LONGEST_PAUSE, pause * 2)
 
-    async def _retain(self, order: RetainWorkloads) -> None:
+    async def _retain(self, retained: Retained) -> None:
         """Remove what workloads left behind that no record knows any more."""
         trouble = "what earlier workloads left in the cluster is not known yet"
         self._surveyed, found = await retry_forever(self._hands.list_owned_objects, trouble)
         for id, namespace in sorted(found | self._holdings.workloads(self._cluster_id())):
             # One that was submitted since has been given into our care.
-            if id not in order.workload_ids and id not in self._charges:
+            if id not in retained.workload_ids and id not in self._charges:
                 log.warning("removing what is left of workload %s, which no record knows", id)
                 self._set_desired(id, DeleteWorkload(id, namespace))
 

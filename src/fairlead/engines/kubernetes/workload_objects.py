@@ -5,12 +5,12 @@ The engine has one; `control/workloads/applied.py` decides what becomes of them,
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from fairlead.engines.base import AppliedObject
+from fairlead.engines.base import AppliedObject, AppliedObjects
 from fairlead.engines.kubernetes.client.api import MERGE, Api, ApiError, retry_forever
 from fairlead.engines.kubernetes.client.objects import Custom, Definition, Metadata, Namespace, condition
 from fairlead.engines.kubernetes.client.resources import DEFINITION, NAMESPACE, Resource
@@ -33,7 +33,7 @@ class _Generation(msgspec.Struct):
     metadata: Metadata = Metadata()
 
 
-class WorkloadObjects:
+class WorkloadObjects(AppliedObjects):
     def __init__(self, api: Api, cluster_id: Callable[[], str]) -> None:
         self._api = api
         self._cluster_id = cluster_id
@@ -140,11 +140,11 @@ class WorkloadObjects:
     def listen(self, notify: Callable[[], None]) -> None:
         self._notify = notify
 
-    def take_applied(self) -> set[str]:
+    def take_changed(self) -> set[str]:
         changed, self._changed = self._changed, set()
         return changed
 
-    def applied(self, id: str) -> AppliedObject | None:
+    def get(self, id: str) -> AppliedObject | None:
         found = self._found.get(id)
         return None if found is None else _render(*found)
 
@@ -160,10 +160,10 @@ class WorkloadObjects:
         resource, custom = self._found[applied.id]
         return resource.path(custom.metadata.namespace, custom.metadata.name)
 
-    async def hold_applied(self, applied: AppliedObject) -> None:
+    async def hold(self, applied: AppliedObject) -> None:
         await self._change(applied, {"metadata": self._finalizers(applied, held=True)})
 
-    async def release_applied(self, applied: AppliedObject) -> None:
+    async def release(self, applied: AppliedObject) -> None:
         await self._change(applied, {"metadata": self._finalizers(applied, held=False)})
 
     def _finalizers(self, applied: AppliedObject, *, held: bool) -> dict[str, Any]:
@@ -177,21 +177,16 @@ class WorkloadObjects:
             "resourceVersion": metadata.resource_version,
         }
 
-    async def delete_applied(self, applied: AppliedObject) -> None:
+    async def delete(self, applied: AppliedObject) -> None:
         if applied.id in self._found:
             await ObjectWriter(self._api).delete(self._path(applied), applied.id)
 
-    async def change_active(self, applied: AppliedObject, *, is_active: bool) -> int:
-        return await self._change_spec(applied, {"active": {"value": is_active}})
-
-    async def change_owned(self, applied: AppliedObject, owned: dict[str, str]) -> int:
-        return await self._change_spec(applied, {name: {"value": value} for name, value in owned.items()})
-
-    async def _change_spec(self, applied: AppliedObject, members: dict[str, Any]) -> int:
-        answer = await self._change(applied, {"metadata": {"uid": applied.id}, "spec": members})
+    async def patch_spec(self, applied: AppliedObject, members: Mapping[str, bool | str]) -> int:
+        spec = {name: {"value": value} for name, value in members.items()}
+        answer = await self._change(applied, {"metadata": {"uid": applied.id}, "spec": spec})
         return msgspec.json.decode(answer, type=_Generation).metadata.generation if answer else 0
 
-    async def record_status(self, applied: AppliedObject, status: dict[str, Any]) -> None:
+    async def set_status(self, applied: AppliedObject, status: dict[str, Any]) -> None:
         """All of it, on this object and on no later one of its name; the uid alone would be ignored here."""
         told = {name: value for name, value in status.items() if value is not None}
         steps = [

@@ -8,21 +8,24 @@ import asyncio
 import contextlib
 import logging
 import socket
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Sequence
 
 import msgspec
 
 from fairlead.engines.base import (
-    DropClaims,
+    DropEphemeralClaims,
     ExecRequest,
     Forget,
     LogRequest,
-    Order,
+    LogStore,
+    PodEngine,
+    PodOrder,
     PodReport,
     PodState,
     Refresh,
-    RetainClaims,
+    Retained,
     Review,
+    Sessions,
     Start,
     Stop,
 )
@@ -77,16 +80,16 @@ class PodAttempt:
         self.tries = 0
         #: The last stop, told again to whoever supervises it next.
         self.stop: Stop | None = None
-        #: A forget that came before the end waits here.
-        self.forget: Forget | None = None
+        #: Set when it should be forgotten as soon as it ends: whether its logs go too.
+        self.forget: bool | None = None
 
     @property
     def has_ended(self) -> bool:
         return self.report.state in ENDED
 
 
-class LocalEngine:
-    """Runs pods as processes of this machine; see `engines.base.Engine` and `Sessions`."""
+class LocalEngine(PodEngine, Sessions, LogStore):
+    """Runs pods as processes of this machine."""
 
     def __init__(
         self,
@@ -144,7 +147,7 @@ class LocalEngine:
         changed, self._changed = self._changed, {}
         return [self._attempts[key].report for key in changed if key in self._attempts]
 
-    async def apply(self, orders: Sequence[Order]) -> None:
+    async def apply(self, orders: Sequence[PodOrder]) -> None:
         for order in orders:
             match order:
                 case Start():
@@ -154,11 +157,15 @@ class LocalEngine:
                 case Refresh():
                     await self._refresh(order.pod)
                 case Forget():
-                    self._forget(order)
-                case DropClaims():
-                    await self._storage.drop(order.claim_ids, order.workload_id)
-                case RetainClaims():
-                    await self._storage.retain(order.claim_ids, order.workload_ids)
+                    self._forget(order.pod_id)
+                case DropEphemeralClaims():
+                    await self._storage.drop((), order.workload_id)
+
+    async def retain(self, retained: Retained) -> None:
+        await self._storage.retain(retained.claim_ids, retained.workload_ids)
+
+    async def drop_claims(self, claim_ids: Collection[str]) -> None:
+        await self._storage.drop(claim_ids, "")
 
     async def close(self) -> None:
         for task in self._tasks:
@@ -216,8 +223,11 @@ class LocalEngine:
         ready = [report for report in reports if report.state is PodState.RUNNING and report.ready]
         return [report.pod_id for report in ready if port in dict(report.ports)]
 
+    async def drop_logs(self, pod_ids: Collection[str]) -> None:
+        for pod_id in pod_ids:
+            self._forget(pod_id, logs_too=True)
+
     async def expire_logs(self, before: Millis) -> int:
-        """Remove the output of forgotten pods that wrote nothing since `before`; how many pods' went."""
         known = {key[0] for key in self._attempts}
         return await asyncio.to_thread(reader.expire, self._folders, before, known.__contains__)
 
@@ -314,8 +324,8 @@ class LocalEngine:
             return
         attempt.link.send({"op": "refresh", "files": files})
 
-    def _forget(self, order: Forget) -> None:
-        for key in [key for key in self._attempts if key[0] == order.pod_id]:
+    def _forget(self, pod_id: str, *, logs_too: bool = False) -> None:
+        for key in [key for key in self._attempts if key[0] == pod_id]:
             attempt = self._attempts[key]
             if attempt.has_ended:
                 del self._attempts[key]
@@ -324,9 +334,9 @@ class LocalEngine:
                 self._discard(self._folders.private(key))
                 self._folders.forget(key)
             else:
-                attempt.forget = order
-        if order.logs_too and not any(key[0] == order.pod_id for key in self._attempts):
-            self._discard(self._folders.pod_logs(order.pod_id))
+                attempt.forget = logs_too
+        if logs_too and not any(key[0] == pod_id for key in self._attempts):
+            self._discard(self._folders.pod_logs(pod_id))
 
     def _discard(self, folder: str) -> None:
         """It can hold much: it is out of sight at once, and nobody waits for its end."""
@@ -469,7 +479,7 @@ class LocalEngine:
             attempt.pod = None
             self._leave(attempt)
         if attempt.has_ended and attempt.forget is not None:
-            self._forget(attempt.forget)
+            self._forget(attempt.key[0], logs_too=attempt.forget)
         self._changed[attempt.key] = None
         self._notify()
 

@@ -7,12 +7,14 @@ import pytest
 
 from fairlead.control.decide.cluster_reports import ClusterObservation, decide_from_cluster_report
 from fairlead.control.decide.draft import Draft, WorkloadEntry
+from fairlead.control.decide.workload_orders import workload_orders
 from fairlead.engines.base import (
     ApplyWorkload,
     ClusterPod,
     DeleteWorkload,
     DesiredWorkload,
     SchedulingBlocker,
+    WorkloadOrder,
     WorkloadReport,
 )
 from fairlead.kinds import KINDS
@@ -42,7 +44,11 @@ def render_run(workload: Workload, entry: WorkloadEntry) -> DesiredWorkload:
 
 def turn(workload: Workload, report: WorkloadReport, *pods: Pod, ended: tuple[str, ...] = (), **entry: Any) -> Draft:
     held = WorkloadEntry(workload=workload, pods=pods, podsets=(builders.podset(),), lifetime_after_end=60_000, **entry)
-    return decide_from_cluster_report(held, ClusterObservation(report=report, ended=ended), NOW, RULES, render_run)
+    return decide_from_cluster_report(held, ClusterObservation(report=report, ended=ended), NOW, RULES)
+
+
+def orders(draft: Draft, report: WorkloadReport) -> list[WorkloadOrder]:
+    return workload_orders(draft, report, render_run)
 
 
 def said(**members: Any) -> WorkloadReport:
@@ -158,18 +164,19 @@ def test_a_report_that_comes_twice_changes_nothing() -> None:
     first = turn(builders.workload(phase=Phase.PENDING), report)
     again = turn(first.workload, report, *first.pods.values())
     assert not again.is_changed
-    assert [type(order) for order in again.orders] == [ApplyWorkload]
+    assert [type(order) for order in orders(again, report)] == [ApplyWorkload]
 
 
 def test_a_wish_is_repeated_until_it_is_fulfilled() -> None:
     for report in (said(run=0), said(run=0, retrying_because="no")):
-        assert [type(order) for order in turn(builders.workload(), report).orders] == [ApplyWorkload]
+        assert [type(order) for order in orders(turn(builders.workload(), report), report)] == [ApplyWorkload]
 
 
 def test_resuming_is_another_run() -> None:
     workload = builders.workload(phase=Phase.STOPPED)
-    draft = turn(workload, said(run=0, has_no_pods=True))
-    [order] = draft.orders
+    report = said(run=0, has_no_pods=True)
+    draft = turn(workload, report)
+    [order] = orders(draft, report)
     assert isinstance(order, ApplyWorkload)
     assert (order.workload.run, draft.workload.phase) == (2, Phase.RESUMING)
 
@@ -186,7 +193,7 @@ def test_resuming_is_another_run() -> None:
 def test_gone_is_what_the_cluster_confirmed(report: WorkloadReport, want_orders: list[Any], want_gone: bool) -> None:
     workload = builders.workload(phase=Phase.DELETING, desired_phase=DesiredPhase.DELETED, deleted_at=NOW)
     draft = turn(workload, report)
-    assert (draft.orders, draft.workload.gone) == (want_orders, want_gone)
+    assert (orders(draft, report), draft.workload.gone) == (want_orders, want_gone)
 
 
 def evicted(phase: PodPhase) -> WorkloadReport:
@@ -217,22 +224,23 @@ def test_one_preemption_too_many_is_the_end() -> None:
     assert back.workload.phase is Phase.FAILED
     assert "preempted once" in back.workload.phase_message
     removal = DeleteWorkload("id-train", "runai-default", True)
-    assert back.orders[-1] == removal
-    assert turn(back.workload, said()).orders == [removal]
+    assert orders(back, evicted(PodPhase.FAILED)) == [removal]
+    assert orders(turn(back.workload, said()), said()) == [removal]
 
 
 def test_objects_of_which_no_pod_can_come_are_removed() -> None:
-    draft = turn(builders.workload(phase=Phase.PENDING), said(refused="no such volume"))
-    assert draft.orders == [DeleteWorkload("id-train", "runai-default", True)]
+    report = said(refused="no such volume")
+    draft = turn(builders.workload(phase=Phase.PENDING), report)
+    assert orders(draft, report) == [DeleteWorkload("id-train", "runai-default", True)]
 
 
 def test_of_what_was_refused_something_may_be_there_that_is_not_seen_yet() -> None:
     refused = said(run=0, refused="no such field")
-    assert turn(builders.workload(phase=Phase.CREATING), refused).orders == [
+    assert orders(turn(builders.workload(phase=Phase.CREATING), refused), refused) == [
         DeleteWorkload("id-train", "runai-default", True)
     ]
     bare = said(run=0, refused="no such field", has_no_pods=True)
-    assert turn(builders.workload(phase=Phase.CREATING), bare).orders == []
+    assert orders(turn(builders.workload(phase=Phase.CREATING), bare), bare) == []
 
 
 def test_what_is_refused_while_it_runs_fails_at_once() -> None:
@@ -263,20 +271,16 @@ def test_pods_that_were_taken_away_together_are_one_preemption_however_the_news_
     pods: tuple[Pod, ...] = ()
     for report in (left(0, 0), left(0, 1), left(1, 0), left(1, 1), left(2, 1)):
         held = WorkloadEntry(workload=workload, pods=pods, podsets=asks)
-        draft = decide_from_cluster_report(held, ClusterObservation(report=report), NOW, RULES, render_run)
+        draft = decide_from_cluster_report(held, ClusterObservation(report=report), NOW, RULES)
         workload, pods = draft.workload, tuple(draft.active_pods())
     assert (workload.phase, workload.preemptions) == (Phase.TERMINATING, 1)
     held = WorkloadEntry(workload=workload, pods=pods, podsets=asks)
-    later = decide_from_cluster_report(
-        held, ClusterObservation(report=said(pods=(RUNNING,))), NOW + 60_000, RULES, render_run
-    )
+    later = decide_from_cluster_report(held, ClusterObservation(report=said(pods=(RUNNING,))), NOW + 60_000, RULES)
     assert later.workload.preemptions == 1
     again = said(pods=(seen(PodPhase.STOPPING, eviction="out"),))
     held = WorkloadEntry(workload=later.workload, pods=tuple(later.active_pods()), podsets=asks)
     assert (
-        decide_from_cluster_report(
-            held, ClusterObservation(report=again), NOW + 60_000, RULES, render_run
-        ).workload.preemptions
+        decide_from_cluster_report(held, ClusterObservation(report=again), NOW + 60_000, RULES).workload.preemptions
         == 2
     )
 
@@ -296,9 +300,7 @@ def test_a_gang_of_which_only_one_pod_was_seen_to_be_taken_away_waits_again(news
             for name, phase in zip("ab"[2 - len(phases) :], phases, strict=True)
         ]
         held = WorkloadEntry(workload=workload, pods=pods, podsets=asks)
-        draft = decide_from_cluster_report(
-            held, ClusterObservation(report=said(pods=tuple(left))), NOW, RULES, render_run
-        )
+        draft = decide_from_cluster_report(held, ClusterObservation(report=said(pods=tuple(left))), NOW, RULES)
         workload, pods = draft.workload, tuple(draft.active_pods())
     assert (workload.phase, workload.preemptions) == (Phase.PENDING, 1)
 
@@ -318,7 +320,7 @@ def test_what_nobody_counts_waits_for_no_count_when_it_was_taken_away() -> None:
     workload = builders.workload(phase=Phase.TERMINATING, preemptions=1)
     held = WorkloadEntry(workload=workload, podsets=asks)
     draft = decide_from_cluster_report(
-        held, ClusterObservation(report=evicted(PodPhase.SUCCEEDED), ended=("u",)), NOW, RULES, render_run
+        held, ClusterObservation(report=evicted(PodPhase.SUCCEEDED), ended=("u",)), NOW, RULES
     )
     assert draft.workload.phase is Phase.PENDING
 
@@ -334,14 +336,12 @@ def test_a_pod_that_ended_and_is_not_counted_yet_is_not_missing() -> None:
         ClusterObservation(report=said(pods=(master, worker))),
         NOW,
         rules,
-        render_run,
     )
     assert first.workload.phase is Phase.RUNNING
     held = WorkloadEntry(workload=first.workload, pods=tuple(first.active_pods()), podsets=podsets)
     ended = said(pods=(msgspec.structs.replace(master, phase=PodPhase.SUCCEEDED), worker))
     assert (
-        decide_from_cluster_report(held, ClusterObservation(report=ended), NOW, rules, render_run).workload.phase
-        is Phase.RUNNING
+        decide_from_cluster_report(held, ClusterObservation(report=ended), NOW, rules).workload.phase is Phase.RUNNING
     )
 
 
@@ -354,7 +354,6 @@ def test_a_pod_that_failed_is_waited_for_only_where_somebody_counts_it() -> None
             ClusterObservation(report=report),
             NOW,
             RULES,
-            render_run,
         ).workload.phase
         for restart in (RestartPolicy.NEVER, RestartPolicy.ALWAYS)
     ]
@@ -380,7 +379,7 @@ def test_gpu_memory_is_a_part_of_the_gpu(device: int, want: int) -> None:
     asks = builders.podset(request=Request(gpu_devices=1, gpu_memory_bytes=4_000_000_000))
     held = WorkloadEntry(workload=builders.workload(phase=Phase.PENDING), podsets=(asks,))
     draft = decide_from_cluster_report(
-        held, ClusterObservation(report=said(pods=(RUNNING,)), nodes={"n1": node}), NOW, RULES, render_run
+        held, ClusterObservation(report=said(pods=(RUNNING,)), nodes={"n1": node}), NOW, RULES
     )
     assert [(pod.gpu_devices, pod.gpu_thousandths) for pod in draft.pods.values()] == [((0,), want)]
 
@@ -389,12 +388,10 @@ def test_a_node_and_a_pool_that_are_known_later_than_the_pod_are_recorded_then()
     node = Node(id="n1", name="n1", cpu_milli=0, memory_bytes=0, gpus=(GpuDevice(index=0, memory_mib=16384),))
     asks = (builders.podset(request=Request(gpu_devices=1, gpu_memory_bytes=4_000_000_000)),)
     held = WorkloadEntry(workload=builders.workload(phase=Phase.PENDING), podsets=asks)
-    first = decide_from_cluster_report(held, ClusterObservation(report=said(pods=(RUNNING,))), NOW, RULES, render_run)
+    first = decide_from_cluster_report(held, ClusterObservation(report=said(pods=(RUNNING,))), NOW, RULES)
     held = WorkloadEntry(workload=first.workload, pods=tuple(first.active_pods()), podsets=asks)
     moved = said(pods=(msgspec.structs.replace(RUNNING, node_pool="a100"),))
-    draft = decide_from_cluster_report(
-        held, ClusterObservation(report=moved, nodes={"n1": node}), NOW, RULES, render_run
-    )
+    draft = decide_from_cluster_report(held, ClusterObservation(report=moved, nodes={"n1": node}), NOW, RULES)
     assert [(pod.gpu_thousandths, pod.node_pool) for pod in draft.pods.values()] == [(240, "a100")]
 
 

@@ -5,8 +5,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from fairlead.control.decide.draft import Draft, WorkloadEntry
-from fairlead.control.decide.leaving import drop_ephemeral, makes_claims
-from fairlead.engines.base import DropClaims
+from fairlead.control.decide.leaving import makes_claims, releases_ephemeral_claims
 from fairlead.model.pods.podset import PodContainer, PodSet
 from fairlead.model.records.phase import Phase, PodPhase
 from tests import builders
@@ -48,9 +47,7 @@ def test_ephemeral_claims_go_when_no_pod_is_left(case: Case) -> None:
     entry = WorkloadEntry(workload=builders.workload(phase=case.before), podsets=(podset(*case.claims),), pods=pods)
     draft = Draft(entry, 1000)
     draft.set(phase=case.after)
-    drop_ephemeral(draft)
-    want = [DropClaims(workload_id=draft.workload.id)] if case.want else []
-    assert draft.orders == want
+    assert releases_ephemeral_claims(draft) is case.want
 
 
 @pytest.mark.parametrize(("claim", "want"), [(NEW, True), (EXISTING, False), (EPHEMERAL, False)])

@@ -112,7 +112,7 @@ def test_a_failed_pod_is_not_replaced_before_its_time() -> None:
 def test_a_restart_in_place_starts_the_next_attempt_when_due() -> None:
     pod = builders.pod(phase=PodPhase.STARTING, attempt=2, restart_at=NOW)
     draft = turn(builders.workload(phase=Phase.DEGRADED), pod, restart=RestartPolicy.ON_FAILURE)
-    (start,) = draft.orders
+    (start,) = builders.orders(draft)
     assert isinstance(start, Start)
     assert start.pod.attempt == 2
     assert draft.pods[pod.id].restart_at is None
@@ -151,7 +151,7 @@ def test_what_was_asked_is_done_in_any_phase(case: Ask) -> None:
     draft = turn(builders.workload(phase=case.phase, desired_phase=case.desired), *pods)
     assert draft.workload.phase is case.want_phase
     assert draft.workload.gone is case.want_gone
-    assert any(isinstance(order, Stop) for order in draft.orders) is case.want_stop
+    assert any(isinstance(order, Stop) for order in builders.orders(draft)) is case.want_stop
 
 
 def test_resume_begins_a_new_run_from_nothing() -> None:
@@ -173,7 +173,7 @@ def _stopping() -> Workload:
 def test_a_stop_is_ordered_once() -> None:
     stopping = builders.pod(phase=PodPhase.STOPPING, stopping_for="suspend")
     draft = turn(_stopping(), stopping)
-    assert draft.orders == []
+    assert builders.orders(draft) == []
     assert not draft.is_changed
 
 
@@ -200,7 +200,7 @@ def test_a_lost_pod_is_started_again_without_counting() -> None:
     draft = turn(builders.workload(phase=Phase.RUNNING), pod, reports=[lost])
     assert draft.workload.failed == 0
     assert draft.pods[pod.id].attempt == 2
-    assert [order.pod.attempt for order in draft.orders if isinstance(order, Start)] == [2]
+    assert [order.pod.attempt for order in builders.orders(draft) if isinstance(order, Start)] == [2]
 
 
 def test_reports_of_an_earlier_attempt_change_nothing() -> None:
@@ -218,7 +218,7 @@ def test_a_finished_workload_knows_when_it_deletes_itself_and_forgets_its_pod() 
     draft = turn(builders.workload(phase=Phase.RUNNING), pod, reports=[exited(pod, 0)])
     assert draft.workload.completed_at == NOW
     assert draft.workload.delete_at == NOW + 60_000
-    assert Forget(pod.id) in draft.orders
+    assert Forget(pod.id) in builders.orders(draft)
 
 
 def test_waiting_and_running_time_add_up_over_the_phases() -> None:
@@ -291,9 +291,9 @@ def test_a_lost_pod_whose_node_is_gone_waits_for_another_place(phase: Phase) -> 
     assert draft.workload.phase is Phase.PENDING
     assert "no longer declared" in draft.workload.phase_message
     assert draft.pods[pod.id].phase is PodPhase.STOPPED
-    assert not any(isinstance(order, Start) for order in draft.orders)
+    assert not any(isinstance(order, Start) for order in builders.orders(draft))
     after = WorkloadEntry(workload=draft.workload, pods=(), podsets=entry.podsets)
     assert sum(count_missing_pods(after, NOW).values()) == 1
     there = msgspec.structs.replace(RULES, has_node=lambda node: True)
     again = decide(entry, [report(pod, PodState.LOST, reason="SupervisorLost", message="lost")], NOW, there)
-    assert [order.pod.node for order in again.orders if isinstance(order, Start)] == ["gone"]
+    assert [order.pod.node for order in builders.orders(again) if isinstance(order, Start)] == ["gone"]

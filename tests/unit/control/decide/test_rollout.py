@@ -26,7 +26,6 @@ ID = "11111111-1111-4111-8111-111111111111"
 def rules(load: Load = NO_LOAD, refused: tuple[tuple[str, str], ...] = ()) -> PhaseInputs:
     return PhaseInputs(
         outcome=KINDS[KIND].outcome,
-        pod_spec=builders.pod_spec,
         review=lambda podset: Review(refused=refused),
         retry_delay=1000,
         max_retry_delay=60_000,
@@ -94,7 +93,7 @@ def test_a_change_of_what_runs_makes_a_revision_beside_the_one_that_serves() -> 
     assert stages(draft) == [(1, Stage.SERVING, Phase.RUNNING), (2, Stage.STARTING, Phase.PENDING)]
     assert draft.workload.phase is Phase.UPDATING
     assert count_missing_pods(after(draft), NOW) == {("predictor@2", 0): 1}
-    assert draft.orders == []
+    assert builders.orders(draft) == []
 
 
 def test_a_change_of_numbers_is_only_taken_over() -> None:
@@ -128,7 +127,7 @@ def test_it_takes_over_when_all_its_pods_are_ready_and_the_others_get_no_more_re
     assert stages(draft) == [(1, Stage.DRAINING, Phase.STOPPED), (2, Stage.SERVING, Phase.RUNNING)]
     draining = [each for each in draft.active_pods() if each.revision_id == first.id]
     assert [(each.stopping_for, each.phase) for each in draining] == [("surplus", PodPhase.RUNNING)] * 2
-    assert draft.orders == []
+    assert builders.orders(draft) == []
     assert draft.wake_at == NOW
 
 
@@ -138,15 +137,15 @@ def test_pods_that_leave_end_when_they_have_answered() -> None:
     held = after(decide(held, (), NOW, rules()))
     busy = next(each.id for each in held.pods if each.revision_id == first.id)
     draft = decide(held, (), NOW, rules(Load(busy={busy: 1})))
-    stopped = [order.pod_id for order in draft.orders if isinstance(order, Stop)]
+    stopped = [order.pod_id for order in builders.orders(draft) if isinstance(order, Stop)]
     assert len(stopped) == 1
     assert busy not in stopped
     held = after(draft)
-    assert decide(held, (), NOW + 1000, rules(Load(busy={busy: 1}))).orders == []
+    assert builders.orders(decide(held, (), NOW + 1000, rules(Load(busy={busy: 1})))) == []
     late = decide(held, (), NOW + 300_000, rules(Load(busy={busy: 1})))
-    assert [order.pod_id for order in late.orders if isinstance(order, Stop)] == [busy]
+    assert [order.pod_id for order in builders.orders(late) if isinstance(order, Stop)] == [busy]
     answered = decide(held, (), NOW + 1000, rules())
-    assert [order.pod_id for order in answered.orders if isinstance(order, Stop)] == [busy]
+    assert [order.pod_id for order in builders.orders(answered) if isinstance(order, Stop)] == [busy]
 
 
 def test_a_revision_without_pods_is_history() -> None:

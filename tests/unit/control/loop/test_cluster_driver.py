@@ -1,11 +1,12 @@
 """Wishes for whole workloads: in which node pools they can wait, of those that they name."""
 
+import asyncio
 from types import SimpleNamespace
 from typing import cast
 
 import pytest
 
-from fairlead.control.context import Context
+from fairlead.control.context import Context, ControlSettings
 from fairlead.control.decide.draft import WorkloadEntry
 from fairlead.control.loop.cluster_driver import ClusterDriver
 from fairlead.control.serving.urls import UrlRegistry
@@ -14,16 +15,18 @@ from fairlead.model.records.organization import NodePool
 from fairlead.model.records.phase import Phase
 from fairlead.store.collections import NODE_POOLS, PROJECTS
 from tests import builders
-
-RULES = builders.rules()
+from tests.contract.quiet_engines import QuietCluster
 
 
 def following(*pools: str) -> ClusterDriver:
     known = {
         name: NodePool(id=name, version=1, name=name, cluster_id="c", created_at=0, updated_at=0) for name in pools
     }
-    directory = SimpleNamespace(projects={}, nodes={}, node_pools=known)
-    return ClusterDriver(cast(Context, SimpleNamespace(directory=directory, exposure=UrlRegistry())))
+    directory = SimpleNamespace(departments={}, projects={}, nodes={}, node_pools=known)
+    context = SimpleNamespace(
+        directory=directory, exposure=UrlRegistry(), open_workloads={}, settings=ControlSettings()
+    )
+    return ClusterDriver(cast(Context, context), QuietCluster())
 
 
 def entry(*pools: str, name: str = "train") -> WorkloadEntry:
@@ -32,7 +35,8 @@ def entry(*pools: str, name: str = "train") -> WorkloadEntry:
 
 
 def wish(held: WorkloadEntry, *pools: str) -> DesiredWorkload:
-    [order] = following(*pools).decide(held, 1000, RULES).orders
+    driver = following(*pools)
+    [order] = driver.orders(driver.decide(held, 1000))
     assert isinstance(order, ApplyWorkload)
     return order.workload
 
@@ -63,7 +67,9 @@ def test_a_pool_that_goes_is_another_wish_for_who_names_it_and_for_nobody_else()
 
 
 def test_a_change_of_node_pools_is_a_reason_to_look_at_who_names_several() -> None:
-    held = [entry("h100", "default", name="both"), entry("h100", name="one"), entry(name="none")]
-    found = following("default")
-    assert found.find_affected_by_pools(held, [(PROJECTS.name, "1"), (NODE_POOLS.name, "2")]) == {"id-both"}
-    assert found.find_affected_by_pools(held, [(PROJECTS.name, "1")]) == set()
+    driver = following("default")
+    for held in (entry("h100", "default", name="both"), entry("h100", name="one"), entry(name="none")):
+        driver.board.put(held.workload, ())
+    pools_too = asyncio.run(driver.on_directory_change([(PROJECTS.name, "1"), (NODE_POOLS.name, "2")]))
+    assert (pools_too.orders, pools_too.workload_ids) == ([], {"id-both"})
+    assert asyncio.run(driver.on_directory_change([(PROJECTS.name, "1")])).workload_ids == set()

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
+from types import SimpleNamespace
 from typing import Any, cast
 
 import msgspec
@@ -54,14 +55,14 @@ class Objects:
     def listen(self, notify: Callable[[], None]) -> None:
         self._notify = notify
 
-    def take_applied(self) -> set[str]:
+    def take_changed(self) -> set[str]:
         new, self._new = self._new, set()
         return new
 
-    def applied(self, id: str) -> AppliedObject:
+    def get(self, id: str) -> AppliedObject:
         return AppliedObject(id=id, namespace="runai-a", name=id, text=b"{}", generation=1)
 
-    async def delete_applied(self, applied: AppliedObject) -> None:
+    async def delete(self, applied: AppliedObject) -> None:
         self.tried.append(applied.id)
         self.under_way += 1
         self.most = max(self.most, self.under_way)
@@ -145,7 +146,7 @@ class Edited:
         self.workload = builders.workload(
             "w", id="w", phase_message="Runs\n  on one node", applied=digests_of(_applied(before))
         )
-        self.store = self
+        self.store = SimpleNamespace(subscribe=self.subscribe, find=self.find, get=self.load)
         self.exposure = UrlRegistry()
         self.written = 0
 
@@ -158,22 +159,22 @@ class Edited:
     async def find(self, query: Any) -> list[Workload]:
         return []
 
-    async def get(self, collection: Any, id: str) -> Workload:
+    async def load(self, collection: Any, id: str) -> Workload:
         return self.workload
 
     def listen(self, notify: Any) -> None:
         self.notify = notify
 
-    def take_applied(self) -> set[str]:
+    def take_changed(self) -> set[str]:
         return {"w"}
 
-    def applied(self, id: str) -> AppliedObject:
+    def get(self, id: str) -> AppliedObject:
         return self.object
 
-    async def change_owned(self, applied: AppliedObject, owned: dict[str, str]) -> int:
+    async def patch_spec(self, applied: AppliedObject, owned: dict[str, str]) -> int:
         return 0
 
-    async def record_status(self, applied: AppliedObject, status: dict[str, Any]) -> None:
+    async def set_status(self, applied: AppliedObject, status: dict[str, Any]) -> None:
         self.written += 1
         self.object = msgspec.structs.replace(self.object, status=status)
 

@@ -1,0 +1,102 @@
+"""What the loop does differently for the two kinds of engine.
+
+`PodDriver` asks our scheduler and orders single pods. `ClusterDriver` orders whole workloads, whose pods the cluster
+creates and places. The driver is chosen once, when a server takes over its engine; the loop itself never asks which.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Generic, NamedTuple, Protocol, TypeVar
+
+from fairlead.control.context import Context
+from fairlead.control.decide.draft import Draft, WorkloadEntry
+from fairlead.control.decide.phases import PhaseInputs
+from fairlead.control.loop.board import Board
+from fairlead.engines.base import Engine, Review
+from fairlead.kinds import KINDS
+from fairlead.model.clock import Millis
+from fairlead.model.pods.podset import PodSet
+from fairlead.model.records.workload import Pod, Workload
+
+OrderT = TypeVar("OrderT")
+
+
+class DirectoryReaction(NamedTuple, Generic[OrderT]):
+    """What follows from a change of projects, pools, quotas or assets."""
+
+    orders: list[OrderT]
+    #: Workloads to decide on again.
+    workload_ids: set[str]
+
+
+class Driver(Protocol[OrderT]):
+    """Between the loop and its engine. Nothing here records; orders are applied after the record that asks for them."""
+
+    @property
+    def engine(self) -> Engine: ...
+
+    @property
+    def board(self) -> Board: ...
+
+    @property
+    def next_change_at(self) -> Millis | None:
+        """When placement may change by time alone."""
+        ...
+
+    async def recover(self, workloads: Iterable[Workload]) -> None:
+        """After a start, with everything on the board: tell the engine what still exists."""
+        ...
+
+    def resume(self) -> list[OrderT]:
+        """After a start and the first observation: orders that were recorded and perhaps never given."""
+        ...
+
+    async def observe(self) -> bool:
+        """Take and keep the engine's reports, which it gives only once; whether its nodes have changed."""
+        ...
+
+    async def take_reported(self) -> set[str]:
+        """The workloads on the board whose reports wait for a decision."""
+        ...
+
+    def retry_reports(self, workload_ids: Collection[str]) -> None:
+        """The turn is over; nothing was recorded for these workloads, so their reports are decided on again."""
+        ...
+
+    def decide(self, entry: WorkloadEntry, now: Millis) -> Draft: ...
+
+    async def place(self, drafts: dict[str, Draft], now: Millis) -> bool:
+        """Write placements and evictions into the drafts; whether the scheduler was asked."""
+        ...
+
+    def orders(self, draft: Draft) -> list[OrderT]: ...
+
+    async def apply(self, orders: Sequence[OrderT]) -> None: ...
+
+    def on_recorded(self, draft: Draft, workload: Workload) -> None: ...
+
+    def on_read_again(self, before: WorkloadEntry, after: WorkloadEntry, pods: Sequence[Pod]) -> list[OrderT]:
+        """A record whose commit outcome was unknown was read from the store; the orders that it still asks for."""
+        ...
+
+    async def on_directory_change(self, changed: Sequence[tuple[str, str]]) -> DirectoryReaction[OrderT]: ...
+
+
+def has_node(context: Context, name: str) -> bool:
+    """Whether there is a node of that name on which pods may start."""
+    return any(node.name == name and node.ready for node in context.directory.nodes.values())
+
+
+def make_inputs(context: Context, review: Callable[[PodSet], Review]) -> dict[str, PhaseInputs]:
+    """What decisions need beyond the workload, by kind."""
+    return {
+        key: PhaseInputs(
+            outcome=kind.outcome,
+            review=review,
+            retry_delay=context.settings.retry_delay,
+            max_retry_delay=context.settings.max_retry_delay,
+            has_node=lambda name: has_node(context, name),
+            load=context.exposure.traffic.load,
+            expose=context.exposure.claim,
+        )
+        for key, kind in KINDS.items()
+    }

@@ -1,0 +1,128 @@
+"""The loop's part for engines that run single pods: our scheduler places them, orders start and stop them.
+
+Called by `reconcile.py`. Keeps the reports that are not recorded yet, because the engine gives each only once.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
+
+import msgspec
+
+from fairlead.control.assets.pod_supplies import load_retained
+from fairlead.control.context import Context
+from fairlead.control.decide.draft import Draft, WorkloadEntry, podset_of
+from fairlead.control.decide.phases import decide, is_lost, report_lost
+from fairlead.control.decide.pod_orders import pod_orders
+from fairlead.control.decide.pod_specs import render_pod
+from fairlead.control.loop.board import Board
+from fairlead.control.loop.driver import DirectoryReaction, has_node, make_inputs
+from fairlead.control.loop.refresh import find_changed, find_mounting
+from fairlead.control.loop.schedule import Scheduler
+from fairlead.engines.base import CapacityChanged, PodEngine, PodOrder, PodReport, Start, Stop
+from fairlead.model.clock import Millis
+from fairlead.model.pods.podset import PodSet, PodSpec
+from fairlead.model.records.phase import Phase, PodPhase
+from fairlead.model.records.workload import Pod, Workload
+
+
+class PodDriver:
+    def __init__(self, context: Context, engine: PodEngine) -> None:
+        self.engine = engine
+        self.board = Board(context.open_workloads, context.exposure)
+        self.scheduler = Scheduler(context, self.board)
+        self._context = context
+        self._inputs = make_inputs(context, engine.review)
+        #: Reports that no record holds yet; and those of this turn, by workload.
+        self._unrecorded: list[PodReport] = []
+        self._reports: dict[str, list[PodReport]] = {}
+
+    @property
+    def next_change_at(self) -> Millis | None:
+        return self.scheduler.next_change_at
+
+    async def recover(self, workloads: Iterable[Workload]) -> None:
+        running = (workload.id for workload in workloads if workload.phase is not Phase.STOPPED)
+        await self.engine.retain(await load_retained(self._context, running))
+
+    def resume(self) -> list[PodOrder]:
+        """A pod of which the engine has no trace is taken as lost. Mounted objects may have changed meanwhile."""
+        self._group_reports()
+        orders: list[PodOrder] = []
+        for id, entry in self.board.entries.items():
+            known = {report.pod_id for report in self._reports.get(id, ())}
+            self._unrecorded += [report_lost(pod) for pod in entry.pods if is_lost(pod, known, self._has_node)]
+            orders += self._unfinished(entry, known)
+        self._group_reports()
+        self.scheduler.needed = True
+        return [*orders, *find_mounting(self.board.entries.values(), self._pod_spec)]
+
+    def _unfinished(self, entry: WorkloadEntry, known: Collection[str]) -> list[PodOrder]:
+        """Orders that were durable but perhaps never given: a start without a trace, and every stop."""
+        orders: list[PodOrder] = []
+        for pod in entry.pods:
+            podset = podset_of(entry.podsets, pod.role)
+            is_unknown = pod.id not in known and self._has_node(pod.node)
+            if pod.phase is PodPhase.STARTING and pod.restart_at is None and is_unknown:
+                orders.append(Start(self._pod_spec(entry.workload, pod, podset)))
+            elif pod.phase is PodPhase.STOPPING:
+                orders.append(Stop(pod.id, pod.attempt, podset.container.termination_grace_seconds))
+        return orders
+
+    async def observe(self) -> bool:
+        observed = await self.engine.observe()
+        self._unrecorded += [report for report in observed if isinstance(report, PodReport)]
+        return any(isinstance(report, CapacityChanged) for report in observed)
+
+    async def take_reported(self) -> set[str]:
+        self._group_reports()
+        return set(self._reports)
+
+    def _group_reports(self) -> None:
+        """By workload; reports of pods that nobody knows are dropped."""
+        self._reports = defaultdict(list)
+        for report in self._unrecorded:
+            workload_id = self.board.pods.get(report.pod_id)
+            if workload_id is not None:
+                self._reports[workload_id].append(report)
+
+    def retry_reports(self, workload_ids: Collection[str]) -> None:
+        self._unrecorded = [report for id in workload_ids for report in self._reports.get(id, ())]
+
+    def decide(self, entry: WorkloadEntry, now: Millis) -> Draft:
+        reports = self._reports.get(entry.workload.id, ())
+        return decide(entry, reports, now, self._inputs[entry.workload.kind])
+
+    async def place(self, drafts: dict[str, Draft], now: Millis) -> bool:
+        """The scheduler is asked only if something that it looks at may have changed."""
+        if not self.scheduler.is_needed(drafts, now):
+            return False
+        await self.scheduler.decide(drafts, now)
+        return True
+
+    def orders(self, draft: Draft) -> list[PodOrder]:
+        return pod_orders(draft, self._pod_spec)
+
+    async def apply(self, orders: Sequence[PodOrder]) -> None:
+        await self.engine.apply(orders)
+
+    def on_recorded(self, draft: Draft, workload: Workload) -> None:
+        self.scheduler.note(workload)
+
+    def on_read_again(self, before: WorkloadEntry, after: WorkloadEntry, pods: Sequence[Pod]) -> list[PodOrder]:
+        self.scheduler.note(after.workload)
+        draft = Draft(msgspec.structs.replace(after, workload=before.workload, pods=before.pods), self._context.clock())
+        draft.workload = after.workload
+        known = {pod.id for pod in before.pods}
+        draft.pods = {pod.id: pod for pod in pods if pod.id in known or not pod.has_ended}
+        return [order for order in self.orders(draft) if not isinstance(order, Start) or self._has_node(order.pod.node)]
+
+    async def on_directory_change(self, changed: Sequence[tuple[str, str]]) -> DirectoryReaction[PodOrder]:
+        refreshes = await find_changed(self._context, self.board.entries.values(), changed, self._pod_spec)
+        self.scheduler.needed = True
+        return DirectoryReaction([*refreshes], set())
+
+    def _has_node(self, name: str) -> bool:
+        return has_node(self._context, name)
+
+    def _pod_spec(self, workload: Workload, pod: Pod, podset: PodSet) -> PodSpec:
+        return render_pod(workload, pod, podset, self._context.directory.projects.get(workload.project_id))
