@@ -74,7 +74,7 @@ class Cluster:
         assert self.object is not None
         return self.object["spec"].get("active", {}).get("value", True)
 
-    async def ask(
+    async def request(
         self, method: str, path: str, body: Any = None, *, query: Mapping[str, str] | None = None, content: str = ""
     ) -> bytes:
         if path == DEFINITION.path():
@@ -95,7 +95,7 @@ class Cluster:
         return msgspec.json.encode(found)
 
     async def get(self, path: str, **query: str) -> bytes:
-        return await self.ask("GET", path, query=query)
+        return await self.request("GET", path, query=query)
 
     async def find(self, path: str) -> bytes | None:
         return None
