@@ -11,6 +11,7 @@ import re
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 
 import msgspec
 from starlette.requests import ClientDisconnect, Request
@@ -190,7 +191,8 @@ class Application:
         call = Call(context, operation, Request(scope, receive), request_id)
         call.path = path
         if not operation.is_public:
-            call.caller = authenticate(self._accounts, call.request)
+            call.authenticate = partial(authenticate, self._accounts, call.request)
+            call.caller = call.authenticate()
             self._limit(call.caller.id)
             if context.stopping:
                 raise Unavailable("The server is stopping; send the request again in a moment")

@@ -11,10 +11,8 @@ from typing import Any, NamedTuple
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from fairlead.control.context import Context
+from fairlead.api.http.guard import CHECK_SECONDS, StreamGuard
 
-#: How often a session looks whether the server is stopping.
-LOOK_SECONDS = 1.0
 STREAM = "application/octet-stream"
 _OWN_HEADERS = {"content-type": STREAM, "cache-control": "no-store"}
 
@@ -29,15 +27,15 @@ class DuplexHandlers(NamedTuple):
 
 
 class DuplexResponse(Response):
-    """The end of either way, or of the server, ends it; a way that breaks breaks off the answer."""
+    """It ends with either way, with the server and with the caller's rights; an error breaks it off."""
 
     def __init__(
-        self, ways: DuplexHandlers, context: Context, status: int = 200, headers: Mapping[str, str] = _OWN_HEADERS
+        self, ways: DuplexHandlers, guard: StreamGuard, status: int = 200, headers: Mapping[str, str] = _OWN_HEADERS
     ) -> None:
         super().__init__(None, status, {**headers, "connection": "close"})
         del self.headers["content-length"]
         self._ways = ways
-        self._context = context
+        self._guard = guard
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
@@ -46,8 +44,8 @@ class DuplexResponse(Response):
         tasks = {asyncio.create_task(self._read(receive)), asyncio.create_task(self._ways.outward(send))}
         done: set[asyncio.Task[None]] = set()
         try:
-            while not self._context.stopping and not done:
-                done, _ = await asyncio.wait(tasks, timeout=LOOK_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+            while not done and await self._guard.may_continue():
+                done, _ = await asyncio.wait(tasks, timeout=CHECK_SECONDS, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for task in tasks:
                 task.cancel()

@@ -14,9 +14,11 @@ from starlette.responses import Response
 from starlette.types import Send
 
 from fairlead.api.http.duplex import DuplexHandlers, DuplexResponse
+from fairlead.api.http.guard import StreamGuard
 from fairlead.api.http.operation import Call
 from fairlead.model.errors import Unavailable
 from fairlead.model.pods.urls import ANSWERED, DESCRIBING
+from fairlead.model.records.organization import Caller
 
 _PIECE = 64 * 1024
 _HEAD_BYTES = 64 * 1024
@@ -54,7 +56,11 @@ async def forward(call: Call, address: str) -> Response:
     if status >= 400:
         return Response(await _whole(body, writer), status, kept)
     ways = _ways(body, writer, has_body=call.operation.body is not None)
-    return DuplexResponse(ways, call.context, status, kept)
+    return DuplexResponse(ways, StreamGuard(call, _leave_to_the_other_server), status, kept)
+
+
+async def _leave_to_the_other_server(caller: Caller) -> None:
+    """The server that answers checks the caller's rights; here only the token is."""
 
 
 async def _whole(body: AsyncIterator[bytes], writer: asyncio.StreamWriter) -> bytes:

@@ -19,7 +19,7 @@ from fairlead.model.records.organization import Caller
 class Call:
     """One request on its way: who asks, for what, with which id. Made by `application.py` only."""
 
-    __slots__ = ("caller", "context", "operation", "path", "request", "request_id")
+    __slots__ = ("authenticate", "caller", "context", "operation", "path", "request", "request_id")
 
     def __init__(self, context: Context, operation: "Operation", request: Request, request_id: str) -> None:
         self.context = context
@@ -29,6 +29,8 @@ class Call:
         #: The values of the path's variables.
         self.path: dict[str, str] = {}
         self.caller: Caller = NOBODY
+        #: Who the request's token speaks for now; raises `Unauthenticated` once it is worth nothing.
+        self.authenticate: Callable[[], Caller] = lambda: self.caller
 
 
 #: Who calls a public operation.

@@ -6,10 +6,11 @@ from starlette.responses import Response, StreamingResponse
 
 from fairlead.api.http.body import query_boolean, query_integer, query_text
 from fairlead.api.http.errors import Error
+from fairlead.api.http.guard import StreamGuard
 from fairlead.api.http.operation import Call, Operation, Parameter
 from fairlead.api.http.shapes import WORKLOAD_ID
 from fairlead.control.lists import normal_id
-from fairlead.control.workloads.sessions import LogRequest, pod_logs
+from fairlead.control.workloads.sessions import LogRequest, load_session_workload, pod_logs
 from fairlead.model.clock import SECOND, Millis, from_iso
 from fairlead.model.errors import ComplianceIssue, Invalid
 
@@ -55,7 +56,10 @@ async def get_logs(call: Call) -> Response:
     previous = bool(query_boolean(call, "previous"))
     pod = query_text(call, "pod")
     stream = await pod_logs(call.context, call.caller, workload_id, pod, request, previous)
-    if not follow:
+    if follow:
+        guard = StreamGuard(call, lambda caller: load_session_workload(call.context, caller, "logs", workload_id))
+        stream = guard.limit(stream)
+    else:
         stream = _joined(*await _first(stream))
     return StreamingResponse(stream, 200, {"cache-control": "no-store", "x-accel-buffering": "no"}, "text/plain")
 

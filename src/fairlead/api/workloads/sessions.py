@@ -18,12 +18,20 @@ from starlette.types import Send
 from fairlead.api.http.body import query_boolean, query_integer, query_text
 from fairlead.api.http.duplex import STREAM, DuplexHandlers, DuplexResponse
 from fairlead.api.http.errors import Error
+from fairlead.api.http.guard import StreamGuard
 from fairlead.api.http.operation import Call, Operation, Parameter, RequestBody, as_json
 from fairlead.api.http.shapes import WORKLOAD_ID
 from fairlead.api.proxy.access import LINK_LIFETIME, UrlGate
-from fairlead.control.context import Context
 from fairlead.control.lists import normal_id
-from fairlead.control.workloads.sessions import ExecRequest, Session, attach, connect, run_command, urls_of
+from fairlead.control.workloads.sessions import (
+    ExecRequest,
+    Session,
+    attach,
+    connect,
+    load_session_workload,
+    run_command,
+    urls_of,
+)
 from fairlead.model.clock import iso
 from fairlead.model.errors import ComplianceIssue, Invalid
 
@@ -35,7 +43,7 @@ _CHANNELS = {"output": 1, "error": 2, "exit": 3}
 _MOST = 1 << 20
 
 
-def _duplex_of(session: Session, context: Context) -> DuplexResponse:
+def _duplex_of(session: Session, guard: StreamGuard) -> DuplexResponse:
     """The frames of a command's session."""
     pending = bytearray()
 
@@ -66,7 +74,7 @@ def _duplex_of(session: Session, context: Context) -> DuplexResponse:
             if name == "exit":
                 return
 
-    return DuplexResponse(DuplexHandlers(inward, outward, session.close_input, session.close), context)
+    return DuplexResponse(DuplexHandlers(inward, outward, session.close_input, session.close), guard)
 
 
 async def execute(call: Call) -> Response:
@@ -84,13 +92,17 @@ async def execute(call: Call) -> Response:
     )
     workload_id = normal_id(call.path["workloadId"], "workload")
     session = await run_command(call.context, call.caller, workload_id, query_text(call, "pod"), request)
-    return _duplex_of(session, call.context)
+    return _duplex_of(session, _guard(call, "exec", workload_id))
+
+
+def _guard(call: Call, verb: str, workload_id: str) -> StreamGuard:
+    return StreamGuard(call, lambda caller: load_session_workload(call.context, caller, verb, workload_id))
 
 
 async def attach_to(call: Call) -> Response:
     workload_id = normal_id(call.path["workloadId"], "workload")
     session = await attach(call.context, call.caller, workload_id, query_text(call, "pod"))
-    return _duplex_of(session, call.context)
+    return _duplex_of(session, _guard(call, "attach", workload_id))
 
 
 async def forward_port(call: Call) -> Response:
@@ -118,7 +130,7 @@ async def forward_port(call: Call) -> Response:
     async def close() -> None:
         writer.close()
 
-    return DuplexResponse(DuplexHandlers(inward, outward, ended, close), call.context)
+    return DuplexResponse(DuplexHandlers(inward, outward, ended, close), _guard(call, "port-forward", workload_id))
 
 
 class SignInLink(msgspec.Struct, rename="camel"):

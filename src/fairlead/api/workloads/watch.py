@@ -13,12 +13,15 @@ from starlette.responses import Response, StreamingResponse
 
 from fairlead.api.http.body import query_integer, query_text
 from fairlead.api.http.errors import Error, Gone, RevisionGone
+from fairlead.api.http.guard import CHECK_SECONDS, StreamGuard
 from fairlead.api.http.operation import Call, Operation, Parameter
 from fairlead.api.http.shapes import Shape, Uuid
 from fairlead.api.workloads.reads import surroundings
 from fairlead.api.workloads.views import WorkloadView, render_workload_view
+from fairlead.control import access
 from fairlead.control.workloads import read
 from fairlead.model.errors import TooMuch
+from fairlead.model.records.organization import Caller
 
 #: An empty message is sent after so long without a change, so that both ends notice a dead connection.
 KEEP_ALIVE_SECONDS = 15.0
@@ -103,43 +106,65 @@ async def _start(call: Call) -> int:
 
 
 async def _changes(call: Call, since: int) -> AsyncGenerator[bytes, None]:
-    """Messages for ever. A commit that comes while we read sets the flag again, so none is slept through."""
+    """Messages for as long as the caller may have them. A commit that comes while we read sets the flag again."""
     changed = asyncio.Event()
+    changed.set()
 
     def hear(revision: int, subjects: Sequence[tuple[str, str]]) -> None:
         changed.set()
 
+    async def check(caller: Caller) -> None:
+        access.check(caller, "workloads:read", project)
+
     project = query_text(call, "projectId")
+    guard, silent_seconds = StreamGuard(call, check), 0.0
     stop = call.context.store.subscribe(hear)
     try:
         yield b": watching\n\n"
-        while not call.context.stopping:
-            changed.clear()
-            through, changes = await read.load_changes(call.context, call.caller, since, project)
-            live = await read.load_live_pods(call.context, (w for _, w in changes if w is not None))
-            around = surroundings(call)
-            for event, workload in changes:
-                view = None if workload is None else render_workload_view(workload, live.get(workload.id, ()), around)
-                change = ChangeView(
-                    revision=event.revision,
-                    workload_id=event.subject_id,
-                    reason=event.reason,
-                    message=event.message,
-                    workload=view,
-                )
-                yield b"id: %d\nevent: workload\ndata: %b\n\n" % (event.revision, msgspec.json.encode(change))
-            since = through
-            if not changes and not await _wait(changed):
+        while await guard.may_continue():
+            if changed.is_set():
+                changed.clear()
+                since, messages = await _load_messages(call, since, project)
+                if messages:
+                    # There may be more than are read at once.
+                    changed.set()
+                for message in messages:
+                    silent_seconds = 0.0
+                    yield message
+            elif not await _wait(changed):
+                silent_seconds += CHECK_SECONDS
+            if silent_seconds >= KEEP_ALIVE_SECONDS:
+                silent_seconds = 0.0
                 # An id without data is remembered by the client and shown to nobody.
                 yield b"id: %d\n\n" % since
     finally:
         stop()
 
 
+async def _load_messages(call: Call, since: int, project: str) -> tuple[int, list[bytes]]:
+    """What happened after a revision, as messages, and the revision that they reach."""
+    context = call.context
+    through, changes = await read.load_changes(context, call.caller, since, project)
+    live = await read.load_live_pods(context, (workload for _, workload in changes if workload is not None))
+    around = surroundings(call)
+    messages = []
+    for event, workload in changes:
+        view = None if workload is None else render_workload_view(workload, live.get(workload.id, ()), around)
+        change = ChangeView(
+            revision=event.revision,
+            workload_id=event.subject_id,
+            reason=event.reason,
+            message=event.message,
+            workload=view,
+        )
+        messages.append(b"id: %d\nevent: workload\ndata: %b\n\n" % (event.revision, msgspec.json.encode(change)))
+    return through, messages
+
+
 async def _wait(changed: asyncio.Event) -> bool:
-    """Whether something happened before the silence grew too long."""
+    """Whether something happened before it is time to check the caller's rights again."""
     try:
-        await asyncio.wait_for(changed.wait(), KEEP_ALIVE_SECONDS)
+        await asyncio.wait_for(changed.wait(), CHECK_SECONDS)
     except TimeoutError:
         return False
     return True

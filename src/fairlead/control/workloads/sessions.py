@@ -32,10 +32,7 @@ async def pod_logs(
     context: Context, caller: Caller, workload_id: str, pod_name: str, request: LogRequest, previous: bool = False
 ) -> AsyncIterator[bytes]:
     """The output of one pod: the named one, else the leading or newest. `request.pod_id` is filled in here."""
-    workload: Workload | None = await context.store.get(WORKLOADS, workload_id)
-    if workload is None:
-        raise NotFound(f"There is no workload {workload_id}")
-    access.check(caller, "workloads:logs", workload.project_id)
+    workload = await load_session_workload(context, caller, "logs", workload_id)
     pod = await _pod(context, workload, pod_name)
     if previous:
         if pod.attempt < 2 and request.attempt is None:
@@ -44,6 +41,15 @@ async def pod_logs(
     if context.sessions is None:
         raise await holder_error(context)
     return context.sessions.logs(msgspec.structs.replace(request, pod_id=pod.id))
+
+
+async def load_session_workload(context: Context, caller: Caller, verb: str, workload_id: str) -> Workload:
+    """The workload, if the caller may open such a session into it. Asked again while the session lasts."""
+    workload = await context.store.get(WORKLOADS, workload_id)
+    if workload is None:
+        raise NotFound(f"There is no workload {workload_id}")
+    access.check(caller, f"workloads:{verb}", workload.project_id)
+    return workload
 
 
 async def holder_error(context: Context) -> Elsewhere | Unavailable:
@@ -115,10 +121,7 @@ async def connect(context: Context, caller: Caller, workload_id: str, pod_name: 
 async def _find_running_pod(
     context: Context, caller: Caller, verb: str, workload_id: str, pod_name: str
 ) -> tuple[Sessions, Pod]:
-    workload: Workload | None = await context.store.get(WORKLOADS, workload_id)
-    if workload is None:
-        raise NotFound(f"There is no workload {workload_id}")
-    access.check(caller, f"workloads:{verb}", workload.project_id)
+    workload = await load_session_workload(context, caller, verb, workload_id)
     where = [Where("workload_id", Comparison.EQUAL, workload.id), Where("phase", Comparison.EQUAL, PodPhase.RUNNING)]
     if pod_name:
         where.append(Where("name", Comparison.EQUAL, pod_name))
@@ -136,10 +139,7 @@ async def _find_running_pod(
 
 async def urls_of(context: Context, caller: Caller, workload_id: str) -> list[tuple[Route, str]]:
     """The URLs of a workload that `caller` may open, each with its route."""
-    workload: Workload | None = await context.store.get(WORKLOADS, workload_id)
-    if workload is None:
-        raise NotFound(f"There is no workload {workload_id}")
-    access.check(caller, "workloads:read", workload.project_id)
+    await load_session_workload(context, caller, "read", workload_id)
     if context.sessions is None:
         raise await holder_error(context)
     routes = [route for route in context.exposure.routes_of(workload_id) if route.admits(caller)]
