@@ -12,13 +12,13 @@ from typing import Any
 import msgspec
 import pytest
 
+from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.client.api import APPLY, Api, ApiError
 from fairlead.engines.kubernetes.client.connection import connect
 from fairlead.engines.kubernetes.client.kubeconfig import Access
-from fairlead.engines.kubernetes.client.objects import Pod, PodGroup
 from fairlead.engines.kubernetes.client.watch import ObjectWatch
-from fairlead.engines.kubernetes.observe.report import WorkloadObjectsSeen
 from fairlead.engines.kubernetes.observe.unacknowledged import UnacknowledgedPods
+from fairlead.engines.kubernetes.observe.workload import WorkloadObjectsSeen
 from fairlead.engines.kubernetes.shared_files import share_files
 from fairlead.model.errors import Refused
 
@@ -193,9 +193,9 @@ class Seen:
     def __init__(self, api: Api) -> None:
         self.told: list[tuple[str | None, str | None]] = []
         self._more = asyncio.Event()
-        self.watch = ObjectWatch(api, "/api/v1/pods", Pod, self._hear, "app=x")
+        self.watch = ObjectWatch(api, "/api/v1/pods", objects.Pod, self._hear, "app=x")
 
-    def _hear(self, before: Pod | None, after: Pod | None) -> None:
+    def _hear(self, before: objects.Pod | None, after: objects.Pod | None) -> None:
         versions = [one.metadata.resource_version if one else None for one in (before, after)]
         self.told.append((versions[0], versions[1]))
         self._more.set()
@@ -258,7 +258,7 @@ async def test_a_watch_that_is_never_answered_is_asked_for_again() -> None:
 @scenario
 async def test_an_object_that_nobody_can_take_in_keeps_no_other_from_being_told() -> None:
     class Strict(Seen):
-        def _hear(self, before: Pod | None, after: Pod | None) -> None:
+        def _hear(self, before: objects.Pod | None, after: objects.Pod | None) -> None:
             if after is not None and after.metadata.name == "bad":
                 raise ValueError
             super()._hear(before, after)
@@ -402,31 +402,31 @@ SCHEDULED = {"message": "assigned to n", "reason": "Scheduled", "lastTimestamp":
         ([{"message": "tried again", "reason": "PodGrouperWarning"}], "No KAI scheduler of node pool default"),
         (
             [{"message": "on n", "reason": "Pipelined"}],
-            "KAI keeps a place for it until others have left: on n",
+            "KAI reserved a place for it, and waits until other pods have left: on n",
         ),
-        ([PIPELINED, SCHEDULED], "its binder does not bind the pod to it; see that the binder runs: assigned to n"),
-        ([SCHEDULED, {**PIPELINED, "lastTimestamp": "2026-01-01T00:00:09Z"}], "KAI keeps a place for it"),
+        ([PIPELINED, SCHEDULED], "its binder does not bind the pod to it; check that the binder runs: assigned to n"),
+        ([SCHEDULED, {**PIPELINED, "lastTimestamp": "2026-01-01T00:00:09Z"}], "KAI reserved a place for it"),
         (
             [SCHEDULED, {"message": "no", "reason": "BindingError", "lastTimestamp": "2026-01-01T00:00:09Z"}],
-            "KAI's binder tries again: no",
+            "KAI's binder is retrying: no",
         ),
     ],
     ids=["nobody says anything", "another part of KAI", "a place is kept", "no binder", "kept anew", "not bound"],
 )
 def test_a_silence_that_lasts_is_looked_into_and_told(events: list[Any], want: str) -> None:
-    group = msgspec.convert({"metadata": {"name": "g"}}, PodGroup)
+    group = msgspec.convert({"metadata": {"name": "g"}}, objects.PodGroup)
     metadata = {"name": "p", "uid": "u", "namespace": "n", "annotations": {"pod-group-name": "g"}}
-    waits = WorkloadObjectsSeen(pods=[msgspec.convert({"metadata": metadata}, Pod)], groups=[group])
+    waits = WorkloadObjectsSeen(pods=[msgspec.convert({"metadata": metadata}, objects.Pod)], groups=[group])
 
     async def listen(server: Scripted) -> list[str]:
         told = asyncio.Event()
         async with server as api, asyncio.TaskGroup() as tasks:
             silences = UnacknowledgedPods(api, tasks.create_task, lambda _: told.set(), patience=0.05)
-            said = [silences.words("w", waits)]
+            said = [silences.message("w", waits)]
             async with asyncio.timeout(DEADLINE):
                 await told.wait()
             # Asked again and again, until KAI has spoken.
-            return [*said, silences.words("w", waits), silences.words("w", WorkloadObjectsSeen())]
+            return [*said, silences.message("w", waits), silences.message("w", WorkloadObjectsSeen())]
 
     server = Scripted(*(answer(200, {"items": events}) for _ in range(100)))
     first, later, last = asyncio.run(listen(server))
@@ -440,13 +440,15 @@ async def test_a_binder_that_was_asked_a_moment_ago_is_not_blamed() -> None:
     """The event is seen once; at the next look the pod is kept a place for again."""
     later = {**PIPELINED, "lastTimestamp": "2026-01-01T00:00:09Z"}
     looks = ([SCHEDULED], [SCHEDULED, later])
-    waits = WorkloadObjectsSeen(pods=[msgspec.convert({"metadata": {"name": "p", "uid": "u", "namespace": "n"}}, Pod)])
+    waits = WorkloadObjectsSeen(
+        pods=[msgspec.convert({"metadata": {"name": "p", "uid": "u", "namespace": "n"}}, objects.Pod)]
+    )
     said: list[str] = []
     told = asyncio.Event()
     async with Scripted(*(answer(200, {"items": events}) for events in looks)) as api, asyncio.TaskGroup() as tasks:
         silences = UnacknowledgedPods(api, tasks.create_task, lambda _: told.set(), patience=0.05)
-        silences.words("w", waits)
+        silences.message("w", waits)
         await told.wait()
-        said.append(silences.words("w", waits))
-        silences.words("w", WorkloadObjectsSeen())
-    assert said == ["KAI keeps a place for it until others have left: on n"]
+        said.append(silences.message("w", waits))
+        silences.message("w", WorkloadObjectsSeen())
+    assert said == ["KAI reserved a place for it, and waits until other pods have left: on n"]

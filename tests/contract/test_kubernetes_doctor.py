@@ -5,12 +5,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.client.api import ApiError
-from fairlead.engines.kubernetes.client.objects import Pod
 from fairlead.engines.kubernetes.install.checks import Finding
 from fairlead.engines.kubernetes.install.doctor_kai import find_overdue, judge_refusal, look_at_work
-from fairlead.engines.kubernetes.observe.report import WorkloadObjectsSeen
 from fairlead.engines.kubernetes.observe.unacknowledged import find_unacknowledged_pod, load_last_scheduler_event
+from fairlead.engines.kubernetes.observe.workload import WorkloadObjectsSeen
 from tests.contract.test_kubernetes_api import Answer, Scripted, answer, scenario
 
 LONG_AGO, JUST_NOW, NOW = "2026-01-01T00:00:00Z", "2026-01-01T00:59:55Z", "2026-01-01T01:00:00Z"
@@ -115,7 +115,7 @@ def test_a_pod_that_could_not_be_tried(message: str, want: str) -> None:
 
 @scenario
 async def test_a_request_that_the_binder_could_not_carry_out_is_told_in_its_words() -> None:
-    silence = find_unacknowledged_pod(WorkloadObjectsSeen(pods=[msgspec.convert(pod(), Pod)]))
+    silence = find_unacknowledged_pod(WorkloadObjectsSeen(pods=[msgspec.convert(pod(), objects.Pod)]))
     assert silence is not None
     failed = {**BOUND_TO, "status": {"phase": "Failed", "reason": "no such volume"}}
     server = Scripted(items(), answer(200, failed))

@@ -7,9 +7,9 @@ import msgspec
 
 from fairlead.engines.base import DeleteWorkload, SyncOrganization
 from fairlead.engines.kubernetes.apply.organization import OrganizationSync
-from fairlead.engines.kubernetes.client.objects import Node
+from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.client.resources import CONFIG_MAP, JOB, NAMESPACE, NODE, POD, POD_GROUP, PYTORCH
-from fairlead.engines.kubernetes.render.context import CLUSTER_LABEL, POOL_LABEL
+from fairlead.engines.kubernetes.render.labels import CLUSTER_LABEL, POOL_LABEL
 from fairlead.kinds import KINDS
 from fairlead.model.pods.podset import RestartScope
 from fairlead.model.records.organization import NodePool
@@ -163,7 +163,7 @@ async def test_a_job_whose_failure_is_seen_before_its_preemption_begins_again() 
 async def test_an_end_does_not_wait_for_ever_for_a_watch_that_brings_nothing() -> None:
     cluster = Cluster(PYTORCH)
     async with Room(cluster).open() as room:
-        room.engine._holdings.patience = 0.2
+        room.engine._cache.patience = 0.2
         await room.wish(run(*OPERATED))
         await room.until(lambda: cluster.all(PYTORCH))
         cluster.hold(POD)
@@ -298,7 +298,7 @@ async def test_an_api_server_that_is_away_is_told_while_its_answer_is_waited_for
         cluster.unreachable_reason = "the API server does not answer"
         cluster.notify_away()
         await room.look()
-        assert room.report.retrying_because == "Waits for the cluster: the API server does not answer"
+        assert room.report.retrying_because == "Waiting for the cluster: the API server does not answer"
         cluster.unreachable_reason = ""
         cluster.gates["/jobs/"].set()
         await room.until(lambda: room.report.run == 1 and not room.report.retrying_because)
@@ -317,12 +317,12 @@ async def test_an_operators_own_use_of_kais_label_keeps_it_from_no_other_pool() 
     for name, pairs in labels.items():
         cluster.put(NODE, {"metadata": {"name": name, "labels": pairs}})
     estate = OrganizationSync(cluster, "c")
-    nodes = [msgspec.convert(body, Node) for body in cluster.all(NODE)]
+    nodes = [msgspec.convert(body, objects.Node) for body in cluster.all(NODE)]
     await estate.label_nodes(nodes, SyncOrganization(departments=(), projects=(), node_pools=tuple(pools)))
     found = {body["metadata"]["name"]: body["metadata"]["labels"][POOL_LABEL] for body in cluster.all(NODE)}
     assert found == {"n1": "a100", "n2": "h100"}
     gone = SyncOrganization(departments=(), projects=(), node_pools=(pools[0],))
-    await estate.label_nodes([msgspec.convert(body, Node) for body in cluster.all(NODE)], gone)
+    await estate.label_nodes([msgspec.convert(body, objects.Node) for body in cluster.all(NODE)], gone)
     left = {body["metadata"]["name"]: body["metadata"]["labels"].get(POOL_LABEL) for body in cluster.all(NODE)}
     assert left == {"n1": "a100", "n2": None}
 

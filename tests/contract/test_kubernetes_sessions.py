@@ -10,12 +10,12 @@ import msgspec
 import pytest
 
 from fairlead.engines.base import ExecRequest
-from fairlead.engines.kubernetes.client.objects import Pod
+from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.sessions import CommandSession, dial, read_end
 from tests.contract.test_kubernetes_api import DEADLINE, Answer, Scripted, hang, scenario
 
 _METADATA = {"name": "p", "uid": "u", "namespace": "n"}
-POD = msgspec.convert({"metadata": _METADATA, "spec": {"containers": [{"name": "main"}]}}, Pod)
+POD = msgspec.convert({"metadata": _METADATA, "spec": {"containers": [{"name": "main"}]}}, objects.Pod)
 _PREFIX = "Internal error occurred: error executing command in container: failed to exec in container: "
 RUNC = _PREFIX + "OCI runtime exec failed: exec failed: unable to start container process: "
 CRUN = _PREFIX + "OCI runtime exec failed: "

@@ -15,8 +15,9 @@ import pytest
 
 from fairlead.control.context import Context
 from fairlead.engines.base import WorkloadReport
-from fairlead.engines.kubernetes.client.objects import Pod, Runner
-from fairlead.engines.kubernetes.observe.report import WorkloadObjectsSeen, render_report
+from fairlead.engines.kubernetes.client import objects
+from fairlead.engines.kubernetes.observe.report import render_report
+from fairlead.engines.kubernetes.observe.workload import WorkloadObjectsSeen
 from fairlead.model.records.phase import Phase
 from fairlead.model.records.workload import Pod as PodRecord
 from fairlead.model.records.workload import Workload
@@ -107,7 +108,7 @@ class Cluster(QuietCluster):
         self._is_changed = False
 
     def bring(self, kind: str, step: Step) -> None:
-        shelf, type = (self._jobs, Runner) if kind == "jobs" else (self._pods, Pod)
+        shelf, type = (self._jobs, objects.Runner) if kind == "jobs" else (self._pods, objects.Pod)
         for name, item in step.items():
             shelf.pop(name, None)
             if item is not None:

@@ -15,11 +15,11 @@ from datetime import UTC, datetime
 import msgspec
 
 from fairlead.engines.base import ExecRequest, LogRequest
+from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.client.api import Api, ApiError
-from fairlead.engines.kubernetes.client.objects import Pod
 from fairlead.engines.kubernetes.client.resources import POD
 from fairlead.engines.kubernetes.client.websocket import WebSocket, pump
-from fairlead.engines.kubernetes.observe.report import main_container_name
+from fairlead.engines.kubernetes.observe.pods import main_container_name
 from fairlead.model.errors import NotFound, Refused, Unavailable
 
 log = logging.getLogger(__name__)
@@ -34,7 +34,7 @@ _NOT_BEGUN = re.compile(r"exec: \".*|executable file .*", re.DOTALL)
 _NOT_THERE = ("not found", "no such file or directory")
 
 
-async def stream_logs(api: Api, pod: Pod, request: LogRequest) -> AsyncIterator[bytes]:
+async def stream_logs(api: Api, pod: objects.Pod, request: LogRequest) -> AsyncIterator[bytes]:
     """The output of a pod's main container; of the start before the last one when an earlier attempt is asked for."""
     query = {"container": main_container_name(pod), "follow": "true" if request.follow else "false"}
     if request.timestamps:
@@ -58,12 +58,12 @@ async def stream_logs(api: Api, pod: Pod, request: LogRequest) -> AsyncIterator[
         raise Unavailable(f"The output of pod {pod.metadata.name} breaks off: {error}") from error
 
 
-def _restarts(pod: Pod) -> int:
+def _restarts(pod: objects.Pod) -> int:
     main = main_container_name(pod)
     return max((status.restart_count for status in pod.status.container_statuses if status.name == main), default=0)
 
 
-def _translated(error: ApiError, pod: Pod) -> NotFound | Refused:
+def _translated(error: ApiError, pod: objects.Pod) -> NotFound | Refused:
     if error.status == 404:
         return NotFound(f"Pod {pod.metadata.name} is gone, and its output with it")
     return Refused(f"Pod {pod.metadata.name}: {error.message}")
@@ -95,7 +95,7 @@ class CommandSession:
         self._rest: list[tuple[str, bytes]] = []
 
     @classmethod
-    async def run(cls, api: Api, pod: Pod, request: ExecRequest) -> "CommandSession":
+    async def run(cls, api: Api, pod: objects.Pod, request: ExecRequest) -> "CommandSession":
         query = [("command", word) for word in request.command]
         query += _streams(pod, stdin=request.stdin or request.tty, tty=request.tty)
         session = cls(await _open(api, pod, "exec", query), is_terminal=request.tty)
@@ -104,7 +104,7 @@ class CommandSession:
         return session
 
     @classmethod
-    async def attach(cls, api: Api, pod: Pod, *, stdin: bool, tty: bool) -> "CommandSession":
+    async def attach(cls, api: Api, pod: objects.Pod, *, stdin: bool, tty: bool) -> "CommandSession":
         return cls(await _open(api, pod, "attach", _streams(pod, stdin=stdin, tty=tty)), is_terminal=tty)
 
     async def read(self) -> tuple[str, bytes]:
@@ -153,12 +153,12 @@ class CommandSession:
         self._link.close()
 
 
-def _streams(pod: Pod, *, stdin: bool, tty: bool) -> list[tuple[str, str]]:
+def _streams(pod: objects.Pod, *, stdin: bool, tty: bool) -> list[tuple[str, str]]:
     asked = {"container": main_container_name(pod), "stdin": stdin, "stdout": True, "stderr": not tty, "tty": tty}
     return [(name, value if isinstance(value, str) else str(value).lower()) for name, value in asked.items()]
 
 
-async def _open(api: Api, pod: Pod, verb: str, query: list[tuple[str, str]]) -> WebSocket:
+async def _open(api: Api, pod: objects.Pod, verb: str, query: list[tuple[str, str]]) -> WebSocket:
     path = f"{POD.path(pod.metadata.namespace, pod.metadata.name)}/{verb}"
     try:
         return await WebSocket.open(api, path, query, _COMMANDS)
@@ -187,14 +187,14 @@ def read_end(data: bytes) -> tuple[str, bytes]:
     return words, b"127" if any(each in words.lower() for each in _NOT_THERE) else b"126"
 
 
-def listening_port(pod: Pod, port: int) -> int:
+def listening_port(pod: objects.Pod, port: int) -> int:
     """Where a port of the pod is reached: where Knative counts its requests, they go past that."""
     names = [container.name for container in pod.spec.containers]
     served = {one.container_port for container in pod.spec.containers for one in container.ports}
     return _COUNTED_PORT if _COUNTER in names and port in served else port
 
 
-async def dial(api: Api, pod: Pod, port: int) -> int:
+async def dial(api: Api, pod: objects.Pod, port: int) -> int:
     """A connection to a port of a pod: one end of a pair of sockets, whose other end is passed on."""
     path = f"{POD.path(pod.metadata.namespace, pod.metadata.name)}/portforward"
     try:

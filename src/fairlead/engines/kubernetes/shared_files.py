@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
+from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.client.api import MERGE, Api, ApiError
-from fairlead.engines.kubernetes.client.objects import Metadata
 from fairlead.engines.kubernetes.client.resources import SECRET
 from fairlead.model.errors import Refused
 
@@ -21,7 +21,7 @@ _TRIES = 10
 
 
 class _Secret(msgspec.Struct):
-    metadata: Metadata = Metadata()
+    metadata: objects.Metadata = objects.Metadata()
     data: dict[str, str] = {}
 
 

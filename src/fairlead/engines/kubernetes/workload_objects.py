@@ -11,12 +11,13 @@ from typing import Any
 import msgspec
 
 from fairlead.engines.base import AppliedObject, AppliedObjects
+from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.client.api import MERGE, Api, ApiError, retry_forever
-from fairlead.engines.kubernetes.client.objects import Custom, Definition, Metadata, Namespace, condition
 from fairlead.engines.kubernetes.client.resources import DEFINITION, NAMESPACE, Resource
 from fairlead.engines.kubernetes.client.watch import ObjectWatch
 from fairlead.engines.kubernetes.client.writer import MANAGER, ListedObjects, ObjectWriter
-from fairlead.engines.kubernetes.render.context import CLUSTER_LABEL, Owner
+from fairlead.engines.kubernetes.render.context import Owner
+from fairlead.engines.kubernetes.render.labels import CLUSTER_LABEL
 from fairlead.model.errors import Unavailable
 
 log = logging.getLogger(__name__)
@@ -30,14 +31,14 @@ _STEPS = "application/json-patch+json"
 
 
 class _Generation(msgspec.Struct):
-    metadata: Metadata = Metadata()
+    metadata: objects.Metadata = objects.Metadata()
 
 
 class WorkloadObjects(AppliedObjects):
     def __init__(self, api: Api, cluster_id: Callable[[], str]) -> None:
         self._api = api
         self._cluster_id = cluster_id
-        self._found: dict[str, tuple[Resource, Custom]] = {}
+        self._found: dict[str, tuple[Resource, objects.Custom]] = {}
         self._changed: set[str] = set()
         self._notify: Callable[[], None] = _nothing
         self._tasks: list[asyncio.Task[None]] = []
@@ -49,7 +50,7 @@ class WorkloadObjects(AppliedObjects):
     async def start(self, resources: Sequence[Resource], missing: Sequence[Resource] = ()) -> None:
         """Watch these kinds, and each of the missing ones when it is installed."""
         watches: list[ObjectWatch[Any]] = [self._watch(resource) for resource in resources]
-        watches.append(ObjectWatch(self._api, NAMESPACE.path(), Namespace, self._note_namespace, CLUSTER_LABEL))
+        watches.append(ObjectWatch(self._api, NAMESPACE.path(), objects.Namespace, self._note_namespace, CLUSTER_LABEL))
         await asyncio.gather(*(watch.list() for watch in watches))
         for watch in watches:
             self._spawn(watch.run())
@@ -57,7 +58,7 @@ class WorkloadObjects(AppliedObjects):
         self._missing = {f"{resource.plural}.{resource.api.partition('/')[0]}": resource for resource in missing}
         if not missing:
             return
-        definitions = ObjectWatch(self._api, DEFINITION.path(), Definition, self._note_definition, _OURS)
+        definitions = ObjectWatch(self._api, DEFINITION.path(), objects.Definition, self._note_definition, _OURS)
         try:
             await definitions.list()
             for name, resource in self._missing.items():
@@ -78,8 +79,8 @@ class WorkloadObjects(AppliedObjects):
         found = await self._api.get(DEFINITION.path(), fieldSelector=f"metadata.name={definition}")
         return bool(msgspec.json.decode(found, type=ListedObjects).items)
 
-    def _watch(self, resource: Resource) -> ObjectWatch[Custom]:
-        return ObjectWatch(self._api, resource.path(), Custom, self._keeper(resource))
+    def _watch(self, resource: Resource) -> ObjectWatch[objects.Custom]:
+        return ObjectWatch(self._api, resource.path(), objects.Custom, self._keeper(resource))
 
     async def _watch_late(self, resource: Resource) -> None:
         watch = self._watch(resource)
@@ -91,16 +92,16 @@ class WorkloadObjects(AppliedObjects):
         self._known.add(resource.kind)
         self._notify()
 
-    def _note_definition(self, before: Definition | None, after: Definition | None) -> None:
+    def _note_definition(self, before: objects.Definition | None, after: objects.Definition | None) -> None:
         if after is None:
             if before is not None and before.metadata.name in self._missing:
                 self._note_known(self._missing[before.metadata.name])
-        elif condition(after.status.conditions or (), "Established") is not None:
+        elif objects.condition(after.status.conditions or (), "Established") is not None:
             resource = self._missing.pop(after.metadata.name, None)
             if resource is not None:
                 self._spawn(self._watch_late(resource))
 
-    def _note_namespace(self, before: Namespace | None, after: Namespace | None) -> None:
+    def _note_namespace(self, before: objects.Namespace | None, after: objects.Namespace | None) -> None:
         """One that is handed over, from or to another Fairlead, has other objects from then on."""
         owners = [one.metadata.labels.get(CLUSTER_LABEL) if one is not None else None for one in (before, after)]
         if before is not None and owners[0] != owners[1]:
@@ -116,8 +117,8 @@ class WorkloadObjects(AppliedObjects):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def _keeper(self, resource: Resource) -> Callable[[Custom | None, Custom | None], None]:
-        def keep(before: Custom | None, after: Custom | None) -> None:
+    def _keeper(self, resource: Resource) -> Callable[[objects.Custom | None, objects.Custom | None], None]:
+        def keep(before: objects.Custom | None, after: objects.Custom | None) -> None:
             if before is not None:
                 self._found.pop(before.metadata.uid, None)
                 self._changed.add(before.metadata.uid)
@@ -153,7 +154,7 @@ class WorkloadObjects(AppliedObjects):
 
     async def belongs_to_other_installation(self, applied: AppliedObject) -> bool:
         found = await self._api.find(NAMESPACE.path(name=applied.namespace))
-        labels = msgspec.json.decode(found, type=Namespace).metadata.labels if found is not None else {}
+        labels = msgspec.json.decode(found, type=objects.Namespace).metadata.labels if found is not None else {}
         return labels.get(CLUSTER_LABEL, self._cluster_id()) != self._cluster_id()
 
     def _path(self, applied: AppliedObject) -> str:
@@ -211,7 +212,7 @@ class WorkloadObjects(AppliedObjects):
             raise Unavailable(words) from error
 
 
-def _render(resource: Resource, custom: Custom) -> AppliedObject:
+def _render(resource: Resource, custom: objects.Custom) -> AppliedObject:
     metadata = custom.metadata
     plain = {"name": metadata.name, "namespace": metadata.namespace, "labels": metadata.labels}
     text = {"apiVersion": resource.api, "kind": resource.kind, "metadata": plain, "spec": custom.spec}

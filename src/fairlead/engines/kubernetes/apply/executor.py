@@ -1,53 +1,156 @@
-"""With what a workload's objects begin: as they were begun, where they are there, or with what the cluster has now.
+"""Carries out planned steps on the cluster, each of them idempotent.
 
-`engine.py` asks before it makes them. A kind that was installed since the start is watched from then on.
+`reconciler.py` calls it. A step raises `Refused` if the cluster does not accept the workload; any other error means
+that the step is to be retried.
 """
+
+import asyncio
 
 import msgspec
 
-from fairlead.engines.base import DesiredWorkload
-from fairlead.engines.kubernetes.apply.applier import ObjectApplier
-from fairlead.engines.kubernetes.client.resources import KNATIVE, Resource
+from fairlead.engines.base import DeleteWorkload, DesiredWorkload
+from fairlead.engines.kubernetes.apply.applier import ObjectApplier, OwnedObjects
+from fairlead.engines.kubernetes.apply.organization import OrganizationSync
+from fairlead.engines.kubernetes.client.api import ApiError
+from fairlead.engines.kubernetes.client.resources import KNATIVE, POD, Resource
+from fairlead.engines.kubernetes.client.writer import BlockedForNow
 from fairlead.engines.kubernetes.observe.cache import ClusterCache
-from fairlead.engines.kubernetes.observe.operator_jobs import launch_choices_of
-from fairlead.engines.kubernetes.observe.report import run_of
+from fairlead.engines.kubernetes.plan import planner
+from fairlead.engines.kubernetes.plan.applied_state import AppliedState, find_digests
+from fairlead.engines.kubernetes.plan.launch import find_launch_choices
+from fairlead.engines.kubernetes.plan.node_pools import decide_pool
 from fairlead.engines.kubernetes.render import review
-from fairlead.engines.kubernetes.render.context import LaunchChoices, labelled_pool
+from fairlead.engines.kubernetes.render.context import LaunchChoices
 from fairlead.engines.kubernetes.render.knative import FEATURES
 from fairlead.engines.kubernetes.render.kubeflow import operator_of
-from fairlead.engines.kubernetes.render.pod_group import find_fairlead_group
 from fairlead.engines.kubernetes.render.workload import kinds_for
 from fairlead.model.allowed import Allowed
 from fairlead.model.errors import Refused
 
-
-async def choose_launch(
-    hands: ObjectApplier, holdings: ClusterCache, run: DesiredWorkload, begun: LaunchChoices, allowed: Allowed
-) -> LaunchChoices:
-    """What is there goes on as it was begun; what is not there begins with what the cluster has now."""
-    held = holdings.objects_of(run.workload_id)
-    own = find_fairlead_group(group for group in held.groups if run_of(group.metadata) == run.run)
-    found = [one.metadata for one in held.runners] + ([own.metadata] if own is not None else [])
-    there = [metadata for metadata in found if run_of(metadata) == run.run]
-    if there:
-        pool = labelled_pool(own.metadata.labels) if own is not None else ""
-        return msgspec.structs.replace(launch_choices_of(there[0]), kinds=held.kinds, pool=pool)
-    level = holdings.enforced_pod_security(run.namespace)
-    if words := review.forbidden_in(run.podsets, allowed, level):
-        raise Refused(words)
-    kinds = [resource.kind for resource in kinds_for(run.podsets, level) if await _find(hands, holdings, resource)]
-    if KNATIVE.kind in kinds and not await hands.is_accepted_by_cluster(run, LaunchChoices(kinds=frozenset(kinds))):
-        kinds = []
-    if kinds and operator_of(run.podsets) is not None:
-        begun = max(begun, await hands.load_launch_choices(run), key=lambda one: one.attempt)
-    return msgspec.structs.replace(begun, kinds=frozenset(kinds), level=level, queue="")
+#: Seconds after which a deletion asks the API server again what is left, without a change in the watches.
+_ASK_AGAIN = 5.0
+#: Seconds between the last object in the watches and the question to the API server: not all kinds are watched.
+_SETTLE = 0.1
+#: Workloads whose objects are written at the same time; the others wait without having been rendered.
+_AT_ONCE = 32
 
 
-async def _find(hands: ObjectApplier, holdings: ClusterCache, resource: Resource) -> bool:
-    """Whether the cluster has this kind now; one that was installed meanwhile is watched from now on."""
-    if not await hands.has_kind(resource) or (resource is KNATIVE and not await hands.has_features(FEATURES)):
-        return False
-    if resource not in hands.runners:
-        await holdings.add(resource)
-        hands.runners = tuple(dict.fromkeys((*hands.runners, resource)))
-    return True
+class Executor:
+    def __init__(
+        self, applier: ObjectApplier, cache: ClusterCache, organization: OrganizationSync, allowed: Allowed
+    ) -> None:
+        self._applier = applier
+        self._cache = cache
+        self._organization = organization
+        self._allowed = allowed
+        self._at_once = asyncio.Semaphore(_AT_ONCE)
+        #: Lists our objects that are not watched; None until the server knows its workloads.
+        self.listing: asyncio.Task[OwnedObjects] | None = None
+
+    async def execute(self, step: planner.Step) -> None:
+        """Carry out a step for which nothing but the step itself is needed."""
+        match step:
+            case planner.DeletePods(pods):
+                for pod in pods:
+                    path = POD.path(pod.metadata.namespace, pod.metadata.name)
+                    await self._applier.delete(path, pod.metadata.uid)
+            case planner.WaitFor(message):
+                raise BlockedForNow(message)
+            case planner.AnnotateGroup(group, annotations):
+                await self._applier.annotate_group(group, annotations)
+            case planner.CreatePods(workload, members, attempt):
+                await self._applier.create_members(workload, members, attempt)
+            case planner.RecreateJob(workload, resource, uid, launch):
+                await self._applier.delete_for_next_attempt(workload, resource, uid, launch)
+            case planner.MoveToNextPool(workload, group):
+                # The watch on pods may be behind: a pod that has a node by now keeps the group where it is.
+                choice = decide_pool(group, await self._applier.load_pods(workload), workload.tried_pools)
+                if choice is not None:
+                    await self._applier.move_group(workload, group, *choice)
+
+    # Applying
+
+    async def choose_launch(self, workload: DesiredWorkload, previous: LaunchChoices) -> LaunchChoices:
+        """Existing objects keep their launch choices; new ones are launched with what the cluster offers now."""
+        await self._organization.check(workload)
+        existing = find_launch_choices(workload, self._cache.objects_of(workload.workload_id))
+        if existing is not None:
+            return existing
+        level = self._cache.enforced_pod_security(workload.namespace)
+        if message := review.forbidden_in(workload.podsets, self._allowed, level):
+            raise Refused(message)
+        kinds = [resource.kind for resource in kinds_for(workload.podsets, level) if await self._has_kind(resource)]
+        if KNATIVE.kind in kinds:
+            choices = LaunchChoices(kinds=frozenset(kinds))
+            kinds = kinds if await self._applier.is_accepted_by_cluster(workload, choices) else []
+        if kinds and operator_of(workload.podsets) is not None:
+            noted = await self._applier.load_launch_choices(workload)
+            previous = max(previous, noted, key=lambda choices: choices.attempt)
+        return msgspec.structs.replace(previous, kinds=frozenset(kinds), level=level, queue="")
+
+    async def _has_kind(self, resource: Resource) -> bool:
+        """Whether the cluster has this kind now; a kind that was installed after our start is watched from now on."""
+        if not await self._applier.has_kind(resource):
+            return False
+        if resource is KNATIVE and not await self._applier.has_features(FEATURES):
+            return False
+        if resource not in self._applier.runners:
+            await self._cache.add(resource)
+            self._applier.runners = tuple(dict.fromkeys((*self._applier.runners, resource)))
+        return True
+
+    async def apply(self, workload: DesiredWorkload, launch: LaunchChoices, *, may_predate_server: bool) -> None:
+        """Create or update all objects of a workload."""
+        applied = await self._find_applied(workload) if may_predate_server else None
+        try:
+            async with self._at_once:
+                await self._applier.apply_workload(workload, launch, applied)
+        except ApiError as error:
+            if error.status == 404:
+                await self._organization.recheck_namespace(workload)
+            raise
+
+    async def _find_applied(self, workload: DesiredWorkload) -> AppliedState:
+        digests = find_digests(self._cache.controllers_of(workload.workload_id), workload.run)
+        if self.listing is None:
+            return AppliedState(digests, {})
+        if any(digests.values()):
+            await asyncio.wait((self.listing,))
+        return AppliedState(digests, self.listing.result().survey if self.listing.done() else {})
+
+    # Deleting
+
+    async def delete(self, order: DeleteWorkload, changed: "Changed") -> None:
+        """Delete everything of a workload; returns when the API server itself has nothing of it any more."""
+        while await self._applier.delete_workload(order):
+            await self._wait_until_gone(order.workload_id, changed)
+        self._cache.forget(order.workload_id)
+
+    async def _wait_until_gone(self, workload_id: str, changed: "Changed") -> None:
+        loop = asyncio.get_running_loop()
+        ask_again = loop.time() + _ASK_AGAIN
+        while self._cache.has_objects(workload_id) and (left := ask_again - loop.time()) > 0:
+            await changed.wait(left)
+        await asyncio.sleep(_SETTLE)
+
+
+class Changed:
+    """Whether something of a workload has changed in the cluster, or in what is desired of it."""
+
+    def __init__(self) -> None:
+        self._event = asyncio.Event()
+
+    def set(self) -> None:
+        self._event.set()
+
+    def clear(self) -> None:
+        self._event.clear()
+
+    async def wait(self, seconds: float) -> None:
+        """Returns at the next change, or when the time is over."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._event.wait()
+        except TimeoutError:
+            pass
+        self._event.clear()

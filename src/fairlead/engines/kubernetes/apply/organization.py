@@ -1,22 +1,31 @@
-"""Departments, projects and node pools in the cluster: namespaces, queues, priority classes, shards, labels of nodes.
+"""Departments, projects and node pools in the cluster: namespaces, queues, priority classes, shards, node labels.
 
-`engine.py` tells it what there should be, and asks before it makes a workload's objects whether their place is ours.
-What somebody else made is never touched.
+The engine tells it what there should be, and the executor asks whether a workload's namespace and queue can be used.
+Objects of somebody else are never touched.
 """
 
 import asyncio
 import logging
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
 
 import msgspec
 
 from fairlead.engines.base import DesiredWorkload, SyncOrganization
-from fairlead.engines.kubernetes.client.api import MERGE, Api, ApiError, error_message
-from fairlead.engines.kubernetes.client.objects import Node
-from fairlead.engines.kubernetes.client.resources import NAMESPACE, NODE, QUEUE, SHARD, Resource, path_of, resource_of
+from fairlead.engines.kubernetes.client import objects
+from fairlead.engines.kubernetes.client.api import MERGE, Api, ApiError, error_message, retry_forever
+from fairlead.engines.kubernetes.client.resources import (
+    NAMESPACE,
+    NODE,
+    QUEUE,
+    SHARD,
+    Manifest,
+    Resource,
+    path_of,
+    resource_of,
+)
+from fairlead.engines.kubernetes.client.tasks import BackgroundTasks
 from fairlead.engines.kubernetes.client.writer import MANAGER, BlockedForNow, ListedObjects, ObjectWriter
-from fairlead.engines.kubernetes.render.context import CLUSTER_LABEL, POOL_LABEL, RUNAI_POOL_LABEL
+from fairlead.engines.kubernetes.render.labels import CLUSTER_LABEL, POOL_LABEL, POOL_NOTE, RUNAI_POOL_LABEL
 from fairlead.engines.kubernetes.render.organization import (
     pool_of,
     project_queue,
@@ -29,146 +38,188 @@ from fairlead.model.errors import Refused
 
 log = logging.getLogger(__name__)
 
-#: How long a workload waits for its project's namespace and queue before it says so.
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 10.0
+#: Seconds that a workload waits for its project's namespace and queue before it reports that.
 _PATIENCE = 5.0
-#: The label of what Fairlead's own installation consists of; its secrets are nobody's to mount.
+#: The label of Fairlead's own installation, whose secrets no workload may mount.
 _SYSTEM = "app.kubernetes.io/managed-by"
-#: The annotation of nodes that says for which pool we labelled them.
-_POOL_NOTE = "fairlead/node-pool"
-_NO_KAI = "it knows no queues; install KAI-Scheduler (`fairlead doctor --engine kubernetes` says what is missing)"
+_NO_KAI = "it has no queues; install KAI-Scheduler (`fairlead doctor --engine kubernetes` shows what is missing)"
+
+ListNodes = Callable[[], Iterable[objects.Node]]
 
 
 class OrganizationSync(ObjectWriter):
-    def __init__(self, api: Api, cluster: str) -> None:
+    def __init__(self, api: Api, cluster: str, nodes: ListNodes = list) -> None:
         super().__init__(api)
-        self._cluster = cluster
-        #: How KAI's operator is told of node pools, where it is installed.
+        #: The id by which the server knows this cluster.
+        self.cluster = cluster
+        self._nodes = nodes
+        #: How KAI's operator learns of node pools, if it is installed.
         self.shards: tuple[Resource, ...] = ()
-        #: Namespaces and queues as they should be, by path; those that a project asked for by name, those that can be
-        #: used, and those that cannot as they are.
-        self._wanted: dict[str, dict[str, Any]] = {}
+        self._desired: SyncOrganization | None = None
+        #: Namespaces and queues that there should be, by path; those that a project asked for by name, those that can
+        #: be used, and those that cannot because they belong to somebody else.
+        self._wanted: dict[str, Manifest] = {}
         self._asked_for: set[str] = set()
         self._usable: set[str] = set()
         self._foreign: set[str] = set()
-        self._turn = asyncio.Lock()
-        self._organized = asyncio.Event()
-        self._trouble = ""
+        self._one_at_a_time = asyncio.Lock()
+        self._is_synced = asyncio.Event()
+        self._retrying_because = ""
+        self._has_unlabelled = False
+        self._labelling: asyncio.Task[None] | None = None
+        self._tasks = BackgroundTasks()
 
-    def plan(self, told: SyncOrganization) -> None:
-        """What there should be, known before anything of it is made: whose workloads come meanwhile ask for it."""
-        names = {project.requested_namespace for project in told.projects}
+    async def close(self) -> None:
+        await self._tasks.close()
+
+    def set_desired(self, desired: SyncOrganization) -> None:
+        """Known at once, so that workloads that come before anything is applied can ask for it."""
+        self._desired = desired
+        names = {project.requested_namespace for project in desired.projects}
         self._asked_for = {NAMESPACE.path(name=name) for name in names}
-        wanted = (*render_namespaces(told.projects, self._cluster), *render_queues(told, self._cluster))
-        self._wanted = {path_of(body): body for body in wanted}
+        wanted = (*render_namespaces(desired.projects, self.cluster), *render_queues(desired, self.cluster))
+        self._wanted = {path_of(manifest): manifest for manifest in wanted}
+        self._tasks.spawn(self._sync_until_applied(desired))
 
-    async def organize(self, told: SyncOrganization) -> None:
-        """Namespaces, priority classes and queues as they should be; queues of ours that should not be go."""
-        # An older round would remove what a newer one made.
-        async with self._turn:
-            self._organized.clear()
-            for body in render_priority_classes():
-                if await self._api.find(path_of(body)) is None:
-                    await self._apply(body)
-            queues = render_queues(told, self._cluster)
-            for body in (*render_namespaces(told.projects, self._cluster), *queues):
-                await self._apply_if_owned(body)
-            await self._drop(QUEUE, {body["metadata"]["name"] for body in queues})
-            self._organized.set()
-            self._trouble = ""
+    async def _sync_until_applied(self, desired: SyncOrganization) -> None:
+        pause = _FIRST_PAUSE
+        while desired is self._desired:
+            try:
+                await self._sync(desired)
+                await self.label_nodes(self._nodes(), desired)
+                return
+            except Refused as error:
+                log.warning("The cluster does not accept the objects of the projects: %s", error)
+                return
+            except (ApiError, OSError) as error:
+                log.warning("Projects and queues are not in the cluster yet; retrying: %s", error)
+                is_unknown_kind = isinstance(error, ApiError) and error.status == 404 and not error.reason
+                self._retrying_because = _NO_KAI if is_unknown_kind else error_message(error)
+                await asyncio.sleep(pause)
+                pause = min(_LONGEST_PAUSE, pause * 2)
+
+    async def _sync(self, desired: SyncOrganization) -> None:
+        """Apply namespaces, priority classes and queues; delete queues of ours that are not desired."""
+        # An older round would delete what a newer one created.
+        async with self._one_at_a_time:
+            self._is_synced.clear()
+            for manifest in render_priority_classes():
+                if await self._api.find(path_of(manifest)) is None:
+                    await self._apply(manifest)
+            queues = render_queues(desired, self.cluster)
+            for manifest in (*render_namespaces(desired.projects, self.cluster), *queues):
+                await self._apply_if_owned(manifest)
+            await self._delete_others(QUEUE, {manifest["metadata"]["name"] for manifest in queues})
+            self._is_synced.set()
+            self._retrying_because = ""
             if SHARD in self.shards:
-                shards = render_shards(told.node_pools, self._cluster)
-                for body in shards:
-                    await self._apply_if_owned(body)
-                await self._drop(SHARD, {body["metadata"]["name"] for body in shards})
+                shards = render_shards(desired.node_pools, self.cluster)
+                for manifest in shards:
+                    await self._apply_if_owned(manifest)
+                await self._delete_others(SHARD, {manifest["metadata"]["name"] for manifest in shards})
 
-    async def _drop(self, resource: Resource, wanted: set[str]) -> None:
-        label = f"{CLUSTER_LABEL}={self._cluster}"
+    async def _delete_others(self, resource: Resource, wanted: set[str]) -> None:
+        label = f"{CLUSTER_LABEL}={self.cluster}"
         listed = msgspec.json.decode(await self._api.get(resource.path(), labelSelector=label), type=ListedObjects)
-        # Projects' queues before the departments' above them.
+        # Queues of projects before those of their departments.
         for item in sorted(listed.items, key=lambda item: "runai/department-id" in item.metadata.labels):
             if item.metadata.name not in wanted:
                 await self.delete(resource.path(name=item.metadata.name), item.metadata.uid)
 
-    async def _apply_if_owned(self, body: dict[str, Any]) -> str:
-        """Why it cannot be used, in words; empty when it can."""
-        path = path_of(body)
+    async def _apply_if_owned(self, manifest: Manifest) -> str:
+        """Why the object cannot be used; empty if it can."""
+        path = path_of(manifest)
         known = await self._find(path)
-        labels = known.metadata.labels if known else {CLUSTER_LABEL: self._cluster}
-        words = ""
-        if labels.get(CLUSTER_LABEL) == self._cluster:
+        labels = known.metadata.labels if known else {CLUSTER_LABEL: self.cluster}
+        message = ""
+        if labels.get(CLUSTER_LABEL) == self.cluster:
             try:
-                await self._apply(body)
+                await self._apply(manifest)
             except Refused as error:
-                words = error.message
+                message = error.message
         elif CLUSTER_LABEL in labels or path not in self._asked_for or labels.get(_SYSTEM) == MANAGER:
-            words = _whose(body, labels, self._cluster)
-        if not words:
+            message = _ownership_message(manifest, labels, self.cluster)
+        if not message:
             self._foreign.discard(path)
             self._usable.add(path)
             return ""
         if path not in self._foreign:
-            log.warning("%s", words)
+            log.warning("%s", message)
         self._usable.discard(path)
         self._foreign.add(path)
-        return words
+        return message
 
     async def check(self, run: DesiredWorkload) -> None:
-        """Returns when a workload's namespace and queue can be used; raises Taken while they cannot."""
+        """Returns when a workload's namespace and queue can be used; raises BlockedForNow if they cannot."""
         queue = project_queue(run.project, run.tried_pools)
         for path in (NAMESPACE.path(name=run.namespace), QUEUE.path(name=queue)):
             if path not in self._usable:
-                await self._wait(run.project)
-            body = None if path in self._usable else self._wanted.get(path)
-            if body is not None and (words := await self._apply_if_owned(body)):
-                raise BlockedForNow(words)
+                await self._wait_until_synced(run.project)
+            manifest = None if path in self._usable else self._wanted.get(path)
+            if manifest is not None and (message := await self._apply_if_owned(manifest)):
+                raise BlockedForNow(message)
 
     async def recheck_namespace(self, run: DesiredWorkload) -> None:
-        """Something was not found: if somebody removed the namespace, the next `check` makes it again."""
+        """Something was not found: if somebody deleted the namespace, the next `check` creates it again."""
         path = NAMESPACE.path(name=run.namespace)
         if path in self._usable and await self._find(path) is None:
-            log.warning("namespace %s of project %s was removed; it is made again", run.namespace, run.project)
+            log.warning("Namespace %s of project %s was deleted; creating it again", run.namespace, run.project)
             self._usable.discard(path)
 
-    async def _wait(self, project: str) -> None:
+    async def _wait_until_synced(self, project: str) -> None:
         try:
             async with asyncio.timeout(_PATIENCE):
-                await self._organized.wait()
+                await self._is_synced.wait()
         except TimeoutError:
-            words = f"The namespace and the queues of project {project} are not in the cluster yet"
-            raise BlockedForNow(f"{words}: {self._trouble}" if self._trouble else words) from None
+            message = f"The namespace and the queues of project {project} are not in the cluster yet"
+            because = f": {self._retrying_because}" if self._retrying_because else ""
+            raise BlockedForNow(message + because) from None
 
-    def note_trouble(self, error: ApiError | OSError) -> None:
-        """Why projects and queues could not be brought to the cluster."""
-        is_unknown = isinstance(error, ApiError) and error.status == 404 and not error.reason
-        self._trouble = _NO_KAI if is_unknown else error_message(error)
+    # Nodes
 
-    async def label_nodes(self, nodes: Iterable[Node], told: SyncOrganization) -> None:
-        """Nodes that carry a pool's pair get the labels of that pool; others lose them, if the pool is one of ours."""
-        names = {pool.name for pool in told.node_pools}
-        given = {(pool.label_key, pool.label_value) for pool in told.node_pools}
+    def on_nodes_changed(self) -> None:
+        self._has_unlabelled = True
+        if self._labelling is None or self._labelling.done():
+            label = retry_forever(self._label_changed_nodes, "Nodes are not labelled for their node pools yet")
+            self._labelling = self._tasks.spawn(label)
+
+    async def _label_changed_nodes(self) -> None:
+        while self._has_unlabelled and self._desired is not None:
+            self._has_unlabelled = False
+            try:
+                await self.label_nodes(self._nodes(), self._desired)
+            except BaseException:
+                self._has_unlabelled = True
+                raise
+
+    async def label_nodes(self, nodes: Iterable[objects.Node], desired: SyncOrganization) -> None:
+        """Nodes with a pool's own label get our labels of that pool; other nodes lose them, if the pool was ours."""
+        names = {pool.name for pool in desired.node_pools}
+        given = {(pool.label_key, pool.label_value) for pool in desired.node_pools}
         for node in nodes:
-            # A pair by which an operator put the node into a pool is the operator's.
+            # A label by which an operator put the node into a pool is the operator's.
             labels = {POOL_LABEL, RUNAI_POOL_LABEL}
             labels = {label for label in labels if (label, node.metadata.labels.get(label)) not in given}
-            wanted = pool_of(node, told.node_pools)
-            # Of a pool that is no more, only the node still knows.
-            noted = node.metadata.annotations.get(_POOL_NOTE, "")
+            wanted = pool_of(node, desired.node_pools)
+            # Only the node still knows a pool that was deleted.
+            noted = node.metadata.annotations.get(POOL_NOTE, "")
             has = {label: node.metadata.labels.get(label, "") for label in labels}
             change = {label: wanted or None for label in labels if wanted or has[label] in names | {noted}}
             if wanted == noted and all(has[label] == (value or "") for label, value in change.items()):
                 continue
-            metadata = {"labels": change, "annotations": {_POOL_NOTE: wanted or None}}
+            metadata = {"labels": change, "annotations": {POOL_NOTE: wanted or None}}
             path, body = NODE.path(name=node.metadata.name), {"metadata": metadata}
             await self._api.request("PATCH", path, body, query={"fieldManager": MANAGER}, content=MERGE)
 
 
-def _whose(body: dict[str, Any], labels: dict[str, str], mine: str) -> str:
-    resource, name = resource_of(body), body["metadata"]["name"]
+def _ownership_message(manifest: Manifest, labels: dict[str, str], cluster: str) -> str:
+    resource, name = resource_of(manifest), manifest["metadata"]["name"]
     group = resource.api.rpartition("/")[0]
     kind = f"{resource.plural}.{group}" if group else resource.plural
-    over = f"kubectl label {kind} {name} --overwrite {CLUSTER_LABEL}={mine}"
+    command = f"kubectl label {kind} {name} --overwrite {CLUSTER_LABEL}={cluster}"
     if other := labels.get(CLUSTER_LABEL):
-        return f"{body['kind']} {name} belongs to another Fairlead, {other}; if that one is gone for good: {over}"
+        return f"{manifest['kind']} {name} belongs to another Fairlead, {other}; if that is gone for good: {command}"
     if labels.get(_SYSTEM) == MANAGER:
-        return f"{body['kind']} {name} is Fairlead's own; give the project another namespace"
-    return f"{body['kind']} {name} exists and is not Fairlead's; remove it, or hand it over: {over}"
+        return f"{manifest['kind']} {name} is Fairlead's own; give the project another namespace"
+    return f"{manifest['kind']} {name} exists and does not belong to Fairlead; delete it, or hand it over: {command}"

@@ -1,8 +1,11 @@
-"""The kinds of objects that are written and watched, and where each is found in the API. Pure."""
+"""The kinds of objects that are written and watched, and their paths in the API. Pure."""
 
 from typing import Any
 
 import msgspec
+
+#: An object as it is sent to the API server, or a part of one. Kubernetes' own schema decides what is in it.
+Manifest = dict[str, Any]
 
 
 class Resource(msgspec.Struct, frozen=True):
@@ -19,7 +22,7 @@ class Resource(msgspec.Struct, frozen=True):
         return f"/api/{self.api}" if "/" not in self.api else f"/apis/{self.api}"
 
     def path(self, namespace: str = "", name: str = "") -> str:
-        """All of them, those of a namespace, or one."""
+        """Of all objects, of those in a namespace, or of one."""
         place = f"/namespaces/{namespace}" if namespace and self.is_namespaced else ""
         return f"{self.base}{place}/{self.plural}" + (f"/{name}" if name else "")
 
@@ -52,7 +55,7 @@ DEFINITION = _read("apiextensions.k8s.io/v1 CustomResourceDefinition customresou
 SHARD = _read("kai.scheduler/v1 SchedulingShard schedulingshards cluster")
 KNATIVE = _read("serving.knative.dev/v1 Service services")
 
-#: What makes pods, the ones that every cluster has first.
+#: Controllers of pods; first those that every cluster has.
 RUNNERS = (JOB, DEPLOYMENT, LEADER_WORKER_SET, PYTORCH, TENSORFLOW, XGBOOST, JAX, MPI, KNATIVE)
 ALWAYS_THERE = (JOB, DEPLOYMENT)
 _ALL = {
@@ -75,10 +78,10 @@ _ALL = {
 }
 
 
-def resource_of(body: dict[str, Any]) -> Resource:
-    return _ALL[body["apiVersion"], body["kind"]]
+def resource_of(manifest: Manifest) -> Resource:
+    return _ALL[manifest["apiVersion"], manifest["kind"]]
 
 
-def path_of(body: dict[str, Any]) -> str:
-    metadata = body["metadata"]
-    return resource_of(body).path(metadata.get("namespace", ""), metadata["name"])
+def path_of(manifest: Manifest) -> str:
+    metadata = manifest["metadata"]
+    return resource_of(manifest).path(metadata.get("namespace", ""), metadata["name"])

@@ -12,8 +12,8 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
+from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.client.api import Api, ApiError, error_message
-from fairlead.engines.kubernetes.client.objects import Metadata
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ _TOO_SHORT = 1.0
 
 class HasMetadata(Protocol):
     @property
-    def metadata(self) -> Metadata: ...
+    def metadata(self) -> objects.Metadata: ...
 
 
 Item = TypeVar("Item", bound=HasMetadata)
@@ -48,7 +48,7 @@ class _Line(msgspec.Struct):
 
 
 class _Bookmark(msgspec.Struct):
-    metadata: Metadata
+    metadata: objects.Metadata
 
 
 class _ErrorObject(msgspec.Struct):

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
+from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.client.api import APPLY, Api, ApiError
-from fairlead.engines.kubernetes.client.objects import Metadata
 from fairlead.engines.kubernetes.client.resources import Resource, path_of
 from fairlead.model.errors import Refused
 
@@ -18,7 +18,7 @@ _DELETION = {"apiVersion": "v1", "kind": "DeleteOptions"}
 
 
 class StoredObject(msgspec.Struct):
-    metadata: Metadata = Metadata()
+    metadata: objects.Metadata = objects.Metadata()
     data: dict[str, str] | None = None
 
 

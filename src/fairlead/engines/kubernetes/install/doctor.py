@@ -13,9 +13,9 @@ from typing import Any
 import msgspec
 
 from fairlead.engines.kubernetes.apply.applier import ObjectApplier
+from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.client.api import Api, ApiError
 from fairlead.engines.kubernetes.client.kubeconfig import load_access
-from fairlead.engines.kubernetes.client.objects import Node
 from fairlead.engines.kubernetes.client.resources import (
     DEFINITION,
     DEPLOYMENT,
@@ -36,8 +36,8 @@ from fairlead.engines.kubernetes.configuration import custom_resources
 from fairlead.engines.kubernetes.install.checks import Finding
 from fairlead.engines.kubernetes.install.doctor_kai import look_at_work
 from fairlead.engines.kubernetes.install.permissions import PERMISSIONS, Permission
-from fairlead.engines.kubernetes.render.context import CLUSTER_LABEL, DEFAULT_POOL, GPU, labelled_pool
 from fairlead.engines.kubernetes.render.knative import FEATURES
+from fairlead.engines.kubernetes.render.labels import CLUSTER_LABEL, DEFAULT_POOL, GPU, labelled_pool
 from fairlead.model.errors import FairleadError
 from fairlead.model.records.organization import NAMESPACE_PREFIX
 
@@ -55,7 +55,7 @@ class _Items(msgspec.Struct):
 
 
 class _Nodes(msgspec.Struct):
-    items: list[Node] = []
+    items: list[objects.Node] = []
 
 
 def examine(kubeconfig: str, own_cluster: str = "") -> list[Finding]:

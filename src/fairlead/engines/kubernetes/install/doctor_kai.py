@@ -9,13 +9,12 @@ from typing import Any
 
 import msgspec
 
+from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.client.api import Api, ApiError
-from fairlead.engines.kubernetes.client.objects import Event, Pod, PodGroup, millis
 from fairlead.engines.kubernetes.client.resources import NAMESPACE, POD, POD_GROUP
 from fairlead.engines.kubernetes.client.writer import ListedObjects, StoredObject
 from fairlead.engines.kubernetes.install.checks import Finding
 from fairlead.engines.kubernetes.observe.events import last_seen_at
-from fairlead.engines.kubernetes.observe.report import WorkloadObjectsSeen
 from fairlead.engines.kubernetes.observe.unacknowledged import (
     BINDER,
     PATIENCE,
@@ -26,7 +25,8 @@ from fairlead.engines.kubernetes.observe.unacknowledged import (
     find_unacknowledged_pod,
     load_last_scheduler_event,
 )
-from fairlead.engines.kubernetes.render.context import CLUSTER_LABEL, SCHEDULER
+from fairlead.engines.kubernetes.observe.workload import WorkloadObjectsSeen
+from fairlead.engines.kubernetes.render.labels import CLUSTER_LABEL, SCHEDULER
 from fairlead.model.clock import Millis
 
 _AT_WORK, _NEW_PODS = "KAI at work", "New pods"
@@ -46,7 +46,7 @@ class _Waiting(msgspec.Struct):
 
 
 class _Groups(msgspec.Struct):
-    items: list[PodGroup] = []
+    items: list[objects.PodGroup] = []
 
 
 async def look_at_work(api: Api) -> list[Finding]:
@@ -65,18 +65,18 @@ async def look_at_work(api: Api) -> list[Finding]:
     return [tried, *judge_waiting(parts, len(pods))]
 
 
-def find_overdue(pods: Iterable[dict[str, Any]], now: Millis) -> list[Pod]:
+def find_overdue(pods: Iterable[dict[str, Any]], now: Millis) -> list[objects.Pod]:
     """Those that wait for KAI and for nobody else, and have for so long that it should have said something."""
-    ungated = (msgspec.convert(pod, Pod) for pod in pods if not pod["spec"].get("schedulingGates"))
-    return [pod for pod in ungated if now - (millis(pod.metadata.creation_timestamp) or now) >= PATIENCE * 1000]
+    ungated = (msgspec.convert(pod, objects.Pod) for pod in pods if not pod["spec"].get("schedulingGates"))
+    return [pod for pod in ungated if now - (objects.millis(pod.metadata.creation_timestamp) or now) >= PATIENCE * 1000]
 
 
-def _silence_of(pod: Pod, groups: Iterable[PodGroup]) -> UnacknowledgedPod | None:
+def _silence_of(pod: objects.Pod, groups: Iterable[objects.PodGroup]) -> UnacknowledgedPod | None:
     near = [group for group in groups if group.metadata.namespace == pod.metadata.namespace]
     return find_unacknowledged_pod(WorkloadObjectsSeen(pods=[pod], groups=near))
 
 
-def decide_part(silence: UnacknowledgedPod, event: Event | None, now: Millis) -> str:
+def decide_part(silence: UnacknowledgedPod, event: objects.Event | None, now: Millis) -> str:
     """Which part of KAI does not do its work; empty where the last that it said of the pod is enough."""
     if event is None:
         return silence.part
@@ -113,7 +113,7 @@ async def _try_pod(api: Api) -> tuple[Finding, Millis]:
     except ApiError as error:
         return judge_refusal(error), here
     made = msgspec.json.decode(answer, type=StoredObject)
-    return Finding(_NEW_PODS, "ok", "can be made for KAI"), millis(made.metadata.creation_timestamp) or here
+    return Finding(_NEW_PODS, "ok", "can be made for KAI"), objects.millis(made.metadata.creation_timestamp) or here
 
 
 def judge_refusal(error: ApiError) -> Finding:

@@ -13,9 +13,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.client.api import Api, ApiError
 from fairlead.engines.kubernetes.client.kubeconfig import load_access
-from fairlead.engines.kubernetes.client.objects import Metadata
 from fairlead.engines.kubernetes.install.manifests import (
     NAME,
     Certificate,
@@ -31,7 +31,7 @@ _LIFE = datetime.timedelta(days=3650)
 
 
 class _Labelled(msgspec.Struct):
-    metadata: Metadata = Metadata()
+    metadata: objects.Metadata = objects.Metadata()
 
 
 def render_installation(wanted: Installation, has_webhook: bool, kubeconfig: str, is_offline: bool) -> list[Object]:

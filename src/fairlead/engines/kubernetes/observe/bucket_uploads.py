@@ -1,7 +1,7 @@
-"""Pods whose buckets did not get their changes back: they have failed, as they have on one machine. Pure.
+"""Pods that could not upload their changes to a bucket: they have failed, as they have on one machine. Pure.
 
-The container that writes back stands beside the pod's own, and to Kubernetes its end decides nothing. `holdings.py`
-keeps every pod as `judge_return` sees it; `observing.py` corrects the counts and the end of the object that made it.
+The upload runs in a container beside the pod's own, whose end means nothing to Kubernetes. The cache keeps every pod
+`with_upload_result`; the report corrects the counts and the end of the pod's controller.
 """
 
 from collections import Counter
@@ -9,53 +9,49 @@ from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 
-from fairlead.engines.kubernetes.client.objects import (
-    ContainerState,
-    ContainerStatus,
-    Pod,
-    Runner,
-    Terminated,
-    condition,
-)
+from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.render.buckets import number_of_return
-from fairlead.engines.kubernetes.render.context import role_of
+from fairlead.engines.kubernetes.render.labels import role_of
 from fairlead.model.pods.podset import PodSet
 
-#: What no pod of Kubernetes' own has as its reason.
+#: No pod has this reason from Kubernetes itself.
 FETCH_ERROR = "FetchError"
-_TOO_LATE = "changes could not be brought back within the grace"
+_TOO_LATE = "changes could not be uploaded within the grace period"
 
 
-def with_upload_result(pod: Pod) -> Pod:
-    """The pod as it is, or as one that failed because something could not be written back."""
-    words = upload_error(pod) if pod.status.phase == "Succeeded" else ""
-    if not words:
+def with_upload_result(pod: objects.Pod) -> objects.Pod:
+    """The pod as it is, or as a failed one if something could not be uploaded."""
+    error = upload_error(pod) if pod.status.phase == "Succeeded" else ""
+    if not error:
         return pod
     replace = msgspec.structs.replace
     ended = [
-        replace(each, state=_failed(each, words), last_state=ContainerState()) for each in pod.status.container_statuses
+        replace(each, state=_failed(each, error), last_state=objects.ContainerState())
+        for each in pod.status.container_statuses
     ]
-    status = replace(pod.status, phase="Failed", reason=FETCH_ERROR, message=words, container_statuses=tuple(ended))
+    status = replace(pod.status, phase="Failed", reason=FETCH_ERROR, message=error, container_statuses=tuple(ended))
     return replace(pod, status=status)
 
 
-def _failed(own: ContainerStatus, words: str) -> ContainerState:
-    ended = own.state.terminated or Terminated()
-    return ContainerState(terminated=msgspec.structs.replace(ended, exit_code=1, reason=FETCH_ERROR, message=words))
+def _failed(own: objects.ContainerStatus, error: str) -> objects.ContainerState:
+    ended = own.state.terminated or objects.Terminated()
+    return objects.ContainerState(
+        terminated=msgspec.structs.replace(ended, exit_code=1, reason=FETCH_ERROR, message=error)
+    )
 
 
-def upload_error(pod: Pod) -> str:
-    """What could not be written back, by the field that asked for it."""
-    found = []
+def upload_error(pod: objects.Pod) -> str:
+    """What could not be uploaded, by the field of the spec that asks for it."""
+    errors = []
     for status in pod.status.init_container_statuses:
         number, ended = number_of_return(status.name), status.state.terminated
         if number is not None and ended is not None and ended.exit_code:
-            found.append(f"storage.s3[{number}]: {ended.message.strip() or _TOO_LATE}")
-    return "; ".join(found)
+            errors.append(f"storage.s3[{number}]: {ended.message.strip() or _TOO_LATE}")
+    return "; ".join(errors)
 
 
-def is_uploading(pods: Collection[Pod]) -> bool:
-    """Whether the end of a pod is still to be seen that has something to write back."""
+def is_uploading(pods: Collection[objects.Pod]) -> bool:
+    """Whether a pod that has something to upload has not ended yet, as far as is seen."""
     return any(
         number_of_return(status.name) is not None and pod.status.phase not in ("Succeeded", "Failed")
         for pod in pods
@@ -67,12 +63,14 @@ def has_buckets(podsets: Iterable[PodSet]) -> bool:
     return any(podset.container.fields.storage.s3 for podset in podsets)
 
 
-def is_upload_result_missing(podsets: Iterable[PodSet], runner: Runner, pods: Iterable[Pod]) -> bool:
-    """Whether it counts more pods that ended well than are seen, so that one may have failed to write back."""
+def is_upload_result_missing(podsets: Iterable[PodSet], runner: objects.Runner, pods: Iterable[objects.Pod]) -> bool:
+    """Whether the controller counts more succeeded pods than are seen, so that one may have failed to upload."""
     conditions = runner.status.conditions
-    if not has_buckets(podsets) or not (condition(conditions, "Complete") or condition(conditions, "Succeeded")):
+    if not has_buckets(podsets) or not (
+        objects.condition(conditions, "Complete") or objects.condition(conditions, "Succeeded")
+    ):
         return False
-    # What an operator runs counts by types of pods, and has pods of several roles.
+    # A job of an operator counts by types of pods, and has pods of several roles.
     role = "" if runner.status.replica_statuses else role_of(runner.metadata.labels)
     own = [pod for pod in pods if role in ("", role_of(pod.metadata.labels))]
     seen = [pod for pod in own if pod.status.phase == "Succeeded" or pod.status.reason == FETCH_ERROR]
@@ -81,9 +79,9 @@ def is_upload_result_missing(podsets: Iterable[PodSet], runner: Runner, pods: It
 
 
 def correct_counts(
-    succeeded: Mapping[str, int], failed: Mapping[str, int], pods: Collection[Pod]
+    succeeded: Mapping[str, int], failed: Mapping[str, int], pods: Collection[objects.Pod]
 ) -> tuple[dict[str, int], dict[str, int]]:
-    """How many pods ended well and badly by role, where the object that counts them knows nothing of buckets."""
+    """How many pods succeeded and failed by role: their controller, which counts them, knows nothing of buckets."""
     lost = Counter(role_of(pod.metadata.labels) for pod in pods if pod.status.reason == FETCH_ERROR)
-    well = {role: number - lost[role] for role, number in succeeded.items() if number > lost[role]}
-    return well, dict(Counter(failed) + lost)
+    uploaded = {role: number - lost[role] for role, number in succeeded.items() if number > lost[role]}
+    return uploaded, dict(Counter(failed) + lost)

@@ -1,14 +1,13 @@
-"""What the cluster says of pods that cannot be made: quotas, rules of its admission, templates that fit no pod. Pure.
+"""Why controllers cannot create pods: quotas, admission rules, templates that fit no pod. Pure.
 
-Controllers say it in events, which carry no label of ours and stay for an hour. `holdings.py` finds out whose an event
-is, `observing.py` asks which of them still holds.
+Controllers report it in events, which carry no label of ours and exist for an hour. The cache finds out to which
+workload an event belongs; the report asks which events still hold.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator
 
 from fairlead.engines.base import SchedulingBlocker
-from fairlead.engines.kubernetes.client.objects import Event, Metadata, Pod, Runner, condition, millis
+from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.client.resources import (
     DEPLOYMENT,
     JAX,
@@ -18,11 +17,12 @@ from fairlead.engines.kubernetes.client.resources import (
     PYTORCH,
     TENSORFLOW,
     XGBOOST,
+    Manifest,
     Resource,
 )
 
 FAILED_CREATE = "FailedCreate"
-#: The reasons of such events, by the kinds beyond Kubernetes' own whose controllers give others.
+#: The reasons of such events, for the kinds whose controllers use other words than Kubernetes' own.
 _REASONS = {
     **dict.fromkeys((PYTORCH, TENSORFLOW, XGBOOST, JAX), "FailedCreatePod"),
     MPI: "MPIJobFailed",
@@ -32,71 +32,74 @@ _STATEFUL_SET, _LAUNCHER = "StatefulSet", "-launcher"
 _CHECKED = frozenset({JOB.kind, DEPLOYMENT.kind})
 _COMBINED = "(combined from similar events): "
 
-#: Namespace, kind and name of an object that makes pods.
-Maker = tuple[str, str, str]
+#: Namespace, kind and name of a controller of pods.
+Controller = tuple[str, str, str]
 
 
 def reasons_for(resources: Iterable[Resource]) -> set[str]:
-    """The reasons to look for where these kinds make pods."""
+    """The reasons to watch if these kinds are the controllers of pods."""
     return {_REASONS.get(resource, FAILED_CREATE) for resource in resources} | {FAILED_CREATE}
 
 
-def controllers_named_in(event: Event) -> list[Maker]:
-    """Which object of ours it may be about: the one that it names, or the one for which that was made."""
-    told = event.involved_object
-    found = [(told.kind, told.name)]
-    if told.kind == _STATEFUL_SET:
-        stem, _, number = told.name.rpartition("-")
-        found += [(LEADER_WORKER_SET.kind, told.name)]
-        found += [(LEADER_WORKER_SET.kind, stem)] if number.isdecimal() else []
-    elif told.kind == JOB.kind and told.name.endswith(_LAUNCHER):
-        found.append((MPI.kind, told.name.removesuffix(_LAUNCHER)))
-    return [(told.namespace, kind, name) for kind, name in found]
+def controllers_named_in(event: objects.Event) -> list[Controller]:
+    """Which of our objects the event may be about: the one that it names, or that one's owner."""
+    named = event.involved_object
+    controllers = [(named.kind, named.name)]
+    if named.kind == _STATEFUL_SET:
+        stem, _, number = named.name.rpartition("-")
+        controllers += [(LEADER_WORKER_SET.kind, named.name)]
+        controllers += [(LEADER_WORKER_SET.kind, stem)] if number.isdecimal() else []
+    elif named.kind == JOB.kind and named.name.endswith(_LAUNCHER):
+        controllers.append((MPI.kind, named.name.removesuffix(_LAUNCHER)))
+    return [(named.namespace, kind, name) for kind, name in controllers]
 
 
 def find_pod_creation_errors(
-    runners: Collection[Runner], kinds: Collection[str], events: Iterable[Event], pods: Iterable[Pod]
+    runners: Collection[objects.Runner],
+    kinds: Collection[str],
+    events: Iterable[objects.Event],
+    pods: Iterable[objects.Pod],
 ) -> list[SchedulingBlocker]:
-    """Why pods of these objects cannot be made. An event holds until a pod is made after it."""
-    latest = max((_made_at(pod.metadata) for pod in pods), default=0)
-    standing = [
+    """Why these controllers cannot create pods. An event holds until a pod is created after it."""
+    latest = max((_created_at(pod.metadata) for pod in pods), default=0)
+    holding = [
         event
         for event in events
         if last_seen_at(event) > latest and any(_is_about(event, runner.metadata, kinds) for runner in runners)
     ]
-    found = [max(standing, key=last_seen_at).message.removeprefix(_COMBINED)] if standing else []
-    failing = (condition(runner.status.conditions, "ReplicaFailure") for runner in runners)
-    found += [one.message for one in failing if one is not None]
-    return [SchedulingBlocker(code=FAILED_CREATE, message=message, can_create_pods=False) for message in found]
+    messages = [max(holding, key=last_seen_at).message.removeprefix(_COMBINED)] if holding else []
+    failing = (objects.condition(runner.status.conditions, "ReplicaFailure") for runner in runners)
+    messages += [one.message for one in failing if one is not None]
+    return [SchedulingBlocker(code=FAILED_CREATE, message=message, can_create_pods=False) for message in messages]
 
 
 def is_checked(kinds: Collection[str]) -> bool:
-    """Whether the API server has seen that pods can come of what these kinds hold."""
+    """Whether the API server checked the pod templates when objects of these kinds were applied."""
     return _CHECKED.issuperset(kinds)
 
 
-def templates_of(body: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """The pods that an object would make, wherever they stand in it."""
-    spec = body.get("spec")
-    if isinstance(spec, Mapping) and "containers" in spec:
-        yield body
+def templates_of(manifest: Manifest) -> Iterator[Manifest]:
+    """The pod templates of a controller, wherever they are in it."""
+    spec = manifest.get("spec")
+    if isinstance(spec, dict) and "containers" in spec:
+        yield manifest
         return
-    for value in body.values():
-        if isinstance(value, Mapping):
+    for value in manifest.values():
+        if isinstance(value, dict):
             yield from templates_of(value)
 
 
-def last_seen_at(event: Event) -> int:
-    return max(millis(event.last_timestamp) or 0, millis(event.event_time) or 0)
+def last_seen_at(event: objects.Event) -> int:
+    return max(objects.millis(event.last_timestamp) or 0, objects.millis(event.event_time) or 0)
 
 
-def _made_at(metadata: Metadata) -> int:
-    return millis(metadata.creation_timestamp) or 0
+def _created_at(metadata: objects.Metadata) -> int:
+    return objects.millis(metadata.creation_timestamp) or 0
 
 
-def _is_about(event: Event, runner: Metadata, kinds: Collection[str]) -> bool:
-    """About this very object; of what was made for one, only the time tells whether it was made for this one."""
-    told = event.involved_object
-    if told.kind in kinds:
-        return told.uid == runner.uid
-    return last_seen_at(event) >= _made_at(runner)
+def _is_about(event: objects.Event, runner: objects.Metadata, kinds: Collection[str]) -> bool:
+    """Whether the event names this object, or one that it may own: then only the time tells an older owner apart."""
+    named = event.involved_object
+    if named.kind in kinds:
+        return named.uid == runner.uid
+    return last_seen_at(event) >= _created_at(runner)

@@ -1,8 +1,7 @@
-"""Nodes of the cluster as our records have them. Pure."""
+"""Nodes of the cluster as our records describe them. Pure."""
 
 from fairlead.engines.kubernetes.client import objects
-from fairlead.engines.kubernetes.client.objects import condition, millis
-from fairlead.engines.kubernetes.render.context import GPU
+from fairlead.engines.kubernetes.render.labels import GPU
 from fairlead.model.quantity import thousandths, whole
 from fairlead.model.records.organization import GpuDevice, Node, Taint
 
@@ -31,9 +30,9 @@ def render_node(node: objects.Node) -> Node:
             Taint(taint.get("key", ""), taint.get("value", ""), taint.get("effect", "NoSchedule"))
             for taint in node.spec.taints
         ),
-        ready=condition(node.status.conditions, "Ready") is not None,
+        ready=objects.condition(node.status.conditions, "Ready") is not None,
         cordoned=node.spec.unschedulable,
-        created_at=millis(node.metadata.creation_timestamp) or 0,
+        created_at=objects.millis(node.metadata.creation_timestamp) or 0,
     )
 
 

@@ -1,38 +1,117 @@
-"""Jobs all of whose pods were taken away: they are made anew, so that nobody waits without need. Pure.
+"""Which controllers to delete so that they are created again, and which pods must be gone before that. Pure.
 
-A Job makes its next pod after 10 s, then 20 s, and so on to 10 minutes, whatever ended the one before. For a pod that
-lost its place to others that is too long: it has not failed, and its place may be free again. `engine.py` removes such
-a Job; its workload's next wish makes it again. Jobs that have counted an end are left as they are.
+- A Job whose pods were all preempted. A Job waits 10 s, then 20 s, and up to 10 minutes before it creates its next pod,
+  whatever ended the previous one. That is too long for a pod that lost its place: it did not fail.
+- A job of an operator that failed and restarts as a whole, which no operator does.
+- Pods whose controller somebody deleted: they must be gone first, or the workload would run twice until they end.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from fairlead.engines.kubernetes.client.objects import Metadata, Pod, condition
-from fairlead.engines.kubernetes.observe.report import WorkloadObjectsSeen
+import msgspec
 
-#: On its pods: which Job made them. One that was made anew has the same name.
+from fairlead.engines.kubernetes.client import objects
+from fairlead.engines.kubernetes.observe.operator_jobs import has_operator, launch_choices_of
+from fairlead.engines.kubernetes.observe.workload import WorkloadObjectsSeen, is_alive, run_of
+from fairlead.engines.kubernetes.render.context import LaunchChoices
+from fairlead.engines.kubernetes.render.labels import INDEX_LABEL
+from fairlead.model.pods.podset import PodSet, RestartScope
+
+#: On pods: the Job that created them. A Job that was created again has the same name.
 _JOB_UID = "batch.kubernetes.io/controller-uid"
+#: Controllers between ours and the pods; ours, created again, adopts those that somebody left behind.
+_ADOPTED = frozenset({"ReplicaSet", "StatefulSet"})
 
 
-def find_fully_preempted_jobs(held: WorkloadObjectsSeen) -> list[Metadata]:
-    """The Jobs of a workload that have no pod but such that were taken away, and have counted no end yet."""
-    found = []
-    for runner in held.runners:
-        # An active pod is perhaps its next one, which the watch on pods has not brought yet.
+class OrphanedPods(msgspec.Struct, frozen=True):
+    """Pods of a run whose controller was deleted."""
+
+    #: They terminate, or the cluster will terminate them in a moment.
+    ending: tuple[objects.Pod, ...] = ()
+    #: Nobody terminates them: their Job was deleted without them.
+    orphans: tuple[objects.Pod, ...] = ()
+
+
+def find_fully_preempted_jobs(seen: WorkloadObjectsSeen) -> list[objects.Metadata]:
+    """The Jobs of a workload whose pods were all preempted, and which have counted no success or failure yet."""
+    jobs = []
+    for runner in seen.runners:
+        # An active pod may be the Job's next one, which the watch on pods has not brought yet.
         counted = runner.status.succeeded + runner.status.failed + runner.status.active
         if counted or runner.status.conditions or runner.metadata.deletion_timestamp is not None:
             continue
-        pods = [pod for pod in held.pods if pod.metadata.labels.get(_JOB_UID) == runner.metadata.uid]
+        pods = [pod for pod in seen.pods if pod.metadata.labels.get(_JOB_UID) == runner.metadata.uid]
         if pods and _were_all_preempted(pods):
-            found.append(runner.metadata)
-    return found
+            jobs.append(runner.metadata)
+    return jobs
 
 
-def _were_all_preempted(pods: Iterable[Pod]) -> bool:
-    """With another policy than Never the Job itself counts what was taken, and knows how often it restarted."""
+def _were_all_preempted(pods: Iterable[objects.Pod]) -> bool:
+    """With another restart policy than Never, the Job counts preempted pods and knows how often it restarted."""
     return all(
         pod.spec.restart_policy == "Never"
         and pod.status.phase == "Failed"
-        and condition(pod.status.conditions, "DisruptionTarget") is not None
+        and objects.condition(pod.status.conditions, "DisruptionTarget") is not None
         for pod in pods
     )
+
+
+def find_orphaned_pods(seen: WorkloadObjectsSeen, run: int, *, is_fresh: bool) -> OrphanedPods:
+    """The pods of a run that has no controller any more; `is_fresh`: the controller was deleted a moment ago.
+
+    Pods of a pod group of our own never count: the engine itself is their controller.
+    """
+    if any(run_of(runner.metadata) == run for runner in seen.runners):
+        return OrphanedPods()
+    pods = [pod for pod in seen.pods if run_of(pod.metadata) == run and INDEX_LABEL not in pod.metadata.labels]
+    # A pod that has ended and is being deleted needs no help, but is waited for like the others.
+    pods = [pod for pod in pods if is_alive(pod) or pod.metadata.deletion_timestamp is not None]
+    return OrphanedPods(
+        ending=tuple(pod for pod in pods if _is_ending(pod, is_fresh=is_fresh)),
+        orphans=tuple(pod for pod in pods if _controller_kind(pod) == "" and pod.metadata.deletion_timestamp is None),
+    )
+
+
+def _is_ending(pod: objects.Pod, *, is_fresh: bool) -> bool:
+    if pod.metadata.deletion_timestamp is not None:
+        return True
+    kind = _controller_kind(pod)
+    return is_fresh if kind in _ADOPTED else kind != ""
+
+
+def _controller_kind(pod: objects.Pod) -> str:
+    return next((owner.kind for owner in pod.metadata.owner_references if owner.controller), "")
+
+
+def is_recreated(podsets: Sequence[PodSet], job: objects.Runner, disrupted: Iterable[int]) -> bool:
+    """Whether a job of an operator restarts after it failed; without the pod sets nobody knows, so it may."""
+    if not podsets:
+        return True
+    is_disrupted = launch_choices_of(job.metadata).attempt in disrupted
+    return decide_recreation(podsets, job, is_disrupted) is not None
+
+
+def find_recreated_jobs(podsets: Sequence[PodSet], seen: WorkloadObjectsSeen) -> frozenset[str]:
+    """The uids of failed jobs whose failure is not the end of their workload, because they restart."""
+    jobs = (runner for runner in seen.runners if has_operator(runner))
+    return frozenset(job.metadata.uid for job in jobs if is_recreated(podsets, job, seen.disrupted))
+
+
+def decide_recreation(
+    podsets: Sequence[PodSet], job: objects.Runner, is_disrupted: bool, has_failed: bool = False
+) -> LaunchChoices | None:
+    """The launch choices of a job's next attempt; None while the job runs, and when it has failed for good.
+
+    An attempt that lost pods to the scheduler did not fail by itself, and is not counted.
+    """
+    if not podsets or podsets[0].restart_scope is not RestartScope.GROUP or job.metadata.deletion_timestamp:
+        return None
+    if objects.condition(job.status.conditions, "Failed") is None and not has_failed:
+        return None
+    launch = launch_choices_of(job.metadata)
+    again = msgspec.structs.replace(launch, attempt=launch.attempt + 1)
+    if is_disrupted:
+        return again
+    if launch.failures >= podsets[0].backoff_limit:
+        return None
+    return msgspec.structs.replace(again, failures=launch.failures + 1)

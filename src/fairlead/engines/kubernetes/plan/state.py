@@ -1,59 +1,170 @@
-"""What the engine keeps of each workload while it is in its care; `engine.py` alone reads and writes it."""
+"""The state of one workload on the cluster: what is desired, how far it is, and the table of legal moves. Pure.
 
-import asyncio
+`reconciler.py` holds one value per workload and replaces it by what these functions return. Tasks and events are the
+reconciler's own.
+"""
+
+from enum import Enum
+
+import msgspec
 
 from fairlead.engines.base import DeleteWorkload, DesiredWorkload
-from fairlead.engines.kubernetes.render.context import NO_LAUNCH_CHOICES
+from fairlead.engines.kubernetes.render.context import NO_LAUNCH_CHOICES, LaunchChoices
+from fairlead.engines.kubernetes.render.runners import is_group
 from fairlead.model.pods.podset import PodSet
 
 
-class WorkloadState:
-    """One workload in our care: what is wished of it, what was done, and what came of it."""
+class State(Enum):
+    #: Nothing was ordered yet.
+    ABSENT = "absent"
+    #: Its objects are being applied; also while something is in the way, and that is retried.
+    APPLYING = "applying"
+    APPLIED = "applied"
+    #: The cluster does not accept its objects. Retrying would not help.
+    REFUSED = "refused"
+    #: A controller of it was deleted by somebody else; the next order applies everything again.
+    LOST = "lost"
+    DELETING = "deleting"
+    DELETED = "deleted"
 
-    __slots__ = (
-        "applied",
-        "awaiting_pods_of",
-        "changed",
-        "completed_run",
-        "desired",
-        "dry_run_for",
-        "has_no_pods",
-        "is_removed",
-        "launch",
-        "losses",
-        "losses_handled",
-        "lost_at",
-        "may_predate_server",
-        "needs_reconcile",
-        "podsets",
-        "refused",
-        "task",
-        "trouble",
+
+class Event(Enum):
+    APPLY_ORDERED = "apply ordered"
+    DELETE_ORDERED = "delete ordered"
+    SUCCEEDED = "succeeded"
+    REFUSED = "refused"
+    #: A step failed and is retried.
+    FAILED = "failed"
+    #: A controller disappeared from the cluster.
+    CONTROLLER_LOST = "controller lost"
+
+
+_ORDERS = {Event.APPLY_ORDERED: State.APPLYING, Event.DELETE_ORDERED: State.DELETING}
+#: What happens, by state. An order is legal in every state.
+_MOVES: dict[State, dict[Event, State]] = {
+    State.ABSENT: {Event.CONTROLLER_LOST: State.ABSENT},
+    State.APPLYING: {
+        Event.SUCCEEDED: State.APPLIED,
+        Event.REFUSED: State.REFUSED,
+        Event.FAILED: State.APPLYING,
+        Event.CONTROLLER_LOST: State.APPLYING,
+    },
+    # Its pod group is looked after from then on, which may fail or be refused too.
+    State.APPLIED: {
+        Event.REFUSED: State.REFUSED,
+        Event.FAILED: State.APPLYING,
+        Event.CONTROLLER_LOST: State.LOST,
+    },
+    State.REFUSED: {Event.REFUSED: State.REFUSED, Event.FAILED: State.APPLYING, Event.CONTROLLER_LOST: State.LOST},
+    State.LOST: {Event.REFUSED: State.REFUSED, Event.FAILED: State.APPLYING, Event.CONTROLLER_LOST: State.LOST},
+    State.DELETING: {
+        Event.SUCCEEDED: State.DELETED,
+        Event.FAILED: State.DELETING,
+        Event.CONTROLLER_LOST: State.DELETING,
+    },
+    State.DELETED: {Event.CONTROLLER_LOST: State.DELETED},
+}
+
+Desired = DesiredWorkload | DeleteWorkload
+
+
+class WorkloadState(msgspec.Struct, frozen=True, kw_only=True):
+    state: State = State.ABSENT
+    #: The latest orders of either kind.
+    workload: DesiredWorkload | None = None
+    deletion: DeleteWorkload | None = None
+    #: The last deletion that succeeded, until the next workload is ordered.
+    deleted: DeleteWorkload | None = None
+    #: Why the cluster does not accept the workload, and why the order is retried.
+    refused: str = ""
+    retrying_because: str = ""
+    launch: LaunchChoices = NO_LAUNCH_CHOICES
+    #: Whether its objects may have been in the cluster before this server started.
+    may_predate_server: bool = True
+    #: How many controllers somebody deleted since everything was last applied, and when that last happened.
+    lost: int = 0
+    lost_at: float = float("-inf")
+    #: The run of which our own pod group completed, although nothing in the cluster may say so any more.
+    completed_run: int = 0
+    #: The error after which the cluster was asked whether it would ever accept the pods.
+    dry_run_for: str = ""
+
+    @property
+    def desired(self) -> Desired | None:
+        return self.deletion if self.state in (State.DELETING, State.DELETED) else self.workload
+
+    @property
+    def podsets(self) -> tuple[PodSet, ...]:
+        return self.workload.podsets if self.workload is not None else ()
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether an order is still to be carried out."""
+        return self.state in (State.APPLYING, State.DELETING)
+
+    @property
+    def needs_upkeep(self) -> bool:
+        """Whether the engine itself creates its pods, or moves it between node pools."""
+        workload = self.workload
+        if self.state is not State.APPLIED or workload is None:
+            return False
+        return is_group(workload.podsets) or len(workload.node_pools) > 1
+
+    @property
+    def is_removed(self) -> bool:
+        """Whether not even claims are left."""
+        return self.deleted is not None and not self.deleted.keeps_claims
+
+
+class IllegalMove(Exception):
+    """The workload's state does not allow the event."""
+
+
+def _move(before: WorkloadState, event: Event) -> State:
+    after = _ORDERS.get(event) or _MOVES[before.state].get(event)
+    if after is None:
+        raise IllegalMove(f"'{event.value}' in state '{before.state.value}' of {before.desired}")
+    return after
+
+
+def is_current(state: WorkloadState, desired: Desired) -> bool:
+    """Whether the order changes nothing, because it is carried out or under way."""
+    return state.desired == desired and state.state not in (State.ABSENT, State.LOST)
+
+
+def order(before: WorkloadState, desired: Desired) -> WorkloadState:
+    replace = msgspec.structs.replace
+    if isinstance(desired, DeleteWorkload):
+        return replace(before, state=_move(before, Event.DELETE_ORDERED), deletion=desired)
+    after = _move(before, Event.APPLY_ORDERED)
+    # Objects may exist from now on, whatever the last deletion left.
+    return replace(before, state=after, workload=desired, deleted=None, refused="", dry_run_for="")
+
+
+def succeed(before: WorkloadState) -> WorkloadState:
+    after = _move(before, Event.SUCCEEDED)
+    deleted = before.deletion if after is State.DELETED else before.deleted
+    return msgspec.structs.replace(before, state=after, deleted=deleted, retrying_because="", lost=0)
+
+
+def refuse(before: WorkloadState, message: str) -> WorkloadState:
+    return msgspec.structs.replace(
+        before, state=_move(before, Event.REFUSED), refused=before.refused or message, retrying_because=""
     )
 
-    def __init__(self) -> None:
-        self.desired: DesiredWorkload | DeleteWorkload | None = None
-        self.applied: DesiredWorkload | DeleteWorkload | None = None
-        self.task: asyncio.Task[None] | None = None
-        self.changed = asyncio.Event()
-        self.refused = ""
-        self.trouble = ""
-        self.has_no_pods = False
-        self.is_removed = False
-        #: Whether its objects may be in the cluster since before this server began.
-        self.may_predate_server = True
-        #: How often something that makes its pods was seen to be gone, and how many of these losses are made good.
-        self.losses = self.losses_handled = 0
-        #: When that was last.
-        self.lost_at = float("-inf")
-        self.launch = NO_LAUNCH_CHOICES
-        #: What it consists of as it was wished last; empty before the first wish.
-        self.podsets: tuple[PodSet, ...] = ()
-        #: Uids of what says that it is over while its pods are being asked for.
-        self.awaiting_pods_of: set[str] = set()
-        #: The run of which a group of our own has ended well, though nothing may be left that says so.
-        self.completed_run = 0
-        #: The complaint after which the cluster was asked whether its pods could be made at all.
-        self.dry_run_for = ""
-        #: Whether its pods are ours to make, or its pools ours to try.
-        self.needs_reconcile = False
+
+def fail(before: WorkloadState, message: str) -> WorkloadState:
+    """The order is retried from its beginning."""
+    after = _move(before, Event.FAILED)
+    is_new_try = after is State.APPLYING and before.state is not State.APPLYING
+    refused = "" if is_new_try else before.refused
+    dry_run_for = "" if is_new_try else before.dry_run_for
+    return msgspec.structs.replace(
+        before, state=after, retrying_because=message, refused=refused, dry_run_for=dry_run_for
+    )
+
+
+def lose(before: WorkloadState, now: float) -> WorkloadState:
+    """Somebody, perhaps this engine, deleted a controller of the workload."""
+    after = _move(before, Event.CONTROLLER_LOST)
+    return msgspec.structs.replace(before, state=after, lost=before.lost + 1, lost_at=now)

@@ -7,41 +7,20 @@ from typing import Any
 
 import msgspec
 
+from fairlead.engines.kubernetes.render.labels import (
+    ID_LABEL,
+    PREEMPTIBILITY_LABEL,
+    PROJECT_LABEL,
+    QUEUE_LABEL,
+    ROLE_LABEL,
+    RUNAI_QUEUE_LABEL,
+    WORKLOAD_LABEL,
+    role_label,
+)
 from fairlead.model.pods.podset import PodSet
 from fairlead.model.pods.supplies import NamedObject
 from fairlead.model.pods.urls import IngressSettings, UrlRoute
 from fairlead.model.records.assets import Reference
-
-SCHEDULER = "kai-scheduler"
-QUEUE_LABEL = "kai.scheduler/queue"
-POOL_LABEL = "kai.scheduler/node-pool"
-#: What Run:ai calls the same: KAI does not read them, people and their programs do.
-RUNAI_QUEUE_LABEL, RUNAI_POOL_LABEL = "runai/queue", "runai/node-pool"
-POOLS_ANNOTATION = "kai.scheduler/node-pools"
-PREEMPTIBILITY_LABEL = "kai.scheduler/preemptibility"
-PRIORITY_LABEL = "priorityClassName"
-NODE_TYPE_LABEL = "run.ai/type"
-WORKLOAD_LABEL, PROJECT_LABEL = "workloadName", "project"
-#: On every object that is ours: which installation made it, for which workload, which run, which pod set.
-CLUSTER_LABEL, ID_LABEL, RUN_LABEL, ROLE_LABEL = (
-    "fairlead/cluster",
-    "fairlead/workload-id",
-    "fairlead/run",
-    "fairlead/role",
-)
-EPHEMERAL_LABEL = "fairlead/ephemeral"
-#: On claims that the server keeps for their own sake: which of them it is.
-CLAIM_LABEL = "fairlead/claim-id"
-#: On what makes pods: the level of Pod Security that they were made to pass.
-LEVEL = "fairlead/pod-security"
-#: By which pods say to KAI which pod group they are of.
-GROUP_ANNOTATION = "pod-group-name"
-#: KAI writes it on pods that have a part of a GPU: pods with the same value share it.
-GPU_GROUP_LABEL = "runai-gpu-group"
-GPU = "nvidia.com/gpu"
-#: The container that runs the workload, unless an operator wants another name.
-MAIN = "main"
-DEFAULT_POOL = "default"
 
 
 class Owner(msgspec.Struct, frozen=True):
@@ -113,26 +92,6 @@ def labels_of(place: RenderContext) -> dict[str, str]:
         PREEMPTIBILITY_LABEL: "preemptible" if place.is_preemptible else "non-preemptible",
         **place.ownership_labels,
     }
-
-
-def pool_labels(pool: str) -> dict[str, str]:
-    """The default pool is the absence of a label."""
-    return {} if pool == DEFAULT_POOL else {POOL_LABEL: pool, RUNAI_POOL_LABEL: pool}
-
-
-def role_label(role: str) -> str:
-    """A role as the value of a label, which knows fewer characters."""
-    return role.replace("@", ".at.")
-
-
-def labelled_pool(labels: dict[str, str]) -> str:
-    """The node pool of what carries these labels."""
-    return labels.get(POOL_LABEL, DEFAULT_POOL)
-
-
-def role_of(labels: dict[str, str]) -> str:
-    """The role that such a label stands for."""
-    return labels.get(ROLE_LABEL, "").replace(".at.", "@")
 
 
 def role_labels(place: RenderContext, podset: PodSet) -> dict[str, str]:

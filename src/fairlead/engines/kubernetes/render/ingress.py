@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from fairlead.engines.kubernetes.client.resources import INGRESS, SERVICE
-from fairlead.engines.kubernetes.render.context import PROJECT_LABEL, WORKLOAD_LABEL, RenderContext
+from fairlead.engines.kubernetes.render.context import RenderContext
+from fairlead.engines.kubernetes.render.labels import PROJECT_LABEL, WORKLOAD_LABEL
 from fairlead.engines.kubernetes.render.service import name_of_service
 from fairlead.model.pods.podset import PodSet
 from fairlead.model.pods.urls import ACCESS, ANSWERED, SIGN_IN, IngressSettings, UrlRoute

@@ -9,9 +9,9 @@ from typing import Any
 
 import msgspec
 
-from fairlead.engines.kubernetes.client.resources import JAX, MPI, PYTORCH, TENSORFLOW, XGBOOST, Resource
-from fairlead.engines.kubernetes.render.context import RenderContext
-from fairlead.engines.kubernetes.render.pod_group import ATTEMPT_LABEL, FAILURES
+from fairlead.engines.kubernetes.client.resources import CONFIG_MAP, JAX, MPI, PYTORCH, TENSORFLOW, XGBOOST, Resource
+from fairlead.engines.kubernetes.render.context import LaunchChoices, RenderContext, metadata_of
+from fairlead.engines.kubernetes.render.labels import ATTEMPT_LABEL, FAILURES
 from fairlead.engines.kubernetes.render.runners import LONGEST_LIFETIME, PodTemplate, metadata_of_runner
 from fairlead.kinds.frameworks import PYTORCH_PORT
 from fairlead.model.pods.podset import OperatorOptions, PodSet, RestartScope
@@ -147,3 +147,13 @@ def _replicas(place: RenderContext, shape: PodTemplate, operator: Operator) -> d
             "spec": {**pod, "containers": [main, *others]},
         },
     }
+
+
+def note_name(workload: str) -> str:
+    return f"{workload}-attempts"
+
+
+def render_note(place: RenderContext, again: LaunchChoices) -> dict[str, Any]:
+    data = {"attempt": str(again.attempt), "failures": str(again.failures)}
+    metadata = metadata_of(place, note_name(place.name))
+    return {"apiVersion": CONFIG_MAP.api, "kind": CONFIG_MAP.kind, "metadata": metadata, "data": data}

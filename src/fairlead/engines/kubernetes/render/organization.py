@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from fairlead.engines.base import SyncOrganization
-from fairlead.engines.kubernetes.client.objects import Node
+from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.client.resources import NAMESPACE, PRIORITY_CLASS, QUEUE, SHARD
-from fairlead.engines.kubernetes.render.context import (
+from fairlead.engines.kubernetes.render.labels import (
     CLUSTER_LABEL,
     DEFAULT_POOL,
     QUEUE_LABEL,
@@ -140,7 +140,7 @@ def render_priority_classes() -> list[dict[str, Any]]:
     ]
 
 
-def pool_of(node: Node, pools: Iterable[NodePool]) -> str:
+def pool_of(node: objects.Node, pools: Iterable[NodePool]) -> str:
     """The pool whose pair the node carries; empty for the default pool, which is the absence of a label."""
     labels = node.metadata.labels
     named = (pool for pool in pools if pool.label_key and labels.get(pool.label_key) == pool.label_value)

@@ -11,20 +11,17 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from fairlead.engines.kubernetes.render.buckets import render_s3
-from fairlead.engines.kubernetes.render.context import (
+from fairlead.engines.kubernetes.render.context import RenderContext, labels_of, name_of, role_labels
+from fairlead.engines.kubernetes.render.git import render_git
+from fairlead.engines.kubernetes.render.labels import (
     GPU,
     MAIN,
     NODE_TYPE_LABEL,
     POOLS_ANNOTATION,
     SCHEDULER,
     WORKLOAD_LABEL,
-    RenderContext,
-    labels_of,
-    name_of,
     pool_labels,
-    role_labels,
 )
-from fairlead.engines.kubernetes.render.git import render_git
 from fairlead.engines.kubernetes.render.security import render_container_security, render_pod_security, restrict
 from fairlead.engines.kubernetes.render.volumes import HOME, render_volumes
 from fairlead.formats.losses import Source

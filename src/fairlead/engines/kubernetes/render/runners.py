@@ -9,14 +9,8 @@ from typing import Any
 import msgspec
 
 from fairlead.engines.kubernetes.client.resources import LEADER_WORKER_SET
-from fairlead.engines.kubernetes.render.context import (
-    LEVEL,
-    ROLE_LABEL,
-    RenderContext,
-    metadata_of,
-    role_label,
-    selector_of,
-)
+from fairlead.engines.kubernetes.render.context import RenderContext, metadata_of, selector_of
+from fairlead.engines.kubernetes.render.labels import LEVEL, ROLE_LABEL, role_label
 from fairlead.engines.kubernetes.render.pod_security import RESTRICTED
 from fairlead.model.pods.podset import PodSet, RestartPolicy, RestartScope
 

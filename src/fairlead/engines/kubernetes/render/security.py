@@ -8,7 +8,8 @@ from typing import Any
 
 from msgspec import UNSET
 
-from fairlead.engines.kubernetes.render.context import MAIN, RenderContext
+from fairlead.engines.kubernetes.render.context import RenderContext
+from fairlead.engines.kubernetes.render.labels import MAIN
 from fairlead.engines.kubernetes.render.pod_security import RESTRICTED
 from fairlead.formats.losses import Source
 

@@ -4,7 +4,8 @@ from typing import Any
 
 from msgspec import UNSET
 
-from fairlead.engines.kubernetes.render.context import PROJECT_LABEL, WORKLOAD_LABEL, RenderContext, selector_of
+from fairlead.engines.kubernetes.render.context import RenderContext, selector_of
+from fairlead.engines.kubernetes.render.labels import PROJECT_LABEL, WORKLOAD_LABEL
 from fairlead.formats.losses import Source
 from fairlead.model.pods.podset import PodSet
 

@@ -8,15 +8,8 @@ from typing import Any
 
 from msgspec import UNSET
 
-from fairlead.engines.kubernetes.render.context import (
-    CLAIM_LABEL,
-    CLUSTER_LABEL,
-    EPHEMERAL_LABEL,
-    PROJECT_LABEL,
-    RenderContext,
-    metadata_of,
-    name_of,
-)
+from fairlead.engines.kubernetes.render.context import RenderContext, metadata_of, name_of
+from fairlead.engines.kubernetes.render.labels import CLAIM_LABEL, CLUSTER_LABEL, EPHEMERAL_LABEL, PROJECT_LABEL
 from fairlead.formats.losses import Source
 from fairlead.model.pods.supplies import KeptClaim
 from fairlead.model.records.assets import Reference

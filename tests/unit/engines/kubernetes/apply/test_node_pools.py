@@ -7,8 +7,8 @@ import pytest
 
 from fairlead.engines.base import DesiredWorkload
 from fairlead.engines.kubernetes.apply.applier import ObjectApplier
+from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.client.api import Api
-from fairlead.engines.kubernetes.client.objects import Metadata
 from fairlead.engines.kubernetes.observe.operator_jobs import launch_choices_of
 from fairlead.engines.kubernetes.render.context import NO_LAUNCH_CHOICES, LaunchChoices
 from fairlead.engines.kubernetes.render.workload import render_objects
@@ -49,5 +49,5 @@ def test_it_begins_in_the_first_pool_that_there_is(missing: tuple[str, ...], wan
 @pytest.mark.parametrize("missing", [(), ("h100",)], ids=["in the first", "in the second"])
 def test_what_was_begun_stays_as_it_is_when_pools_come_and_go(missing: tuple[str, ...]) -> None:
     first = job(*missing)
-    begun = launch_choices_of(msgspec.convert(first["metadata"], Metadata))
+    begun = launch_choices_of(msgspec.convert(first["metadata"], objects.Metadata))
     assert [job(*now, begun=begun) for now in ((), ("h100",), ("default",))] == [first] * 3

@@ -5,9 +5,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from fairlead.engines.kubernetes.client.objects import Pod, Runner
+from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.observe.bucket_uploads import with_upload_result
-from fairlead.engines.kubernetes.observe.report import WorkloadObjectsSeen, render_pod, render_report
+from fairlead.engines.kubernetes.observe.pods import render_pod
+from fairlead.engines.kubernetes.observe.report import render_report
+from fairlead.engines.kubernetes.observe.workload import WorkloadObjectsSeen
 from fairlead.model.pods.podset import PodContainer, PodSet
 from fairlead.model.records.phase import Phase, PodPhase
 from tests import builders
@@ -19,7 +21,7 @@ REFUSED = {"terminated": {"exitCode": 1, "reason": "Error", "message": "AccessDe
 KILLED = {"terminated": {"exitCode": 137, "reason": "Error"}}
 
 
-def pod(phase: str, main: dict[str, Any], *returns: dict[str, Any]) -> Pod:
+def pod(phase: str, main: dict[str, Any], *returns: dict[str, Any]) -> objects.Pod:
     beside = [{"name": f"s3-{number}-back", "state": state} for number, state in enumerate(returns)]
     filled = [{"name": f"s3-{number}-in", "state": WELL} for number, _ in enumerate(returns)]
     status = {
@@ -28,7 +30,9 @@ def pod(phase: str, main: dict[str, Any], *returns: dict[str, Any]) -> Pod:
         "containerStatuses": [{"name": "main", "state": main}],
     }
     metadata = {"name": "p", "uid": "u", "labels": LABELS}
-    return with_upload_result(msgspec.convert({"metadata": metadata, "spec": {"nodeName": "n"}, "status": status}, Pod))
+    return with_upload_result(
+        msgspec.convert({"metadata": metadata, "spec": {"nodeName": "n"}, "status": status}, objects.Pod)
+    )
 
 
 @pytest.mark.parametrize(
@@ -42,7 +46,7 @@ def pod(phase: str, main: dict[str, Any], *returns: dict[str, Any]) -> Pod:
         ),
         pytest.param(
             pod("Succeeded", WELL, KILLED),
-            (PodPhase.FAILED, 1, "storage.s3[0]: changes could not be brought back within the grace"),
+            (PodPhase.FAILED, 1, "storage.s3[0]: changes could not be uploaded within the grace period"),
             id="took too long",
         ),
         pytest.param(
@@ -53,15 +57,15 @@ def pod(phase: str, main: dict[str, Any], *returns: dict[str, Any]) -> Pod:
         pytest.param(pod("Running", {"running": {}}, {"running": {}}), (PodPhase.RUNNING, None, ""), id="runs"),
     ],
 )
-def test_pods(given: Pod, want: tuple[PodPhase, int | None, str]) -> None:
+def test_pods(given: objects.Pod, want: tuple[PodPhase, int | None, str]) -> None:
     seen = render_pod(given)
     assert (seen.phase, seen.exit_code, seen.message) == want
 
 
-def job(**status: Any) -> Runner:
+def job(**status: Any) -> objects.Runner:
     complete = [{"type": "Complete", "status": "True"}]
     metadata = {"name": "w", "uid": "j", "labels": LABELS}
-    return msgspec.convert({"metadata": metadata, "status": {"conditions": complete, **status}}, Runner)
+    return msgspec.convert({"metadata": metadata, "status": {"conditions": complete, **status}}, objects.Runner)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +84,7 @@ def job(**status: Any) -> Runner:
         ),
     ],
 )
-def test_jobs(pods: tuple[Pod, ...], want: tuple[Phase | None, dict[str, int], dict[str, int]]) -> None:
+def test_jobs(pods: tuple[objects.Pod, ...], want: tuple[Phase | None, dict[str, int], dict[str, int]]) -> None:
     found = render_report("w", WorkloadObjectsSeen(runners=(job(succeeded=2),), pods=pods, kinds=frozenset({"Job"})))
     assert (found.ended, found.succeeded, found.failed) == want
 
@@ -101,7 +105,7 @@ BUCKET = builders.podset(
         pytest.param(builders.podset(), (), Phase.COMPLETED, id="nothing is written back"),
     ],
 )
-def test_a_job_that_counts_more_than_is_seen(podset: PodSet, pods: tuple[Pod, ...], want: Phase | None) -> None:
+def test_a_job_that_counts_more_than_is_seen(podset: PodSet, pods: tuple[objects.Pod, ...], want: Phase | None) -> None:
     held = WorkloadObjectsSeen(runners=(job(succeeded=2, failed=1),), pods=pods, kinds=frozenset({"Job"}))
     assert render_report("w", held, (podset,)).ended is want
     # Somebody may have removed its pods: once that is sure, they are not waited for.

@@ -5,10 +5,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from fairlead.engines.kubernetes.client.objects import Event, Pod, Runner
+from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.client.resources import DEPLOYMENT, JOB, MPI, PYTORCH
 from fairlead.engines.kubernetes.observe.events import controllers_named_in, reasons_for, templates_of
-from fairlead.engines.kubernetes.observe.report import WorkloadObjectsSeen, render_report
+from fairlead.engines.kubernetes.observe.report import render_report
+from fairlead.engines.kubernetes.observe.workload import WorkloadObjectsSeen
 
 LABELS = {"fairlead/workload-id": "w", "fairlead/run": "1", "fairlead/role": "main"}
 QUOTA = 'Error creating: pods "w-x" is forbidden: exceeded quota: q, requested: pods=1'
@@ -18,25 +19,27 @@ def at(second: int) -> str:
     return f"2026-01-01T00:00:{second:02}Z"
 
 
-def event(second: int = 10, *, kind: str = "Job", name: str = "w", uid: str = "u", message: str = QUOTA) -> Event:
+def event(
+    second: int = 10, *, kind: str = "Job", name: str = "w", uid: str = "u", message: str = QUOTA
+) -> objects.Event:
     told = {"kind": kind, "namespace": "n", "name": name, "uid": uid}
     metadata = {"name": f"{name}.{second}", "namespace": "n"}
     return msgspec.convert(
-        {"metadata": metadata, "involvedObject": told, "message": message, "lastTimestamp": at(second)}, Event
+        {"metadata": metadata, "involvedObject": told, "message": message, "lastTimestamp": at(second)}, objects.Event
     )
 
 
-def runner(**status: Any) -> Runner:
+def runner(**status: Any) -> objects.Runner:
     metadata = {"name": "w", "namespace": "n", "uid": "u", "labels": LABELS, "creationTimestamp": at(5)}
-    return msgspec.convert({"metadata": metadata, "status": status}, Runner)
+    return msgspec.convert({"metadata": metadata, "status": status}, objects.Runner)
 
 
-def pod(second: int) -> Pod:
+def pod(second: int) -> objects.Pod:
     metadata = {"name": "p", "uid": "u-p", "labels": LABELS, "creationTimestamp": at(second)}
-    return msgspec.convert({"metadata": metadata, "status": {"phase": "Pending"}}, Pod)
+    return msgspec.convert({"metadata": metadata, "status": {"phase": "Pending"}}, objects.Pod)
 
 
-def waits(*events: Event, kind: str = "Job", pods: tuple[Pod, ...] = (), **status: Any) -> list[str]:
+def waits(*events: objects.Event, kind: str = "Job", pods: tuple[objects.Pod, ...] = (), **status: Any) -> list[str]:
     held = WorkloadObjectsSeen(runners=(runner(**status),), pods=pods, kinds=frozenset({kind}), events=events)
     found = render_report("w", held).waits
     assert {(wait.code, wait.can_create_pods) for wait in found} <= {("FailedCreate", False)}
@@ -58,7 +61,7 @@ LWS, SET = "LeaderWorkerSet", "StatefulSet"
         pytest.param(event(kind="PyTorchJob"), [("n", "PyTorchJob", "w")], id="job of an operator"),
     ],
 )
-def test_whose_an_event_is(given: Event, want: list[tuple[str, str, str]]) -> None:
+def test_whose_an_event_is(given: objects.Event, want: list[tuple[str, str, str]]) -> None:
     assert controllers_named_in(given) == want
 
 
@@ -88,7 +91,7 @@ def test_which_of_them_hold(found: list[str], want: list[str]) -> None:
 
 def test_an_operator_that_complains_has_taken_notice() -> None:
     metadata = msgspec.structs.replace(runner().metadata, labels=LABELS | {"fairlead/attempt": "0"})
-    job = Runner(metadata=metadata)
+    job = objects.Runner(metadata=metadata)
     held = WorkloadObjectsSeen(runners=(job,), kinds=frozenset({"PyTorchJob"}), events=(event(kind="PyTorchJob"),))
     found = render_report("w", held)
     assert ([wait.message for wait in found.waits], found.retrying_because) == ([QUOTA], "")

@@ -5,11 +5,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from fairlead.engines.kubernetes.client.objects import Node, Pod, PodGroup, Runner
+from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.observe.nodes import render_node
-from fairlead.engines.kubernetes.observe.report import WorkloadObjectsSeen, render_pod, render_report
+from fairlead.engines.kubernetes.observe.pods import render_pod
+from fairlead.engines.kubernetes.observe.report import render_report
+from fairlead.engines.kubernetes.observe.workload import WorkloadObjectsSeen
 from fairlead.engines.kubernetes.plan.node_pools import decide_pool, render_move
-from fairlead.engines.kubernetes.render.pod_group import GroupPlan, decide_group
+from fairlead.engines.kubernetes.plan.pod_group import GroupPlan, decide_group
 from fairlead.model.pods.podset import RestartScope
 from fairlead.model.records.phase import Phase, PodPhase
 from tests import builders
@@ -17,20 +19,20 @@ from tests import builders
 LABELS = {"fairlead/workload-id": "w", "fairlead/run": "1", "fairlead/role": "main"}
 
 
-def pod(name: str = "p", *, phase: str = "Pending", node: str = "", labels: Any = None, **members: Any) -> Pod:
+def pod(name: str = "p", *, phase: str = "Pending", node: str = "", labels: Any = None, **members: Any) -> objects.Pod:
     status = {"phase": phase, **members.pop("status", {})}
     metadata = {"name": name, "uid": f"u-{name}", "labels": LABELS | (labels or {}), **members.pop("metadata", {})}
-    return msgspec.convert({"metadata": metadata, "spec": {"nodeName": node}, "status": status}, Pod)
+    return msgspec.convert({"metadata": metadata, "spec": {"nodeName": node}, "status": status}, objects.Pod)
 
 
 def container(state: dict[str, Any], **members: Any) -> dict[str, Any]:
     return {"containerStatuses": [{"name": "main", "state": state, **members}]}
 
 
-def job(*conditions: str, **status: Any) -> Runner:
+def job(*conditions: str, **status: Any) -> objects.Runner:
     listed = [{"type": type, "status": "True", "reason": "R", "message": "words"} for type in conditions]
     return msgspec.convert(
-        {"metadata": {"name": "j", "labels": LABELS}, "status": {"conditions": listed, **status}}, Runner
+        {"metadata": {"name": "j", "labels": LABELS}, "status": {"conditions": listed, **status}}, objects.Runner
     )
 
 
@@ -89,7 +91,7 @@ EVICTED = [{"type": "DisruptionTarget", "status": "True", "reason": "PreemptionB
         "node",
     ],
 )
-def test_pods(given: Pod, want: tuple[PodPhase, str, str]) -> None:
+def test_pods(given: objects.Pod, want: tuple[PodPhase, str, str]) -> None:
     seen = render_pod(given)
     assert (seen.phase, seen.reason, seen.message) == want
 
@@ -153,14 +155,16 @@ def test_places_of_pods(labels: dict[str, str], want: tuple[int, int | None]) ->
     ],
     ids=["going on", "complete", "failed", "nothing"],
 )
-def test_ends(runner: Runner | None, want: tuple[int, Phase | None, str]) -> None:
+def test_ends(runner: objects.Runner | None, want: tuple[int, Phase | None, str]) -> None:
     report = render_report("w", WorkloadObjectsSeen(runners=(runner,) if runner else ()))
     assert (report.run, report.ended, report.message) == want
 
 
-def group(*conditions: dict[str, Any], name: str = "pg", **members: Any) -> PodGroup:
+def group(*conditions: dict[str, Any], name: str = "pg", **members: Any) -> objects.PodGroup:
     metadata = {"name": name, "labels": LABELS, **members}
-    return msgspec.convert({"metadata": metadata, "status": {"schedulingConditions": list(conditions)}}, PodGroup)
+    return msgspec.convert(
+        {"metadata": metadata, "status": {"schedulingConditions": list(conditions)}}, objects.PodGroup
+    )
 
 
 def unschedulable(reason: str, message: str, pool: str = "default", queue: str = "") -> dict[str, Any]:
@@ -204,35 +208,36 @@ GANG = (
 NAMES = [("master", 0), ("worker", 0), ("worker", 1)]
 
 
-def member(role: str, index: int, phase: str = "Running", attempt: int = 0, **members: Any) -> Pod:
+def member(role: str, index: int, phase: str = "Running", attempt: int = 0, **members: Any) -> objects.Pod:
     labels = {"fairlead/role": role, "fairlead/index": str(index), "fairlead/attempt": str(attempt)}
     return pod(f"{role}-{index}", phase=phase, labels=labels, **members)
 
 
-def members(**phases: str) -> list[Pod]:
+def members(**phases: str) -> list[objects.Pod]:
     return [member(role, index, phases.get(f"{role}{index}", "Running")) for role, index in NAMES]
 
 
+PREEMPTED = member("worker", 1, "Failed", status={"conditions": EVICTED})
 LEAVING: dict[str, Any] = {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}
 
 
 @pytest.mark.parametrize(
     ("pods", "failures", "want"),
     [
-        ([], 0, GroupPlan(make=tuple(NAMES))),
+        ([], 0, GroupPlan(create=tuple(NAMES))),
         (members(), 0, GroupPlan()),
-        (members()[1:], 0, GroupPlan(make=(("master", 0),))),
-        (members(worker1="Failed"), 0, GroupPlan(is_broken=True)),
-        (members(worker1="Failed"), 1, GroupPlan(remove=("master-0", "worker-0", "worker-1"))),
+        (members()[1:], 0, GroupPlan(create=(("master", 0),))),
+        (members(worker1="Failed"), 0, GroupPlan(counts_failure=True)),
+        (members(worker1="Failed"), 1, GroupPlan(delete=tuple(members(worker1="Failed")))),
         ([member("master", 0, **LEAVING)], 1, GroupPlan()),
-        ([], 1, GroupPlan(make=tuple(NAMES))),
+        ([], 1, GroupPlan(create=tuple(NAMES))),
         ([], 2, GroupPlan()),
-        (members(master0="Succeeded"), 0, GroupPlan(remove=("worker-0", "worker-1"))),
+        (members(master0="Succeeded"), 0, GroupPlan(delete=tuple(members()[1:]))),
         (members(worker0="Succeeded"), 0, GroupPlan()),
         (
-            [*members()[:2], member("worker", 1, "Failed", status={"conditions": EVICTED})],
+            [*members()[:2], PREEMPTED],
             0,
-            GroupPlan(remove=("worker-1",)),
+            GroupPlan(delete=(PREEMPTED,)),
         ),
     ],
     ids=[
@@ -249,7 +254,7 @@ LEAVING: dict[str, Any] = {"metadata": {"deletionTimestamp": "2026-01-01T00:00:0
         "one was taken away",
     ],
 )
-def test_groups(pods: list[Pod], failures: int, want: GroupPlan) -> None:
+def test_groups(pods: list[objects.Pod], failures: int, want: GroupPlan) -> None:
     assert decide_group(GANG, pods, failures) == want
 
 
@@ -294,7 +299,7 @@ def test_nodes() -> None:
                 "conditions": [{"type": "Ready", "status": "True"}],
             },
         },
-        Node,
+        objects.Node,
     )
     found = render_node(node)
     assert (found.cpu_milli, found.memory_bytes, found.pods, found.ready) == (3920, 16 << 30, 110, True)
@@ -308,7 +313,7 @@ def test_nodes() -> None:
 
 def test_a_cordoned_node_is_no_broken_one() -> None:
     status = {"conditions": [{"type": "Ready", "status": "True"}]}
-    node = msgspec.convert({"metadata": {"name": "n"}, "spec": {"unschedulable": True}, "status": status}, Node)
+    node = msgspec.convert({"metadata": {"name": "n"}, "spec": {"unschedulable": True}, "status": status}, objects.Node)
     found = render_node(node)
     assert (found.ready, found.cordoned) == (True, True)
 

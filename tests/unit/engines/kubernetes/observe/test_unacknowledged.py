@@ -5,22 +5,22 @@ from typing import Any
 import msgspec
 import pytest
 
-from fairlead.engines.kubernetes.client.objects import Pod, PodGroup
-from fairlead.engines.kubernetes.observe.report import WorkloadObjectsSeen
+from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.observe.unacknowledged import find_unacknowledged_pod
+from fairlead.engines.kubernetes.observe.workload import WorkloadObjectsSeen
 
 POOL = "kai.scheduler/node-pool"
 
 
-def pod(*, node: str = "", **metadata: Any) -> Pod:
+def pod(*, node: str = "", **metadata: Any) -> objects.Pod:
     body = {"name": "p", "annotations": {"pod-group-name": "g"}, **metadata}
-    return msgspec.convert({"metadata": body, "spec": {"nodeName": node}}, Pod)
+    return msgspec.convert({"metadata": body, "spec": {"nodeName": node}}, objects.Pod)
 
 
-def group(*refusing: str, **labels: str) -> PodGroup:
+def group(*refusing: str, **labels: str) -> objects.PodGroup:
     said = [{"type": "UnschedulableOnNodePool", "status": "True", "nodePool": pool} for pool in refusing]
     metadata = {"name": "g", "labels": labels}
-    return msgspec.convert({"metadata": metadata, "status": {"schedulingConditions": said}}, PodGroup)
+    return msgspec.convert({"metadata": metadata, "status": {"schedulingConditions": said}}, objects.PodGroup)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def group(*refusing: str, **labels: str) -> PodGroup:
         "no pods",
     ],
 )
-def test_who_takes_no_notice(pods: list[Pod], groups: list[PodGroup], want: str) -> None:
+def test_who_takes_no_notice(pods: list[objects.Pod], groups: list[objects.PodGroup], want: str) -> None:
     found = find_unacknowledged_pod(WorkloadObjectsSeen(pods=pods, groups=groups))
-    words = found.words if found is not None else ""
-    assert (bool(words), want in words) == (bool(want), True), words
+    message = found.message if found is not None else ""
+    assert (bool(message), want in message) == (bool(want), True), message

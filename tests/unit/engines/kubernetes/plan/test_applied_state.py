@@ -5,16 +5,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from fairlead.engines.kubernetes.client.objects import Metadata
+from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.client.resources import path_of
 from fairlead.engines.kubernetes.plan.applied_state import (
-    DIGEST,
     AppliedState,
-    annotate_digest,
     data_hash,
+    digest_of,
     find_digests,
     is_up_to_date,
+    with_digest,
 )
+from fairlead.engines.kubernetes.render.labels import DIGEST
 from fairlead.engines.kubernetes.render.workload import RenderedObjects, render_objects
 from fairlead.kinds import KINDS
 from fairlead.model.spec.fields import build
@@ -37,15 +38,15 @@ def render(**spec: Any) -> RenderedObjects:
 def applied(**spec: Any) -> AppliedState:
     """What a cluster has after such a workload was applied, as its watches and lists show it."""
     rendered = render(**spec)
-    annotate_digest(rendered)
-    makers = [(body["kind"], msgspec.convert(body["metadata"], Metadata)) for body in rendered.runners]
+    runners = [with_digest(runner, digest_of(rendered)) for runner in rendered.runners]
+    makers = [(body["kind"], msgspec.convert(body["metadata"], objects.Metadata)) for body in runners]
     listed = {path_of(body): data_hash(body.get("data")) for body in (*rendered.services, COPY)}
     return AppliedState(find_digests(makers, 1), listed)
 
 
 def stands(standing: AppliedState, **spec: Any) -> bool:
     rendered = render(**spec)
-    return is_up_to_date(standing, annotate_digest(rendered), (COPY, *rendered.runners, *rendered.services))
+    return is_up_to_date(standing, digest_of(rendered), (COPY, *rendered.runners, *rendered.services))
 
 
 def test_what_is_there_as_it_is_wished_stands() -> None:
@@ -93,4 +94,4 @@ def test_nor_one_that_has_more_than_is_wished() -> None:
 )
 def test_digests_of_what_is_there(members: dict[str, Any], want: dict[str, str]) -> None:
     given = {"name": "j", "namespace": "n", "labels": {"fairlead/run": "1"}, "annotations": {DIGEST: "d"}, **members}
-    assert find_digests([("Job", msgspec.convert(given, Metadata))], 1) == want
+    assert find_digests([("Job", msgspec.convert(given, objects.Metadata))], 1) == want

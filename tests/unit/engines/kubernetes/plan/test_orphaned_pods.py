@@ -5,22 +5,23 @@ from typing import Any
 import msgspec
 import pytest
 
-from fairlead.engines.kubernetes.client.objects import Pod, Runner
-from fairlead.engines.kubernetes.observe.report import WorkloadObjectsSeen, render_report
-from fairlead.engines.kubernetes.plan.leftovers import find_orphaned_pods
+from fairlead.engines.kubernetes.client import objects
+from fairlead.engines.kubernetes.observe.report import render_report
+from fairlead.engines.kubernetes.observe.workload import WorkloadObjectsSeen
+from fairlead.engines.kubernetes.plan.recreate import find_orphaned_pods
 from fairlead.model.records.phase import PodPhase
 
 LABELS = {"fairlead/workload-id": "w", "fairlead/run": "1", "fairlead/role": "main"}
-JOB = msgspec.convert({"metadata": {"name": "j", "labels": LABELS}}, Runner)
+JOB = msgspec.convert({"metadata": {"name": "j", "labels": LABELS}}, objects.Runner)
 
 
-def pod(owner: str, *, phase: str = "Running", ends: bool = False, labels: dict[str, str] | None = None) -> Pod:
+def pod(owner: str, *, phase: str = "Running", ends: bool = False, labels: dict[str, str] | None = None) -> objects.Pod:
     metadata: dict[str, Any] = {"name": "p", "uid": "u", "labels": LABELS | (labels or {})}
     if owner:
         metadata["ownerReferences"] = [{"kind": owner, "name": "j", "uid": "gone", "controller": True}]
     if ends:
         metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    return msgspec.convert({"metadata": metadata, "spec": {"nodeName": "n"}, "status": {"phase": phase}}, Pod)
+    return msgspec.convert({"metadata": metadata, "spec": {"nodeName": "n"}, "status": {"phase": phase}}, objects.Pod)
 
 
 @pytest.mark.parametrize(
@@ -52,7 +53,7 @@ def pod(owner: str, *, phase: str = "Running", ends: bool = False, labels: dict[
         *("a Deployment's that ends", "nobody's", "nobody's that ends", "of our own group", "of another run"),
     ],
 )
-def test_what_is_left(left: Pod, is_fresh: bool, want: str) -> None:
+def test_what_is_left(left: objects.Pod, is_fresh: bool, want: str) -> None:
     found = find_orphaned_pods(WorkloadObjectsSeen(pods=(left,)), 1, is_fresh=is_fresh)
     assert (len(found.ending), len(found.orphans)) == (want == "ending", want == "orphan")
 

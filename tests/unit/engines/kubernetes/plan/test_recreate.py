@@ -4,26 +4,18 @@ from typing import Any
 
 import pytest
 
-from fairlead.engines.kubernetes.client.objects import (
-    Condition,
-    Metadata,
-    Pod,
-    PodSpec,
-    PodStatus,
-    Runner,
-    RunnerStatus,
-)
-from fairlead.engines.kubernetes.observe.report import WorkloadObjectsSeen
+from fairlead.engines.kubernetes.client import objects
+from fairlead.engines.kubernetes.observe.workload import WorkloadObjectsSeen
 from fairlead.engines.kubernetes.plan.recreate import find_fully_preempted_jobs
 
-TAKEN = Condition(type="DisruptionTarget", status="True")
+TAKEN = objects.Condition(type="DisruptionTarget", status="True")
 
 
-def pod(phase: str = "Failed", *, of: str = "job-1", policy: str = "Never", is_taken: bool = True) -> Pod:
-    return Pod(
-        metadata=Metadata(name="p", labels={"batch.kubernetes.io/controller-uid": of}),
-        spec=PodSpec(restart_policy=policy),
-        status=PodStatus(phase=phase, conditions=(TAKEN,) if is_taken else ()),
+def pod(phase: str = "Failed", *, of: str = "job-1", policy: str = "Never", is_taken: bool = True) -> objects.Pod:
+    return objects.Pod(
+        metadata=objects.Metadata(name="p", labels={"batch.kubernetes.io/controller-uid": of}),
+        spec=objects.PodSpec(restart_policy=policy),
+        status=objects.PodStatus(phase=phase, conditions=(TAKEN,) if is_taken else ()),
     )
 
 
@@ -43,8 +35,8 @@ def pod(phase: str = "Failed", *, of: str = "job-1", policy: str = "Never", is_t
         pytest.param([pod()], {"active": 1}, [], id="its-next-pod-is-not-seen-yet"),
     ],
 )
-def test_jobs_that_lost_all_their_pods(pods: list[Pod], status: dict[str, Any], want: list[str]) -> None:
-    job = Runner(metadata=Metadata(name="train", uid="job-1"), status=RunnerStatus(**status))
+def test_jobs_that_lost_all_their_pods(pods: list[objects.Pod], status: dict[str, Any], want: list[str]) -> None:
+    job = objects.Runner(metadata=objects.Metadata(name="train", uid="job-1"), status=objects.RunnerStatus(**status))
     assert [
         found.name for found in find_fully_preempted_jobs(WorkloadObjectsSeen(runners=(job,), pods=tuple(pods)))
     ] == want

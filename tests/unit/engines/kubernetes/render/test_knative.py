@@ -7,18 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from fairlead.engines.kubernetes.client.objects import (
-    Condition,
-    Container,
-    ContainerPort,
-    Metadata,
-    Pod,
-    PodSpec,
-    PodStatus,
-    Runner,
-    RunnerStatus,
-)
-from fairlead.engines.kubernetes.observe.report import WorkloadObjectsSeen, render_report
+from fairlead.engines.kubernetes.client import objects
+from fairlead.engines.kubernetes.observe.report import render_report
+from fairlead.engines.kubernetes.observe.workload import WorkloadObjectsSeen
 from fairlead.engines.kubernetes.render.context import LaunchChoices
 from fairlead.engines.kubernetes.render.workload import kinds_for, render_objects
 from fairlead.engines.kubernetes.sessions import listening_port
@@ -92,15 +83,17 @@ def test_the_newest_revision_that_is_wanted_is_its_template() -> None:
     assert labels["fairlead/role"] == "predictor.at.2"
 
 
-def service(**ready: str) -> Runner:
+def service(**ready: str) -> objects.Runner:
     labels = {"fairlead/run": "1", "networking.knative.dev/visibility": "cluster-local"}
-    conditions = (Condition(type="Ready", **ready),) if ready else ()
-    return Runner(metadata=Metadata(name="s", labels=labels), status=RunnerStatus(conditions=conditions))
+    conditions = (objects.Condition(type="Ready", **ready),) if ready else ()
+    return objects.Runner(
+        metadata=objects.Metadata(name="s", labels=labels), status=objects.RunnerStatus(conditions=conditions)
+    )
 
 
-def pod(name: str) -> Pod:
+def pod(name: str) -> objects.Pod:
     labels = {"fairlead/run": "1", "fairlead/role": "predictor.at.1"}
-    return Pod(metadata=Metadata(name=name, labels=labels), status=PodStatus(phase="Pending"))
+    return objects.Pod(metadata=objects.Metadata(name=name, labels=labels), status=objects.PodStatus(phase="Pending"))
 
 
 def test_the_number_of_pods_is_what_knative_keeps() -> None:
@@ -118,7 +111,7 @@ def test_what_knative_says_is_the_reason() -> None:
 
 
 def test_requests_go_where_knative_counts_them() -> None:
-    main = Container(name="main", ports=(ContainerPort(container_port=8000),))
-    counted = Pod(spec=PodSpec(containers=(main, Container(name="queue-proxy"))))
+    main = objects.Container(name="main", ports=(objects.ContainerPort(container_port=8000),))
+    counted = objects.Pod(spec=objects.PodSpec(containers=(main, objects.Container(name="queue-proxy"))))
     assert [listening_port(counted, port) for port in (8000, 9000)] == [8012, 9000]
-    assert listening_port(Pod(spec=PodSpec(containers=(main,))), 8000) == 8000
+    assert listening_port(objects.Pod(spec=objects.PodSpec(containers=(main,))), 8000) == 8000

@@ -8,27 +8,19 @@ from typing import Any
 import msgspec
 import pytest
 
-from fairlead.engines.kubernetes.client.objects import (
-    Condition,
-    Metadata,
-    Pod,
-    PodSpec,
-    PodStatus,
-    Runner,
-    RunnerStatus,
-)
+from fairlead.engines.base import WorkloadReport
+from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.observe.operator_jobs import (
     RecreationNote,
-    decide_recreation,
     final_failure_message,
     find_failed,
-    note_name,
     read_note,
-    render_note,
 )
-from fairlead.engines.kubernetes.observe.report import WorkloadObjectsSeen, find_controller_ahead_of_pods, render_report
+from fairlead.engines.kubernetes.observe.report import find_controller_ahead_of_pods, render_report
+from fairlead.engines.kubernetes.observe.workload import WorkloadObjectsSeen
+from fairlead.engines.kubernetes.plan.recreate import decide_recreation, find_recreated_jobs
 from fairlead.engines.kubernetes.render.context import LaunchChoices, RenderContext
-from fairlead.engines.kubernetes.render.kubeflow import OPERATORS
+from fairlead.engines.kubernetes.render.kubeflow import OPERATORS, note_name, render_note
 from fairlead.engines.kubernetes.render.workload import kinds_for, render_objects
 from fairlead.formats.rest.requests import read_submission
 from fairlead.kinds import KINDS
@@ -119,12 +111,14 @@ def test_xgboost_without_a_master_is_a_group_of_our_own() -> None:
     assert render_objects(PLACE, sets).members
 
 
-def runner(*conditions: str, attempt: int = 0, failures: int = 0, counts: dict[str, Any] | None = None) -> Runner:
+def runner(
+    *conditions: str, attempt: int = 0, failures: int = 0, counts: dict[str, Any] | None = None
+) -> objects.Runner:
     labels = {"fairlead/run": "1", "fairlead/attempt": str(attempt), "fairlead/role": "master"}
-    return Runner(
-        metadata=Metadata(name="j", labels=labels, annotations={"fairlead/failures": str(failures)}),
-        status=RunnerStatus(
-            conditions=tuple(Condition(type=type, status="True", message="words") for type in conditions),
+    return objects.Runner(
+        metadata=objects.Metadata(name="j", labels=labels, annotations={"fairlead/failures": str(failures)}),
+        status=objects.RunnerStatus(
+            conditions=tuple(objects.Condition(type=type, status="True", message="words") for type in conditions),
             replica_statuses=counts or {},
         ),
     )
@@ -144,22 +138,23 @@ def runner(*conditions: str, attempt: int = 0, failures: int = 0, counts: dict[s
     ids=["runs", "first", "last", "preempted", "no retry", "preempted, no retry", "its operator's affair"],
 )
 def test_a_failed_job_begins_again_as_a_whole(
-    job: Runner, spec: dict[str, Any], is_disrupted: bool, want: tuple[int, int] | None
+    job: objects.Runner, spec: dict[str, Any], is_disrupted: bool, want: tuple[int, int] | None
 ) -> None:
     again = decide_recreation(podsets(**spec), job, is_disrupted)
     assert (again and (again.attempt, again.failures)) == want
 
 
-def ending(job: Runner) -> Runner:
+def ending(job: objects.Runner) -> objects.Runner:
     metadata = msgspec.structs.replace(job.metadata, deletion_timestamp=datetime(2026, 1, 1, tzinfo=UTC))
     return msgspec.structs.replace(job, metadata=metadata)
 
 
-def worker(phase: str, attempt: int = 0, role: str = "worker", is_ending: bool = False) -> Pod:
+def worker(phase: str, attempt: int = 0, role: str = "worker", is_ending: bool = False) -> objects.Pod:
     labels = {"fairlead/run": "1", "fairlead/attempt": str(attempt), "fairlead/role": role}
     ending = datetime(2026, 1, 1, tzinfo=UTC) if is_ending else None
-    return Pod(
-        metadata=Metadata(name=f"j-{role}-0", labels=labels, deletion_timestamp=ending), status=PodStatus(phase=phase)
+    return objects.Pod(
+        metadata=objects.Metadata(name=f"j-{role}-0", labels=labels, deletion_timestamp=ending),
+        status=objects.PodStatus(phase=phase),
     )
 
 
@@ -189,7 +184,7 @@ def worker(phase: str, attempt: int = 0, role: str = "worker", is_ending: bool =
     ],
 )
 def test_a_worker_of_which_mpis_operator_takes_no_notice(
-    job: Runner, pod: Pod, spec: dict[str, Any], want: bool
+    job: objects.Runner, pod: objects.Pod, spec: dict[str, Any], want: bool
 ) -> None:
     sets = podsets(**{"distributedFramework": "MPI", "backoffLimit": 0, **spec})
     failed = find_failed(sets, job, [pod])
@@ -205,7 +200,7 @@ def test_a_worker_of_which_mpis_operator_takes_no_notice(
 
 
 def test_an_operator_that_has_said_nothing_is_waited_for() -> None:
-    words = "Waits for the operator of MPIJob j, which has taken no notice of it yet"
+    words = "Waiting for the operator of MPIJob j, which has not reacted to it yet"
     for job, want in ((runner(), words), (runner("Created"), "")):
         held = WorkloadObjectsSeen(runners=(job,), kinds=frozenset({"MPIJob"}))
         assert render_report("w", held, podsets(distributedFramework="MPI")).retrying_because == want
@@ -244,14 +239,19 @@ def test_what_a_job_begins_again_with_is_written_down(
     assert (read.attempt, read.failures) == want
 
 
+def report(seen: WorkloadObjectsSeen, sets: tuple[PodSet, ...] = ()) -> WorkloadReport:
+    """As the engine asks for it: it plans first which jobs restart."""
+    return render_report("w", seen, sets, find_recreated_jobs(sets, seen))
+
+
 def test_a_failure_is_the_end_only_when_it_does_not_begin_again() -> None:
     sets = podsets(backoffLimit=1)
-    first = render_report("w", WorkloadObjectsSeen(runners=(runner("Failed"),)), sets)
+    first = report(WorkloadObjectsSeen(runners=(runner("Failed"),)), sets)
     assert (first.ended, first.failed) == (None, {})
     job = runner("Failed", attempt=1, failures=1)
-    last = render_report("w", WorkloadObjectsSeen(runners=(job,), settled=frozenset({job.metadata.uid})), sets)
+    last = report(WorkloadObjectsSeen(runners=(job,), settled=frozenset({job.metadata.uid})), sets)
     assert (last.ended, last.failed, last.message) == (Phase.FAILED, {"master": 2}, "words")
-    unknown = render_report("w", WorkloadObjectsSeen(runners=(runner("Failed"),)))
+    unknown = report(WorkloadObjectsSeen(runners=(runner("Failed"),)))
     assert unknown.ended is None
 
 
@@ -267,12 +267,12 @@ def test_a_failure_is_the_end_only_when_it_does_not_begin_again() -> None:
     ids=["failed", "taken away", "the attempt before was taken away", "runs", "its operator's affair"],
 )
 def test_a_failure_is_believed_when_no_pod_may_have_been_taken_away_unseen(
-    job: Runner, disrupted: tuple[int, ...], spec: dict[str, Any], want: bool, end: Phase | None
+    job: objects.Runner, disrupted: tuple[int, ...], spec: dict[str, Any], want: bool, end: Phase | None
 ) -> None:
     sets = podsets(**{"backoffLimit": 0, **spec})
     held = WorkloadObjectsSeen(runners=(job,), disrupted=frozenset(disrupted))
     assert (find_controller_ahead_of_pods(held, sets) is job.metadata) is want
-    assert render_report("w", held, sets).ended is end
+    assert report(held, sets).ended is end
     settled = msgspec.structs.replace(held, settled=frozenset({job.metadata.uid}))
     assert find_controller_ahead_of_pods(settled, sets) is None
 
@@ -287,7 +287,9 @@ def test_pods_of_the_attempt_before_are_told_of_until_they_are_gone() -> None:
 def test_counts_by_role() -> None:
     counts = {"Chief": {"succeeded": 1}, "Worker": {"active": 1, "failed": 2}}
     job = runner("Succeeded", counts=counts)
-    pod = Pod(metadata=Metadata(name="p", labels={"fairlead/run": "1"}), spec=PodSpec(node_name="n"))
+    pod = objects.Pod(
+        metadata=objects.Metadata(name="p", labels={"fairlead/run": "1"}), spec=objects.PodSpec(node_name="n")
+    )
     report = render_report("w", WorkloadObjectsSeen(runners=(job,), pods=(pod,)), podsets(restartPolicy="OnFailure"))
     assert (report.ended, report.succeeded, report.failed) == (Phase.COMPLETED, {"master": 1}, {"worker": 2})
     assert report.run == 1

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from fairlead.engines.base import SyncOrganization
-from fairlead.engines.kubernetes.client.objects import Metadata, Node
+from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.render.organization import pool_of, render_namespaces, render_queues, render_shards
 from fairlead.model.records.organization import Department, NodePool, PoolQuota, Project, Quota
 
@@ -81,9 +81,9 @@ def test_namespaces() -> None:
 
 
 def test_pools_of_nodes() -> None:
-    node = Node(metadata=Metadata(name="n", labels={"gpu": "h100"}))
+    node = objects.Node(metadata=objects.Metadata(name="n", labels={"gpu": "h100"}))
     assert pool_of(node, TOLD.node_pools) == "h100"
-    assert pool_of(Node(metadata=Metadata(name="n")), TOLD.node_pools) == ""
+    assert pool_of(objects.Node(metadata=objects.Metadata(name="n")), TOLD.node_pools) == ""
 
 
 def test_a_shard_for_each_pool_but_the_default_one() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from fairlead.engines.kubernetes.client.objects import Metadata
+from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.observe.operator_jobs import launch_choices_of
 from fairlead.engines.kubernetes.render.context import LaunchChoices
 from fairlead.engines.kubernetes.render.pod_security import find_forbidden
@@ -168,7 +168,7 @@ def test_objects_say_what_they_were_begun_with() -> None:
     for level in ("restricted", ""):
         place = msgspec.structs.replace(GOLDEN_PLACE, level=level)
         [job] = render_objects(place, (podset(),)).runners
-        assert launch_choices_of(Metadata(annotations=job["metadata"].get("annotations", {}))).level == level
+        assert launch_choices_of(objects.Metadata(annotations=job["metadata"].get("annotations", {}))).level == level
 
 
 def test_an_operator_whose_own_container_is_not_let_in_is_passed_over() -> None:

@@ -1,0 +1,53 @@
+"""The objects that the cluster has of one workload, as the watches brought them. Pure.
+
+Made by the cache, read by reports and plans.
+"""
+
+from collections.abc import Collection
+
+import msgspec
+
+from fairlead.engines.kubernetes.client import objects
+from fairlead.engines.kubernetes.render.labels import DEFAULT_POOL, RUN_LABEL, labelled_pool
+
+_UNSCHEDULABLE = "UnschedulableOnNodePool"
+
+
+class WorkloadObjectsSeen(msgspec.Struct, frozen=True, kw_only=True):
+    runners: Collection[objects.Runner] = ()
+    pods: Collection[objects.Pod] = ()
+    groups: Collection[objects.PodGroup] = ()
+    #: Events about pods that controllers could not create.
+    events: Collection[objects.Event] = ()
+    #: Kinds of the controllers.
+    kinds: frozenset[str] = frozenset()
+    #: Attempts that lost pods to the scheduler.
+    disrupted: frozenset[int] = frozenset()
+    #: Uids of controllers that had ended when the pods were last known to be the same as in the API server.
+    settled: frozenset[str] = frozenset()
+
+
+def run_of(metadata: objects.Metadata) -> int:
+    text = metadata.labels.get(RUN_LABEL, "")
+    return int(text) if text.isdecimal() else 0
+
+
+def is_alive(pod: objects.Pod) -> bool:
+    """Whether its containers may still run."""
+    return pod.status.phase not in ("Succeeded", "Failed")
+
+
+def is_waiting(pod: objects.Pod) -> bool:
+    """Whether it has no node yet."""
+    return not pod.spec.node_name and pod.metadata.deletion_timestamp is None
+
+
+def refusals_of(group: objects.PodGroup) -> list[objects.SchedulingCondition]:
+    """Why schedulers did not place a pod group, in any node pool."""
+    return [one for one in group.status.scheduling_conditions if one.type == _UNSCHEDULABLE and one.status == "True"]
+
+
+def refusals_in_pool(group: objects.PodGroup) -> list[objects.SchedulingCondition]:
+    """Why the scheduler of the group's current node pool did not place it."""
+    current = labelled_pool(group.metadata.labels)
+    return [one for one in refusals_of(group) if (one.node_pool or DEFAULT_POOL) == current]

@@ -1,0 +1,67 @@
+"""Labels, annotations and names that objects carry in the cluster. Pure.
+
+They are KAI's, Run:ai's and, below `fairlead/`, our own. Objects of earlier versions carry them too: never rename one.
+"""
+
+SCHEDULER = "kai-scheduler"
+QUEUE_LABEL = "kai.scheduler/queue"
+POOL_LABEL = "kai.scheduler/node-pool"
+#: What Run:ai calls the same: KAI does not read them, people and their programs do.
+RUNAI_QUEUE_LABEL, RUNAI_POOL_LABEL = "runai/queue", "runai/node-pool"
+POOLS_ANNOTATION = "kai.scheduler/node-pools"
+PREEMPTIBILITY_LABEL = "kai.scheduler/preemptibility"
+PRIORITY_LABEL = "priorityClassName"
+NODE_TYPE_LABEL = "run.ai/type"
+WORKLOAD_LABEL, PROJECT_LABEL = "workloadName", "project"
+#: On every object that is ours: which installation made it, for which workload, which run, which pod set.
+CLUSTER_LABEL, ID_LABEL, RUN_LABEL, ROLE_LABEL = (
+    "fairlead/cluster",
+    "fairlead/workload-id",
+    "fairlead/run",
+    "fairlead/role",
+)
+EPHEMERAL_LABEL = "fairlead/ephemeral"
+#: On claims that the server keeps for their own sake: which of them it is.
+CLAIM_LABEL = "fairlead/claim-id"
+#: On what makes pods: the level of Pod Security that they were made to pass.
+LEVEL = "fairlead/pod-security"
+#: By which pods say to KAI which pod group they are of.
+GROUP_ANNOTATION = "pod-group-name"
+#: KAI writes it on pods that have a part of a GPU: pods with the same value share it.
+GPU_GROUP_LABEL = "runai-gpu-group"
+GPU = "nvidia.com/gpu"
+#: The container that runs the workload, unless an operator wants another name.
+MAIN = "main"
+DEFAULT_POOL = "default"
+#: On pod groups of our own, and on their pods: the index of a pod in its set, and the attempt that created it.
+OWN_LABEL, INDEX_LABEL, ATTEMPT_LABEL = "fairlead/own-group", "fairlead/index", "fairlead/attempt"
+#: On pod groups of our own and on jobs of operators: how many attempts have failed.
+FAILURES = "fairlead/failures"
+#: On a pod group of our own that has succeeded: its pods may be deleted, and are not created again.
+COMPLETED = "fairlead/completed"
+#: On a pod group that we moved: the number of the condition that was the reason, so that the next pool gets its try.
+MOVED = "fairlead/moved-after"
+#: On controllers: a digest of the objects with which they were applied.
+DIGEST = "fairlead/applied"
+#: On nodes: the pool for which we labelled them.
+POOL_NOTE = "fairlead/node-pool"
+
+
+def pool_labels(pool: str) -> dict[str, str]:
+    """The default pool is the absence of a label."""
+    return {} if pool == DEFAULT_POOL else {POOL_LABEL: pool, RUNAI_POOL_LABEL: pool}
+
+
+def role_label(role: str) -> str:
+    """A role as the value of a label, which knows fewer characters."""
+    return role.replace("@", ".at.")
+
+
+def labelled_pool(labels: dict[str, str]) -> str:
+    """The node pool of what carries these labels."""
+    return labels.get(POOL_LABEL, DEFAULT_POOL)
+
+
+def role_of(labels: dict[str, str]) -> str:
+    """The role that such a label stands for."""
+    return labels.get(ROLE_LABEL, "").replace(".at.", "@")
