@@ -17,8 +17,8 @@ from tests.kubernetes.room import PATIENCE, Room
 pytestmark = pytest.mark.kubernetes
 
 PARTS = {
-    "kai-podgrouper": ("KAI's pod grouper", "KAI's pod grouper has made no pod group"),
-    "kai-scheduler": ("KAI's scheduler", "No KAI scheduler of node pool default has said anything"),
+    "kai-podgrouper": ("KAI's pod grouper", "KAI's pod grouper has not created a pod group"),
+    "kai-scheduler": ("KAI's scheduler", "No KAI scheduler of node pool default has reacted"),
     "kai-binder": ("KAI's binder", "its binder does not bind the pod"),
     "kai-admission": ("New pods", "failed calling webhook"),
 }

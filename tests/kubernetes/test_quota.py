@@ -90,7 +90,7 @@ def test_a_queue_of_somebody_else_is_left_alone_until_it_is_handed_over(room: Ro
     project = room.make_project(name, gpus=1)
     try:
         workload = room.submit("training", "waits", room.spec(gpus=0), project=project)
-        until(lambda: "exists and is not Fairlead's" in room.server.message(workload), "a word", PATIENCE)
+        until(lambda: "exists and does not belong to Fairlead" in room.server.message(workload), "a word", PATIENCE)
         assert json.loads(room.kubectl("get", "queue", name, "-o", "json").stdout)["spec"] == spec
         handed = room.server.message(workload).partition("kubectl ")[2].split()
         assert room.kubectl(*handed).returncode == 0

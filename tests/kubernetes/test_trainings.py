@@ -173,7 +173,7 @@ def test_a_place_that_others_have_yet_to_leave_is_told(room: Room) -> None:
     grace = {"terminationGracePeriodSeconds": 120, "priorityClass": "very-low"}
     room.until_phase(room.submit("training", "deaf", deaf | grace), "Running")
     waiting = room.submit("training", "next", room.real("true") | whole | {"priorityClass": "medium-high"})
-    kept = "KAI keeps a place for it until others have left"
+    kept = "KAI reserved a place for it, and waits until other pods have left"
     until(lambda: kept in room.server.message(waiting), kept, PATIENCE)
 
 
