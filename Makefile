@@ -2,18 +2,23 @@
 # again, that costs one look at a stamp file.
 
 # The stamp names the folder: a copied checkout is set up anew, because .venv points to where it was made.
-ready := .tools/ready-$(shell pwd | cksum | cut -d' ' -f1)
+place := $(shell pwd | cksum | cut -d' ' -f1)
+# The tables of the command line, made anew when a declaration that they come from has changed.
+tables := src/fairlead/client/kinds.json
+runnable := .tools/runnable-$(place) $(tables)
+ready := .tools/ready-$(place) $(tables)
 python := .venv/bin/python
 ARGS ?=
 # Those that run, or left something. Of the first the files may be gone already while its programs are not.
 clusters = $(sort $(wildcard .tools/cluster) $(patsubst %/layout.json,%,$(wildcard .tools/*/layout.json .tools/*/*/layout.json)))
 
-.PHONY: help run test test-kubernetes test-operators test-docker test-containerd check bench serve soak format cluster-up cluster-status cluster-env cluster-down image system-packages setup clean
+.NOTPARALLEL:
+.PHONY: help run test test-kubernetes test-operators test-docker test-containerd check bench serve soak docs format cluster-up cluster-status cluster-env cluster-down image system-packages setup clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-16s %s\n", $$1, $$2}' Makefile
 
-run: $(ready) ## your first training, from nothing to its output
+run: $(runnable) ## your first training, from nothing to its output
 	@scripts/run.sh
 
 test: $(ready) ## all tests (ARGS="-k name" narrows)
@@ -31,13 +36,13 @@ test-docker: $(ready) ## the tests of containers by Docker, as root on Debian; f
 test-containerd: $(ready) ## the tests of containers by containerd, as root; builds nerdctl once, some minutes
 	@scripts/test-containerd.sh $(ARGS)
 
-check: $(ready) ## format, lint, types, import contracts, generated files
+check: $(ready) ## format, lint, types, import contracts, generated files, spelling, links
 	@scripts/check.sh
 
 bench: $(ready) ## measure, beside the goals (ARGS="--peers" adds dstack and Slurm)
 	@$(python) -m bench $(ARGS)
 
-serve: $(ready) ## a server in the foreground (ARGS="--port 8080 …")
+serve: $(runnable) ## a server in the foreground (ARGS="--port 8080 …")
 	@.venv/bin/fairlead serve $(ARGS)
 
 soak: $(ready) ## broken YAML for 5 minutes, then kill -9 for 10, then as root faults of a cluster for 10 (ARGS="--seed 7 --minutes 30")
@@ -45,9 +50,12 @@ soak: $(ready) ## broken YAML for 5 minutes, then kill -9 for 10, then as root f
 	@$(python) -m tests.e2e.crash $(ARGS)
 	@$(python) -m tests.kubernetes.soak $(ARGS)
 
+docs: $(ready) ## the documentation as a site in site/; `make serve` has it at /docs
+	@$(python) -m scripts.build_docs
+
 format: $(ready) ## rewrite formatting and generated files
 	@$(python) -m ruff format . && $(python) -m ruff check --fix .
-	@$(python) -m fairlead.cli.generate && $(python) scripts/generate_docs.py && $(python) scripts/generate_fields.py && $(python) scripts/generate_crds.py && $(python) scripts/generate_chart.py
+	@$(python) scripts/generate_crds.py && $(python) scripts/generate_chart.py
 
 cluster-up: $(ready) ## a real Kubernetes with KAI on this machine, as root; built on the first call (docs/cluster.md)
 	@$(python) -m deploy.cluster up $(ARGS)
@@ -61,7 +69,7 @@ cluster-env: $(ready) ## how to reach it: eval "$$(make -s cluster-env)"
 cluster-down: $(ready) ## end it and remove all that it made
 	@$(python) -m deploy.cluster down $(ARGS)
 
-image: $(ready) ## the server's image as an OCI archive in dist/, without Docker
+image: docs ## the server's image as an OCI archive in dist/, without Docker
 	@$(python) -m deploy.image $(ARGS)
 
 system-packages: ## install the Debian packages that some tests use (as root)
@@ -71,9 +79,17 @@ setup: $(ready) ## only install what the checkout needs
 
 clean: ## remove all that these targets made in the checkout; ends its clusters first
 	@for folder in $(clusters); do $(MAKE) --no-print-directory cluster-down ARGS="--folder $$folder" || exit; done
-	rm -rf .venv .tools .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
+	rm -rf .venv .tools .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .cache build dist site
+	rm -rf src/fairlead/cli/generated $(tables)
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-$(ready): pyproject.toml uv.lock scripts/setup.sh scripts/install_uv.py
+.tools/ready-$(place): pyproject.toml uv.lock scripts/setup.sh scripts/install_uv.py
 	@scripts/setup.sh
-	@rm -f .tools/ready-* && touch $@
+	@rm -f .tools/ready-* .tools/runnable-* && touch $@ .tools/runnable-$(place)
+
+.tools/runnable-$(place): pyproject.toml uv.lock scripts/setup.sh scripts/install_uv.py
+	@scripts/setup.sh --run
+	@rm -f .tools/runnable-* && touch $@
+
+$(tables): $(shell find src/fairlead/model src/fairlead/kinds src/fairlead/formats src/fairlead/engines/declared -name '*.py') src/fairlead/cli/generate.py | .tools/runnable-$(place)
+	@$(python) -m fairlead.cli.generate && touch $@

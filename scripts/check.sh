@@ -19,11 +19,10 @@ check lint $python -m ruff check .
 check types $python -m mypy
 check imports .venv/bin/lint-imports
 check lock .tools/uv lock --check --offline
-check "command line" $python -m fairlead.cli.generate --check
-check references $python scripts/generate_docs.py --check
-check "fields" $python scripts/generate_fields.py --check
 check "custom resources" $python scripts/generate_crds.py --check
 check "chart" $python scripts/generate_chart.py --check
+check spelling .venv/bin/codespell
+check "docs and links" $python -m scripts.build_docs
 if [ ${#failed[@]} -gt 0 ]; then
   echo "failed: ${failed[*]}" >&2
   exit 1

@@ -1,8 +1,11 @@
 #!/usr/bin/env bash
 # Makes the checkout ready: .tools/uv and .venv, all of it from uv.lock. Called by the Makefile when they are not there
-# or older than the lock file; writes nothing outside the checkout but the caches of pip and uv.
+# or older than the lock file; writes nothing outside the checkout but the caches of pip and uv. With --run it installs
+# only what the server and the commands need, and removes nothing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+groups=()
+[ "${1:-}" != --run ] || groups=(--no-default-groups)
 
 find_python() {
   local name
@@ -22,6 +25,8 @@ find_python() {
 }
 
 python=$(find_python)
+# The hook would first fetch what only a wheel needs; the Makefile makes the tables itself.
+export HATCH_BUILD_NO_HOOKS=true
 # uv reads its own variables only; take over what pip was told about this machine.
 export UV_PYTHON=$python UV_PYTHON_DOWNLOADS=never
 [ -z "${PIP_CERT:-}" ] || export SSL_CERT_FILE=${SSL_CERT_FILE:-$PIP_CERT}
@@ -37,14 +42,14 @@ fi
 install_through_index() {
   # The lock file's addresses cannot be reached: the same versions and hashes from the index this machine has.
   echo "the addresses in uv.lock cannot be reached; trying this machine's package index" >&2
-  .tools/uv export --frozen --quiet --no-emit-project --output-file .tools/requirements.txt
+  .tools/uv export --frozen --quiet --no-emit-project "${groups[@]}" --output-file .tools/requirements.txt
   [ -x .venv/bin/python ] || .tools/uv venv --quiet .venv
   .tools/uv pip install --quiet --python .venv/bin/python --require-hashes -r .tools/requirements.txt
   .tools/uv pip install --quiet --python .venv/bin/python --no-deps --editable .
 }
 
 echo "installing what uv.lock names into .venv" >&2
-.tools/uv sync --frozen --quiet || install_through_index
+.tools/uv sync --frozen --quiet "${groups[@]}" ${groups:+--inexact} || install_through_index
 # Bytecode of what the server and the commands load, so that the first call is as fast as the next, also where Python is
 # told to write none.
 .venv/bin/python -m compileall -q src || true

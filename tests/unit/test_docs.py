@@ -1,15 +1,23 @@
-"""Documents point to things that exist: files, and the tests that the compatibility page names."""
+"""Documents point to things that exist: files, and the tests that the compatibility page names. The build of the site
+(`make docs`) checks links between its pages and their anchors once more."""
 
 import re
+import tomllib
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from fairlead.engines.kubernetes.client.resources import RUNNERS
 from fairlead.engines.kubernetes.install.permissions import INGRESS_PERMISSIONS, PERMISSIONS
+from scripts.build_docs import ELSEWHERE, REFERENCES, STAGE, move_links, summarize
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+DOCS = ROOT / "docs"
+PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
+#: Made when the site is built; nothing else may be missing.
+MADE = {*(DOCS / "reference" / name for name in REFERENCES), DOCS / "llms.txt"}
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 TEST = re.compile(r"`(tests/[\w/]+\.py)(?:::(\w+))?`")
 
@@ -23,7 +31,10 @@ def test_links_lead_somewhere(page: Path) -> None:
     missing = []
     for target in LINK.findall(without_code(page.read_text())):
         path, _, _ = target.partition("#")
-        if path and "://" not in path and not (page.parent / path).exists():
+        file = (page.parent / path).resolve()
+        # GitHub shows the README too, where nothing is built.
+        is_made = file in MADE and page.name != "README.md"
+        if path and "://" not in path and not file.exists() and not is_made:
             missing.append(target)
     assert not missing
 
@@ -54,6 +65,42 @@ def test_every_decision_names_its_test() -> None:
     ]
     bare = [row for row in rows if not TEST.search(row) and "| not yet |" not in row and "| test |" not in row]
     assert not bare
+
+
+def pages_of(entries: Any) -> Iterator[str]:
+    for entry in entries:
+        for page in entry.values():
+            yield from [page] if isinstance(page, str) else pages_of(page)
+
+
+def test_the_navigation_leads_to_every_page_once() -> None:
+    listed = sorted(pages_of(tomllib.loads((ROOT / "zensical.toml").read_text())["project"]["nav"]))
+    written = [str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")]
+    assert listed == sorted([*written, *ELSEWHERE.values(), *(f"reference/{name}" for name in REFERENCES)])
+
+
+@pytest.mark.parametrize(
+    ("text", "want_summary"),
+    [
+        ("# Title\n\nFirst one. Second one.\n", "First one."),
+        (
+            "---\nhide: [toc]\n---\n# Title\n\n```\ncode\n\nmore\n```\n\nSee [this\npage](a.md) now.\n",
+            "See this page now.",
+        ),
+        ("# Title\n\n<!-- a note -->\n\n- a list\n", ""),
+    ],
+    ids=["a sentence", "code and a link", "no sentence"],
+)
+def test_an_agent_reads_a_pages_first_sentence(text: str, want_summary: str) -> None:
+    assert summarize(text) == want_summary
+
+
+def test_links_to_files_outside_of_the_pages_lead_to_copies() -> None:
+    """Within code they stay as they are; a folder cannot be shown, so it is not linked."""
+    page = STAGE / "guide" / "page.md"
+    same = "`[e](../x)`\n```\n[f](../y)\n```\n[g](https://h/i)"
+    text = f"[a](../examples/README.md#b) [c](../examples) [d](other.md) {same}"
+    assert move_links(text, DOCS / "page.md", page) == f"[a](../examples.md#b) c [d](../other.md) {same}"
 
 
 #: What users keep, and what belongs to projects and node pools.

@@ -1,11 +1,10 @@
 """Writes the tables that the command line and the SDK read instead of the model: kinds, the flags of their specs, and
 what each field means.
 
-`python -m fairlead.cli.generate` writes them, `--check` only tells whether they are as they would be written.
-No command imports this.
+`python -m fairlead.cli.generate` writes them; they are not in the repository. The Makefile calls it when a declaration
+has changed, and so does the build of a wheel. No command imports this.
 """
 
-import argparse
 import json
 import sys
 from pathlib import Path
@@ -104,20 +103,13 @@ def _render(content: Any) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Write the command line's tables from the model.")
-    parser.add_argument("--check", action="store_true", help="only tell whether they are up to date")
-    is_check = parser.parse_args().check
-    stale = []
-    for path, text in render_tables().items():
-        if path.exists() and path.read_text(encoding="utf-8") == text:
-            continue
-        stale.append(path)
-        if not is_check:
-            path.parent.mkdir(exist_ok=True)
-            path.write_text(text, encoding="utf-8")
-    for path in stale:
-        sys.stderr.write(f"{path} {'is not up to date' if is_check else 'written'}\n")
-    return 1 if stale and is_check else 0
+    tables = render_tables()
+    for path, text in tables.items():
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    for path in set(_FLAGS.glob("*.json")) - set(tables):
+        path.unlink()
+    return 0
 
 
 if __name__ == "__main__":

@@ -89,13 +89,16 @@ def test_orders_to_a_folder_that_is_none_say_that_no_cluster_runs_there(tmp_path
 @pytest.mark.parametrize("ends", [True, False], ids=["its clusters end", "a cluster does not end"])
 def test_make_clean_ends_clusters_before_it_removes_their_files(tmp_path: Path, ends: bool) -> None:
     shutil.copy(ROOT / "Makefile", tmp_path)
-    for name in ("pyproject.toml", "uv.lock", "scripts/setup.sh", "scripts/install_uv.py"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
+    declarations = [f"src/fairlead/{room}/made_up.py" for room in ("model", "kinds", "formats", "engines/declared")]
+    tables = ("src/fairlead/cli/generate.py", "src/fairlead/client/kinds.json")
+    for name in ("pyproject.toml", "uv.lock", "scripts/setup.sh", "scripts/install_uv.py", *declarations, *tables):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
     for name in ("cluster/volume-plugins", "test-clusters/gw0/layout.json"):
         (tmp_path / ".tools" / name).mkdir(parents=True)
     checked = subprocess.run("pwd | cksum | cut -d' ' -f1", shell=True, cwd=tmp_path, capture_output=True, text=True)
-    (tmp_path / ".tools" / f"ready-{checked.stdout.strip()}").touch()
+    for stamp in ("ready", "runnable"):
+        (tmp_path / ".tools" / f"{stamp}-{checked.stdout.strip()}").touch()
     python = tmp_path / ".venv" / "bin" / "python"
     python.parent.mkdir(parents=True)
     python.write_text(f'#!/bin/sh\necho "$@" >> called\n[ -d .tools/cluster ] && exit {0 if ends else 1}\n')
