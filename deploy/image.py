@@ -38,6 +38,9 @@ def make_image(target: Path, name: str) -> None:
         for shared in Path(work).rglob("*.so*"):
             dependencies.add_libraries(shared)
         own.add_tree(ROOT / "src" / "fairlead", f"{PLACE}/lib/fairlead")
+        # What `make docs` built, which comes before `make image`.
+        if (ROOT / "site").is_dir():
+            own.add_tree(ROOT / "site", f"{PLACE}/lib/fairlead/site")
         own.texts = render_identity()
         # Where the volumes of the manifests are mounted; without one, nothing can be written.
         own.folders |= {"/data": 0o777, "/tmp": 0o1777}  # noqa: S108 - in the image
@@ -56,7 +59,7 @@ def make_image(target: Path, name: str) -> None:
 def install_dependencies(target: Path) -> None:
     """The locked versions of what the server needs, nothing of what tests need."""
     uv = str(ROOT / ".tools" / "uv")
-    words = ["export", "--frozen", "--no-dev", "--no-emit-project", "--quiet"]
+    words = ["export", "--frozen", "--no-default-groups", "--no-emit-project", "--quiet"]
     listed = subprocess.run([uv, *words], cwd=ROOT, check=True, capture_output=True, text=True).stdout
     listing = target.parent / f"{target.name}.txt"
     listing.write_text(listed)

@@ -1,29 +1,35 @@
-"""`uv tool install .` and `pip install .` give a command that works anywhere, with nothing of the checkout left."""
+"""`uv tool install .`, and pip with the source distribution, give a command that works anywhere with its documentation,
+and nothing of the checkout is left."""
 
 import os
 import shutil
 import subprocess
+import urllib.request
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
 UV = next((str(path) for path in (ROOT / ".tools/uv", ROOT / ".tools/bin/uv") if path.exists()), "uv")
-NEEDED = ("src", "pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md")
+FOLDERS = ("src", "docs", "scripts", "examples", "deploy")
+FILES = ("*.toml", "*.md", "*.py", "LICENSE", "build/mermaid-*.js")
+#: What a clone does not have.
+MADE = ("__pycache__", "generated", "kinds.json")
 
 pytestmark = pytest.mark.xdist_group("install")
 
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    """A copy of what is shipped, so that nothing of the checkout's environment can help."""
+    """A copy as a clone would be, so that nothing of the checkout's environment can help."""
     target = tmp_path / "source"
-    target.mkdir()
-    for name in NEEDED:
-        if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, target / name, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            shutil.copy(ROOT / name, target / name)
+    for name in FOLDERS:
+        shutil.copytree(ROOT / name, target / name, ignore=shutil.ignore_patterns(*MADE))
+    for pattern in FILES:
+        for path in ROOT.glob(pattern):
+            copy = target / path.relative_to(ROOT)
+            copy.parent.mkdir(exist_ok=True)
+            shutil.copy(path, copy)
     return target
 
 
@@ -43,7 +49,9 @@ def install_with_uv(source: Path, folder: Path) -> Path:
 
 def install_with_pip(source: Path, folder: Path) -> Path:
     run(UV, "venv", "--quiet", "--seed", folder / "venv", cwd=source)
-    run(folder / "venv/bin/python", "-m", "pip", "install", "--quiet", ".", cwd=source)
+    run(UV, "build", "--quiet", "--sdist", "--out-dir", folder, cwd=source)
+    (archive,) = folder.glob("fairlead-*.tar.gz")
+    run(folder / "venv/bin/python", "-m", "pip", "install", "--quiet", archive, cwd=folder)
     return folder / "venv" / "bin" / "fairlead"
 
 
@@ -58,5 +66,8 @@ def test_installed_command_runs_a_training(install, source: Path, tmp_path: Path
     try:
         output = run(fairlead, "run", "--", "sh", "-c", "echo it runs in $PWD", cwd=elsewhere, **variables)
         assert output == f"it runs in {elsewhere}\n"
+        url = run(fairlead, "server", "start", cwd=elsewhere, **variables).split()[0]
+        with urllib.request.urlopen(f"{url}/docs/reference/cli/") as page:
+            assert b"fairlead training submit" in page.read()
     finally:
         run(fairlead, "server", "stop", cwd=elsewhere, **variables)

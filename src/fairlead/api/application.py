@@ -23,6 +23,7 @@ from fairlead.api.assets.assets import ASSET_OPERATIONS
 from fairlead.api.assets.data_volumes import VOLUME_OPERATIONS
 from fairlead.api.assets.history import HISTORY_OPERATIONS
 from fairlead.api.assets.secrets import OBJECT_OPERATIONS
+from fairlead.api.documentation import documentation_operations
 from fairlead.api.http.errors import HttpError, render_error
 from fairlead.api.http.forward import forward
 from fairlead.api.http.operation import Call, Operation
@@ -115,6 +116,7 @@ def make_application(
         *BATCH_OPERATIONS,
         *health_operations(metrics),
         *access_operations(gate),
+        *documentation_operations(),
         *more,
     ]
     operations += description_operations(operations)

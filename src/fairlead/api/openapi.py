@@ -1,6 +1,6 @@
 """The API's description (OpenAPI 3.0), generated from the declared operations and their types; and a page to read it.
 
-What is not declared as an `Operation` is not served, so the description cannot leave anything out.
+What is not declared as an `Operation` is not served, so the description cannot leave anything of the API out.
 """
 
 from collections.abc import Iterable, Sequence
@@ -208,7 +208,8 @@ def description_operations(others: Sequence[Operation]) -> tuple[Operation, ...]
 
     async def get_description(call: Call) -> Response:
         if not made:
-            made.append(msgspec.json.encode(describe((*others, *own))))
+            described = [one for one in (*others, *own) if not one.is_page]
+            made.append(msgspec.json.encode(describe(described)))
         return Response(made[0], 200, None, "application/json")
 
     async def get_page(call: Call) -> Response:

@@ -87,6 +87,8 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     #: Ours, not Run:ai's.
     is_addition: bool = False
     is_deprecated: bool = False
+    #: For browsers: no part of the API, so its description leaves it out.
+    is_page: bool = False
 
 
 class JsonAnswer(Response):

@@ -7,19 +7,20 @@ from fairlead.api.http.operation import Operation
 
 
 class _Branch:
-    """One place in the tree: what follows by name, what follows as a variable, and what is answered here."""
+    """One place in the tree: what follows by name, as a variable, or as all the rest; and what is answered here."""
 
-    __slots__ = ("fixed", "methods", "variable")
+    __slots__ = ("fixed", "methods", "rest", "variable")
 
     def __init__(self) -> None:
         self.fixed: dict[str, _Branch] = {}
         self.variable: _Branch | None = None
+        self.rest: _Branch | None = None
         #: Method → the operation and the names of its path's variables, in order.
         self.methods: dict[str, tuple[Operation, tuple[str, ...]]] = {}
 
 
 class Router:
-    """A fixed segment wins over a variable one: `/workloads/count` is no workload's id."""
+    """A fixed segment wins over a variable one: `/workloads/count` is no workload's id. `{name*}` takes the rest."""
 
     def __init__(self, operations: Iterable[Operation]) -> None:
         self._root = _Branch()
@@ -32,7 +33,12 @@ class Router:
         branch = self._root
         names = []
         for segment in operation.path.split("/")[1:]:
-            if segment.startswith("{"):
+            if segment.endswith("*}"):
+                names.append(segment[1:-2])
+                if branch.rest is None:
+                    branch.rest = _Branch()
+                branch = branch.rest
+            elif segment.startswith("{"):
                 names.append(segment[1:-1])
                 if branch.variable is None:
                     branch.variable = _Branch()
@@ -77,4 +83,6 @@ def _descend(branch: _Branch, segments: list[str], depth: int, values: list[str]
         if found is not None:
             return found
         values.pop()
-    return None
+    if branch.rest is not None:
+        values.append("/".join(segments[depth:]))
+    return branch.rest

@@ -1,0 +1,73 @@
+"""The documentation's site at `/docs`: the files that `make docs` built, as a wheel carries them.
+
+`application.py` adds the operations to its table. Its pages may load nothing from another host.
+"""
+
+from pathlib import Path
+
+from starlette.exceptions import HTTPException
+from starlette.responses import RedirectResponse, Response
+from starlette.staticfiles import StaticFiles
+
+import fairlead
+from fairlead.api.http.errors import HttpError
+from fairlead.api.http.operation import Call, Handler, Operation
+
+_PACKAGE = Path(fairlead.__file__).parent
+_CHECKOUT = _PACKAGE.parents[1]
+#: In a wheel the site is part of the package; in a checkout `make docs` leaves it at the root.
+SITE = _CHECKOUT / "site" if (_CHECKOUT / "zensical.toml").exists() else _PACKAGE / "site"
+
+# The theme has scripts in its pages, and diagrams have their styles in them.
+_HEADERS = {
+    "content-security-policy": "default-src 'none'; script-src 'self' 'unsafe-inline'; "
+    "style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; worker-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    # Ask every time whether it has changed: the next version of the server has other pages at the same paths.
+    "cache-control": "no-cache",
+}
+_NOT_BUILT = b"""<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<title>Fairlead documentation</title>
+<p>The documentation has not been built. Run <code>make docs</code> in the checkout, then load this page again.
+<p><a href="/api/docs">The API's description</a> is there without it.
+</html>
+"""
+
+
+def documentation_operations(folder: Path = SITE) -> tuple[Operation, ...]:
+    files = StaticFiles(directory=folder, check_dir=False)
+
+    async def load(path: str, call: Call) -> Response | None:
+        try:
+            return await files.get_response(path, call.request.scope)
+        except HTTPException:
+            return None
+
+    async def get_front(call: Call) -> Response:
+        return RedirectResponse("/docs/")
+
+    async def get_page(call: Call) -> Response:
+        path = call.path["path"]
+        is_folder = path == "" or path.endswith("/")
+        found = await load(f"{path}index.html" if is_folder else path, call)
+        if found is None and not is_folder and await load(f"{path}/index.html", call):
+            found = RedirectResponse(f"/docs/{path}/")
+        if found is None and path == "":
+            found = Response(_NOT_BUILT, 200, None, "text/html")
+        if found is None:
+            raise HttpError(404, f"There is no page /docs/{path[:200]}; /docs/ leads to all pages")
+        found.headers.update(_HEADERS)
+        return found
+
+    return _page("/docs", "get_documentation", get_front), _page("/docs/{path*}", "get_documentation_page", get_page)
+
+
+def _page(path: str, name: str, run: Handler) -> Operation:
+    summary = "A page of the documentation"
+    return Operation(
+        method="GET", path=path, id=name, tag="Documentation", summary=summary, run=run, is_public=True, is_page=True
+    )
