@@ -29,9 +29,9 @@ from fairlead.api.http.forward import forward
 from fairlead.api.http.operation import Call, Operation
 from fairlead.api.http.routing import Router
 from fairlead.api.openapi import description_operations
-from fairlead.api.organization.changes import ORGANIZATION_CHANGES
-from fairlead.api.organization.nodes import INFRASTRUCTURE_OPERATIONS
-from fairlead.api.organization.reads import ORGANIZATION_OPERATIONS
+from fairlead.api.organization.changes import NODE_POOL_OPERATIONS, OWNER_OPERATIONS
+from fairlead.api.organization.nodes import NODE_OPERATIONS
+from fairlead.api.organization.reads import CLUSTER_OPERATIONS
 from fairlead.api.organization.topologies import NETWORK_TOPOLOGY_OPERATIONS
 from fairlead.api.people.access_rules import RULE_OPERATIONS
 from fairlead.api.people.accounts import PEOPLE_OPERATIONS
@@ -43,7 +43,7 @@ from fairlead.api.server.health import health_operations
 from fairlead.api.server.metrics import Metrics, Samples
 from fairlead.api.telemetry.clusters import PLACE_OPERATIONS
 from fairlead.api.telemetry.metrics import telemetry_operations
-from fairlead.api.telemetry.owners import OWNER_OPERATIONS
+from fairlead.api.telemetry.owners import OWNER_TELEMETRY_OPERATIONS
 from fairlead.api.templates.templates import TEMPLATE_OPERATIONS
 from fairlead.api.workloads.catalog import CATALOG_OPERATIONS
 from fairlead.api.workloads.kind_routes import kind_operations
@@ -95,14 +95,15 @@ def make_application(
         *revision_operations(),
         *telemetry_operations(),
         *PLACE_OPERATIONS,
-        *OWNER_OPERATIONS,
+        *OWNER_TELEMETRY_OPERATIONS,
         *LOG_OPERATIONS,
         *SESSION_OPERATIONS,
         *url_operations(gate),
         *watch_operations(bounds.watch_streams),
-        *ORGANIZATION_OPERATIONS,
-        *ORGANIZATION_CHANGES,
-        *INFRASTRUCTURE_OPERATIONS,
+        *CLUSTER_OPERATIONS,
+        *OWNER_OPERATIONS,
+        *NODE_POOL_OPERATIONS,
+        *NODE_OPERATIONS,
         *NETWORK_TOPOLOGY_OPERATIONS,
         *SCHEDULING_OPERATIONS,
         *CATALOG_OPERATIONS,

@@ -2,13 +2,13 @@
 
 import re
 from fractions import Fraction
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 from starlette.requests import Request
 
 from fairlead.api.http.errors import HttpError
-from fairlead.api.http.operation import Call
+from fairlead.api.http.operation import Call, Inline
 from fairlead.formats.check import find_flaws
 from fairlead.model.errors import MALFORMED, ComplianceIssue, Invalid
 
@@ -80,9 +80,10 @@ def read_json(shape: type[T], body: bytes) -> T:
     raise Invalid(MALFORMED, issues)
 
 
-async def receive_json(call: Call, shape: type[T]) -> T:
+async def receive_json(call: Call, shape: type[T] | Inline[T]) -> T:
     """The JSON body of a request as declared; raises `HttpError` or `Invalid`."""
-    return read_json(shape, await read_body(call.request, "application/json"))
+    body = await read_body(call.request, "application/json")
+    return read_json(shape.make() if isinstance(shape, Inline) else shape, body)
 
 
 def query_text(call: Call, name: str, default: str = "") -> str:
@@ -94,7 +95,7 @@ def query_text(call: Call, name: str, default: str = "") -> str:
     return text
 
 
-def query_integer(call: Call, name: str, default: Any, least: int = 0, most: int = INT32_MOST) -> Any:
+def query_integer(call: Call, name: str, default: T, least: int = 0, most: int = INT32_MOST) -> int | T:
     text = query_text(call, name)
     if not text:
         return default

@@ -5,7 +5,6 @@ clients match on; what happened, in our words, stands in `details`. Nothing of a
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 import msgspec
 from starlette.responses import Response
@@ -110,7 +109,7 @@ _STATUS: tuple[tuple[type[FairleadError], int], ...] = (
 )
 
 
-def status_of(error: Exception, answers: Mapping[int, Any]) -> int:
+def status_of(error: Exception, answers: Mapping[int, object]) -> int:
     """The status of an error in an operation that declares those answers."""
     if isinstance(error, HttpError):
         return error.status
@@ -124,7 +123,7 @@ def status_of(error: Exception, answers: Mapping[int, Any]) -> int:
     return status
 
 
-def render_error(error: Exception, answers: Mapping[int, Any], request_id: str) -> Response:
+def render_error(error: Exception, answers: Mapping[int, object], request_id: str) -> Response:
     """The answer to a request that ended in `error`; every violation as an entry where the operation has those."""
     status = status_of(error, answers)
     headers: dict[str, str] = {}
@@ -141,7 +140,7 @@ def render_error(error: Exception, answers: Mapping[int, Any], request_id: str) 
         headers = {"retry-after": "5"}
     elif status == 401:
         headers = {"www-authenticate": "Bearer"}
-    body: Any
+    body: Error
     if isinstance(error, Invalid) and error.issues:
         message = AGAINST_POLICY if any(issue.rule for issue in error.issues) else MESSAGES[status]
         if answers.get(status) is SubmissionError:

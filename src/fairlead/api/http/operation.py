@@ -4,8 +4,8 @@ The router, the 405s, the API description and the metrics' labels are all read f
 is not declared cannot be reached, and what is declared is what is served.
 """
 
-from collections.abc import Awaitable, Callable
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Generic, TypeVar
 
 import msgspec
 from starlette.requests import Request
@@ -39,11 +39,15 @@ NOBODY = Caller("", "")
 Handler = Callable[[Call], Awaitable[Response]]
 
 
+T_co = TypeVar("T_co", covariant=True)
+JsonSchema = Mapping[str, object]
+
+
 class Parameter(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     #: `path`, `query` or `header`.
     place: str = "query"
-    schema: dict[str, Any]
+    schema: JsonSchema
     description: str = ""
     #: Ours, on a path of Run:ai's.
     is_addition: bool = False
@@ -53,19 +57,23 @@ class Parameter(msgspec.Struct, frozen=True, kw_only=True):
 OURS = msgspec.Meta(extra_json_schema={"x-fairlead-addition": True})
 
 
-class Inline(msgspec.Struct, frozen=True):
-    """A spec whose schema stands where it is used, with everything inside it.
+class Inline(msgspec.Struct, Generic[T_co], frozen=True):
+    """A struct whose schema is written out where it is used, without references.
 
-    It is made by `make` when the API is described, not when the server starts: that took half a second.
+    `make` creates it on first use, not when the server starts: that took half a second.
     """
 
-    make: Callable[[], Any]
+    make: Callable[[], type[T_co]]
+
+
+#: A struct, the name of a schema of a workload kind, plain JSON schema, or None for no body.
+Schema = type | Inline[object] | str | JsonSchema | None
 
 
 class RequestBody(msgspec.Struct, frozen=True, kw_only=True):
-    """What an operation reads: a content type and its schema (a struct, an `Inline`, a name, or plain JSON schema)."""
+    """The body of a request: its schema and content type."""
 
-    schema: Any
+    schema: Schema
     content_type: str = "application/json"
     required: bool = True
 
@@ -79,8 +87,8 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     run: Handler
     parameters: tuple[Parameter, ...] = ()
     body: RequestBody | None = None
-    #: Status → what its body is: a struct, a schema by name (text), plain JSON schema (dict) or None for no body.
-    answers: dict[int, Any] = {}
+    #: Status → the schema of its body.
+    answers: Mapping[int, Schema] = {}
     content_type: str = "application/json"
     #: Needs no token.
     is_public: bool = False
@@ -107,6 +115,6 @@ class JsonAnswer(Response):
         await send({"type": "http.response.body", "body": self.body})
 
 
-def as_json(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+def as_json(value: object, status: int = 200, headers: dict[str, str] | None = None) -> Response:
     """A struct or plain data as the answer."""
     return JsonAnswer(msgspec.json.encode(value), status, headers)

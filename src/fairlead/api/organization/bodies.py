@@ -1,4 +1,4 @@
-"""The bodies that create and change departments, projects and node pools, and the inputs that they become.
+"""The bodies that create and change departments, projects and node pools, and the inputs of use cases that they become.
 
 Declared once; the API's description is generated from the declarations, and `read_json` names everything in a body
 that they do not allow.
@@ -156,9 +156,10 @@ def read_resources(body: bytes) -> tuple[PoolQuotaBody, ...]:
     return read_json(_Listed, b'{"resources":' + body + b"}").resources
 
 
-def owner_input(body: OwnerUpdate, **members: Any) -> OwnerInput:
+def owner_input(body: OwnerUpdate) -> OwnerInput:
     """What a body wants of a department or a project."""
     rules, types = body.scheduling_rules, body.node_types
+    members: dict[str, Any] = {}
     if isinstance(body, ProjectUpdate) and isinstance(body.enforce_runai_scheduler, bool):
         members["enforce_scheduler"] = body.enforce_runai_scheduler
     if isinstance(body, DepartmentCreation | ProjectCreation):
@@ -167,7 +168,7 @@ def owner_input(body: OwnerUpdate, **members: Any) -> OwnerInput:
         members |= {"parent_id": body.parent_id or "", "requested_namespace": body.requested_namespace or ""}
     return OwnerInput(
         description=body.description,
-        resources=pool_inputs(body.resources),
+        resources=pool_quota_inputs(body.resources),
         default_node_pools=body.default_node_pools,
         scheduling_rules=msgspec.to_builtins(rules) if isinstance(rules, SchedulingRulesBody) else rules,
         node_types=msgspec.to_builtins(types) if isinstance(types, NodeTypesBody) else types,
@@ -176,14 +177,14 @@ def owner_input(body: OwnerUpdate, **members: Any) -> OwnerInput:
 
 
 def resources_input(resources: tuple[PoolQuotaBody, ...], *, is_merge: bool) -> OwnerInput:
-    return OwnerInput(resources=pool_inputs(resources), is_merge=is_merge)
+    return OwnerInput(resources=pool_quota_inputs(resources), is_merge=is_merge)
 
 
-def pool_inputs(resources: tuple[PoolQuotaBody, ...]) -> tuple[PoolQuotaInput, ...]:
-    return tuple(_pool_input(body, f"resources[{place}]") for place, body in enumerate(resources))
+def pool_quota_inputs(resources: tuple[PoolQuotaBody, ...]) -> tuple[PoolQuotaInput, ...]:
+    return tuple(_pool_quota_input(body, f"resources[{place}]") for place, body in enumerate(resources))
 
 
-def _pool_input(body: PoolQuotaBody, path: str) -> PoolQuotaInput:
+def _pool_quota_input(body: PoolQuotaBody, path: str) -> PoolQuotaInput:
     pool, memory = body.node_pool, body.memory
     units = memory.units if isinstance(memory, MemoryBody) else ""
     return PoolQuotaInput(

@@ -1,12 +1,12 @@
-"""Creating, changing and deleting departments, projects and node pools: each parses, calls one use case and formats."""
+"""Departments, projects and node pools: the routes that create, read, change and delete them."""
 
-from typing import Any
+from collections.abc import Awaitable, Callable
 
 from starlette.responses import Response
 
-from fairlead.api.http.body import read_body, receive_json
-from fairlead.api.http.errors import ACCEPTED, Error
-from fairlead.api.http.operation import Call, Operation, Parameter, RequestBody, as_json
+from fairlead.api.http.body import read_body
+from fairlead.api.http.crud import Create, Delete, Read, Resource, Route, Update, operations
+from fairlead.api.http.operation import Call, Handler, Operation, Parameter, as_json
 from fairlead.api.http.shapes import Accepted
 from fairlead.api.organization.bodies import (
     DepartmentCreation,
@@ -21,8 +21,10 @@ from fairlead.api.organization.bodies import (
     read_resources,
     resources_input,
 )
-from fairlead.api.organization.nodes import NodePoolView, render_node_pool
+from fairlead.api.organization.nodes import NODE_POOL_READS, NodePoolView, render_node_pool
 from fairlead.api.organization.reads import (
+    DEPARTMENT_READS,
+    PROJECT_READS,
     DepartmentView,
     PoolQuotaView,
     ProjectView,
@@ -30,224 +32,202 @@ from fairlead.api.organization.reads import (
     render_pool_quota,
     render_project,
 )
+from fairlead.control.context import Context
 from fairlead.control.organization import inventory, node_pools, owners, removal
+from fairlead.control.organization.inputs import NodePoolInput, OwnerInput
+from fairlead.control.organization.inventory import Usages
+from fairlead.model.records.organization import Caller, Department, NodePool, Project
+
+UpdateOwner = Callable[[Context, Caller, str, OwnerInput, str], Awaitable[Department]]
+#: A new department or project uses nothing.
+_NO_USAGE: Usages = {}
 
 
-async def create_department(call: Call) -> Response:
-    input = owner_input(await receive_json(call, DepartmentCreation))
-    made = await owners.create_department(call.context, call.caller, input, call.request_id)
-    return as_json(render_department(made, {}), 201)
+async def _show_department(call: Call, record: Department) -> DepartmentView:
+    return render_department(record, await inventory.load_usage(call.context))
 
 
-async def update_department(call: Call) -> Response:
-    input = owner_input(await receive_json(call, OwnerUpdate))
-    id = call.path["departmentId"]
-    changed = await owners.update_department(call.context, call.caller, id, input, call.request_id)
-    return as_json(render_department(changed, await inventory.load_usage(call.context)))
+async def _show_project(call: Call, record: Project) -> ProjectView:
+    return _project(call, record, await inventory.load_usage(call.context))
 
 
-async def put_department_resources(call: Call) -> Response:
-    return await _department_resources(call, is_merge=False)
+def _project(call: Call, record: Project, usages: Usages) -> ProjectView:
+    return render_project(record, call.context.directory.departments.get(record.department_id), usages)
 
 
-async def patch_department_resources(call: Call) -> Response:
-    return await _department_resources(call, is_merge=True)
+async def _delete_department(context: Context, caller: Caller, id: str, request_id: str) -> None:
+    """The contract has no 202 here: workloads of the department are stopped after the answer."""
+    await removal.delete_department(context, caller, id, request_id)
 
 
-async def _department_resources(call: Call, *, is_merge: bool) -> Response:
-    input = resources_input(read_resources(await read_body(call.request, "application/json")), is_merge=is_merge)
-    id = call.path["departmentId"]
-    changed = await owners.update_department(call.context, call.caller, id, input, call.request_id)
-    return as_json([render_pool_quota(quota) for quota in changed.resources])
+def _resources(noun: str, update: UpdateOwner) -> tuple[Route, ...]:
+    """Set or change only the quotas of a department or project."""
 
+    def handler(*, is_merge: bool) -> Handler:
+        async def run(call: Call) -> Response:
+            quotas = read_resources(await read_body(call.request, "application/json"))
+            given = resources_input(quotas, is_merge=is_merge)
+            changed = await update(call.context, call.caller, call.path[f"{noun}Id"], given, call.request_id)
+            return as_json([render_pool_quota(quota) for quota in changed.resources])
 
-async def delete_department(call: Call) -> Response:
-    id = call.path["departmentId"]
-    await removal.delete_department(call.context, call.caller, id, call.request_id)
-    # The contract has no 202 here: what still runs in it ends behind this answer.
-    return Response(status_code=204)
+        return run
 
-
-async def create_project(call: Call) -> Response:
-    input = owner_input(await receive_json(call, ProjectCreation))
-    made = await owners.create_project(call.context, call.caller, input, call.request_id)
-    return as_json(render_project(made, call.context.directory.departments.get(made.department_id), {}), 201)
-
-
-async def update_project(call: Call) -> Response:
-    input = owner_input(await receive_json(call, ProjectUpdate))
-    changed = await owners.update_project(call.context, call.caller, call.path["projectId"], input, call.request_id)
-    usages = await inventory.load_usage(call.context)
-    return as_json(render_project(changed, call.context.directory.departments.get(changed.department_id), usages))
-
-
-async def put_project_resources(call: Call) -> Response:
-    return await _project_resources(call, is_merge=False)
-
-
-async def patch_project_resources(call: Call) -> Response:
-    return await _project_resources(call, is_merge=True)
-
-
-async def _project_resources(call: Call, *, is_merge: bool) -> Response:
-    input = resources_input(read_resources(await read_body(call.request, "application/json")), is_merge=is_merge)
-    changed = await owners.update_project(call.context, call.caller, call.path["projectId"], input, call.request_id)
-    return as_json([render_pool_quota(quota) for quota in changed.resources])
-
-
-async def delete_project(call: Call) -> Response:
-    id = call.path["projectId"]
-    is_gone = await removal.delete_project(call.context, call.caller, id, call.request_id)
-    return Response(status_code=204) if is_gone else as_json(Accepted(202, ACCEPTED), 202)
-
-
-async def create_node_pool(call: Call) -> Response:
-    input = node_pool_input(await receive_json(call, NodePoolCreation))
-    made = await node_pools.create_node_pool(call.context, call.caller, input, call.request_id)
-    return as_json(render_node_pool(call, made), 201)
-
-
-async def update_node_pool(call: Call) -> Response:
-    input = node_pool_input(await receive_json(call, NodePoolUpdate))
-    id = call.path["nodepoolId"]
-    changed = await node_pools.update_node_pool(call.context, call.caller, id, input, call.request_id)
-    return as_json(render_node_pool(call, changed))
-
-
-async def delete_node_pool(call: Call) -> Response:
-    await node_pools.delete_node_pool(call.context, call.caller, call.path["nodepoolId"], call.request_id)
-    return Response(status_code=204)
-
-
-_FAILURES = {400: Error, 401: Error, 403: Error, 503: Error}
-_ONE = {**_FAILURES, 404: Error}
-_DEPARTMENT = "/org-unit/departments"
-_PROJECT = "/org-unit/projects"
-_POOL = "/node-pools"
-
-
-def _id(name: str) -> tuple[Parameter, ...]:
-    return (Parameter(name=name, place="path", schema={"type": "string"}),)
-
-
-def _change(method: str, path: str, id: str, summary: str, run: Any, **members: Any) -> Operation:
-    members.setdefault("tag", "Nodes" if path.startswith(_POOL) else "Organization")
-    return Operation(method=method, path=f"/api/v1{path}", id=id, summary=summary, run=run, **members)
-
-
-def _resources(word: str, runs: dict[str, Any]) -> list[Operation]:
-    words = {"PUT": "Set the quotas of a {}; a pool that is left out is open for borrowing only"}
-    words["PATCH"] = "Change some quotas of a {}"
-    return [
-        _change(
-            method,
-            f"/org-unit/{word}s/{{{word}Id}}/resources",
-            f"{'update' if method == 'PUT' else 'patch'}_{word}_resources",
-            words[method].format(word),
-            run,
-            parameters=_id(f"{word}Id"),
-            body=RequestBody(schema=list[PoolQuotaBody]),
-            answers={200: list[PoolQuotaView], **_ONE, 500: Error},
+    def route(method: str, id: str, summary: str, run: Handler) -> Route:
+        return Route(
+            method=method,
+            suffix="/{}/resources",
+            id=id,
+            summary=summary,
+            run=run,
+            body=list[PoolQuotaBody],
+            answers={200: list[PoolQuotaView]},
+            also=(400, 404, 500),
         )
-        for method, run in runs.items()
-    ]
+
+    replace = f"Set the quotas of a {noun}; it can only borrow in pools that are left out"
+    change = f"Change some quotas of a {noun}"
+    return (
+        route("PUT", f"update_{noun}_resources", replace, handler(is_merge=False)),
+        route("PATCH", f"patch_{noun}_resources", change, handler(is_merge=True)),
+    )
 
 
-ORGANIZATION_CHANGES: tuple[Operation, ...] = (
-    _change(
-        "POST",
-        _DEPARTMENT,
-        "create_department",
-        "Create a department",
-        create_department,
-        body=RequestBody(schema=DepartmentCreation),
-        answers={201: DepartmentView, **_FAILURES, 409: Error},
-    ),
-    _change(
-        "PUT",
-        f"{_DEPARTMENT}/{{departmentId}}",
-        "update_department",
-        "Change a department",
-        update_department,
-        parameters=_id("departmentId"),
-        body=RequestBody(schema=OwnerUpdate),
-        answers={200: DepartmentView, **_ONE},
-    ),
-    _change(
-        "DELETE",
-        f"{_DEPARTMENT}/{{departmentId}}",
-        "delete_department",
-        "Delete a department with its projects and their workloads",
-        delete_department,
-        parameters=_id("departmentId"),
-        answers={204: None, **_ONE},
-    ),
-    *_resources("department", {"PUT": put_department_resources, "PATCH": patch_department_resources}),
-    _change(
-        "POST",
-        _PROJECT,
-        "create_project",
-        "Create a project",
-        create_project,
-        body=RequestBody(schema=ProjectCreation),
-        answers={201: ProjectView, **_FAILURES, 409: Error},
-    ),
-    _change(
-        "PUT",
-        f"{_PROJECT}/{{projectId}}",
-        "update_project",
-        "Change a project",
-        update_project,
-        parameters=_id("projectId"),
-        body=RequestBody(schema=ProjectUpdate),
-        answers={200: ProjectView, **_ONE},
-    ),
-    _change(
-        "DELETE",
-        f"{_PROJECT}/{{projectId}}",
-        "delete_project",
-        "Delete a project; its workloads are stopped and deleted first",
-        delete_project,
-        parameters=_id("projectId"),
-        answers={202: Accepted, 204: None, **_ONE, 500: Error},
-    ),
-    *_resources("project", {"PUT": put_project_resources, "PATCH": patch_project_resources}),
-    _change(
-        "POST",
-        _POOL,
-        "create_nodepool",
-        "Create a node pool",
-        create_node_pool,
-        body=RequestBody(schema=NodePoolCreation),
-        answers={201: NodePoolView, **_FAILURES},
-    ),
-    _change(
-        "PUT",
-        f"{_POOL}/{{nodepoolId}}",
-        "update_nodepool",
-        "Change a node pool",
-        update_node_pool,
-        parameters=_id("nodepoolId"),
-        body=RequestBody(schema=NodePoolUpdate),
-        answers={200: NodePoolView, **_ONE, 500: Error},
-    ),
-    _change(
-        "PATCH",
-        f"{_POOL}/{{nodepoolId}}",
-        "patch_nodepool",
-        "Change some of a node pool",
-        update_node_pool,
-        parameters=_id("nodepoolId"),
-        body=RequestBody(schema=NodePoolUpdate),
-        answers={200: NodePoolView, **_ONE, 500: Error},
-    ),
-    _change(
-        "DELETE",
-        f"{_POOL}/{{nodepoolId}}",
-        "delete_nodepool",
-        "Delete a node pool; its nodes go to another pool that names their label, or to the default one",
-        delete_node_pool,
-        parameters=_id("nodepoolId"),
-        answers={202: Accepted, 204: None, **_ONE, 500: Error},
+_DEPARTMENTS = Resource(
+    path="/api/v1/org-unit/departments",
+    id=Parameter(name="departmentId", place="path", schema={"type": "string"}),
+    tag="Organization",
+    view=DepartmentView,
+    render=_show_department,
+    failures=(401, 403, 503),
+    rows=(
+        *DEPARTMENT_READS,
+        Read(
+            id="get_department",
+            summary="Get a department",
+            use_case=lambda context, caller, id: inventory.load_one(
+                context, caller, context.directory.departments, id, "department"
+            ),
+        ),
+        Create(
+            id="create_department",
+            summary="Create a department",
+            body=DepartmentCreation,
+            read=owner_input,
+            use_case=owners.create_department,
+            render=lambda call, record: render_department(record, _NO_USAGE),
+            also=(400, 409),
+        ),
+        Update(
+            id="update_department",
+            summary="Change a department",
+            body=OwnerUpdate,
+            read=owner_input,
+            use_case=owners.update_department,
+            also=(400, 404),
+        ),
+        Delete(
+            id="delete_department",
+            summary="Delete a department with its projects and their workloads",
+            use_case=_delete_department,
+            also=(400, 404),
+        ),
+        *_resources("department", owners.update_department),
     ),
 )
+
+_PROJECTS = Resource(
+    path="/api/v1/org-unit/projects",
+    id=Parameter(name="projectId", place="path", schema={"type": "string"}),
+    tag="Organization",
+    view=ProjectView,
+    render=_show_project,
+    failures=(401, 403, 503),
+    rows=(
+        *PROJECT_READS,
+        Read(
+            id="get_project",
+            summary="Get a project",
+            use_case=lambda context, caller, id: inventory.load_one(
+                context, caller, context.directory.projects, id, "project"
+            ),
+        ),
+        Create(
+            id="create_project",
+            summary="Create a project",
+            body=ProjectCreation,
+            read=owner_input,
+            use_case=owners.create_project,
+            render=lambda call, record: _project(call, record, _NO_USAGE),
+            also=(400, 409),
+        ),
+        Update(
+            id="update_project",
+            summary="Change a project",
+            body=ProjectUpdate,
+            read=owner_input,
+            use_case=owners.update_project,
+            also=(400, 404),
+        ),
+        Delete(
+            id="delete_project",
+            summary="Delete a project; its workloads are stopped and deleted first",
+            use_case=removal.delete_project,
+            answers={202: Accepted},
+            also=(400, 404, 500),
+        ),
+        *_resources("project", owners.update_project),
+    ),
+)
+
+
+def _change_node_pool(method: str, id: str, summary: str) -> Update[NodePoolUpdate, NodePoolInput, NodePool]:
+    return Update(
+        method=method,
+        id=id,
+        summary=summary,
+        body=NodePoolUpdate,
+        read=node_pool_input,
+        use_case=node_pools.update_node_pool,
+        also=(400, 404, 500),
+    )
+
+
+_NODE_POOLS = Resource(
+    path="/api/v1/node-pools",
+    id=Parameter(name="nodepoolId", place="path", schema={"type": "string"}),
+    tag="Nodes",
+    view=NodePoolView,
+    render=render_node_pool,
+    failures=(401, 403, 503),
+    rows=(
+        *NODE_POOL_READS,
+        Read(
+            id="get_nodepool",
+            summary="Get a node pool",
+            use_case=lambda context, caller, id: inventory.load_one(
+                context, caller, context.directory.node_pools, id, "node pool"
+            ),
+            also=(404, 500),
+        ),
+        Create(
+            id="create_nodepool",
+            summary="Create a node pool",
+            body=NodePoolCreation,
+            read=node_pool_input,
+            use_case=node_pools.create_node_pool,
+            also=(400,),
+        ),
+        _change_node_pool("PUT", "update_nodepool", "Change a node pool"),
+        _change_node_pool("PATCH", "patch_nodepool", "Change some fields of a node pool"),
+        Delete(
+            id="delete_nodepool",
+            summary="Delete a node pool; its nodes move to another pool with their label, or to the default pool",
+            use_case=node_pools.delete_node_pool,
+            answers={202: Accepted},
+            also=(400, 404, 500),
+        ),
+    ),
+)
+
+OWNER_OPERATIONS: tuple[Operation, ...] = (*operations(_DEPARTMENTS), *operations(_PROJECTS))
+NODE_POOL_OPERATIONS: tuple[Operation, ...] = operations(_NODE_POOLS)

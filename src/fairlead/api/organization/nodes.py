@@ -7,6 +7,7 @@ from msgspec import UNSET, UnsetType
 from starlette.responses import Response
 
 from fairlead.api.http.body import query_text, render_duration
+from fairlead.api.http.crud import Route
 from fairlead.api.http.errors import Error
 from fairlead.api.http.list_parameters import LIMIT, OFFSET, SEARCH, filter_by, read_list_request, sort_by, sort_order
 from fairlead.api.http.operation import Call, Operation, Parameter, as_json
@@ -154,12 +155,6 @@ async def count_node_pools(call: Call) -> Response:
     return as_json(Count(inventory.find_node_pools(call.context, call.caller, read_list_request(call)).total))
 
 
-async def get_node_pool(call: Call) -> Response:
-    pools = call.context.directory.node_pools
-    pool = inventory.load_record(call.context, call.caller, pools, call.path["nodepoolId"], "node pool")
-    return as_json(render_node_pool(call, pool))
-
-
 async def get_nodes(call: Call) -> Response:
     request = read_list_request(call, NODE_FIELD_NAMES)
     name = query_text(call, "nodeName")
@@ -199,7 +194,23 @@ _FAILURES = {401: Error, 403: Error, 503: Error}
 _ONE = {**_FAILURES, 404: Error, 500: Error}
 _CLUSTER = Parameter(name="clusterUuid", place="path", schema={"type": "string", "format": "uuid"})
 _NODE_LIST = (filter_by(NODE_FIELD_NAMES), sort_by(NODE_FIELD_NAMES), sort_order(), OFFSET, LIMIT, SEARCH)
-_POOL_LIST = (filter_by(NODE_POOL_FIELD_NAMES), sort_by(NODE_POOL_FIELD_NAMES), sort_order(), OFFSET, LIMIT)
+NODE_POOL_READS = (
+    Route(
+        id="get_nodepools",
+        summary="List node pools",
+        run=get_node_pools,
+        parameters=(filter_by(NODE_POOL_FIELD_NAMES), sort_by(NODE_POOL_FIELD_NAMES), sort_order(), OFFSET, LIMIT),
+        answers={200: NodePoolList},
+    ),
+    Route(
+        suffix="/count",
+        id="count_nodepools",
+        summary="Count node pools",
+        run=count_node_pools,
+        parameters=(filter_by(NODE_POOL_FIELD_NAMES),),
+        answers={200: Count},
+    ),
+)
 
 
 def _read(path: str, id: str, summary: str, run: Any, **members: Any) -> Operation:
@@ -207,31 +218,7 @@ def _read(path: str, id: str, summary: str, run: Any, **members: Any) -> Operati
     return Operation(method="GET", path=f"/api/v1{path}", id=id, summary=summary, run=run, **members)
 
 
-INFRASTRUCTURE_OPERATIONS: tuple[Operation, ...] = (
-    _read(
-        "/node-pools",
-        "get_nodepools",
-        "List node pools",
-        get_node_pools,
-        parameters=_POOL_LIST,
-        answers={200: NodePoolList, **_FAILURES},
-    ),
-    _read(
-        "/node-pools/count",
-        "count_nodepools",
-        "How many node pools match",
-        count_node_pools,
-        parameters=(filter_by(NODE_POOL_FIELD_NAMES),),
-        answers={200: Count, **_FAILURES},
-    ),
-    _read(
-        "/node-pools/{nodepoolId}",
-        "get_nodepool",
-        "One node pool",
-        get_node_pool,
-        parameters=(Parameter(name="nodepoolId", place="path", schema={"type": "string"}),),
-        answers={200: NodePoolView, **_ONE},
-    ),
+NODE_OPERATIONS: tuple[Operation, ...] = (
     _read(
         "/nodes",
         "get_tenant_nodes",

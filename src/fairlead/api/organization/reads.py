@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from fairlead.admission.project_rules import effective_node_pools, effective_node_types, effective_rules
 from fairlead.api.http.body import query_boolean, query_choice
-from fairlead.api.http.errors import Error
+from fairlead.api.http.crud import Route, failing
 from fairlead.api.http.list_parameters import (
     LIMIT,
     OFFSET,
@@ -19,7 +19,7 @@ from fairlead.api.http.list_parameters import (
     sort_by,
     sort_order,
 )
-from fairlead.api.http.operation import Call, Operation, Parameter, as_json
+from fairlead.api.http.operation import Call, Handler, Operation, Parameter, Schema, as_json
 from fairlead.api.http.shapes import Count, Instant, Shape, Uuid
 from fairlead.api.organization.bodies import UNITS
 from fairlead.control.organization import inventory
@@ -350,12 +350,6 @@ async def count_departments(call: Call) -> Response:
     return as_json(Count(inventory.find_departments(call.context, call.caller, read_list_request(call), usages).total))
 
 
-async def get_department(call: Call) -> Response:
-    records = call.context.directory.departments
-    record = inventory.load_record(call.context, call.caller, records, call.path["departmentId"], "department")
-    return as_json(render_department(record, await inventory.load_usage(call.context)))
-
-
 async def get_projects(call: Call) -> Response:
     usages = await inventory.load_usage(call.context)
     page = inventory.find_projects(call.context, call.caller, read_list_request(call, PROJECT_FIELD_NAMES), usages)
@@ -369,58 +363,16 @@ async def count_projects(call: Call) -> Response:
     return as_json(Count(inventory.find_projects(call.context, call.caller, read_list_request(call), usages).total))
 
 
-async def get_project(call: Call) -> Response:
-    directory = call.context.directory
-    record = inventory.load_record(call.context, call.caller, directory.projects, call.path["projectId"], "project")
-    usages = await inventory.load_usage(call.context)
-    return as_json(render_project(record, directory.departments.get(record.department_id), usages))
-
-
 async def get_ranks(call: Call) -> Response:
     ranks = [Rank(name=name, value=value, is_default=name == _DEFAULT_RANK) for name, value in RANKS.items()]
     return as_json(RankList(priorities=ranks))
 
 
-_FAILURES = {401: Error, 403: Error, 503: Error}
-_ONE = {**_FAILURES, 404: Error}
-_CLUSTER_VERBOSITY = Parameter(
-    name="verbosity",
-    schema={"type": "string", "enum": ["metadata", "full"], "default": "full"},
-    description="`metadata` leaves the status out.",
-)
-
-
-def _id(name: str, schema: dict[str, Any] | None = None) -> Parameter:
-    return Parameter(name=name, place="path", schema=schema or {"type": "string"})
-
-
-def _read(path: str, id: str, summary: str, run: Any, **members: Any) -> Operation:
-    members.setdefault("tag", "Organization")
-    return Operation(method="GET", path=f"/api/v1{path}", id=id, summary=summary, run=run, **members)
-
-
-ORGANIZATION_OPERATIONS: tuple[Operation, ...] = (
-    _read(
-        "/clusters",
-        "get_clusters",
-        "List clusters; an array, unlike other lists",
-        get_clusters,
-        parameters=(_CLUSTER_VERBOSITY, Parameter(name="includeRequestedForDelete", schema={"type": "boolean"})),
-        answers={200: list[ClusterView], **_ONE, 500: Error},
-    ),
-    _read(
-        "/clusters/{clusterUuid}",
-        "get_cluster_by_uuid",
-        "One cluster",
-        get_cluster,
-        parameters=(_id("clusterUuid", {"type": "string", "format": "uuid"}), _CLUSTER_VERBOSITY),
-        answers={200: ClusterView, **_ONE, 500: Error},
-    ),
-    _read(
-        "/org-unit/departments",
-        "get_departments",
-        "List departments",
-        get_departments,
+DEPARTMENT_READS = (
+    Route(
+        id="get_departments",
+        summary="List departments",
+        run=get_departments,
         parameters=(
             filter_by(DEPARTMENT_FIELD_NAMES),
             sort_by(DEPARTMENT_FIELD_NAMES),
@@ -429,29 +381,22 @@ ORGANIZATION_OPERATIONS: tuple[Operation, ...] = (
             OFFSET,
             LIMIT,
         ),
-        answers={200: DepartmentList, **_FAILURES},
+        answers={200: DepartmentList},
     ),
-    _read(
-        "/org-unit/departments/count",
-        "count_departments",
-        "How many departments match",
-        count_departments,
+    Route(
+        suffix="/count",
+        id="count_departments",
+        summary="Count departments",
+        run=count_departments,
         parameters=(filter_by(DEPARTMENT_FIELD_NAMES),),
-        answers={200: Count, **_FAILURES},
+        answers={200: Count},
     ),
-    _read(
-        "/org-unit/departments/{departmentId}",
-        "get_department",
-        "One department",
-        get_department,
-        parameters=(_id("departmentId"),),
-        answers={200: DepartmentView, **_ONE},
-    ),
-    _read(
-        "/org-unit/projects",
-        "get_projects",
-        "List projects",
-        get_projects,
+)
+PROJECT_READS = (
+    Route(
+        id="get_projects",
+        summary="List projects",
+        run=get_projects,
         parameters=(
             filter_by(PROJECT_FIELD_NAMES),
             sort_by(PROJECT_FIELD_NAMES),
@@ -460,29 +405,64 @@ ORGANIZATION_OPERATIONS: tuple[Operation, ...] = (
             LIMIT,
             SEARCH,
         ),
-        answers={200: ProjectList, **_FAILURES},
+        answers={200: ProjectList},
     ),
-    _read(
-        "/org-unit/projects/count",
-        "count_projects",
-        "How many projects match",
-        count_projects,
+    Route(
+        suffix="/count",
+        id="count_projects",
+        summary="Count projects",
+        run=count_projects,
         parameters=(filter_by(PROJECT_FIELD_NAMES), SEARCH),
-        answers={200: Count, **_FAILURES},
+        answers={200: Count},
+    ),
+)
+_CLUSTER_VERBOSITY = Parameter(
+    name="verbosity",
+    schema={"type": "string", "enum": ["metadata", "full"], "default": "full"},
+    description="`metadata` leaves the status out.",
+)
+
+
+def _read(path: str, id: str, summary: str, run: Handler, parameters: tuple[Parameter, ...], view: Schema) -> Operation:
+    failures = failing(401, 403, 404, 500, 503) if parameters else failing(401, 403, 503)
+    return Operation(
+        method="GET",
+        path=f"/api/v1{path}",
+        id=id,
+        tag="Organization",
+        summary=summary,
+        run=run,
+        parameters=parameters,
+        answers={**failures, 200: view},
+    )
+
+
+CLUSTER_OPERATIONS: tuple[Operation, ...] = (
+    _read(
+        "/clusters",
+        "get_clusters",
+        "List clusters; the answer is an array",
+        get_clusters,
+        (_CLUSTER_VERBOSITY, Parameter(name="includeRequestedForDelete", schema={"type": "boolean"})),
+        list[ClusterView],
     ),
     _read(
-        "/org-unit/projects/{projectId}",
-        "get_project",
-        "One project",
-        get_project,
-        parameters=(_id("projectId"),),
-        answers={200: ProjectView, **_ONE},
+        "/clusters/{clusterUuid}",
+        "get_cluster_by_uuid",
+        "Get a cluster",
+        get_cluster,
+        (
+            Parameter(name="clusterUuid", place="path", schema={"type": "string", "format": "uuid"}),
+            _CLUSTER_VERBOSITY,
+        ),
+        ClusterView,
     ),
     _read(
         "/org-unit/priorities",
         "get_priorities",
-        "The ranks of projects and departments among their siblings",
+        "List the ranks that projects and departments can have",
         get_ranks,
-        answers={200: RankList, **_FAILURES},
+        (),
+        RankList,
     ),
 )

@@ -92,7 +92,7 @@ def _at_once(what: str, run: Handler, pool: Parameter, groups: tuple[str, ...]) 
     )
 
 
-OWNER_OPERATIONS: tuple[Operation, ...] = (
+OWNER_TELEMETRY_OPERATIONS: tuple[Operation, ...] = (
     _at_once(
         "project",
         get_projects_telemetry,

@@ -16,6 +16,7 @@ from starlette.responses import Response
 from starlette.types import Send
 
 from fairlead.api.http.body import query_boolean, query_integer, query_text
+from fairlead.api.http.crud import failing
 from fairlead.api.http.duplex import STREAM, DuplexHandlers, DuplexResponse
 from fairlead.api.http.errors import Error
 from fairlead.api.http.guard import StreamGuard
@@ -172,7 +173,7 @@ def url_operations(gate: UrlGate) -> tuple[Operation, ...]:
 _BOOLEAN = {"type": "boolean", "default": False}
 _POD = Parameter(name="pod", schema={"type": "string"}, description="The pod's name; without it, the first that runs.")
 _FRAMES = RequestBody(schema={"type": "string", "format": "binary"}, content_type=STREAM, required=False)
-_ANSWERS = {200: {"type": "string", "format": "binary"}, 401: Error, 403: Error, 404: Error, 500: Error, 503: Error}
+_ANSWERS = {**failing(401, 403, 404, 500, 503), 200: {"type": "string", "format": "binary"}}
 
 
 def _operation(path: str, id: str, summary: str, run: Any, *parameters: Parameter) -> Operation:
