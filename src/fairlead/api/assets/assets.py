@@ -4,26 +4,25 @@ Bodies and answers are declared from the kinds' specs. Of a credential, names an
 """
 
 from functools import cache, partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 from starlette.responses import Response
 
-from fairlead.api.http.body import query_boolean, query_choice, query_integer, query_text, receive_json
-from fairlead.api.http.errors import Error
-from fairlead.api.http.operation import Call, Handler, Inline, Operation, Parameter, RequestBody, as_json
+from fairlead.api.http.body import query_boolean, query_choice, query_integer, query_text
+from fairlead.api.http.crud import Create, Delete, Read, Resource, Route, Update, failing, operations
+from fairlead.api.http.operation import Call, Inline, Operation, Parameter, as_json
 from fairlead.api.http.shapes import Instant, ScopeType, Shape, Uuid
 from fairlead.control import access
 from fairlead.control.assets import assets
 from fairlead.control.assets.assets import AssetFilter, AssetInput
 from fairlead.control.assets.kinds import ASSET_KINDS, BY_KIND, AssetKind
 from fairlead.control.assets.usage import AssetUsers, find_usage
-from fairlead.control.lists import normal_id
 from fairlead.kinds import KINDS, MEANT_FOR
 from fairlead.model.clock import iso
 from fairlead.model.records.assets import SCOPES, STORAGE_CLASSES, Asset, Scope
-from fairlead.model.spec.fields import FieldInfo, Given, Int32, Maybe, Spec, Text, Text253, value_or
+from fairlead.model.spec.fields import FieldInfo, Int32, Maybe, Spec, Text, Text253, value_or
 from fairlead.model.spec.fields import Uuid as UuidText
 
 
@@ -161,40 +160,51 @@ class StorageClassListV2(Shape):
     items: list[StorageClassV2]
 
 
+class AssetBody(Spec, frozen=True, kw_only=True):
+    """A request's body. Each kind has a subclass with its own spec; a creation has an `AssetMeta`."""
+
+    meta: AssetMetaUpdate
+    spec: msgspec.Struct
+
+
 @cache
-def _body(kind: AssetKind, meta: type) -> Any:
-    """The struct of a request's body: what the asset is called, and the kind's spec."""
-    words = "Creation" if meta is AssetMeta else "Update"
-    fields: list[Any] = [
+def _body(kind: AssetKind, meta: type[AssetMetaUpdate]) -> type[AssetBody]:
+    """The struct of a request's body: the asset's meta, and the kind's spec."""
+    suffix = "Creation" if meta is AssetMeta else "Update"
+    fields: list[tuple[str, object]] = [
         ("meta", Annotated[meta, FieldInfo(text="Its name and scope.")]),
         ("spec", Annotated[kind.spec, FieldInfo(text="What it holds.")]),
     ]
-    return msgspec.defstruct(
-        f"{kind.kind.title().replace('-', '')}{words}", fields, bases=(Spec,), frozen=True, kw_only=True, rename="camel"
-    )
+    name = f"{kind.kind.title().replace('-', '')}{suffix}"
+    body = msgspec.defstruct(name, fields, bases=(AssetBody,), frozen=True, kw_only=True, rename="camel")
+    return cast(type[AssetBody], body)
 
 
-def _input(body: Any, scope: Scope) -> AssetInput:
+def _input(body: AssetBody) -> AssetInput:
     meta = body.meta
-    supported = value_or(getattr(meta, "workload_supported_types", None), None)
+    if not isinstance(meta, AssetMeta):
+        return AssetInput(
+            name=meta.name, description=value_or(meta.description, ""), scope=Scope("project"), spec=body.spec
+        )
+    supported = value_or(meta.workload_supported_types, None)
     return AssetInput(
         name=meta.name,
         description=value_or(meta.description, ""),
-        scope=scope,
+        scope=_scope(meta),
         spec=body.spec,
-        auto_delete=value_or(getattr(meta, "auto_delete", None), False),
-        private=value_or(getattr(meta, "private", None), False),
+        auto_delete=value_or(meta.auto_delete, False),
+        private=value_or(meta.private, False),
         supported=msgspec.to_builtins(supported) if supported is not None else {},
     )
 
 
 def _scope(meta: AssetMeta) -> Scope:
-    ids: dict[str, Given[Any]] = {
-        "project": value_or(meta.project_id, ""),
+    ids = {
+        "project": str(value_or(meta.project_id, "")),
         "department": value_or(meta.department_id, ""),
         "cluster": value_or(meta.cluster_id, ""),
     }
-    return Scope(meta.scope, str(ids.get(meta.scope, "")))
+    return Scope(meta.scope, ids.get(meta.scope, ""))
 
 
 async def render_asset(call: Call, asset: Asset, *, as_member: bool = False) -> AssetView:
@@ -278,8 +288,7 @@ def _filter(call: Call, kinds: tuple[str, ...]) -> AssetFilter:
     )
 
 
-_STATUSES = {401: Error, 403: Error, 503: Error}
-_CHANGED = {**_STATUSES, 400: Error, 404: Error}
+_FAILURES = (401, 403, 503)
 _ASSET_ID = Parameter(
     name="AssetId", place="path", schema={"type": "string", "format": "uuid"}, description="The asset's id."
 )
@@ -308,76 +317,70 @@ _LIST = (
 _ONE = tuple(one for one in _LIST if one.name.startswith("complyTo") or one.name in ("usageInfo", "statusInfo"))
 
 
-def _handlers(kind: AssetKind) -> tuple[Handler, Handler, Handler, Handler, Handler]:
-    def id_of(call: Call) -> str:
-        return normal_id(call.path["AssetId"], kind.title)
-
-    async def create(call: Call) -> Response:
-        body = await receive_json(call, _body(kind, AssetMeta))
-        input = _input(body, _scope(body.meta))
-        made = await assets.create_asset(call.context, call.caller, kind, input, call.request_id)
-        return as_json(await render_asset(call, made), 202)
-
-    async def update(call: Call) -> Response:
-        body = await receive_json(call, _body(kind, AssetMetaUpdate))
-        input = _input(body, Scope("project"))
-        changed = await assets.update_asset(call.context, call.caller, kind, id_of(call), input, call.request_id)
-        return as_json(await render_asset(call, changed), 202)
-
-    async def find(call: Call) -> Response:
-        found = await assets.find_assets(call.context, call.caller, _filter(call, (kind.kind,)))
-        return as_json(AssetList(entries=[await render_asset(call, asset) for asset in found]))
-
-    async def get(call: Call) -> Response:
-        return as_json(await render_asset(call, await assets.load_asset(call.context, call.caller, kind, id_of(call))))
-
-    async def delete(call: Call) -> Response:
-        await assets.delete_asset(call.context, call.caller, kind, id_of(call), call.request_id)
-        return Response(status_code=204 if kind.is_deleted_at_once else 202)
-
-    return create, update, find, get, delete
-
-
 def _asset_operations(kind: AssetKind) -> tuple[Operation, ...]:
-    create, update, find, get, delete = _handlers(kind)
-    base = f"/api/v1/asset/{kind.path}"
-    one = f"{base}/{{AssetId}}"
+    async def find(call: Call) -> Response:
+        matching = await assets.find_assets(call.context, call.caller, _filter(call, (kind.kind,)))
+        return as_json(AssetList(entries=[await render_asset(call, asset) for asset in matching]))
+
     word = kind.path.replace("/", "_").replace("-", "_")
-    tag = "Credentials" if kind.is_credential else "Assets"
-    done = 204 if kind.is_deleted_at_once else 202
-    creation, change = Inline(partial(_body, kind, AssetMeta)), Inline(partial(_body, kind, AssetMetaUpdate))
-    rows: tuple[tuple[str, str, str, str, Handler, dict[str, Any]], ...] = (
-        ("GET", base, f"list_{word}_assets", f"List assets: {kind.title}", find, {"parameters": _LIST}),
-        (
-            "POST",
-            base,
-            f"create_{word}_asset",
-            f"Create an asset: {kind.title}",
-            create,
-            {"body": RequestBody(schema=creation)},
+    resource = Resource(
+        path=f"/api/v1/asset/{kind.path}",
+        id=_ASSET_ID,
+        tag="Credentials" if kind.is_credential else "Assets",
+        view=AssetView,
+        render=render_asset,
+        failures=_FAILURES,
+        uuid_of=kind.title,
+        rows=(
+            Route(
+                id=f"list_{word}_assets",
+                summary=f"List assets: {kind.title}",
+                run=find,
+                parameters=_LIST,
+                answers={200: AssetList},
+                also=(400, 404),
+            ),
+            Create(
+                id=f"create_{word}_asset",
+                summary=f"Create an asset: {kind.title}",
+                body=Inline(partial(_body, kind, AssetMeta)),
+                read=_input,
+                use_case=lambda context, caller, given, request_id: assets.create_asset(
+                    context, caller, kind, given, request_id
+                ),
+                status=202,
+                also=(400, 409),
+            ),
+            Read(
+                id=f"get_{word}_asset",
+                summary=f"Get an asset: {kind.title}",
+                use_case=lambda context, caller, id: assets.load_asset(context, caller, kind, id),
+                parameters=_ONE,
+                also=(400, 404),
+            ),
+            Update(
+                id=f"update_{word}_asset",
+                summary=f"Change an asset: {kind.title}",
+                body=Inline(partial(_body, kind, AssetMetaUpdate)),
+                read=_input,
+                use_case=lambda context, caller, id, given, request_id: assets.update_asset(
+                    context, caller, kind, id, given, request_id
+                ),
+                status=202,
+                also=(400, 404, 409, 412),
+            ),
+            Delete(
+                id=f"delete_{word}_asset",
+                summary=f"Delete an asset: {kind.title}",
+                use_case=lambda context, caller, id, request_id: assets.delete_asset(
+                    context, caller, kind, id, request_id
+                ),
+                status=204 if kind.is_deleted_at_once else 202,
+                also=(400, 404, 412),
+            ),
         ),
-        ("GET", one, f"get_{word}_asset", f"One asset: {kind.title}", get, {"parameters": (_ASSET_ID, *_ONE)}),
-        (
-            "PUT",
-            one,
-            f"update_{word}_asset",
-            f"Change an asset: {kind.title}",
-            update,
-            {"parameters": (_ASSET_ID,), "body": RequestBody(schema=change)},
-        ),
-        ("DELETE", one, f"delete_{word}_asset", f"Delete an asset: {kind.title}", delete, {"parameters": (_ASSET_ID,)}),
     )
-    answers: dict[str, dict[int, Any]] = {
-        f"list_{word}_assets": {200: AssetList, **_CHANGED},
-        f"create_{word}_asset": {202: AssetView, **_STATUSES, 400: Error, 409: Error},
-        f"get_{word}_asset": {200: AssetView, **_CHANGED},
-        f"update_{word}_asset": {202: AssetView, **_CHANGED, 409: Error, 412: Error},
-        f"delete_{word}_asset": {done: None, **_CHANGED, 412: Error},
-    }
-    return tuple(
-        Operation(method=method, path=path, id=id, tag=tag, summary=summary, run=run, answers=answers[id], **members)
-        for method, path, id, summary, run, members in rows
-    )
+    return operations(resource)
 
 
 def _list_of_all(group: str, id: str, summary: str) -> Operation:
@@ -395,7 +398,7 @@ def _list_of_all(group: str, id: str, summary: str) -> Operation:
         summary=summary,
         run=find,
         parameters=_LIST,
-        answers={200: AssetList, **_CHANGED},
+        answers={**failing(*_FAILURES, 400, 404), 200: AssetList},
     )
 
 
@@ -442,7 +445,7 @@ ASSET_OPERATIONS: tuple[Operation, ...] = (
         summary="The classes of storage",
         run=get_storage_classes,
         parameters=_STORAGE,
-        answers={200: StorageClassList, **_STATUSES, 500: Error},
+        answers={**failing(*_FAILURES, 500), 200: StorageClassList},
     ),
     Operation(
         method="GET",
@@ -452,6 +455,6 @@ ASSET_OPERATIONS: tuple[Operation, ...] = (
         summary="The classes of storage",
         run=get_storage_classes_v2,
         parameters=_STORAGE,
-        answers={200: StorageClassListV2, **_STATUSES, 500: Error},
+        answers={**failing(*_FAILURES, 500), 200: StorageClassListV2},
     ),
 )

@@ -1,12 +1,12 @@
 """Data volumes: the routes, and how they are shown."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 from starlette.responses import Response
 
 from fairlead.api.http.body import query_choice, query_text, receive_json
-from fairlead.api.http.errors import Error
+from fairlead.api.http.crud import Create, Delete, Resource, Route, Update, operations
 from fairlead.api.http.list_parameters import (
     LIMIT,
     OFFSET,
@@ -17,11 +17,10 @@ from fairlead.api.http.list_parameters import (
     sort_by,
     sort_order,
 )
-from fairlead.api.http.operation import Call, Handler, Operation, Parameter, RequestBody, as_json
+from fairlead.api.http.operation import Call, Operation, Parameter, as_json
 from fairlead.api.http.shapes import Count, Instant, Shape, Uuid
 from fairlead.control.assets import data_volumes
-from fairlead.control.assets.data_volumes import VOLUME_FIELD_NAMES, VolumeInput
-from fairlead.control.lists import normal_id
+from fairlead.control.assets.data_volumes import VOLUME_FIELD_NAMES, VolumeWish
 from fairlead.control.people.access_rules import scope_name
 from fairlead.model.clock import iso
 from fairlead.model.errors import MALFORMED, ComplianceIssue, Conflict, Invalid
@@ -131,10 +130,6 @@ def render_volume(call: Call, volume: DataVolume, *, with_scopes: bool = False) 
     )
 
 
-def _id(call: Call) -> str:
-    return normal_id(call.path["datavolumeId"], "data volume")
-
-
 def _project(call: Call) -> str:
     """The project whose usable volumes are asked for; empty for those that the caller's projects made."""
     kind = query_choice(call, "requestType", _REQUEST_TYPES, _REQUEST_TYPES[0])
@@ -163,9 +158,8 @@ async def check_name(call: Call) -> Response:
     return Response(status_code=204)
 
 
-async def create_volume(call: Call) -> Response:
-    body = await receive_json(call, VolumeCreation)
-    input = DataVolume(
+def _creation_input(body: VolumeCreation) -> DataVolume:
+    return DataVolume(
         id="",
         version=1,
         name=body.name,
@@ -176,144 +170,126 @@ async def create_volume(call: Call) -> Response:
         use_original=value_or(body.use_original_volume, True),
         delete_original=value_or(body.should_delete_original_volume, False),
     )
-    made = await data_volumes.create_volume(call.context, call.caller, input, call.request_id)
-    return as_json(render_volume(call, made, with_scopes=True), 201)
+
+
+def _show_with_scopes(call: Call, volume: DataVolume) -> VolumeView:
+    return render_volume(call, volume, with_scopes=True)
 
 
 async def get_volume(call: Call) -> Response:
-    volume = await data_volumes.load_volume(call.context, call.caller, _id(call))
-    return as_json(render_volume(call, volume, with_scopes=True))
-
-
-async def update_volume(call: Call) -> Response:
-    body = await receive_json(call, VolumeUpdate)
-    input = VolumeInput(description=value_or(body.description, None))
-    changed = await data_volumes.update_volume(call.context, call.caller, _id(call), input, call.request_id)
-    return as_json(render_volume(call, changed))
-
-
-async def delete_volume(call: Call) -> Response:
-    await data_volumes.delete_volume(call.context, call.caller, _id(call), call.request_id)
-    return Response(status_code=204)
+    volume = await data_volumes.load_volume(call.context, call.caller, _VOLUMES.id_of(call))
+    return as_json(_show_with_scopes(call, volume))
 
 
 async def get_scopes(call: Call) -> Response:
-    volume = await data_volumes.load_volume(call.context, call.caller, _id(call))
+    volume = await data_volumes.load_volume(call.context, call.caller, _VOLUMES.id_of(call))
     return as_json(render_scopes(call, volume))
 
 
 async def update_scopes(call: Call) -> Response:
     body = await receive_json(call, SharedScopesUpdate)
 
-    def scopes(given: Any) -> tuple[Scope, ...]:
+    def scopes(given: Given[tuple[SharedScope, ...]]) -> tuple[Scope, ...]:
         return tuple(Scope(one.scope_type, one.scope_id) for one in value_or(given, ()))
 
-    input = VolumeInput(add=scopes(body.add), remove=scopes(body.remove))
-    changed = await data_volumes.update_volume(call.context, call.caller, _id(call), input, call.request_id)
+    wish = VolumeWish(add=scopes(body.add), remove=scopes(body.remove))
+    changed = await data_volumes.update_volume(call.context, call.caller, _VOLUMES.id_of(call), wish, call.request_id)
     return as_json(render_scopes(call, changed))
 
 
-_FAILURES = {400: Error, 401: Error, 403: Error, 500: Error, 503: Error}
-_ONE = {**_FAILURES, 404: Error}
-_VOLUME_ID = Parameter(name="datavolumeId", place="path", schema={"type": "string", "format": "uuid"})
 _FILTERS = (filter_by(VOLUME_FIELD_NAMES), SEARCH)
 _WHICH = (
     Parameter(name="requestType", schema={"type": "string", "enum": list(_REQUEST_TYPES)}),
     Parameter(name="usableInProjectId", schema={"type": "string"}),
 )
-_BASE = "/api/v1/datavolumes"
-
-
-def _operation(method: str, path: str, id: str, summary: str, run: Handler, **members: Any) -> Operation:
-    if "{" in path:
-        members["parameters"] = (_VOLUME_ID,)
-    return Operation(
-        method=method, path=f"{_BASE}{path}", id=id, tag="Data volumes", summary=summary, run=run, **members
-    )
-
-
-VOLUME_OPERATIONS: tuple[Operation, ...] = (
-    _operation(
-        "GET",
-        "",
-        "get_datavolumes",
-        "List data volumes",
-        get_volumes,
-        parameters=(
-            *_WHICH,
-            OFFSET,
-            LIMIT,
-            sort_by(VOLUME_FIELD_NAMES),
-            sort_order(),
-            *_FILTERS,
+_VOLUMES = Resource(
+    path="/api/v1/datavolumes",
+    id=Parameter(name="datavolumeId", place="path", schema={"type": "string", "format": "uuid"}),
+    tag="Data volumes",
+    view=VolumeView,
+    render=render_volume,
+    failures=(400, 401, 403, 500, 503),
+    uuid_of="data volume",
+    rows=(
+        Route(
+            id="get_datavolumes",
+            summary="List data volumes",
+            run=get_volumes,
+            parameters=(*_WHICH, OFFSET, LIMIT, sort_by(VOLUME_FIELD_NAMES), sort_order(), *_FILTERS),
+            answers={200: VolumeList},
+            also=(404,),
         ),
-        answers={200: VolumeList, **_ONE},
-    ),
-    _operation(
-        "POST",
-        "",
-        "create_datavolume",
-        "Share the data of a claim",
-        create_volume,
-        body=RequestBody(schema=VolumeCreation),
-        answers={201: VolumeView, **_FAILURES},
-    ),
-    _operation(
-        "GET",
-        "/count",
-        "count_datavolumes",
-        "How many data volumes match",
-        count_volumes,
-        parameters=(*_WHICH, *_FILTERS),
-        answers={200: Count, **_ONE},
-    ),
-    _operation(
-        "GET",
-        "/name-availability",
-        "datavolume_name_availability",
-        "Whether a name is free: 204, or 409 where it is taken",
-        check_name,
-        parameters=(
-            Parameter(name="dataName", schema={"type": "string", "minLength": 1}),
-            Parameter(name="clusterId", schema={"type": "string", "format": "uuid"}),
+        Create(
+            id="create_datavolume",
+            summary="Share the data of a claim as a data volume",
+            body=VolumeCreation,
+            read=_creation_input,
+            use_case=data_volumes.create_volume,
+            render=_show_with_scopes,
         ),
-        answers={204: None, **_FAILURES, 409: Error},
-    ),
-    _operation(
-        "GET", "/{datavolumeId}", "get_datavolume", "One data volume", get_volume, answers={200: VolumeView, **_ONE}
-    ),
-    _operation(
-        "PATCH",
-        "/{datavolumeId}",
-        "patch_datavolume",
-        "Change a data volume",
-        update_volume,
-        body=RequestBody(schema=VolumeUpdate),
-        answers={200: VolumeView, **_ONE},
-    ),
-    _operation(
-        "DELETE",
-        "/{datavolumeId}",
-        "delete_datavolume",
-        "Delete a data volume; the claim stays",
-        delete_volume,
-        answers={202: None, 204: None, **_ONE, 412: Error},
-    ),
-    _operation(
-        "GET",
-        "/{datavolumeId}/sharedScopes",
-        "get_datavolume_shared_scopes",
-        "With whom the data is shared; an array",
-        get_scopes,
-        answers={200: list[SharedScopeView], **_ONE},
-    ),
-    _operation(
-        "PATCH",
-        "/{datavolumeId}/sharedScopes",
-        "patch_datavolume_shared_scopes",
-        "Share the data with others, or no longer",
-        update_scopes,
-        body=RequestBody(schema=SharedScopesUpdate),
-        answers={200: list[SharedScopeView], **_ONE},
+        Route(
+            suffix="/count",
+            id="count_datavolumes",
+            summary="Count data volumes",
+            run=count_volumes,
+            parameters=(*_WHICH, *_FILTERS),
+            answers={200: Count},
+            also=(404,),
+        ),
+        Route(
+            suffix="/name-availability",
+            id="datavolume_name_availability",
+            summary="Check whether a name is available: 204 if it is, 409 if it is taken",
+            run=check_name,
+            parameters=(
+                Parameter(name="dataName", schema={"type": "string", "minLength": 1}),
+                Parameter(name="clusterId", schema={"type": "string", "format": "uuid"}),
+            ),
+            answers={204: None},
+            also=(409,),
+        ),
+        Route(
+            suffix="/{}",
+            id="get_datavolume",
+            summary="Get a data volume",
+            run=get_volume,
+            answers={200: VolumeView},
+            also=(404,),
+        ),
+        Update(
+            method="PATCH",
+            id="patch_datavolume",
+            summary="Change a data volume",
+            body=VolumeUpdate,
+            read=lambda body: VolumeWish(description=value_or(body.description, None)),
+            use_case=data_volumes.update_volume,
+        ),
+        Delete(
+            id="delete_datavolume",
+            summary="Delete a data volume; its claim is kept",
+            use_case=data_volumes.delete_volume,
+            answers={202: None},
+            also=(404, 412),
+        ),
+        Route(
+            suffix="/{}/sharedScopes",
+            id="get_datavolume_shared_scopes",
+            summary="List the scopes that the data is shared with; the answer is an array",
+            run=get_scopes,
+            answers={200: list[SharedScopeView]},
+            also=(404,),
+        ),
+        Route(
+            method="PATCH",
+            suffix="/{}/sharedScopes",
+            id="patch_datavolume_shared_scopes",
+            summary="Share the data with more scopes, or stop sharing it",
+            run=update_scopes,
+            body=SharedScopesUpdate,
+            answers={200: list[SharedScopeView]},
+            also=(404,),
+        ),
     ),
 )
+
+VOLUME_OPERATIONS: tuple[Operation, ...] = operations(_VOLUMES)

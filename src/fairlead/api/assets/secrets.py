@@ -8,14 +8,14 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, UnsetType
 from starlette.responses import Response
 
-from fairlead.api.http.body import query_text, receive_json
-from fairlead.api.http.errors import Error
+from fairlead.api.http.body import query_text
+from fairlead.api.http.crud import Create, Delete, Read, Resource, Route, Update, operations
 from fairlead.api.http.list_parameters import LIMIT, OFFSET, SEARCH, next_offset, read_list_request
-from fairlead.api.http.operation import Call, Handler, Operation, Parameter, RequestBody, as_json
+from fairlead.api.http.operation import Call, Operation, Parameter, as_json
 from fairlead.api.http.shapes import Instant, Shape, Uuid
 from fairlead.control.assets import claims, secrets
-from fairlead.control.assets.secrets import CONFIG_MAP, SECRET, USER_CREDENTIAL, ObjectInput, ObjectKind
-from fairlead.control.lists import normal_id
+from fairlead.control.assets.claims import ClaimWish
+from fairlead.control.assets.secrets import CONFIG_MAP, SECRET, USER_CREDENTIAL, ObjectKind, ObjectWish
 from fairlead.model.clock import iso
 from fairlead.model.records.assets import DEFAULT_STORAGE_CLASS, Claim, ConfigMap, NamedRecord, Secret
 from fairlead.model.spec.fields import Given, QuantityText, Spec, Text63, UpTo250, value_or
@@ -138,115 +138,81 @@ _PROJECT = Parameter(
     schema={"type": "string"},
     description="Only what workloads of this project can use.",
 )
-_FAILURES = {400: Error, 401: Error, 403: Error, 503: Error}
-_ONE = {**_FAILURES, 404: Error}
+_LIST = (OFFSET, LIMIT, SEARCH)
+_FAILURES = (400, 401, 403, 503)
 
 
-def _object_operations(kind: ObjectKind, creation: type[UserCredentialCreation]) -> tuple[Operation, ...]:
-    base = f"/api/v1/{kind.resource}"
-    noun = kind.title
+def _object_input(body: ObjectUpdate) -> ObjectWish:
+    return ObjectWish(
+        name=body.name if isinstance(body, UserCredentialCreation) else "",
+        project_id=body.project_id if isinstance(body, ObjectCreation) else "",
+        data=body.data,
+        description=value_or(body.description, ""),
+    )
 
-    async def create(call: Call) -> Response:
-        body = await receive_json(call, creation)
-        input = ObjectInput(
-            name=body.name,
-            project_id=getattr(body, "project_id", ""),
-            data=body.data,
-            description=value_or(body.description, ""),
-        )
-        made = await secrets.create(call.context, call.caller, kind, input, call.request_id)
-        return as_json(render_object(made), 201)
 
-    async def update(call: Call) -> Response:
-        body = await receive_json(call, ObjectUpdate)
-        input = ObjectInput(data=body.data, description=value_or(body.description, ""))
-        id = normal_id(call.path["id"], noun)
-        return as_json(render_object(await secrets.update(call.context, call.caller, kind, id, input, call.request_id)))
-
-    async def list_all(call: Call) -> Response:
+def _objects(kind: ObjectKind, creation: type[UserCredentialCreation]) -> tuple[Operation, ...]:
+    async def list_objects(call: Call) -> Response:
         request = read_list_request(call)
         page = await secrets.find(call.context, call.caller, kind, request, query_text(call, "projectId"))
         return as_json(ObjectList(items=[render_object(record) for record in page.items], next=next_offset(page)))
 
-    async def get(call: Call) -> Response:
-        id = normal_id(call.path["id"], noun)
-        return as_json(render_object(await secrets.load(call.context, call.caller, kind, id)))
-
-    async def delete(call: Call) -> Response:
-        id = normal_id(call.path["id"], noun)
-        await secrets.delete(call.context, call.caller, kind, id, call.request_id)
-        return Response(status_code=204)
-
-    word = noun.replace(" ", "_")
-    handlers = (create, update, list_all, get, delete)
-    shapes = (ObjectView, ObjectList, creation, ObjectUpdate)
-    return _five(base, noun, word, handlers, shapes)
-
-
-def _five(
-    base: str, noun: str, word: str, handlers: tuple[Handler | None, ...], shapes: tuple[Any, Any, Any, Any]
-) -> tuple[Operation, ...]:
-    """Create, change, list, read and delete, as far as there are handlers."""
-    create, update, list_all, get, delete = handlers
-    view, many, creation, change = shapes
-    lists = (*((_PROJECT,) if "user" not in word else ()), OFFSET, LIMIT, SEARCH)
-    one = f"{base}/{{id}}"
-    declared: tuple[tuple[Handler | None, str, str, str, dict[str, Any]], ...] = (
-        (
-            create,
-            "POST",
-            base,
-            f"create_{word}",
-            {
-                "summary": f"Create a {noun}",
-                "body": RequestBody(schema=creation),
-                "answers": {201: view, **_FAILURES, 409: Error},
-            },
-        ),
-        (
-            list_all,
-            "GET",
-            base,
-            f"list_{word}s",
-            {"summary": f"List {noun}s", "parameters": lists, "answers": {200: many, **_ONE}},
-        ),
-        (
-            get,
-            "GET",
-            one,
-            f"get_{word}",
-            {"summary": f"One {noun}", "parameters": (_ID,), "answers": {200: view, **_ONE}},
-        ),
-        (
-            update,
-            "PUT",
-            one,
-            f"update_{word}",
-            {
-                "summary": f"Give a {noun} other values",
-                "parameters": (_ID,),
-                "body": RequestBody(schema=change),
-                "answers": {200: view, **_ONE},
-            },
-        ),
-        (
-            delete,
-            "DELETE",
-            one,
-            f"delete_{word}",
-            {"summary": f"Delete a {noun}", "parameters": (_ID,), "answers": {204: None, **_ONE, 412: Error}},
+    word = kind.title.replace(" ", "_")
+    resource = Resource(
+        path=f"/api/v1/{kind.resource}",
+        id=_ID,
+        tag=f"{kind.title.capitalize()}s",
+        view=ObjectView,
+        render=lambda call, record: render_object(record),
+        failures=_FAILURES,
+        uuid_of=kind.title,
+        is_addition=True,
+        rows=(
+            Create(
+                id=f"create_{word}",
+                summary=f"Create a {kind.title}",
+                body=creation,
+                read=_object_input,
+                use_case=lambda context, caller, given, request_id: secrets.create(
+                    context, caller, kind, given, request_id
+                ),
+                also=(409,),
+            ),
+            Route(
+                id=f"list_{word}s",
+                summary=f"List {kind.title}s",
+                run=list_objects,
+                parameters=_LIST if kind.is_own else (_PROJECT, *_LIST),
+                answers={200: ObjectList},
+                also=(404,),
+            ),
+            Read(
+                id=f"get_{word}",
+                summary=f"Get a {kind.title}",
+                use_case=lambda context, caller, id: secrets.load(context, caller, kind, id),
+            ),
+            Update(
+                id=f"update_{word}",
+                summary=f"Replace the values of a {kind.title}",
+                body=ObjectUpdate,
+                read=_object_input,
+                use_case=lambda context, caller, id, given, request_id: secrets.update(
+                    context, caller, kind, id, given, request_id
+                ),
+            ),
+            Delete(
+                id=f"delete_{word}",
+                summary=f"Delete a {kind.title}",
+                use_case=lambda context, caller, id, request_id: secrets.delete(context, caller, kind, id, request_id),
+                also=(404, 412),
+            ),
         ),
     )
-    return tuple(
-        Operation(method=method, path=path, id=id, tag=f"{noun.capitalize()}s", run=run, is_addition=True, **members)
-        for run, method, path, id, members in declared
-        if run is not None
-    )
+    return operations(resource)
 
 
-async def create_claim(call: Call) -> Response:
-    body = await receive_json(call, ClaimCreation)
-    input = claims.ClaimInput(
+def _claim_input(body: ClaimCreation) -> ClaimWish:
+    return ClaimWish(
         name=body.name,
         project_id=body.project_id,
         size=body.size,
@@ -255,7 +221,6 @@ async def create_claim(call: Call) -> Response:
         volume_mode=value_or(body.volume_mode, "Filesystem"),
         description=value_or(body.description, ""),
     )
-    return as_json(render_claim(await claims.create_claim(call.context, call.caller, input, call.request_id)), 201)
 
 
 async def list_claims(call: Call) -> Response:
@@ -264,26 +229,40 @@ async def list_claims(call: Call) -> Response:
     return as_json(ClaimList(items=[render_claim(claim) for claim in page.items], next=next_offset(page)))
 
 
-async def get_claim(call: Call) -> Response:
-    id = normal_id(call.path["id"], "claim")
-    return as_json(render_claim(await claims.load_claim(call.context, call.caller, id)))
-
-
-async def delete_claim(call: Call) -> Response:
-    id = normal_id(call.path["id"], "claim")
-    await claims.delete_claim(call.context, call.caller, id, call.request_id)
-    return Response(status_code=204)
-
+_CLAIMS = Resource(
+    path="/api/v1/persistent-volume-claims",
+    id=_ID,
+    tag="Claims",
+    view=ClaimView,
+    render=lambda call, claim: render_claim(claim),
+    failures=_FAILURES,
+    uuid_of="claim",
+    is_addition=True,
+    rows=(
+        Create(
+            id="create_claim",
+            summary="Create a claim",
+            body=ClaimCreation,
+            read=_claim_input,
+            use_case=claims.create_claim,
+            also=(409,),
+        ),
+        Route(
+            id="list_claims",
+            summary="List claims",
+            run=list_claims,
+            parameters=(_PROJECT, *_LIST),
+            answers={200: ClaimList},
+            also=(404,),
+        ),
+        Read(id="get_claim", summary="Get a claim", use_case=claims.load_claim),
+        Delete(id="delete_claim", summary="Delete a claim", use_case=claims.delete_claim, also=(404, 412)),
+    ),
+)
 
 OBJECT_OPERATIONS: tuple[Operation, ...] = (
-    *_object_operations(SECRET, ObjectCreation),
-    *_object_operations(CONFIG_MAP, ObjectCreation),
-    *_object_operations(USER_CREDENTIAL, UserCredentialCreation),
-    *_five(
-        "/api/v1/persistent-volume-claims",
-        "claim",
-        "claim",
-        (create_claim, None, list_claims, get_claim, delete_claim),
-        (ClaimView, ClaimList, ClaimCreation, None),
-    ),
+    *_objects(SECRET, ObjectCreation),
+    *_objects(CONFIG_MAP, ObjectCreation),
+    *_objects(USER_CREDENTIAL, UserCredentialCreation),
+    *operations(_CLAIMS),
 )

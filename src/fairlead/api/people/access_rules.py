@@ -1,19 +1,19 @@
 """Access rules and roles: the routes, and how they are shown."""
 
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType
 from starlette.responses import Response
 
-from fairlead.api.http.body import query_boolean, query_choice, query_integer, query_text, receive_json
-from fairlead.api.http.errors import Error
+from fairlead.api.http.body import query_boolean, query_choice, query_integer, query_text
+from fairlead.api.http.crud import Create, Delete, Read, Resource, Route, failing, operations
 from fairlead.api.http.list_parameters import LIMIT, OFFSET, SEARCH, filter_by, read_list_request, sort_by, sort_order
-from fairlead.api.http.operation import Call, Handler, Operation, Parameter, RequestBody, as_json
+from fairlead.api.http.operation import Call, Handler, Operation, Parameter, Schema, as_json
 from fairlead.api.http.shapes import Count, Instant, ScopeType, Shape, Uuid
 from fairlead.control.lists import ListRequest
-from fairlead.control.people import access_rules as people_access_rules
-from fairlead.control.people.access_rules import RULE_FIELD_NAMES, SUBJECT_TYPES, RuleInput
+from fairlead.control.people import access_rules
+from fairlead.control.people.access_rules import RULE_FIELD_NAMES, SUBJECT_TYPES, RuleWish
 from fairlead.kinds import KINDS, MEANT_FOR
 from fairlead.model.clock import iso
 from fairlead.model.records.access import ADMINISTRATOR_ROLE, RESEARCHER_ROLE, AccessRule, Role
@@ -125,10 +125,10 @@ def render_rule(call: Call, rule: AccessRule) -> RuleView:
         subject_id=rule.subject_id,
         subject_type=rule.subject_type,  # type: ignore[arg-type]  # only words of the contract are ever stored
         role_id=rule.role_id,
-        role_name=people_access_rules.role_name(rule.role_id),
+        role_name=access_rules.role_name(rule.role_id),
         scope_id=rule.scope.id,
         scope_type=rule.scope.type,  # type: ignore[arg-type]  # only words of the contract are ever stored
-        scope_name=people_access_rules.scope_name(call.context, rule.scope),
+        scope_name=access_rules.scope_name(call.context, rule.scope),
         created_at=iso(rule.created_at),
         created_by=rule.created_by,
         updated_at=iso(rule.created_at),
@@ -188,7 +188,7 @@ def _request(call: Call) -> ListRequest:
 
 
 async def get_rules(call: Call) -> Response:
-    page = people_access_rules.find_rules(call.context, call.caller, _request(call))
+    page = access_rules.find_rules(call.context, call.caller, _request(call))
     subjects = query_text(call, "subjectIds")
     wanted = subjects.split(",") if subjects else None
     since = query_text(call, "lastUpdated")
@@ -198,49 +198,36 @@ async def get_rules(call: Call) -> Response:
 
 
 async def count_rules(call: Call) -> Response:
-    return as_json(Count(people_access_rules.find_rules(call.context, call.caller, _request(call)).total))
+    return as_json(Count(access_rules.find_rules(call.context, call.caller, _request(call)).total))
 
 
-async def create_rule(call: Call) -> Response:
-    body = await receive_json(call, RuleCreation)
-    input = RuleInput(
+def rule_input(body: RuleCreation) -> RuleWish:
+    return RuleWish(
         subject_id=body.subject_id,
         subject_type=body.subject_type,
         role_id=body.role_id,
         scope=Scope(body.scope_type, body.scope_id),
     )
-    made = await people_access_rules.create_rule(call.context, call.caller, input, call.request_id)
-    return as_json(render_rule(call, made), 201)
-
-
-async def get_rule(call: Call) -> Response:
-    rule = people_access_rules.load_rule(call.context, call.caller, call.path["accessRuleId"])
-    return as_json(render_rule(call, rule))
-
-
-async def delete_rule(call: Call) -> Response:
-    await people_access_rules.delete_rule(call.context, call.caller, call.path["accessRuleId"], call.request_id)
-    return Response(status_code=204)
 
 
 async def get_own_rules(call: Call) -> Response:
-    page = people_access_rules.load_own_rules(call.context, call.caller, read_list_request(call))
+    page = access_rules.load_own_rules(call.context, call.caller, read_list_request(call))
     views = [render_rule(call, rule) for rule in page.items]
     listed = RuleList(access_rules=views, display_records=len(views), total_records=page.total)
     return as_json(OwnRules(access_rules=listed))
 
 
 async def count_own_rules(call: Call) -> Response:
-    return as_json(Count(people_access_rules.load_own_rules(call.context, call.caller, read_list_request(call)).total))
+    return as_json(Count(access_rules.load_own_rules(call.context, call.caller, read_list_request(call)).total))
 
 
 async def get_roles(call: Call) -> Response:
-    roles = people_access_rules.load_roles(call.context, call.caller)
+    roles = access_rules.load_roles(call.context, call.caller)
     return as_json([render_role(call, role) for role in roles])
 
 
 async def get_role(call: Call) -> Response:
-    return as_json(render_role(call, people_access_rules.load_role(call.context, call.caller, call.path["roleIdPath"])))
+    return as_json(render_role(call, access_rules.load_role(call.context, call.caller, call.path["roleIdPath"])))
 
 
 def permissions_of(caller: Caller) -> tuple[PermissionView, ...]:
@@ -249,12 +236,10 @@ def permissions_of(caller: Caller) -> tuple[PermissionView, ...]:
 
 
 async def get_permissions(call: Call) -> Response:
-    people_access_rules.load_roles(call.context, call.caller)
+    access_rules.load_roles(call.context, call.caller)
     return as_json(permissions_of(call.caller))
 
 
-_FAILURES = {401: Error, 403: Error, 500: Error, 503: Error}
-_READ = {400: Error, **_FAILURES}
 _DELETED = Parameter(name="includeDeleted", schema={"type": "boolean", "default": False})
 _NUMBER = {"type": "integer", "format": "int32", "minimum": 0}
 _OLDER = (
@@ -266,113 +251,104 @@ _OLDER = (
 )
 
 
-def _operation(method: str, path: str, id: str, summary: str, run: Handler, **members: Any) -> Operation:
+_RULES = Resource(
+    path="/api/v1/authorization/access-rules",
+    id=Parameter(name="accessRuleId", place="path", schema=_NUMBER),
+    tag="Access rules",
+    view=RuleView,
+    render=render_rule,
+    failures=(401, 403, 500, 503),
+    rows=(
+        Route(
+            id="get_access_rules",
+            summary="List access rules",
+            run=get_rules,
+            parameters=(
+                *_OLDER,
+                _DELETED,
+                Parameter(name="subjectIds", schema={"type": "array", "items": {"type": "string"}}),
+                Parameter(name="lastUpdated", schema={"type": "string"}),
+                Parameter(name="clusterId", schema={"type": "string", "format": "uuid"}),
+                filter_by(RULE_FIELD_NAMES),
+                sort_by(RULE_FIELD_NAMES),
+                sort_order(),
+                OFFSET,
+                LIMIT,
+                SEARCH,
+            ),
+            answers={200: RuleList},
+            also=(400,),
+        ),
+        Create(
+            id="create_access_rule",
+            summary="Give a subject a role in a scope",
+            body=RuleCreation,
+            read=rule_input,
+            use_case=access_rules.create_rule,
+            also=(400, 404, 409),
+        ),
+        Route(
+            suffix="/count",
+            id="count_access_rules",
+            summary="Count access rules",
+            run=count_rules,
+            parameters=(*_OLDER, _DELETED, filter_by(RULE_FIELD_NAMES), SEARCH),
+            answers={200: Count},
+            also=(400,),
+        ),
+        Read(id="get_access_rule", summary="Get an access rule", use_case=access_rules.load_rule),
+        Delete(id="delete_access_rule", summary="Delete an access rule", use_case=access_rules.delete_rule),
+    ),
+)
+
+
+def _read(path: str, id: str, summary: str, run: Handler, parameters: tuple[Parameter, ...], view: Schema) -> Operation:
+    statuses = (400, 401, 403, 404, 500, 503) if "{" in path else (400, 401, 403, 500, 503)
     return Operation(
-        method=method,
+        method="GET",
         path=f"/api/v1/authorization{path}",
         id=id,
         tag="Access rules",
         summary=summary,
         run=run,
-        **members,
+        parameters=parameters,
+        answers={**failing(*statuses), 200: view},
     )
 
 
-_RULE_ID = Parameter(name="accessRuleId", place="path", schema=_NUMBER)
 RULE_OPERATIONS: tuple[Operation, ...] = (
-    _operation(
-        "GET",
-        "/access-rules",
-        "get_access_rules",
-        "List access rules",
-        get_rules,
-        parameters=(
-            *_OLDER,
-            _DELETED,
-            Parameter(name="subjectIds", schema={"type": "array", "items": {"type": "string"}}),
-            Parameter(name="lastUpdated", schema={"type": "string"}),
-            Parameter(name="clusterId", schema={"type": "string", "format": "uuid"}),
-            filter_by(RULE_FIELD_NAMES),
-            sort_by(RULE_FIELD_NAMES),
-            sort_order(),
-            OFFSET,
-            LIMIT,
-            SEARCH,
-        ),
-        answers={200: RuleList, **_READ},
-    ),
-    _operation(
-        "POST",
-        "/access-rules",
-        "create_access_rule",
-        "Give somebody a role in a scope",
-        create_rule,
-        body=RequestBody(schema=RuleCreation),
-        answers={201: RuleView, **_READ, 404: Error, 409: Error},
-    ),
-    _operation(
-        "GET",
-        "/access-rules/count",
-        "count_access_rules",
-        "How many access rules match",
-        count_rules,
-        parameters=(*_OLDER, _DELETED, filter_by(RULE_FIELD_NAMES), SEARCH),
-        answers={200: Count, **_READ},
-    ),
-    _operation(
-        "GET",
-        "/access-rules/{accessRuleId}",
-        "get_access_rule",
-        "One access rule",
-        get_rule,
-        parameters=(_RULE_ID,),
-        answers={200: RuleView, **_FAILURES, 404: Error},
-    ),
-    _operation(
-        "DELETE",
-        "/access-rules/{accessRuleId}",
-        "delete_access_rule",
-        "Take a role away",
-        delete_rule,
-        parameters=(_RULE_ID,),
-        answers={204: None, **_FAILURES, 404: Error},
-    ),
-    _operation(
-        "GET",
+    *operations(_RULES),
+    _read(
         "/me/access-rules",
         "get_me_access_rules",
-        "The rules that give the caller what they may do",
+        "List the access rules that apply to the caller",
         get_own_rules,
-        parameters=(OFFSET, LIMIT, SEARCH),
-        answers={200: OwnRules, **_READ},
+        (OFFSET, LIMIT, SEARCH),
+        OwnRules,
     ),
-    _operation(
-        "GET",
+    _read(
         "/me/access-rules/count",
         "count_me_access_rules",
-        "How many rules the caller has",
+        "Count the access rules that apply to the caller",
         count_own_rules,
-        parameters=(SEARCH,),
-        answers={200: Count, **_READ},
+        (SEARCH,),
+        Count,
     ),
-    _operation(
-        "GET", "/roles", "get_roles_v1", "The roles; an array", get_roles, answers={200: list[RoleView], **_READ}
-    ),
-    _operation(
-        "GET",
+    _read("/roles", "get_roles_v1", "List the roles; the answer is an array", get_roles, (), list[RoleView]),
+    _read(
         "/roles/{roleIdPath}",
         "get_role_v1",
-        "One role",
+        "Get a role",
         get_role,
-        parameters=(Parameter(name="roleIdPath", place="path", schema=_NUMBER),),
-        answers={200: RoleView, **_READ, 404: Error},
+        (Parameter(name="roleIdPath", place="path", schema=_NUMBER),),
+        RoleView,
     ),
-    _operation(
-        "GET",
+    _read(
         "/permissions",
         "get_permissions",
-        "What the caller may do somewhere; an array",
+        "List what the caller may do in at least one scope; the answer is an array",
         get_permissions,
-        answers={200: list[PermissionView], **_READ},
+        (),
+        list[PermissionView],
     ),
 )
