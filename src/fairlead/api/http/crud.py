@@ -13,7 +13,17 @@ from starlette.responses import Response
 
 from fairlead.api.http.body import receive_json
 from fairlead.api.http.errors import ACCEPTED, Error
-from fairlead.api.http.operation import Call, Handler, Inline, Operation, Parameter, RequestBody, Schema, as_json
+from fairlead.api.http.operation import (
+    NO_CACHE,
+    Call,
+    Handler,
+    Inline,
+    Operation,
+    Parameter,
+    RequestBody,
+    Schema,
+    as_json,
+)
 from fairlead.api.http.shapes import Accepted
 from fairlead.control.context import Context
 from fairlead.control.lists import normal_id
@@ -24,6 +34,7 @@ T = TypeVar("T")
 Body = TypeVar("Body")
 Input = TypeVar("Input")
 Record = TypeVar("Record")
+Created = TypeVar("Created")
 
 
 async def resolve(result: T | Awaitable[T]) -> T:
@@ -117,9 +128,6 @@ class Create(msgspec.Struct, Generic[Body, Input, Record], frozen=True, kw_only=
     use_case: Callable[[Context, Caller, Input, str], Awaitable[Record]]
     #: Another rendering than the resource's.
     render: Callable[[Call, Record], object] | None = None
-    #: Another view than the resource's, and headers that go with it.
-    view: Schema = None
-    headers: dict[str, str] | None = None
     status: int = 201
     also: tuple[int, ...] = ()
     is_addition: bool = False
@@ -129,7 +137,7 @@ class Create(msgspec.Struct, Generic[Body, Input, Record], frozen=True, kw_only=
             given = self.read(await receive_json(call, self.body))
             created = await self.use_case(call.context, call.caller, given, call.request_id)
             shown = await resolve((self.render or resource.render)(call, created))
-            return as_json(shown, self.status, self.headers)
+            return as_json(shown, self.status)
 
         return Route(
             method="POST",
@@ -137,9 +145,38 @@ class Create(msgspec.Struct, Generic[Body, Input, Record], frozen=True, kw_only=
             summary=self.summary,
             run=run,
             body=self.body,
-            answers={self.status: self.view or resource.view},
+            answers={self.status: resource.view},
             also=self.also,
             is_addition=self.is_addition,
+        ).operation(resource)
+
+
+class CreateShownOnce(msgspec.Struct, Generic[Body, Input, Created], frozen=True, kw_only=True):
+    """Creates a record with a secret that only this answer shows."""
+
+    id: str
+    summary: str
+    body: type[Body]
+    read: Callable[[Body], Input]
+    use_case: Callable[[Context, Caller, Input, str], Awaitable[Created]]
+    view: Schema
+    render: Callable[[Created], object]
+    also: tuple[int, ...] = (400, 409)
+
+    def operation(self, resource: Resource[Record]) -> Operation:
+        async def run(call: Call) -> Response:
+            given = self.read(await receive_json(call, self.body))
+            created = await self.use_case(call.context, call.caller, given, call.request_id)
+            return as_json(self.render(created), 201, NO_CACHE)
+
+        return Route(
+            method="POST",
+            id=self.id,
+            summary=self.summary,
+            run=run,
+            body=self.body,
+            answers={201: self.view},
+            also=self.also,
         ).operation(resource)
 
 

@@ -53,6 +53,9 @@ class Parameter(msgspec.Struct, frozen=True, kw_only=True):
     is_addition: bool = False
 
 
+#: Headers of an answer with a secret.
+NO_CACHE = {"cache-control": "no-store"}
+
 #: Marks a member that is ours within an answer of Run:ai's: `Annotated[int, OURS]`.
 OURS = msgspec.Meta(extra_json_schema={"x-fairlead-addition": True})
 

@@ -3,14 +3,23 @@
 A password or secret stands in the one answer that makes it, and nowhere else.
 """
 
-from typing import Any
+from collections.abc import Awaitable, Callable
 
 import msgspec
 from msgspec import UNSET
 from starlette.responses import Response
 
 from fairlead.api.http.body import query_text, receive_json
-from fairlead.api.http.errors import Error
+from fairlead.api.http.crud import (
+    CreateShownOnce,
+    Delete,
+    Read,
+    Resource,
+    Route,
+    Update,
+    failing,
+    operations,
+)
 from fairlead.api.http.list_parameters import (
     LIMIT_MOST,
     OFFSET,
@@ -20,9 +29,8 @@ from fairlead.api.http.list_parameters import (
     sort_by,
     sort_order,
 )
-from fairlead.api.http.operation import Call, Handler, Operation, Parameter, RequestBody, as_json
+from fairlead.api.http.operation import NO_CACHE, Call, Handler, Operation, Parameter, RequestBody, Schema, as_json
 from fairlead.api.http.shapes import Count
-from fairlead.api.people.auth import NO_CACHE
 from fairlead.api.people.views import (
     AccountView,
     Enabling,
@@ -42,15 +50,18 @@ from fairlead.api.people.views import (
     UserCreation,
     UserUpdate,
     UserView,
-    key_members,
     render_account,
+    render_key,
+    render_owned_key,
     render_user,
     when,
 )
+from fairlead.control.context import Context
 from fairlead.control.lists import ListRequest, Page
 from fairlead.control.people import accounts
-from fairlead.control.people.accounts import USER_FIELDS, AccountInput
+from fairlead.control.people.accounts import USER_FIELDS, AccountWish, CreatedAccount
 from fairlead.control.people.authentication import ACCESS_KEY
+from fairlead.model.records.organization import Caller, User
 
 _FILTERED = tuple(name for name in USER_FIELDS if name != "type")
 _SORTED = tuple(name for name in USER_FIELDS if name != "isLocal")
@@ -79,31 +90,10 @@ async def count_users(call: Call) -> Response:
     return as_json(Count(accounts.find_accounts(call.context, call.caller, "user", read_list_request(call)).total))
 
 
-async def create_user(call: Call) -> Response:
-    body = await receive_json(call, UserCreation)
-    made = await accounts.create_user(call.context, call.caller, body.email, call.request_id)
-    view = NewUserView(id=made.account.id, username=made.account.name, temp_password=made.secret)
-    return as_json(view, 201, NO_CACHE)
-
-
-async def get_user(call: Call) -> Response:
-    return as_json(render_user(accounts.load_account(call.context, call.caller, "user", call.path["userId"])))
-
-
-async def update_user(call: Call) -> Response:
-    body = await receive_json(call, UserUpdate)
-    input = AccountInput(
+def _user_input(body: UserUpdate) -> AccountWish:
+    return AccountWish(
         enabled=None if body.enabled is UNSET else body.enabled, groups=None if body.groups is UNSET else body.groups
     )
-    id = call.path["userId"]
-    return as_json(
-        render_user(await accounts.update_account(call.context, call.caller, "user", id, input, call.request_id))
-    )
-
-
-async def delete_user(call: Call) -> Response:
-    await accounts.delete_account(call.context, call.caller, "user", call.path["userId"], request_id=call.request_id)
-    return Response(status_code=204)
 
 
 async def log_out_user(call: Call) -> Response:
@@ -131,38 +121,8 @@ async def get_accounts(call: Call) -> Response:
     return as_json([render_account(user) for user in page.items])
 
 
-async def create_service_account(call: Call) -> Response:
-    body = await receive_json(call, Named)
-    account, secret = await accounts.create_service_account(call.context, call.caller, body.name, call.request_id)
-    view = NewServiceAccountView(id=account.id, name=account.name, client_id=account.name, client_secret=secret)
-    return as_json(view, 201, NO_CACHE)
-
-
-async def create_application(call: Call) -> Response:
-    body = await receive_json(call, Named)
-    account, secret = await accounts.create_service_account(call.context, call.caller, body.name, call.request_id)
-    view = NewApplicationView(id=account.id, name=account.name, client_id=account.name, secret=secret)
-    return as_json(view, 201, NO_CACHE)
-
-
 def _account_id(call: Call) -> str:
     return call.path.get("serviceAccountId") or call.path["appId"]
-
-
-async def get_account(call: Call) -> Response:
-    return as_json(render_account(accounts.load_account(call.context, call.caller, "app", _account_id(call))))
-
-
-async def update_account(call: Call) -> Response:
-    body = await receive_json(call, Enabling)
-    input = AccountInput(enabled=body.enabled)
-    await accounts.update_account(call.context, call.caller, "app", _account_id(call), input, call.request_id)
-    return Response(status_code=200)
-
-
-async def delete_account(call: Call) -> Response:
-    await accounts.delete_account(call.context, call.caller, "app", _account_id(call), request_id=call.request_id)
-    return Response(status_code=204)
 
 
 async def renew_client_secret(call: Call) -> Response:
@@ -176,29 +136,8 @@ async def renew_application_secret(call: Call) -> Response:
 
 
 async def get_own_keys(call: Call) -> Response:
-    keys = accounts.load_own_keys(call.context, call.caller)
-    return as_json(KeyList(access_keys=[KeyView(**key_members(key)) for key in keys]))
-
-
-async def create_key(call: Call) -> Response:
-    body = await receive_json(call, Named)
-    key, secret = await accounts.create_access_key(call.context, call.caller, body.name, call.request_id)
-    view = NewKeyView(
-        id=key.id, name=key.label, client_id=key.name, client_secret=secret, created_at=when(key.created_at)
-    )
-    return as_json(view, 201, NO_CACHE)
-
-
-async def get_own_key(call: Call) -> Response:
-    key = accounts.load_account(call.context, call.caller, ACCESS_KEY, call.path["accessKeyId"])
-    return as_json(KeyView(**key_members(key)))
-
-
-async def delete_own_key(call: Call) -> Response:
-    await accounts.delete_account(
-        call.context, call.caller, ACCESS_KEY, call.path["accessKeyId"], request_id=call.request_id
-    )
-    return Response(status_code=204)
+    keys = accounts.own_keys(call.context, call.caller)
+    return as_json(KeyList(access_keys=[render_key(key) for key in keys]))
 
 
 async def renew_key_secret(call: Call) -> Response:
@@ -209,251 +148,308 @@ async def renew_key_secret(call: Call) -> Response:
 
 async def get_all_keys(call: Call) -> Response:
     page = accounts.find_accounts(call.context, call.caller, ACCESS_KEY, ListRequest(limit=10**9))
-    return as_json(
-        OwnedKeyList(access_keys=[OwnedKeyView(**key_members(key), created_by=key.created_by) for key in page.items])
+    return as_json(OwnedKeyList(access_keys=[render_owned_key(key) for key in page.items]))
+
+
+def _loader(type: str) -> Callable[[Context, Caller, str], User]:
+    return lambda context, caller, id: accounts.load_account(context, caller, type, id)
+
+
+def _updater(type: str) -> Callable[[Context, Caller, str, AccountWish, str], Awaitable[User]]:
+    return lambda context, caller, id, given, request_id: accounts.update_account(
+        context, caller, type, id, given, request_id
     )
 
 
-async def delete_any_key(call: Call) -> Response:
-    id = call.path["accessKeyId"]
-    await accounts.delete_account(call.context, call.caller, ACCESS_KEY, id, "administer", call.request_id)
-    return Response(status_code=204)
-
-
-_FAILURES = {401: Error, 403: Error, 500: Error, 503: Error}
-_READ = {400: Error, **_FAILURES}
-_CHANGE = {**_READ, 404: Error}
+def _deleter(type: str) -> Callable[[Context, Caller, str, str], Awaitable[None]]:
+    return lambda context, caller, id, request_id: accounts.delete_account(
+        context, caller, type, id, request_id=request_id
+    )
 
 
 def _id(name: str) -> Parameter:
     return Parameter(name=name, place="path", schema={"type": "string"})
 
 
-def _operation(method: str, path: str, id: str, summary: str, run: Handler, **members: Any) -> Operation:
-    members.setdefault("tag", "People")
-    names = [segment[1:-1] for segment in path.split("/") if segment.startswith("{")]
-    parameters = (*(_id(name) for name in names), *members.pop("parameters", ()))
-    return Operation(
-        method=method, path=f"/api/v1{path}", id=id, summary=summary, run=run, parameters=parameters, **members
-    )
+def _post(suffix: str, id: str, summary: str, run: Handler, view: Schema) -> Route:
+    return Route(method="POST", suffix=suffix, id=id, summary=summary, run=run, answers={200: view}, also=(400, 404))
 
 
-_USERS = (
-    _operation(
-        "GET",
-        "/users",
-        "get_users",
-        "List users; an array",
-        get_users,
-        parameters=(
-            Parameter(name="filter", schema={"type": "string"}),
-            filter_by(_FILTERED),
-            sort_by(_SORTED),
-            sort_order(),
-            OFFSET,
-            _USER_LIMIT,
-            SEARCH,
+_FAILURES = (401, 403, 500, 503)
+_USERS = Resource(
+    path="/api/v1/users",
+    id=_id("userId"),
+    tag="People",
+    view=UserView,
+    render=lambda call, user: render_user(user),
+    failures=_FAILURES,
+    rows=(
+        Route(
+            id="get_users",
+            summary="List users; the answer is an array",
+            run=get_users,
+            parameters=(
+                Parameter(name="filter", schema={"type": "string"}),
+                filter_by(_FILTERED),
+                sort_by(_SORTED),
+                sort_order(),
+                OFFSET,
+                _USER_LIMIT,
+                SEARCH,
+            ),
+            answers={200: list[UserView]},
+            also=(400,),
         ),
-        answers={200: list[UserView], **_READ},
-    ),
-    _operation(
-        "POST",
-        "/users",
-        "create_user",
-        "Create a user with a password that is told once",
-        create_user,
-        body=RequestBody(schema=UserCreation),
-        answers={201: NewUserView, **_READ, 409: Error},
-    ),
-    _operation(
-        "GET",
-        "/users/count",
-        "count_users",
-        "How many users match",
-        count_users,
-        parameters=(filter_by(_FILTERED), SEARCH),
-        answers={200: Count, **_READ},
-    ),
-    _operation("GET", "/users/{userId}", "get_user_by_id", "One user", get_user, answers={200: UserView, **_CHANGE}),
-    _operation(
-        "PATCH",
-        "/users/{userId}",
-        "update_user_by_id",
-        "Let a user log in or not, and set their groups",
-        update_user,
-        body=RequestBody(schema=UserUpdate),
-        answers={200: UserView, **_CHANGE},
-        is_addition=True,
-    ),
-    _operation(
-        "DELETE",
-        "/users/{userId}",
-        "delete_user_by_id",
-        "Delete a user with their access keys, rules and credentials",
-        delete_user,
-        answers={204: None, **_CHANGE},
-    ),
-    _operation(
-        "POST",
-        "/users/{userId}/logout",
-        "logout_user",
-        "End all sessions of a user",
-        log_out_user,
-        answers={200: None, **_CHANGE},
-    ),
-    _operation(
-        "POST",
-        "/users/{userId}/password",
-        "reset_user_password",
-        "Give a user another password, told once",
-        reset_password,
-        answers={200: TemporaryPassword, **_CHANGE},
-    ),
-    _operation(
-        "POST",
-        "/me/password",
-        "change_user_password",
-        "Change the caller's own password",
-        change_password,
-        body=RequestBody(schema=PasswordChange),
-        answers={200: {"type": "object"}, **_CHANGE},
+        CreateShownOnce(
+            id="create_user",
+            summary="Create a user; the answer shows the temporary password once",
+            body=UserCreation,
+            read=lambda body: body.email,
+            use_case=accounts.create_user,
+            view=NewUserView,
+            render=lambda created: NewUserView(
+                id=created.account.id, username=created.account.name, temp_password=created.secret
+            ),
+        ),
+        Route(
+            suffix="/count",
+            id="count_users",
+            summary="Count users",
+            run=count_users,
+            parameters=(filter_by(_FILTERED), SEARCH),
+            answers={200: Count},
+            also=(400,),
+        ),
+        Read(id="get_user_by_id", summary="Get a user", use_case=_loader("user"), also=(400, 404)),
+        Update(
+            method="PATCH",
+            id="update_user_by_id",
+            summary="Enable or disable a user, or set their groups",
+            body=UserUpdate,
+            read=_user_input,
+            use_case=_updater("user"),
+            also=(400, 404),
+            is_addition=True,
+        ),
+        Delete(
+            id="delete_user_by_id",
+            summary="Delete a user with their access keys, access rules and credentials",
+            use_case=_deleter("user"),
+            also=(400, 404),
+        ),
+        _post("/{}/logout", "logout_user", "End all sessions of a user", log_out_user, None),
+        _post(
+            "/{}/password",
+            "reset_user_password",
+            "Reset a user's password; the answer shows the new one once",
+            reset_password,
+            TemporaryPassword,
+        ),
     ),
 )
 
 
-def _account_operations(
-    base: str, variable: str, noun: str, words: tuple[str, str], creates: tuple[Any, Any], renews: tuple[Any, Any]
-) -> tuple[Operation, ...]:
-    """Service accounts under their present and under their former name."""
-    is_former = base == "/apps"
-    one = f"{base}/{{{variable}}}"
-    word, many = words
-    return tuple(
-        _operation(method, path, id, summary, run, is_deprecated=is_former, tag="Service accounts", **members)
-        for method, path, id, summary, run, members in (
-            (
-                "GET",
-                base,
-                f"get_{many}",
-                f"List {noun}s; an array",
-                get_accounts,
-                {"answers": {200: list[AccountView], **_CHANGE}},
+class _AccountNames(msgspec.Struct, frozen=True, kw_only=True):
+    """Service accounts have a present and a former name in the interface; both are served."""
+
+    path: str
+    id: str
+    noun: str
+    created: type
+    render: Callable[[CreatedAccount], object]
+    renew: Handler
+    renewed: type
+    is_deprecated: bool = False
+
+
+def _account_operations(names: _AccountNames) -> tuple[Operation, ...]:
+    noun = names.noun
+    word = noun.replace(" ", "_")
+    resource = Resource(
+        path=f"/api/v1/{names.path}",
+        id=_id(names.id),
+        tag="Service accounts",
+        view=AccountView,
+        render=lambda call, account: render_account(account),
+        failures=_FAILURES,
+        is_deprecated=names.is_deprecated,
+        rows=(
+            Route(
+                id=f"get_{word}s",
+                summary=f"List {noun}s; the answer is an array",
+                run=get_accounts,
+                answers={200: list[AccountView]},
+                also=(400, 404),
             ),
-            (
-                "POST",
-                base,
-                f"create_{word}",
-                f"Create a {noun}; its secret is told once",
-                creates[0],
-                {"body": RequestBody(schema=Named), "answers": {201: creates[1], **_CHANGE, 409: Error}},
+            CreateShownOnce(
+                id=f"create_{word}",
+                summary=f"Create {article(noun)} {noun}; the answer shows its secret once",
+                body=Named,
+                read=_name,
+                use_case=accounts.create_service_account,
+                view=names.created,
+                render=names.render,
+                also=(400, 404, 409),
             ),
-            ("GET", one, f"get_{word}_by_id", f"One {noun}", get_account, {"answers": {200: AccountView, **_CHANGE}}),
-            (
-                "PATCH",
-                one,
-                f"update_{word}_by_id",
-                f"Let a {noun} log in or not",
-                update_account,
-                {"body": RequestBody(schema=Enabling), "answers": {200: None, **_CHANGE}},
+            Read(
+                id=f"get_{word}_by_id",
+                summary=f"Get {article(noun)} {noun}",
+                use_case=_loader("app"),
+                also=(400, 404),
             ),
-            (
-                "DELETE",
-                one,
-                f"delete_{word}_by_id",
-                f"Delete a {noun}",
-                delete_account,
-                {"answers": {204: None, **_CHANGE}},
+            Update(
+                method="PATCH",
+                id=f"update_{word}_by_id",
+                summary=f"Enable or disable {article(noun)} {noun}",
+                body=Enabling,
+                read=lambda body: AccountWish(enabled=body.enabled),
+                use_case=_updater("app"),
+                is_shown=False,
+                also=(400, 404),
             ),
-            (
-                "POST",
-                f"{one}/secret",
+            Delete(
+                id=f"delete_{word}_by_id",
+                summary=f"Delete {article(noun)} {noun}",
+                use_case=_deleter("app"),
+                also=(400, 404),
+            ),
+            _post(
+                "/{}/secret",
                 f"regenerate_{word}_secret",
-                f"Give a {noun} another secret, told once",
-                renews[0],
-                {"answers": {200: renews[1], **_CHANGE}},
+                f"Replace the secret of {article(noun)} {noun}; the answer shows the new one once",
+                names.renew,
+                names.renewed,
             ),
-        )
+        ),
     )
+    return operations(resource)
 
 
-_KEYS = (
-    _operation(
-        "GET",
-        "/access-keys",
-        "get_access_keys",
-        "The caller's access keys",
-        get_own_keys,
-        answers={200: KeyList, **_FAILURES},
+def article(noun: str) -> str:
+    return "an" if noun[0] in "aeiou" else "a"
+
+
+def _name(body: Named) -> str:
+    return body.name
+
+
+_KEYS = Resource(
+    path="/api/v1/access-keys",
+    id=_id("accessKeyId"),
+    tag="People",
+    view=KeyView,
+    render=lambda call, key: render_key(key),
+    failures=_FAILURES,
+    rows=(
+        Route(id="get_access_keys", summary="List the caller's access keys", run=get_own_keys, answers={200: KeyList}),
+        CreateShownOnce(
+            id="create_access_key1",
+            summary="Create an access key that acts as the caller; the answer shows its secret once",
+            body=Named,
+            read=_name,
+            use_case=accounts.create_access_key,
+            view=NewKeyView,
+            render=lambda created: NewKeyView(
+                id=created.account.id,
+                name=created.account.label,
+                client_id=created.account.name,
+                client_secret=created.secret,
+                created_at=when(created.account.created_at),
+            ),
+        ),
+        Read(
+            id="get_access_key_by_id1",
+            summary="Get one of the caller's access keys",
+            use_case=_loader(ACCESS_KEY),
+            also=(400, 404),
+        ),
+        Delete(
+            id="delete_access_key_by_id",
+            summary="Delete one of the caller's access keys",
+            use_case=_deleter(ACCESS_KEY),
+            also=(400, 404),
+        ),
+        _post(
+            "/{}/secret",
+            "regenerate_access_key_secret",
+            "Replace the secret of an access key; the answer shows the new one once",
+            renew_key_secret,
+            NewClientSecret,
+        ),
     ),
-    _operation(
-        "POST",
-        "/access-keys",
-        "create_access_key1",
-        "Create an access key that acts as the caller; its secret is told once",
-        create_key,
-        body=RequestBody(schema=Named),
-        answers={201: NewKeyView, **_READ, 409: Error},
-    ),
-    _operation(
-        "GET",
-        "/access-keys/{accessKeyId}",
-        "get_access_key_by_id1",
-        "One of the caller's access keys",
-        get_own_key,
-        answers={200: KeyView, **_CHANGE},
-    ),
-    _operation(
-        "DELETE",
-        "/access-keys/{accessKeyId}",
-        "delete_access_key_by_id",
-        "Delete one of the caller's access keys",
-        delete_own_key,
-        answers={204: None, **_CHANGE},
-    ),
-    _operation(
-        "POST",
-        "/access-keys/{accessKeyId}/secret",
-        "regenerate_access_key_secret",
-        "Give an access key another secret, told once",
-        renew_key_secret,
-        answers={200: NewClientSecret, **_CHANGE},
-    ),
-    _operation(
-        "GET",
-        "/administration/access-keys",
-        "get_access_keys_administration",
-        "The access keys of all users",
-        get_all_keys,
-        parameters=tuple(Parameter(name=name, schema={"type": "string"}) for name in ("clientId", "createdBy")),
-        answers={200: OwnedKeyList, **_CHANGE},
-    ),
-    _operation(
-        "DELETE",
-        "/administration/access-keys/{accessKeyId}",
-        "delete_access_key_by_id_administration",
-        "Delete any user's access key",
-        delete_any_key,
-        answers={204: None, **_CHANGE},
+)
+_ALL_KEYS: Resource[User] = Resource(
+    path="/api/v1/administration/access-keys",
+    id=_id("accessKeyId"),
+    tag="People",
+    view=OwnedKeyView,
+    render=lambda call, key: render_owned_key(key),
+    failures=_FAILURES,
+    rows=(
+        Route(
+            id="get_access_keys_administration",
+            summary="List the access keys of all users",
+            run=get_all_keys,
+            parameters=tuple(Parameter(name=name, schema={"type": "string"}) for name in ("clientId", "createdBy")),
+            answers={200: OwnedKeyList},
+            also=(400, 404),
+        ),
+        Delete(
+            id="delete_access_key_by_id_administration",
+            summary="Delete any user's access key",
+            use_case=lambda context, caller, id, request_id: accounts.delete_account(
+                context, caller, ACCESS_KEY, id, "administer", request_id
+            ),
+            also=(400, 404),
+        ),
     ),
 )
 
 PEOPLE_OPERATIONS: tuple[Operation, ...] = (
-    *_USERS,
-    *_account_operations(
-        "/service-accounts",
-        "serviceAccountId",
-        "service account",
-        ("service_account", "service_accounts"),
-        (create_service_account, NewServiceAccountView),
-        (renew_client_secret, NewClientSecret),
+    *operations(_USERS),
+    Operation(
+        method="POST",
+        path="/api/v1/me/password",
+        id="change_user_password",
+        tag="People",
+        summary="Change the caller's own password",
+        run=change_password,
+        body=RequestBody(schema=PasswordChange),
+        answers={**failing(*_FAILURES, 400, 404), 200: {"type": "object"}},
     ),
     *_account_operations(
-        "/apps",
-        "appId",
-        "application",
-        ("application", "applications"),
-        (create_application, NewApplicationView),
-        (renew_application_secret, NewSecret),
+        _AccountNames(
+            path="service-accounts",
+            id="serviceAccountId",
+            noun="service account",
+            created=NewServiceAccountView,
+            render=lambda created: NewServiceAccountView(
+                id=created.account.id,
+                name=created.account.name,
+                client_id=created.account.name,
+                client_secret=created.secret,
+            ),
+            renew=renew_client_secret,
+            renewed=NewClientSecret,
+        )
     ),
-    *_KEYS,
+    *_account_operations(
+        _AccountNames(
+            path="apps",
+            id="appId",
+            noun="application",
+            created=NewApplicationView,
+            render=lambda created: NewApplicationView(
+                id=created.account.id,
+                name=created.account.name,
+                client_id=created.account.name,
+                secret=created.secret,
+            ),
+            renew=renew_application_secret,
+            renewed=NewSecret,
+            is_deprecated=True,
+        )
+    ),
+    *operations(_KEYS),
+    *operations(_ALL_KEYS),
 )

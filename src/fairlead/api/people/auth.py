@@ -9,12 +9,10 @@ from starlette.responses import Response
 
 from fairlead.api.http.body import read_body
 from fairlead.api.http.errors import Error, OAuthError, render_oauth_error
-from fairlead.api.http.operation import Call, Operation, RequestBody, as_json
+from fairlead.api.http.operation import NO_CACHE, Call, Operation, RequestBody, as_json
 from fairlead.control.people.authentication import Authenticator, Grant
 from fairlead.model.errors import Invalid, Unauthenticated
 from fairlead.model.records.organization import Caller
-
-NO_CACHE = {"cache-control": "no-store"}
 
 
 def authenticate(accounts: Authenticator, request: Request) -> Caller:

@@ -1,7 +1,7 @@
 """Access rules many at a time, and where somebody may do what: the routes, and how they are shown."""
 
 import uuid
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -20,8 +20,8 @@ from fairlead.api.people.access_rules import (
     render_rule,
 )
 from fairlead.control.people import access_rules
-from fairlead.control.people.access_rules import RuleInput
-from fairlead.model.errors import FairleadError, Forbidden
+from fairlead.control.people.access_rules import RuleWish
+from fairlead.model.errors import FairleadError, Forbidden, Invalid
 from fairlead.model.records.assets import Scope
 from fairlead.model.spec.fields import Given, Int32, Spec
 
@@ -154,15 +154,15 @@ async def create_many(call: Call) -> Response:
                 given = RuleCreation(
                     role_id=wanted.role_id, **msgspec.structs.asdict(subject), **msgspec.structs.asdict(scope)
                 )
-                words = "; ".join([str(error), *(f"{issue.field}: {issue.details}" for issue in _issues(error))])
-                failed.append(FailedCreation(code=status_of(error, _ANSWERS), message=words, payload=given))
+                failed.append(FailedCreation(code=status_of(error, _ANSWERS), message=_message(error), payload=given))
             else:
                 succeeded.append(render_rule(call, made))
     return as_json(CreationBatch(succeeded=succeeded, failed=failed))
 
 
-def _issues(error: FairleadError) -> tuple[Any, ...]:
-    return getattr(error, "issues", ())
+def _message(error: FairleadError) -> str:
+    issues = error.issues if isinstance(error, Invalid) else ()
+    return "; ".join([str(error), *(f"{issue.field}: {issue.details}" for issue in issues)])
 
 
 async def get_permitted_scopes(call: Call) -> Response:

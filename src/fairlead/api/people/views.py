@@ -1,6 +1,6 @@
 """What users, service accounts and access keys look like, and the bodies that make and change them."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from msgspec import UNSET, Meta, UnsetType
 
@@ -161,11 +161,22 @@ def render_account(user: User) -> AccountView:
     )
 
 
-def key_members(user: User) -> dict[str, Any]:
-    return {
-        "id": user.id,
-        "name": user.label,
-        "client_id": user.name,
-        "created_at": when(user.created_at),
-        "last_login": when(user.last_login_at),
-    }
+def render_key(key: User) -> KeyView:
+    return KeyView(
+        id=key.id,
+        name=key.label,
+        client_id=key.name,
+        created_at=when(key.created_at),
+        last_login=when(key.last_login_at),
+    )
+
+
+def render_owned_key(key: User) -> OwnedKeyView:
+    return OwnedKeyView(
+        id=key.id,
+        name=key.label,
+        client_id=key.name,
+        created_at=when(key.created_at),
+        last_login=when(key.last_login_at),
+        created_by=key.created_by,
+    )

@@ -1,14 +1,14 @@
 """Templates: routes for each kind of workload, made by walking `KINDS`, and the lists of all of them."""
 
 from functools import cache, partial
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 from starlette.responses import Response
 
-from fairlead.api.http.body import query_choice, query_integer, query_text, receive_json
-from fairlead.api.http.errors import Error
+from fairlead.api.http.body import query_choice, query_integer, query_text
+from fairlead.api.http.crud import Create, Delete, Read, Resource, Route, Update, operations
 from fairlead.api.http.list_parameters import (
     LIMIT,
     OFFSET,
@@ -19,10 +19,9 @@ from fairlead.api.http.list_parameters import (
     sort_by,
     sort_order,
 )
-from fairlead.api.http.operation import Call, Handler, Inline, Operation, Parameter, RequestBody, as_json
+from fairlead.api.http.operation import Call, Handler, Inline, Operation, Parameter, as_json
 from fairlead.api.http.shapes import Count, Instant, ScopeType, Shape, Uuid
 from fairlead.api.templates.dialects import MANIFEST_OPERATIONS
-from fairlead.control.lists import normal_id
 from fairlead.control.workloads import templates
 from fairlead.control.workloads.templates import TEMPLATE_FIELDS, TemplateInput
 from fairlead.kinds import KINDS, MEANT_FOR
@@ -107,30 +106,38 @@ class TemplateList(Shape):
     pagination: Pagination
 
 
+class TemplateBody(Spec, frozen=True, kw_only=True):
+    """A request's body. Each kind of workload has subclasses with its own spec, one for each kind of meta."""
+
+    meta: TemplateMetaUpdate | TemplateMetaPatch | UnsetType = UNSET
+    spec: msgspec.Struct | UnsetType | None = UNSET
+    assets: TemplateAssets | UnsetType | None = UNSET
+
+
 @cache
-def _body(kind: Kind, meta: type) -> Any:
+def _body(kind: Kind, meta: type[TemplateMetaUpdate] | type[TemplateMetaPatch]) -> type[TemplateBody]:
     """The struct of a request's body; the kind's spec may be left out."""
     # A type that is made at run time, which no type checker knows.
     given: Any = kind.spec | UnsetType | None
-    spec = Annotated[given, FieldInfo(text="What the workloads are to be.")]
+    spec = Annotated[given, FieldInfo(text="The spec of workloads created from it.")]
     named = Annotated[TemplateAssets | UnsetType | None, FieldInfo(text="Assets by id.")]
     about = FieldInfo(text="Its name and scope.")
     head: Any = ("meta", Annotated[meta, about])
     if meta is TemplateMetaPatch:
         head = ("meta", Annotated[meta | UnsetType, about], UNSET)
-    return msgspec.defstruct(
+    body = msgspec.defstruct(
         f"{kind.title}{meta.__name__}",
         [head, ("spec", spec, UNSET), ("assets", named, UNSET)],
-        bases=(Spec,),
+        bases=(TemplateBody,),
         frozen=True,
         kw_only=True,
         rename="camel",
         forbid_unknown_fields=True,
     )
+    return cast(type[TemplateBody], body)
 
 
-async def _input(call: Call, kind: Kind, meta: type) -> TemplateInput:
-    body = await receive_json(call, _body(kind, meta))
+def _input(body: TemplateBody, *, is_merge: bool) -> TemplateWish:
     head = value_or(body.meta, TemplateMetaPatch())
     scope = Scope("project")
     if isinstance(head, TemplateMeta):
@@ -141,7 +148,7 @@ async def _input(call: Call, kind: Kind, meta: type) -> TemplateInput:
         scope=scope,
         spec=value_or(body.spec, None),
         assets=None if body.assets is UNSET else msgspec.to_builtins(body.assets) or {},
-        is_merge=meta is TemplateMetaPatch,
+        is_merge=is_merge,
     )
 
 
@@ -209,15 +216,9 @@ async def check_name(call: Call) -> Response:
     return Response(status_code=204)
 
 
-async def get_template(call: Call) -> Response:
-    id = normal_id(call.path["templateId"], "template")
-    return as_json(await render_template(call, await templates.load_template(call.context, call.caller, id)))
-
-
 #: The kinds of workload that the contract asks templates for.
 _TYPES = tuple(word.title() for word in MEANT_FOR)
-_FAILURES = {400: Error, 401: Error, 403: Error, 500: Error, 503: Error}
-_ONE = {**_FAILURES, 404: Error}
+_FAILURES = (400, 401, 403, 500, 503)
 _ID = Parameter(name="templateId", place="path", schema={"type": "string", "format": "uuid"})
 _PROJECT = Parameter(
     name="complyToProject",
@@ -233,118 +234,122 @@ _LIST = (
     SEARCH,
     _PROJECT,
 )
-_LISTED: dict[int, Any] = {200: TemplateList, **_FAILURES}
 _BASE = "/api/v1/workload-templates"
 
 
 def _kind_operations(kind: Kind) -> tuple[Operation, ...]:
-    async def create(call: Call) -> Response:
-        input = await _input(call, kind, TemplateMeta)
-        made = await templates.create_template(call.context, call.caller, kind, input, call.request_id)
-        return as_json(await render_template(call, made), 202)
-
-    async def change(call: Call, meta: type) -> Response:
-        input = await _input(call, kind, meta)
-        id = normal_id(call.path["templateId"], "template")
-        changed = await templates.update_template(call.context, call.caller, kind, id, input, call.request_id)
-        return as_json(await render_template(call, changed))
-
-    async def put(call: Call) -> Response:
-        return await change(call, TemplateMetaUpdate)
-
-    async def patch(call: Call) -> Response:
-        return await change(call, TemplateMetaPatch)
-
-    async def get(call: Call) -> Response:
-        id = normal_id(call.path["templateId"], "template")
-        return as_json(await render_template(call, await templates.load_template(call.context, call.caller, id, kind)))
-
-    async def delete(call: Call) -> Response:
-        id = normal_id(call.path["templateId"], "template")
-        await templates.delete_template(call.context, call.caller, kind, id, call.request_id)
-        return Response(status_code=204)
+    def update(
+        method: str, id: str, summary: str, meta: type[TemplateMetaUpdate] | type[TemplateMetaPatch]
+    ) -> Update[TemplateBody, TemplateWish, Template]:
+        return Update(
+            method=method,
+            id=id,
+            summary=summary,
+            body=Inline(partial(_body, kind, meta)),
+            read=partial(_input, is_merge=meta is TemplateMetaPatch),
+            use_case=lambda context, caller, id, given, request_id: templates.update_template(
+                context, caller, kind, id, given, request_id
+            ),
+            # The contract changes only templates of kinds that can be suspended.
+            is_addition=not kind.can_suspend,
+        )
 
     noun = f"template for a {kind.title.lower()}"
     word = kind.rest.replace("-", "_").removesuffix("s")
-    base, one = f"{_BASE}/{kind.rest}", f"{_BASE}/{kind.rest}/{{templateId}}"
-    made: dict[int, Any] = {202: TemplateView, **_FAILURES}
-    shown: dict[int, Any] = {200: TemplateView, **_ONE}
-    rows: tuple[tuple[str, str, str, str, Handler, type | None, dict[int, Any]], ...] = (
-        ("GET", base, f"list_{word}_templates", f"List {noun}s", _lister(kind), None, _LISTED),
-        ("POST", base, f"create_{word}_template", f"Create a {noun}", create, TemplateMeta, made),
-        ("GET", one, f"get_{word}_template", f"One {noun}", get, None, shown),
-        ("PUT", one, f"update_{word}_template", f"Replace a {noun}", put, TemplateMetaUpdate, shown),
-        ("PATCH", one, f"patch_{word}_template", f"Change a {noun}", patch, TemplateMetaPatch, shown),
-        ("DELETE", one, f"delete_{word}_template", f"Delete a {noun}", delete, None, {204: None, **_ONE}),
+    resource = Resource(
+        path=f"{_BASE}/{kind.rest}",
+        id=_ID,
+        tag="Templates",
+        view=TemplateView,
+        render=render_template,
+        failures=_FAILURES,
+        uuid_of="template",
+        # The contract has templates for some kinds of workload only.
+        is_addition=kind.title not in _TYPES,
+        rows=(
+            Route(
+                id=f"list_{word}_templates",
+                summary=f"List {noun}s",
+                run=_lister(kind),
+                parameters=_LIST,
+                answers={200: TemplateList},
+            ),
+            Create(
+                id=f"create_{word}_template",
+                summary=f"Create a {noun}",
+                body=Inline(partial(_body, kind, TemplateMeta)),
+                read=partial(_input, is_merge=False),
+                use_case=lambda context, caller, given, request_id: templates.create_template(
+                    context, caller, kind, given, request_id
+                ),
+                status=202,
+            ),
+            Read(
+                id=f"get_{word}_template",
+                summary=f"Get a {noun}",
+                use_case=lambda context, caller, id: templates.load_template(context, caller, id, kind),
+            ),
+            update("PUT", f"update_{word}_template", f"Replace a {noun}", TemplateMetaUpdate),
+            update("PATCH", f"patch_{word}_template", f"Change a {noun}", TemplateMetaPatch),
+            Delete(
+                id=f"delete_{word}_template",
+                summary=f"Delete a {noun}",
+                use_case=lambda context, caller, id, request_id: templates.delete_template(
+                    context, caller, kind, id, request_id
+                ),
+            ),
+        ),
     )
-    return tuple(
-        Operation(
-            method=method,
-            path=path,
-            id=id,
-            tag="Templates",
-            summary=summary,
-            run=run,
-            parameters=(_ID,) if path == one else _LIST if method == "GET" else (),
-            body=None if meta is None else RequestBody(schema=Inline(partial(_body, kind, meta))),
-            answers=answers,
-            # The contract has templates for some kinds of workload, and changes those of kinds that compute; here every
-            # kind has all of it.
-            is_addition=kind.title not in _TYPES or (method in ("PUT", "PATCH") and not kind.can_suspend),
-        )
-        for method, path, id, summary, run, meta, answers in rows
-    )
+    return operations(resource)
 
+
+_TEMPLATES: Resource[Template] = Resource(
+    path=_BASE,
+    id=_ID,
+    tag="Templates",
+    view=TemplateView,
+    render=render_template,
+    failures=_FAILURES,
+    uuid_of="template",
+    rows=(
+        Route(
+            id="list_templates1",
+            summary="List templates of all kinds",
+            run=_lister(None),
+            parameters=(
+                *_LIST,
+                Parameter(name="complyToWorkloadType", schema={"type": "string", "enum": list(_TYPES)}),
+                Parameter(name="complyToReplicaType", schema={"type": "string", "enum": ["Worker", "Master"]}),
+            ),
+            answers={200: TemplateList},
+        ),
+        Route(
+            suffix="/count",
+            id="count_templates",
+            summary="Count templates",
+            run=count_templates,
+            parameters=(filter_by(TEMPLATE_FIELDS), SEARCH),
+            answers={200: Count},
+        ),
+        Route(
+            suffix="/name-availability",
+            id="template_name_availability",
+            summary="Check whether a name is available: 204 if it is, 409 if it is taken",
+            run=check_name,
+            parameters=(
+                Parameter(name="templateName", schema={"type": "string", "minLength": 1}),
+                Parameter(name="scopeType", schema={"type": "string", "enum": list(SCOPES[1:])}),
+                Parameter(name="scopeId", schema={"type": "string"}),
+            ),
+            answers={204: None},
+            also=(409,),
+        ),
+        Read(id="get_template_by_id1", summary="Get a template of any kind", use_case=templates.load_template),
+    ),
+)
 
 TEMPLATE_OPERATIONS: tuple[Operation, ...] = (
     *MANIFEST_OPERATIONS,
     *(operation for kind in KINDS.values() for operation in _kind_operations(kind)),
-    Operation(
-        method="GET",
-        path=_BASE,
-        id="list_templates1",
-        tag="Templates",
-        summary="List templates for all kinds",
-        run=_lister(None),
-        parameters=(
-            *_LIST,
-            Parameter(name="complyToWorkloadType", schema={"type": "string", "enum": list(_TYPES)}),
-            Parameter(name="complyToReplicaType", schema={"type": "string", "enum": ["Worker", "Master"]}),
-        ),
-        answers={200: TemplateList, **_FAILURES},
-    ),
-    Operation(
-        method="GET",
-        path=f"{_BASE}/count",
-        id="count_templates",
-        tag="Templates",
-        summary="How many templates match",
-        run=count_templates,
-        parameters=(filter_by(TEMPLATE_FIELDS), SEARCH),
-        answers={200: Count, **_FAILURES},
-    ),
-    Operation(
-        method="GET",
-        path=f"{_BASE}/name-availability",
-        id="template_name_availability",
-        tag="Templates",
-        summary="Whether a name is free: 204, or 409 where it is taken",
-        run=check_name,
-        parameters=(
-            Parameter(name="templateName", schema={"type": "string", "minLength": 1}),
-            Parameter(name="scopeType", schema={"type": "string", "enum": list(SCOPES[1:])}),
-            Parameter(name="scopeId", schema={"type": "string"}),
-        ),
-        answers={204: None, **_FAILURES, 409: Error},
-    ),
-    Operation(
-        method="GET",
-        path=f"{_BASE}/{{templateId}}",
-        id="get_template_by_id1",
-        tag="Templates",
-        summary="One template of any kind",
-        run=get_template,
-        parameters=(_ID,),
-        answers={200: TemplateView, **_ONE},
-    ),
+    *operations(_TEMPLATES),
 )
