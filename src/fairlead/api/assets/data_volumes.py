@@ -20,7 +20,7 @@ from fairlead.api.http.list_parameters import (
 from fairlead.api.http.operation import Call, Operation, Parameter, as_json
 from fairlead.api.http.shapes import Count, Instant, Shape, Uuid
 from fairlead.control.assets import data_volumes
-from fairlead.control.assets.data_volumes import VOLUME_FIELD_NAMES, VolumeWish
+from fairlead.control.assets.data_volumes import VOLUME_FIELD_NAMES, VolumeInput
 from fairlead.control.people.access_rules import scope_name
 from fairlead.model.clock import iso
 from fairlead.model.errors import MALFORMED, ComplianceIssue, Conflict, Invalid
@@ -192,8 +192,8 @@ async def update_scopes(call: Call) -> Response:
     def scopes(given: Given[tuple[SharedScope, ...]]) -> tuple[Scope, ...]:
         return tuple(Scope(one.scope_type, one.scope_id) for one in value_or(given, ()))
 
-    wish = VolumeWish(add=scopes(body.add), remove=scopes(body.remove))
-    changed = await data_volumes.update_volume(call.context, call.caller, _VOLUMES.id_of(call), wish, call.request_id)
+    given = VolumeInput(add=scopes(body.add), remove=scopes(body.remove))
+    changed = await data_volumes.update_volume(call.context, call.caller, _VOLUMES.id_of(call), given, call.request_id)
     return as_json(render_scopes(call, changed))
 
 
@@ -261,7 +261,7 @@ _VOLUMES = Resource(
             id="patch_datavolume",
             summary="Change a data volume",
             body=VolumeUpdate,
-            read=lambda body: VolumeWish(description=value_or(body.description, None)),
+            read=lambda body: VolumeInput(description=value_or(body.description, None)),
             use_case=data_volumes.update_volume,
         ),
         Delete(

@@ -14,8 +14,8 @@ from fairlead.api.http.list_parameters import LIMIT, OFFSET, SEARCH, next_offset
 from fairlead.api.http.operation import Call, Operation, Parameter, as_json
 from fairlead.api.http.shapes import Instant, Shape, Uuid
 from fairlead.control.assets import claims, secrets
-from fairlead.control.assets.claims import ClaimWish
-from fairlead.control.assets.secrets import CONFIG_MAP, SECRET, USER_CREDENTIAL, ObjectKind, ObjectWish
+from fairlead.control.assets.claims import ClaimInput
+from fairlead.control.assets.secrets import CONFIG_MAP, SECRET, USER_CREDENTIAL, ObjectInput, ObjectKind
 from fairlead.model.clock import iso
 from fairlead.model.records.assets import DEFAULT_STORAGE_CLASS, Claim, ConfigMap, NamedRecord, Secret
 from fairlead.model.spec.fields import Given, QuantityText, Spec, Text63, UpTo250, value_or
@@ -142,8 +142,8 @@ _LIST = (OFFSET, LIMIT, SEARCH)
 _FAILURES = (400, 401, 403, 503)
 
 
-def _object_input(body: ObjectUpdate) -> ObjectWish:
-    return ObjectWish(
+def _object_input(body: ObjectUpdate) -> ObjectInput:
+    return ObjectInput(
         name=body.name if isinstance(body, UserCredentialCreation) else "",
         project_id=body.project_id if isinstance(body, ObjectCreation) else "",
         data=body.data,
@@ -211,8 +211,8 @@ def _objects(kind: ObjectKind, creation: type[UserCredentialCreation]) -> tuple[
     return operations(resource)
 
 
-def _claim_input(body: ClaimCreation) -> ClaimWish:
-    return ClaimWish(
+def _claim_input(body: ClaimCreation) -> ClaimInput:
+    return ClaimInput(
         name=body.name,
         project_id=body.project_id,
         size=body.size,

@@ -104,7 +104,7 @@ _DEPARTMENTS = Resource(
         Read(
             id="get_department",
             summary="Get a department",
-            use_case=lambda context, caller, id: inventory.load_one(
+            use_case=lambda context, caller, id: inventory.load_record(
                 context, caller, context.directory.departments, id, "department"
             ),
         ),
@@ -147,7 +147,7 @@ _PROJECTS = Resource(
         Read(
             id="get_project",
             summary="Get a project",
-            use_case=lambda context, caller, id: inventory.load_one(
+            use_case=lambda context, caller, id: inventory.load_record(
                 context, caller, context.directory.projects, id, "project"
             ),
         ),
@@ -204,7 +204,7 @@ _NODE_POOLS = Resource(
         Read(
             id="get_nodepool",
             summary="Get a node pool",
-            use_case=lambda context, caller, id: inventory.load_one(
+            use_case=lambda context, caller, id: inventory.load_record(
                 context, caller, context.directory.node_pools, id, "node pool"
             ),
             also=(404, 500),

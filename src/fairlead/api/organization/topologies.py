@@ -57,8 +57,8 @@ def render_topology(call: Call, topology: NetworkTopology) -> NetworkTopologyVie
     )
 
 
-def _topology_input(body: NetworkTopologyCreation) -> TopologyWish:
-    return TopologyWish(name=body.name, cluster_id=body.cluster_id, levels=body.levels)
+def _topology_input(body: NetworkTopologyCreation) -> TopologyInput:
+    return TopologyInput(name=body.name, cluster_id=body.cluster_id, levels=body.levels)
 
 
 async def get_topologies(call: Call) -> Response:

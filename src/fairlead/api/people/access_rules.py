@@ -13,7 +13,7 @@ from fairlead.api.http.operation import Call, Handler, Operation, Parameter, Sch
 from fairlead.api.http.shapes import Count, Instant, ScopeType, Shape, Uuid
 from fairlead.control.lists import ListRequest
 from fairlead.control.people import access_rules
-from fairlead.control.people.access_rules import RULE_FIELD_NAMES, SUBJECT_TYPES, RuleWish
+from fairlead.control.people.access_rules import RULE_FIELD_NAMES, SUBJECT_TYPES, RuleInput
 from fairlead.kinds import KINDS, MEANT_FOR
 from fairlead.model.clock import iso
 from fairlead.model.records.access import ADMINISTRATOR_ROLE, RESEARCHER_ROLE, AccessRule, Role
@@ -201,8 +201,8 @@ async def count_rules(call: Call) -> Response:
     return as_json(Count(access_rules.find_rules(call.context, call.caller, _request(call)).total))
 
 
-def rule_input(body: RuleCreation) -> RuleWish:
-    return RuleWish(
+def rule_input(body: RuleCreation) -> RuleInput:
+    return RuleInput(
         subject_id=body.subject_id,
         subject_type=body.subject_type,
         role_id=body.role_id,

@@ -59,7 +59,7 @@ from fairlead.api.people.views import (
 from fairlead.control.context import Context
 from fairlead.control.lists import ListRequest, Page
 from fairlead.control.people import accounts
-from fairlead.control.people.accounts import USER_FIELDS, AccountWish, CreatedAccount
+from fairlead.control.people.accounts import USER_FIELDS, AccountInput, CreatedAccount
 from fairlead.control.people.authentication import ACCESS_KEY
 from fairlead.model.records.organization import Caller, User
 
@@ -90,8 +90,8 @@ async def count_users(call: Call) -> Response:
     return as_json(Count(accounts.find_accounts(call.context, call.caller, "user", read_list_request(call)).total))
 
 
-def _user_input(body: UserUpdate) -> AccountWish:
-    return AccountWish(
+def _user_input(body: UserUpdate) -> AccountInput:
+    return AccountInput(
         enabled=None if body.enabled is UNSET else body.enabled, groups=None if body.groups is UNSET else body.groups
     )
 
@@ -136,7 +136,7 @@ async def renew_application_secret(call: Call) -> Response:
 
 
 async def get_own_keys(call: Call) -> Response:
-    keys = accounts.own_keys(call.context, call.caller)
+    keys = accounts.load_own_keys(call.context, call.caller)
     return as_json(KeyList(access_keys=[render_key(key) for key in keys]))
 
 
@@ -155,7 +155,7 @@ def _loader(type: str) -> Callable[[Context, Caller, str], User]:
     return lambda context, caller, id: accounts.load_account(context, caller, type, id)
 
 
-def _updater(type: str) -> Callable[[Context, Caller, str, AccountWish, str], Awaitable[User]]:
+def _updater(type: str) -> Callable[[Context, Caller, str, AccountInput, str], Awaitable[User]]:
     return lambda context, caller, id, given, request_id: accounts.update_account(
         context, caller, type, id, given, request_id
     )
@@ -302,7 +302,7 @@ def _account_operations(names: _AccountNames) -> tuple[Operation, ...]:
                 id=f"update_{word}_by_id",
                 summary=f"Enable or disable {article(noun)} {noun}",
                 body=Enabling,
-                read=lambda body: AccountWish(enabled=body.enabled),
+                read=lambda body: AccountInput(enabled=body.enabled),
                 use_case=_updater("app"),
                 is_shown=False,
                 also=(400, 404),

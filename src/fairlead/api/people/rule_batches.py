@@ -20,7 +20,7 @@ from fairlead.api.people.access_rules import (
     render_rule,
 )
 from fairlead.control.people import access_rules
-from fairlead.control.people.access_rules import RuleWish
+from fairlead.control.people.access_rules import RuleInput
 from fairlead.model.errors import FairleadError, Forbidden, Invalid
 from fairlead.model.records.assets import Scope
 from fairlead.model.spec.fields import Given, Int32, Spec

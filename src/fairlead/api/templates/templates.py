@@ -137,7 +137,7 @@ def _body(kind: Kind, meta: type[TemplateMetaUpdate] | type[TemplateMetaPatch]) 
     return cast(type[TemplateBody], body)
 
 
-def _input(body: TemplateBody, *, is_merge: bool) -> TemplateWish:
+def _input(body: TemplateBody, *, is_merge: bool) -> TemplateInput:
     head = value_or(body.meta, TemplateMetaPatch())
     scope = Scope("project")
     if isinstance(head, TemplateMeta):
@@ -240,7 +240,7 @@ _BASE = "/api/v1/workload-templates"
 def _kind_operations(kind: Kind) -> tuple[Operation, ...]:
     def update(
         method: str, id: str, summary: str, meta: type[TemplateMetaUpdate] | type[TemplateMetaPatch]
-    ) -> Update[TemplateBody, TemplateWish, Template]:
+    ) -> Update[TemplateBody, TemplateInput, Template]:
         return Update(
             method=method,
             id=id,
