@@ -1,15 +1,20 @@
 """Builders of model records for tests: a name and a few keywords, everything else sensible."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any
 
 import msgspec
 
-from fairlead.control.decide.draft import Draft
-from fairlead.control.decide.phases import PhaseInputs
+from fairlead.control.decide.cluster_reports import ClusterState, apply_cluster_report
+from fairlead.control.decide.draft import Draft, WorkloadEntry
+from fairlead.control.decide.phases import PhaseInputs, decide
 from fairlead.control.decide.pod_orders import pod_orders
-from fairlead.engines.base import PodOrder, Review
+from fairlead.control.decide.pod_reports import apply_pod_reports
+from fairlead.control.decide.stopping import Backoff
+from fairlead.engines.base import PodOrder, PodReport, Review
 from fairlead.kinds import KINDS
+from fairlead.model.clock import Millis
 from fairlead.model.pods.container_fields import ContainerFields
 from fairlead.model.pods.podset import PodContainer, PodSet, PodSpec, Request, RestartPolicy
 from fairlead.model.records.phase import DesiredPhase, Phase, PodPhase
@@ -92,7 +97,19 @@ def pod_spec(workload: Workload, pod: Pod, podset: PodSet) -> PodSpec:
 def rules(**members: Any) -> PhaseInputs:
     """By which a loop decides on trainings, with an engine that has nothing to say."""
     given = {"outcome": KINDS["training"].outcome, "review": lambda podset: Review()}
-    return PhaseInputs(**{**given, "retry_delay": 1000, "max_retry_delay": 300_000, **members})
+    return PhaseInputs(**{**given, **members})
+
+
+def decide_pods(
+    entry: WorkloadEntry, reports: Iterable[PodReport], now: Millis, inputs: PhaseInputs, longest: Millis = 300_000
+) -> Draft:
+    """A decision on an engine of single pods."""
+    return decide(entry, partial(apply_pod_reports, reports=reports, backoff=Backoff(1000, longest)), now, inputs)
+
+
+def decide_cluster(entry: WorkloadEntry, state: ClusterState, now: Millis, inputs: PhaseInputs) -> Draft:
+    """A decision on an engine of whole workloads."""
+    return decide(entry, partial(apply_cluster_report, state=state), now, inputs)
 
 
 def orders(draft: Draft) -> list[PodOrder]:

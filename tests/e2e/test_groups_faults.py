@@ -164,7 +164,7 @@ time.sleep(600)
     workload_id = serve(server, "early", replicas=2, workers=1, leader=program(SLEEP), worker=worker)
     until(lambda: len(events(server, workload_id, "GroupRecreated")) >= 3, "a group made again and again")
     told = [event["message"] for event in events(server, workload_id, "GroupRecreated")]
-    assert all("Group 1 is made again" in words for words in told)
+    assert all("Recreating group 1" in words for words in told)
     assert any("for the 3. time" in words for words in told)
     assert any(" in 0.04 s" in words for words in told), "the delay grows from the server's first one"
     found = pods(server, workload_id)

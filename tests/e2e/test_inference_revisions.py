@@ -117,7 +117,7 @@ def test_an_update_that_fails_leaves_the_one_before_for_good(server: Server, tmp
     assert until_pods(server, workload_id, 1) == ["careful-00001-0"]
     assert ask(url)["version"] == "1"
     [condition] = [each for each in server.workload(workload_id)["conditions"] if each["type"] == "RevisionFailed"]
-    assert condition["message"].endswith("Revision 1 serves on")
+    assert condition["message"].endswith("Revision 1 keeps serving")
     patience = {"initializationTimeoutSeconds": 600}
     change(server, workload_id, environmentVariables=version("3"), servingConfiguration=patience)
     until_version(url, "3")

@@ -61,7 +61,7 @@ def test_a_request_to_a_sleeping_service_waits_and_is_answered(server: Server, t
         assert ask(url)["version"] == "1"
     assert "Degraded" not in server.history(workload_id)
     reasons = [event["message"] for event in events(server, workload_id, "Scaled")]
-    assert reasons[:2] == ["From 1 pod to 0: nobody asks", "From 0 pods to 1: a request woke it"]
+    assert reasons[:2] == ["From 1 pod to 0: no requests", "From 0 pods to 1: a request arrived"]
     delete(server, workload_id)
     assert fetch(url).status == 404
 
@@ -74,7 +74,7 @@ def test_it_begins_asleep_and_wakes_with_as_many_as_it_should(server: Server, tm
     assert pods(server, workload_id) == []
     assert ask(url_of(server, workload_id))["pod"].startswith("activated-00001-")
     assert [event["message"] for event in events(server, workload_id, "Scaled")][:1] == [
-        "From 0 pods to 2: a request woke it"
+        "From 0 pods to 2: a request arrived"
     ]
     until_asleep(server, workload_id)
     delete(server, workload_id)

@@ -40,7 +40,7 @@ def on(*names: str, operator: str = "In") -> dict[str, Any]:
 def reason(room: Room, workload: str) -> str:
     """The scheduler's words on a workload that waits."""
     words: str = until(
-        lambda: (text := room.server.message(workload)) not in ("", "Waits to be scheduled") and text,
+        lambda: (text := room.server.message(workload)) not in ("", "Waiting to be scheduled") and text,
         "a reason to wait",
         PATIENCE,
     )

@@ -32,7 +32,7 @@ def device(room: Room, workload: str) -> str:
 
 def waits(room: Room, workload: str) -> str:
     words = until(
-        lambda: (text := room.server.message(workload)) not in ("", "Waits to be scheduled") and text,
+        lambda: (text := room.server.message(workload)) not in ("", "Waiting to be scheduled") and text,
         "a reason to wait",
         PATIENCE,
     )

@@ -66,8 +66,8 @@ def test_it_sleeps_and_a_request_wakes_it(room: Room) -> None:
     until(lambda: "sleeps" in room.server.message(workload), "its sleep", PATIENCE)
     until_pods(room, 0)
     words = [event["message"] for event in events(room.server, workload, "Scaled")]
-    assert words[0] == "From 0 pods to 2: a request woke it"
-    assert words[-1].endswith("nobody asks")
+    assert words[0] == "From 0 pods to 2: a request arrived"
+    assert words[-1].endswith("no requests")
     assert ask(url_of(room.server, workload))["version"] == "1"
 
 

@@ -49,7 +49,7 @@ def test_distributed_pods_start_together(room: Room) -> None:
 def test_a_gang_without_room_for_all_waits_as_a_whole(room: Room) -> None:
     spec = room.spec(gpus=8, numWorkers=2, distributedFramework="PyTorch")
     workload = room.submit("distributed", "wide", spec)
-    until(lambda: room.server.message(workload) not in ("", "Waits to be scheduled"), "a reason", PATIENCE)
+    until(lambda: room.server.message(workload) not in ("", "Waiting to be scheduled"), "a reason", PATIENCE)
     assert room.server.phase(workload) == "Pending"
     assert all(not pod["spec"].get("nodeName") for pod in room.objects("pods"))
 

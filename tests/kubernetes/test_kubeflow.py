@@ -59,7 +59,7 @@ def test_each_framework_runs_by_its_operator(room: Room, framework: str) -> None
 
 def test_a_gang_without_room_for_all_waits_as_a_whole(room: Room) -> None:
     workload = train(room, "wide", gpus=8, numWorkers=2)
-    until(lambda: room.server.message(workload) not in ("", "Waits to be scheduled"), "a reason", PATIENCE)
+    until(lambda: room.server.message(workload) not in ("", "Waiting to be scheduled"), "a reason", PATIENCE)
     assert room.server.phase(workload) == "Pending"
     assert job(room)["kind"] == "PyTorchJob"
     assert all(not pod["spec"].get("nodeName") for pod in room.objects("pods"))

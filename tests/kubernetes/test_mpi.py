@@ -122,7 +122,7 @@ def test_launcher_and_workers_run_together(room: Room, operator: None, policy: s
 
 def test_a_gang_without_room_for_all_waits_as_a_whole(room: Room, operator: None) -> None:
     workload = launch(room, "wide", numWorkers=3, compute={"gpuDevicesRequest": 8})
-    until(lambda: room.server.message(workload) not in ("", "Waits to be scheduled"), "a reason", PATIENCE)
+    until(lambda: room.server.message(workload) not in ("", "Waiting to be scheduled"), "a reason", PATIENCE)
     assert room.server.phase(workload) == "Pending"
     assert all(not pod["spec"].get("nodeName") for pod in room.objects("pods"))
 

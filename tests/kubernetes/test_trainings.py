@@ -69,7 +69,7 @@ def test_what_does_not_fit_says_why(room: Room) -> None:
     workload = room.train("huge", gpus=9)
     waiting = until(
         lambda: (
-            (seen := room.server.workload(workload)).get("phaseMessage", "") not in ("", "Waits to be scheduled")
+            (seen := room.server.workload(workload)).get("phaseMessage", "") not in ("", "Waiting to be scheduled")
             and seen
         ),
         "a reason",

@@ -7,7 +7,8 @@ import msgspec
 import pytest
 
 from fairlead.control.decide.draft import Draft, WorkloadEntry
-from fairlead.control.decide.phases import PhaseInputs, count_missing_pods, decide
+from fairlead.control.decide.missing_pods import count_missing_pods
+from fairlead.control.decide.phases import PhaseInputs
 from fairlead.control.decide.placements import free_index, place
 from fairlead.control.decide.pod_specs import pod_name, render_pod
 from fairlead.control.decide.snapshot import render_jobs
@@ -19,6 +20,7 @@ from fairlead.model.records.phase import Phase, PodPhase
 from fairlead.model.records.workload import GroupTally, Pod, Tally, Workload
 from fairlead.scheduling.model.decisions import Bind
 from tests import builders
+from tests.builders import decide_pods
 
 NOW = 10_000_000
 MINUTES = 60_000
@@ -31,8 +33,6 @@ def outcome(states: Sequence[SetState]) -> Outcome | None:
 RULES = PhaseInputs(
     outcome=outcome,
     review=lambda podset: Review(),
-    retry_delay=1000,
-    max_retry_delay=5 * MINUTES,
 )
 
 
@@ -124,7 +124,7 @@ def test_what_starts_after_another_is_shown_to_the_scheduler_but_not_wanted() ->
 @pytest.mark.parametrize("code", [1, 0], ids=["fails", "ends well"])
 def test_the_end_of_a_pod_ends_its_group_and_no_other(code: int) -> None:
     pods = whole(0) + whole(1)
-    draft = decide(entry(running(), pods), [ended(pods[1], code)], NOW, RULES)
+    draft = decide_pods(entry(running(), pods), [ended(pods[1], code)], NOW, RULES)
     assert {order.pod_id for order in builders.orders(draft) if isinstance(order, Stop)} == {pods[0].id, pods[2].id}
     assert draft.workload.groups == {0: GroupTally(recreated=1, retry_at=NOW)}
     after = entry(draft.workload, draft.active_pods())
@@ -146,7 +146,7 @@ def test_the_end_of_a_pod_ends_its_group_and_no_other(code: int) -> None:
 def test_a_group_is_made_again_with_a_growing_delay(before: int, ran: int, want_wait: int, want_count: int) -> None:
     pods = whole(0, started_at=NOW - ran)
     workload = running(groups={0: GroupTally(recreated=before)})
-    draft = decide(entry(workload, pods), [ended(pods[0])], NOW, RULES)
+    draft = decide_pods(entry(workload, pods), [ended(pods[0])], NOW, RULES)
     assert draft.workload.groups[0] == GroupTally(recreated=want_count, retry_at=NOW + want_wait)
     if want_wait:
         assert draft.wake_at == NOW + want_wait
@@ -156,7 +156,7 @@ def test_a_group_is_made_again_with_a_growing_delay(before: int, ran: int, want_
 def test_a_lost_pod_of_a_group_takes_the_others_with_it() -> None:
     pods = whole(0)
     lost = PodReport(pod_id=pods[2].id, workload_id="id-train", attempt=1, state=PodState.LOST)
-    draft = decide(entry(running(), pods), [lost], NOW, RULES)
+    draft = decide_pods(entry(running(), pods), [lost], NOW, RULES)
     assert {pod.phase for pod in draft.pods.values()} == {PodPhase.STOPPING, PodPhase.STOPPED}
 
 
@@ -166,7 +166,7 @@ def test_with_scope_pod_the_container_restarts_in_place() -> None:
         worker(restart=RestartPolicy.ALWAYS, restart_scope=RestartScope.POD),
     )
     pods = whole(0)
-    draft = decide(entry(running(), pods, podsets), [ended(pods[1])], NOW, RULES)
+    draft = decide_pods(entry(running(), pods, podsets), [ended(pods[1])], NOW, RULES)
     assert not [order for order in builders.orders(draft) if isinstance(order, Stop)]
     assert draft.pods[pods[1].id].attempt == 2
     assert draft.workload.groups == {}
@@ -179,7 +179,7 @@ def test_a_counted_group_starts_from_nothing_and_counts_one_failure() -> None:
     )
     pods = [member("leader", 0), member("worker", 0, 1)]
     workload = running(tallies={"worker": Tally(succeeded=1, made=2, done=(0,))})
-    draft = decide(entry(workload, pods, podsets), [ended(pods[0])], NOW, RULES)
+    draft = decide_pods(entry(workload, pods, podsets), [ended(pods[0])], NOW, RULES)
     assert draft.workload.tally("leader").failed == 1
     assert draft.workload.tally("worker") == Tally(made=2)
     assert count_missing_pods(entry(draft.workload, (), podsets), NOW) == {("leader", 0): 1, ("worker", 0): 2}
@@ -188,7 +188,7 @@ def test_a_counted_group_starts_from_nothing_and_counts_one_failure() -> None:
 def test_fewer_groups_end_the_highest_and_forget_their_counts() -> None:
     podsets = (leader(groups=1), worker(groups=1))
     workload = running(groups={0: GroupTally(recreated=1), 1: GroupTally(recreated=2)})
-    draft = decide(entry(workload, whole(0) + whole(1), podsets), (), NOW, RULES)
+    draft = decide_pods(entry(workload, whole(0) + whole(1), podsets), (), NOW, RULES)
     assert {pod.group for pod in draft.pods.values() if pod.stopping_for == "surplus"} == {1}
     assert draft.workload.groups == {0: GroupTally(recreated=1)}
 
@@ -196,7 +196,7 @@ def test_fewer_groups_end_the_highest_and_forget_their_counts() -> None:
 def test_no_groups_want_nothing() -> None:
     podsets = (leader(groups=0), worker(groups=0))
     assert count_missing_pods(entry(running(), (), podsets), NOW) == {}
-    draft = decide(entry(running(), whole(0), podsets), (), NOW, RULES)
+    draft = decide_pods(entry(running(), whole(0), podsets), (), NOW, RULES)
     assert all(pod.stopping_for == "surplus" for pod in draft.pods.values())
 
 
@@ -240,7 +240,7 @@ def test_pods_that_outlive_the_workload_are_left_alone() -> None:
     podsets = [builders.podset(role="leader"), builders.podset(role="worker", keeps_running=True)]
     pods = [member("leader", 0), member("worker", 0)]
     finished = builders.workload(phase=Phase.COMPLETED)
-    draft = decide(entry(finished, pods, podsets), (), NOW, RULES)
+    draft = decide_pods(entry(finished, pods, podsets), (), NOW, RULES)
     assert [order.pod_id for order in builders.orders(draft) if isinstance(order, Stop)] == [pods[0].id]
 
 
@@ -248,6 +248,6 @@ def test_states_tell_the_groups_apart() -> None:
     seen: list[SetState] = []
     rules = msgspec.structs.replace(RULES, outcome=lambda states: seen.extend(states))
     pods = [*whole(0), member("leader", 1, phase=PodPhase.STARTING, ready=False)]
-    decide(entry(running(), pods), (), NOW, rules)
+    decide_pods(entry(running(), pods), (), NOW, rules)
     assert [(group.starting, group.running, group.ready) for group in seen[0].groups] == [(0, 1, 1), (1, 0, 0)]
     assert [(group.starting, group.running, group.ready) for group in seen[1].groups] == [(0, 2, 2), (0, 0, 0)]

@@ -7,7 +7,6 @@ import pytest
 
 from fairlead.control.decide.draft import Draft, WorkloadEntry
 from fairlead.control.decide.eviction_notices import note_eviction
-from fairlead.control.decide.phases import decide
 from fairlead.control.decide.placements import evict, share_of
 from fairlead.engines.base import PodReport, PodState, Stop
 from fairlead.model.pods.podset import Request
@@ -16,6 +15,7 @@ from fairlead.model.records.phase import DesiredPhase, Phase, PodPhase
 from fairlead.model.records.workload import Pod, Workload
 from fairlead.scheduling.model.decisions import Eviction, QueueFigures
 from tests import builders
+from tests.builders import decide_pods
 
 NOW = 1_000_000
 FIGURES = QueueFigures(name="default", priority=100, allocated=(8, 0, 0), quota=(4, -1, -1), fair_share=(4, 0, 0))
@@ -48,12 +48,16 @@ HOLDER = builders.pod(gpu_devices=(2,), gpu_thousandths=1000, started_at=NOW - 5
 @pytest.mark.parametrize(
     ("members", "want"),
     [
-        pytest.param({}, "Evicted: its project used more than its quota, and workload winner of project", id="reclaim"),
+        pytest.param(
+            {},
+            "Evicted: workload winner of project team-b reclaimed what this project held above its quota",
+            id="reclaim",
+        ),
         pytest.param({}, "held 1 GPU on node node-a since 1970-01-01T00:16:35.000Z", id="what it had"),
         pytest.param({}, "project default was 4 GPUs over its quota of 4.", id="over quota"),
         pytest.param({"rule": "preempted", "over_quota": (0, 0, 0)}, "has a higher priority", id="preempt"),
         pytest.param({"rule": "consolidated", "moved_to": "node-b"}, "Moved to node node-b", id="consolidation"),
-        pytest.param({"rule": "stale", "by_job": None}, "fewer pods run than must run together", id="stale"),
+        pytest.param({"rule": "stale", "by_job": None}, "fewer pods were running than its gang needs", id="stale"),
     ],
 )
 def test_what_an_evicted_workload_is_told(members: dict[str, Any], want: str) -> None:
@@ -94,7 +98,7 @@ def test_an_evicted_pod_without_process_needs_no_report() -> None:
     draft = evicted(Draft(entry(RUNNING, waiting), NOW), waiting)
     assert draft.active_pods() == []
     assert draft.wake_at == NOW
-    after = decide(entry(draft.workload), (), NOW, RULES)
+    after = decide_pods(entry(draft.workload), (), NOW, RULES)
     assert after.workload.phase is Phase.PENDING
 
 
@@ -113,7 +117,7 @@ def test_what_follows_an_eviction(code: int, borne: int | None, want: Phase) -> 
     report = PodReport(
         pod_id=pod.id, workload_id=pod.workload_id, attempt=1, state=PodState.EXITED, exit_code=code, ended_at=NOW
     )
-    after = decide(entry(draft.workload, pod, max_preemptions=borne), (report,), NOW, RULES)
+    after = decide_pods(entry(draft.workload, pod, max_preemptions=borne), (report,), NOW, RULES)
     assert after.workload.phase is want
 
 
@@ -122,13 +126,13 @@ def limited(**members: Any) -> Workload:
 
 
 def test_a_time_limit_is_waited_for() -> None:
-    draft = decide(entry(limited(running_time=10_000, phase_updated_at=NOW - 20_000), HOLDER), (), NOW, RULES)
+    draft = decide_pods(entry(limited(running_time=10_000, phase_updated_at=NOW - 20_000), HOLDER), (), NOW, RULES)
     assert draft.workload.desired_phase is DesiredPhase.RUNNING
     assert draft.wake_at == NOW + 30_000
 
 
 def test_a_time_limit_stops_as_a_suspend_would() -> None:
-    draft = decide(entry(limited(running_time=40_000, phase_updated_at=NOW - 20_000), HOLDER), (), NOW, RULES)
+    draft = decide_pods(entry(limited(running_time=40_000, phase_updated_at=NOW - 20_000), HOLDER), (), NOW, RULES)
     assert draft.workload.desired_phase is DesiredPhase.STOPPED
     assert draft.workload.phase is Phase.STOPPING
     assert "TimeLimit" in [event.reason for event in draft.events]
@@ -137,7 +141,7 @@ def test_a_time_limit_stops_as_a_suspend_would() -> None:
 def test_used_up_time_is_not_resumed() -> None:
     stopped = limited(running_time=60_000)
     stopped = msgspec.structs.replace(stopped, phase=Phase.STOPPED)
-    draft = decide(entry(stopped), (), NOW, RULES)
+    draft = decide_pods(entry(stopped), (), NOW, RULES)
     assert draft.workload.phase is Phase.STOPPED
     assert draft.workload.desired_phase is DesiredPhase.STOPPED
 

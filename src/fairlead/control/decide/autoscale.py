@@ -1,7 +1,7 @@
-"""How many pods a service is to have now, from its load and from what was decided before. Pure: the time is handed in.
+"""How many pods a service should have now, from its load and from previous decisions. Pure.
 
-The load is looked at over two windows, as Knative does it: pods are added by the short one, so that a burst is met,
-and taken away by the long one, so that a pause is none. Called by `rollout.py`.
+The load is measured over two windows, as in Knative: the short one adds pods, so that a burst is met, and the long one
+removes them, so that a pause changes nothing. Called by `rollout.py`.
 """
 
 import math
@@ -23,13 +23,13 @@ class Rates(msgspec.Struct, frozen=True):
 
 
 class Load(msgspec.Struct, frozen=True, kw_only=True):
-    """What the proxy knows of a service's requests."""
+    """What the proxy knows about a service's requests."""
 
-    #: Requests that are being answered or wait for it.
+    #: Requests that are being answered or wait for a pod.
     in_flight: int = 0
     short: Rates = Rates()
     long: Rates = Rates()
-    #: How long the long window is, and since when requests have been counted.
+    #: The length of the long window, and since when requests have been counted.
     window: Millis = 60_000
     counted_since: Millis = 0
     #: Requests that each pod is answering.
@@ -37,7 +37,7 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_idle(self) -> bool:
-        """Whether nobody has asked for as long as the window reaches back."""
+        """Whether there were no requests within the whole window."""
         return not self.in_flight and not self.long.concurrency and not self.long.throughput
 
 
@@ -56,10 +56,10 @@ class ScaleState(msgspec.Struct, frozen=True, kw_only=True):
 
 class ScaleDecision(msgspec.Struct, frozen=True, kw_only=True):
     replicas: int
-    #: Since when fewer would do, and how many would have at most.
+    #: Since when fewer pods would be enough, and how many at most.
     low_since: Millis | None = None
     low_peak: int = 0
-    #: When to look again although nobody asks; None when nothing changes by time.
+    #: When to decide again even without requests; None if time alone changes nothing.
     recheck_at: Millis | None = None
     reason: str = ""
 
@@ -67,13 +67,15 @@ class ScaleDecision(msgspec.Struct, frozen=True, kw_only=True):
 def decide_replicas(scaling: Scaling, load: Load, position: ScaleState, now: Millis) -> ScaleDecision:
     bounded = min(max(position.replicas, scaling.min_pods), scaling.max_pods)
     if scaling.min_pods == scaling.max_pods:
-        return ScaleDecision(replicas=bounded, reason="its bounds leave no other number")
+        return ScaleDecision(replicas=bounded, reason="its bounds allow no other number")
     if not bounded:
         return _wake(scaling, load)
     soon = None if load.is_idle else now + max(load.window // 30, 100)
     short, long = (_asked(scaling, rates, position.ready) for rates in (load.short, load.long))
     if short > bounded:
-        return ScaleDecision(replicas=min(short, scaling.max_pods), recheck_at=soon, reason=_words(scaling, load.short))
+        return ScaleDecision(
+            replicas=min(short, scaling.max_pods), recheck_at=soon, reason=_describe_load(scaling, load.short)
+        )
     asked = max(short, long, scaling.min_pods, 0 if load.is_idle else 1)
     if asked >= bounded:
         return ScaleDecision(
@@ -86,11 +88,11 @@ def _wake(scaling: Scaling, load: Load) -> ScaleDecision:
     if not load.in_flight:
         return ScaleDecision(replicas=0)
     wanted = max(scaling.activation, _asked(scaling, load.short, 0), 1)
-    return ScaleDecision(replicas=min(wanted, scaling.max_pods), reason="a request woke it")
+    return ScaleDecision(replicas=min(wanted, scaling.max_pods), reason="a request arrived")
 
 
 def _shrink(scaling: Scaling, load: Load, position: ScaleState, asked: int, now: Millis) -> ScaleDecision:
-    """Fewer would do. They go when that has lasted: the whole window, the delay, and for the last one the retention."""
+    """Fewer pods would be enough. They go after the window and the delay; the last one after the retention too."""
     low_since = now if position.low_since is None else position.low_since
     most = max(asked, position.low_peak)
     whole_at = max(load.counted_since, position.serving_since) + load.window
@@ -98,15 +100,15 @@ def _shrink(scaling: Scaling, load: Load, position: ScaleState, asked: int, now:
     goal = most
     due = max(whole_at, low_since + scaling.delay)
     if goal == 0:
-        # The last pod goes in a step of its own, and stays for the retention.
+        # The last pod goes in a step of its own, after the retention.
         goal = 1 if position.replicas > 1 else 0
         if not goal:
             due = max(due, low_since + scaling.retention)
     if now < due:
         recheck_at = due if recheck_at is None else min(recheck_at, due)
         return ScaleDecision(replicas=position.replicas, low_since=low_since, low_peak=most, recheck_at=recheck_at)
-    reason = "nobody asks" if load.is_idle else _words(scaling, load.long)
-    # What is left of it has its time counted anew, from the same beginning where the last pod's is still to come.
+    reason = "no requests" if load.is_idle else _describe_load(scaling, load.long)
+    # The remaining pods start a new count; if only the last one is left to go, from the same beginning.
     again = low_since if goal and not most else None
     return ScaleDecision(
         replicas=goal, low_since=again, recheck_at=now if again is not None else recheck_at, reason=reason
@@ -120,13 +122,13 @@ def _asked(scaling: Scaling, rates: Rates, ready: int) -> int:
         share = rates.throughput / scaling.target
     else:
         share = max(ready, 1) * rates.latency / scaling.target if rates.latency is not None else 0.0
-    # A trace of load too small to show in a rounded mean asks for nothing more.
+    # A load too small to show in a rounded mean needs no further pod.
     return math.ceil(round(share, 3))
 
 
-def _words(scaling: Scaling, rates: Rates) -> str:
+def _describe_load(scaling: Scaling, rates: Rates) -> str:
     if scaling.measure is Measure.CONCURRENCY:
-        return f"{rates.concurrency:.1f} requests at once, {scaling.target:g} per pod"
+        return f"{rates.concurrency:.1f} concurrent requests, target {scaling.target:g} per pod"
     if scaling.measure is Measure.THROUGHPUT:
-        return f"{rates.throughput:.1f} requests per second, {scaling.target:g} per pod"
-    return f"{rates.latency or 0.0:.0f} ms per answer, {scaling.target:g} ms allowed"
+        return f"{rates.throughput:.1f} requests per second, target {scaling.target:g} per pod"
+    return f"{rates.latency or 0.0:.0f} ms per request, target {scaling.target:g} ms"

@@ -1,6 +1,6 @@
-"""The pods that a cluster made, written into our records: each from the moment it has a node. Pure.
+"""The pods that a cluster created, written into our records: each from the moment it has a node. Pure.
 
-Called by `follow.py`. What a pod's record says is what the report says of it, so a report that comes twice changes
+Called by `cluster_reports.py`. A pod's record follows from the report alone, so a report that comes twice changes
 nothing.
 """
 
@@ -17,13 +17,13 @@ from fairlead.model.records.organization import DEFAULT_NODE_POOL, Node
 from fairlead.model.records.phase import ENDED, Phase, PodPhase
 from fairlead.model.records.workload import EvictionNote, Pod
 
-#: Pods of one workload that are taken away within so many milliseconds were taken away together.
+#: Pods of one workload that are evicted within so many milliseconds were evicted together.
 _TOGETHER = 30_000
-_WORDS = {PodPhase.SUCCEEDED: "ended well", PodPhase.FAILED: "failed", PodPhase.STOPPED: "ended"}
+_ENDS = {PodPhase.SUCCEEDED: "succeeded", PodPhase.FAILED: "failed", PodPhase.STOPPED: "stopped"}
 
 
 def fold_pods(draft: Draft, report: WorkloadReport, ended: Collection[str], nodes: Mapping[str, Node]) -> None:
-    """Write what is there into the records; pods that are no longer there have ended."""
+    """Write the reported pods into the records; recorded pods that no longer exist have ended."""
     known_roles = {podset.role for podset in draft.entry.podsets}
     for seen in report.pods:
         if seen.role in known_roles and seen.id not in ended:
@@ -56,22 +56,22 @@ def _fold(draft: Draft, seen: ClusterPod, nodes: Mapping[str, Node]) -> None:
         return
     if seen.restarts > pod.restarts:
         draft.set(restarts=draft.workload.restarts + seen.restarts - pod.restarts)
-        draft.add_event("Restarted", _restart_words(pod, seen), pod=pod, warning=True)
+        draft.add_event("Restarted", _restart_message(pod, seen), pod=pod, warning=True)
     members = _members(draft, pod, seen) | _place(draft, pod, seen, nodes)
     changes = {name: value for name, value in members.items() if getattr(pod, name) != value}
     if changes:
         after = draft.set_pod(pod, **changes)
         if after.phase is not pod.phase:
-            _tell(draft, after, seen)
+            _add_event(draft, after, seen)
 
 
-def _restart_words(pod: Pod, seen: ClusterPod) -> str:
-    how = f"with {seen.last_end}" if seen.last_end else "(how is not known)"
-    return f"The container of pod {pod.name} ended {how} and is started again (restart {seen.restarts})"
+def _restart_message(pod: Pod, seen: ClusterPod) -> str:
+    end = seen.last_end or "an unknown exit code"
+    return f"Restarted the container of pod {pod.name} after {end} (restart {seen.restarts})"
 
 
 def _members(draft: Draft, pod: Pod, seen: ClusterPod) -> dict[str, Any]:
-    """The members of the record that follow from what is seen."""
+    """The members of the record that follow from the report."""
     members: dict[str, Any] = {
         "phase": seen.phase,
         "node": seen.node or pod.node,
@@ -93,13 +93,13 @@ def _members(draft: Draft, pod: Pod, seen: ClusterPod) -> dict[str, Any]:
     if seen.phase in ENDED:
         members["completed_at"] = seen.ended_at or draft.now
         if seen.phase is PodPhase.FAILED and (seen.eviction or pod.stopping_for):
-            # We or the scheduler ended it: no failure of its own.
+            # We or the scheduler stopped it, so it did not fail.
             members["phase"] = PodPhase.STOPPED
     return members
 
 
 def _place(draft: Draft, pod: Pod, seen: ClusterPod, nodes: Mapping[str, Node]) -> dict[str, Any]:
-    """Its group or its node may be seen later than the pod itself."""
+    """Its pool and its share of a GPU. Its group or its node may be seen later than the pod itself."""
     node = nodes.get(seen.node)
     share = {"gpu_thousandths": _share(podset_of(draft.entry.podsets, pod.role), node)} if node is not None else {}
     return {"node_pool": seen.node_pool or pod.node_pool, **share}
@@ -129,7 +129,9 @@ def _new(draft: Draft, seen: ClusterPod, node: Node | None) -> Pod:
         group=seen.group,
         index=tally.made if seen.index is None else seen.index,
         run=draft.workload.run,
-        revision_id=next((one.id for one in draft.workload.revisions if one.number == podset.revision), ""),
+        revision_id=next(
+            (revision.id for revision in draft.workload.revisions if revision.number == podset.revision), ""
+        ),
         node=seen.node,
         node_pool=seen.node_pool or DEFAULT_NODE_POOL,
         gpu_devices=_devices(podset),
@@ -140,39 +142,39 @@ def _new(draft: Draft, seen: ClusterPod, node: Node | None) -> Pod:
     )
     draft.set_tally(seen.role, msgspec.structs.replace(tally, made=tally.made + 1))
     draft.set_pod(pod)
-    draft.add_event("Scheduled", f"Pod {pod.name} was given node {pod.node}", pod=pod, source="scheduler")
+    draft.add_event("Scheduled", f"Assigned pod {pod.name} to node {pod.node}", pod=pod, source="scheduler")
     return pod
 
 
 def _devices(podset: PodSet) -> tuple[int, ...]:
-    """As many as it has: which ones they are, only its node knows (`devices.py` tells them apart)."""
+    """As many numbers as it has GPUs. Which GPUs they are, only its node knows (`explain/gpu_numbers.py`)."""
     return tuple(range(podset.request.gpu_devices))
 
 
-def _tell(draft: Draft, pod: Pod, seen: ClusterPod) -> None:
+def _add_event(draft: Draft, pod: Pod, seen: ClusterPod) -> None:
     if pod.phase is PodPhase.RUNNING:
-        draft.add_event("Started", f"Pod {pod.name} runs on node {pod.node}", pod=pod)
+        draft.add_event("Started", f"Pod {pod.name} is running on node {pod.node}", pod=pod)
     elif pod.phase is PodPhase.STOPPING:
-        draft.add_event("Stopping", f"Pod {pod.name} was told to end ({pod.stopping_for})", pod=pod)
-    elif pod.phase in _WORDS:
-        words = seen.message or (f"exit code {seen.exit_code}" if seen.exit_code is not None else seen.reason)
+        draft.add_event("Stopping", f"Stopping pod {pod.name} ({pod.stopping_for})", pod=pod)
+    elif pod.phase in _ENDS:
+        detail = seen.message or (f"exit code {seen.exit_code}" if seen.exit_code is not None else seen.reason)
         is_failure = pod.phase is PodPhase.FAILED
         reason = seen.reason or pod.phase.value
-        draft.add_event(reason, f"Pod {pod.name} {_WORDS[pod.phase]}: {words}", pod=pod, warning=is_failure)
+        draft.add_event(reason, f"Pod {pod.name} {_ENDS[pod.phase]}: {detail}", pod=pod, warning=is_failure)
 
 
 def _note_evictions(draft: Draft) -> None:
-    """Pods that the scheduler took away since the last decision: a preemption each time, and perhaps the end of all."""
+    """Count pods that were evicted since the last decision as one preemption; with the last pod, all is terminating."""
     before = {pod.id: pod.stopping_for for pod in draft.entry.pods}
     evicted = [pod for pod in draft.pods.values() if pod.stopping_for == "evict" and before.get(pod.id, "") != "evict"]
     if evicted:
         pod = evicted[-1]
-        words = pod.message or "The scheduler took its place for others"
-        if not _is_more_of_last(draft, evicted):
-            _count_eviction(draft, pod, words)
-        draft.add_event("Evict", words, pod=pod, source="scheduler")
+        message = pod.message or "Evicted by the scheduler for other workloads"
+        if not _belongs_to_last(draft, evicted):
+            _count_eviction(draft, pod, message)
+        draft.add_event("Evict", message, pod=pod, source="scheduler")
     last = draft.workload.last_eviction
-    others = [one for one in draft.active_pods() if one.stopping_for != "evict"]
+    others = [pod for pod in draft.active_pods() if pod.stopping_for != "evict"]
     if last is None or others or draft.workload.phase not in (Phase.INITIALIZING, Phase.RUNNING, Phase.DEGRADED):
         return
     if evicted or _went_with_them(draft):
@@ -180,18 +182,18 @@ def _note_evictions(draft: Draft) -> None:
 
 
 def _went_with_them(draft: Draft) -> bool:
-    """Whether the last pods went because of an eviction: of some nobody may have seen more than that they are gone."""
+    """Whether the last pods ended because of an eviction. Of some, only that they are gone may be known."""
     gone = [pod for pod in draft.pods.values() if pod.phase is PodPhase.STOPPED]
-    return any(pod.stopping_for == "evict" for pod in gone) or (bool(gone) and _is_more_of_last(draft, gone))
+    return any(pod.stopping_for == "evict" for pod in gone) or (bool(gone) and _belongs_to_last(draft, gone))
 
 
-def _is_more_of_last(draft: Draft, evicted: Sequence[Pod]) -> bool:
-    """Whether these pods were taken away together with the last ones, and only the news of them came later."""
+def _belongs_to_last(draft: Draft, evicted: Sequence[Pod]) -> bool:
+    """Whether these pods were evicted together with the last ones, and only the report of them came later."""
     last = draft.workload.last_eviction
     return last is not None and draft.now - last.at < _TOGETHER and all(pod.created_at <= last.at for pod in evicted)
 
 
-def _count_eviction(draft: Draft, pod: Pod, words: str) -> None:
+def _count_eviction(draft: Draft, pod: Pod, message: str) -> None:
     note = EvictionNote(
         at=draft.now,
         pod=pod.name,
@@ -199,13 +201,13 @@ def _count_eviction(draft: Draft, pod: Pod, words: str) -> None:
         rule="preempted",
         since=pod.started_at,
         gpus=len(pod.gpu_devices) * pod.gpu_thousandths / 1000,
-        message=words,
+        message=message,
     )
     draft.set(preemptions=draft.workload.preemptions + 1, last_eviction=note)
 
 
-def last_failure(report: WorkloadReport) -> str:
-    """The words of the pod that failed last among those that are still there."""
+def describe_last_failure(report: WorkloadReport) -> str:
+    """How the pod ended that failed last, among those that still exist."""
     failed = [pod for pod in report.pods if pod.phase is PodPhase.FAILED and not pod.eviction]
     if not failed:
         return ""

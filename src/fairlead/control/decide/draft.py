@@ -1,7 +1,7 @@
-"""A workload and its pods while a decision about them is being made: what changes, what is ordered, what is told.
+"""A workload and its pods while a decision about them is being made: their changes, and the events of these. Pure.
 
-`decide.py` writes into a draft and hands it out; the loop records it in one transaction and only then carries out
-its orders. Pure: the time is handed in.
+The phase machine writes into a draft and hands it out. The loop records it in one transaction and only then gives the
+orders that follow from it to the engine.
 """
 
 from collections.abc import Iterable
@@ -24,14 +24,14 @@ _SHOWN_MOVES = 12
 
 
 class WorkloadEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """What the loop holds of one workload: its record, what its spec means, and its pods that have not ended."""
+    """What the loop holds of one workload: its record, its pod sets, and its pods that have not ended."""
 
     workload: Workload
     podsets: tuple[PodSet, ...]
     pods: tuple[Pod, ...] = ()
-    #: How long a finished workload stays before it deletes itself; None for ever.
+    #: How long a finished workload stays before it deletes itself; None: for ever.
     lifetime_after_end: Millis | None = None
-    #: How many preemptions it outlives; None for any number.
+    #: How many preemptions it may have before it fails; None: any number.
     max_preemptions: int | None = None
     #: Whether changes of its spec roll out as revisions.
     revises: bool = False
@@ -46,9 +46,9 @@ class Draft:
     #: The revisions whose records are to be written, by id.
     revisions: dict[str, Revision] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
-    #: The earliest time at which this workload needs another look although nothing happens.
+    #: The earliest time at which the workload must be decided on again even if nothing happens.
     wake_at: Millis | None = None
-    #: Why no retry can help.
+    #: Why it fails although retries may be left.
     fatal: str = ""
     _moves: list[str] = field(default_factory=list)
 
@@ -68,15 +68,15 @@ class Draft:
 
     def set_revision(self, revision: Revision) -> None:
         """Change a revision, or add one as the newest; its record follows."""
-        known = {each.id: each for each in self.entry.workload.revisions}
-        version = known[revision.id].version + 1 if revision.id in known else 1
+        recorded = {each.id: each for each in self.entry.workload.revisions}
+        version = recorded[revision.id].version + 1 if revision.id in recorded else 1
         changed = msgspec.structs.replace(revision, version=version)
         self.revisions[revision.id] = changed
         others = {each.id: each for each in self.workload.revisions} | {revision.id: changed}
         self.set(revisions=tuple(others.values()))
 
     def count_failure(self, role: str, retry_at: Millis | None = None) -> int:
-        """One more pod of a set failed; no replacement before `retry_at`. How many have by now."""
+        """Count a failed pod of a set, which is not replaced before `retry_at`; returns the number of failures."""
         tally = self.workload.tally(role)
         self.set_tally(role, msgspec.structs.replace(tally, failed=tally.failed + 1, retry_at=retry_at))
         return tally.failed + 1
@@ -107,10 +107,10 @@ class Draft:
         return [pod for pod in self.pods.values() if not pod.has_ended]
 
     def running_time(self) -> Millis:
-        """How long it has run in all, up to now."""
+        """How long it has run in total, until now."""
         workload = self.workload
-        going_on = max(0, self.now - workload.phase_updated_at) if workload.phase in RUNNING_PHASES else 0
-        return workload.running_time + going_on
+        current = max(0, self.now - workload.phase_updated_at) if workload.phase in RUNNING_PHASES else 0
+        return workload.running_time + current
 
     def wake(self, at: Millis) -> None:
         self.wake_at = at if self.wake_at is None else min(self.wake_at, at)
@@ -142,7 +142,7 @@ class Draft:
         )
 
     def set_phase(self, phase: Phase, message: str = "", *, reason: str | None = None) -> None:
-        """Enter a phase, or change the words of the present one. An illegal move marks the workload Unknown."""
+        """Enter a phase, or change the message of the present one. An illegal move marks the workload Unknown."""
         before = self.workload
         if before.phase == phase:
             if (before.phase_message, before.phase_reason) != (message, reason):

@@ -1,4 +1,4 @@
-"""What a workload is told: when it loses a pod to another one, by whom and why; and whom it waits for. Pure."""
+"""Messages that name other workloads: who evicted a pod and why, and for whose pods a workload waits. Pure."""
 
 from collections.abc import Mapping
 
@@ -10,27 +10,27 @@ from fairlead.model.records.workload import EvictionNote, Pod, Workload
 from fairlead.scheduling.model.decisions import Eviction, Reason
 
 _UNLIMITED = -1.0
-#: What stands for a pod of a project that the reader may not see.
+#: The name of a pod in a project that the reader may not see.
 HIDDEN_POD = "another project's pod"
 
 
 def name_pods(
     reason: Reason, pods: Mapping[str, str], entries: Mapping[str, WorkloadEntry], visible: frozenset[str] | None
 ) -> Reason:
-    """A reason with the pods that it waits for by name; `visible` are the projects whose pods may be named.
+    """A reason with the names of the pods it waits for instead of their ids. `visible`: projects that may be named.
 
-    Equal names are told once: hidden pods are all called alike.
+    Equal names are listed once, because all hidden pods have the same.
     """
-    told = []
+    names = []
     for id in reason.waits_for:
         entry = entries.get(pods.get(id, ""))
         if entry is None:
-            told.append(id)
+            names.append(id)
         elif visible is not None and entry.workload.project_id not in visible:
-            told.append(HIDDEN_POD)
+            names.append(HIDDEN_POD)
         else:
-            told.append(next((pod.name for pod in entry.pods if pod.id == id), id))
-    named: Reason = msgspec.structs.replace(reason, waits_for=tuple(dict.fromkeys(told)))
+            names.append(next((pod.name for pod in entry.pods if pod.id == id), id))
+    named: Reason = msgspec.structs.replace(reason, waits_for=tuple(dict.fromkeys(names)))
     return named
 
 
@@ -55,26 +55,26 @@ def note_eviction(
         quota_gpus=None if quota == _UNLIMITED else round(quota, 3),
         moved_to=eviction.moved_to or "",
     )
-    told: EvictionNote = msgspec.structs.replace(note, message=say_eviction(note, workload))
-    return told
+    described: EvictionNote = msgspec.structs.replace(note, message=describe_eviction(note, workload))
+    return described
 
 
-def say_eviction(note: EvictionNote, workload: Workload) -> str:
-    """One sentence of what happened, and one of what the workload had."""
+def describe_eviction(note: EvictionNote, workload: Workload) -> str:
+    """One sentence on what happened, and one on what the workload had."""
     winner = f"workload {note.by_workload} of project {note.by_project}" if note.by_workload else "another workload"
     happened = {
-        "reclaimed": f"Evicted: its project used more than its quota, and {winner} may claim what it holds",
+        "reclaimed": f"Evicted: {winner} reclaimed what this project held above its quota",
         "preempted": f"Evicted: {winner} has a higher priority in the same project",
         "consolidated": f"Moved{f' to node {note.moved_to}' if note.moved_to else ''} to make room for {winner}",
-        "stale": "Evicted: fewer pods run than must run together",
+        "stale": "Evicted: fewer pods were running than its gang needs",
     }.get(note.rule, f"Evicted for {winner}")
-    held = f"{_count(note.gpus)} on node {note.node}" if note.gpus else f"a place on node {note.node}"
+    held = f"{_count(note.gpus)} on node {note.node}" if note.gpus else f"resources on node {note.node}"
     since = f" since {iso(note.since)}" if note.since is not None else ""
-    words = f"{happened}. Pod {note.pod} held {held}{since}"
+    message = f"{happened}. Pod {note.pod} held {held}{since}"
     if note.over_quota_gpus:
         quota = "" if note.quota_gpus is None else f" of {note.quota_gpus:g}"
-        words += f"; project {workload.project_name} was {_count(note.over_quota_gpus)} over its quota{quota}"
-    return f"{words}."
+        message += f"; project {workload.project_name} was {_count(note.over_quota_gpus)} over its quota{quota}"
+    return f"{message}."
 
 
 def _count(gpus: float) -> str:

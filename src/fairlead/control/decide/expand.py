@@ -1,7 +1,7 @@
-"""What a workload's record means: the pods that its spec asks for, or, where it has revisions, those of each. Pure.
+"""Expands a workload's spec into pod sets; of a workload with revisions, into those of each revision. Pure.
 
-Called by the board and by reads. A set of a revision has the revision's number behind its role, so that everything
-that looks at sets and pods by role keeps the revisions apart without knowing of them.
+Called by the board and by reads. The role of a revision's set ends in the revision's number, so that everything that
+reads sets and pods by role keeps the revisions apart without knowing about them.
 """
 
 from functools import lru_cache
@@ -23,15 +23,15 @@ class ExpandedSpec(msgspec.Struct, frozen=True):
     """What follows from a spec alone."""
 
     podsets: tuple[PodSet, ...]
-    #: How long a finished workload stays before it deletes itself; None for ever.
+    #: How long a finished workload stays before it deletes itself; None: for ever.
     lifetime_after_end: Millis | None
-    #: How many preemptions it outlives; None for any number.
+    #: How many preemptions it may have before it fails; None: any number.
     max_preemptions: int | None
 
 
 @lru_cache(maxsize=1024)
 def expand_spec(kind_key: str, spec_text: bytes) -> ExpandedSpec:
-    """Kept, because sweeps and scripts send the same spec again and again."""
+    """Cached, because sweeps and scripts submit the same spec again and again."""
     kind = KINDS[kind_key]
     spec: Any = read_stored_spec(kind, spec_text)
     lifetime = kind.lifetime_after_end(spec)
@@ -39,17 +39,17 @@ def expand_spec(kind_key: str, spec_text: bytes) -> ExpandedSpec:
 
 
 def podsets_of(workload: Workload) -> tuple[PodSet, ...]:
-    """The sets whose pods a workload has or wants."""
+    """The pod sets of which a workload has or wants pods."""
     if not workload.revisions:
         return expand_spec(workload.kind, bytes(workload.spec)).podsets
     return tuple(podset for revision in workload.revisions for podset in podsets_of_revision(workload.kind, revision))
 
 
 def podsets_of_revision(kind: str, revision: Revision) -> tuple[PodSet, ...]:
-    found = []
+    podsets = []
     for podset in expand_spec(kind, bytes(revision.spec)).podsets:
         count = podset.count if podset.scaling is None else revision.replicas
-        found.append(
+        podsets.append(
             msgspec.structs.replace(
                 podset,
                 role=f"{podset.role}{_MARK}{revision.number}",
@@ -58,7 +58,7 @@ def podsets_of_revision(kind: str, revision: Revision) -> tuple[PodSet, ...]:
                 stage=revision.stage,
             )
         )
-    return tuple(found)
+    return tuple(podsets)
 
 
 def base_role(role: str) -> str:

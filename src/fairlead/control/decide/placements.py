@@ -1,9 +1,10 @@
-"""Write the scheduler's decisions into drafts: pods that got a place, pods that lost theirs, why others wait. Pure."""
+"""Writes the scheduler's decisions into drafts: placed pods, evicted pods, why others wait. Pure."""
 
 from collections.abc import Sequence
 
 import msgspec
 
+from fairlead.control.decide.blockers import PENDING_REASONS
 from fairlead.control.decide.draft import Draft
 from fairlead.control.decide.pod_specs import pod_name
 from fairlead.control.decide.stopping import stop_pod
@@ -15,14 +16,12 @@ from fairlead.model.records.workload import EvictionNote, PendingMessage, Pod
 from fairlead.scheduling import format_reason
 from fairlead.scheduling.model.decisions import Bind, Pending, PoolReason
 
-#: The two reasons for which the contract has a word of its own.
-_ENUM = frozenset({"OverLimit", "NonPreemptibleOverQuota"})
-#: A changed number in a reason is worth a write only so often; a changed reason always is.
+#: A reason whose numbers changed is written only so often; a changed reason always is.
 _REFRESH: Millis = 10 * SECOND
 
 
 def share_of(podset: PodSet, node: Node | None) -> int:
-    """Which part of each device a pod holds, in thousandths; memory counts in hundredths of the device, rounded up."""
+    """The part of each device that a pod holds, in thousandths; memory is rounded up to hundredths of the device."""
     request = podset.request
     device = min((gpu.memory_mib for gpu in node.gpus), default=0) if node else 0
     if not request.gpu_memory_bytes or not device:
@@ -61,14 +60,14 @@ def place(draft: Draft, podset: PodSet, group: int, pod_id: str, bind: Bind, nod
     draft.set(blocked_by=None, pending_messages=())
     draft.set_pod(pod)
     draft.add_event(
-        "Scheduled", f"Pod {pod.name} was given node {pod.node}{_devices(pod)}", pod=pod, source="scheduler"
+        "Scheduled", f"Assigned pod {pod.name} to node {pod.node}{_devices(pod)}", pod=pod, source="scheduler"
     )
     if workload.phase is Phase.PENDING:
-        draft.set_phase(Phase.INITIALIZING, f"Pod {pod.name} starts on node {pod.node}")
+        draft.set_phase(Phase.INITIALIZING, f"Starting pod {pod.name} on node {pod.node}")
 
 
 def free_index(draft: Draft, podset: PodSet, group: int) -> int:
-    """The next pod's index: the lowest place that is free, or one more than ever."""
+    """The next pod's index: the lowest free one, or one more than ever if indices are not reused."""
     tally = draft.workload.tally(podset.role)
     if not podset.has_fixed_indices:
         return tally.made
@@ -81,7 +80,7 @@ def _devices(pod: Pod) -> str:
 
 
 def evict(draft: Draft, pod: Pod, message: str, note: EvictionNote) -> None:
-    """End a pod for another workload's sake; the workload goes back to the queue when it is gone."""
+    """Stop a pod in favour of another workload; its own workload is queued again when the pod has ended."""
     draft.add_event("Evict", f"{message}\n{note.message}", pod=pod, source="scheduler")
     stop_pod(draft, pod, "evict")
     if draft.workload.preemptions == draft.entry.workload.preemptions:
@@ -91,12 +90,12 @@ def evict(draft: Draft, pod: Pod, message: str, note: EvictionNote) -> None:
     if not others and draft.workload.phase in (Phase.INITIALIZING, Phase.RUNNING, Phase.DEGRADED):
         draft.set_phase(Phase.TERMINATING, note.message)
     if not draft.active_pods():
-        # It only waited for its next start, so no process will report its end: go on by ourselves.
+        # It only waited for its restart, so no process will report an end.
         draft.wake(draft.now)
 
 
 def explain(draft: Draft, pending: Pending) -> None:
-    """Say why it waits: in the record when the reason is another one, or its numbers are old."""
+    """Write why it waits into the record if the reason is new or its numbers are old."""
     workload = draft.workload
     known = workload.blocked_by or {}
     message = format_reason(pending.reason)
@@ -111,9 +110,9 @@ def explain(draft: Draft, pending: Pending) -> None:
     )
     if known.get("code") != pending.reason.code:
         draft.add_event("Unschedulable", message, warning=True, source="scheduler")
-    reason = pending.reason.code if pending.reason.code in _ENUM else None
+    reason = pending.reason.code if pending.reason.code in PENDING_REASONS else None
     if workload.phase is Phase.RUNNING:
-        # Only a part of it waits; what that means is the kind's to say.
+        # Only some of its pods wait; the kind says what that means.
         draft.wake(draft.now)
     elif workload.phase is Phase.PENDING:
         draft.set_phase(Phase.PENDING, message, reason=reason)
@@ -130,5 +129,5 @@ def _pending_messages(pools: Sequence[PoolReason]) -> tuple[PendingMessage, ...]
             org_type="DEPARTMENT" if (pool.reason.queue_id or "").startswith("department-") else "PROJECT",
         )
         for pool in pools
-        if pool.reason.code in _ENUM
+        if pool.reason.code in PENDING_REASONS
     )

@@ -1,59 +1,68 @@
-"""How a pod's end is read: success, failure, our own doing, or nobody's; and whether its container starts again.
+"""Reads the reports of an engine of single pods into the draft: success, failure, requested stop, loss, restart. Pure.
 
-Called by `decide.py` for every report of an engine. Pure.
+Called by the phase machine. An attempt counts once: reports of earlier attempts and of ended pods change nothing.
 """
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from fairlead.control.decide.draft import Draft, podset_of
-from fairlead.control.decide.stopping import break_group, retry_delay
+from fairlead.control.decide.observation import Observation
+from fairlead.control.decide.stopping import Backoff, break_group
 from fairlead.engines.base import PodReport, PodState
 from fairlead.model.clock import Millis
 from fairlead.model.pods.podset import PodSet, RestartPolicy, RestartScope
 from fairlead.model.records.phase import PodPhase
 from fairlead.model.records.workload import Pod
 
-#: A reason with which an engine says that the process could not be started at all: trying again would not help.
+#: The reason by which an engine says that a process cannot be started at all: a retry would not help.
 START_ERROR = "StartError"
 
 
-def apply_pod_report(draft: Draft, report: PodReport, first: Millis, most: Millis) -> None:
-    """Write one report into its pod. Reports of earlier attempts, and of pods that ended, change nothing."""
+def apply_pod_reports(draft: Draft, reports: Iterable[PodReport], backoff: Backoff) -> Observation:
+    """Write reports into the pods of the draft. Beyond the pods there is nothing to observe."""
+    for report in reports:
+        _apply(draft, report, backoff)
+    return Observation()
+
+
+def _apply(draft: Draft, report: PodReport, backoff: Backoff) -> None:
+    """Write one report into its pod."""
     pod = draft.pods.get(report.pod_id)
     if pod is None or pod.has_ended or report.attempt != pod.attempt or pod.restart_at is not None:
         return
     if report.state is PodState.STARTING:
-        _fold_starting(draft, pod, report)
+        _apply_starting(draft, pod, report)
     elif report.state is PodState.RUNNING:
-        _fold_running(draft, pod, report)
+        _apply_running(draft, pod, report)
     elif report.state is PodState.LOST:
-        _fold_lost(draft, pod, report, first, most)
+        _apply_lost(draft, pod, report, backoff)
     elif report.state is PodState.EXITED:
-        _fold_exit(draft, pod, report, first, most)
+        _apply_exit(draft, pod, report, backoff)
 
 
-def _fold_starting(draft: Draft, pod: Pod, report: PodReport) -> None:
-    """What it waits for before its program runs; how it ended the last time says more, where it did."""
-    is_news = report.message and (report.reason, report.message) != (pod.reason, pod.message)
-    if is_news and pod.phase is PodPhase.STARTING and pod.exit_code is None:
+def _apply_starting(draft: Draft, pod: Pod, report: PodReport) -> None:
+    """What it waits for before its program runs. How it ended last time, if it did, says more."""
+    is_new = report.message and (report.reason, report.message) != (pod.reason, pod.message)
+    if is_new and pod.phase is PodPhase.STARTING and pod.exit_code is None:
         draft.set_pod(pod, reason=report.reason, message=report.message)
 
 
-def _fold_running(draft: Draft, pod: Pod, report: PodReport) -> None:
+def _apply_running(draft: Draft, pod: Pod, report: PodReport) -> None:
     ready_at = pod.ready_at or (draft.now if report.ready else None)
     if pod.phase is PodPhase.STARTING:
-        draft.add_event("Started", f"Pod {pod.name} runs on node {pod.node}", pod=pod)
+        draft.add_event("Started", f"Pod {pod.name} is running on node {pod.node}", pod=pod)
         started_at = report.started_at or draft.now
-        said: dict[str, Any] = {"ready": report.ready, "ready_at": ready_at, "ports": report.ports}
+        reported: dict[str, Any] = {"ready": report.ready, "ready_at": ready_at, "ports": report.ports}
         if pod.exit_code is None:
-            said |= {"reason": "", "message": ""}
-        draft.set_pod(pod, phase=PodPhase.RUNNING, started_at=started_at, **said)
+            reported |= {"reason": "", "message": ""}
+        draft.set_pod(pod, phase=PodPhase.RUNNING, started_at=started_at, **reported)
     elif report.ready != pod.ready:
         draft.set_pod(pod, ready=report.ready, ready_at=ready_at)
 
 
-def _fold_lost(draft: Draft, pod: Pod, report: PodReport, first: Millis, most: Millis) -> None:
-    """Nobody knows how it ended: not a failure of the workload, so a new attempt that does not count."""
+def _apply_lost(draft: Draft, pod: Pod, report: PodReport, backoff: Backoff) -> None:
+    """Nobody knows how it ended. That is not a failure of the workload, so the next attempt does not count."""
     draft.add_event(
         report.reason or "SupervisorLost", f"Pod {pod.name} was lost: {report.message}", pod=pod, warning=True
     )
@@ -62,13 +71,13 @@ def _fold_lost(draft: Draft, pod: Pod, report: PodReport, first: Millis, most: M
         return
     if podset_of(draft.entry.podsets, pod.role).restart_scope is RestartScope.GROUP:
         _end(draft, pod, report, PodPhase.STOPPED)
-        break_group(draft, pod, first, most)
+        break_group(draft, pod, backoff)
         return
     draft.set(restarts=draft.workload.restarts + 1)
     _restart_in_place(draft, pod, report, draft.now)
 
 
-def _fold_exit(draft: Draft, pod: Pod, report: PodReport, first: Millis, most: Millis) -> None:
+def _apply_exit(draft: Draft, pod: Pod, report: PodReport, backoff: Backoff) -> None:
     succeeded = report.exit_code == 0
     if pod.phase is PodPhase.STOPPING:
         _apply_requested_stop(draft, pod, report)
@@ -78,44 +87,46 @@ def _fold_exit(draft: Draft, pod: Pod, report: PodReport, first: Millis, most: M
         draft.count_success(pod)
         _end(draft, pod, report, PodPhase.SUCCEEDED)
         return
-    draft.add_event(report.reason or "Failed", f"Pod {pod.name}: {_words(report)}", pod=pod, warning=not succeeded)
+    draft.add_event(
+        report.reason or "Failed", f"Pod {pod.name}: {_describe_end(report)}", pod=pod, warning=not succeeded
+    )
     if report.reason == START_ERROR and not (_serves(podset) and draft.workload.started_at is not None):
-        # What the operating system refuses once it refuses again: no retry would help.
+        # The operating system would refuse it again.
         draft.count_failure(pod.role)
-        draft.fatal = f"Pod {pod.name} could not be started: {_words(report)}"
+        draft.fatal = f"Pod {pod.name} could not be started: {_describe_end(report)}"
         _end(draft, pod, report, PodPhase.FAILED)
     elif podset.restart_scope is RestartScope.GROUP:
         if podset.completions is not None:
             draft.count_failure(pod.role)
         _end(draft, pod, report, PodPhase.FAILED)
-        break_group(draft, pod, first, most)
+        break_group(draft, pod, backoff)
     elif podset.restart is RestartPolicy.NEVER:
-        wait = retry_delay(draft.workload.tally(pod.role).failed + 1, first, most)
+        wait = backoff.after(draft.workload.tally(pod.role).failed + 1)
         draft.count_failure(pod.role, draft.now + wait)
         draft.set(restarts=draft.workload.restarts + 1)
         _end(draft, pod, report, PodPhase.FAILED)
     else:
-        _restart_counted(draft, pod, report, first, most)
+        _restart_counted(draft, pod, report, backoff)
 
 
 def _serves(podset: PodSet) -> bool:
-    """Whether its pods are meant to run for ever, so that even a good end is none."""
+    """Whether its pods are meant to run for ever, so that even exit code 0 is followed by a restart."""
     is_endless_group = podset.restart_scope is RestartScope.GROUP and podset.completions is None
     return podset.restart is RestartPolicy.ALWAYS or is_endless_group
 
 
-def _restart_counted(draft: Draft, pod: Pod, report: PodReport, first: Millis, most: Millis) -> None:
+def _restart_counted(draft: Draft, pod: Pod, report: PodReport, backoff: Backoff) -> None:
     """Restart in place with a growing delay; with OnFailure each failure counts against the backoff limit."""
     podset = podset_of(draft.entry.podsets, pod.role)
     if podset.restart is RestartPolicy.ON_FAILURE and draft.count_failure(pod.role) > podset.backoff_limit:
         _end(draft, pod, report, PodPhase.FAILED)
         return
     draft.set(restarts=draft.workload.restarts + 1)
-    _restart_in_place(draft, pod, report, draft.now + retry_delay(pod.restarts + 1, first, most))
+    _restart_in_place(draft, pod, report, draft.now + backoff.after(pod.restarts + 1))
 
 
 def _apply_requested_stop(draft: Draft, pod: Pod, report: PodReport) -> None:
-    """A pod that exits 0 within its grace succeeded; any other end that we caused is no failure."""
+    """A pod that exits with 0 within its grace period has succeeded; any other end that we caused is no failure."""
     serves = _serves(podset_of(draft.entry.podsets, pod.role))
     if report.exit_code == 0 and pod.stopping_for in ("suspend", "evict") and not serves:
         draft.count_success(pod)
@@ -137,7 +148,7 @@ def _restart_in_place(draft: Draft, pod: Pod, report: PodReport, at: Millis) -> 
         exit_code=report.exit_code,
         signal=report.signal,
         reason=report.reason,
-        message=_words(report),
+        message=_describe_end(report),
     )
 
 
@@ -150,13 +161,32 @@ def _end(draft: Draft, pod: Pod, report: PodReport, phase: PodPhase) -> None:
         exit_code=report.exit_code,
         signal=report.signal,
         reason=report.reason or ("Completed" if phase is PodPhase.SUCCEEDED else "Error"),
-        message=_words(report),
+        message=_describe_end(report),
     )
 
 
-def _words(report: PodReport) -> str:
+def _describe_end(report: PodReport) -> str:
     if report.message:
         return report.message
     if report.signal:
-        return f"ended by signal {report.signal}"
+        return f"killed by signal {report.signal}"
     return f"exit code {report.exit_code}"
+
+
+def is_lost(pod: Pod, known: Iterable[str], has_node: Callable[[str], bool]) -> bool:
+    """After a start: whether the engine does not know a pod that had surely started, or that can no longer start."""
+    if pod.id in known or pod.restart_at is not None:
+        return False
+    return pod.phase in (PodPhase.RUNNING, PodPhase.STOPPING) or not has_node(pod.node)
+
+
+def report_lost(pod: Pod) -> PodReport:
+    """The report that an engine cannot give about a pod that it does not know."""
+    return PodReport(
+        pod_id=pod.id,
+        workload_id=pod.workload_id,
+        attempt=pod.attempt,
+        state=PodState.LOST,
+        reason="SupervisorLost",
+        message="The engine has no trace of it",
+    )

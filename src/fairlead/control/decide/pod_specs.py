@@ -1,4 +1,4 @@
-"""From a workload, one of its pods and its pod set to what an engine is told to run. Pure."""
+"""Renders what an engine runs, from a workload, one of its pods and the pod's set. Pure."""
 
 from collections.abc import Mapping
 
@@ -10,8 +10,8 @@ from fairlead.model.records.organization import Project, namespace_of
 from fairlead.model.records.workload import Pod, Workload
 
 
-def _place(workload: Workload, podset: PodSet, group: int, index: int) -> dict[str, str]:
-    """What tells one pod from the others. The run counts from 0, as names of pods show it."""
+def _placeholders(workload: Workload, podset: PodSet, group: int, index: int) -> dict[str, str]:
+    """The values of a pod's placeholders. The run counts from 0, as pod names show it."""
     return {
         "workload": workload.name,
         "run": str(workload.run - 1),
@@ -24,11 +24,11 @@ def _place(workload: Workload, podset: PodSet, group: int, index: int) -> dict[s
 
 
 def pod_name(workload: Workload, podset: PodSet, group: int, index: int) -> str:
-    return fill(podset.naming, _place(workload, podset, group, index))
+    return fill(podset.naming, _placeholders(workload, podset, group, index))
 
 
 def identity(workload: Workload) -> dict[str, str]:
-    """The variables by which a program learns who it is; they stay the same over suspend and preemption."""
+    """The variables that identify a workload to its program; suspension and preemption do not change them."""
     return {
         "RUNAI_PROJECT": workload.project_name,
         "RUNAI_JOB_NAME": workload.name,
@@ -42,7 +42,7 @@ def identity(workload: Workload) -> dict[str, str]:
 
 def render_pod(workload: Workload, pod: Pod, podset: PodSet, project: Project | None) -> PodSpec:
     namespace = project.namespace if project else namespace_of(workload.project_name)
-    values = _place(workload, podset, pod.group, pod.index) | {"namespace": namespace}
+    values = _placeholders(workload, podset, pod.group, pod.index) | {"namespace": namespace}
     return PodSpec(
         workload_id=workload.id,
         workload_name=workload.name,
@@ -69,7 +69,7 @@ def render_pod(workload: Workload, pod: Pod, podset: PodSet, project: Project | 
 
 
 def _labelled(podset: PodSet, values: Mapping[str, str]) -> PodContainer:
-    """The container with the labels and annotations of its set before the spec's own."""
+    """The container with the labels and annotations of its set before those of the spec."""
     fields = podset.container.fields
     labelled = msgspec.structs.replace(
         fields,

@@ -1,7 +1,7 @@
-"""Revisions of a workload that is changed while it serves: made, judged, given the requests, ended. Pure.
+"""Rolls out changes of a serving workload as revisions: created, judged, promoted, drained. Pure.
 
-Called by `decide.py` after the pods' reports are folded in, for kinds whose changes roll out. Only what the record
-says counts, so a server that was killed in the middle goes on where it was.
+Called by the phase machine after the reports are written into the pods, for kinds whose changes roll out. Only the
+record counts, so a server that was killed in the middle of a rollout continues it.
 """
 
 import uuid
@@ -23,28 +23,28 @@ from fairlead.model.records.workload import Condition, Pod
 
 #: The condition that names the newest revision when it has failed.
 FAILED_REVISION = "RevisionFailed"
-#: Phases in which a workload without pods is not to blame for it.
+#: Phases in which it is not the fault of a revision that it has no pods.
 _EXCUSED = frozenset({Phase.PENDING, Phase.TERMINATING, Phase.STOPPING, Phase.STOPPED, Phase.RESUMING})
 
 
 def revise(
     draft: Draft, load: Load, review: Callable[[PodSet], Review], scaled: Mapping[str, int] | None = None
 ) -> None:
-    """Bring the revisions to where the spec, the pods and the load want them, and the pod sets with them.
+    """Bring the revisions and their pod sets in line with the spec, the pods and the load.
 
-    `scaled` says how many pods there are to be, by role, where a cluster decides on their number itself.
+    `scaled` is the number of pods by role that a cluster wants, if it scales the workload itself.
     """
     workload = draft.workload
     if workload.desired_phase is not DesiredPhase.RUNNING or workload.phase in TERMINAL or workload.waits_for:
         return
     _follow_spec(draft, review)
     for revision in draft.workload.revisions if scaled is not None else ():
-        _take_scaled(draft, revision, scaled or {})
-    _judge_coming(draft)
+        _follow_cluster(draft, revision, scaled or {})
+    _judge_starting(draft)
     if scaled is None:
         _scale_serving(draft, load)
-    _forget_left(draft)
-    _show(draft)
+    _forget_drained(draft)
+    _set_phases(draft)
     draft.entry = msgspec.structs.replace(draft.entry, podsets=podsets_of(draft.workload))
 
 
@@ -53,7 +53,7 @@ def _at(draft: Draft, stage: Stage) -> Revision | None:
 
 
 def _follow_spec(draft: Draft, review: Callable[[PodSet], Review]) -> None:
-    """A spec that means other pods than the newest revision becomes one; another change is only taken over."""
+    """A spec with other pods than the newest revision becomes a revision; any other change updates the newest."""
     workload = draft.workload
     newest = workload.revisions[-1] if workload.revisions else None
     if newest is not None and bytes(newest.spec) == bytes(workload.spec):
@@ -74,7 +74,7 @@ def _means_same_pods(draft: Draft, revision: Revision) -> bool:
 
 
 def _plain(podsets: Sequence[PodSet]) -> list[PodSet]:
-    """The sets without what says only how many pods there are."""
+    """The sets without the number of their pods."""
     replace = msgspec.structs.replace
     return [podset if podset.scaling is None else replace(podset, count=0, scaling=None) for podset in podsets]
 
@@ -103,22 +103,22 @@ def _make(draft: Draft, newest: Revision | None, review: Callable[[PodSet], Revi
     )
     before = _at(draft, Stage.STARTING)
     if before is not None:
-        _leave(draft, before, Phase.STOPPED, f"Revision {number} came before it was ready")
+        _drain(draft, before, Phase.STOPPED, f"Replaced by revision {number} before it was ready")
     draft.set_revision(revision)
     if newest is None:
         _adopt(draft, revision)
         return
     draft.add_event(
-        "RevisionCreated", f"Revision {number} starts {_pods(replicas)}", source="control", revision=revision.id
+        "RevisionCreated", f"Revision {number} created with {_pods(replicas)}", source="control", revision=revision.id
     )
     refused = [note for podset in podsets for note in review(podset).refused]
     if refused:
-        words = "; ".join(f"{field}: {why}" for field, why in refused)
-        _fail(draft, revision, f"it cannot start here: {words}")
+        fields = "; ".join(f"{field}: {why}" for field, why in refused)
+        _fail(draft, revision, f"it cannot start: {fields}")
 
 
 def _adopt(draft: Draft, revision: Revision) -> None:
-    """Pods from before there were revisions belong to the first."""
+    """Pods that were created before revisions existed belong to the first."""
     roles = {base_role(podset.role): podset.role for podset in podsets_of_revision(draft.workload.kind, revision)}
     for pod in draft.active_pods():
         if pod.role in roles:
@@ -133,7 +133,7 @@ def _members(draft: Draft, revision: Revision) -> list[Pod]:
     return [pod for pod in draft.active_pods() if pod.revision_id == revision.id]
 
 
-def _judge_coming(draft: Draft) -> None:
+def _judge_starting(draft: Draft) -> None:
     coming = _at(draft, Stage.STARTING)
     if coming is None:
         return
@@ -147,14 +147,14 @@ def _judge_coming(draft: Draft) -> None:
         _promote(draft, coming)
         return
     if not pods and draft.workload.phase in _EXCUSED:
-        # Suspended, taken away or in the queue: the time that it has for its start begins anew with its next pod.
+        # Suspended, evicted or queued: the time limit for its start begins again with its next pod.
         if coming.started_at is not None:
             draft.set_revision(msgspec.structs.replace(coming, started_at=None))
         return
     if coming.started_at is None:
         if not pods:
             return
-        # The first one has waited in the queue until now; that is not its own doing.
+        # Until now it was queued, which does not count against its time limit.
         coming = msgspec.structs.replace(coming, started_at=draft.now)
         draft.set_revision(coming)
     scaling = _scaling(draft, coming)
@@ -163,32 +163,34 @@ def _judge_coming(draft: Draft) -> None:
     if draft.now < due:
         draft.wake(due)
         return
-    last = next((f" The last word of pod {pod.name}: {pod.message}." for pod in pods if pod.message), "")
+    last = next((f" Pod {pod.name}: {pod.message}." for pod in pods if pod.message), "")
     _fail(draft, coming, f"{ready} of {_pods(coming.replicas)} were ready after {allowed // 1000} s.{last}")
 
 
 def _promote(draft: Draft, revision: Revision) -> None:
-    """It is ready: requests go to it from now on, and the one before ends."""
+    """It is ready: requests go to it from now on, and the previous revision drains."""
     before = _at(draft, Stage.SERVING)
     if before is not None:
-        _leave(draft, before, Phase.STOPPED, f"Revision {revision.number} serves instead")
+        _drain(draft, before, Phase.STOPPED, f"Replaced by revision {revision.number}")
     serving = msgspec.structs.replace(revision, stage=Stage.SERVING, serving_since=draft.now)
     draft.set_revision(serving)
     if revision.number > 1:
-        draft.add_event("RevisionReady", f"Revision {revision.number} serves", source="control", revision=revision.id)
+        draft.add_event(
+            "RevisionReady", f"Revision {revision.number} is serving", source="control", revision=revision.id
+        )
     _set_condition(draft, None)
 
 
 def _fail(draft: Draft, revision: Revision, why: str) -> None:
-    """It is ended; the one before serves on, or without one the workload has failed."""
+    """It is stopped. The previous revision keeps serving; without one, the workload fails."""
     serving = _at(draft, Stage.SERVING)
-    words = f"Revision {revision.number} failed: {why}"
-    _leave(draft, revision, Phase.FAILED, words)
+    message = f"Revision {revision.number} failed: {why}"
+    _drain(draft, revision, Phase.FAILED, message)
     if serving is None:
-        draft.fatal = draft.fatal or words
+        draft.fatal = draft.fatal or message
         return
-    draft.add_event("RevisionFailed", words, warning=True, source="control", revision=revision.id)
-    _set_condition(draft, f"{words.rstrip('.')}. Revision {serving.number} serves on")
+    draft.add_event("RevisionFailed", message, warning=True, source="control", revision=revision.id)
+    _set_condition(draft, f"{message.rstrip('.')}. Revision {serving.number} keeps serving")
 
 
 def _set_condition(draft: Draft, message: str | None) -> None:
@@ -200,14 +202,14 @@ def _set_condition(draft: Draft, message: str | None) -> None:
         draft.set(conditions=others)
 
 
-def _leave(draft: Draft, revision: Revision, phase: Phase, words: str) -> None:
+def _drain(draft: Draft, revision: Revision, phase: Phase, message: str) -> None:
     draft.set_revision(
         msgspec.structs.replace(
             revision,
             stage=Stage.DRAINING,
             replicas=0,
             phase=phase,
-            phase_message=words,
+            phase_message=message,
             phase_updated_at=draft.now,
         )
     )
@@ -224,24 +226,24 @@ def _scale_serving(draft: Draft, load: Load) -> None:
     if serving is None or scaling is None:
         return
     if not draft.workload.urls and serving.replicas >= scaling.min_pods:
-        # Nobody counts requests that do not come through a URL.
+        # Requests are counted only if they come through a URL.
         return
     ready = sum(pod.ready and not pod.stopping_for for pod in _members(draft, serving))
-    position = ScaleState(
+    state = ScaleState(
         replicas=serving.replicas,
         ready=ready,
         serving_since=serving.serving_since or 0,
         low_since=serving.low_since,
         low_peak=serving.low_peak,
     )
-    wanted = decide_replicas(scaling, load, position, draft.now)
+    wanted = decide_replicas(scaling, load, state, draft.now)
     if wanted.recheck_at is not None:
         draft.wake(wanted.recheck_at)
-    _take(draft, serving, wanted)
+    _set_replicas(draft, serving, wanted)
 
 
-def _take_scaled(draft: Draft, revision: Revision, scaled: Mapping[str, int]) -> None:
-    """As many as the cluster has decided on; it tells nobody why."""
+def _follow_cluster(draft: Draft, revision: Revision, scaled: Mapping[str, int]) -> None:
+    """As many as the cluster wants; it does not say why."""
     number = next(
         (scaled[one.role] for one in podsets_of_revision(draft.workload.kind, revision) if one.role in scaled), 0
     )
@@ -249,7 +251,7 @@ def _take_scaled(draft: Draft, revision: Revision, scaled: Mapping[str, int]) ->
         draft.set_revision(msgspec.structs.replace(revision, replicas=number))
 
 
-def _take(draft: Draft, serving: Revision, wanted: ScaleDecision) -> None:
+def _set_replicas(draft: Draft, serving: Revision, wanted: ScaleDecision) -> None:
     changed = msgspec.structs.replace(
         serving, replicas=wanted.replicas, low_since=wanted.low_since, low_peak=wanted.low_peak
     )
@@ -257,12 +259,12 @@ def _take(draft: Draft, serving: Revision, wanted: ScaleDecision) -> None:
         return
     draft.set_revision(changed)
     if wanted.replicas != serving.replicas:
-        words = f"From {_pods(serving.replicas)} to {wanted.replicas}: {wanted.reason or 'its bounds changed'}"
-        draft.add_event("Scaled", words, source="control", revision=serving.id)
+        message = f"From {_pods(serving.replicas)} to {wanted.replicas}: {wanted.reason or 'its bounds changed'}"
+        draft.add_event("Scaled", message, source="control", revision=serving.id)
 
 
-def _forget_left(draft: Draft) -> None:
-    """A revision that is leaving and has no pods any more is history; the newest stays, so that the spec finds it."""
+def _forget_drained(draft: Draft) -> None:
+    """Drop drained revisions without pods. The newest stays, because the spec is compared with it."""
     held = {pod.revision_id for pod in draft.active_pods()}
     newest = draft.workload.revisions[-1:]
     kept = tuple(
@@ -274,15 +276,17 @@ def _forget_left(draft: Draft) -> None:
         draft.set(revisions=kept)
 
 
-def _show(draft: Draft) -> None:
-    """The phases of revisions, as their pods have it."""
+def _set_phases(draft: Draft) -> None:
+    """Write the phases of the revisions, which follow from their pods."""
     for revision in draft.workload.revisions:
         if revision.stage is Stage.DRAINING:
             continue
-        phase, words = _phase(draft, revision)
-        if (phase, words) != (revision.phase, revision.phase_message):
+        phase, message = _phase(draft, revision)
+        if (phase, message) != (revision.phase, revision.phase_message):
             at: Millis = draft.now if phase is not revision.phase else revision.phase_updated_at
-            draft.set_revision(msgspec.structs.replace(revision, phase=phase, phase_message=words, phase_updated_at=at))
+            draft.set_revision(
+                msgspec.structs.replace(revision, phase=phase, phase_message=message, phase_updated_at=at)
+            )
 
 
 def _phase(draft: Draft, revision: Revision) -> tuple[Phase, str]:

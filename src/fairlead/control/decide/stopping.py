@@ -1,6 +1,6 @@
-"""Ends of pods that we bring about: one pod, or what is left of a group that is to be made again. Pure.
+"""Stopping pods: one pod, or what is left of a group that is to be recreated. Pure.
 
-Called by the decisions about one workload and by the scheduler's; the engine hears of it as an order in the draft.
+Called by the phase machine and when the scheduler evicts. The engine's orders follow from the changed pods.
 """
 
 from collections.abc import Iterable
@@ -15,17 +15,22 @@ from fairlead.model.pods.scaling import REQUEST_TIMEOUT
 from fairlead.model.records.phase import PodPhase
 from fairlead.model.records.workload import GroupTally, Pod
 
-#: A pod that ran for so long was well: its group begins to count anew.
+#: A pod that ran for so long was healthy: its group starts to count recreations from one again.
 HEALTHY: Millis = 600 * SECOND
 
 
-def retry_delay(failures: int, first: Millis, most: Millis) -> Millis:
-    """The growing delay before the retry that follows so many failures."""
-    return min(most, first << min(max(failures - 1, 0), 40))
+class Backoff(msgspec.Struct, frozen=True):
+    """The growing delay before a retry: the first one, doubled with every further failure up to the longest."""
+
+    first: Millis
+    longest: Millis
+
+    def after(self, failures: int) -> Millis:
+        return min(self.longest, self.first << min(max(failures - 1, 0), 40))
 
 
 def stop_pod(draft: Draft, pod: Pod, cause: str) -> None:
-    """Tell a pod to end, once. A pod that waits for its restart has no process and ends here."""
+    """Stop a pod, once. A pod that waits for its restart has no process and ends here."""
     if pod.phase is PodPhase.STOPPING:
         return
     if pod.restart_at is not None:
@@ -33,12 +38,12 @@ def stop_pod(draft: Draft, pod: Pod, cause: str) -> None:
         return
     draft.set_pod(pod, phase=PodPhase.STOPPING, stopping_for=cause)
     grace = podset_of(draft.entry.podsets, pod.role).container.termination_grace_seconds
-    draft.add_event("Stopping", f"Pod {pod.name} was told to end ({cause}); it has {grace} s", pod=pod)
+    draft.add_event("Stopping", f"Stopping pod {pod.name} ({cause}), grace period {grace} s", pod=pod)
 
 
 def stop_when_answered(draft: Draft, pods: Iterable[Pod], load: Load) -> None:
-    """Tell pods that are not needed to end. Those that answer requests get no more first, and end when they have
-    answered what they have; the others of a group that goes wait for them."""
+    """Stop pods that are not needed. Pods that answer requests get no new ones and stop when the rest is answered; the
+    other pods of a group that goes wait for them."""
     surplus = list(pods)
     podsets = {podset.role: podset for podset in draft.entry.podsets}
     groups = {pod.group for pod in surplus if pod.group >= podsets[pod.role].groups}
@@ -57,11 +62,11 @@ def _answers(podset: PodSet) -> bool:
 
 
 def _has_answered(draft: Draft, pod: Pod, podset: PodSet, load: Load) -> bool:
-    """Whether a pod that gets no more requests has answered them all, or had its time. Sees to it that it gets none."""
+    """Whether a pod has answered its requests or used up its time. At first, keeps new requests away from it."""
     if pod.drain_until is None:
         allowed = podset.scaling.request_timeout if podset.scaling else REQUEST_TIMEOUT
         draft.set_pod(pod, stopping_for="surplus", drain_until=draft.now + allowed)
-        # Only when that is recorded can no request reach it any more.
+        # Once that is recorded, no request can reach it.
         draft.wake(draft.now)
         return False
     if load.busy.get(pod.id) and draft.now < pod.drain_until:
@@ -70,20 +75,20 @@ def _has_answered(draft: Draft, pod: Pod, podset: PodSet, load: Load) -> bool:
     return True
 
 
-def break_group(draft: Draft, pod: Pod, first: Millis, most: Millis) -> None:
-    """End what is left of a pod's group, which is made again when all of it has ended.
+def break_group(draft: Draft, pod: Pod, backoff: Backoff) -> None:
+    """Stop what is left of a pod's group, which is recreated when all of it has ended.
 
-    The first time that happens at once, then after a growing delay, until a pod has run for long again.
+    The first time at once, then after a growing delay, until a pod has run for long again.
     """
     before = draft.workload.groups.get(pod.group, GroupTally())
-    was_well = pod.started_at is not None and draft.now - pod.started_at >= HEALTHY
-    recreated = 1 if was_well else before.recreated + 1
-    wait = retry_delay(recreated - 1, first, most) if recreated > 1 else 0
+    was_healthy = pod.started_at is not None and draft.now - pod.started_at >= HEALTHY
+    recreated = 1 if was_healthy else before.recreated + 1
+    wait = backoff.after(recreated - 1) if recreated > 1 else 0
     draft.set_group(pod.group, GroupTally(recreated=recreated, retry_at=draft.now + wait))
     draft.set(restarts=draft.workload.restarts + 1)
     delay = f" in {wait / 1000:g} s" if wait else ""
-    words = f"Group {pod.group} is made again{delay}, for the {recreated}. time, because of pod {pod.name}"
-    draft.add_event("GroupRecreated", words, pod=pod, warning=True)
+    message = f"Recreating group {pod.group}{delay} because of pod {pod.name} (recreation {recreated})"
+    draft.add_event("GroupRecreated", message, pod=pod, warning=True)
     shared = {podset.role for podset in draft.entry.podsets if podset.restart_scope is RestartScope.GROUP}
     for other in draft.active_pods():
         if other.group == pod.group and other.role in shared:
@@ -92,7 +97,7 @@ def break_group(draft: Draft, pod: Pod, first: Millis, most: Millis) -> None:
 
 
 def forget_successes(draft: Draft) -> None:
-    """What ended well in a group that starts again has to run again with the others."""
+    """Pods that succeeded in a group that starts again have to run again with the others."""
     for podset in draft.entry.podsets:
         tally = draft.workload.tally(podset.role)
         if podset.restart_scope is RestartScope.GROUP and tally.succeeded:

@@ -4,11 +4,13 @@ Called by `reconcile.py`. Keeps the last report of every workload on the board; 
 """
 
 from collections.abc import Collection, Iterable, Sequence
+from functools import partial
 
 from fairlead.control.assets.pod_supplies import load_retained
 from fairlead.control.context import Context
-from fairlead.control.decide.cluster_reports import ClusterObservation, decide_from_cluster_report
+from fairlead.control.decide.cluster_reports import ClusterState, apply_cluster_report
 from fairlead.control.decide.draft import Draft, WorkloadEntry
+from fairlead.control.decide.phases import decide
 from fairlead.control.decide.pod_specs import identity
 from fairlead.control.decide.workload_orders import workload_orders
 from fairlead.control.loop.board import Board
@@ -115,8 +117,8 @@ class ClusterDriver:
     def decide(self, entry: WorkloadEntry, now: Millis) -> Draft:
         report = self._report(entry.workload.id)
         ended: Collection[str] = self._ended.get(entry.workload.id, frozenset())
-        seen = ClusterObservation(report=report, ended=ended, nodes=self._find_nodes(entry, report))
-        return decide_from_cluster_report(entry, seen, now, self._inputs[entry.workload.kind])
+        state = ClusterState(report=report, ended=ended, nodes=self._find_nodes(entry, report))
+        return decide(entry, partial(apply_cluster_report, state=state), now, self._inputs[entry.workload.kind])
 
     def _report(self, workload_id: str) -> WorkloadReport:
         return self._seen.get(workload_id) or WorkloadReport(workload_id=workload_id)

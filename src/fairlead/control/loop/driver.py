@@ -92,8 +92,6 @@ def make_inputs(context: Context, review: Callable[[PodSet], Review]) -> dict[st
         key: PhaseInputs(
             outcome=kind.outcome,
             review=review,
-            retry_delay=context.settings.retry_delay,
-            max_retry_delay=context.settings.max_retry_delay,
             has_node=lambda name: has_node(context, name),
             load=context.exposure.traffic.load,
             expose=context.exposure.claim,

@@ -5,15 +5,18 @@ Called by `reconcile.py`. Keeps the reports that are not recorded yet, because t
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
+from functools import partial
 
 import msgspec
 
 from fairlead.control.assets.pod_supplies import load_retained
 from fairlead.control.context import Context
 from fairlead.control.decide.draft import Draft, WorkloadEntry, podset_of
-from fairlead.control.decide.phases import decide, is_lost, report_lost
+from fairlead.control.decide.phases import decide
 from fairlead.control.decide.pod_orders import pod_orders
+from fairlead.control.decide.pod_reports import apply_pod_reports, is_lost, report_lost
 from fairlead.control.decide.pod_specs import render_pod
+from fairlead.control.decide.stopping import Backoff
 from fairlead.control.loop.board import Board
 from fairlead.control.loop.driver import DirectoryReaction, has_node, make_inputs
 from fairlead.control.loop.refresh import find_changed, find_mounting
@@ -32,6 +35,7 @@ class PodDriver:
         self.scheduler = Scheduler(context, self.board)
         self._context = context
         self._inputs = make_inputs(context, engine.review)
+        self._backoff = Backoff(context.settings.retry_delay, context.settings.max_retry_delay)
         #: Reports that no record holds yet; and those of this turn, by workload.
         self._unrecorded: list[PodReport] = []
         self._reports: dict[str, list[PodReport]] = {}
@@ -90,7 +94,8 @@ class PodDriver:
 
     def decide(self, entry: WorkloadEntry, now: Millis) -> Draft:
         reports = self._reports.get(entry.workload.id, ())
-        return decide(entry, reports, now, self._inputs[entry.workload.kind])
+        observe = partial(apply_pod_reports, reports=reports, backoff=self._backoff)
+        return decide(entry, observe, now, self._inputs[entry.workload.kind])
 
     async def place(self, drafts: dict[str, Draft], now: Millis) -> bool:
         """The scheduler is asked only if something that it looks at may have changed."""

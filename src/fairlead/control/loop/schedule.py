@@ -14,7 +14,7 @@ from fairlead.control.context import Context
 from fairlead.control.decide.draft import Draft, WorkloadEntry, podset_of
 from fairlead.control.decide.equivalence import KnownBlockers
 from fairlead.control.decide.eviction_notices import name_pods, note_eviction
-from fairlead.control.decide.phases import count_missing_pods
+from fairlead.control.decide.missing_pods import count_missing_pods
 from fairlead.control.decide.placements import evict, explain, place
 from fairlead.control.decide.snapshot import HELD, constrain, preferred_levels, render_jobs, render_node, render_queues
 from fairlead.control.loop.board import Board

@@ -48,7 +48,7 @@ def waiting_condition(names: tuple[str, ...], now: Millis) -> Condition:
         type=WAITS_FOR_NAMES,
         status="True",
         reason="NotFound",
-        message=f"Waits until its project has: {', '.join(names)}",
+        message=f"Waiting until its project has: {', '.join(names)}",
         last_transition_time=now,
     )
 

@@ -98,7 +98,7 @@ def test_a_lower_load_must_last_as_long_as_the_delay_and_its_highest_counts() ->
     assert (second.replicas, second.low_since, second.low_peak) == (5, NOW, 3)
     position = at(5, low_since=second.low_since, low_peak=second.low_peak)
     third = decide_replicas(rules, load(1), position, NOW + 30 * SECONDS)
-    assert (third.replicas, third.low_since, third.reason) == (3, None, "1.0 requests at once, 2 per pod")
+    assert (third.replicas, third.low_since, third.reason) == (3, None, "1.0 concurrent requests, target 2 per pod")
 
 
 def test_a_load_that_comes_back_counts_anew() -> None:

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from fairlead.control.decide.cluster_reports import ClusterObservation, decide_from_cluster_report
+from fairlead.control.decide.cluster_reports import ClusterState
 from fairlead.control.decide.draft import Draft, WorkloadEntry
 from fairlead.control.decide.workload_orders import workload_orders
 from fairlead.engines.base import (
@@ -44,7 +44,7 @@ def render_run(workload: Workload, entry: WorkloadEntry) -> DesiredWorkload:
 
 def turn(workload: Workload, report: WorkloadReport, *pods: Pod, ended: tuple[str, ...] = (), **entry: Any) -> Draft:
     held = WorkloadEntry(workload=workload, pods=pods, podsets=(builders.podset(),), lifetime_after_end=60_000, **entry)
-    return decide_from_cluster_report(held, ClusterObservation(report=report, ended=ended), NOW, RULES)
+    return builders.decide_cluster(held, ClusterState(report=report, ended=ended), NOW, RULES)
 
 
 def orders(draft: Draft, report: WorkloadReport) -> list[WorkloadOrder]:
@@ -74,7 +74,7 @@ STEPS = {
     "the cluster does not answer": Step(
         Phase.CREATING, said(run=0, retrying_because="Waits: no"), Phase.CREATING, "Waits: no"
     ),
-    "its objects are there": Step(Phase.CREATING, said(), Phase.PENDING, "Waits to be scheduled"),
+    "its objects are there": Step(Phase.CREATING, said(), Phase.PENDING, "Waiting to be scheduled"),
     "refused": Step(Phase.CREATING, said(run=0, refused="no such field"), Phase.FAILED, "no such field"),
     "unplaced": Step(Phase.PENDING, said(pods=(seen(PodPhase.STARTING, node=""),)), Phase.PENDING),
     "placed": Step(Phase.PENDING, said(pods=(seen(PodPhase.STARTING),)), Phase.INITIALIZING),
@@ -109,13 +109,13 @@ STEPS = {
         Phase.RUNNING,
         said(failed={"main": 1}, pods=(seen(PodPhase.FAILED, exit_code=3),)),
         Phase.DEGRADED,
-        "exit code 3; the next pod follows after a pause",
+        "exit code 3; retrying after a backoff",
     ),
     "one failed, the next waits": Step(
         Phase.RUNNING,
         said(failed={"main": 1}, pods=(seen(PodPhase.FAILED), seen(PodPhase.STARTING, id="v", node=""))),
         Phase.DEGRADED,
-        "the next one waits for a place",
+        "No pod running; waiting to be scheduled",
     ),
     "limit": Step(
         Phase.PENDING,
@@ -271,18 +271,15 @@ def test_pods_that_were_taken_away_together_are_one_preemption_however_the_news_
     pods: tuple[Pod, ...] = ()
     for report in (left(0, 0), left(0, 1), left(1, 0), left(1, 1), left(2, 1)):
         held = WorkloadEntry(workload=workload, pods=pods, podsets=asks)
-        draft = decide_from_cluster_report(held, ClusterObservation(report=report), NOW, RULES)
+        draft = builders.decide_cluster(held, ClusterState(report=report), NOW, RULES)
         workload, pods = draft.workload, tuple(draft.active_pods())
     assert (workload.phase, workload.preemptions) == (Phase.TERMINATING, 1)
     held = WorkloadEntry(workload=workload, pods=pods, podsets=asks)
-    later = decide_from_cluster_report(held, ClusterObservation(report=said(pods=(RUNNING,))), NOW + 60_000, RULES)
+    later = builders.decide_cluster(held, ClusterState(report=said(pods=(RUNNING,))), NOW + 60_000, RULES)
     assert later.workload.preemptions == 1
     again = said(pods=(seen(PodPhase.STOPPING, eviction="out"),))
     held = WorkloadEntry(workload=later.workload, pods=tuple(later.active_pods()), podsets=asks)
-    assert (
-        decide_from_cluster_report(held, ClusterObservation(report=again), NOW + 60_000, RULES).workload.preemptions
-        == 2
-    )
+    assert builders.decide_cluster(held, ClusterState(report=again), NOW + 60_000, RULES).workload.preemptions == 2
 
 
 @pytest.mark.parametrize(
@@ -300,7 +297,7 @@ def test_a_gang_of_which_only_one_pod_was_seen_to_be_taken_away_waits_again(news
             for name, phase in zip("ab"[2 - len(phases) :], phases, strict=True)
         ]
         held = WorkloadEntry(workload=workload, pods=pods, podsets=asks)
-        draft = decide_from_cluster_report(held, ClusterObservation(report=said(pods=tuple(left))), NOW, RULES)
+        draft = builders.decide_cluster(held, ClusterState(report=said(pods=tuple(left))), NOW, RULES)
         workload, pods = draft.workload, tuple(draft.active_pods())
     assert (workload.phase, workload.preemptions) == (Phase.PENDING, 1)
 
@@ -319,9 +316,7 @@ def test_what_nobody_counts_waits_for_no_count_when_it_was_taken_away() -> None:
     asks = (builders.podset(restart=RestartPolicy.ALWAYS),)
     workload = builders.workload(phase=Phase.TERMINATING, preemptions=1)
     held = WorkloadEntry(workload=workload, podsets=asks)
-    draft = decide_from_cluster_report(
-        held, ClusterObservation(report=evicted(PodPhase.SUCCEEDED), ended=("u",)), NOW, RULES
-    )
+    draft = builders.decide_cluster(held, ClusterState(report=evicted(PodPhase.SUCCEEDED), ended=("u",)), NOW, RULES)
     assert draft.workload.phase is Phase.PENDING
 
 
@@ -331,27 +326,25 @@ def test_a_pod_that_ended_and_is_not_counted_yet_is_not_missing() -> None:
     rules = builders.rules(outcome=kind.outcome)
     [master, worker] = [seen(PodPhase.RUNNING, id=podset.role, role=podset.role, ready=True) for podset in podsets]
     workload = builders.workload(kind=kind.key, phase=Phase.PENDING)
-    first = decide_from_cluster_report(
+    first = builders.decide_cluster(
         WorkloadEntry(workload=workload, podsets=podsets),
-        ClusterObservation(report=said(pods=(master, worker))),
+        ClusterState(report=said(pods=(master, worker))),
         NOW,
         rules,
     )
     assert first.workload.phase is Phase.RUNNING
     held = WorkloadEntry(workload=first.workload, pods=tuple(first.active_pods()), podsets=podsets)
     ended = said(pods=(msgspec.structs.replace(master, phase=PodPhase.SUCCEEDED), worker))
-    assert (
-        decide_from_cluster_report(held, ClusterObservation(report=ended), NOW, rules).workload.phase is Phase.RUNNING
-    )
+    assert builders.decide_cluster(held, ClusterState(report=ended), NOW, rules).workload.phase is Phase.RUNNING
 
 
 def test_a_pod_that_failed_is_waited_for_only_where_somebody_counts_it() -> None:
     """A Deployment leaves a pod there that its node refused, and counts none."""
     report = said(pods=(seen(PodPhase.FAILED), seen(PodPhase.STARTING, id="v", node="")))
     found = [
-        decide_from_cluster_report(
+        builders.decide_cluster(
             WorkloadEntry(workload=builders.workload(phase=Phase.RUNNING), podsets=(builders.podset(restart=restart),)),
-            ClusterObservation(report=report),
+            ClusterState(report=report),
             NOW,
             RULES,
         ).workload.phase
@@ -378,9 +371,7 @@ def test_gpu_memory_is_a_part_of_the_gpu(device: int, want: int) -> None:
     node = Node(id="n1", name="n1", cpu_milli=0, memory_bytes=0, gpus=(GpuDevice(index=0, memory_mib=device),))
     asks = builders.podset(request=Request(gpu_devices=1, gpu_memory_bytes=4_000_000_000))
     held = WorkloadEntry(workload=builders.workload(phase=Phase.PENDING), podsets=(asks,))
-    draft = decide_from_cluster_report(
-        held, ClusterObservation(report=said(pods=(RUNNING,)), nodes={"n1": node}), NOW, RULES
-    )
+    draft = builders.decide_cluster(held, ClusterState(report=said(pods=(RUNNING,)), nodes={"n1": node}), NOW, RULES)
     assert [(pod.gpu_devices, pod.gpu_thousandths) for pod in draft.pods.values()] == [((0,), want)]
 
 
@@ -388,10 +379,10 @@ def test_a_node_and_a_pool_that_are_known_later_than_the_pod_are_recorded_then()
     node = Node(id="n1", name="n1", cpu_milli=0, memory_bytes=0, gpus=(GpuDevice(index=0, memory_mib=16384),))
     asks = (builders.podset(request=Request(gpu_devices=1, gpu_memory_bytes=4_000_000_000)),)
     held = WorkloadEntry(workload=builders.workload(phase=Phase.PENDING), podsets=asks)
-    first = decide_from_cluster_report(held, ClusterObservation(report=said(pods=(RUNNING,))), NOW, RULES)
+    first = builders.decide_cluster(held, ClusterState(report=said(pods=(RUNNING,))), NOW, RULES)
     held = WorkloadEntry(workload=first.workload, pods=tuple(first.active_pods()), podsets=asks)
     moved = said(pods=(msgspec.structs.replace(RUNNING, node_pool="a100"),))
-    draft = decide_from_cluster_report(held, ClusterObservation(report=moved, nodes={"n1": node}), NOW, RULES)
+    draft = builders.decide_cluster(held, ClusterState(report=moved, nodes={"n1": node}), NOW, RULES)
     assert [(pod.gpu_thousandths, pod.node_pool) for pod in draft.pods.values()] == [(240, "a100")]
 
 
@@ -424,14 +415,14 @@ def test_restarts_in_place_are_counted() -> None:
         (3, 4, "Running", "main")
     ]
     assert [event.message for event in draft.events] == [
-        "The container of pod train-x ended with exit code 4 and is started again (restart 2)"
+        "Restarted the container of pod train-x after exit code 4 (restart 2)"
     ]
 
 
 def test_what_waits_for_its_next_start_says_how_it_ended() -> None:
     waits = seen(PodPhase.STARTING, reason="CrashLoopBackOff", message="back-off", restarts=3, last_end="exit code 4")
     draft = turn(builders.workload(phase=Phase.PENDING), said(pods=(waits,)))
-    words = "Pod train-x: back-off; before, it ended with exit code 4 (restart 3)"
+    words = "Pod train-x: back-off; it ended before with exit code 4 (restart 3)"
     assert (draft.workload.phase, draft.workload.phase_message) == (Phase.INITIALIZING, words)
 
 

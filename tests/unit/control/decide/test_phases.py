@@ -7,13 +7,16 @@ import msgspec
 import pytest
 
 from fairlead.control.decide.draft import Draft, WorkloadEntry
-from fairlead.control.decide.phases import PhaseInputs, count_missing_pods, decide, decide_review
+from fairlead.control.decide.missing_pods import count_missing_pods
+from fairlead.control.decide.phases import PhaseInputs
+from fairlead.control.decide.review import decide_review
 from fairlead.engines.base import Forget, PodReport, PodState, Review, Start, Stop
 from fairlead.kinds.kind import Outcome, SetState
 from fairlead.model.pods.podset import RestartPolicy
 from fairlead.model.records.phase import DesiredPhase, Phase, PodPhase
 from fairlead.model.records.workload import Pod, Tally, Workload
 from tests import builders
+from tests.builders import decide_pods
 
 NOW = 1_000_000
 
@@ -35,7 +38,7 @@ RULES = builders.rules(outcome=outcome)
 
 def turn(workload: Workload, *pods: Pod, reports: Sequence[PodReport] = (), **podset: Any) -> Draft:
     entry = WorkloadEntry(workload=workload, pods=pods, podsets=(builders.podset(**podset),), lifetime_after_end=60_000)
-    return decide(entry, reports, NOW, RULES)
+    return decide_pods(entry, reports, NOW, RULES)
 
 
 def report(pod: Pod, state: PodState, **members: Any) -> PodReport:
@@ -165,7 +168,7 @@ def _stopping() -> Workload:
     return builders.workload(
         phase=Phase.STOPPING,
         desired_phase=DesiredPhase.STOPPED,
-        phase_message="Its pods are ending",
+        phase_message="Stopping its pods",
         running_pods=1,
     )
 
@@ -251,7 +254,7 @@ def test_what_the_engine_cannot_provide_fails_the_workload_before_its_start() ->
     review = Review(refused=(("storage.nfs", "no NFS here"),), advisory=(("image", "recorded, not used"),))
     rules = msgspec.structs.replace(RULES, review=lambda podset: review)
     entry = WorkloadEntry(workload=builders.workload(), podsets=(builders.podset(),))
-    draft = decide(entry, (), NOW, rules)
+    draft = decide_pods(entry, (), NOW, rules)
     assert draft.workload.phase is Phase.FAILED
     assert "storage.nfs: no NFS here" in draft.workload.phase_message
     assert [(c.type, c.reason) for c in draft.workload.conditions] == [
@@ -270,7 +273,7 @@ def test_what_has_no_effect_is_told_once() -> None:
 
 def decide_review_of(workload: Workload, rules: PhaseInputs) -> Workload:
     draft = Draft(WorkloadEntry(workload=workload, podsets=(builders.podset(),)), NOW)
-    decide_review(draft, rules)
+    decide_review(draft, rules.review, rules.expose)
     return draft.workload
 
 
@@ -278,7 +281,7 @@ def decide_review_of(workload: Workload, rules: PhaseInputs) -> Workload:
 def test_a_condition_names_the_isolation(name: str, want_status: str) -> None:
     rules = msgspec.structs.replace(RULES, review=lambda podset: Review(isolation=(name, "words")))
     entry = WorkloadEntry(workload=builders.workload(), podsets=(builders.podset(),))
-    [told] = decide(entry, (), NOW, rules).workload.conditions
+    [told] = decide_pods(entry, (), NOW, rules).workload.conditions
     assert (told.type, told.status, told.reason, told.message) == ("Isolation", want_status, name, "words")
 
 
@@ -287,7 +290,7 @@ def test_a_lost_pod_whose_node_is_gone_waits_for_another_place(phase: Phase) -> 
     pod = builders.pod(node="gone")
     entry = WorkloadEntry(workload=builders.workload(phase=phase), pods=(pod,), podsets=(builders.podset(),))
     rules = msgspec.structs.replace(RULES, has_node=lambda node: node != "gone")
-    draft = decide(entry, [report(pod, PodState.LOST, reason="SupervisorLost", message="lost")], NOW, rules)
+    draft = decide_pods(entry, [report(pod, PodState.LOST, reason="SupervisorLost", message="lost")], NOW, rules)
     assert draft.workload.phase is Phase.PENDING
     assert "no longer declared" in draft.workload.phase_message
     assert draft.pods[pod.id].phase is PodPhase.STOPPED
@@ -295,5 +298,5 @@ def test_a_lost_pod_whose_node_is_gone_waits_for_another_place(phase: Phase) -> 
     after = WorkloadEntry(workload=draft.workload, pods=(), podsets=entry.podsets)
     assert sum(count_missing_pods(after, NOW).values()) == 1
     there = msgspec.structs.replace(RULES, has_node=lambda node: True)
-    again = decide(entry, [report(pod, PodState.LOST, reason="SupervisorLost", message="lost")], NOW, there)
+    again = decide_pods(entry, [report(pod, PodState.LOST, reason="SupervisorLost", message="lost")], NOW, there)
     assert [order.pod.node for order in builders.orders(again) if isinstance(order, Start)] == ["gone"]

@@ -9,7 +9,8 @@ import pytest
 from fairlead.control.decide.autoscale import NO_LOAD, Load
 from fairlead.control.decide.draft import Draft, WorkloadEntry
 from fairlead.control.decide.expand import podsets_of
-from fairlead.control.decide.phases import PhaseInputs, count_missing_pods, decide
+from fairlead.control.decide.missing_pods import count_missing_pods
+from fairlead.control.decide.phases import PhaseInputs
 from fairlead.engines.base import PodReport, PodState, Review, Stop
 from fairlead.kinds import KINDS
 from fairlead.model.pods.scaling import INITIALIZATION
@@ -17,6 +18,7 @@ from fairlead.model.records.phase import TERMINAL, Phase, PodPhase
 from fairlead.model.records.revision import Revision, Stage
 from fairlead.model.records.workload import Pod, Workload
 from tests import builders
+from tests.builders import decide_pods
 
 NOW = 10_000_000
 KIND = "inference-service"
@@ -27,8 +29,6 @@ def rules(load: Load = NO_LOAD, refused: tuple[tuple[str, str], ...] = ()) -> Ph
     return PhaseInputs(
         outcome=KINDS[KIND].outcome,
         review=lambda podset: Review(refused=refused),
-        retry_delay=1000,
-        max_retry_delay=60_000,
         load=lambda workload_id: load,
     )
 
@@ -61,10 +61,10 @@ def pod(revision: Revision, index: int = 0, **members: Any) -> Pod:
 
 def serving(**members: Any) -> tuple[WorkloadEntry, Revision]:
     """A service whose first revision serves with one pod."""
-    first = decide(entry(service(**members)), (), NOW, rules())
+    first = decide_pods(entry(service(**members)), (), NOW, rules())
     [revision] = first.workload.revisions
     begun = msgspec.structs.replace(after(first), pods=tuple(pod(revision, i) for i in range(revision.replicas)))
-    ready = decide(begun, (), NOW, rules())
+    ready = decide_pods(begun, (), NOW, rules())
     [revision] = ready.workload.revisions
     assert (revision.stage, ready.workload.phase) == (Stage.SERVING, Phase.RUNNING)
     return after(ready), revision
@@ -80,7 +80,7 @@ def stages(draft: Draft) -> list[tuple[int, Stage, Phase]]:
 
 
 def test_the_first_revision_is_made_with_the_workload() -> None:
-    draft = decide(entry(service()), (), NOW, rules())
+    draft = decide_pods(entry(service()), (), NOW, rules())
     [revision] = draft.workload.revisions
     assert (revision.number, revision.name, revision.stage, revision.replicas) == (1, "model-00001", Stage.STARTING, 1)
     assert list(draft.revisions.values()) == [revision]
@@ -89,7 +89,7 @@ def test_the_first_revision_is_made_with_the_workload() -> None:
 
 def test_a_change_of_what_runs_makes_a_revision_beside_the_one_that_serves() -> None:
     held, _ = serving()
-    draft = decide(changed(held, command="other"), (), NOW, rules())
+    draft = decide_pods(changed(held, command="other"), (), NOW, rules())
     assert stages(draft) == [(1, Stage.SERVING, Phase.RUNNING), (2, Stage.STARTING, Phase.PENDING)]
     assert draft.workload.phase is Phase.UPDATING
     assert count_missing_pods(after(draft), NOW) == {("predictor@2", 0): 1}
@@ -98,7 +98,7 @@ def test_a_change_of_what_runs_makes_a_revision_beside_the_one_that_serves() -> 
 
 def test_a_change_of_numbers_is_only_taken_over() -> None:
     held, _ = serving()
-    draft = decide(changed(held, autoscaling={"minReplicas": 3}), (), NOW, rules())
+    draft = decide_pods(changed(held, autoscaling={"minReplicas": 3}), (), NOW, rules())
     [revision] = draft.workload.revisions
     assert (revision.number, revision.replicas, bytes(revision.spec)) == (1, 3, bytes(draft.workload.spec))
     assert count_missing_pods(after(draft), NOW) == {("predictor@1", 0): 2}
@@ -107,12 +107,12 @@ def test_a_change_of_numbers_is_only_taken_over() -> None:
 def test_a_change_of_node_pools_makes_a_revision() -> None:
     held, _ = serving()
     moved = msgspec.structs.replace(held.workload, spec=spec(nodePools=["fast"]), node_pools=("fast",))
-    assert len(decide(entry(moved, held.pods), (), NOW, rules()).workload.revisions) == 2
+    assert len(decide_pods(entry(moved, held.pods), (), NOW, rules()).workload.revisions) == 2
 
 
 def updating() -> tuple[WorkloadEntry, Revision, Revision]:
     held, _ = serving(spec=spec(autoscaling={"minReplicas": 2}))
-    draft = decide(changed(held, command="other", autoscaling={"minReplicas": 2}), (), NOW, rules())
+    draft = decide_pods(changed(held, command="other", autoscaling={"minReplicas": 2}), (), NOW, rules())
     first, second = draft.workload.revisions
     return after(draft), first, second
 
@@ -120,10 +120,10 @@ def updating() -> tuple[WorkloadEntry, Revision, Revision]:
 def test_it_takes_over_when_all_its_pods_are_ready_and_the_others_get_no_more_requests() -> None:
     held, first, second = updating()
     pods = [*held.pods, pod(second, 0), pod(second, 1, ready=False)]
-    draft = decide(entry(held.workload, pods), (), NOW, rules())
+    draft = decide_pods(entry(held.workload, pods), (), NOW, rules())
     assert stages(draft)[1][1] is Stage.STARTING
     ready = PodReport(pod_id=pods[-1].id, workload_id=ID, attempt=1, state=PodState.RUNNING, ready=True)
-    draft = decide(after(draft), [ready], NOW, rules())
+    draft = decide_pods(after(draft), [ready], NOW, rules())
     assert stages(draft) == [(1, Stage.DRAINING, Phase.STOPPED), (2, Stage.SERVING, Phase.RUNNING)]
     draining = [each for each in draft.active_pods() if each.revision_id == first.id]
     assert [(each.stopping_for, each.phase) for each in draining] == [("surplus", PodPhase.RUNNING)] * 2
@@ -134,24 +134,24 @@ def test_it_takes_over_when_all_its_pods_are_ready_and_the_others_get_no_more_re
 def test_pods_that_leave_end_when_they_have_answered() -> None:
     held, first, second = updating()
     held = entry(held.workload, [*held.pods, pod(second, 0), pod(second, 1)])
-    held = after(decide(held, (), NOW, rules()))
+    held = after(decide_pods(held, (), NOW, rules()))
     busy = next(each.id for each in held.pods if each.revision_id == first.id)
-    draft = decide(held, (), NOW, rules(Load(busy={busy: 1})))
+    draft = decide_pods(held, (), NOW, rules(Load(busy={busy: 1})))
     stopped = [order.pod_id for order in builders.orders(draft) if isinstance(order, Stop)]
     assert len(stopped) == 1
     assert busy not in stopped
     held = after(draft)
-    assert builders.orders(decide(held, (), NOW + 1000, rules(Load(busy={busy: 1})))) == []
-    late = decide(held, (), NOW + 300_000, rules(Load(busy={busy: 1})))
+    assert builders.orders(decide_pods(held, (), NOW + 1000, rules(Load(busy={busy: 1})))) == []
+    late = decide_pods(held, (), NOW + 300_000, rules(Load(busy={busy: 1})))
     assert [order.pod_id for order in builders.orders(late) if isinstance(order, Stop)] == [busy]
-    answered = decide(held, (), NOW + 1000, rules())
+    answered = decide_pods(held, (), NOW + 1000, rules())
     assert [order.pod_id for order in builders.orders(answered) if isinstance(order, Stop)] == [busy]
 
 
 def test_a_revision_without_pods_is_history() -> None:
     held, _, second = updating()
     held = entry(held.workload, [pod(second, 0), pod(second, 1)])
-    draft = decide(held, (), NOW, rules())
+    draft = decide_pods(held, (), NOW, rules())
     assert stages(draft) == [(2, Stage.SERVING, Phase.RUNNING)]
     assert {each.number: each.phase for each in draft.revisions.values()} == {1: Phase.STOPPED, 2: Phase.RUNNING}
 
@@ -159,63 +159,63 @@ def test_a_revision_without_pods_is_history() -> None:
 def test_what_is_not_ready_in_its_time_has_failed_and_the_one_before_serves_on() -> None:
     held, _, second = updating()
     held = entry(held.workload, [*held.pods, pod(second, 0, ready=False, message="exit code 1")])
-    assert decide(held, (), NOW, rules()).wake_at == NOW + 600_000
-    draft = decide(held, (), NOW + 600_000, rules())
+    assert decide_pods(held, (), NOW, rules()).wake_at == NOW + 600_000
+    draft = decide_pods(held, (), NOW + 600_000, rules())
     assert stages(draft) == [(1, Stage.SERVING, Phase.RUNNING), (2, Stage.DRAINING, Phase.FAILED)]
     assert draft.workload.phase is Phase.RUNNING
     [condition] = draft.workload.conditions
     assert (condition.type, condition.message) == (
         "RevisionFailed",
-        "Revision 2 failed: 0 of 2 pods were ready after 600 s. The last word of pod model-00002-0: exit code 1. "
-        "Revision 1 serves on",
+        "Revision 2 failed: 0 of 2 pods were ready after 600 s. Pod model-00002-0: exit code 1. "
+        "Revision 1 keeps serving",
     )
     # It is not tried again by itself.
-    again = decide(after(draft), (), NOW + 700_000, rules())
+    again = decide_pods(after(draft), (), NOW + 700_000, rules())
     assert [each.number for each in again.workload.revisions] == [1, 2]
 
 
 def test_what_the_engine_refuses_fails_before_it_starts() -> None:
     held, _ = serving()
-    draft = decide(changed(held, command="other"), (), NOW, rules(refused=(("image", "no such"),)))
+    draft = decide_pods(changed(held, command="other"), (), NOW, rules(refused=(("image", "no such"),)))
     assert stages(draft)[1] == (2, Stage.DRAINING, Phase.FAILED)
     assert count_missing_pods(after(draft), NOW) == {}
 
 
 def test_the_first_that_fails_is_the_end_of_the_workload() -> None:
-    draft = decide(entry(service()), (), NOW, rules())
+    draft = decide_pods(entry(service()), (), NOW, rules())
     [revision] = draft.workload.revisions
-    begun = decide(entry(draft.workload, [pod(revision, ready=False)]), (), NOW, rules())
-    failed = decide(after(begun), (), NOW + 600_000, rules())
+    begun = decide_pods(entry(draft.workload, [pod(revision, ready=False)]), (), NOW, rules())
+    failed = decide_pods(after(begun), (), NOW + 600_000, rules())
     assert failed.workload.phase is Phase.FAILED
     assert failed.workload.phase_message.startswith("Revision 1 failed: 0 of 1 pod were ready")
 
 
 def test_waiting_for_a_place_does_not_count_against_the_first() -> None:
-    draft = decide(entry(service()), (), NOW, rules())
-    waited = decide(after(draft), (), NOW + 86_400_000, rules())
+    draft = decide_pods(entry(service()), (), NOW, rules())
+    waited = decide_pods(after(draft), (), NOW + 86_400_000, rules())
     assert waited.workload.phase is Phase.PENDING
     assert waited.workload.revisions[0].stage is Stage.STARTING
 
 
 @pytest.mark.parametrize("phase", [Phase.STOPPED, Phase.PENDING], ids=["suspended", "taken away"])
 def test_the_time_for_a_start_begins_anew_with_the_pods_after_a_pause(phase: Phase) -> None:
-    first = decide(entry(service()), (), NOW, rules())
+    first = decide_pods(entry(service()), (), NOW, rules())
     [revision] = first.workload.revisions
     starting = msgspec.structs.replace(after(first), pods=(pod(revision, ready=False),))
-    begun = decide(starting, (), NOW, rules())
+    begun = decide_pods(starting, (), NOW, rules())
     assert begun.workload.revisions[0].started_at == NOW
     later = NOW + 10 * INITIALIZATION
     paused = entry(msgspec.structs.replace(begun.workload, phase=phase))
-    resumed = decide(paused, (), later, rules())
+    resumed = decide_pods(paused, (), later, rules())
     assert resumed.workload.phase not in TERMINAL
     again = msgspec.structs.replace(after(resumed), pods=(pod(revision, ready=False),))
-    assert decide(again, (), later + 1, rules()).workload.revisions[0].started_at == later + 1
+    assert decide_pods(again, (), later + 1, rules()).workload.revisions[0].started_at == later + 1
 
 
 def test_only_the_last_of_several_changes_counts() -> None:
     held, _, second = updating()
     held = entry(held.workload, [*held.pods, pod(second, 0, ready=False)])
-    draft = decide(changed(held, command="third"), (), NOW, rules())
+    draft = decide_pods(changed(held, command="third"), (), NOW, rules())
     assert [(number, stage) for number, stage, _ in stages(draft)] == [
         (1, Stage.SERVING),
         (2, Stage.DRAINING),
@@ -229,7 +229,7 @@ def test_a_new_revision_begins_with_as_many_pods_as_serve() -> None:
     grown = msgspec.structs.replace(first, replicas=4)
     workload = msgspec.structs.replace(held.workload, revisions=(grown,))
     busy = Load(in_flight=9, counted_since=NOW)
-    draft = decide(changed(entry(workload, held.pods), command="other", autoscaling=bounds), (), NOW, rules(busy))
+    draft = decide_pods(changed(entry(workload, held.pods), command="other", autoscaling=bounds), (), NOW, rules(busy))
     assert draft.workload.revisions[1].replicas == 4
 
 
@@ -237,11 +237,11 @@ def test_load_is_followed_and_told() -> None:
     bounds = {"minReplicas": 0, "maxReplicas": 1}
     held, _ = serving(spec=spec(autoscaling=bounds))
     idle = Load(counted_since=NOW - 60_000)
-    asleep = decide(held, (), NOW + 60_000, rules(idle))
+    asleep = decide_pods(held, (), NOW + 60_000, rules(idle))
     assert asleep.workload.revisions[0].replicas == 0
     assert asleep.workload.phase is Phase.RUNNING
-    assert [event.message for event in asleep.events if event.reason == "Scaled"] == ["From 1 pod to 0: nobody asks"]
-    awake = decide(entry(asleep.workload), (), NOW + 61_000, rules(Load(in_flight=1)))
+    assert [event.message for event in asleep.events if event.reason == "Scaled"] == ["From 1 pod to 0: no requests"]
+    awake = decide_pods(entry(asleep.workload), (), NOW + 61_000, rules(Load(in_flight=1)))
     assert awake.workload.revisions[0].replicas == 1
     assert awake.workload.phase is Phase.RUNNING
     assert count_missing_pods(after(awake), NOW) == {("predictor@1", 0): 1}
@@ -250,7 +250,7 @@ def test_load_is_followed_and_told() -> None:
 def test_a_pod_that_is_wanted_again_before_it_ended_stays() -> None:
     held, first = serving(spec=spec(autoscaling={"minReplicas": 2}))
     leaving = [held.pods[0], msgspec.structs.replace(held.pods[1], stopping_for="surplus", drain_until=NOW + 1)]
-    draft = decide(entry(held.workload, leaving), (), NOW, rules())
+    draft = decide_pods(entry(held.workload, leaving), (), NOW, rules())
     assert [each.stopping_for for each in draft.active_pods()] == ["", ""]
     assert first.number == 1
 
@@ -258,7 +258,7 @@ def test_a_pod_that_is_wanted_again_before_it_ended_stays() -> None:
 def test_pods_from_before_there_were_revisions_belong_to_the_first() -> None:
     older = builders.pod("model-0-0", role="predictor", workload_id=ID, ready=True)
     workload = service(phase=Phase.RUNNING, started_at=1)
-    draft = decide(entry(workload, [older]), (), NOW, rules())
+    draft = decide_pods(entry(workload, [older]), (), NOW, rules())
     [revision] = draft.workload.revisions
     assert [(each.role, each.revision_id) for each in draft.active_pods()] == [("predictor@1", revision.id)]
     assert revision.stage is Stage.SERVING

@@ -1,0 +1,44 @@
+"""Why a cluster has not placed a workload, written into its record in the cluster's own words. Pure.
+
+Called by the phase machine. On an engine of single pods our own scheduler explains (`placements.py`).
+"""
+
+from fairlead.control.decide.draft import Draft
+from fairlead.control.decide.observation import Observation
+from fairlead.engines.base import SchedulingBlocker
+from fairlead.model.records.phase import Phase
+from fairlead.model.records.workload import PendingMessage, Workload
+
+#: The two reasons for which the REST contract has an enum value.
+PENDING_REASONS = frozenset({"OverLimit", "NonPreemptibleOverQuota"})
+#: The source of a blocker that the cluster reported.
+CLUSTER = "cluster"
+
+
+def explain_blockers(draft: Draft, seen: Observation) -> None:
+    """Write an event only when the reason changes."""
+    workload = draft.workload
+    if seen.retrying_because and workload.phase is Phase.PENDING:
+        draft.set_phase(Phase.PENDING, seen.retrying_because)
+        return
+    if not seen.blockers:
+        if workload.blocked_by is not None and workload.phase is not Phase.PENDING:
+            draft.set(blocked_by=None, pending_messages=())
+        return
+    first = seen.blockers[0]
+    if (workload.blocked_by or {}).get("code") != first.code:
+        reason, source = ("Unschedulable", "scheduler") if first.can_create_pods else (first.code, "engine")
+        draft.add_event(reason, first.message, warning=True, source=source)
+    draft.set(
+        blocked_by={"code": first.code, "detail": first.message, "source": CLUSTER},
+        pending_messages=tuple(
+            _pending_message(blocker, workload) for blocker in seen.blockers if blocker.code in PENDING_REASONS
+        ),
+    )
+    if workload.phase is Phase.PENDING:
+        draft.set_phase(Phase.PENDING, first.message, reason=first.code if first.code in PENDING_REASONS else None)
+
+
+def _pending_message(blocker: SchedulingBlocker, workload: Workload) -> PendingMessage:
+    org_type = "PROJECT" if blocker.queue.startswith(workload.project_name) else "DEPARTMENT"
+    return PendingMessage(node_pool=blocker.node_pool, reason=blocker.code, message=blocker.message, org_type=org_type)

@@ -1,0 +1,84 @@
+"""Before a workload starts: what its engine refuses or ignores of it, and which of its URLs are taken. Pure.
+
+Called by the phase machine for new workloads, and for those that waited for names once they have them all.
+"""
+
+from collections.abc import Callable
+
+from fairlead.control.decide.draft import Draft, WorkloadEntry
+from fairlead.engines.base import NO_ISOLATION, Review
+from fairlead.model.pods.podset import PodSet
+from fairlead.model.records.phase import Phase
+from fairlead.model.records.workload import WAITS_FOR_NAMES, Condition, Workload
+
+#: The condition that names a field which has no or less effect on this engine.
+NOT_ENFORCED = "NotEnforced"
+#: The condition that names what isolates the pods from their machine; False if nothing does.
+ISOLATION = "Isolation"
+_NOT_PROVIDED = "NotProvided"
+
+#: Claims the URLs of a new workload: their names, and (field, why) for those that are taken.
+Expose = Callable[[WorkloadEntry], tuple[tuple[str, ...], tuple[tuple[str, str], ...]]]
+
+
+def expose_nothing(entry: WorkloadEntry) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
+    """For an engine that serves no URLs."""
+    return (), ()
+
+
+def is_to_be_reviewed(workload: Workload) -> bool:
+    """A new workload is; one that waited for names, when it has them all."""
+    if workload.waits_for:
+        return False
+    return workload.phase is Phase.CREATING or (workload.phase is Phase.PENDING and _has_waited(workload))
+
+
+def _has_waited(workload: Workload) -> bool:
+    return any(condition.type == WAITS_FOR_NAMES and condition.status == "True" for condition in workload.conditions)
+
+
+def decide_review(draft: Draft, review: Callable[[PodSet], Review], expose: Expose) -> None:
+    """Write what is refused or ignored into conditions. A refused workload fails."""
+    reviews = [review(podset) for podset in draft.entry.podsets]
+    urls, taken = expose(draft.entry)
+    if urls:
+        draft.set(urls=urls)
+    refused = [*((field, why) for each in reviews for field, why in each.refused), *taken]
+    if refused:
+        draft.fatal = "Cannot start: " + "; ".join(f"{field}: {why}" for field, why in refused)
+    if _has_waited(draft.workload):
+        _end_wait(draft)
+    _add_conditions(draft, _find_notes(reviews, refused))
+
+
+def _find_notes(reviews: list[Review], refused: list[tuple[str, str]]) -> list[tuple[str, str, str]]:
+    """What to tell, as (type of the condition, reason, message)."""
+    ignored = [(NOT_ENFORCED, field, why) for review in reviews for field, why in review.advisory]
+    if refused:
+        return [*ignored, *((_NOT_PROVIDED, field, why) for field, why in refused)]
+    return [*ignored, *((ISOLATION, *review.isolation) for review in reviews if review.isolation)]
+
+
+def _end_wait(draft: Draft) -> None:
+    draft.set_phase(Phase.PENDING, "Waiting to be scheduled")
+    others = tuple(condition for condition in draft.workload.conditions if condition.type != WAITS_FOR_NAMES)
+    has_names = Condition(type=WAITS_FOR_NAMES, status="False", last_transition_time=draft.now)
+    draft.set(conditions=(*others, has_names))
+
+
+def _add_conditions(draft: Draft, notes: list[tuple[str, str, str]]) -> None:
+    """Each once: a workload that is still new is reviewed again with every report."""
+    known = {(condition.type, condition.reason, condition.message) for condition in draft.workload.conditions}
+    new = tuple(
+        Condition(
+            type=type, status=_status(type, reason), reason=reason, message=message, last_transition_time=draft.now
+        )
+        for type, reason, message in dict.fromkeys(notes)
+        if (type, reason, message) not in known
+    )
+    if new:
+        draft.set(conditions=draft.workload.conditions + new)
+
+
+def _status(type: str, reason: str) -> str:
+    return "False" if type == ISOLATION and reason == NO_ISOLATION else "True"
