@@ -297,6 +297,8 @@ def _http(settings: ServerSettings, application: Any) -> uvicorn.Config:
     return uvicorn.Config(
         application,
         http="httptools",
+        # Sessions upgrade by themselves; otherwise uvicorn would load a WebSocket library.
+        ws="none",
         lifespan="off",
         access_log=False,
         log_config=None,

@@ -99,4 +99,4 @@ def test_groups_behind_one_url(room: Room, fairlead: Caller, tmp_path: Path) -> 
 def test_the_machines_own_image_is_refused(room: Room) -> None:
     workload = room.submit("training", "hosted", {"image": HOST, "command": "true"})
     failed = room.until_phase(workload, "Failed")
-    assert "stands for the file system of one machine" in failed["phaseMessage"]
+    assert "is the file system of one machine" in failed["phaseMessage"]

@@ -99,7 +99,7 @@ def test_an_object_of_somebody_else_is_left_alone(room: Room) -> None:
     assert made.returncode == 0, made.stderr
     workload = room.train("taken")
     failed = room.until_phase(workload, "Failed")
-    assert "not Fairlead's" in failed["phaseMessage"]
+    assert "does not belong to Fairlead" in failed["phaseMessage"]
     assert room.kubectl("delete", "job", "taken", "-n", room.namespace).returncode == 0
 
 

@@ -62,6 +62,11 @@ class Source:
             del self.left[path]
         return value
 
+    def take_below(self, path: str) -> None:
+        """Take all leaves whose paths begin so."""
+        for leaf in [leaf for leaf in self.left if leaf.startswith(path)]:
+            del self.left[leaf]
+
     def items(self, path: str, *, excluded_too: bool = False) -> list[tuple[int, dict[str, Any]]]:
         """The objects of a list that count, with their positions; excluded ones stay behind."""
         found: Any = self.plain

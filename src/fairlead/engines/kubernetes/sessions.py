@@ -131,7 +131,7 @@ class CommandSession:
         """The end of the input: end of file for a pipe, the key for it on a terminal."""
         if self._is_terminal:
             self._later(bytes([_INPUT]) + b"\x04")
-        elif self._link.protocol == _COMMANDS[0]:
+        elif self._link.subprotocol == _COMMANDS[0]:
             self._later(bytes([_CLOSE, _INPUT]))
 
     def resize(self, columns: int, rows: int) -> None:

@@ -6,13 +6,12 @@ files of whoever was first.
 
 import base64
 from collections.abc import Mapping
-from typing import Any
 
 import msgspec
 
 from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.client.api import MERGE, Api, ApiError
-from fairlead.engines.kubernetes.client.resources import SECRET
+from fairlead.engines.kubernetes.client.resources import SECRET, Manifest
 from fairlead.model.errors import Refused
 
 _LABELS = {"app.kubernetes.io/name": "fairlead", "app.kubernetes.io/managed-by": "fairlead"}
@@ -51,7 +50,7 @@ async def _load(api: Api, namespace: str, name: str) -> _Secret | None:
 
 async def _write(api: Api, folder: str, name: str, found: _Secret | None, files: Mapping[str, bytes]) -> bool:
     """Make the Secret or add to it as it was found; False if it is another one by now."""
-    body: dict[str, Any] = {"data": _encoded(files)}
+    body: Manifest = {"data": _encoded(files)}
     try:
         if found is None:
             whole = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "labels": _LABELS}, **body}

@@ -147,7 +147,7 @@ class ObjectApplier(ObjectWriter):
             ownership_labels={CLUSTER_LABEL: self.cluster, ID_LABEL: run.workload_id, RUN_LABEL: str(run.run)},
             identity=run.identity,
             owner=self._owner(run.workload_id),
-            begun=launch,
+            launch=launch,
             level=self.level(run.namespace) if launch.level is None else launch.level,
             urls=run.urls,
             ingress=self.ingress,

@@ -3,13 +3,11 @@
 It decides nothing, and may do everything twice.
 """
 
-from typing import Any
-
 import msgspec
 
 from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.client.api import APPLY, Api, ApiError
-from fairlead.engines.kubernetes.client.resources import Resource, path_of
+from fairlead.engines.kubernetes.client.resources import Manifest, Resource, path_of
 from fairlead.model.errors import Refused
 
 MANAGER = "fairlead"
@@ -49,7 +47,7 @@ class ObjectWriter:
     def __init__(self, api: Api) -> None:
         self._api = api
 
-    async def _apply(self, body: dict[str, Any], *, is_exact: bool = False) -> StoredObject:
+    async def _apply(self, body: Manifest, *, is_exact: bool = False) -> StoredObject:
         try:
             answer = await self._api.request(
                 "PATCH", path_of(body), body, query=APPLY_QUERY, content=APPLY, is_exact=is_exact

@@ -8,7 +8,6 @@ import os
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
-from typing import Any
 
 import msgspec
 
@@ -30,6 +29,7 @@ from fairlead.engines.kubernetes.client.resources import (
     QUEUE,
     TENSORFLOW,
     XGBOOST,
+    Manifest,
 )
 from fairlead.engines.kubernetes.client.writer import ListedObjects, has_kind
 from fairlead.engines.kubernetes.configuration import custom_resources
@@ -51,7 +51,7 @@ _TRAINING = (PYTORCH, TENSORFLOW, XGBOOST, JAX)
 
 
 class _Items(msgspec.Struct):
-    items: list[dict[str, Any]] = []
+    items: list[Manifest] = []
 
 
 class _Nodes(msgspec.Struct):
@@ -116,7 +116,7 @@ async def _look_at_scheduler(api: Api) -> list[Finding]:
     return found + judge_schedulers(_words_of(programs), pools)
 
 
-def judge_programs(deployments: Sequence[dict[str, Any]]) -> list[Finding]:
+def judge_programs(deployments: Sequence[Manifest]) -> list[Finding]:
     """Those of KAI's programs of which none is there to do its work."""
     idle = [
         item["metadata"]["name"]
@@ -129,7 +129,7 @@ def judge_programs(deployments: Sequence[dict[str, Any]]) -> list[Finding]:
     return [Finding("KAI's programs", "missing", f"no pod is available of {', '.join(sorted(idle))}", advice)]
 
 
-def _words_of(deployments: Sequence[dict[str, Any]]) -> list[str]:
+def _words_of(deployments: Sequence[Manifest]) -> list[str]:
     """How KAI's programs are started, a word each."""
     return [
         word

@@ -5,13 +5,12 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from typing import Any
 
 import msgspec
 
 from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.client.api import Api, ApiError
-from fairlead.engines.kubernetes.client.resources import NAMESPACE, POD, POD_GROUP
+from fairlead.engines.kubernetes.client.resources import NAMESPACE, POD, POD_GROUP, Manifest
 from fairlead.engines.kubernetes.client.writer import ListedObjects, StoredObject
 from fairlead.engines.kubernetes.install.checks import Finding
 from fairlead.engines.kubernetes.observe.events import last_seen_at
@@ -42,7 +41,7 @@ _SAYS = {
 
 
 class _Waiting(msgspec.Struct):
-    items: list[dict[str, Any]] = []
+    items: list[Manifest] = []
 
 
 class _Groups(msgspec.Struct):
@@ -65,7 +64,7 @@ async def look_at_work(api: Api) -> list[Finding]:
     return [tried, *judge_waiting(parts, len(pods))]
 
 
-def find_overdue(pods: Iterable[dict[str, Any]], now: Millis) -> list[objects.Pod]:
+def find_overdue(pods: Iterable[Manifest], now: Millis) -> list[objects.Pod]:
     """Those that wait for KAI and for nobody else, and have for so long that it should have said something."""
     ungated = (msgspec.convert(pod, objects.Pod) for pod in pods if not pod["spec"].get("schedulingGates"))
     return [pod for pod in ungated if now - (objects.millis(pod.metadata.creation_timestamp) or now) >= PATIENCE * 1000]
@@ -125,7 +124,7 @@ def judge_refusal(error: ApiError) -> Finding:
     return Finding(_NEW_PODS, "note", f"one that was only tried is refused: {error.message}", advice)
 
 
-def _render_pod() -> dict[str, Any]:
+def _render_pod() -> Manifest:
     """One that the strictest level of Pod Security takes."""
     profile = {"runAsNonRoot": True, "runAsUser": 65532, "seccompProfile": {"type": "RuntimeDefault"}}
     narrow = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 import msgspec
 
 from fairlead.engines.kubernetes.client import objects
-from fairlead.engines.kubernetes.render.buckets import number_of_return
+from fairlead.engines.kubernetes.render.buckets import number_of_upload
 from fairlead.engines.kubernetes.render.labels import role_of
 from fairlead.model.pods.podset import PodSet
 
@@ -44,7 +44,7 @@ def upload_error(pod: objects.Pod) -> str:
     """What could not be uploaded, by the field of the spec that asks for it."""
     errors = []
     for status in pod.status.init_container_statuses:
-        number, ended = number_of_return(status.name), status.state.terminated
+        number, ended = number_of_upload(status.name), status.state.terminated
         if number is not None and ended is not None and ended.exit_code:
             errors.append(f"storage.s3[{number}]: {ended.message.strip() or _TOO_LATE}")
     return "; ".join(errors)
@@ -53,7 +53,7 @@ def upload_error(pod: objects.Pod) -> str:
 def is_uploading(pods: Collection[objects.Pod]) -> bool:
     """Whether a pod that has something to upload has not ended yet, as far as is seen."""
     return any(
-        number_of_return(status.name) is not None and pod.status.phase not in ("Succeeded", "Failed")
+        number_of_upload(status.name) is not None and pod.status.phase not in ("Succeeded", "Failed")
         for pod in pods
         for status in pod.status.init_container_statuses
     )

@@ -4,9 +4,9 @@ KAI reports that a pool has no room, and moves nothing.
 """
 
 from collections.abc import Collection, Sequence
-from typing import Any
 
 from fairlead.engines.kubernetes.client import objects
+from fairlead.engines.kubernetes.client.resources import Manifest
 from fairlead.engines.kubernetes.observe.workload import refusals_in_pool
 from fairlead.engines.kubernetes.render.labels import (
     DEFAULT_POOL,
@@ -37,7 +37,7 @@ def decide_pool(group: objects.PodGroup, pods: Collection[objects.Pod], pools: S
     return pools[(pools.index(current) + 1) % len(pools)], latest
 
 
-def render_move(project: str, pool: str, reason: str) -> dict[str, Any]:
+def render_move(project: str, pool: str, reason: str) -> Manifest:
     """The patch that moves a pod group to another pool's queue."""
     queue, label = project_queue(project, (pool,)), None if pool == DEFAULT_POOL else pool
     return {

@@ -1,51 +1,48 @@
-"""Buckets in pods: a container that copies objects in before the command starts, and one that writes changes back.
+"""S3 buckets in pods: a container downloads objects before the command starts, another one uploads changes. Pure.
 
-Pure. Both run our own program (`engines/buckets`), which a config map of the workload brings along, so that any image
-with Python will do. The second stands beside the pod's own container and is told to end after it.
+Both run our own program (`engines/buckets`) from a config map of the workload, so that any image with Python will do.
+The second one is a sidecar, which Kubernetes stops after the pod's own container.
 """
 
 import re
 from typing import Any
 
-from fairlead.engines.kubernetes.client.resources import CONFIG_MAP
+from fairlead.engines.kubernetes.client.resources import CONFIG_MAP, Manifest
 from fairlead.engines.kubernetes.render.context import RenderContext, metadata_of, name_of
 from fairlead.formats.losses import Source
 from fairlead.model.records.assets import Reference
 
-#: Has Python; operators whose nodes reach no registry give them an image of this name.
+#: Has Python. On nodes without a registry, operators load an image of this name.
 IMAGE = "docker.io/library/python:3.11-slim"
 PACKAGE = "fairlead.engines.buckets"
 FILES = ("client.py", "copying.py", "beside.py")
 _AMAZON = "https://s3.amazonaws.com"
 _FOLDER, _PROGRAM, _VOLUME = "/bucket", "/program", "bucket-program"
 _PATH = PACKAGE.replace(".", "/")
-_RETURNING = re.compile(r"s3-(\d+)-back")
+_UPLOAD = re.compile(r"s3-(\d+)-back")
 
 
-def render_s3(
-    place: RenderContext, source: Source
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]], list[dict[str, Any]]]:
-    """Volumes, mounts of the main container, and the containers that fill them and bring changes back."""
-    items = source.items("storage.s3") if place.ownership_labels else []
-    volumes: list[dict[str, Any]] = []
-    mounts: list[dict[str, Any]] = []
-    filling: list[dict[str, Any]] = []
-    returning: list[dict[str, Any]] = []
+def render_s3(context: RenderContext, source: Source) -> tuple[list[Manifest], list[Manifest], list[Manifest]]:
+    """Volumes, mounts of the main container, and the containers that download and upload."""
+    items = source.items("storage.s3") if context.ownership_labels else []
+    volumes: list[Manifest] = []
+    mounts: list[Manifest] = []
+    downloads: list[Manifest] = []
+    uploads: list[Manifest] = []
     for number, item in items:
         name = f"s3-{number}"
         volumes.append({"name": name, "emptyDir": {}})
         mounts.append({"name": name, "mountPath": item["path"], "subPath": "data"})
-        filling.append(_container(place, item, name, "in"))
-        returning.append(_container(place, item, name, "back") | {"restartPolicy": "Always"})
-        for leaf in [leaf for leaf in source.left if leaf.startswith(f"storage.s3[{number}].")]:
-            del source.left[leaf]
+        downloads.append(_container(context, item, name, "in"))
+        uploads.append(_container(context, item, name, "back") | {"restartPolicy": "Always"})
+        source.take_below(f"storage.s3[{number}].")
     if items:
         paths = [{"key": name, "path": f"{_PATH}/{name}"} for name in FILES]
-        volumes.append({"name": _VOLUME, "configMap": {"name": program_name(place), "items": paths}})
-    return volumes, mounts, filling + returning
+        volumes.append({"name": _VOLUME, "configMap": {"name": program_name(context), "items": paths}})
+    return volumes, mounts, downloads + uploads
 
 
-def _container(place: RenderContext, item: dict[str, Any], name: str, verb: str) -> dict[str, Any]:
+def _container(context: RenderContext, item: dict[str, Any], name: str, verb: str) -> Manifest:
     environment = [
         {"name": "PYTHONPATH", "value": _PROGRAM},
         {"name": "BUCKET", "value": item["bucket"]},
@@ -53,7 +50,7 @@ def _container(place: RenderContext, item: dict[str, Any], name: str, verb: str)
         {"name": "BUCKET_FOLDER", "value": _FOLDER},
     ]
     if secret := item.get("accessKeySecret"):
-        named = name_of(place, Reference.SECRET, secret)
+        named = name_of(context, Reference.SECRET, secret)
         keys = {
             "BUCKET_ACCESS": item.get("secretKeyOfAccessKeyId") or "AccessKeyId",
             "BUCKET_SECRET": item.get("secretKeyOfSecretKey") or "SecretKey",
@@ -66,22 +63,22 @@ def _container(place: RenderContext, item: dict[str, Any], name: str, verb: str)
         "command": ["python3", "-m", f"{PACKAGE}.beside", verb],
         "env": environment,
         "volumeMounts": [{"name": name, "mountPath": _FOLDER}, {"name": _VOLUME, "mountPath": _PROGRAM}],
-        # What went wrong is then said in the pod's status.
+        # So that the pod's status shows the error.
         "terminationMessagePolicy": "FallbackToLogsOnError",
     }
 
 
-def number_of_return(container: str) -> int | None:
-    """Which bucket a container brings changes back to, by its name; None for other containers."""
-    found = _RETURNING.fullmatch(container)
-    return int(found[1]) if found else None
+def number_of_upload(container: str) -> int | None:
+    """The number of the bucket to which a container uploads; None for other containers."""
+    match = _UPLOAD.fullmatch(container)
+    return int(match[1]) if match else None
 
 
-def program_name(place: RenderContext) -> str:
-    return f"{place.name}-bucket-program"
+def program_name(context: RenderContext) -> str:
+    return f"{context.name}-bucket-program"
 
 
-def render_program(place: RenderContext, texts: dict[str, str]) -> dict[str, Any]:
-    """The program as a config map of the workload, which goes with it."""
-    metadata = metadata_of(place, program_name(place))
+def render_program(context: RenderContext, texts: dict[str, str]) -> Manifest:
+    """The program as a config map of the workload, which is deleted with it."""
+    metadata = metadata_of(context, program_name(context))
     return {"apiVersion": CONFIG_MAP.api, "kind": CONFIG_MAP.kind, "metadata": metadata, "data": texts}

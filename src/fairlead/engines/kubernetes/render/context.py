@@ -1,12 +1,11 @@
-"""Where a workload goes in a cluster and as what, and the labels by which it is known there. Pure.
+"""What the objects of a workload share: namespace, queue, labels, owner, launch choices. Pure.
 
-Read by everything that renders objects; the names are KAI's, Run:ai's and, below `fairlead/`, our own.
+Read by everything that renders objects.
 """
-
-from typing import Any
 
 import msgspec
 
+from fairlead.engines.kubernetes.client.resources import Manifest
 from fairlead.engines.kubernetes.render.labels import (
     ID_LABEL,
     PREEMPTIBILITY_LABEL,
@@ -24,7 +23,7 @@ from fairlead.model.records.assets import Reference
 
 
 class Owner(msgspec.Struct, frozen=True):
-    """The object of the cluster that a workload came from; what is made for it goes with it."""
+    """The object of the cluster that a workload came from; the workload's objects are deleted with it."""
 
     api_version: str
     kind: str
@@ -33,18 +32,18 @@ class Owner(msgspec.Struct, frozen=True):
 
 
 class LaunchChoices(msgspec.Struct, frozen=True):
-    """With what a workload's objects were begun; they stay so for as long as they are there."""
+    """Choices made when a workload's objects are created; they hold for as long as the objects exist."""
 
-    #: Kinds of objects beyond Kubernetes' own that the cluster has and that could run it.
+    #: Kinds beyond Kubernetes' own that the cluster has and that can run the workload.
     kinds: frozenset[str] = frozenset()
-    #: How often all of it was made again, and how often because it had failed by itself.
+    #: How often everything was created again, and how often because the workload had failed by itself.
     attempt: int = 0
     failures: int = 0
-    #: The node pool in which a pod group of our own is tried; empty: the first that it names.
+    #: The node pool of a pod group of our own; empty: the first that the workload names.
     pool: str = ""
-    #: The queue that its objects name, which never change it; empty: that of the first pool that there is.
+    #: The queue that its objects name, which never changes; empty: that of the first node pool that exists.
     queue: str = ""
-    #: The level of Pod Security that the namespace enforced then (`levels.py`); None before that is known.
+    #: The Pod Security level that the namespace enforced then (`pod_security.py`); None before that is known.
     level: str | None = None
 
 
@@ -52,7 +51,7 @@ NO_LAUNCH_CHOICES = LaunchChoices()
 
 
 class RenderContext(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a workload goes, and as what."""
+    """What the renderers know of a workload besides its pod sets."""
 
     name: str
     namespace: str
@@ -60,69 +59,70 @@ class RenderContext(msgspec.Struct, frozen=True, kw_only=True):
     queue: str
     priority_class: str
     is_preemptible: bool
-    #: Seconds after its end when the objects go; None for never.
+    #: Seconds after its end when its objects are deleted; None for never.
     lifetime: int | None = None
-    #: Node pools to try, the first one first; empty: what the spec says.
+    #: Node pools to try in this order; empty: those of the spec.
     pools: tuple[str, ...] = ()
-    #: The one that its pods name; empty: the first.
+    #: The node pool that its pods name; empty: the first.
     pool: str = ""
-    #: What tells our objects from others; empty for objects that are only printed.
+    #: Labels that mark our objects; empty for objects that are only printed.
     ownership_labels: dict[str, str] = {}
-    #: Variables that are set after the user's own.
+    #: Variables that identify the workload, set after the user's own.
     identity: dict[str, str] = {}
     owner: Owner | None = None
-    begun: LaunchChoices = NO_LAUNCH_CHOICES
+    launch: LaunchChoices = NO_LAUNCH_CHOICES
     #: Objects that the server keeps and this workload gets a copy of: from kind and name to the copy.
     copies: dict[NamedObject, str] = {}
-    #: From a data volume's id to the claim that it is.
+    #: From the id of a data volume to the name of its claim.
     data_volumes: dict[str, str] = {}
-    #: The level of Pod Security that its pods are made to pass (`levels.py`); empty where the namespace enforces none.
+    #: The Pod Security level that its pods must meet (`pod_security.py`); empty if the namespace enforces none.
     level: str = ""
-    #: Where its exposed ports are reached, in the order in which they are exposed; and the way in, where one is made.
+    #: The URLs of its exposed ports, in the order in which they are exposed.
     urls: tuple[UrlRoute, ...] = ()
+    #: None if no Ingress objects are wanted.
     ingress: IngressSettings | None = None
 
 
-def labels_of(place: RenderContext) -> dict[str, str]:
+def labels_of(context: RenderContext) -> dict[str, str]:
     return {
-        WORKLOAD_LABEL: place.name,
-        PROJECT_LABEL: place.project,
-        QUEUE_LABEL: place.queue,
-        RUNAI_QUEUE_LABEL: place.queue,
-        PREEMPTIBILITY_LABEL: "preemptible" if place.is_preemptible else "non-preemptible",
-        **place.ownership_labels,
+        WORKLOAD_LABEL: context.name,
+        PROJECT_LABEL: context.project,
+        QUEUE_LABEL: context.queue,
+        RUNAI_QUEUE_LABEL: context.queue,
+        PREEMPTIBILITY_LABEL: "preemptible" if context.is_preemptible else "non-preemptible",
+        **context.ownership_labels,
     }
 
 
-def role_labels(place: RenderContext, podset: PodSet) -> dict[str, str]:
-    """What tells a set's pods from the workload's others; objects that are only printed need it with several sets."""
-    return {ROLE_LABEL: role_label(podset.role)} if place.ownership_labels or podset.gang else {}
+def role_labels(context: RenderContext, podset: PodSet) -> dict[str, str]:
+    """Tells the pods of a set from the other pods; objects that are only printed need it for several sets."""
+    return {ROLE_LABEL: role_label(podset.role)} if context.ownership_labels or podset.gang else {}
 
 
-def selector_of(place: RenderContext, podset: PodSet) -> dict[str, str]:
-    """The labels by which the pods of a set are found."""
+def selector_of(context: RenderContext, podset: PodSet) -> dict[str, str]:
+    """The labels that select the pods of a set."""
     whose = (
-        {ID_LABEL: place.ownership_labels[ID_LABEL]}
-        if ID_LABEL in place.ownership_labels
-        else {WORKLOAD_LABEL: place.name}
+        {ID_LABEL: context.ownership_labels[ID_LABEL]}
+        if ID_LABEL in context.ownership_labels
+        else {WORKLOAD_LABEL: context.name}
     )
-    return whose | role_labels(place, podset)
+    return whose | role_labels(context, podset)
 
 
-def metadata_of(place: RenderContext, name: str, more: dict[str, str] | None = None) -> dict[str, Any]:
-    """The metadata of an object, owned by what the workload came from."""
-    metadata: dict[str, Any] = {
+def metadata_of(context: RenderContext, name: str, more: dict[str, str] | None = None) -> Manifest:
+    """The metadata of an object; the object that the workload came from owns it."""
+    metadata: Manifest = {
         "name": name,
-        "namespace": place.namespace,
-        "labels": {**labels_of(place), **(more or {})},
+        "namespace": context.namespace,
+        "labels": {**labels_of(context), **(more or {})},
     }
-    if place.owner is not None:
+    if context.owner is not None:
         metadata["ownerReferences"] = [
             {
-                "apiVersion": place.owner.api_version,
-                "kind": place.owner.kind,
-                "name": place.owner.name,
-                "uid": place.owner.uid,
+                "apiVersion": context.owner.api_version,
+                "kind": context.owner.kind,
+                "name": context.owner.name,
+                "uid": context.owner.uid,
                 "controller": True,
                 "blockOwnerDeletion": False,
             }
@@ -130,6 +130,6 @@ def metadata_of(place: RenderContext, name: str, more: dict[str, str] | None = N
     return metadata
 
 
-def name_of(place: RenderContext, reference: Reference, name: str) -> str:
-    """How an object that the spec names is called in the cluster: our copy of it, or the cluster's own."""
-    return place.copies.get((reference, name), name)
+def name_of(context: RenderContext, reference: Reference, name: str) -> str:
+    """The name in the cluster of an object that the spec names: our copy of it, or the cluster's own."""
+    return context.copies.get((reference, name), name)

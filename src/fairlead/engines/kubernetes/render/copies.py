@@ -1,13 +1,12 @@
-"""Secrets and config maps that the server keeps, as objects that a workload has for itself. Pure.
+"""Copies of the server's secrets and config maps for one workload. Pure.
 
-Copies are the workload's own and go with it, so that nobody else's object of that name is touched or read.
+A copy belongs to its workload and is deleted with it, so that no other object of that name is touched or read.
 """
 
 import base64
 from collections.abc import Mapping
-from typing import Any
 
-from fairlead.engines.kubernetes.client.resources import CONFIG_MAP, SECRET
+from fairlead.engines.kubernetes.client.resources import CONFIG_MAP, SECRET, Manifest
 from fairlead.engines.kubernetes.render.context import RenderContext, metadata_of
 from fairlead.model.pods.supplies import KeptObjects, NamedObject
 from fairlead.model.records.assets import Reference
@@ -18,34 +17,34 @@ _INFIXES = {Reference.SECRET: "secret", Reference.CONFIG_MAP: "config", Referenc
 
 
 def copies_of(workload: str, kept: KeptObjects) -> dict[NamedObject, str]:
-    """What each kept object is called in the cluster."""
+    """The name of each copy in the cluster."""
     return {key: f"{workload}-{_INFIXES[key[0]]}-{key[1]}".lower() for key in kept.objects}
 
 
-def render_copies(place: RenderContext, kept: KeptObjects) -> list[dict[str, Any]]:
-    """Every kept object as the workload's own copy of it."""
+def render_copies(context: RenderContext, kept: KeptObjects) -> list[Manifest]:
+    """The workload's copies of all these objects."""
     return [
-        _config_map(place, place.copies[key], values)
+        _config_map(context, context.copies[key], values)
         if key[0] is Reference.CONFIG_MAP
-        else _secret(place, place.copies[key], values)
+        else _secret(context, context.copies[key], values)
         for key, values in kept.objects.items()
     ]
 
 
-def _config_map(place: RenderContext, name: str, values: Mapping[str, str]) -> dict[str, Any]:
+def _config_map(context: RenderContext, name: str, values: Mapping[str, str]) -> Manifest:
     return {
         "apiVersion": CONFIG_MAP.api,
         "kind": CONFIG_MAP.kind,
-        "metadata": metadata_of(place, name),
+        "metadata": metadata_of(context, name),
         "data": dict(values),
     }
 
 
-def _secret(place: RenderContext, name: str, values: Mapping[str, str]) -> dict[str, Any]:
+def _secret(context: RenderContext, name: str, values: Mapping[str, str]) -> Manifest:
     return {
         "apiVersion": SECRET.api,
         "kind": SECRET.kind,
-        "metadata": metadata_of(place, name),
+        "metadata": metadata_of(context, name),
         "type": "kubernetes.io/dockerconfigjson" if _REGISTRY in values else "Opaque",
         "data": {key: base64.b64encode(value.encode()).decode() for key, value in values.items()},
     }

@@ -1,16 +1,17 @@
-"""Repositories in pods: an init container that clones each into a volume before the command starts. Pure.
+"""Git repositories in pods: an init container clones each into a volume before the command starts. Pure.
 
-`render_pod.py` calls it. Words of the spec reach the shell as variables, never as its text; the password is read from
-the secret by git itself.
+Values of the spec reach the shell as variables, never as part of its script. Git itself reads the password from the
+secret.
 """
 
 from typing import Any
 
+from fairlead.engines.kubernetes.client.resources import Manifest
 from fairlead.engines.kubernetes.render.context import RenderContext, name_of
 from fairlead.formats.losses import Source
 from fairlead.model.records.assets import Reference
 
-#: Has git and a shell; operators whose nodes reach no registry give them an image of this name.
+#: Has git and a shell. On nodes without a registry, operators load an image of this name.
 IMAGE = "docker.io/alpine/git:v2.49.1"
 _SSH_KEYS = ("SshKey", "ssh-privatekey", "PrivateKey", "sshKey", "key")
 _CLONE = """set -eu
@@ -25,13 +26,11 @@ git -c credential.helper="$helper" clone --quiet ${GIT_BRANCH:+--branch="$GIT_BR
 """
 
 
-def render_git(
-    place: RenderContext, source: Source
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]], list[dict[str, Any]]]:
+def render_git(context: RenderContext, source: Source) -> tuple[list[Manifest], list[Manifest], list[Manifest]]:
     """Volumes, mounts of the main container, and the init containers that fill them."""
-    volumes: list[dict[str, Any]] = []
-    mounts: list[dict[str, Any]] = []
-    cloning: list[dict[str, Any]] = []
+    volumes: list[Manifest] = []
+    mounts: list[Manifest] = []
+    cloning: list[Manifest] = []
     for number, item in source.items("storage.git"):
         name = f"git-{number}"
         volumes.append({"name": name, "emptyDir": {}})
@@ -41,18 +40,17 @@ def render_git(
                 "name": name,
                 "image": IMAGE,
                 "command": ["sh", "-c", _CLONE],
-                "env": _environment(place, item),
+                "env": _environment(context, item),
                 "volumeMounts": [{"name": name, "mountPath": "/copy"}],
-                # What went wrong is then said in the pod's status.
+                # So that the pod's status shows the error.
                 "terminationMessagePolicy": "FallbackToLogsOnError",
             }
         )
-        for leaf in [leaf for leaf in source.left if leaf.startswith(f"storage.git[{number}].")]:
-            del source.left[leaf]
+        source.take_below(f"storage.git[{number}].")
     return volumes, mounts, cloning
 
 
-def _environment(place: RenderContext, item: dict[str, Any]) -> list[dict[str, Any]]:
+def _environment(context: RenderContext, item: dict[str, Any]) -> list[Manifest]:
     given = {
         "GIT_REPOSITORY": item.get("repository", ""),
         "GIT_BRANCH": item.get("branch") or "",
@@ -60,7 +58,7 @@ def _environment(place: RenderContext, item: dict[str, Any]) -> list[dict[str, A
         "GIT_TERMINAL_PROMPT": "0",
         "GIT_ALLOW_PROTOCOL": "https:ssh",
     }
-    found: list[dict[str, Any]] = [{"name": name, "value": value} for name, value in given.items() if value]
+    found: list[Manifest] = [{"name": name, "value": value} for name, value in given.items() if value]
     reference = item.get("secretRef") or {}
     secret = reference.get("name") or item.get("passwordSecret")
     if not secret:
@@ -71,9 +69,9 @@ def _environment(place: RenderContext, item: dict[str, Any]) -> list[dict[str, A
     is_key = reference.get("authenticationMethod") == "ssh-key"
     if is_key:
         wanted = {f"GIT_KEY_{number}": key for number, key in enumerate(_SSH_KEYS)}
-    named = name_of(place, Reference.SECRET, secret)
+    named = name_of(context, Reference.SECRET, secret)
     for name, key in wanted.items():
-        # Of the names that a key may have in its secret, one is there.
+        # The secret has its key under one of these names.
         source = {"name": named, "key": key} | ({"optional": True} if is_key else {})
         found.append({"name": name, "valueFrom": {"secretKeyRef": source}})
     return found

@@ -1,13 +1,12 @@
-"""What is exposed by URLs, as Ingress objects that ask our server who may open them. Pure; `render.py` calls it.
+"""Exposed URLs as Ingress objects that ask our server who may open them. Pure.
 
-Only where an operator wants them. URLs whose requests we count, hold or limit lead to our own proxy, which sees to all
-of it; the others lead to the workload's Service. The annotations are ingress-nginx's.
+Rendered only if the operator wants them. URLs whose requests we count, queue or limit lead to our own proxy, which does
+all of that; the others lead to the workload's Service. The annotations are those of ingress-nginx.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
-from fairlead.engines.kubernetes.client.resources import INGRESS, SERVICE
+from fairlead.engines.kubernetes.client.resources import INGRESS, SERVICE, Manifest
 from fairlead.engines.kubernetes.render.context import RenderContext
 from fairlead.engines.kubernetes.render.labels import PROJECT_LABEL, WORKLOAD_LABEL
 from fairlead.engines.kubernetes.render.service import name_of_service
@@ -15,45 +14,45 @@ from fairlead.model.pods.podset import PodSet
 from fairlead.model.pods.urls import ACCESS, ANSWERED, SIGN_IN, IngressSettings, UrlRoute
 
 _NGINX = "nginx.ingress.kubernetes.io"
-#: Like our own proxy, which bounds neither bodies nor the silence of a connection that is open; in seconds.
+#: Seconds. Our own proxy limits neither bodies nor the idle time of an open connection.
 _PATIENCE = 3600
 _SECOND = 1000
 
-#: A path of a host and where it leads: host, path, how the path is compared, Service, port.
-_Way = tuple[str, str, str, str, int]
+#: Host, path, how the path is compared, Service, port.
+_Route = tuple[str, str, str, str, int]
 
 
-def render_ingresses(place: RenderContext, podsets: Sequence[PodSet], *, is_held: bool = False) -> list[dict[str, Any]]:
-    """The Ingress of every URL of these pod sets, and a Service that is our proxy; `is_held`: all lead to that one."""
-    entrance = place.ingress
-    if entrance is None:
+def render_ingresses(context: RenderContext, podsets: Sequence[PodSet], *, is_held: bool = False) -> list[Manifest]:
+    """An Ingress for every URL of these pod sets, and a Service for our proxy; `is_held`: all lead to the proxy."""
+    ingress = context.ingress
+    if ingress is None:
         return []
     exposing = [podset for podset in podsets for _ in podset.container.fields.exposed_urls]
-    proxy = f"{place.name}-proxy"
-    made: list[dict[str, Any]] = []
-    held: list[_Way] = []
-    sign_ins: list[_Way] = []
-    for number, (podset, url) in enumerate(zip(exposing, place.urls, strict=False), 1):
-        if not entrance.can_expose(url):
+    proxy = f"{context.name}-proxy"
+    manifests: list[Manifest] = []
+    held: list[_Route] = []
+    sign_ins: list[_Route] = []
+    for number, (podset, url) in enumerate(zip(exposing, context.urls, strict=False), 1):
+        if not ingress.can_expose(url):
             continue
-        name = f"{place.name}-url" + (f"-{number}" if number > 1 else "")
+        name = f"{context.name}-url" + (f"-{number}" if number > 1 else "")
         if is_held or _is_held(podset):
-            way = (url.host, url.prefix or "/", "Prefix", proxy, entrance.proxy_port)
-            annotations = {**_to_proxy(entrance, is_grpc=url.is_grpc), **_limits(_PATIENCE)}
-            held.append(way)
+            route = (url.host, url.prefix or "/", "Prefix", proxy, ingress.proxy_port)
+            annotations = {**_to_proxy(ingress, is_grpc=url.is_grpc), **_limits(_PATIENCE)}
+            held.append(route)
         else:
-            way = (url.host, url.prefix or "/", "Prefix", name_of_service(place, podset, "ClusterIP"), url.port)
-            annotations = {**_to_pods(entrance, url), **_limits(_timeout(podset))}
+            route = (url.host, url.prefix or "/", "Prefix", name_of_service(context, podset, "ClusterIP"), url.port)
+            annotations = {**_to_pods(ingress, url), **_limits(_timeout(podset))}
             if not url.is_public:
-                sign_ins.append((url.host, url.prefix + SIGN_IN, "Exact", proxy, entrance.proxy_port))
-        made.append(_ingress(place, entrance, name, annotations, [way]))
+                sign_ins.append((url.host, url.prefix + SIGN_IN, "Exact", proxy, ingress.proxy_port))
+        manifests.append(_ingress(context, ingress, name, annotations, [route]))
     if sign_ins:
-        made.append(_ingress(place, entrance, f"{place.name}-sign-in", _to_proxy(entrance), sign_ins))
-    return [_proxy(place, entrance, proxy), *made] if held or sign_ins else made
+        manifests.append(_ingress(context, ingress, f"{context.name}-sign-in", _to_proxy(ingress), sign_ins))
+    return [_proxy(context, ingress, proxy), *manifests] if held or sign_ins else manifests
 
 
 def _is_held(podset: PodSet) -> bool:
-    """Whether requests to it are counted to scale it, wait for it to wake, or are let in only so many at once."""
+    """Whether its requests are counted for scaling, wait until it wakes, or are limited in number."""
     scaling = podset.scaling
     return scaling is not None and (scaling.min_pods < max(1, scaling.max_pods) or scaling.concurrency_limit > 0)
 
@@ -70,52 +69,52 @@ def _limits(seconds: int) -> dict[str, str]:
     }
 
 
-def _to_proxy(entrance: IngressSettings, *, is_grpc: bool = False) -> dict[str, str]:
-    """Our proxy asks by itself who comes."""
-    protocol = ("GRPC" if is_grpc else "HTTP") + ("S" if entrance.is_tls else "")
+def _to_proxy(ingress: IngressSettings, *, is_grpc: bool = False) -> dict[str, str]:
+    """Our proxy checks the caller itself."""
+    protocol = ("GRPC" if is_grpc else "HTTP") + ("S" if ingress.is_tls else "")
     return {f"{_NGINX}/backend-protocol": protocol}
 
 
-def _to_pods(entrance: IngressSettings, url: UrlRoute) -> dict[str, str]:
+def _to_pods(ingress: IngressSettings, url: UrlRoute) -> dict[str, str]:
     protocol = {f"{_NGINX}/backend-protocol": "GRPC" if url.is_grpc else "HTTP"}
     if url.is_public:
         return protocol
-    scheme = "https" if entrance.is_tls else "http"
-    # For which URL it asks is said here, not found by the path: servers read one path in several ways.
-    asked = f"{scheme}://{entrance.server}:{entrance.port}{ACCESS}?url={url.host}{url.prefix}"
+    scheme = "https" if ingress.is_tls else "http"
+    # The URL is given here and not taken from the path, because servers read one path in several routes.
+    asked = f"{scheme}://{ingress.server}:{ingress.port}{ACCESS}?url={url.host}{url.prefix}"
     answered = ",".join(ANSWERED)
     return {
         **protocol,
         f"{_NGINX}/auth-url": asked,
         f"{_NGINX}/auth-response-headers": answered,
-        # The answer repeats the caller's cookies, which may be as long as nginx takes them.
+        # The answer repeats the caller's cookies, which may be as long as nginx accepts.
         f"{_NGINX}/proxy-buffer-size": "32k",
     }
 
 
-def _metadata(place: RenderContext, name: str) -> dict[str, Any]:
-    labels = {WORKLOAD_LABEL: place.name, PROJECT_LABEL: place.project, **place.ownership_labels}
-    return {"name": name, "namespace": place.namespace, "labels": labels}
+def _metadata(context: RenderContext, name: str) -> Manifest:
+    labels = {WORKLOAD_LABEL: context.name, PROJECT_LABEL: context.project, **context.ownership_labels}
+    return {"name": name, "namespace": context.namespace, "labels": labels}
 
 
 def _ingress(
-    place: RenderContext, entrance: IngressSettings, name: str, annotations: dict[str, str], ways: Sequence[_Way]
-) -> dict[str, Any]:
-    spec: dict[str, Any] = {"ingressClassName": entrance.ingress_class, "rules": [_rule(*way) for way in ways]}
-    if entrance.has_certificate:
-        # Without a Secret's name it is the controller's own certificate.
-        spec["tls"] = [{"hosts": sorted({way[0] for way in ways})}]
-    metadata = {**_metadata(place, name), "annotations": annotations}
+    context: RenderContext, ingress: IngressSettings, name: str, annotations: dict[str, str], routes: Sequence[_Route]
+) -> Manifest:
+    spec: Manifest = {"ingressClassName": ingress.ingress_class, "rules": [_rule(*route) for route in routes]}
+    if ingress.has_certificate:
+        # Without the name of a Secret, the controller uses its own certificate.
+        spec["tls"] = [{"hosts": sorted({route[0] for route in routes})}]
+    metadata = {**_metadata(context, name), "annotations": annotations}
     return {"apiVersion": INGRESS.api, "kind": INGRESS.kind, "metadata": metadata, "spec": spec}
 
 
-def _rule(host: str, path: str, compared: str, service: str, port: int) -> dict[str, Any]:
+def _rule(host: str, path: str, compared: str, service: str, port: int) -> Manifest:
     backend = {"service": {"name": service, "port": {"number": port}}}
     return {"host": host, "http": {"paths": [{"path": path, "pathType": compared, "backend": backend}]}}
 
 
-def _proxy(place: RenderContext, entrance: IngressSettings, name: str) -> dict[str, Any]:
-    """An Ingress leads to Services of its own namespace only: this one is a name for our server's."""
-    port = {"name": "urls", "port": entrance.proxy_port, "targetPort": entrance.proxy_port}
-    spec = {"type": "ExternalName", "externalName": entrance.server, "ports": [port]}
-    return {"apiVersion": SERVICE.api, "kind": SERVICE.kind, "metadata": _metadata(place, name), "spec": spec}
+def _proxy(context: RenderContext, ingress: IngressSettings, name: str) -> Manifest:
+    """An Ingress can refer to Services of its own namespace only: this one is an alias of our server's."""
+    port = {"name": "urls", "port": ingress.proxy_port, "targetPort": ingress.proxy_port}
+    spec = {"type": "ExternalName", "externalName": ingress.server, "ports": [port]}
+    return {"apiVersion": SERVICE.api, "kind": SERVICE.kind, "metadata": _metadata(context, name), "spec": spec}

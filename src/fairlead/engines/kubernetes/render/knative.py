@@ -1,13 +1,12 @@
-"""Pods that answer requests, as a Service of Knative: it makes the pods, as many as the load asks for. Pure.
+"""Pods that serve requests, as a Service of Knative, which scales them with the load. Pure.
 
-`render.py` calls it where the cluster has Knative and it can do all that is asked for. Requests come through our own
-proxy, which checks who may send them, so that the Service is for the cluster alone.
+Used if the cluster has Knative and Knative can do everything that the workload asks for. Requests come through our own
+proxy, which checks the caller, so the Service is reachable inside the cluster only.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
-from fairlead.engines.kubernetes.client.resources import KNATIVE
+from fairlead.engines.kubernetes.client.resources import KNATIVE, Manifest
 from fairlead.engines.kubernetes.render.context import RenderContext
 from fairlead.engines.kubernetes.render.runners import PodTemplate, metadata_of_runner
 from fairlead.model.pods.podset import PodSet
@@ -15,18 +14,18 @@ from fairlead.model.pods.scaling import REQUEST_TIMEOUT, Measure, Scaling
 from fairlead.model.records.revision import Stage
 
 _SCALING, _SERVING = "autoscaling.knative.dev", "serving.knative.dev"
-#: On Services that are reached inside the cluster alone, as all of ours are.
+#: On Services that are reachable inside the cluster only, as all of ours are.
 VISIBILITY = "networking.knative.dev/visibility"
 _METRICS = {Measure.CONCURRENCY: "concurrency", Measure.THROUGHPUT: "rps"}
-#: What Knative does by itself, or has other words for.
+#: Fields that Knative sets itself, or has other names for.
 _LEFT_OUT = ("restartPolicy", "terminationGracePeriodSeconds")
 _SECOND = 1000
-#: Switches of Knative's without which it takes no pod of ours: who schedules it, its priority, its node's name.
+#: Features of Knative without which it refuses our pods: scheduler name, priority class, the node's name.
 FEATURES = tuple(f"kubernetes.podspec-{name}" for name in ("schedulername", "priorityclassname", "fieldref"))
 
 
 def is_knative(podsets: Sequence[PodSet]) -> bool:
-    """Whether Knative could run them. It knows no latency; and only our own proxy wakes what sleeps."""
+    """Whether Knative can run them. It has no latency metric, and only our own proxy wakes what scaled to 0."""
     return bool(podsets) and all(
         podset.serving_port
         and podset.scaling is not None
@@ -36,13 +35,13 @@ def is_knative(podsets: Sequence[PodSet]) -> bool:
     )
 
 
-def render_service(place: RenderContext, shapes: Sequence[PodTemplate]) -> dict[str, Any]:
-    """One Service, whose template is the newest revision that is wanted. The one before serves until that is ready."""
+def render_service(context: RenderContext, shapes: Sequence[PodTemplate]) -> Manifest:
+    """One Service with the template of the newest revision. The previous revision serves until that is ready."""
     staged = {one.podset.stage: one for one in reversed(shapes)}
     shape = staged.get(Stage.STARTING) or staged.get(Stage.SERVING) or shapes[0]
     scaling = shape.podset.scaling or Scaling()
-    metadata = metadata_of_runner(place, shape)
-    metadata["name"] = place.name
+    metadata = metadata_of_runner(context, shape)
+    metadata["name"] = context.name
     metadata["labels"] = {**metadata["labels"], VISIBILITY: "cluster-local"}
     template = shape.template["metadata"]
     annotations = {**template.get("annotations", {}), **_annotations(scaling)}
@@ -72,10 +71,10 @@ def _annotations(scaling: Scaling) -> dict[str, str]:
         f"{_SCALING}/min-scale": str(scaling.min_pods),
         f"{_SCALING}/max-scale": str(scaling.max_pods),
         f"{_SCALING}/initial-scale": str(max(scaling.initial, scaling.min_pods)),
-        # Knative takes no 1, which it means by itself.
+        # Knative does not accept 1, which is its default.
         **({f"{_SCALING}/activation-scale": str(scaling.activation)} if scaling.activation > 1 else {}),
         f"{_SCALING}/metric": _METRICS[scaling.measure],
-        # The part of the threshold from which on pods are added is in the target already.
+        # The target already includes the percentage from which pods are added.
         f"{_SCALING}/target": f"{scaling.target:g}",
         f"{_SCALING}/target-utilization-percentage": "100",
         f"{_SCALING}/scale-down-delay": f"{scaling.delay // _SECOND}s",
@@ -83,18 +82,17 @@ def _annotations(scaling: Scaling) -> dict[str, str]:
     }
 
 
-def _container(shape: PodTemplate) -> dict[str, Any]:
-    """With its one port; Knative asks by itself whether somebody listens there."""
+def _container(shape: PodTemplate) -> Manifest:
+    """With its one port, which Knative probes itself."""
     podset = shape.podset
-    main = dict(shape.template["spec"]["containers"][0])
+    given = shape.template["spec"]["containers"][0]
+    main = {name: value for name, value in given.items() if name not in ("tty", "stdin")}
     urls = podset.container.fields.exposed_urls
     is_grpc = any(url.protocol == "grpc" for url in urls if url.container == podset.serving_port)
     main["ports"] = [{"name": "h2c" if is_grpc else "http1", "containerPort": podset.serving_port}]
-    for name in ("tty", "stdin"):
-        main.pop(name, None)
     probe = main.get("readinessProbe")
     if probe is not None:
-        # It may not name another port than that one.
+        # It may not name another port.
         handler = "httpGet" if "httpGet" in probe else "tcpSocket"
         asked = {name: value for name, value in probe[handler].items() if name != "port"}
         main["readinessProbe"] = {**probe, handler: {**asked, "port": podset.serving_port}}

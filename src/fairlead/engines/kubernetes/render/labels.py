@@ -6,14 +6,14 @@ They are KAI's, Run:ai's and, below `fairlead/`, our own. Objects of earlier ver
 SCHEDULER = "kai-scheduler"
 QUEUE_LABEL = "kai.scheduler/queue"
 POOL_LABEL = "kai.scheduler/node-pool"
-#: What Run:ai calls the same: KAI does not read them, people and their programs do.
+#: Run:ai's names of the same labels, for people and their programs; KAI does not read them.
 RUNAI_QUEUE_LABEL, RUNAI_POOL_LABEL = "runai/queue", "runai/node-pool"
 POOLS_ANNOTATION = "kai.scheduler/node-pools"
 PREEMPTIBILITY_LABEL = "kai.scheduler/preemptibility"
 PRIORITY_LABEL = "priorityClassName"
 NODE_TYPE_LABEL = "run.ai/type"
 WORKLOAD_LABEL, PROJECT_LABEL = "workloadName", "project"
-#: On every object that is ours: which installation made it, for which workload, which run, which pod set.
+#: On all our objects: the installation that created them, the workload, its run, and the pod set.
 CLUSTER_LABEL, ID_LABEL, RUN_LABEL, ROLE_LABEL = (
     "fairlead/cluster",
     "fairlead/workload-id",
@@ -21,13 +21,13 @@ CLUSTER_LABEL, ID_LABEL, RUN_LABEL, ROLE_LABEL = (
     "fairlead/role",
 )
 EPHEMERAL_LABEL = "fairlead/ephemeral"
-#: On claims that the server keeps for their own sake: which of them it is.
+#: On claims that belong to the server: the id of their record.
 CLAIM_LABEL = "fairlead/claim-id"
-#: On what makes pods: the level of Pod Security that they were made to pass.
+#: On controllers: the Pod Security level that their pods were rendered for.
 LEVEL = "fairlead/pod-security"
-#: By which pods say to KAI which pod group they are of.
+#: On pods: the name of their pod group, for KAI.
 GROUP_ANNOTATION = "pod-group-name"
-#: KAI writes it on pods that have a part of a GPU: pods with the same value share it.
+#: KAI sets it on pods that have a part of a GPU: pods with the same value share that GPU.
 GPU_GROUP_LABEL = "runai-gpu-group"
 GPU = "nvidia.com/gpu"
 #: The container that runs the workload, unless an operator wants another name.
@@ -48,20 +48,20 @@ POOL_NOTE = "fairlead/node-pool"
 
 
 def pool_labels(pool: str) -> dict[str, str]:
-    """The default pool is the absence of a label."""
+    """The default pool has no label."""
     return {} if pool == DEFAULT_POOL else {POOL_LABEL: pool, RUNAI_POOL_LABEL: pool}
 
 
 def role_label(role: str) -> str:
-    """A role as the value of a label, which knows fewer characters."""
+    """A role as the value of a label, which allows fewer characters."""
     return role.replace("@", ".at.")
 
 
 def labelled_pool(labels: dict[str, str]) -> str:
-    """The node pool of what carries these labels."""
+    """The node pool of an object with these labels."""
     return labels.get(POOL_LABEL, DEFAULT_POOL)
 
 
 def role_of(labels: dict[str, str]) -> str:
-    """The role that such a label stands for."""
+    """The role that the label states."""
     return labels.get(ROLE_LABEL, "").replace(".at.", "@")

@@ -1,7 +1,7 @@
-"""What the objects of a spec do not say, by the paths that the spec itself has. Pure; `render.py` calls it.
+"""Fields of a spec that no Kubernetes object expresses, by their paths in the spec. Pure.
 
-Pod sets speak of their own fields: without excluded items, with defaults, and with the serving port as a URL. Here
-these are found again in the spec, and what a kind reads itself is added where no object says it.
+Renderers know the fields of pod sets: without excluded items, with defaults, and with the serving port as a URL. Here
+they are found again in the spec, and fields that the kind itself reads are added if no object expresses them.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,7 +14,7 @@ from fairlead.model.pods.podset import PodSet, RestartPolicy
 from fairlead.model.spec.canonical import counts
 from fairlead.model.spec.fields import fields_of, is_given
 
-NO_OBJECT = "no Kubernetes object says it by itself"
+NO_OBJECT = "no Kubernetes object expresses it by itself"
 _EXCLUDED = "belongs to an item that is excluded"
 _INCOMPLETE = "belongs to an item that lacks a mandatory member, which has no effect"
 _NO_PODS = "no pod has this role"

@@ -1,14 +1,10 @@
-"""Departments, projects and node pools as namespaces, KAI queues, priority classes and labels of nodes. Pure.
-
-`engine.py` applies what comes out, and removes queues of ours that are no longer in it.
-"""
+"""Departments, projects and node pools as namespaces, KAI queues, priority classes and node labels. Pure."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from fairlead.engines.base import SyncOrganization
 from fairlead.engines.kubernetes.client import objects
-from fairlead.engines.kubernetes.client.resources import NAMESPACE, PRIORITY_CLASS, QUEUE, SHARD
+from fairlead.engines.kubernetes.client.resources import NAMESPACE, PRIORITY_CLASS, QUEUE, SHARD, Manifest
 from fairlead.engines.kubernetes.render.labels import (
     CLUSTER_LABEL,
     DEFAULT_POOL,
@@ -24,35 +20,35 @@ _OWN = {"app.kubernetes.io/managed-by": "fairlead"}
 
 
 def queue_name(owner: Department, pool: str) -> str:
-    """The default pool's queue is called as its owner, others have the pool's name behind it."""
+    """The default pool's queue has the name of its owner; other queues append the name of the pool."""
     name = owner.name if isinstance(owner, Project) else f"department-{owner.name}"
     return name if pool == DEFAULT_POOL else f"{name}-{pool}"
 
 
 def project_queue(project: str, pools: Sequence[str]) -> str:
-    """The queue in which a project's pods wait for the first of these pools."""
+    """The queue of a project in the first of these pools."""
     pool = pools[0] if pools else DEFAULT_POOL
     return project if pool == DEFAULT_POOL else f"{project}-{pool}"
 
 
 def queue_pool(project: str, queue: str) -> str:
-    """The pool in whose queue a project's pods wait."""
+    """The node pool to which a queue of the project belongs."""
     return DEFAULT_POOL if queue == project else queue.removeprefix(f"{project}-")
 
 
-def render_queues(told: SyncOrganization, cluster: str) -> list[dict[str, Any]]:
-    """Departments' queues first: a queue whose parent does not exist is not scheduled."""
-    names = [pool.name for pool in told.node_pools]
-    owners = [*told.departments, *told.projects]
-    parents = {department.id: department for department in told.departments}
+def render_queues(organization: SyncOrganization, cluster: str) -> list[Manifest]:
+    """Queues of departments first: KAI ignores a queue whose parent does not exist."""
+    names = [pool.name for pool in organization.node_pools]
+    owners = [*organization.departments, *organization.projects]
+    parents = {department.id: department for department in organization.departments}
     return [_queue(owner, pool, parents, cluster) for owner in owners for pool in names]
 
 
-def _queue(owner: Department, pool: str, parents: dict[str, Department], cluster: str) -> dict[str, Any]:
+def _queue(owner: Department, pool: str, parents: dict[str, Department], cluster: str) -> Manifest:
     granted = next((quota for quota in owner.resources if quota.node_pool_name == pool), None)
     quota = granted or PoolQuota(node_pool_id="", node_pool_name=pool)
     labels = {**_OWN, CLUSTER_LABEL: cluster, **pool_labels(pool)}
-    spec: dict[str, Any] = {
+    spec: Manifest = {
         "displayName": owner.name,
         "priority": RANKS.get(quota.priority, RANKS["MediumLow"]),
         "resources": {
@@ -78,7 +74,7 @@ def _queue(owner: Department, pool: str, parents: dict[str, Department], cluster
 
 
 def _share(quota: Quota, unit: int) -> dict[str, float]:
-    """An absent limit would be a limit of nothing, so what is unlimited is written as -1."""
+    """Unlimited is written as -1, because KAI reads a missing limit as zero."""
     return {
         "quota": -1 if quota.deserved is None else quota.deserved / unit,
         "limit": -1 if quota.limit is None else quota.limit / unit,
@@ -86,16 +82,16 @@ def _share(quota: Quota, unit: int) -> dict[str, float]:
     }
 
 
-def render_shards(pools: Iterable[NodePool], cluster: str) -> list[dict[str, Any]]:
-    """A scheduler for each node pool, as KAI's operator runs them; the default pool's is the operator's own."""
+def render_shards(pools: Iterable[NodePool], cluster: str) -> list[Manifest]:
+    """A scheduler per node pool, which KAI's operator runs; the default pool has the operator's own."""
     found = []
     for pool in pools:
         if pool.name == DEFAULT_POOL:
             continue
-        spec: dict[str, Any] = {
+        spec: Manifest = {
             "partitionLabelValue": pool.name,
             "placementStrategy": {"gpu": pool.placement_gpu, "cpu": pool.placement_cpu},
-            # Otherwise preemption would count as failure.
+            # Otherwise a preemption would count as a failure.
             "args": {"update-pod-eviction-condition": "true"},
         }
         if pool.min_guaranteed_runtime_seconds:
@@ -106,7 +102,7 @@ def render_shards(pools: Iterable[NodePool], cluster: str) -> list[dict[str, Any
     return found
 
 
-def render_namespaces(projects: Iterable[Project], cluster: str) -> list[dict[str, Any]]:
+def render_namespaces(projects: Iterable[Project], cluster: str) -> list[Manifest]:
     return [
         {
             "apiVersion": NAMESPACE.api,
@@ -127,7 +123,7 @@ def render_namespaces(projects: Iterable[Project], cluster: str) -> list[dict[st
     ]
 
 
-def render_priority_classes() -> list[dict[str, Any]]:
+def render_priority_classes() -> list[Manifest]:
     return [
         {
             "apiVersion": PRIORITY_CLASS.api,
@@ -141,7 +137,7 @@ def render_priority_classes() -> list[dict[str, Any]]:
 
 
 def pool_of(node: objects.Node, pools: Iterable[NodePool]) -> str:
-    """The pool whose pair the node carries; empty for the default pool, which is the absence of a label."""
+    """The pool whose label the node has; empty for the default pool, which has no label."""
     labels = node.metadata.labels
     named = (pool for pool in pools if pool.label_key and labels.get(pool.label_key) == pool.label_value)
     return next((pool.name for pool in named), "")

@@ -1,7 +1,4 @@
-"""The pod of a pod set, as Kubernetes wants it: container, resources, placement, security. Pure.
-
-`render.py` calls it.
-"""
+"""The pod template of a pod set: container, resources, placement, security. Pure."""
 
 import math
 import re
@@ -10,6 +7,7 @@ from typing import Any
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from fairlead.engines.kubernetes.client.resources import Manifest
 from fairlead.engines.kubernetes.render.buckets import render_s3
 from fairlead.engines.kubernetes.render.context import RenderContext, labels_of, name_of, role_labels
 from fairlead.engines.kubernetes.render.git import render_git
@@ -34,43 +32,43 @@ _DOLLARS = re.compile(r"\$\$(?![({])")
 _BRACED = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
-def render_template(place: RenderContext, podset: PodSet, source: Source) -> dict[str, Any]:
+def render_template(context: RenderContext, podset: PodSet, source: Source) -> Manifest:
     container, request = podset.container, podset.request
-    labels = {**_taken_pairs(source, "labels"), **labels_of(place), **role_labels(place, podset)}
+    labels = {**_taken_pairs(source, "labels"), **labels_of(context), **role_labels(context, podset)}
     annotations = {**_taken_pairs(source, "annotations"), **_gpu_annotations(request)}
     limit = source.take("compute.gpuPortionLimit")
     if limit is not UNSET:
         annotations["runai-gpu-limit"] = repr(limit)
     asked = source.take("nodePools")
-    pools = place.pools or (() if asked is UNSET else asked)
+    pools = context.pools or (() if asked is UNSET else asked)
     if pools:
         annotations[POOLS_ANNOTATION] = " ".join(pools)
-        labels |= pool_labels(place.pool or pools[0])
+        labels |= pool_labels(context.pool or pools[0])
     if source.peek("createHomeDir") is True and not any(one.name == "HOME" for one in container.environment):
         home = EnvironmentVariable(name="HOME", value=HOME)
         container = replace(container, environment=(*container.environment, home))
-    volumes, mounts = render_volumes(place, source)
-    preparing: list[dict[str, Any]] = []
+    volumes, mounts = render_volumes(context, source)
+    init_containers: list[Manifest] = []
     for render_fetched in (render_git, render_s3):
-        folders, places, containers = render_fetched(place, source)
-        volumes, mounts, preparing = volumes + folders, mounts + places, preparing + containers
+        more_volumes, more_mounts, containers = render_fetched(context, source)
+        volumes, mounts, init_containers = volumes + more_volumes, mounts + more_mounts, init_containers + containers
     pod = {
         "schedulerName": SCHEDULER,
-        "priorityClassName": place.priority_class,
+        "priorityClassName": context.priority_class,
         "restartPolicy": podset.restart.value,
         "terminationGracePeriodSeconds": container.termination_grace_seconds,
-        **_placement(place, source, container),
+        **_placement(context, source, container),
         **render_pod_security(source),
-        "containers": [_container(place, _with_identity(container, place), request, source, mounts)],
+        "containers": [_container(context, _with_identity(container, context), request, source, mounts)],
     }
-    if preparing:
-        pod["initContainers"] = preparing
+    if init_containers:
+        pod["initContainers"] = init_containers
     if volumes:
         pod["volumes"] = volumes
-    metadata: dict[str, Any] = {"labels": labels}
+    metadata: Manifest = {"labels": labels}
     if annotations:
         metadata["annotations"] = annotations
-    return {"metadata": metadata, "spec": restrict(place, pod)}
+    return {"metadata": metadata, "spec": restrict(context, pod)}
 
 
 def _taken_pairs(source: Source, path: str) -> dict[str, str]:
@@ -83,7 +81,7 @@ def _taken_pairs(source: Source, path: str) -> dict[str, str]:
 
 
 def _gpu_annotations(request: Request) -> dict[str, str]:
-    """A share of a device is asked for by annotations; such pods carry no whole device."""
+    """A part of a GPU is requested by annotations; such pods request no whole GPU."""
     found: dict[str, str] = {}
     if request.gpu_memory_bytes:
         found["gpu-memory"] = str(math.ceil(request.gpu_memory_bytes / _MEBIBYTE))
@@ -95,14 +93,14 @@ def _gpu_annotations(request: Request) -> dict[str, str]:
 
 
 def _container(
-    place: RenderContext, container: PodContainer, request: Request, source: Source, mounts: list[Any]
-) -> dict[str, Any]:
-    found: dict[str, Any] = {"name": MAIN, "image": container.image}
+    context: RenderContext, container: PodContainer, request: Request, source: Source, mounts: list[Manifest]
+) -> Manifest:
+    found: Manifest = {"name": MAIN, "image": container.image}
     plain = {
         "command": _words(container.command, container),
         "args": _words(container.args, container),
         "workingDir": container.working_dir,
-        "env": [_variable(place, variable) for variable in container.environment],
+        "env": [_variable(context, variable) for variable in container.environment],
         "tty": container.tty,
         "stdin": container.stdin,
         "resources": _resources(container, request),
@@ -117,20 +115,20 @@ def _container(
     return found | {name: value for name, value in plain.items() if value}
 
 
-def _with_identity(container: PodContainer, place: RenderContext) -> PodContainer:
-    """Who the pod is, after the user's own variables."""
-    if not place.identity:
+def _with_identity(container: PodContainer, context: RenderContext) -> PodContainer:
+    """The variables that identify the workload come after the user's own, and win."""
+    if not context.identity:
         return container
-    own = [EnvironmentVariable(name=name, value=value) for name, value in place.identity.items()]
+    own = [EnvironmentVariable(name=name, value=value) for name, value in context.identity.items()]
     own.append(EnvironmentVariable(name="NODE_NAME", pod_field="spec.nodeName"))
     kept = [variable for variable in container.environment if variable.name not in {one.name for one in own}]
     return replace(container, environment=(*kept, *own))
 
 
 def _words(words: tuple[str, ...], container: PodContainer) -> list[str]:
-    """Kubernetes fills in `$(NAME)` alone; `${NAME}` means the same, where the container has such a variable.
+    """Kubernetes expands `$(NAME)` alone; `${NAME}` means the same if the container has such a variable.
 
-    It also makes one dollar of two wherever they stand; here only those before a bracket are an escape.
+    Kubernetes turns `$$` into one dollar everywhere; in a spec it is an escape only before a bracket.
     """
     names = {variable.name for variable in container.environment}
 
@@ -140,20 +138,20 @@ def _words(words: tuple[str, ...], container: PodContainer) -> list[str]:
     return [_BRACED.sub(rewrite, _DOLLARS.sub("$$$$", word)) for word in words]
 
 
-def _variable(place: RenderContext, variable: EnvironmentVariable) -> dict[str, Any]:
+def _variable(context: RenderContext, variable: EnvironmentVariable) -> Manifest:
     use = variable_reference(variable)
     if use is not None:
         source = "configMapKeyRef" if use.reference is Reference.CONFIG_MAP else "secretKeyRef"
-        named = {"name": name_of(place, use.reference, use.name), "key": use.key}
+        named = {"name": name_of(context, use.reference, use.name), "key": use.key}
         return {"name": variable.name, "valueFrom": {source: named}}
     if variable.pod_field is not None:
         return {"name": variable.name, "valueFrom": {"fieldRef": {"fieldPath": variable.pod_field}}}
     return {"name": variable.name, "value": variable.value or ""}
 
 
-def _resources(container: PodContainer, request: Request) -> dict[str, Any]:
-    requests: dict[str, Any] = {}
-    limits: dict[str, Any] = {}
+def _resources(container: PodContainer, request: Request) -> Manifest:
+    requests: Manifest = {}
+    limits: Manifest = {}
     if request.cpu_milli:
         requests["cpu"] = f"{request.cpu_milli}m"
     if request.memory_bytes:
@@ -169,35 +167,34 @@ def _resources(container: PodContainer, request: Request) -> dict[str, Any]:
     return {name: value for name, value in (("requests", requests), ("limits", limits)) if value}
 
 
-def _container_ports(source: Source) -> list[dict[str, Any]]:
+def _container_ports(source: Source) -> list[Manifest]:
     ports = [item["container"] for _, item in (*source.items("ports"), *source.items("exposedUrls"))]
     return [{"containerPort": port} for port in dict.fromkeys(ports)]
 
 
-def _probe(source: Source) -> dict[str, Any]:
+def _probe(source: Source) -> Manifest:
     probe = (source.plain.get("probes") or {}).get("readiness")
-    for path in [path for path in source.left if path.startswith("probes.readiness.")]:
-        del source.left[path]
+    source.take_below("probes.readiness.")
     if not probe:
         return {}
     handler = probe.get("handler", {})
     members = {name: value for name, value in probe.items() if name != "handler"}
     if "tcpSocket" in handler:
         return {**members, "tcpSocket": dict(handler["tcpSocket"])}
-    get = dict(handler.get("httpGet", {}))
-    host = get.pop("host", None)
-    if host:
-        # The question goes to the pod itself; only its Host header is the one that was given.
-        get["httpHeaders"] = [{"name": "Host", "value": host}]
+    given = handler.get("httpGet", {})
+    get = {name: value for name, value in given.items() if name != "host"}
+    if given.get("host"):
+        # The request goes to the pod itself, with the given host in its Host header.
+        get["httpHeaders"] = [{"name": "Host", "value": given["host"]}]
     return {**members, "httpGet": get}
 
 
-def _placement(place: RenderContext, source: Source, container: PodContainer) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def _placement(context: RenderContext, source: Source, container: PodContainer) -> Manifest:
+    found: Manifest = {}
     secrets = source.items("imagePullSecrets")
     if secrets:
         uses = (use for use in pod_references(container) if use.path.startswith("imagePullSecrets"))
-        names = [name_of(place, use.reference, use.name) for use in uses]
+        names = [name_of(context, use.reference, use.name) for use in uses]
         found["imagePullSecrets"] = [{"name": name} for name in names]
         for number, _ in secrets:
             for member in ("name", "userCredential"):
@@ -205,7 +202,7 @@ def _placement(place: RenderContext, source: Source, container: PodContainer) ->
     node_type = source.take("nodeType")
     if node_type is not UNSET:
         found["nodeSelector"] = {NODE_TYPE_LABEL: node_type}
-    affinity = _affinity(place, source)
+    affinity = _affinity(context, source)
     if affinity:
         found["affinity"] = affinity
     tolerations = [_toleration(source, number, item) for number, item in source.items("tolerations")]
@@ -214,9 +211,8 @@ def _placement(place: RenderContext, source: Source, container: PodContainer) ->
     return found
 
 
-def _toleration(source: Source, number: int, item: dict[str, Any]) -> dict[str, Any]:
-    for member in item:
-        source.left.pop(f"tolerations[{number}].{member}", None)
+def _toleration(source: Source, number: int, item: dict[str, Any]) -> Manifest:
+    source.take_below(f"tolerations[{number}].")
     found = {name: item[name] for name in ("key", "operator", "value") if item.get(name)}
     if item.get("effect") not in (None, "Any"):
         found["effect"] = item["effect"]
@@ -225,16 +221,15 @@ def _toleration(source: Source, number: int, item: dict[str, Any]) -> dict[str, 
     return found
 
 
-def _affinity(place: RenderContext, source: Source) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def _affinity(context: RenderContext, source: Source) -> Manifest:
+    found: Manifest = {}
     terms = (source.plain.get("nodeAffinityRequired") or {}).get("nodeSelectorTerms")
     if terms:
         found["nodeAffinity"] = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
-        for path in [path for path in source.left if path.startswith("nodeAffinityRequired.")]:
-            del source.left[path]
+        source.take_below("nodeAffinityRequired.")
     kind, key = source.take("podAffinity.type"), source.take("podAffinity.key")
     if key is not UNSET:
-        term = {"labelSelector": {"matchLabels": {WORKLOAD_LABEL: place.name}}, "topologyKey": key}
+        term = {"labelSelector": {"matchLabels": {WORKLOAD_LABEL: context.name}}, "topologyKey": key}
         if kind == "Required":
             found["podAffinity"] = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
         else:

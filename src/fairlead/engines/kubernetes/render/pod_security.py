@@ -1,7 +1,7 @@
-"""What pods may do on a cluster: the levels of Pod Security, and what of a pod's fields each of them forbids. Pure.
+"""Pod Security levels: which fields of a pod each of them forbids. Pure.
 
-`effects.py` asks before a workload's start: "baseline" holds everywhere unless the server was started with `--allow`;
-where a namespace enforces a level, that one holds without exception, because the cluster itself would refuse the pod.
+`review.py` asks before a workload's start. "baseline" holds everywhere unless the server was started with `--allow`. If
+a namespace enforces a level, that level holds without exception, because the cluster itself would refuse the pod.
 """
 
 from collections.abc import Iterator
@@ -9,17 +9,17 @@ from collections.abc import Iterator
 from fairlead.model.allowed import NOTHING_ALLOWED, Allowed
 from fairlead.model.pods.podset import PodContainer
 
-#: On namespaces, by whoever runs the cluster: which level its API server holds pods to.
+#: On namespaces, set by the cluster's operator: the level that the API server enforces.
 LABEL = "pod-security.kubernetes.io/enforce"
 BASELINE, RESTRICTED = "baseline", "restricted"
 ENFORCED = f"{LABEL} in ({BASELINE},{RESTRICTED})"
 
 #: (path of the field, why)
 Note = tuple[str, str]
-#: (path of the field, what it would do, the flags that lift it)
+#: (path of the field, what it would do, the flags that allow it)
 _Found = tuple[str, str, str]
 
-#: What may be added to a container's capabilities.
+#: Capabilities that may be added to a container.
 _HARMLESS = frozenset(
     (
         *("AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "MKNOD", "NET_BIND_SERVICE", "SETFCAP"),
@@ -27,12 +27,12 @@ _HARMLESS = frozenset(
     )
 )
 _BIND = frozenset(("NET_BIND_SERVICE",))
-#: An annotation for each container, of which the old way to choose a profile of AppArmor begins.
+#: The prefix of the old annotations that choose an AppArmor profile per container.
 _APPARMOR = "container.apparmor.security.beta.kubernetes.io/"
 
 
 def find_forbidden(container: PodContainer, allowed: Allowed, level: str = "") -> list[Note]:
-    """Fields for which the pod would be refused, in a namespace that enforces this level or none."""
+    """Fields for which a namespace that enforces this level, or none, refuses the pod."""
     if not level:
         flagged = [*_of_node(container, allowed), *_of_process(container, allowed, _HARMLESS)]
         return [(field, f"{what}; start the server with {flags} to permit it") for field, what, flags in flagged]
@@ -44,7 +44,7 @@ def find_forbidden(container: PodContainer, allowed: Allowed, level: str = "") -
 
 
 def _of_node(container: PodContainer, allowed: Allowed) -> Iterator[_Found]:
-    """What would reach out of the pod."""
+    """Fields that reach out of the pod."""
     security = container.fields.security
     for number, mount in enumerate(container.fields.storage.host_path):
         if not allowed.has_path(mount.path):
@@ -61,7 +61,7 @@ def _of_node(container: PodContainer, allowed: Allowed) -> Iterator[_Found]:
 
 
 def _of_process(container: PodContainer, allowed: Allowed, harmless: frozenset[str]) -> Iterator[_Found]:
-    """What its processes could do that others cannot."""
+    """Fields that give its processes more rights than others have."""
     security = container.fields.security
     foreign = [name for name in security.capabilities if name not in harmless and name not in allowed.capabilities]
     if foreign:
@@ -70,14 +70,14 @@ def _of_process(container: PodContainer, allowed: Allowed, harmless: frozenset[s
     if allowed.unconfined:
         return
     if security.seccomp_profile_type == "Unconfined":
-        yield "security.seccompProfileType", "it would take the filter off its system calls", "--allow unconfined"
+        yield "security.seccompProfileType", "it would disable the filter of its system calls", "--allow unconfined"
     for annotation in container.fields.annotations:
         if annotation.name.startswith(_APPARMOR) and annotation.value == "unconfined":
-            yield f"annotations[{annotation.name}]", "it would take AppArmor's profile off", "--allow unconfined"
+            yield f"annotations[{annotation.name}]", "it would disable its AppArmor profile", "--allow unconfined"
 
 
 def _weakened(container: PodContainer) -> Iterator[Note]:
-    """What is forbidden at the strictest level only; what goes unsaid is filled in."""
+    """Fields that only the strictest level forbids; fields that the spec does not set are filled in."""
     security = container.fields.security
     if security.allow_privilege_escalation:
         yield "security.allowPrivilegeEscalation", "its processes could gain rights"
@@ -86,4 +86,4 @@ def _weakened(container: PodContainer) -> Iterator[Note]:
     if security.uid_gid_source == "custom" and security.run_as_uid == 0:
         yield "security.runAsUid", "0 is root's id"
     for number, mount in enumerate(container.fields.storage.nfs):
-        yield f"storage.nfs[{mount.name or number}]", "pods mount no exports themselves there; use a claim"
+        yield f"storage.nfs[{mount.name or number}]", "pods cannot mount NFS exports themselves there; use a claim"

@@ -1,6 +1,6 @@
-"""What of a pod's fields a cluster cannot provide, said before its start. Pure; the engine's `review` calls it.
+"""Fields of a pod that the cluster cannot provide, known before its start. Pure.
 
-Storage and security that cannot be had fail the workload; what only has less effect is a remark.
+Storage and security that the cluster cannot provide fail the workload; fields with less effect are only noted.
 """
 
 from collections.abc import Collection
@@ -13,12 +13,12 @@ from fairlead.model.pods.container_fields import given
 from fairlead.model.pods.podset import PodSet, RestartPolicy
 
 _ADVISORY = {
-    "gpuMemoryLimit": "KAI keeps no limit above the requested GPU memory",
-    "gpuPortionLimit": "KAI keeps no limit above the requested portion; pods carry the annotation runai-gpu-limit",
+    "gpuMemoryLimit": "KAI enforces no limit above the requested GPU memory",
+    "gpuPortionLimit": "KAI enforces no limit above the requested portion; pods have the annotation runai-gpu-limit",
 }
-#: What `fairlead run` sends.
+#: The image of `fairlead run`.
 _HOST_IMAGE = "fairlead.local/host"
-_OWN_CLAIM = "a claim is its project's; pods of a cluster mount claims of their own namespace only"
+_OWN_CLAIM = "a claim belongs to its project; pods can mount claims of their own namespace only"
 
 
 def review(podset: PodSet, allowed: Allowed) -> Review:
@@ -26,9 +26,9 @@ def review(podset: PodSet, allowed: Allowed) -> Review:
     compute = given(fields.compute)
     refused: list[tuple[str, str]] = []
     if podset.container.image == _HOST_IMAGE:
-        refused.append(("image", f"{_HOST_IMAGE} stands for the file system of one machine; name an image to pull"))
+        refused.append(("image", f"{_HOST_IMAGE} is the file system of one machine; choose an image to pull"))
     if fields.security.uid_gid_source == "fromIdpToken":
-        refused.append(("security.uidGidSource", "the token's user and group are not passed on to a cluster yet"))
+        refused.append(("security.uidGidSource", "the user and group of the token are not passed to a cluster yet"))
     refused += find_forbidden(podset.container, allowed)
     advisory = [(f"compute.{name}", why) for name, why in _ADVISORY.items() if compute.get(name)]
     shared = [claim for claim in fields.storage.pvc if claim.data_sharing]
@@ -37,22 +37,22 @@ def review(podset: PodSet, allowed: Allowed) -> Review:
 
 
 def forbidden_in(podsets: Collection[PodSet], allowed: Allowed, level: str) -> str:
-    """Why these pods may not be made where this level of Pod Security is enforced; empty if they may."""
+    """Why a namespace that enforces this Pod Security level refuses these pods; empty if it does not."""
     notes = [note for podset in podsets for note in find_forbidden(podset.container, allowed, level)]
-    words = "; ".join(f"{field}: {why}" for field, why in dict.fromkeys(notes))
-    return f"It cannot start here: {words}" if words else ""
+    message = "; ".join(f"{field}: {why}" for field, why in dict.fromkeys(notes))
+    return f"It cannot start here: {message}" if message else ""
 
 
 def refusal_of(podsets: Collection[PodSet], kinds: Collection[str]) -> str:
-    """Why these pods cannot be run together by a cluster that has these kinds of objects; empty if they can."""
+    """Why a cluster with these kinds of controllers cannot run these pods together; empty if it can."""
     launcher = next((podset for podset in podsets if podset.may_exec_in), None)
     if launcher is None:
         return ""
     if MPI.kind not in kinds:
         return (
-            f"Its launcher cannot start processes in its {launcher.may_exec_in}s on this cluster: install the MPI "
+            f"Its launcher cannot start processes in its {launcher.may_exec_in}s on this cluster; install the MPI "
             f"operator (github.com/kubeflow/mpi-operator, {MPI.kind} {MPI.api}) and submit the workload again"
         )
     if launcher.restart is RestartPolicy.ALWAYS:
-        return "restartPolicy is Always, but the MPI operator knows Never and OnFailure only; choose one of them"
+        return "restartPolicy is Always, but the MPI operator accepts only Never and OnFailure; choose one of them"
     return ""

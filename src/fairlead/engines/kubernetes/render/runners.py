@@ -1,89 +1,88 @@
-"""Which object runs which pod sets: Jobs, Deployments, LeaderWorkerSets, or a pod group of our own. Pure.
+"""The controllers of pod sets: Jobs, Deployments, LeaderWorkerSets, or a pod group of our own. Pure.
 
-The choice follows from the pod sets' words alone (docs/designs/0006-kubernetes-engine.md); no kind is known here.
+The choice depends on the pod sets alone (docs/designs/0006-kubernetes-engine.md), not on the workload's kind.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 
-from fairlead.engines.kubernetes.client.resources import LEADER_WORKER_SET
+from fairlead.engines.kubernetes.client.resources import LEADER_WORKER_SET, Manifest
 from fairlead.engines.kubernetes.render.context import RenderContext, metadata_of, selector_of
 from fairlead.engines.kubernetes.render.labels import LEVEL, ROLE_LABEL, role_label
 from fairlead.engines.kubernetes.render.pod_security import RESTRICTED
 from fairlead.model.pods.podset import PodSet, RestartPolicy, RestartScope
 
 LONGEST_LIFETIME = 2**31 - 1
-#: Annotations of the user's that the scheduler reads on what owns the pods.
+#: Annotations of the user that the scheduler reads on the owner of the pods.
 _OF_OWNERS = ("kai.scheduler/",)
 
 
 class PodTemplate(msgspec.Struct, frozen=True):
-    """A pod set, and its pod as Kubernetes wants it."""
+    """A pod set and its pod template."""
 
     podset: PodSet
-    template: dict[str, Any]
+    template: Manifest
 
 
-def render_runners(place: RenderContext, shapes: Sequence[PodTemplate]) -> list[dict[str, Any]]:
+def render_runners(context: RenderContext, shapes: Sequence[PodTemplate]) -> list[Manifest]:
     serving = [shape for shape in shapes if shape.podset.gang and shape.podset.completions is None]
     if serving:
-        return [_leader_worker_set(place, serving)]
-    return [_runner(place, shape) for shape in shapes]
+        return [_leader_worker_set(context, serving)]
+    return [_runner(context, shape) for shape in shapes]
 
 
 def is_group(podsets: Sequence[PodSet]) -> bool:
-    """Whether pods start together and run to an end: no object of Kubernetes' own does that."""
+    """Whether pods start together and run to an end, for which Kubernetes has no controller."""
     return any(podset.gang and podset.completions is not None for podset in podsets)
 
 
-def _runner(place: RenderContext, shape: PodTemplate) -> dict[str, Any]:
+def _runner(context: RenderContext, shape: PodTemplate) -> Manifest:
     if shape.podset.restart is RestartPolicy.ALWAYS:
-        return _deployment(place, shape)
-    return _job(place, shape)
+        return _deployment(context, shape)
+    return _job(context, shape)
 
 
-def metadata_of_runner(place: RenderContext, shape: PodTemplate) -> dict[str, Any]:
-    role = {ROLE_LABEL: role_label(shape.podset.role)} if place.ownership_labels else {}
+def metadata_of_runner(context: RenderContext, shape: PodTemplate) -> Manifest:
+    role = {ROLE_LABEL: role_label(shape.podset.role)} if context.ownership_labels else {}
     revision = f"-{shape.podset.revision}" if shape.podset.revision else ""
-    metadata = metadata_of(place, f"{place.name}{shape.podset.infix}{revision}", role)
+    metadata = metadata_of(context, f"{context.name}{shape.podset.infix}{revision}", role)
     annotations = shape.template["metadata"].get("annotations", {})
     read = {name: value for name, value in annotations.items() if name.startswith(_OF_OWNERS)}
-    if place.level == RESTRICTED:
-        read[LEVEL] = place.level
+    if context.level == RESTRICTED:
+        read[LEVEL] = context.level
     if read:
         metadata["annotations"] = read
     return metadata
 
 
-def _job(place: RenderContext, shape: PodTemplate) -> dict[str, Any]:
+def _job(context: RenderContext, shape: PodTemplate) -> Manifest:
     podset = shape.podset
-    spec: dict[str, Any] = {
+    spec: Manifest = {
         "completions": podset.completions or 1,
         "parallelism": podset.count,
         "backoffLimit": podset.backoff_limit,
         "template": shape.template,
     }
-    if place.lifetime is not None:
-        spec["ttlSecondsAfterFinished"] = min(place.lifetime, LONGEST_LIFETIME)
+    if context.lifetime is not None:
+        spec["ttlSecondsAfterFinished"] = min(context.lifetime, LONGEST_LIFETIME)
     if podset.restart is RestartPolicy.NEVER:
-        # Preemption is no failure: it must not count against the backoff limit.
+        # Preemption is not a failure, and must not count against the backoff limit.
         disruption = {"type": "DisruptionTarget", "status": "True"}
         spec["podFailurePolicy"] = {"rules": [{"action": "Ignore", "onPodConditions": [disruption]}]}
-    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata_of_runner(place, shape), "spec": spec}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata_of_runner(context, shape), "spec": spec}
 
 
-def _deployment(place: RenderContext, shape: PodTemplate) -> dict[str, Any]:
-    """For containers that restart for ever, which no Job allows; an evicted pod is made again by itself."""
+def _deployment(context: RenderContext, shape: PodTemplate) -> Manifest:
+    """For containers that always restart, which a Job does not allow. It replaces an evicted pod by itself."""
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
-        "metadata": metadata_of_runner(place, shape),
+        "metadata": metadata_of_runner(context, shape),
         "spec": {
             "replicas": shape.podset.count,
-            "selector": {"matchLabels": selector_of(place, shape.podset)},
-            # The old pod's room is needed by the new one.
+            "selector": {"matchLabels": selector_of(context, shape.podset)},
+            # The new pod needs the resources of the old one.
             "strategy": {"type": "Recreate"},
             "revisionHistoryLimit": 1,
             "template": shape.template,
@@ -91,14 +90,14 @@ def _deployment(place: RenderContext, shape: PodTemplate) -> dict[str, Any]:
     }
 
 
-def _leader_worker_set(place: RenderContext, shapes: Sequence[PodTemplate]) -> dict[str, Any]:
+def _leader_worker_set(context: RenderContext, shapes: Sequence[PodTemplate]) -> Manifest:
     leader, *others = shapes
     worker = others[0] if others else leader
     starts_again = leader.podset.restart_scope is RestartScope.GROUP
     return {
         "apiVersion": LEADER_WORKER_SET.api,
         "kind": LEADER_WORKER_SET.kind,
-        "metadata": metadata_of_runner(place, leader),
+        "metadata": metadata_of_runner(context, leader),
         "spec": {
             "replicas": leader.podset.groups,
             "startupPolicy": "LeaderReady" if worker.podset.starts_after else "LeaderCreated",
@@ -112,6 +111,6 @@ def _leader_worker_set(place: RenderContext, shapes: Sequence[PodTemplate]) -> d
     }
 
 
-def _restarting(template: dict[str, Any]) -> dict[str, Any]:
-    """Its pods are StatefulSets', whose containers always restart; what that brings about is the group's affair."""
+def _restarting(template: Manifest) -> Manifest:
+    """Its pods belong to StatefulSets, whose containers always restart; the group's own policy decides what follows."""
     return {**template, "spec": {**template["spec"], "restartPolicy": "Always"}}

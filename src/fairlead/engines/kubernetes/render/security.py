@@ -1,30 +1,29 @@
-"""As whom and with which rights containers run, as Kubernetes wants it. Pure; `render_pod.py` calls it.
+"""Security contexts: users, capabilities, seccomp. Pure.
 
-In a namespace that enforces the level "restricted", what that demands is filled in where nothing else was said; what
-was said otherwise has been refused before (`levels.py`).
+In a namespace that enforces the level "restricted", fields that the level demands are filled in if the spec does not
+set them; a spec that sets them otherwise was refused before (`pod_security.py`).
 """
-
-from typing import Any
 
 from msgspec import UNSET
 
+from fairlead.engines.kubernetes.client.resources import Manifest
 from fairlead.engines.kubernetes.render.context import RenderContext
 from fairlead.engines.kubernetes.render.labels import MAIN
 from fairlead.engines.kubernetes.render.pod_security import RESTRICTED
 from fairlead.formats.losses import Source
 
-#: As whom containers of ours run whose images would be root: nobody, whom their images know by name.
+#: The user of our own containers, whose images would run as root: nobody.
 _NOBODY = 65534
 
 
-def render_container_security(source: Source) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def render_container_security(source: Source) -> Manifest:
+    found: Manifest = {}
     for name in ("runAsNonRoot", "readOnlyRootFilesystem", "allowPrivilegeEscalation"):
         value = source.take(f"security.{name}")
         if value is not UNSET:
             found[name] = value
     added, dropped = source.take("security.capabilities"), source.take("security.dropAllCapabilities")
-    capabilities: dict[str, Any] = {}
+    capabilities: Manifest = {}
     if added is not UNSET and added:
         capabilities["add"] = list(added)
     if dropped is True:
@@ -37,9 +36,9 @@ def render_container_security(source: Source) -> dict[str, Any]:
     return found
 
 
-def render_pod_security(source: Source) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    context: dict[str, Any] = {}
+def render_pod_security(source: Source) -> Manifest:
+    found: Manifest = {}
+    context: Manifest = {}
     if source.peek("security.uidGidSource") in ("custom", "fromTheImage"):
         is_custom = source.take("security.uidGidSource") == "custom"
         for name, member in (("runAsUser", "runAsUid"), ("runAsGroup", "runAsGid")):
@@ -57,9 +56,9 @@ def render_pod_security(source: Source) -> dict[str, Any]:
     return found
 
 
-def restrict(place: RenderContext, pod: dict[str, Any]) -> dict[str, Any]:
-    """The same pod, as its namespace wants it."""
-    if place.level != RESTRICTED:
+def restrict(context: RenderContext, pod: Manifest) -> Manifest:
+    """The pod with what its namespace demands."""
+    if context.level != RESTRICTED:
         return pod
     is_custom = "runAsUser" in pod.get("securityContext", {})
     return pod | {
@@ -69,13 +68,13 @@ def restrict(place: RenderContext, pod: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _restricted(container: dict[str, Any], is_custom: bool) -> dict[str, Any]:
-    """Said of each container: Knative takes no word of the kind for the pod as a whole."""
+def _restricted(container: Manifest, is_custom: bool) -> Manifest:
+    """Set on each container, because Knative does not accept it for the whole pod."""
     given = container.get("securityContext", {})
     filled = {"allowPrivilegeEscalation": False, "seccompProfile": {"type": "RuntimeDefault"}}
-    # The image of the workload's own container says as whom it runs.
+    # The image of the workload's own container sets its user.
     user = {} if is_custom or container["name"] == MAIN else {"runAsUser": _NOBODY}
     capabilities = {**given.get("capabilities", {}), "drop": ["ALL"]}
-    # A false `runAsNonRoot` is what a spec has that does not speak of it.
+    # A spec that does not set `runAsNonRoot` has it as false.
     demanded = {"runAsNonRoot": True, "capabilities": capabilities}
     return {**container, "securityContext": {**filled, **user, **given, **demanded}}

@@ -1,20 +1,21 @@
-"""What pods mount, as volumes, mounts and claims of Kubernetes. Pure; `render.py` calls it.
+"""Volumes, mounts and claims of pods. Pure.
 
-Repositories and buckets are fetched by containers of their own (`render_git.py`, `render_s3.py`); a data volume is the
-claim that the server says it is.
+Containers of their own fetch repositories and buckets (`git.py`, `buckets.py`). The server says which claim a data
+volume is.
 """
 
 from typing import Any
 
 from msgspec import UNSET
 
+from fairlead.engines.kubernetes.client.resources import Manifest
 from fairlead.engines.kubernetes.render.context import RenderContext, metadata_of, name_of
 from fairlead.engines.kubernetes.render.labels import CLAIM_LABEL, CLUSTER_LABEL, EPHEMERAL_LABEL, PROJECT_LABEL
 from fairlead.formats.losses import Source
 from fairlead.model.pods.supplies import KeptClaim
 from fairlead.model.records.assets import Reference
 
-#: Where a home of the pod's own is, as the variable HOME says too.
+#: The pod's own home folder, which is also the value of HOME.
 HOME = "/home/runai-home"
 _MODES = (
     ("readWriteOnce", "ReadWriteOnce"),
@@ -27,8 +28,8 @@ def _claim_name(workload: str, number: int, item: dict[str, Any]) -> str:
     return str(item.get("claimName") or f"{workload}-{item.get('name') or number}").lower()
 
 
-def render_claims(place: RenderContext, source: Source) -> list[dict[str, Any]]:
-    """The claims that a workload brings with it."""
+def render_claims(context: RenderContext, source: Source) -> list[Manifest]:
+    """The claims that are created with the workload."""
     found = []
     for number, item in source.items("storage.pvc"):
         if item.get("existingPvc"):
@@ -37,46 +38,49 @@ def render_claims(place: RenderContext, source: Source) -> list[dict[str, Any]]:
         info = item.get("claimInfo") or {}
         modes = info.get("accessModes") or {}
         wanted = [mode for name, mode in _MODES if modes.get(name)] or ["ReadWriteOnce"]
-        spec: dict[str, Any] = {"accessModes": wanted, "resources": {"requests": {"storage": info.get("size", "")}}}
+        spec: Manifest = {"accessModes": wanted, "resources": {"requests": {"storage": info.get("size", "")}}}
         if info.get("storageClass"):
             spec["storageClassName"] = info["storageClass"]
         if info.get("volumeMode") == "Block":
             spec["volumeMode"] = "Block"
         annotations = {pair["key"]: pair.get("value", "") for pair in info.get("addedAttrValues") or ()}
-        for path in [path for path in source.left if path.startswith(here)]:
-            del source.left[path]
-        metadata: dict[str, Any] = {"name": _claim_name(place.name, number, item), "namespace": place.namespace}
-        if place.ownership_labels:
-            marks = {**place.ownership_labels, EPHEMERAL_LABEL: "true" if item.get("ephemeral") else "false"}
-            metadata = metadata_of(place, metadata["name"], marks)
+        source.take_below(here)
+        metadata: Manifest = {"name": _claim_name(context.name, number, item), "namespace": context.namespace}
+        if context.ownership_labels:
+            labels = {**context.ownership_labels, EPHEMERAL_LABEL: "true" if item.get("ephemeral") else "false"}
+            metadata = metadata_of(context, metadata["name"], labels)
         if annotations:
             metadata["annotations"] = annotations
         found.append({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec})
     return found
 
 
-def render_kept_claim(claim: KeptClaim, place: RenderContext) -> dict[str, Any]:
-    """A claim that is nobody's but the server's: it stays when the workload goes that wanted it first."""
-    labels = {CLAIM_LABEL: claim.id, CLUSTER_LABEL: place.ownership_labels[CLUSTER_LABEL], PROJECT_LABEL: place.project}
-    spec: dict[str, Any] = {
+def render_kept_claim(claim: KeptClaim, context: RenderContext) -> Manifest:
+    """A claim that belongs to the server: it stays when the workload that first asked for it is deleted."""
+    labels = {
+        CLAIM_LABEL: claim.id,
+        CLUSTER_LABEL: context.ownership_labels[CLUSTER_LABEL],
+        PROJECT_LABEL: context.project,
+    }
+    spec: Manifest = {
         "accessModes": list(claim.access_modes),
         "resources": {"requests": {"storage": claim.size}},
         "volumeMode": claim.volume_mode,
     }
     if claim.storage_class:
         spec["storageClassName"] = claim.storage_class
-    metadata: dict[str, Any] = {"name": claim.name, "namespace": place.namespace, "labels": labels}
+    metadata: Manifest = {"name": claim.name, "namespace": context.namespace, "labels": labels}
     if claim.attributes:
         metadata["annotations"] = dict(claim.attributes)
     return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec}
 
 
-def render_volumes(place: RenderContext, source: Source) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Volumes of the pod and mounts of its container."""
-    volumes: list[dict[str, Any]] = []
-    mounts: list[dict[str, Any]] = []
+def render_volumes(context: RenderContext, source: Source) -> tuple[list[Manifest], list[Manifest]]:
+    """The volumes of the pod, and the mounts of its container."""
+    volumes: list[Manifest] = []
+    mounts: list[Manifest] = []
 
-    def mount(kind: str, number: int, item: dict[str, Any], what: dict[str, Any], **how: Any) -> None:
+    def mount(kind: str, number: int, item: dict[str, Any], what: Manifest, **how: Any) -> None:
         name = f"{kind}-{number}"
         volumes.append({"name": name, **what})
         path = item.get("mountPath") or item.get("path")
@@ -88,16 +92,16 @@ def render_volumes(place: RenderContext, source: Source) -> tuple[list[dict[str,
                 del source.left[leaf]
 
     for number, item in source.items("storage.pvc"):
-        claim = {"claimName": _claim_name(place.name, number, item)}
+        claim = {"claimName": _claim_name(context.name, number, item)}
         mount("pvc", number, item, {"persistentVolumeClaim": claim}, readOnly=item.get("readOnly"))
     for number, item in source.items("storage.dataVolume"):
-        if claim_name := place.data_volumes.get(item["id"].lower()):
+        if claim_name := context.data_volumes.get(item["id"].lower()):
             mount("data", number, item, {"persistentVolumeClaim": {"claimName": claim_name}})
     for number, item in source.items("storage.configMapVolume"):
-        what = {"name": name_of(place, Reference.CONFIG_MAP, item["configMap"]), **_mode(item)}
+        what = {"name": name_of(context, Reference.CONFIG_MAP, item["configMap"]), **_mode(item)}
         mount("config", number, item, {"configMap": what}, subPath=item.get("subPath"))
     for number, item in source.items("storage.secretVolume"):
-        name = name_of(place, Reference.SECRET, item["secret"])
+        name = name_of(context, Reference.SECRET, item["secret"])
         mount("secret", number, item, {"secret": {"secretName": name, **_mode(item)}})
     for number, item in source.items("storage.emptyDirVolume"):
         options = {name: item[name] for name in ("medium", "sizeLimit") if item.get(name)}

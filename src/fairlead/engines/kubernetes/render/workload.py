@@ -1,14 +1,13 @@
-"""Pod sets as Kubernetes objects: what runs them, their claims and Services, with the labels that KAI reads. Pure.
+"""All Kubernetes objects of a workload: controllers, claims, Services, with the labels that KAI reads. Pure.
 
-`convert` prints them, the engine applies them. It decides nothing: what no object can hold is left over and listed by
-its path in the spec.
+`convert` prints them, the engine applies them. Fields that no object can express are listed by their path in the spec.
 """
 
 from typing import Any
 
 import msgspec
 
-from fairlead.engines.kubernetes.client.resources import KNATIVE, LEADER_WORKER_SET, PYTORCH, Resource
+from fairlead.engines.kubernetes.client.resources import KNATIVE, LEADER_WORKER_SET, PYTORCH, Manifest, Resource
 from fairlead.engines.kubernetes.render.context import RenderContext
 from fairlead.engines.kubernetes.render.ingress import render_ingresses
 from fairlead.engines.kubernetes.render.knative import is_knative, render_service
@@ -29,7 +28,7 @@ from fairlead.model.records.organization import namespace_of
 from fairlead.model.records.revision import Stage
 from fairlead.model.spec.fields import value_or
 
-#: Members of the request that the container's resources already say.
+#: Fields of the request that the container's resources already express.
 _COUNTED = (
     "cpuCoreRequest",
     "cpuCoreLimit",
@@ -44,66 +43,70 @@ _COUNTED = (
 
 
 class RenderedObjects(msgspec.Struct, frozen=True):
-    """The objects of a workload in the order in which they are made, and what none of them says."""
+    """The objects of a workload in the order in which they are created, and what none of them expresses."""
 
-    claims: list[dict[str, Any]]
+    claims: list[Manifest]
     #: The first of them owns the services.
-    runners: list[dict[str, Any]]
-    #: And what leads to them from outside the cluster.
-    services: list[dict[str, Any]]
-    #: Paths are those of the pod sets' fields; `render_spec` finds them in the spec.
+    runners: list[Manifest]
+    #: Including the Ingress objects.
+    services: list[Manifest]
+    #: By paths of the pod sets' fields; `render_spec` finds them in the spec.
     losses: list[Loss]
-    #: Pod sets whose pods we make ourselves, as members of a pod group.
+    #: Templates of pods that the engine creates itself, as members of a pod group.
     members: list[PodTemplate] = []
 
     @property
-    def objects(self) -> list[dict[str, Any]]:
+    def objects(self) -> list[Manifest]:
         return [*self.claims, *self.services, *self.runners]
 
-    def pods(self, place: RenderContext) -> list[dict[str, Any]]:
-        """The members of the group as they are made first."""
-        return [render_member(place, shape, index, 0) for shape in self.members for index in range(shape.podset.count)]
+    def pods(self, context: RenderContext) -> list[Manifest]:
+        """The members of the group in their first attempt."""
+        return [
+            render_member(context, shape, index, 0) for shape in self.members for index in range(shape.podset.count)
+        ]
 
 
-def render_objects(place: RenderContext, podsets: tuple[PodSet, ...]) -> RenderedObjects:
-    """Every object of a workload, and what none of them says."""
-    claims: list[dict[str, Any]] = []
-    services: list[dict[str, Any]] = []
+def render_objects(context: RenderContext, podsets: tuple[PodSet, ...]) -> RenderedObjects:
+    """Every object of a workload, and what none of them expresses."""
+    claims: list[Manifest] = []
+    services: list[Manifest] = []
     shapes: list[PodTemplate] = []
     losses: list[Loss] = []
     for podset in podsets:
         source = Source(given(podset.container.fields))
-        claims += render_claims(place, source)
-        offered = render_services(place, podset, source)
+        claims += render_claims(context, source)
+        offered = render_services(context, podset, source)
         services += offered if _is_asked(podset, podsets) else []
-        shapes.append(PodTemplate(podset, render_template(place, podset, source)))
+        shapes.append(PodTemplate(podset, render_template(context, podset, source)))
         for path in [path for path in source.left if path.startswith("compute.")]:
             if path.split(".")[1].split("[")[0] in (*_COUNTED, "extendedResources"):
                 del source.left[path]
         losses += source.losses + [
             Loss(path=path, reason=NO_OBJECT, value=value) for path, value in source.left.items()
         ]
-    has_knative = is_knative(podsets) and KNATIVE.kind in place.begun.kinds
+    has_knative = is_knative(podsets) and KNATIVE.kind in context.launch.kinds
     services = _with_ports_once(services)
     if has_knative:
         services = _without_port(services, podsets[0].serving_port)
     asked = [podset for podset in podsets if _is_asked(podset, podsets)]
-    services += render_ingresses(place, asked, is_held=has_knative)
+    services += render_ingresses(context, asked, is_held=has_knative)
     operator = operator_of(podsets)
-    if operator is not None and operator.resource.kind in place.begun.kinds:
-        return RenderedObjects(_once(claims), [render_job(place, shapes, operator)], services, losses)
+    if operator is not None and operator.resource.kind in context.launch.kinds:
+        return RenderedObjects(_once(claims), [render_job(context, shapes, operator)], services, losses)
     if has_knative:
-        return RenderedObjects(_once(claims), [render_service(place, shapes)], services, losses)
+        return RenderedObjects(_once(claims), [render_service(context, shapes)], services, losses)
     if is_group(podsets):
-        return RenderedObjects(_once(claims), render_group(place, podsets), services, losses, render_templates(shapes))
-    return RenderedObjects(_once(claims), render_runners(place, shapes), services, losses)
+        return RenderedObjects(
+            _once(claims), render_group(context, podsets), services, losses, render_templates(shapes)
+        )
+    return RenderedObjects(_once(claims), render_runners(context, shapes), services, losses)
 
 
 def kinds_for(podsets: tuple[PodSet, ...], level: str = "") -> tuple[Resource, ...]:
-    """Kinds of objects beyond Kubernetes' own that would run these pods, where the cluster has them."""
+    """Kinds beyond Kubernetes' own that would run these pods if the cluster has them."""
     operator = operator_of(podsets)
     if operator is not None:
-        # PyTorch's puts a container of its own into workers that this level does not let in.
+        # PyTorch's operator adds a container to workers that this level does not allow.
         return () if (operator.resource, level) == (PYTORCH, RESTRICTED) else (operator.resource,)
     if is_knative(podsets):
         return (KNATIVE,)
@@ -111,13 +114,13 @@ def kinds_for(podsets: tuple[PodSet, ...], level: str = "") -> tuple[Resource, .
 
 
 def _is_asked(podset: PodSet, podsets: tuple[PodSet, ...]) -> bool:
-    """Whether requests go to it: of several revisions to the one that serves, or to the first that will."""
+    """Whether it gets requests: of several revisions the one that serves does, or the first that will."""
     serving = [each for each in podsets if each.stage is Stage.SERVING]
     return podset.stage is None or podset is (serving or podsets)[0]
 
 
-def _with_ports_once(services: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Nodes have a port once: of roles that ask for the same, the first has it, and the cluster chooses for others."""
+def _with_ports_once(services: list[Manifest]) -> list[Manifest]:
+    """A node has each port once: the first role that asks for a port gets it, the cluster chooses for the others."""
     taken: set[int] = set()
     found = []
     for body in services:
@@ -130,8 +133,8 @@ def _with_ports_once(services: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return found
 
 
-def _without_port(services: list[dict[str, Any]], port: int) -> list[dict[str, Any]]:
-    """What leads to other ports than the one to which something else leads already."""
+def _without_port(services: list[Manifest], port: int) -> list[Manifest]:
+    """The Services without this port, which something else serves already."""
     found = []
     for body in services:
         ports = [one for one in body["spec"]["ports"] if one["targetPort"] != port]
@@ -139,16 +142,16 @@ def _without_port(services: list[dict[str, Any]], port: int) -> list[dict[str, A
     return found
 
 
-def _once(claims: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Pod sets that mount the same claim bring it once."""
+def _once(claims: list[Manifest]) -> list[Manifest]:
+    """A claim that several pod sets mount is created once."""
     return list({claim["metadata"]["name"]: claim for claim in claims}.values())
 
 
-def render_spec(kind: Kind, name: str, project: str, spec: dict[str, Any]) -> tuple[list[dict[str, Any]], list[Loss]]:
+def render_spec(kind: Kind, name: str, project: str, spec: dict[str, Any]) -> tuple[list[Manifest], list[Loss]]:
     """The objects of a workload that was never submitted, from its spec as REST has it."""
     typed: Any = read_stored_spec(kind, msgspec.json.encode(spec))
     priority = value_or(typed.priority_class, kind.priority)
-    place = RenderContext(
+    context = RenderContext(
         name=name,
         namespace=namespace_of(project),
         project=project,
@@ -159,5 +162,5 @@ def render_spec(kind: Kind, name: str, project: str, spec: dict[str, Any]) -> tu
         pools=tuple(value_or(typed.node_pools, ())),
     )
     podsets = kind.podsets(typed)
-    rendered = render_objects(place, podsets)
-    return rendered.objects + rendered.pods(place), find_losses(kind, spec, typed, podsets, rendered.losses)
+    rendered = render_objects(context, podsets)
+    return rendered.objects + rendered.pods(context), find_losses(kind, spec, typed, podsets, rendered.losses)

@@ -17,7 +17,7 @@ from tests import builders
 POOL, QUEUE, POOLS = "kai.scheduler/node-pool", "kai.scheduler/queue", "kai.scheduler/node-pools"
 
 
-def job(*missing: str, begun: LaunchChoices = NO_LAUNCH_CHOICES) -> dict[str, Any]:
+def job(*missing: str, launch: LaunchChoices = NO_LAUNCH_CHOICES) -> dict[str, Any]:
     run = DesiredWorkload(
         workload_id="w",
         name="train",
@@ -30,7 +30,7 @@ def job(*missing: str, begun: LaunchChoices = NO_LAUNCH_CHOICES) -> dict[str, An
         node_pools=("h100", "default"),
         missing_pools=missing,
     )
-    place = ObjectApplier(cast(Api, None), "c", ()).render_context(run, begun)
+    place = ObjectApplier(cast(Api, None), "c", ()).render_context(run, launch)
     [found] = render_objects(place, run.podsets).runners
     return found
 
@@ -49,5 +49,5 @@ def test_it_begins_in_the_first_pool_that_there_is(missing: tuple[str, ...], wan
 @pytest.mark.parametrize("missing", [(), ("h100",)], ids=["in the first", "in the second"])
 def test_what_was_begun_stays_as_it_is_when_pools_come_and_go(missing: tuple[str, ...]) -> None:
     first = job(*missing)
-    begun = launch_choices_of(msgspec.convert(first["metadata"], objects.Metadata))
-    assert [job(*now, begun=begun) for now in ((), ("h100",), ("default",))] == [first] * 3
+    launch = launch_choices_of(msgspec.convert(first["metadata"], objects.Metadata))
+    assert [job(*now, launch=launch) for now in ((), ("h100",), ("default",))] == [first] * 3

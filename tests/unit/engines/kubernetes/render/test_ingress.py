@@ -185,7 +185,7 @@ def test_revisions_share_their_url() -> None:
 
 def test_what_knative_runs_leads_to_us() -> None:
     sets = podsets("inference-service", servingPort={"container": 8000})
-    found = render(sets, begun=LaunchChoices(frozenset({"Service"})))
+    found = render(sets, launch=LaunchChoices(frozenset({"Service"})))
     assert ways(found["Ingress/golden-url"])[0][2:] == ("golden-proxy", 7421)
 
 

@@ -24,7 +24,7 @@ FOLDER = Path(__file__).parents[4] / "golden" / "inference-service"
 REQUESTS = sorted(FOLDER.glob("*.request.json"))
 KIND = KINDS["inference-service"]
 PLACE = msgspec.structs.replace(
-    GOLDEN_PLACE, priority_class="very-high", is_preemptible=False, begun=LaunchChoices(frozenset({"Service"}))
+    GOLDEN_PLACE, priority_class="very-high", is_preemptible=False, launch=LaunchChoices(frozenset({"Service"}))
 )
 
 
@@ -66,7 +66,7 @@ def test_what_knative_cannot_do_stays_with_us(spec: dict[str, Any], want: bool) 
 
 
 def test_without_knative_it_is_a_deployment() -> None:
-    found = render_objects(msgspec.structs.replace(PLACE, begun=LaunchChoices()), podsets())
+    found = render_objects(msgspec.structs.replace(PLACE, launch=LaunchChoices()), podsets())
     assert [body["kind"] for body in found.runners] == ["Deployment"]
 
 

@@ -33,7 +33,7 @@ FOLDER = Path(__file__).parents[4] / "golden" / "distributed-training"
 REQUESTS = sorted(FOLDER.glob("*.request.json"))
 KIND = KINDS["distributed-training"]
 ALL = frozenset(operator.resource.kind for operator in OPERATORS.values())
-PLACE = msgspec.structs.replace(GOLDEN_PLACE, begun=LaunchChoices(ALL))
+PLACE = msgspec.structs.replace(GOLDEN_PLACE, launch=LaunchChoices(ALL))
 
 
 def podsets(**spec: Any) -> tuple[PodSet, ...]:
@@ -100,7 +100,7 @@ def test_idle_workers_leave_their_command_to_the_operator() -> None:
 
 def test_without_its_operator_it_is_a_group_of_our_own() -> None:
     sets = podsets(distributedFramework="PyTorch")
-    found = render_objects(msgspec.structs.replace(PLACE, begun=LaunchChoices()), sets)
+    found = render_objects(msgspec.structs.replace(PLACE, launch=LaunchChoices()), sets)
     assert [body["kind"] for body in found.runners] == ["PodGroup", "Service"]
     assert [one.kind for one in kinds_for(sets)] == ["PyTorchJob"]
 

@@ -143,7 +143,7 @@ def test_every_pod_passes_its_level(path: Path, operated: bool, level: str) -> N
     given = submitted(path)
     for podsets in (given, without(given, level)):
         kinds = frozenset(resource.kind for resource in kinds_for(podsets, level)) if operated else frozenset()
-        place = msgspec.structs.replace(GOLDEN_PLACE, level=level, begun=LaunchChoices(kinds=kinds))
+        place = msgspec.structs.replace(GOLDEN_PLACE, level=level, launch=LaunchChoices(kinds=kinds))
         found = render_objects(place, podsets)
         pods = list(pods_in(found.runners + found.pods(place)))
         assert pods

@@ -22,7 +22,7 @@ def podsets(**spec: Any) -> tuple[PodSet, ...]:
     [
         ({"distributedFramework": "MPI"}, (), "install the MPI operator"),
         ({"distributedFramework": "MPI"}, ("MPIJob",), ""),
-        ({"distributedFramework": "MPI", "restartPolicy": "Always"}, ("MPIJob",), "Never and OnFailure only"),
+        ({"distributedFramework": "MPI", "restartPolicy": "Always"}, ("MPIJob",), "only Never and OnFailure"),
         ({"distributedFramework": "PyTorch"}, (), ""),
     ],
     ids=["no operator", "operator", "restarts for ever", "nothing is launched"],
