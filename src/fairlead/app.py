@@ -1,6 +1,6 @@
-"""The only place where the parts meet: settings are read here, rooms are joined here, and a server comes out.
+"""Wires the parts together into a server. Nothing else imports a concrete store or engine.
 
-`main` is what `fairlead serve` calls with its arguments. Nothing else imports a concrete store or engine.
+`fairlead serve` calls `main` with its arguments.
 """
 
 import asyncio
@@ -80,13 +80,13 @@ from fairlead.store.sqlite import open_sqlite
 
 log = logging.getLogger("fairlead")
 
-#: The command line holds the data folder's lock for moments, to see whether a server does.
+#: How long to wait for the lock: the command line takes it briefly to check whether a server runs.
 LOCK_SECONDS = 1.0
-#: Modules that are loaded only when the settings ask for them.
+#: Modules that are imported only if the settings need them.
 _STORES = {"postgresql": "fairlead.store.postgres", "postgres": "fairlead.store.postgres"}
 #: A server's engine and its loop, by the kind of engine.
 Host = EngineHost[PodOrder] | EngineHost[WorkloadOrder]
-#: The server is to begin again: it lost the machine, or could not take it over.
+#: Exit code for a restart: the server lost the machine, or could not take it over.
 _AGAIN = 75
 
 
@@ -95,7 +95,7 @@ def main(arguments: Sequence[str]) -> int:
     settings = read_settings(arguments, os.environ)
     if not can_serve(sys.platform, settings):
         sys.stderr.write(
-            "fairlead serve: Pods are run on Linux only. Elsewhere give --api-only, or use a server by --url.\n"
+            "fairlead serve: Pods run on Linux only. Use --api-only here, or a server on Linux with --url.\n"
         )
         return 1
     os.umask(0o077)
@@ -106,11 +106,11 @@ def main(arguments: Sequence[str]) -> int:
         with _only_server_of(settings.data_dir), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             code = runner.run(serve(settings))
     except FairleadError as error:
-        log.error("the server does not start: %s", error)
+        log.error("The server cannot start: %s", error)
         sys.stderr.write(f"fairlead serve: {error}\n")
         return 1
     if code == _AGAIN:
-        # From the beginning, in the same process: nothing of what the loop held is true any more.
+        # Restart in the same process, because the state of the loop is no longer valid.
         os.execv(sys.executable, [sys.executable, "-m", "fairlead", "serve", *arguments])
     return code
 
@@ -120,7 +120,7 @@ def can_serve(platform: str, settings: ServerSettings) -> bool:
 
 
 def _set_up_logging(folder: Path, *, to_stderr: bool) -> None:
-    """One JSON object a line into the log file, which turns over at 10 MB; warnings and worse to stderr too."""
+    """Log JSON lines to a file that is rotated at 10 MB; optionally to stderr too."""
     folder.mkdir(parents=True, exist_ok=True)
     file = logging.handlers.RotatingFileHandler(folder / "server.log", maxBytes=10 << 20, backupCount=3)
     file.setFormatter(JsonFormatter())
@@ -132,7 +132,7 @@ def _set_up_logging(folder: Path, *, to_stderr: bool) -> None:
 
 @contextlib.contextmanager
 def _only_server_of(folder: Path) -> Any:
-    """One server per data folder, for as long as it lives."""
+    """Lock the data folder, so that only one server uses it."""
     deadline = time.monotonic() + LOCK_SECONDS
     with open(folder / "holder.lock", "w", encoding="utf-8") as file:
         while True:
@@ -199,7 +199,7 @@ async def _serve_on(settings: ServerSettings, sock: socket.socket, proxied: sock
     server = HttpServer(_http(settings, application), context)
     refresher = store.subscribe(Refresher(context.directory).on_commit) if machine is None else None
     relay = Relay(partial(_find_urls, context, machine))
-    server.hear_signals()
+    server.handle_signals()
 
     async def open_urls() -> None:
         await relay.stop()
@@ -223,7 +223,7 @@ async def _serve_on(settings: ServerSettings, sock: socket.socket, proxied: sock
             await machine.stop()
         if refresher:
             refresher()
-        log.info("stopped; pods run on")
+        log.info("Stopped; pods keep running")
     return server.exit_code
 
 
@@ -236,7 +236,7 @@ def _settle_mode(settings: ServerSettings, context: Context) -> None:
 
 
 def _make_machine(settings: ServerSettings, context: Context, url: str, proxied: socket.socket | None) -> Host:
-    """The engine looks up what pods refer to, and people look into its pods: each is handed to the other."""
+    """Create the engine and its host. The engine loads what pods refer to; the context gets the engine's sessions."""
     where = settings.advertise or url
     port = proxied.getsockname()[1] if proxied else 0
     lease = LeaseKeeper(
@@ -267,11 +267,11 @@ def _make_machine(settings: ServerSettings, context: Context, url: str, proxied:
 
 
 async def _share_keys(settings: ServerSettings) -> None:
-    """Where servers come and go with their data folders, the cluster keeps the keys that all of them need."""
+    """Share keys through a Secret of the cluster, for servers that do not keep their data folders."""
     if not settings.keys_secret:
         return
     if settings.engine == LOCAL:
-        raise Refused("--keys-secret names a Secret of a cluster; give --engine kubernetes with it")
+        raise Refused("--keys-secret needs --engine kubernetes: it names a Secret of the cluster")
     folder = settings.data_dir
     load_vault(folder)
     load_signer(folder, "", now)
@@ -282,13 +282,13 @@ async def _share_keys(settings: ServerSettings) -> None:
 
 
 async def _find_urls(context: Context, machine: Host | None) -> str:
-    """Where the holder serves workloads' URLs; an address like our own would lead back to us, and round and round."""
+    """Where the server that runs the machine serves workloads' URLs; empty if it is this one, to avoid a loop."""
     holder = await find_holder(context)
     return holder.urls if holder and machine and holder.urls != machine.lease.urls else ""
 
 
 def _loop_samples(machine: Host | None) -> list[Sample]:
-    """What the loop tells of itself at a scrape, where it runs."""
+    """Metrics of the loop, if it runs here."""
     loop = machine.reconciler if machine else None
     return loop_samples(loop.board, loop.figures) if loop else []
 
@@ -313,20 +313,20 @@ def _http(settings: ServerSettings, application: Any) -> uvicorn.Config:
 
 def _give_up(server: HttpServer, settings: ServerSettings) -> None:
     is_again = settings.engine != LOCAL
-    log.error("this server no longer runs the machine; %s", "standing by" if is_again else "stopping")
+    log.error("This server no longer runs the machine; %s", "standing by" if is_again else "stopping")
     server.exit_code = _AGAIN if is_again else 1
     server.should_exit = True
 
 
 def _calm_collector() -> None:
-    """What was loaded at start stays: no need to look through it for garbage again and again under load."""
+    """Exclude objects loaded at start from garbage collection, which saves time under load."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 50)
 
 
 def _announce(settings: ServerSettings, url: str) -> None:
-    """Say where this server is, for the command line of the same user."""
+    """Write the server's address to a file for the command line of the same user."""
     told = {
         "url": url,
         "pid": os.getpid(),
@@ -338,7 +338,7 @@ def _announce(settings: ServerSettings, url: str) -> None:
         "certificate": os.path.abspath(settings.tls_certificate) if settings.tls_certificate else "",
     }
     write_private(settings.data_dir / "server.json", msgspec.json.encode(told))
-    log.info("serving at %s", url)
+    log.info("Serving at %s", url)
 
 
 def now() -> Millis:
@@ -357,7 +357,7 @@ async def _open_store(settings: ServerSettings) -> Store:
 
 
 def read_url_settings(settings: ServerSettings, proxied: socket.socket | None) -> UrlSettings:
-    """How URLs look to those who open them: at our proxy, or at the ingress controller before it."""
+    """The public form of workloads' URLs: at our proxy, or at an ingress controller in front of it."""
     is_tls = bool(settings.tls_certificate)
     port = proxied.getsockname()[1] if proxied else settings.proxy_port or DEFAULT_PROXY_PORT
     given = (settings.ingress_class, settings.ingress_server)

@@ -169,7 +169,7 @@ def test_a_request_that_is_not_answered_in_time_ends_with_504(server: Server, tm
     workload_id = start(server, "slow", spec)
     server.until_phase(workload_id, "Running")
     answer = fetch(url_of(server, workload_id), "/hold/never")
-    assert (answer.status, b"did not begin to answer within 1 s" in answer.body) == (504, True)
+    assert (answer.status, b"did not start to answer within 1 s" in answer.body) == (504, True)
     assert change(server, workload_id, servingConfiguration={"requestTimeoutSeconds": 300}).status == 202
     until(lambda: fetch(url_of(server, workload_id)).status == 200, "an answer in the time that it has now")
     delete(server, workload_id)

@@ -156,7 +156,7 @@ def test_a_server_without_pods_says_who_does_not_answer(pair: tuple[Server, Serv
     holder.kill()
     refused = other.call("GET", f"/api/v1/workloads/{workload_id}/logs")
     assert refused.status == 503
-    assert f"The server at {address}, which runs this machine, does not answer" in refused.json["details"]
+    assert f"The server at {address}, which runs this machine, cannot be reached" in refused.json["details"]
 
 
 def test_a_server_that_was_killed_is_followed_at_once(make_server: Callable[..., Server]) -> None:
@@ -209,7 +209,7 @@ def test_a_server_that_is_told_to_end_leaves_no_trace_of_being_there(make_server
     assert server.process is not None
     assert server.process.returncode == 0
     assert not (server.data_dir / "server.json").exists()
-    assert "stopped; pods run on" in (server.data_dir / "logs" / "server.log").read_text()
+    assert "Stopped; pods keep running" in (server.data_dir / "logs" / "server.log").read_text()
 
 
 def test_a_node_that_is_no_longer_declared_goes(make_server: Callable[..., Server]) -> None:

@@ -107,7 +107,7 @@ def test_times_of_requests_and_of_the_start(room: Room) -> None:
     assert "were ready after 2 s" in room.until_phase(never, "Failed")["phaseMessage"]
     room.until_phase(slow, "Running")
     answer = fetch(url_of(room.server, slow), "/hold/never")
-    assert (answer.status, b"did not begin to answer within 1 s" in answer.body) == (504, True)
+    assert (answer.status, b"did not start to answer within 1 s" in answer.body) == (504, True)
     until(lambda: all("never" not in pod["metadata"]["name"] for pod in pods(room)), "no pod of it", PATIENCE)
 
 

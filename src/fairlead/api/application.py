@@ -1,7 +1,7 @@
 """The HTTP application: one thin layer around every request, and the table of all operations.
 
-`app` makes it with `make_application` and hands it to the HTTP server. The layer gives each request an id, finds its
-operation, authenticates, limits, counts, logs, and turns whatever is raised into the one error shape. There is no
+`app` creates it with `make_application` and hands it to the HTTP server. The layer gives each request an id, finds its
+operation, authenticates, limits, counts, logs, and turns every exception into the one error shape. There is no
 middleware stack: a submission passes through one function.
 """
 
@@ -58,17 +58,17 @@ from fairlead.control.people.authentication import Authenticator
 from fairlead.model.errors import Elsewhere, FairleadError, TooMuch, Unavailable
 
 logger = logging.getLogger("fairlead.api")
-#: By this the command line notices a server of another version.
+#: The command line detects a server of another version by it.
 _VERSION_HEADER = (b"x-fairlead-version", __version__.encode("ascii"))
 
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 
 
 class RequestLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """What a request may cost; `app` sets them."""
+    """Limits for requests; `app` sets them."""
 
     body_bytes: int = 1024 * 1024
-    #: Requests of one caller within one second before the rest is told to wait.
+    #: Requests that one caller may send within one second.
     requests_per_second: int = 20_000
     watch_streams: int = 1000
 
@@ -84,7 +84,7 @@ def make_application(
     gate: UrlGate | None = None,
     more: Iterable[Operation] = (),
 ) -> Asgi:
-    """The application; `samples` gives the numbers of other rooms to `/metrics`, `more` is served beside the usual."""
+    """The application. `samples` adds metrics of other rooms to `/metrics`; `more` adds operations."""
     metrics = Metrics(samples)
     bounds = limits or RequestLimits()
     gate = gate or UrlGate(accounts, context.exposure, context.clock)
@@ -125,7 +125,7 @@ def make_application(
 
 
 class Application:
-    """Speaks ASGI. Made by `make_application` only."""
+    """The ASGI application. Created by `make_application` only."""
 
     def __init__(
         self,
@@ -151,7 +151,7 @@ class Application:
         elif scope["type"] == "lifespan":
             await _live(receive, send)
         else:
-            # WebSockets are not spoken here; closing before accepting is answered with 403 by the server.
+            # WebSockets are not supported; if they are closed before they are accepted, the server answers 403.
             await send({"type": "websocket.close", "code": 1000})
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -176,15 +176,15 @@ class Application:
             self._log(scope, response.status_code, request_id, seconds)
 
     async def _send(self, response: Response, scope: Scope, receive: Receive, send: Send, request_id: str) -> None:
-        """Send the answer. A stream that breaks off can no longer say so in its status; the log does."""
+        """Send the response. If a stream fails, its status is already sent, so the error is logged."""
         try:
             await response(scope, receive, send)
         except ClientDisconnect:
-            logger.debug("The caller of %s left", scope["path"][:500])
+            logger.debug("The caller of %s disconnected", scope["path"][:500])
         except Exception as error:
             fields = {"request_id": request_id, "method": scope["method"], "path": scope["path"][:500]}
             trace = None if isinstance(error, FairleadError) else error
-            logger.error("An answer broke off: %s", error, exc_info=trace, extra={"fields": fields})
+            logger.error("A response failed while it was sent: %s", error, exc_info=trace, extra={"fields": fields})
 
     async def _run(
         self, operation: Operation, path: dict[str, str], scope: Scope, receive: Receive, request_id: str
@@ -205,7 +205,7 @@ class Application:
             return await forward(call, error.address)
 
     def _limit(self, caller: str) -> None:
-        """Counts a caller's requests of the present second; raises `TooMuch` above the limit."""
+        """Count a caller's requests in the current second; raises `TooMuch` above the limit."""
         second = self._context.clock() // 1000
         if second != self._second:
             self._second = second
@@ -213,10 +213,10 @@ class Application:
         number = self._requests.get(caller, 0) + 1
         self._requests[caller] = number
         if number > self._limits.requests_per_second:
-            raise TooMuch(f"More than {self._limits.requests_per_second} requests within a second; wait and send again")
+            raise TooMuch(f"More than {self._limits.requests_per_second} requests within a second; wait and try again")
 
     def _request_id(self, scope: Scope) -> str:
-        """The caller's own id if it sent a sane one, else a new one."""
+        """The caller's own request id if it is valid, else a new one."""
         for name, value in scope["headers"]:
             if name == b"x-request-id":
                 if _REQUEST_ID.fullmatch(value):
@@ -227,11 +227,11 @@ class Application:
     def _render(self, error: Exception, operation: Operation | None, scope: Scope, request_id: str) -> Response:
         if not isinstance(error, FairleadError | HttpError):
             fields = {"request_id": request_id, "method": scope["method"], "path": scope["path"]}
-            logger.error("A request met an unexpected error", exc_info=error, extra={"fields": fields})
+            logger.error("Unexpected error in a request", exc_info=error, extra={"fields": fields})
         return render_error(error, operation.answers if operation else {}, request_id)
 
     def _log(self, scope: Scope, status: int, request_id: str, seconds: float) -> None:
-        """One line per refused request; those that went well are logged only when asked for. Never headers or body."""
+        """Log a failed request; successful ones are logged at debug level. Never logs headers or body."""
         level = logging.DEBUG if status < 400 else logging.INFO if status < 500 else logging.WARNING
         fields = {
             "request_id": request_id,
@@ -244,7 +244,7 @@ class Application:
 
 
 async def _live(receive: Receive, send: Send) -> None:
-    """Starting and stopping are `app`'s business; the server only wants to hear that all is well."""
+    """Acknowledge the server's lifespan messages; `app` starts and stops everything."""
     while True:
         message = await receive()
         if message["type"] == "lifespan.startup":

@@ -1,6 +1,6 @@
 """The API's description (OpenAPI 3.0), generated from the declared operations and their types; and a page to read it.
 
-What is not declared as an `Operation` is not served, so the description cannot leave anything of the API out.
+Only declared operations are served, so the description of the API is complete.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,24 +20,24 @@ from fairlead.kinds import KINDS
 _REFERENCE = "#/components/schemas/{name}"
 _ADDITION = "An addition of Fairlead; Run:ai has no such path."
 _WORDS = {
-    200: "What was asked for.",
-    201: "Made.",
-    202: "Written down; it is being carried out.",
-    204: "Done; there is nothing more to say.",
-    207: "Answered in part: what is not measured here has no values.",
-    400: "The request breaks rules; every violation is named.",
-    401: "No valid token.",
+    200: "Success.",
+    201: "Created.",
+    202: "Accepted; it is being carried out.",
+    204: "Success; there is no body.",
+    207: "Partial result: metrics that are not measured here have no values.",
+    400: "The request is not valid; every violation is listed.",
+    401: "The request has no valid token.",
     403: "The caller may not do this.",
-    404: "Nothing of that id.",
-    405: "The path does not answer this method.",
+    404: "No record has that id.",
+    405: "The path does not support this method.",
     409: "The name is taken.",
-    410: "That revision is no longer kept.",
-    412: "Something still uses it.",
+    410: "The revision is no longer kept.",
+    412: "It is still in use.",
     413: "The body is too large.",
-    415: "The body is of another content type.",
-    429: "Too many requests or too much open work; Retry-After tells when to come back.",
-    500: "An error of the server's own; its log has it under the request's id.",
-    503: "The store cannot be written, or the server is stopping; try again.",
+    415: "The body has an unsupported content type.",
+    429: "Too many requests or open workloads; Retry-After says when to try again.",
+    500: "Internal server error; the server's log has details under the request id.",
+    503: "The database is unavailable or the server is stopping; try again later.",
 }
 
 
@@ -52,8 +52,8 @@ def describe(operations: Sequence[Operation]) -> dict[str, Any]:
         "info": {
             "title": "Fairlead",
             "version": __version__,
-            "description": "Submits, watches and ends workloads. Paths, parameters and members are those of NVIDIA "
-            "Run:ai 2.24 unless they carry `x-fairlead-addition`.",
+            "description": "Submits, watches and deletes workloads. Paths, parameters and fields are those of NVIDIA "
+            "Run:ai 2.24, except those marked `x-fairlead-addition`.",
             "license": {"name": "Apache-2.0"},
         },
         "security": [{"bearerAuth": []}],
@@ -96,7 +96,7 @@ def _schema(shape: Any) -> dict[str, Any]:
 
 
 def _inline(struct: Any) -> dict[str, Any]:
-    """A spec's schema with everything inside it."""
+    """The schema of a struct without references."""
     found: dict[str, Any] = {}
 
     def resolved(node: Any) -> Any:
@@ -113,7 +113,7 @@ def _inline(struct: Any) -> dict[str, Any]:
 
 
 def as_openapi(schema: Any) -> Any:
-    """A JSON schema in the words of OpenAPI 3.0, which has `nullable` instead of a null type and no constants."""
+    """A JSON schema as OpenAPI 3.0 has it: `nullable` instead of a null type, and no constants."""
     if isinstance(schema, list):
         return [as_openapi(part) for part in schema]
     if not isinstance(schema, dict):
@@ -159,7 +159,7 @@ def _operation(operation: Operation) -> dict[str, Any]:
 
 
 def _statuses(operation: Operation) -> set[int]:
-    """What the operation declares, and what may be answered to a request that never reached it."""
+    """The declared statuses, and those of requests that fail before they reach the operation."""
     added = set(ADDED_STATUSES)
     if operation.body is None:
         added -= {413, 415}
@@ -178,7 +178,7 @@ def _answer(operation: Operation, status: int) -> dict[str, Any]:
         "content": {content_type: {"schema": _schema(shape)}},
     }
     if content_type == "text/event-stream":
-        # Each message's data is one such object; the stream as a whole is text.
+        # The data of each message is such an object; the stream as a whole is text.
         answer["content"] = {content_type: {"schema": {"type": "string"}, "x-message": _schema(shape)}}
     return answer
 
@@ -198,12 +198,12 @@ def _parameter(parameter: Parameter) -> dict[str, Any]:
 
 @cache
 def page() -> bytes:
-    """The page that shows the description; it loads nothing from anywhere else."""
+    """The page that shows the description; it loads nothing from other hosts."""
     return resources.files("fairlead.api").joinpath("docs.html").read_bytes()
 
 
 def description_operations(others: Sequence[Operation]) -> tuple[Operation, ...]:
-    """The two operations that show the description, theirs included."""
+    """The two operations that show the description; they are part of it."""
     made: list[bytes] = []
 
     async def get_description(call: Call) -> Response:
@@ -223,7 +223,7 @@ def description_operations(others: Sequence[Operation]) -> tuple[Operation, ...]
             path="/api/openapi.json",
             id="get_description",
             tag="Operating",
-            summary="This description",
+            summary="Get this API description",
             run=get_description,
             answers={200: {"type": "object"}},
             is_public=True,
@@ -234,7 +234,7 @@ def description_operations(others: Sequence[Operation]) -> tuple[Operation, ...]
             path="/api/docs",
             id="get_page",
             tag="Operating",
-            summary="This description as a page to read",
+            summary="Show this API description as a web page",
             run=get_page,
             answers={200: {"type": "string"}},
             content_type="text/html",

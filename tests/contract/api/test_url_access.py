@@ -80,7 +80,7 @@ def test_who_may_pass(room: Room, ada: str, describe: Any, address: str, who: st
     tokens = {"nobody": "", "anybody": room.token, "ada": ada, "a forger": f"{room.token[:-4]}AAAA"}
     answer = ask(room, describe(address), tokens[who])
     assert answer.status == want, answer
-    words = {401: "Sign in to open this URL", 403: "is not among those who may open", 404: "No workload has a URL at"}
+    words = {401: "Sign in to open this URL", 403: "may not open this URL", 404: "No workload has a URL at"}
     assert want == 200 or words[want] in answer.json["details"]
     assert (answer.headers.get("www-authenticate") == "Bearer") == (want == 401)
 

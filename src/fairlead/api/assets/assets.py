@@ -1,6 +1,6 @@
-"""Assets and storage classes: five routes for each kind in the table of `control/assets/kinds.py`, and two lists.
+"""Assets and storage classes: five routes for each kind in `control/assets/kinds.py`, and lists of several kinds.
 
-Bodies and answers are declared from the kinds' specs. Of a credential, names and users are shown, never a secret part.
+Bodies and answers are declared from the kinds' specs. A credential is shown without its secret values.
 """
 
 from functools import cache, partial
@@ -46,13 +46,15 @@ class AssetMetaUpdate(Spec, frozen=True, kw_only=True):
 
 
 class AssetMeta(AssetMetaUpdate, frozen=True, kw_only=True):
-    scope: Annotated[ScopeType, FieldInfo(text="How far it reaches.")]
-    cluster_id: Annotated[Maybe[UuidText], FieldInfo(text="The cluster, for that scope.")] = UNSET
-    department_id: Annotated[Maybe[Text], FieldInfo(text="The department, for that scope.")] = UNSET
-    project_id: Annotated[Maybe[Int32], FieldInfo(text="The project, for that scope.")] = UNSET
-    auto_delete: Annotated[Maybe[bool], FieldInfo(text="Removed when nothing uses it any more.")] = UNSET
-    private: Annotated[Maybe[bool], FieldInfo(text="Only its creator sees it.")] = UNSET
-    workload_supported_types: Annotated[Maybe[SupportedTypes], FieldInfo(text="What it is meant for.")] = UNSET
+    scope: Annotated[ScopeType, FieldInfo(text="The scope in which it can be used.")]
+    cluster_id: Annotated[Maybe[UuidText], FieldInfo(text="The cluster, for scope `cluster`.")] = UNSET
+    department_id: Annotated[Maybe[Text], FieldInfo(text="The department, for scope `department`.")] = UNSET
+    project_id: Annotated[Maybe[Int32], FieldInfo(text="The project, for scope `project`.")] = UNSET
+    auto_delete: Annotated[Maybe[bool], FieldInfo(text="Whether it is deleted when nothing uses it any more.")] = UNSET
+    private: Annotated[Maybe[bool], FieldInfo(text="Whether only its creator can see it.")] = UNSET
+    workload_supported_types: Annotated[
+        Maybe[SupportedTypes], FieldInfo(text="The kinds of workload that it is meant for.")
+    ] = UNSET
 
 
 class AssetMetaView(Shape):
@@ -81,7 +83,7 @@ class ClusterResource(Shape):
 
 
 class ClusterInfo(Shape):
-    """What an asset made besides itself: the name to give in workloads."""
+    """The object that an asset created, under the name to use in workloads."""
 
     resources: tuple[ClusterResource, ...]
 
@@ -107,7 +109,7 @@ class AssetsUsing(Shape):
 
 
 class AssetUsage(Shape):
-    """Who uses an asset: workloads that have not ended, and assets that name it."""
+    """The users of an asset: workloads that have not finished, and assets that refer to it."""
 
     trainings: list[WorkloadUsing]
     workspaces: list[WorkloadUsing]
@@ -208,7 +210,7 @@ def _scope(meta: AssetMeta) -> Scope:
 
 
 async def render_asset(call: Call, asset: Asset, *, as_member: bool = False) -> AssetView:
-    """An asset as it is shown; in lists of several kinds, its spec stands under the kind's own member."""
+    """The view of an asset; in lists of several kinds, its spec is in a field named after the kind."""
     kind = BY_KIND[asset.kind]
     context = call.context
     spec: dict[str, Any] = msgspec.json.decode(bytes(asset.spec))
@@ -217,7 +219,7 @@ async def render_asset(call: Call, asset: Asset, *, as_member: bool = False) -> 
         spec["keyId"] = asset.version
         made = await assets.load_secret_of(context, asset)
         if kind.kind == "ngcApiKey":
-            # The contract wants a text of this shape; what it stands for is not shown.
+            # The contract requires this field; its value is secret.
             spec["ngc_api_key"] = "hidden"
     elif kind.kind == "pvc":
         made = await assets.load_claim_of(context, asset)
@@ -249,7 +251,7 @@ def _meta(call: Call, asset: Asset) -> AssetMetaView:
         id=asset.id,
         name=asset.name,
         kind=asset.kind,
-        scope=asset.scope.type,  # type: ignore[arg-type]  # only words of the contract are ever stored
+        scope=asset.scope.type,  # type: ignore[arg-type]  # only values of the contract are stored
         created_at=iso(asset.created_at),
         created_by=asset.created_by,
         updated_at=iso(asset.updated_at),
@@ -294,9 +296,9 @@ _ASSET_ID = Parameter(
 )
 _INTEGER = {"type": "integer", "format": "int32", "minimum": 0}
 _LIST = (
-    Parameter(name="name", schema={"type": "string"}, description="Only the one of this name."),
+    Parameter(name="name", schema={"type": "string"}, description="Only the item with this name."),
     Parameter(name="scope", schema={"type": "string", "enum": list(SCOPES)}),
-    Parameter(name="projectId", schema=_INTEGER, description="Only what workloads of this project can use."),
+    Parameter(name="projectId", schema=_INTEGER, description="Only items that workloads of this project can use."),
     Parameter(name="departmentId", schema={"type": "string"}),
     Parameter(name="clusterId", schema={"type": "string", "format": "uuid"}),
     Parameter(name="usageInfo", schema={"type": "boolean"}),
@@ -313,7 +315,7 @@ _LIST = (
     Parameter(name="distributedFramework", schema={"type": "string"}),
 )
 
-#: What one asset is asked with too; it answers the same either way.
+#: Parameters that reading one asset accepts too; they do not change the answer.
 _ONE = tuple(one for one in _LIST if one.name.startswith("complyTo") or one.name in ("usageInfo", "statusInfo"))
 
 
@@ -430,7 +432,7 @@ async def get_storage_classes_v2(call: Call) -> Response:
 
 _STORAGE = (
     Parameter(name="clusterId", schema={"type": "string", "format": "uuid"}),
-    Parameter(name="name", schema={"type": "string"}, description="Only the one of this name."),
+    Parameter(name="name", schema={"type": "string"}, description="Only the item with this name."),
     Parameter(name="includeNone", schema={"type": "boolean"}),
 )
 ASSET_OPERATIONS: tuple[Operation, ...] = (
@@ -442,7 +444,7 @@ ASSET_OPERATIONS: tuple[Operation, ...] = (
         path="/api/v1/storage-classes",
         id="getStorageClasses",
         tag="Assets",
-        summary="The classes of storage",
+        summary="List storage classes",
         run=get_storage_classes,
         parameters=_STORAGE,
         answers={**failing(*_FAILURES, 500), 200: StorageClassList},
@@ -452,7 +454,7 @@ ASSET_OPERATIONS: tuple[Operation, ...] = (
         path="/api/v2/storage-classes",
         id="getStorageClassesV2",
         tag="Assets",
-        summary="The classes of storage",
+        summary="List storage classes",
         run=get_storage_classes_v2,
         parameters=_STORAGE,
         answers={**failing(*_FAILURES, 500), 200: StorageClassListV2},

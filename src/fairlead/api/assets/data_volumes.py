@@ -1,4 +1,4 @@
-"""Data volumes: the routes, and how they are shown."""
+"""Routes and views of data volumes."""
 
 from typing import Annotated, Literal
 
@@ -33,7 +33,7 @@ Description = Given[Annotated[str, Meta(max_length=127)]]
 
 
 class VolumeCreation(Spec, frozen=True, kw_only=True):
-    """A claim whose data others may read."""
+    """A new data volume: a claim whose data other projects can read."""
 
     name: Annotated[str, Meta(max_length=63, extra_json_schema={"pattern": "^[a-z][-a-z0-9]{0,62}$"})]
     origin_pvc_name: UpTo63
@@ -44,7 +44,7 @@ class VolumeCreation(Spec, frozen=True, kw_only=True):
 
 
 class VolumeUpdate(Spec, frozen=True, kw_only=True):
-    """What is changed of a data volume."""
+    """Changes to a data volume."""
 
     description: Description = UNSET
 
@@ -55,7 +55,7 @@ class SharedScope(Spec, frozen=True, kw_only=True):
 
 
 class SharedScopesUpdate(Spec, frozen=True, kw_only=True):
-    """With whom the data is shared from now on, and with whom no longer."""
+    """Scopes to share the data with, and scopes to stop sharing it with."""
 
     add: Given[Annotated[tuple[SharedScope, ...], Meta(max_length=1000)]] = UNSET
     remove: Given[Annotated[tuple[SharedScope, ...], Meta(max_length=1000)]] = UNSET
@@ -100,7 +100,7 @@ def render_scopes(call: Call, volume: DataVolume) -> list[SharedScopeView]:
     return [
         SharedScopeView(
             scope_id=scope.id,
-            scope_type=scope.type,  # type: ignore[arg-type]  # only words of the contract are ever stored
+            scope_type=scope.type,  # type: ignore[arg-type]  # only values of the contract are stored
             scope_name=scope_name(call.context, scope),
         )
         for scope in volume.shared
@@ -131,11 +131,11 @@ def render_volume(call: Call, volume: DataVolume, *, with_scopes: bool = False) 
 
 
 def _project(call: Call) -> str:
-    """The project whose usable volumes are asked for; empty for those that the caller's projects made."""
+    """The project that must be able to use the volumes; empty for volumes that the caller's projects created."""
     kind = query_choice(call, "requestType", _REQUEST_TYPES, _REQUEST_TYPES[0])
     project = query_text(call, "usableInProjectId")
     if kind != _REQUEST_TYPES[0] and not project:
-        raise Invalid(MALFORMED, (ComplianceIssue("usableInProjectId", "must be given with this requestType"),))
+        raise Invalid(MALFORMED, (ComplianceIssue("usableInProjectId", "is required with this requestType"),))
     return project if kind != _REQUEST_TYPES[0] else ""
 
 
@@ -154,7 +154,7 @@ async def count_volumes(call: Call) -> Response:
 async def check_name(call: Call) -> Response:
     name = query_text(call, "dataName")
     if not await data_volumes.is_name_free(call.context, call.caller, name):
-        raise Conflict(f"There is a data volume named {name[:63]}", ("name",))
+        raise Conflict(f"A data volume named {name[:63]} already exists", ("name",))
     return Response(status_code=204)
 
 

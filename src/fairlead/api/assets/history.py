@@ -1,4 +1,4 @@
-"""What happened to an asset, oldest first: the route, and how it is shown."""
+"""Route and views of an asset's history."""
 
 from starlette.responses import Response
 
@@ -53,7 +53,7 @@ HISTORY_OPERATIONS: tuple[Operation, ...] = (
         path=f"/api/v1/asset/{_CLAIM.path}/{{AssetId}}/history",
         id="get_pvc_asset_history",
         tag="Assets",
-        summary="What happened to a claim's data source, oldest first",
+        summary="List the history of a claim's data source, oldest first",
         run=get_claim_history,
         parameters=(
             Parameter(name="AssetId", place="path", schema={"type": "string", "format": "uuid"}),

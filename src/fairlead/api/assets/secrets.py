@@ -1,6 +1,6 @@
-"""Secrets, config maps, claims and users' own credentials: additions of ours, where Run:ai leaves them to kubectl.
+"""Secrets, config maps, claims and user credentials: additions of Fairlead; with Run:ai they are made by kubectl.
 
-A secret's values come in and never go out: what is shown is the names of its keys.
+Secret values are never returned; the views show only the names of the keys.
 """
 
 from typing import Annotated, Any, Literal
@@ -26,14 +26,14 @@ AccessMode = Literal["ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany"]
 
 
 class ObjectUpdate(Spec, frozen=True, kw_only=True):
-    """Other values for the same name; all of them, not only those that change."""
+    """The new values: all of them, not only those that change."""
 
     data: Values
     description: Given[UpTo250] = UNSET
 
 
 class UserCredentialCreation(ObjectUpdate, frozen=True, kw_only=True):
-    """A secret of the caller's own, which only the caller's workloads can use."""
+    """A secret that only the caller's own workloads can use."""
 
     name: str
 
@@ -45,7 +45,7 @@ class ObjectCreation(UserCredentialCreation, frozen=True, kw_only=True):
 
 
 class ClaimCreation(Spec, frozen=True, kw_only=True):
-    """A claim that outlives the workloads that mount it."""
+    """A claim that is kept when the workloads that mount it are deleted."""
 
     name: str
     project_id: str
@@ -57,7 +57,7 @@ class ClaimCreation(Spec, frozen=True, kw_only=True):
 
 
 class ObjectView(Shape):
-    """A named object; of a secret, only the names of its keys."""
+    """A secret, config map or user credential; secrets show only the names of their keys."""
 
     id: Uuid
     name: str
@@ -79,7 +79,7 @@ class ObjectList(Shape):
 
 
 class ClaimView(Shape):
-    """A claim and what it is to be."""
+    """A claim as it was requested."""
 
     id: Uuid
     name: str
@@ -136,7 +136,7 @@ _ID = Parameter(name="id", place="path", schema={"type": "string", "format": "uu
 _PROJECT = Parameter(
     name="projectId",
     schema={"type": "string"},
-    description="Only what workloads of this project can use.",
+    description="Only items that workloads of this project can use.",
 )
 _LIST = (OFFSET, LIMIT, SEARCH)
 _FAILURES = (400, 401, 403, 503)

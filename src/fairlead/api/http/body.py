@@ -1,4 +1,4 @@
-"""Reads what a request carries, within its limits: the body by size and content type, the query by type and bounds."""
+"""Reads bodies and query parameters of requests, and checks their size, types and bounds."""
 
 import re
 from fractions import Fraction
@@ -33,9 +33,9 @@ _SECONDS = {
 
 
 async def read_body(request: Request, content_type: str) -> bytes:
-    """The body, if it is of that type and no larger than the limit in the scope; raises `HttpError` 413 or 415.
+    """The body; raises `HttpError` 415 for another content type, 413 above the limit in the scope.
 
-    A body without content type is taken to be what is expected.
+    A body without a content type is assumed to have the expected one.
     """
     limit: int = request.scope["fairlead.body_limit"]
     for name, value in request.scope["headers"]:
@@ -60,12 +60,12 @@ async def read_body(request: Request, content_type: str) -> bytes:
 
 
 def _too_large(limit: int) -> str:
-    return f"The body is larger than the {limit:,} bytes that this server reads"
+    return f"The body is larger than {limit:,} bytes, the limit of this server"
 
 
 def read_json(shape: type[T], body: bytes) -> T:
-    """The body as declared; raises Invalid with everything that is wrong with it."""
-    first = "the body contains a zero character, which no text here can"
+    """The body as the declared struct; raises `Invalid` with every violation."""
+    first = "the body contains a NUL character, which is not allowed"
     if b"\\u0000" not in body:
         try:
             return msgspec.json.decode(body, type=shape)
@@ -74,7 +74,7 @@ def read_json(shape: type[T], body: bytes) -> T:
     try:
         plain = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise Invalid(MALFORMED, (ComplianceIssue("", f"the body is no JSON: {first}"),)) from None
+        raise Invalid(MALFORMED, (ComplianceIssue("", f"the body is not valid JSON: {first}"),)) from None
     flaws = find_flaws(shape, plain, "")
     issues = tuple(ComplianceIssue(flaw.path, flaw.details) for flaw in flaws) or (ComplianceIssue("", first),)
     raise Invalid(MALFORMED, issues)
@@ -87,7 +87,7 @@ async def receive_json(call: Call, shape: type[T] | Inline[T]) -> T:
 
 
 def query_text(call: Call, name: str, default: str = "") -> str:
-    """A query parameter as text; several of one name are joined by commas."""
+    """A query parameter as text; repeated parameters are joined by commas."""
     values = call.request.query_params.getlist(name)
     text = ",".join(values) if values else default
     if "\x00" in text:
@@ -129,13 +129,13 @@ def _wrong(name: str, details: str) -> Invalid:
 
 
 def read_duration(text: str) -> int:
-    """Whole seconds, rounded up, of `5d8h40m`."""
+    """The seconds of a duration such as `5d8h40m`, rounded up."""
     total = sum((Fraction(number) * _SECONDS[unit] for number, unit in _PART.findall(text)), Fraction(0))
     return -(-total.numerator // total.denominator)
 
 
 def render_duration(seconds: int) -> str:
-    """`5d8h40m` of so many seconds; `0` of none."""
+    """Seconds as a duration such as `5d8h40m`; zero is `0`."""
     parts = []
     for unit in ("d", "h", "m", "s"):
         number, seconds = divmod(seconds, int(_SECONDS[unit]))

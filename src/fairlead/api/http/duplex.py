@@ -1,6 +1,6 @@
-"""An answer that flows while the request's body still comes in: sessions into pods, here or at another server.
+"""A response that is streamed while the request's body is still received: sessions into pods, here or elsewhere.
 
-`pod_sessions` makes one of every session, `forward` of every request that another server answers.
+`workloads/sessions.py` uses it for every session, `forward.py` for every request that another server answers.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ _OWN_HEADERS = {"content-type": STREAM, "cache-control": "no-store"}
 
 
 class DuplexHandlers(NamedTuple):
-    """What is done with the bytes of each direction, at the end of the caller's, and at the end of both."""
+    """Handlers for the bytes of each direction, for the end of the caller's, and for the end of both."""
 
     inward: Callable[[bytes], Awaitable[None]]
     outward: Callable[[Send], Coroutine[Any, Any, None]]
@@ -27,7 +27,7 @@ class DuplexHandlers(NamedTuple):
 
 
 class DuplexResponse(Response):
-    """It ends with either way, with the server and with the caller's rights; an error breaks it off."""
+    """It ends when either direction ends, the server stops, or the caller's rights end; an error aborts it."""
 
     def __init__(
         self, ways: DuplexHandlers, guard: StreamGuard, status: int = 200, headers: Mapping[str, str] = _OWN_HEADERS
@@ -39,7 +39,7 @@ class DuplexResponse(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-        # The caller waits for the head before it sends anything.
+        # The caller waits for the response's headers before it sends anything.
         await send({"type": "http.response.body", "body": b"", "more_body": True})
         tasks = {asyncio.create_task(self._read(receive)), asyncio.create_task(self._ways.outward(send))}
         done: set[asyncio.Task[None]] = set()
@@ -57,7 +57,7 @@ class DuplexResponse(Response):
             await send({"type": "http.response.body", "body": b""})
 
     async def _read(self, receive: Receive) -> None:
-        """Hand the body inward; returns when the caller is gone."""
+        """Pass the body on; returns when the caller disconnects."""
         has_more = True
         while True:
             message = await receive()

@@ -1,7 +1,7 @@
-"""Errors as HTTP answers: the only place that knows which status each becomes, and the wire's fixed words.
+"""Errors as HTTP responses: the only place that knows the status of each error, and the fixed messages of the wire.
 
 `application.py` calls `render_error` for everything a handler raises. The message is one of the short strings that
-clients match on; what happened, in our words, stands in `details`. Nothing of an unexpected error is shown but its id.
+clients match on; `details` says what happened. An unexpected error shows only the request id.
 """
 
 from collections.abc import Mapping
@@ -42,12 +42,12 @@ MESSAGES = {
 }
 AGAINST_POLICY = "The workload request does not comply with the policy set by the administrator"
 
-#: The statuses that every operation may answer beside its own, each with the plain error body.
+#: Statuses that every operation may answer in addition to its own, with the plain error body.
 ADDED_STATUSES = (400, 405, 413, 415, 429)
 
 
 class HttpError(Exception):
-    """Something wrong with the request as HTTP, before any use case: unknown path, method, size, content type."""
+    """An error of the request itself, before any use case: unknown path, method, size or content type."""
 
     def __init__(self, status: int, details: str, headers: dict[str, str] | None = None) -> None:
         super().__init__(details)
@@ -57,7 +57,7 @@ class HttpError(Exception):
 
 
 class Error(msgspec.Struct, omit_defaults=True):
-    """What went wrong: the status, a fixed message, and what to do about it."""
+    """An error: its status, a fixed message, and what happened and what to do in `details`."""
 
     code: int
     message: str
@@ -71,20 +71,20 @@ class SubmissionError(Error, omit_defaults=True, rename={"compliance_issues": "c
 
 
 class RevisionGone(Error, omit_defaults=True, rename={"list_revision": "listRevision"}):
-    """The watch asked for more of the past than is kept: list anew, then watch from this revision."""
+    """The requested revision is no longer kept: list again, then watch from `listRevision`."""
 
     list_revision: int | msgspec.UnsetType = msgspec.UNSET
 
 
 class OAuthError(msgspec.Struct, omit_defaults=True):
-    """An error of the token endpoint in the words of OAuth 2."""
+    """An error of the token endpoint in OAuth 2 format."""
 
     error: str
     error_description: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class Gone(FairleadError):
-    """A watch from before the oldest event that is kept."""
+    """A watch from a revision that is no longer kept."""
 
     code = "gone"
 
@@ -93,7 +93,7 @@ class Gone(FairleadError):
         self.revision = revision
 
 
-#: How many violations are told in the details of operations that have no other place for them.
+#: How many violations `details` lists for operations without entries for them.
 _MOST_ISSUES = 100
 _STATUS: tuple[tuple[type[FairleadError], int], ...] = (
     (Invalid, 400),
@@ -115,16 +115,16 @@ def status_of(error: Exception, answers: Mapping[int, object]) -> int:
         return error.status
     status = next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
     if status == 412 and 412 not in answers:
-        # Declared for assets only; elsewhere it is the request's mistake.
+        # Declared for assets only; elsewhere it is an error of the request.
         return 409 if 409 in answers else 400
     if status == 409 and 409 not in answers:
-        # Creating answers 400 for a taken name; elsewhere a race that was lost over and over is worth another try.
+        # Submissions answer 400 for a taken name; elsewhere another request interfered, so a retry can succeed.
         return 400 if answers.get(400) is SubmissionError else 503
     return status
 
 
 def render_error(error: Exception, answers: Mapping[int, object], request_id: str) -> Response:
-    """The answer to a request that ended in `error`; every violation as an entry where the operation has those."""
+    """The response for an error; if the operation declares them, every violation is an entry of its own."""
     status = status_of(error, answers)
     headers: dict[str, str] = {}
     details: str | msgspec.UnsetType
@@ -133,7 +133,7 @@ def render_error(error: Exception, answers: Mapping[int, object], request_id: st
     elif isinstance(error, FairleadError):
         details = error.message
     else:
-        details = f"The server met an error of its own; its log has it under the request id {request_id}"
+        details = f"Internal server error; the server's log has details under the request id {request_id}"
     if isinstance(error, TooMuch):
         headers = {"retry-after": str(error.retry_after_seconds)}
     elif status == 503:
@@ -155,13 +155,13 @@ def render_error(error: Exception, answers: Mapping[int, object], request_id: st
 
 
 def _in_line(issues: tuple[ComplianceIssue, ...], most: int) -> str:
-    """The first violations in one line, for clients that show only that."""
+    """The first violations in one line, for clients that show only `details`."""
     shown = "; ".join(f"{issue.field}: {issue.details}" if issue.field else issue.details for issue in issues[:most])
     return f"{shown}; and {len(issues) - most} more" if len(issues) > most else shown
 
 
 def render_oauth_error(error: Invalid) -> Response:
-    """The answer of the OAuth 2 token endpoint to a grant that is refused."""
+    """The response of the OAuth 2 token endpoint to a refused grant."""
     if isinstance(error, BadCredentials):
         status, word = 401, "invalid_client"
     elif isinstance(error, UnsupportedGrant):

@@ -1,7 +1,7 @@
-"""Passes a request on to the server that runs the machine, and both sides' bytes on as they come.
+"""Forwards a request to the server that runs the machine, and streams both directions.
 
-Called where a use case says that what is asked for is elsewhere. Only between servers of one installation on one
-database: the caller's token is good at both.
+Called if a use case raises `Elsewhere`. Only between servers of one installation on one
+database, so the caller's token is valid on both.
 """
 
 import asyncio
@@ -22,11 +22,11 @@ from fairlead.model.records.organization import Caller
 
 _PIECE = 64 * 1024
 _HEAD_BYTES = 64 * 1024
-#: How long the other server may take to begin its answer.
+#: How long the other server may take to start its response.
 _PATIENCE_SECONDS = 60.0
-#: Says that the request has been passed on once already: a server that does not run the machine either says so then.
+#: Marks a request that was already forwarded once, so that it is not forwarded again.
 PASSED_ON = "x-fairlead-passed-on"
-#: Of the caller's headers, those that the other server needs; of its answer's, those that the caller needs.
+#: Headers that are forwarded, of the caller's request and of the other server's response.
 _THERE = ("authorization", "content-type", "cookie", "origin", *DESCRIBING)
 _BACK = (
     *("content-type", "cache-control", "retry-after", "www-authenticate", "x-accel-buffering"),
@@ -35,12 +35,12 @@ _BACK = (
 
 
 async def forward(call: Call, address: str) -> Response:
-    """The other server's answer: its status, and its body while the request's flows there."""
+    """The other server's response, streamed while the request's body is still sent."""
     if call.request.headers.get(PASSED_ON):
-        raise Unavailable("The server that ran this machine no longer does; send the request again in a moment")
+        raise Unavailable("Another server is taking over this machine; try again in a moment")
     where = urlsplit(address)
     tls = ssl.create_default_context() if where.scheme == "https" else None
-    # An address may say by which name its certificate is to be checked.
+    # The address may contain the name to check its certificate against.
     name = (where.fragment or where.hostname) if tls else None
     try:
         async with asyncio.timeout(_PATIENCE_SECONDS):
@@ -50,7 +50,7 @@ async def forward(call: Call, address: str) -> Response:
             writer.write(_head(call, where.netloc))
             status, headers = _read_head(await reader.readuntil(b"\r\n\r\n"))
     except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ValueError) as error:
-        raise Unavailable(f"The server at {address}, which runs this machine, does not answer: {error}") from error
+        raise Unavailable(f"The server at {address}, which runs this machine, cannot be reached: {error}") from error
     body = _chunks(reader) if headers.get("transfer-encoding") == "chunked" else _rest(reader)
     kept = {name: headers[name] for name in _BACK if name in headers}
     if status >= 400:
@@ -60,22 +60,22 @@ async def forward(call: Call, address: str) -> Response:
 
 
 async def _leave_to_the_other_server(caller: Caller) -> None:
-    """The server that answers checks the caller's rights; here only the token is."""
+    """The other server checks the caller's rights; only the token is checked here."""
 
 
 async def _whole(body: AsyncIterator[bytes], writer: asyncio.StreamWriter) -> bytes:
-    """An error is no stream: the caller gets it with its length, in one piece."""
+    """An error is not streamed: the caller gets it in one piece, with its length."""
     try:
         async with asyncio.timeout(_PATIENCE_SECONDS):
             return b"".join([piece async for piece in body])
     except (OSError, asyncio.IncompleteReadError, ValueError) as error:
-        raise Unavailable(f"The server that runs this machine broke off its answer: {error}") from error
+        raise Unavailable(f"The server that runs this machine ended its response early: {error}") from error
     finally:
         writer.close()
 
 
 def _head(call: Call, host: str) -> bytes:
-    """The request as the other server gets it; the body of an operation that has one follows in chunks."""
+    """The head of the request to the other server; a body follows in chunks."""
     path, query = call.request.scope["raw_path"].decode("latin-1"), call.request.url.query
     passed = [f"{name}: {call.request.headers[name]}" for name in _THERE if name in call.request.headers]
     lines = (
@@ -100,7 +100,7 @@ def _read_head(head: bytes) -> tuple[int, dict[str, str]]:
 
 def _ways(body: AsyncIterator[bytes], writer: asyncio.StreamWriter, *, has_body: bool) -> DuplexHandlers:
     async def inward(data: bytes) -> None:
-        # An answer that came before the end of the request, such as an error, still flows the other way.
+        # The response may come before the end of the request, such as an error; it is still passed on.
         with contextlib.suppress(OSError):
             if has_body:
                 writer.write(b"%x\r\n%s\r\n" % (len(data), data))

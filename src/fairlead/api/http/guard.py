@@ -1,7 +1,7 @@
-"""Ends an answer that goes on and on when its caller may not have it any more.
+"""Ends a streamed response when its caller loses the right to it.
 
-Used by watches, followed logs and sessions into pods: a token that expires, an account that is disabled and an access
-rule that is removed take effect on them within seconds, as on a new request.
+Used by watches, followed logs and sessions into pods: an expired token, a disabled account or a removed access
+rule takes effect on them within seconds, as on a new request.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ CHECK_SECONDS = 1.0
 
 
 class StreamGuard:
-    """Checks again, for one call, what was checked when it began."""
+    """Repeats the access checks of one call."""
 
     def __init__(self, call: Call, check: Callable[[Caller], Awaitable[object]]) -> None:
         self._call = call
@@ -32,7 +32,7 @@ class StreamGuard:
         return not self._call.context.stopping
 
     async def limit(self, pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        """The same pieces, for as long as the caller may have them."""
+        """The same pieces, until the caller loses access."""
         clock = asyncio.get_running_loop().time
         checked_at = clock()
         coming = asyncio.ensure_future(anext(pieces, None))

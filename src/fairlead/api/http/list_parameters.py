@@ -15,16 +15,16 @@ LIMIT_MOST = 500
 LIMIT = Parameter(
     name="limit",
     schema={"type": "integer", "format": "int32", "minimum": 1, "maximum": LIMIT_MOST, "default": 50},
-    description="How many records at most.",
+    description="The maximum number of records.",
 )
 OFFSET = Parameter(
     name="offset",
     schema={"type": "integer", "format": "int32", "minimum": 0, "default": 0},
-    description="How many records to leave out; `next` of the previous answer.",
+    description="The number of records to skip; `next` of the previous answer.",
 )
 SEARCH = Parameter(name="search", schema={"type": "string"}, description="Text that one of the names must contain.")
 DELETED = Parameter(
-    name="deleted", schema={"type": "boolean", "default": False}, description="True lists only what was deleted."
+    name="deleted", schema={"type": "boolean", "default": False}, description="True lists only deleted records."
 )
 _OPERATORS = r"(==|!=|<=|>=|=@|!@|=\^|=\$)"
 
@@ -47,13 +47,14 @@ def filter_by(fields: Iterable[str]) -> Parameter:
     return Parameter(
         name="filterBy",
         schema={"type": "array", "items": {"type": "string", "pattern": f"^({'|'.join(fields)}){_OPERATORS}.+$"}},
-        description="Field, operator, value; several by comma, all of which must hold. `=@` contains, `!@` does not "
+        description="Field, operator, value; several are separated by commas and must all be true. "
+        "`=@` contains, `!@` does not "
         "contain, `=^` starts with, `=$` ends with.",
     )
 
 
 def read_list_request(call: Call, sort_fields: Iterable[str] = (), default_order: str = "asc") -> ListRequest:
-    """The list parameters of a request; raises `Invalid` for what is out of bounds."""
+    """The list parameters of a request; raises `Invalid` if one is out of bounds."""
     return ListRequest(
         filter_by=query_text(call, "filterBy"),
         sort_by=query_choice(call, "sortBy", tuple(sort_fields)),

@@ -1,7 +1,7 @@
-"""How a route is declared: one `Operation` with its path, its words, its shapes and the function that answers.
+"""How a route is declared: an `Operation` with its path, texts, schemas and handler.
 
-The router, the 405s, the API description and the metrics' labels are all read from these declarations; a handler that
-is not declared cannot be reached, and what is declared is what is served.
+The router, 405 responses, the API description and the metrics' labels all come from these declarations. A handler that
+is not declared cannot be reached.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -17,7 +17,7 @@ from fairlead.model.records.organization import Caller
 
 
 class Call:
-    """One request on its way: who asks, for what, with which id. Made by `application.py` only."""
+    """One request: its caller, operation and id. Created by `application.py` only."""
 
     __slots__ = ("authenticate", "caller", "context", "operation", "path", "request", "request_id")
 
@@ -29,11 +29,11 @@ class Call:
         #: The values of the path's variables.
         self.path: dict[str, str] = {}
         self.caller: Caller = NOBODY
-        #: Who the request's token speaks for now; raises `Unauthenticated` once it is worth nothing.
+        #: Checks the request's token again and returns its caller; raises `Unauthenticated` if it is no longer valid.
         self.authenticate: Callable[[], Caller] = lambda: self.caller
 
 
-#: Who calls a public operation.
+#: The caller of public operations.
 NOBODY = Caller("", "")
 
 Handler = Callable[[Call], Awaitable[Response]]
@@ -49,14 +49,14 @@ class Parameter(msgspec.Struct, frozen=True, kw_only=True):
     place: str = "query"
     schema: JsonSchema
     description: str = ""
-    #: Ours, on a path of Run:ai's.
+    #: An addition of Fairlead to a path of Run:ai.
     is_addition: bool = False
 
 
 #: Headers of an answer with a secret.
 NO_CACHE = {"cache-control": "no-store"}
 
-#: Marks a member that is ours within an answer of Run:ai's: `Annotated[int, OURS]`.
+#: Marks a field as an addition of Fairlead to an answer of Run:ai: `Annotated[int, OURS]`.
 OURS = msgspec.Meta(extra_json_schema={"x-fairlead-addition": True})
 
 
@@ -95,15 +95,15 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     content_type: str = "application/json"
     #: Needs no token.
     is_public: bool = False
-    #: Ours, not Run:ai's.
+    #: An addition of Fairlead.
     is_addition: bool = False
     is_deprecated: bool = False
-    #: For browsers: no part of the API, so its description leaves it out.
+    #: A page for browsers; it is not part of the API and its description.
     is_page: bool = False
 
 
 class JsonAnswer(Response):
-    """A JSON body that is already there as bytes. Sends what `Response` would, without working out each header anew."""
+    """A response with an encoded JSON body. Sends what `Response` would send, but computes less per response."""
 
     def __init__(self, body: bytes, status: int = 200, headers: dict[str, str] | None = None) -> None:
         self.status_code = status
@@ -118,6 +118,11 @@ class JsonAnswer(Response):
         await send({"type": "http.response.body", "body": self.body})
 
 
+def with_article(noun: str) -> str:
+    """`a training`, `an inference`: for summaries."""
+    return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
+
+
 def as_json(value: object, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    """A struct or plain data as the answer."""
+    """A response with a struct or plain data as JSON."""
     return JsonAnswer(msgspec.json.encode(value), status, headers)

@@ -7,7 +7,7 @@ from fairlead.api.http.operation import Operation
 
 
 class _Branch:
-    """One place in the tree: what follows by name, as a variable, or as all the rest; and what is answered here."""
+    """A node of the tree: its children by name, by variable, or for the rest of the path; and its operations."""
 
     __slots__ = ("fixed", "methods", "rest", "variable")
 
@@ -20,11 +20,11 @@ class _Branch:
 
 
 class Router:
-    """A fixed segment wins over a variable one: `/workloads/count` is no workload's id. `{name*}` takes the rest."""
+    """A fixed segment wins over a variable: `count` in `/workloads/count` is not an id. `{name*}` matches the rest."""
 
     def __init__(self, operations: Iterable[Operation]) -> None:
         self._root = _Branch()
-        #: The operations whose path has no variable: one lookup instead of a walk, submissions among them.
+        #: Operations without path variables, submissions among them: one lookup instead of a walk.
         self._fixed: dict[tuple[str, str], Operation] = {}
         for operation in operations:
             self._add(operation)
@@ -60,11 +60,11 @@ class Router:
         values: list[str] = []
         branch = _descend(self._root, segments, 0, values)
         if branch is None:
-            raise HttpError(404, f"There is no path {path[:200]} here; /api/docs lists those that are")
+            raise HttpError(404, f"The path {path[:200]} does not exist; /api/docs lists all paths")
         found = branch.methods.get(method)
         if found is None:
             allowed = ", ".join(sorted(branch.methods))
-            raise HttpError(405, f"{path[:200]} answers {allowed}, not {method[:20]}", {"allow": allowed})
+            raise HttpError(405, f"{path[:200]} supports {allowed}, not {method[:20]}", {"allow": allowed})
         operation, names = found
         return operation, dict(zip(names, values, strict=True))
 

@@ -22,7 +22,7 @@ WORKLOAD_ID = Parameter(
 
 
 class Shape(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
-    """The root of everything that is shown: camel case, members that are not set left out."""
+    """The base of all views: camel case, fields that are not set are left out."""
 
 
 class Accepted(msgspec.Struct):
@@ -84,5 +84,5 @@ class HistoryList(Shape):
 
 
 def event_uuid(cluster_id: str, event: Event) -> str:
-    """An event's id must be a UUID and stay the same: it follows from the cluster and the revision."""
+    """The API wants a UUID that never changes, so it is derived from the cluster and the revision."""
     return str(uuid.uuid5(uuid.UUID(cluster_id), str(event.revision)))

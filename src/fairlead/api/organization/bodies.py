@@ -1,7 +1,7 @@
-"""The bodies that create and change departments, projects and node pools, and the inputs of use cases that they become.
+"""Request bodies of departments, projects and node pools, and their conversion to inputs of use cases.
 
-Declared once; the API's description is generated from the declarations, and `read_json` names everything in a body
-that they do not allow.
+The API's description is generated from these declarations, and `read_json` reports everything in a body that they
+do not allow.
 """
 
 from typing import Annotated, Any, Literal
@@ -17,7 +17,7 @@ _LARGEST = 1e15
 Amount = Annotated[float, Meta(ge=-1, le=_LARGEST)]
 Seconds = Annotated[int, Meta(ge=1, le=INT32_MAX)]
 Names = Annotated[tuple[UpTo253, ...], Meta(max_length=1000)]
-#: Bytes of one unit.
+#: Bytes per unit.
 UNITS = {"Mib": 2**20, "MB": 10**6, "GB": 10**9}
 
 
@@ -45,7 +45,7 @@ class PoolBody(Spec, frozen=True, kw_only=True):
 
 
 class PoolQuotaBody(Spec, frozen=True, kw_only=True):
-    """What an owner may use in one node pool: GPU devices, CPU in millicores, memory in its own units."""
+    """The quota of a project or department in one node pool: GPU devices, CPU in millicores, memory in `units`."""
 
     gpu: Given[GpuBody] = UNSET
     cpu: Maybe[ResourceBody] = UNSET
@@ -72,7 +72,7 @@ class NodeTypesBody(Spec, frozen=True, kw_only=True):
 
 
 class OwnerUpdate(Spec, frozen=True, kw_only=True):
-    """What is changed of a department; members that are left out stay as they are."""
+    """Changes to a department; fields that are left out stay as they are."""
 
     resources: Resources
     description: Given[UpTo250] = UNSET
@@ -82,7 +82,7 @@ class OwnerUpdate(Spec, frozen=True, kw_only=True):
 
 
 class ProjectUpdate(OwnerUpdate, frozen=True, kw_only=True):
-    """What is changed of a project; members that are left out stay as they are."""
+    """Changes to a project; fields that are left out stay as they are."""
 
     enforce_runai_scheduler: Maybe[bool] = UNSET
 
@@ -92,12 +92,12 @@ class DepartmentCreation(OwnerUpdate, frozen=True, kw_only=True):
 
     name: str
     cluster_id: str
-    #: In the contract, and without meaning in a request.
+    #: Part of the contract, but without effect in a request.
     overtime_data: Maybe[dict[str, Any]] = UNSET
 
 
 class ProjectCreation(ProjectUpdate, frozen=True, kw_only=True):
-    """A new project; without parentId it is made in the department called default."""
+    """A new project; without parentId it belongs to the department named default."""
 
     name: str
     cluster_id: str
@@ -123,7 +123,7 @@ class GpuOptimizationBody(Spec, frozen=True, kw_only=True):
 
 
 class NodePoolUpdate(Spec, frozen=True, kw_only=True):
-    """What is changed of a node pool; members that are left out or null stay as they are."""
+    """Changes to a node pool; fields that are left out or null stay as they are."""
 
     label_key: Maybe[Text] = UNSET
     label_value: Maybe[Text] = UNSET
@@ -146,18 +146,18 @@ class NodePoolCreation(NodePoolUpdate, frozen=True, kw_only=True):
 
 
 class _Listed(Spec, frozen=True, kw_only=True):
-    """Gives the items of a bare list a path."""
+    """Gives the items of a list without a name a path in error messages."""
 
     resources: Resources
 
 
 def read_resources(body: bytes) -> tuple[PoolQuotaBody, ...]:
-    """The body of `…/resources`: a list without a name."""
+    """The body of `…/resources`, which is a list."""
     return read_json(_Listed, b'{"resources":' + body + b"}").resources
 
 
 def owner_input(body: OwnerUpdate) -> OwnerInput:
-    """What a body wants of a department or a project."""
+    """The input of a use case from the body of a department or a project."""
     rules, types = body.scheduling_rules, body.node_types
     members: dict[str, Any] = {}
     if isinstance(body, ProjectUpdate) and isinstance(body.enforce_runai_scheduler, bool):

@@ -1,4 +1,4 @@
-"""Node pools and nodes, as the interface shows them. Reads only."""
+"""Routes that read nodes and node pools, and their views."""
 
 from typing import Any, Literal
 
@@ -18,7 +18,7 @@ from fairlead.control.organization.inventory import NODE_FIELD_NAMES, NODE_POOL_
 from fairlead.model.clock import iso
 from fairlead.model.records.organization import DEFAULT_NODE_POOL, Node, NodePool
 
-#: The default pool has no label of its own; the contract wants one, so this stands for "no other pool's label".
+#: The default pool has no label, but the contract requires one; this means "no label of another pool".
 POOL_LABEL = "kai.scheduler/node-pool"
 
 
@@ -37,7 +37,7 @@ class NodePoolStatus(Shape):
 
 
 class NodePoolView(Shape):
-    """Nodes that share a label, and how pods are placed on them."""
+    """A node pool: the nodes with a label, and how pods are placed on them."""
 
     id: str
     name: str
@@ -79,7 +79,7 @@ class TaintView(Shape):
 
 
 class NodeView(Shape):
-    """A machine that pods run on."""
+    """A node: a machine that runs pods."""
 
     name: str
     id: Uuid
@@ -100,8 +100,7 @@ class NodeList(Shape):
 def render_node_pool(call: Call, pool: NodePool) -> NodePoolView:
     cluster = call.context.directory.cluster
     nodes = inventory.nodes_by_pool(call.context).get(pool.name, [])
-    # Only the two words of the contract are ever stored.
-    placement = PlacementStrategy(cpu=pool.placement_cpu, gpu=pool.placement_gpu)  # type: ignore[arg-type]  # as said
+    placement = PlacementStrategy(cpu=pool.placement_cpu, gpu=pool.placement_gpu)  # type: ignore[arg-type]  # one of two
     seconds = pool.min_guaranteed_runtime_seconds
     runtime = render_duration(seconds) if seconds else None
     return NodePoolView(
@@ -230,7 +229,7 @@ NODE_OPERATIONS: tuple[Operation, ...] = (
     _read(
         "/nodes/count",
         "count_tenant_nodes",
-        "How many nodes match",
+        "Count nodes",
         count_nodes,
         parameters=(filter_by(NODE_FIELD_NAMES), SEARCH),
         answers={200: Count, **_FAILURES, 500: Error},
@@ -238,7 +237,7 @@ NODE_OPERATIONS: tuple[Operation, ...] = (
     _read(
         "/nodes/{nodeId}",
         "get_node",
-        "One node",
+        "Get a node",
         get_node,
         parameters=(Parameter(name="nodeId", place="path", schema={"type": "string", "format": "uuid"}),),
         answers={200: NodeView, **_ONE},
@@ -260,7 +259,7 @@ NODE_OPERATIONS: tuple[Operation, ...] = (
     _read(
         "/clusters/{clusterUuid}/nodes/count",
         "count_nodes",
-        "How many nodes of a cluster match",
+        "Count the nodes of a cluster",
         count_cluster_nodes,
         parameters=(_CLUSTER, filter_by(NODE_FIELD_NAMES), SEARCH),
         answers={200: Count, **_ONE},

@@ -1,4 +1,4 @@
-"""Clusters, departments, projects and ranks, as the interface shows them. Reads only."""
+"""Routes that read clusters, departments, projects and ranks, and their views."""
 
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -27,9 +27,9 @@ from fairlead.control.organization.inventory import DEPARTMENT_FIELD_NAMES, PROJ
 from fairlead.model.clock import iso
 from fairlead.model.records.organization import RANKS, Cluster, Department, PoolQuota, Project, Quota
 
-#: The version of the interface that this installation speaks; clients compare it.
+#: The version of Run:ai's API that this server implements; clients compare it.
 INTERFACE_VERSION = "2.24"
-#: How an unlimited quota of GPUs is written: the member takes no null.
+#: An unlimited quota of GPUs, because the field cannot be null.
 UNLIMITED = -1.0
 _MIB = 2**20
 _MB = 10**6
@@ -57,7 +57,7 @@ class ClusterView(Shape):
 
 
 class QuotaView(Shape):
-    """Millicores or devices; null is unlimited, except for deserved GPUs, where -1 is."""
+    """GPU devices or millicores; null is unlimited, except for deserved GPUs, where -1 is unlimited."""
 
     deserved: float | None
     limit: float | None
@@ -88,7 +88,7 @@ class QuotaAmounts(Shape):
 
 
 class QuotaStatus(Shape):
-    """What running pods hold, and what waiting ones ask for besides: GPU devices, millicores, megabytes."""
+    """What running pods use, and what waiting pods request in addition: GPU devices, millicores, megabytes."""
 
     allocated: QuotaAmounts
     allocated_non_preemptible: QuotaAmounts
@@ -138,7 +138,7 @@ class DepartmentView(Shape):
 
 
 class Effective(Shape):
-    """What holds in the project, its own settings and those of its department together."""
+    """The effective settings of a project: its own combined with those of its department."""
 
     default_node_pools: tuple[str, ...] | None
     scheduling_rules: dict[str, int | None] | None
@@ -146,7 +146,7 @@ class Effective(Shape):
 
 
 class ProjectView(Shape):
-    """A project, its quota per node pool and what of it is in use."""
+    """A project, its quota per node pool and its usage."""
 
     id: str
     name: str
@@ -220,7 +220,7 @@ def render_pool_quota(quota: PoolQuota) -> PoolQuotaView:
             deserved=None if memory.deserved is None else memory.deserved / unit,
             limit=None if memory.limit is None else memory.limit / unit,
             over_quota_weight=memory.over_quota_weight,
-            units=quota.memory_units,  # type: ignore[arg-type]  # only the three words are ever stored
+            units=quota.memory_units,  # type: ignore[arg-type]  # only these three are stored
         ),
         node_pool=PoolName(id=quota.node_pool_id, name=quota.node_pool_name),
         priority=quota.priority,

@@ -1,4 +1,4 @@
-"""Network topologies: levels of node labels that a node pool may have. Ours: the contract only names them."""
+"""Network topologies: levels of node labels that a node pool may have. An addition: the contract has only their ids."""
 
 from typing import Annotated, Literal
 
@@ -16,7 +16,7 @@ from fairlead.model.spec.fields import Spec
 
 
 class NetworkTopologyCreation(Spec, frozen=True, kw_only=True):
-    """A new network topology: labels of nodes, the widest domain first."""
+    """A new network topology: node labels, the widest domain first."""
 
     name: str
     cluster_id: str
@@ -24,7 +24,7 @@ class NetworkTopologyCreation(Spec, frozen=True, kw_only=True):
 
 
 class NetworkTopologyView(Shape):
-    """How the nodes of node pools are connected."""
+    """A network topology: how nodes are connected."""
 
     id: Uuid
     name: str
@@ -34,7 +34,7 @@ class NetworkTopologyView(Shape):
     created_at: Instant
     created_by: str
     phase: Literal["Ready"]
-    #: The node pools that have it.
+    #: The node pools that use it.
     node_pools: tuple[str, ...]
 
 

@@ -1,4 +1,4 @@
-"""Access rules and roles: the routes, and how they are shown."""
+"""Routes and views of access rules and roles."""
 
 from typing import Literal
 
@@ -25,7 +25,7 @@ SubjectType = Literal["user", "app", "service-account", "group"]
 Action = Literal["create", "read", "update", "delete", "sync"]
 
 _OWN_TYPES = tuple(f"{word}s" for word in MEANT_FOR)
-#: What the two roles may do, in the contract's words: (resource type, group, name, whether a researcher may change it).
+#: The permissions of the two roles: (resource type, group, name, what a researcher may do: all, read or nothing).
 RESOURCES = (
     ("department", "organization", "Departments", "read"),
     ("project", "organization", "Projects", "read"),
@@ -38,7 +38,7 @@ RESOURCES = (
     ("roles", "iam", "Roles", "read"),
     ("access-keys", "iam", "Access keys", "all"),
     ("workloads", "workload", "Workloads", "read"),
-    # Kinds that the contract has no resource type for follow the one they are like.
+    # Kinds without a resource type in the contract follow a similar kind.
     *((kind.rest, "workload", f"{kind.title}s", "all") for kind in KINDS.values() if kind.rest in _OWN_TYPES),
     ("environments", "workload-asset", "Environments", "all"),
     ("compute-resources", "workload-asset", "Compute resources", "all"),
@@ -108,7 +108,7 @@ class RoleView(Shape):
 
 
 class RuleCreation(Spec, frozen=True, kw_only=True):
-    """A role for a user, a group or a service account, in one scope and everything below it."""
+    """A new access rule: a role for a user, group or service account in a scope and everything below it."""
 
     subject_id: str
     subject_type: SubjectType
@@ -123,11 +123,11 @@ def render_rule(call: Call, rule: AccessRule) -> RuleView:
     return RuleView(
         id=int(rule.id),
         subject_id=rule.subject_id,
-        subject_type=rule.subject_type,  # type: ignore[arg-type]  # only words of the contract are ever stored
+        subject_type=rule.subject_type,  # type: ignore[arg-type]  # only values of the contract are stored
         role_id=rule.role_id,
         role_name=access_rules.role_name(rule.role_id),
         scope_id=rule.scope.id,
-        scope_type=rule.scope.type,  # type: ignore[arg-type]  # only words of the contract are ever stored
+        scope_type=rule.scope.type,  # type: ignore[arg-type]  # only values of the contract are stored
         scope_name=access_rules.scope_name(call.context, rule.scope),
         created_at=iso(rule.created_at),
         created_by=rule.created_by,
@@ -169,9 +169,9 @@ def render_role(call: Call, role: Role) -> RoleView:
 
 
 def _request(call: Call) -> ListRequest:
-    """The list's own filters joined by the older ones, which are parameters of their own.
+    """The list's filters combined with the older ones, which are separate parameters.
 
-    Deleted rules are not kept, and there is one cluster: those two parameters change nothing.
+    Deleted rules are not kept and there is one cluster, so those two parameters have no effect.
     """
     request = read_list_request(call, RULE_FIELD_NAMES)
     query_boolean(call, "includeDeleted")
@@ -231,7 +231,7 @@ async def get_role(call: Call) -> Response:
 
 
 def permissions_of(caller: Caller) -> tuple[PermissionView, ...]:
-    """What somebody may do where their rules let them."""
+    """What the caller may do in the scopes of their access rules."""
     return _permissions(ADMINISTRATOR_ROLE if caller.is_administrator else RESEARCHER_ROLE)
 
 

@@ -1,6 +1,6 @@
-"""Users, service accounts (once called applications) and access keys: the routes, and what of them is shown.
+"""Routes of users, service accounts (formerly called applications) and access keys.
 
-A password or secret stands in the one answer that makes it, and nowhere else.
+Passwords and secrets are shown only in the answer that creates them.
 """
 
 from collections.abc import Awaitable, Callable
@@ -29,7 +29,17 @@ from fairlead.api.http.list_parameters import (
     sort_by,
     sort_order,
 )
-from fairlead.api.http.operation import NO_CACHE, Call, Handler, Operation, Parameter, RequestBody, Schema, as_json
+from fairlead.api.http.operation import (
+    NO_CACHE,
+    Call,
+    Handler,
+    Operation,
+    Parameter,
+    RequestBody,
+    Schema,
+    as_json,
+    with_article,
+)
 from fairlead.api.http.shapes import Count
 from fairlead.api.people.views import (
     AccountView,
@@ -68,7 +78,7 @@ _SORTED = tuple(name for name in USER_FIELDS if name != "isLocal")
 _USER_LIMIT = Parameter(
     name="limit",
     schema={"type": "integer", "format": "int32", "minimum": 1, "maximum": LIMIT_MOST, "default": LIMIT_MOST},
-    description="How many records at most.",
+    description="The maximum number of records.",
 )
 
 
@@ -80,7 +90,7 @@ def _list_request(call: Call) -> ListRequest:
 
 async def get_users(call: Call) -> Response:
     page = accounts.find_accounts(call.context, call.caller, "user", _list_request(call))
-    # The older `filter` names one user; `filterBy` is its successor.
+    # `filter` is the older parameter, replaced by `filterBy`: part of a user's name.
     wanted = query_text(call, "filter").lower()
     page = page if not wanted else Page([user for user in page.items if wanted in user.name.lower()])
     return as_json([render_user(user) for user in page.items])
@@ -111,7 +121,7 @@ async def change_password(call: Call) -> Response:
     await accounts.change_own_password(
         call.context, call.caller, body.current_password, body.new_password, call.request_id
     )
-    # The contract's answer repeats both passwords; an object without them agrees with it as well.
+    # The contract's answer may repeat both passwords; an object without them is valid too.
     return as_json({})
 
 
@@ -250,7 +260,7 @@ _USERS = Resource(
 
 
 class _AccountNames(msgspec.Struct, frozen=True, kw_only=True):
-    """Service accounts have a present and a former name in the interface; both are served."""
+    """Service accounts have a current and a former name in the API; both are served."""
 
     path: str
     id: str
@@ -283,7 +293,7 @@ def _account_operations(names: _AccountNames) -> tuple[Operation, ...]:
             ),
             CreateShownOnce(
                 id=f"create_{word}",
-                summary=f"Create {article(noun)} {noun}; the answer shows its secret once",
+                summary=f"Create {with_article(noun)}; the answer shows its secret once",
                 body=Named,
                 read=_name,
                 use_case=accounts.create_service_account,
@@ -293,14 +303,14 @@ def _account_operations(names: _AccountNames) -> tuple[Operation, ...]:
             ),
             Read(
                 id=f"get_{word}_by_id",
-                summary=f"Get {article(noun)} {noun}",
+                summary=f"Get {with_article(noun)}",
                 use_case=_loader("app"),
                 also=(400, 404),
             ),
             Update(
                 method="PATCH",
                 id=f"update_{word}_by_id",
-                summary=f"Enable or disable {article(noun)} {noun}",
+                summary=f"Enable or disable {with_article(noun)}",
                 body=Enabling,
                 read=lambda body: AccountInput(enabled=body.enabled),
                 use_case=_updater("app"),
@@ -309,24 +319,20 @@ def _account_operations(names: _AccountNames) -> tuple[Operation, ...]:
             ),
             Delete(
                 id=f"delete_{word}_by_id",
-                summary=f"Delete {article(noun)} {noun}",
+                summary=f"Delete {with_article(noun)}",
                 use_case=_deleter("app"),
                 also=(400, 404),
             ),
             _post(
                 "/{}/secret",
                 f"regenerate_{word}_secret",
-                f"Replace the secret of {article(noun)} {noun}; the answer shows the new one once",
+                f"Replace the secret of {with_article(noun)}; the answer shows the new one once",
                 names.renew,
                 names.renewed,
             ),
         ),
     )
     return operations(resource)
-
-
-def article(noun: str) -> str:
-    return "an" if noun[0] in "aeiou" else "a"
 
 
 def _name(body: Named) -> str:

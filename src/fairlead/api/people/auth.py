@@ -1,4 +1,4 @@
-"""Who is calling: the bearer token of a request, and the two endpoints that give tokens out."""
+"""Authentication: the bearer token of a request, and the two endpoints that issue tokens."""
 
 from typing import Any
 from urllib.parse import parse_qsl
@@ -16,18 +16,18 @@ from fairlead.model.records.organization import Caller
 
 
 def authenticate(accounts: Authenticator, request: Request) -> Caller:
-    """The caller of a request; raises `Unauthenticated` for no token, a forged, a foreign and an expired one."""
+    """The caller of a request; raises `Unauthenticated` if the token is missing, forged, foreign or expired."""
     for name, value in request.scope["headers"]:
         if name == b"authorization":
             scheme, _, token = value.decode("latin-1").partition(" ")
             if scheme.lower() != "bearer" or not token:
-                raise Unauthenticated("The Authorization header must be: Bearer, a blank, and an access token")
+                raise Unauthenticated("The Authorization header must be `Bearer TOKEN`, with an access token")
             return accounts.caller_of(token.strip())
     raise Unauthenticated("The request has no Authorization header; get a token at /api/v1/token")
 
 
 class TokenRequest(msgspec.Struct, rename={"client_id": "clientID"}):
-    """A request for tokens. The names are read in any mixture of upper and lower case."""
+    """A request for tokens. The case of field names is ignored."""
 
     grantType: str
     client_id: str = ""
@@ -40,7 +40,7 @@ class TokenRequest(msgspec.Struct, rename={"client_id": "clientID"}):
 
 
 class TokenAnswer(msgspec.Struct, rename="camel"):
-    """An access token for the Authorization header, its lifetime in seconds, and a token that gets the next one."""
+    """An access token for the Authorization header, its lifetime in seconds, and a refresh token."""
 
     access_token: str
     id_token: str
@@ -49,7 +49,7 @@ class TokenAnswer(msgspec.Struct, rename="camel"):
 
 
 class OAuthTokenAnswer(msgspec.Struct):
-    """The same in the words of OAuth 2."""
+    """The tokens in OAuth 2 format."""
 
     access_token: str
     token_type: str
@@ -74,13 +74,13 @@ _FORM = {
 
 
 def read_grant(body: bytes) -> Grant:
-    """The grant in a JSON body whose member names may be written in any case."""
+    """The grant in a JSON body; the case of field names is ignored."""
     try:
         members = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Invalid(f"The body is no JSON: {error}") from error
+        raise Invalid(f"The body is not valid JSON: {error}") from error
     if not isinstance(members, dict):
-        raise Invalid("The body must be a JSON object with grantType and the members that it needs")
+        raise Invalid("The body must be a JSON object with grantType and the fields that it needs")
     given: dict[str, str] = {}
     for name, value in members.items():
         if value is None:
@@ -106,7 +106,7 @@ def read_form_grant(body: bytes) -> Grant:
     try:
         pairs = parse_qsl(body.decode("utf-8"), keep_blank_values=True, max_num_fields=50, errors="strict")
     except ValueError as error:
-        raise Invalid("The body is no form of name=value pairs") from error
+        raise Invalid("The body is not a valid form of name=value pairs") from error
     members = dict(pairs)
     return _grant(members, {name: (name,) for name in Grant.__struct_fields__})
 
@@ -116,7 +116,7 @@ def _grant(given: dict[str, str], names: dict[str, tuple[str, ...]]) -> Grant:
     for member, spellings in names.items():
         values[member] = next((given[spelling] for spelling in spellings if given.get(spelling)), "")
     if not values["grant_type"]:
-        raise Invalid("The request lacks the grant type: client_credentials, app_token, password or refresh_token")
+        raise Invalid("The grant type is missing; use client_credentials, app_token, password or refresh_token")
     return Grant(**values)
 
 
@@ -143,7 +143,7 @@ def token_operations(accounts: Authenticator) -> tuple[Operation, ...]:
             path="/api/v1/token",
             id="grant_token",
             tag="Tokens",
-            summary="Log in: tokens for an application, a user, or a refresh token",
+            summary="Get tokens for a service account, a user, or a refresh token",
             run=grant_token,
             body=RequestBody(schema=TokenRequest),
             answers={200: TokenAnswer, 400: Error, 500: Error, 503: Error},
@@ -154,7 +154,7 @@ def token_operations(accounts: Authenticator) -> tuple[Operation, ...]:
             path="/api/v2/token",
             id="grant_token_v2",
             tag="Tokens",
-            summary="Log in with an OAuth 2 form",
+            summary="Get tokens with an OAuth 2 form",
             run=grant_token_form,
             body=RequestBody(schema=_FORM, content_type="application/x-www-form-urlencoded"),
             answers={200: OAuthTokenAnswer, 400: OAuthError, 401: OAuthError, 500: Error, 503: Error},

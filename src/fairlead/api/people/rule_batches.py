@@ -1,4 +1,4 @@
-"""Access rules many at a time, and where somebody may do what: the routes, and how they are shown."""
+"""Routes that create or delete many access rules, and that list the scopes in which the caller may act."""
 
 import uuid
 from typing import Annotated, Literal
@@ -25,13 +25,13 @@ from fairlead.model.errors import FairleadError, Forbidden, Invalid
 from fairlead.model.records.assets import Scope
 from fairlead.model.spec.fields import Given, Int32, Spec
 
-#: How many one request may name.
+#: The most items in one request.
 _MOST = 1000
 _ANSWERS = {400: 0, 403: 0, 404: 0, 409: 0}
 
 
 class RuleBatch(Spec, frozen=True, kw_only=True):
-    """Rules to delete, or to be told whether they could be; each by its number, also in the form of a UUID."""
+    """Access rules to delete, or to check for deletion; each by its number, which may be written as a UUID."""
 
     action: Literal["delete", "validate_delete"]
     ids: Annotated[tuple[str, ...], Meta(min_length=1, max_length=_MOST)]
@@ -99,14 +99,14 @@ class PermittedActions(Shape):
 
 
 class PermittedQuestion(Spec, frozen=True, kw_only=True):
-    """Where the caller may do what with resources of a type."""
+    """A question for the scopes in which the caller may act on a type of resource."""
 
     resource_type: str
     action: Given[Literal["create", "read", "update", "delete"]] = UNSET
 
 
 def _number(id: str) -> str:
-    """The number of a rule, where it is written as a UUID too."""
+    """The number of a rule, which may be written as a UUID."""
     try:
         return id if id.isdigit() else str(uuid.UUID(id).int)
     except ValueError:
@@ -114,7 +114,7 @@ def _number(id: str) -> str:
 
 
 async def change_many(call: Call) -> Response:
-    """Each rule for itself: one that cannot go keeps no other."""
+    """Delete or check each rule on its own; a failure does not affect the others."""
     body = await receive_json(call, RuleBatch)
     succeeded, failed = [], []
     for id in dict.fromkeys(body.ids):
@@ -216,7 +216,7 @@ BATCH_OPERATIONS: tuple[Operation, ...] = (
         path="/api/v1/authorization/access-rules/batch",
         id="batch_access_rules",
         tag="Access rules",
-        summary="Take several roles away, or learn whether they can be",
+        summary="Delete several access rules, or check whether they can be deleted",
         run=change_many,
         body=RequestBody(schema=RuleBatch),
         answers={200: DeletionBatch, **_FAILURES},
@@ -236,7 +236,7 @@ BATCH_OPERATIONS: tuple[Operation, ...] = (
         path="/api/v1/authorization/permitted-scopes",
         id="get_permitted_scopes",
         tag="Access rules",
-        summary="In which scopes the caller may do what with resources of a type",
+        summary="List the scopes in which the caller may act on a type of resource",
         run=get_permitted_scopes,
         body=RequestBody(schema=_QUESTION),
         answers={200: PermittedActions, 400: Error, 401: Error, 500: Error, 503: Error},

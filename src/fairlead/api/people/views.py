@@ -1,4 +1,4 @@
-"""What users, service accounts and access keys look like, and the bodies that make and change them."""
+"""Views and bodies of users, service accounts and access keys."""
 
 from typing import Annotated
 
@@ -19,7 +19,7 @@ class UserView(Shape):
     last_login: Instant | None
     is_local: bool | None
     groups: tuple[str, ...] = ()
-    #: Ours: whether the user can log in.
+    #: An addition: whether the user can log in.
     enabled: bool | UnsetType = UNSET
 
 
@@ -97,7 +97,7 @@ class NewSecret(Shape):
 
 
 class UserCreation(Spec, frozen=True, kw_only=True):
-    """A new user, who is told their password by whoever made them."""
+    """A new user. The answer has their password; the administrator passes it on."""
 
     email: Annotated[str, Meta(extra_json_schema={"pattern": r"^[a-zA-Z0-9._%+-]+@[a-zA-Z0-9.-]+\.[a-zA-Z]{2,}$"})]
     reset_password: Maybe[bool] = UNSET
@@ -105,7 +105,7 @@ class UserCreation(Spec, frozen=True, kw_only=True):
 
 
 class UserUpdate(Spec, frozen=True, kw_only=True):
-    """Whether a user can log in, and the groups that access rules may name."""
+    """Changes to a user: whether they can log in, and the groups for access rules."""
 
     enabled: Given[bool] = UNSET
     groups: Given[Annotated[tuple[UpTo253, ...], Meta(max_length=1000)]] = UNSET
@@ -124,7 +124,7 @@ class Enabling(Spec, frozen=True, kw_only=True):
 
 
 class PasswordChange(Spec, frozen=True, kw_only=True):
-    """The password that a user has, and the one that they want."""
+    """The current and the new password of a user."""
 
     current_password: Text
     new_password: Text

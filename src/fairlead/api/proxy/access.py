@@ -1,7 +1,7 @@
-"""Who may open a workload's URL, and what of ours is kept from the workload: tokens, cookies, names it may not set.
+"""Who may open a workload's URL, and which headers of Fairlead are kept from the workload.
 
-Used by the reverse proxy for every request. A caller shows an access token, or the cookie that a one-time link put
-there for that URL alone; neither ever reaches a workload.
+Used by the reverse proxy for every request. A caller sends an access token, or the cookie that a one-time link set
+for that URL only; neither ever reaches a workload.
 """
 
 import base64
@@ -21,13 +21,13 @@ from fairlead.model.pods.urls import SIGN_IN
 from fairlead.model.records.organization import Caller
 
 COOKIE = "fairlead-url"
-#: How long somebody stays signed in to a URL, and how long a link waits to be followed.
+#: How long a browser stays signed in to a URL, and how long a link is valid.
 COOKIE_SECONDS = 12 * 3600
 LINK_LIFETIME: Millis = 120 * SECOND
 _MOST_LINKS = 10_000
 _MOST_TOKENS = 1_000
 _SAFE = frozenset({b"GET", b"HEAD", b"OPTIONS"})
-#: What only we say about a request.
+#: Headers that only the proxy may set.
 _OURS = frozenset(
     (
         *(b"x-forwarded-for", b"x-forwarded-host", b"x-forwarded-proto", b"x-forwarded-prefix", b"x-forwarded-user"),
@@ -37,7 +37,7 @@ _OURS = frozenset(
 
 
 class SignInToken(msgspec.Struct, frozen=True):
-    """A one-time link: for which URL, whose, until when."""
+    """A one-time sign-in link: its URL, user and expiry."""
 
     place: UrlLocation
     account_id: str
@@ -45,7 +45,7 @@ class SignInToken(msgspec.Struct, frozen=True):
 
 
 class RequestDenied(Exception):
-    """The request goes no further: a status and words for whoever sent it."""
+    """The request is refused with a status and a message."""
 
     def __init__(self, status: int, words: str) -> None:
         super().__init__(words)
@@ -59,7 +59,7 @@ class UrlGate:
         self._exposure = exposure
         self._clock = clock
         self._links: dict[str, SignInToken] = {}
-        #: Whether tokens that were seen are ours: every request of a caller shows the same.
+        #: A cache of tokens and whether they are ours, because every request of a caller has the same token.
         self._known: dict[bytes, bool] = {}
 
     @property
@@ -74,7 +74,7 @@ class UrlGate:
         return route
 
     def find_named(self, url: str) -> Route:
-        """The route of a URL that is given by its host and the beginning of its path. Raises Denied."""
+        """The route for a host and the beginning of a path. Raises `RequestDenied`."""
         host, slash, path = url.partition("/")
         route = self._exposure.find(host, slash + path)
         if route is None or route.place != UrlLocation(host, slash + path):
@@ -82,12 +82,12 @@ class UrlGate:
         return route
 
     def protocol_of(self, host: str) -> str:
-        """What is spoken at a host's root; empty where nobody has it."""
+        """The protocol of the workload at a host's root; empty if there is none."""
         route = self._exposure.find(host.lower(), "")
         return "" if route is None else route.protocol
 
     def admit(self, request: RequestHead, route: Route) -> Caller | None:
-        """Who sent a request that may pass; None on a public URL without a caller. Raises Denied."""
+        """The caller of a permitted request; None on a public URL without a token. Raises `RequestDenied`."""
         caller, by_cookie = self._caller(request, route)
         self._check_origin(request, route, by_cookie=by_cookie)
         if route.is_public:
@@ -99,7 +99,9 @@ class UrlGate:
                 "programs send an access token as Authorization: Bearer.",
             )
         if not route.admits(caller):
-            raise RequestDenied(403, f"{caller.name} is not among those who may open this URL of {route.owner}.")
+            raise RequestDenied(
+                403, f"{caller.name} may not open this URL of {route.owner}; its owner decides who may."
+            )
         return caller
 
     def _caller(self, request: RequestHead, route: Route) -> tuple[Caller | None, bool]:
@@ -111,24 +113,24 @@ class UrlGate:
             if cookie:
                 return self._accounts.caller_of(cookie, _use(route.place)), True
         except Unauthenticated:
-            pass  # expired or of an account that is gone: as good as none
+            pass  # it has expired, or its account was deleted: treat it as missing
         return None, False
 
     def _check_origin(self, request: RequestHead, route: Route, *, by_cookie: bool) -> None:
-        """A page of another origin must not act in the name of whoever looks at it."""
+        """Refuse requests that a page of another origin sends with the user's cookie."""
         origin = value_of(request.headers, b"origin")
         if not origin or (not request.upgrade and (request.method in _SAFE or not by_cookie)):
             return
         own = f"{self.settings.scheme}://{value_of(request.headers, b'host').decode('latin-1')}".lower()
         if origin.decode("latin-1").lower() != own:
             raise RequestDenied(
-                403, f"A page at {origin[:200].decode('latin-1')} may not do this at a URL of {route.owner}."
+                403, f"A page at {origin[:200].decode('latin-1')} may not send this request to a URL of {route.owner}."
             )
 
     # Signing in
 
     def make_link(self, caller: Caller, route: Route, url: str) -> str:
-        """A link that signs its follower in as `caller`, once."""
+        """A link that signs a browser in as `caller`, once."""
         now = self._clock()
         if len(self._links) >= _MOST_LINKS:
             self._links = {code: link for code, link in self._links.items() if link.expires > now}
@@ -141,11 +143,11 @@ class UrlGate:
         return path == route.place.prefix + SIGN_IN
 
     def follow_link(self, request: RequestHead, route: Route) -> Headers:
-        """Redeem a link: the headers that set the cookie and lead to the URL itself. Raises Denied."""
+        """Redeem a link: the headers that set the cookie and redirect to the URL. Raises `RequestDenied`."""
         query = parse_qs(request.target.partition(b"?")[2].decode("latin-1"))
         link = self._links.pop(query.get("code", [""])[0], None)
         if link is None or link.expires <= self._clock() or link.place != route.place:
-            raise RequestDenied(401, "This link was used or has expired; `fairlead url NAME` prints a new one.")
+            raise RequestDenied(401, "This link was already used or has expired; `fairlead url NAME` prints a new one.")
         try:
             token = self._accounts.sign_for(link.account_id, _use(route.place), COOKIE_SECONDS)
         except Unauthenticated as error:
@@ -160,10 +162,10 @@ class UrlGate:
             (b"referrer-policy", b"no-referrer"),
         ]
 
-    # What a workload gets to see
+    # Headers
 
     def cleaned_request(self, request: RequestHead, route: Route, caller: Caller | None, peer: str) -> Headers:
-        """The request's headers without anything of ours, and with what we know about who sent it."""
+        """The request's headers without Fairlead's tokens and cookies, and with the identity of the caller."""
         headers: Headers = []
         for name, value in request.headers:
             if name in _OURS:
@@ -185,7 +187,7 @@ class UrlGate:
         return headers
 
     def _is_ours(self, token: bytes) -> bool:
-        """Whether a token was made by this installation, valid or not; it is then none of the workload's business."""
+        """Whether this installation issued a token, valid or not; such tokens must not reach a workload."""
         known = self._known.get(token)
         if known is None:
             if len(self._known) >= _MOST_TOKENS:
@@ -195,11 +197,13 @@ class UrlGate:
 
 
 def _unknown(host: str) -> RequestDenied:
-    return RequestDenied(404, f"No workload has a URL at {host[:200]}; `fairlead describe NAME` shows those.")
+    return RequestDenied(
+        404, f"No workload has a URL at {host[:200]}; `fairlead describe NAME` shows a workload's URLs."
+    )
 
 
 def _issuer(token: bytes) -> object:
-    """Who made a token, as it says itself; None for what is none."""
+    """The issuer that a token claims; None if it is not a token."""
     parts = token.strip().split(b".")
     if len(parts) != 3:
         return None
@@ -211,7 +215,7 @@ def _issuer(token: bytes) -> object:
 
 
 def cleaned_response(headers: Headers) -> Headers:
-    """A response's headers: a workload sets no cookie of ours, and none for hosts beside its own."""
+    """A response's headers without cookies of Fairlead and cookies for other hosts."""
     kept: Headers = []
     for name, value in headers:
         if name == b"set-cookie":
@@ -224,7 +228,7 @@ def cleaned_response(headers: Headers) -> Headers:
 
 
 def _use(place: UrlLocation) -> str:
-    """What a cookie's token is good for: one URL."""
+    """The audience of a cookie's token: one URL."""
     return f"url {place.host}{place.prefix}"
 
 

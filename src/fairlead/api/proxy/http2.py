@@ -1,7 +1,7 @@
-"""The reverse proxy's part for workloads that speak gRPC: HTTP/2 from the caller on to a pod, stream by stream.
+"""The reverse proxy for workloads that use gRPC: forwards HTTP/2 from the caller to a pod, stream by stream.
 
-Called by `proxy.py` for a connection that begins with HTTP/2. Every stream is a request of its own: it is admitted,
-counted and given a pod like one of HTTP/1.1; trailers and resets are passed on both ways.
+Called by `server.py` for a connection that begins with HTTP/2. Every stream is a request of its own: it is admitted,
+counted and assigned to a pod like an HTTP/1.1 request; trailers and resets are passed on both ways.
 """
 
 import asyncio
@@ -19,15 +19,15 @@ from fairlead.control.serving.traffic import PendingRequest
 from fairlead.control.serving.urls import GRPC, Route
 from fairlead.model.records.organization import Caller
 
-#: By which status of gRPC its own documents say that a status of HTTP is to be read.
+#: The gRPC status for an HTTP status, as gRPC's documentation maps them.
 _STATUS = {400: 13, 401: 16, 403: 7, 404: 12, 429: 14, 502: 14, 503: 14, 504: 4, 505: 12}
 _UNKNOWN = 2
-#: Headers of a request that say something to the proxy alone.
+#: Headers of a request that are for the proxy only.
 _OURS = (b"host", b"proxy-authorization")
 
 
 class Http2Conversation:
-    """One caller's connection, and those to the pods that its streams went to."""
+    """One caller's connection, and the connections to pods for its streams."""
 
     def __init__(self, gate: UrlGate, upstreams: Upstreams, address: str, idle_seconds: float) -> None:
         self._gate = gate
@@ -39,7 +39,7 @@ class Http2Conversation:
         self._streams: dict[int, asyncio.Task[None]] = {}
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer every stream, to the end of the connection; its first line has been read already."""
+        """Answer every stream until the connection ends; its first line has already been read."""
         side = Http2Connection(reader, writer, self._open, self._give_up)
         self._caller = side
         try:
@@ -66,7 +66,7 @@ class Http2Conversation:
         try:
             route = self._gate.find(request)
             if route.protocol != GRPC:
-                words = f"{route.owner} is spoken to by HTTP/1.1."
+                words = f"{route.owner} supports HTTP/1.1 only."
                 raise RequestDenied(505, words[:1].upper() + words[1:])
             caller = self._gate.admit(request, route)
             visit = self._upstreams.begin(route.workload_id)
@@ -80,13 +80,13 @@ class Http2Conversation:
         except RequestDenied as denied:
             self._tell(number, render_refusal(request, denied))
         except StreamLost:
-            # The pod ended in the middle of its answer.
+            # The pod stopped in the middle of its answer.
             self._tell(number, [(b"grpc-status", b"14"), (b"grpc-message", b"its pod ended the stream")])
         finally:
             self._caller.end(number, ErrorCodes.NO_ERROR)
 
     def _tell(self, number: int, headers: list[tuple[bytes, bytes]]) -> None:
-        """Our own last word on a stream, if the caller still hears it."""
+        """Send the proxy's own answer on a stream that is still open."""
         with contextlib.suppress(StreamLost):
             self._caller.send_headers(number, headers, ended=True)
 
@@ -100,7 +100,7 @@ class Http2Conversation:
     async def _forward(
         self, number: int, headers: list[tuple[bytes, bytes]], ended: bool, route: Route, visit: PendingRequest
     ) -> None:
-        """A stream to a pod, and what comes back; a pod that gives no answer at all is told of as such."""
+        """Forward a stream to a pod and its answer back; answers for a pod that does not."""
         limit = visit.serving.timeout
         sending: asyncio.Task[None] | None = None
         pod: Http2Connection | None = None
@@ -126,7 +126,7 @@ class Http2Conversation:
                 pod.end(other)
 
     async def _connect(self, pod_id: str, port: int) -> Http2Connection:
-        """The connection to a pod's port; made anew where there is none that takes streams."""
+        """A connection to a pod's port; opens a new one if none accepts streams."""
         known = self._pods.get((pod_id, port))
         if known is not None and known.is_open:
             return known
@@ -139,18 +139,18 @@ class Http2Conversation:
 
 
 async def _first(pod: Http2Connection, stream: int, route: Route) -> ResponseReceived:
-    """The head of a pod's answer; raises Denied where it gives none."""
+    """The head of a pod's answer; raises `RequestDenied` if the pod does not answer."""
     try:
         response = await pod.next(stream)
     except StreamLost as error:
-        raise RequestDenied(502, f"A pod of {route.owner} ended the stream without an answer.") from error
+        raise RequestDenied(502, f"A pod of {route.owner} closed the stream without an answer.") from error
     if not isinstance(response, ResponseReceived):
-        raise RequestDenied(502, f"A pod of {route.owner} answered with what is no HTTP/2.")
+        raise RequestDenied(502, f"A pod of {route.owner} sent an invalid HTTP/2 answer.")
     return response
 
 
 def read_head(event: RequestReceived) -> RequestHead:
-    """A stream's head in the form in which requests are admitted."""
+    """A stream's head as a request head, as the gate expects it."""
     pairs = [(bytes(name), bytes(value)) for name, value in event.headers or ()]
     given = {name: value for name, value in pairs if name.startswith(b":")}
     headers = [(name, value) for name, value in pairs if not name.startswith(b":")]
@@ -161,7 +161,7 @@ def read_head(event: RequestReceived) -> RequestHead:
 
 
 def render_refusal(request: RequestHead, denied: RequestDenied) -> list[tuple[bytes, bytes]]:
-    """Our own answer: to a caller of gRPC in its way, so that it reads the words."""
+    """The proxy's own answer; gRPC callers get it as gRPC status and message."""
     if not value_of(request.headers, b"content-type").startswith(b"application/grpc"):
         return [(b":status", b"%d" % denied.status), (b"x-content-type-options", b"nosniff")]
     status = b"%d" % _STATUS.get(denied.status, _UNKNOWN)

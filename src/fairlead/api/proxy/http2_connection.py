@@ -1,7 +1,7 @@
-"""One end of an HTTP/2 connection: its streams as rows of events, its frames as bytes, its windows as waiting.
+"""One end of an HTTP/2 connection: streams as queues of events, frames as bytes, flow control as waiting.
 
-The reverse proxy has one towards a caller and others towards pods (`proxy_http2.py`). The protocol itself is the
-library's; nothing here knows what the streams are for.
+The reverse proxy has one to the caller and others to pods (`http2.py`). The protocol is implemented by the h2
+library; nothing here knows what the streams are for.
 """
 
 import asyncio
@@ -25,20 +25,20 @@ from h2.exceptions import H2Error
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\n"
 Headers = Iterable[tuple[bytes, bytes]]
-#: What a stream brings, in its order.
+#: The events of a stream.
 Brought = RequestReceived | ResponseReceived | DataReceived | TrailersReceived
 
 _PIECE = 64 * 1024
-#: How much the other side may send on all streams together before it hears that it was passed on.
+#: How much the other side may send on all streams together before it is acknowledged.
 _WINDOW = 1024 * 1024
 
 
 class StreamLost(Exception):
-    """The stream, or the connection that carried it, is no more."""
+    """The stream or its connection was closed."""
 
 
 class Http2Connection:
-    """`opened` is called with each stream that the other side begins, `reset` with each that it gives up."""
+    """`opened` is called for each stream that the other side opens, `reset` for each that it cancels."""
 
     def __init__(
         self,
@@ -54,14 +54,14 @@ class Http2Connection:
         self._link = H2Connection(H2Configuration(client_side=opened is None, header_encoding=None))
         self._inboxes: dict[int, asyncio.Queue[Brought | None]] = {}
         self._room = asyncio.Event()
-        #: Whether further streams can begin.
+        #: Whether new streams can be opened.
         self.is_open = True
         self._link.initiate_connection()
         self._link.increment_flow_control_window(_WINDOW)
         self._flush()
 
     async def run(self, first: bytes, idle_seconds: float) -> None:
-        """Read to the end of the connection, or until it was idle so long with no stream open."""
+        """Read until the connection ends, or has been idle for so long without an open stream."""
         data = first
         try:
             while True:
@@ -81,7 +81,7 @@ class Http2Connection:
                 if not data:
                     break
         except (H2Error, OSError):
-            pass  # it speaks something else, or has left; what goes back says which
+            pass  # a protocol error, or it disconnected; the reply tells which
         finally:
             self.close()
 
@@ -101,7 +101,7 @@ class Http2Connection:
             if event.stream_id in self._inboxes:
                 self._inboxes[event.stream_id].put_nowait(event)
             elif isinstance(event, DataReceived):
-                self.acknowledge(event)  # nobody waits for it any more
+                self.acknowledge(event)  # the stream is already closed
         elif isinstance(event, StreamReset) and event.stream_id is not None:
             if event.stream_id in self._inboxes:
                 self._inboxes[event.stream_id].put_nowait(None)
@@ -116,7 +116,7 @@ class Http2Connection:
     # Streams
 
     def begin(self, headers: Headers, *, ended: bool) -> int:
-        """Open a stream to the other side; its number."""
+        """Open a stream to the other side and return its number."""
         try:
             number = self._link.get_next_available_stream_id()
             self._link.send_headers(number, list(headers), end_stream=ended)
@@ -127,20 +127,20 @@ class Http2Connection:
         return number
 
     async def next(self, number: int) -> Brought:
-        """What a stream brings next. Raises StreamLost."""
+        """The next event of a stream. Raises `StreamLost`."""
         event = await self._inboxes[number].get()
         if event is None:
-            raise StreamLost("the other side gave it up")
+            raise StreamLost("the other side cancelled the stream")
         return event
 
     def acknowledge(self, event: DataReceived) -> None:
-        """Data has been passed on: the other side may send as much again."""
+        """Acknowledge data that was passed on, so that the other side may send more."""
         if event.stream_id is None or not event.flow_controlled_length:
             return
         try:
             self._link.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
         except H2Error:
-            return  # the connection is at its end
+            return  # the connection is closed
         self._flush()
 
     def send_headers(self, number: int, headers: Headers, *, ended: bool) -> None:
@@ -151,7 +151,7 @@ class Http2Connection:
         self._flush()
 
     async def send_data(self, number: int, data: bytes, *, ended: bool) -> None:
-        """Send as the other side makes room."""
+        """Send data as the other side's flow control allows."""
         left = memoryview(data)
         while True:
             try:
@@ -175,12 +175,12 @@ class Http2Connection:
         await self._room.wait()
 
     def end(self, number: int, code: ErrorCodes = ErrorCodes.CANCEL) -> None:
-        """Nothing more is wanted of a stream: where it has not ended by itself, the other side is told."""
+        """Stop using a stream; resets it if it has not ended."""
         self._inboxes.pop(number, None)
         try:
             self._link.reset_stream(number, code)
         except H2Error:
-            return  # both sides have had their last word
+            return  # both sides have closed the stream
         self._flush()
 
     def _flush(self) -> None:
@@ -190,7 +190,7 @@ class Http2Connection:
 
 
 async def relay(source: Http2Connection, number: int, target: Http2Connection, other: int) -> None:
-    """What a stream of one side brings, passed on as it comes to a stream of the other, to its end."""
+    """Pass the events of a stream on to a stream of the other side until it ends."""
     while True:
         event = await source.next(number)
         ended = event.stream_ended is not None

@@ -1,7 +1,7 @@
-"""Whether a request may pass to a workload's URL, for ingress controllers that pass it on themselves. Ours alone.
+"""Authorization of requests to workloads' URLs, for ingress controllers that forward them. An addition of Fairlead.
 
-A controller asks before every request, with the request's own headers and its address and method in others. The gate
-is the proxy's; an answer of 200 says which headers the workload gets to see in the place of those that are ours.
+A controller asks before every request; it sends the request's headers, with its URL and method in others. The gate
+is that of the proxy; an answer of 200 has the headers that replace Fairlead's tokens and cookies.
 """
 
 import posixpath
@@ -19,7 +19,7 @@ from fairlead.model.errors import FairleadError, Forbidden, Invalid, NotFound, U
 from fairlead.model.pods.urls import ACCESS, ANSWERED
 
 _ERRORS: dict[int, type[FairleadError]] = {401: Unauthenticated, 403: Forbidden, 404: NotFound}
-_TWO_WAYS = "This request can be read in two ways, and only one of them was asked about; send it in its plainest form."
+_TWO_WAYS = "This request is ambiguous: its path can be read in two ways. Send the path in its simplest form."
 
 
 def access_operations(gate: UrlGate) -> tuple[Operation, ...]:
@@ -38,7 +38,7 @@ def access_operations(gate: UrlGate) -> tuple[Operation, ...]:
             path=ACCESS,
             id="check_url_access",
             tag="Operating",
-            summary="Whether a request may pass to a workload's URL, asked by an ingress controller with its headers",
+            summary="Check for an ingress controller whether a request to a workload's URL is permitted",
             run=check_access,
             parameters=_PARAMETERS,
             answers={200: None, 400: Error, 401: Error, 403: Error, 404: Error, 503: Error},
@@ -49,7 +49,7 @@ def access_operations(gate: UrlGate) -> tuple[Operation, ...]:
 
 
 def decide_access(gate: UrlGate, request: RequestHead, url: str = "") -> Response:
-    """What is answered for a request to the URL of that host and path, or to the one that it seems to be for."""
+    """The answer for a request to the URL with that host and path, or to the URL that its address matches."""
     route = _find_named(gate, request, url) if url else _find(gate, request)
     caller = gate.admit(request, route)
     seen = gate.cleaned_request(request, route, caller, "")
@@ -69,7 +69,7 @@ def _find_named(gate: UrlGate, request: RequestHead, url: str) -> Route:
 
 
 def _find(gate: UrlGate, request: RequestHead) -> Route:
-    """By its path, as long as that leads to one URL however it is read: controllers differ in what they tidy up."""
+    """The URL that the path matches, if every way to normalize it matches the same URL: controllers differ in that."""
     path = unquote_to_bytes(request.target.partition(b"?")[0]).replace(b"\\", b"/")
     tidied = b"/" + posixpath.normpath(path).lstrip(b"/")
     route = gate.find(request)
@@ -79,7 +79,7 @@ def _find(gate: UrlGate, request: RequestHead) -> Route:
 
 
 def read_original(headers: Headers) -> RequestHead:
-    """The request that is asked about. Raises Invalid where nobody says which."""
+    """The request to check. Raises `Invalid` if the headers do not name one."""
     described = set()
     if address := value_of(headers, b"x-original-url"):
         authority, _, path = address.partition(b"://")[2].partition(b"/")
@@ -89,14 +89,14 @@ def read_original(headers: Headers) -> RequestHead:
     methods = {value_of(headers, name) for name in (b"x-original-method", b"x-forwarded-method")} - {b""}
     if len(described) != 1 or len(methods) > 1:
         raise Invalid(
-            "Say for which request this is asked, in one way: X-Original-URL and X-Original-Method, or "
+            "Name the request to check in one way: X-Original-URL and X-Original-Method, or "
             "X-Forwarded-Host, X-Forwarded-Uri and X-Forwarded-Method"
         )
     [(authority, target)] = described
     own = [(name, value) for name, value in headers if name != b"host"]
-    # That it asks for another protocol is said to the controller alone.
+    # The upgrade to another protocol is sent to the controller only.
     upgrade = b"websocket" if value_of(headers, b"sec-websocket-key") else b""
-    # One whose method nobody says may be of any.
+    # Without the header, the method may be any.
     method = next(iter(methods), b"")
     return RequestHead(method, target, [*own, (b"host", authority)], host_of(authority), NO_BODY, True, upgrade)
 
@@ -106,11 +106,13 @@ _PARAMETERS = (
     Parameter(
         name="url",
         schema=_TEXT,
-        description="Host and path of the URL that the request is for; without it, that is found by its address.",
+        description="Host and path of the workload's URL; without it, the URL is found by the request's address.",
     ),
-    Parameter(name="X-Original-URL", place="header", schema=_TEXT, description="Its address, as nginx says it."),
+    Parameter(name="X-Original-URL", place="header", schema=_TEXT, description="The request's URL, as nginx sends it."),
     Parameter(name="X-Original-Method", place="header", schema=_TEXT),
-    Parameter(name="X-Forwarded-Host", place="header", schema=_TEXT, description="The same, as Traefik says it."),
+    Parameter(
+        name="X-Forwarded-Host", place="header", schema=_TEXT, description="The request's path, as Traefik sends it."
+    ),
     Parameter(name="X-Forwarded-Uri", place="header", schema=_TEXT),
     Parameter(name="X-Forwarded-Method", place="header", schema=_TEXT),
 )

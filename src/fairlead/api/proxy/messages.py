@@ -1,6 +1,6 @@
-"""Heads of HTTP messages as the reverse proxy reads and writes them: strictly, so that no two readers can differ. Pure.
+"""HTTP message heads, as the reverse proxy reads and writes them: strictly, so that they have one meaning. Pure.
 
-What is not plainly one message is refused: both lengths at once, folded lines, blanks before a colon, bare line ends.
+Ambiguous messages are refused: two body lengths, folded lines, spaces before a colon, bare line ends.
 """
 
 import re
@@ -10,18 +10,18 @@ _TOKEN = rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _START = re.compile(rb"(" + _TOKEN + rb") (/[\x21-\x7e\x80-\xff]*|\*) HTTP/1\.([01])")
 _STATUS = re.compile(rb"HTTP/1\.([01]) ([1-9][0-9][0-9])(?: ([^\x00\r\n]*))?")
 _FIELD = re.compile(rb"(" + _TOKEN + rb"):[ \t]*([^\x00\r\n]*?)[ \t]*")
-#: Headers that speak of one connection only.
+#: Hop-by-hop headers: they apply to one connection only.
 _HOP = frozenset({b"connection", b"keep-alive", b"proxy-connection", b"proxy-authorization", b"te", b"upgrade"})
 
 Headers = list[tuple[bytes, bytes]]
 
 
 class BadMessage(Exception):
-    """It cannot be read, or could be read in two ways."""
+    """The message is not valid or ambiguous."""
 
 
 class MessageBody(NamedTuple):
-    """How the end of a body is found: by chunks, by its length, or (None) by the end of the connection."""
+    """How a body ends: by chunks, by its length, or (None) with the connection."""
 
     chunked: bool
     length: int | None
@@ -37,7 +37,7 @@ class RequestHead(NamedTuple):
     host: str
     body: MessageBody
     keep_alive: bool
-    #: The protocol that is asked for instead of HTTP, in lower case.
+    #: The protocol to upgrade to, in lower case.
     upgrade: bytes
 
 
@@ -50,15 +50,15 @@ class ResponseHead(NamedTuple):
 
 
 def read_request(head: bytes) -> RequestHead:
-    """A request's head, up to and with the empty line."""
+    """A request's head, including the empty line."""
     lines = head[:-4].split(b"\r\n")
     start = _START.fullmatch(lines[0])
     if start is None:
-        raise BadMessage("the first line is no HTTP/1.1 request for a path")
+        raise BadMessage("the first line is not an HTTP/1.1 request for a path")
     headers = _fields(lines[1:])
     hosts = [value for name, value in headers if name == b"host"]
     if len(hosts) != 1:
-        raise BadMessage("a request has one Host header")
+        raise BadMessage("a request must have exactly one Host header")
     options = _options(headers)
     body = _body(headers) or NO_BODY
     upgrade = b"".join(value for name, value in headers if name == b"upgrade").lower() if b"upgrade" in options else b""
@@ -67,11 +67,11 @@ def read_request(head: bytes) -> RequestHead:
 
 
 def read_response(head: bytes, method: bytes) -> ResponseHead:
-    """A response's head; `method` is what was asked with."""
+    """A response's head; `method` is that of the request."""
     lines = head[:-4].split(b"\r\n")
     start = _STATUS.fullmatch(lines[0])
     if start is None:
-        raise BadMessage("the first line is no HTTP/1.1 status")
+        raise BadMessage("the first line is not an HTTP/1.1 status")
     headers = _fields(lines[1:])
     status = int(start[2])
     options = _options(headers)
@@ -87,13 +87,13 @@ def _fields(lines: list[bytes]) -> Headers:
     for line in lines:
         found = _FIELD.fullmatch(line)
         if found is None:
-            raise BadMessage("a header is no name, colon and value")
+            raise BadMessage("a header is not a name, a colon and a value")
         headers.append((found[1].lower(), found[2]))
     return headers
 
 
 def _options(headers: Headers) -> set[bytes]:
-    """The words of the Connection header."""
+    """The options of the Connection header, in lower case."""
     return {word.strip().lower() for name, value in headers if name == b"connection" for word in value.split(b",")}
 
 
@@ -102,13 +102,13 @@ def _body(headers: Headers) -> MessageBody | None:
     lengths = {value for name, value in headers if name == b"content-length"}
     if encodings:
         if encodings != [b"chunked"] or lengths:
-            raise BadMessage("the length of the body is said in more than one way, or in one that is not known")
+            raise BadMessage("the length of the body is given twice, or in an unknown way")
         return MessageBody(True, None)
     if not lengths:
         return None
     length = lengths.pop()
     if lengths or not length.isdigit() or len(length) > 18:
-        raise BadMessage("the length of the body is no number, or more than one")
+        raise BadMessage("the length of the body is not a single number")
     return MessageBody(False, int(length))
 
 
@@ -121,7 +121,7 @@ def host_of(value: bytes) -> str:
 
 
 def passed_on(headers: Headers) -> Headers:
-    """The headers that are meant for the other end."""
+    """The end-to-end headers: without those of this connection."""
     dropped = _HOP | _options(headers)
     return [(name, value) for name, value in headers if name not in dropped]
 

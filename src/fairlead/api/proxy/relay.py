@@ -1,7 +1,7 @@
-"""Passes connections for workloads' URLs on to the server that runs the machine, byte by byte, until this one does.
+"""Forwards connections for workloads' URLs to the server that runs the machine, until this one does.
 
-`app` starts it on a server that stands by, in the place of the proxy. It knows nothing of what it passes on: who may
-send requests, and where they go, is decided over there.
+`app` starts it on a standby server, instead of the proxy. It only forwards bytes: the other server decides who may
+send requests and where they go.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ _CONNECT_SECONDS = 10.0
 
 
 class Relay:
-    """`find` says where connections go at the moment, as HOST:PORT; empty for nowhere."""
+    """`find` returns the current target as HOST:PORT; empty if there is none."""
 
     def __init__(self, find: Callable[[], Awaitable[str]]) -> None:
         self._find = find
@@ -24,7 +24,7 @@ class Relay:
         self._under_way: set[asyncio.Task[None]] = set()
 
     async def start(self, listening: socket.socket) -> None:
-        # Of its own: whoever listens after it does so on the same socket.
+        # A duplicate, because the proxy listens on the same socket later.
         self._server = await asyncio.start_server(self._pass_on, sock=listening.dup())
 
     async def stop(self) -> None:
@@ -50,7 +50,7 @@ class Relay:
                     back, there = await asyncio.open_connection(host.strip("[]"), int(port))
                 await asyncio.gather(_copy(reader, there), _copy(back, writer))
         except (OSError, Unavailable):
-            # Whoever asked sees a connection that ends, as from a server that is not there.
+            # The caller sees a closed connection, as from a server that is down.
             return
         finally:
             for side in (writer, there):
@@ -61,7 +61,7 @@ class Relay:
 
 
 async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Until one side has said all; the other may go on speaking."""
+    """Copy bytes until one side has sent everything; the other may go on sending."""
     while piece := await reader.read(_PIECE):
         writer.write(piece)
         await writer.drain()

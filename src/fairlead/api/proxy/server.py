@@ -1,8 +1,8 @@
-"""The reverse proxy before workloads' URLs: a listener of its own, so that no workload's page runs on the API's origin.
+"""The reverse proxy for workloads' URLs, on its own listener, so that no workload's page runs on the API's origin.
 
-`app` starts it beside the API. One request at a time per connection, bodies passed on as they come in both directions,
-other protocols (WebSockets) tunnelled; a connection that begins with HTTP/2 is `proxy_http2.py`'s. It decides nothing:
-`proxy_access.Gate` says who may, `exposure` who answers.
+`app` starts it beside the API. It serves one request at a time per connection, streams bodies in both directions and
+tunnels other protocols (WebSockets); `http2.py` serves connections that begin with HTTP/2. It decides nothing:
+`UrlGate` says who may send requests, `UrlRegistry` who answers them.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ logger = logging.getLogger("fairlead.proxy")
 
 _HEAD_BYTES = 64 * 1024
 _PIECE = 64 * 1024
-#: How long a connection may be silent between two requests, or take to send a head.
+#: How long a connection may be idle between two requests, or take to send a head.
 IDLE_SECONDS = 75.0
 _SAFE_TO_REPEAT = frozenset({b"GET", b"HEAD", b"OPTIONS"})
 _WORDS = {
@@ -53,11 +53,11 @@ _WORDS = {
 
 
 class Disconnected(Exception):
-    """The other side closed its connection in the middle."""
+    """The other side closed the connection in the middle of a message."""
 
 
 class Peer(NamedTuple):
-    """Who sends requests: the two ways of the connection, and the address at its other end."""
+    """A client: both directions of its connection, and its address."""
 
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
@@ -65,18 +65,18 @@ class Peer(NamedTuple):
 
 
 class Exchange(NamedTuple):
-    """A request, and what was made of it."""
+    """A request and its admission."""
 
     head: bytes
     request: RequestHead
     route: Route | None
     caller: Caller | None
-    #: The head as it goes to the pod.
+    #: The head as it is sent to the pod.
     outgoing: bytes
     peer: Peer
 
     def is_same(self, request: RequestHead, route: Route, caller: Caller | None) -> bool:
-        """Whether the same caller asks for the same, and nothing that decides on it has changed."""
+        """Whether the request is the same as before and nothing that its admission depends on has changed."""
         return self.request is request and self.route is route and self.caller is caller
 
 
@@ -88,7 +88,7 @@ class Proxy:
         self._open: set[asyncio.StreamWriter] = set()
 
     async def start(self, sock: socket.socket, certificate: str = "", key: str = "") -> None:
-        """Serve on a listening socket; by TLS where there is a certificate (PEM files)."""
+        """Serve on a listening socket; with TLS if there is a certificate (PEM files)."""
         tls: ssl.SSLContext | None = None
         if certificate:
             tls, both = (ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER) for _ in range(2))
@@ -99,7 +99,7 @@ class Proxy:
         self._server = await asyncio.start_server(self._serve, sock=sock, limit=_HEAD_BYTES, ssl=tls)
 
     def _offer(self, talk: ssl.SSLObject | ssl.SSLSocket, name: str | None, both: ssl.SSLContext) -> None:
-        """HTTP/2 only to callers of a workload that speaks it: browsers would take it wherever they can."""
+        """Offer HTTP/2 only for workloads that support it, because browsers use it wherever it is offered."""
         if name and self._gate.protocol_of(name) == GRPC:
             talk.context = both
 
@@ -124,22 +124,22 @@ class Proxy:
                 if before is None:
                     break
         except (Disconnected, OSError, asyncio.IncompleteReadError, TimeoutError):
-            pass  # one side left; there is nobody to tell
+            pass  # one side disconnected
         except Exception:
-            logger.exception("A connection of the proxy met an unexpected error")
+            logger.exception("Unexpected error on a connection of the proxy")
         finally:
             self._open.discard(writer)
             writer.close()
 
     async def _serve_one(self, head: bytes, before: "Exchange | None", peer: Peer) -> "Exchange | None":
-        """One request and its answer; what the next on this connection can take over, None when there can be none."""
+        """Serve one request; returns what the next on this connection can reuse, None if the connection ends."""
         if before is not None and before.head == head:
-            request = before.request  # many callers send the same head again and again
+            request = before.request  # clients often send the same head again
         else:
             try:
                 request = read_request(head)
             except BadMessage as error:
-                await _answer(peer.writer, None, 400, f"This request cannot be read: {error}.")
+                await _answer(peer.writer, None, 400, f"This request is not valid: {error}.")
                 return None
         try:
             route = self._gate.find(request)
@@ -166,14 +166,14 @@ class Proxy:
             return exchange if await _answer(peer.writer, request, denied.status, denied.words) else None
 
     def _render(self, request: RequestHead, route: Route, caller: Caller | None, address: str) -> bytes:
-        """The request's head as it goes to a pod."""
+        """The request's head as it is sent to a pod."""
         headers = passed_on(self._gate.cleaned_request(request, route, caller, address))
         if request.upgrade:
             headers += [(b"connection", b"upgrade"), (b"upgrade", request.upgrade)]
         return render_head(b"%s %s HTTP/1.1" % (request.method, request.target), headers)
 
     async def _forward(self, exchange: Exchange, route: Route, visit: PendingRequest) -> bool:
-        """The request to a pod and its answer back; whether the connection can carry another."""
+        """Forward the request to a pod and its answer back; returns whether the connection can be reused."""
         request, writer, limit = exchange.request, exchange.peer.writer, visit.serving.timeout
         try:
             if limit is None:
@@ -204,7 +204,7 @@ class Proxy:
     async def _ask(
         self, exchange: Exchange, route: Route, visit: PendingRequest
     ) -> tuple[Upstream, ResponseHead, asyncio.Task[None] | None]:
-        """Send the request to a pod until one begins to answer; its body is still on its way then."""
+        """Send the request to pods until one starts to answer; the body may still be under way then."""
         request, peer = exchange.request, exchange.peer
         has_body = request.body.chunked or bool(request.body.length)
         for is_last in (False, True):
@@ -220,21 +220,21 @@ class Proxy:
                 upstream.close()
                 await _end(sending)
                 if not is_last and not has_body and request.method in _SAFE_TO_REPEAT:
-                    continue  # a kept connection that the pod had closed meanwhile, or a pod that ended: ask the next
+                    continue  # the pod closed a kept connection, or stopped: try the next
                 raise RequestDenied(502, f"A pod of {route.owner} closed the connection without an answer.") from error
             except (BadMessage, asyncio.LimitOverrunError) as error:
                 upstream.close()
                 await _end(sending)
-                raise RequestDenied(502, f"A pod of {route.owner} answered with what is no HTTP: {error}.") from error
+                raise RequestDenied(502, f"A pod of {route.owner} sent an invalid HTTP answer: {error}.") from error
             except BaseException:
                 upstream.close()
                 await _end(sending)
                 raise
-        raise AssertionError("the last try answers or raises")
+        raise AssertionError("the last attempt returns or raises")
 
 
 async def _request_head(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
-    """The head of the next request; nothing where it is too long, which is said."""
+    """The head of the next request; None if it is too long, which is answered here."""
     try:
         async with asyncio.timeout(IDLE_SECONDS):
             return await reader.readuntil(b"\r\n\r\n")
@@ -244,7 +244,7 @@ async def _request_head(reader: asyncio.StreamReader, writer: asyncio.StreamWrit
 
 
 async def _response_head(upstream: Upstream, request: RequestHead, writer: asyncio.StreamWriter) -> ResponseHead:
-    """The head of the answer; what comes before it (100, 103) is passed on as it is."""
+    """The head of the final answer; informational answers (100, 103) are passed on."""
     while True:
         head = await upstream.reader.readuntil(b"\r\n\r\n")
         response = read_response(head, request.method)
@@ -262,7 +262,7 @@ async def _pass_response(response: ResponseHead, upstream: Upstream, writer: asy
 
 
 async def copy_body(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, body: MessageBody) -> None:
-    """A body from one side to the other, piece by piece as it comes."""
+    """Stream a body from one side to the other."""
     if body.chunked:
         await _copy_chunks(reader, writer)
     elif body.length is not None:
@@ -301,14 +301,14 @@ async def _copy_chunks(reader: asyncio.StreamReader, writer: asyncio.StreamWrite
             raise Disconnected
         writer.write(b"\r\n")
         await writer.drain()
-    # Trailers end like a head; they are not passed on.
+    # Trailers end like a head; they are dropped.
     while await reader.readuntil(b"\r\n") != b"\r\n":
         pass
     writer.write(b"\r\n")
 
 
 async def _tunnel(response: ResponseHead, upstream: Upstream, peer: Peer) -> bool:
-    """The two have agreed on another protocol: from here on only bytes."""
+    """After an upgrade to another protocol: copy bytes both ways."""
     headers = cleaned_response(passed_on(response.headers))
     headers += [(b"connection", b"upgrade"), (b"upgrade", value_of(response.headers, b"upgrade"))]
     peer.writer.write(render_head(b"HTTP/1.1 101 Switching Protocols", headers))
@@ -327,7 +327,7 @@ async def _tunnel(response: ResponseHead, upstream: Upstream, peer: Peer) -> boo
 
 
 async def _end(sending: asyncio.Task[None] | None) -> None:
-    """Let go of a request's body that nobody reads any more."""
+    """Stop reading a request's body that is no longer needed."""
     if sending is not None:
         sending.cancel()
         await asyncio.gather(sending, return_exceptions=True)
@@ -336,7 +336,7 @@ async def _end(sending: asyncio.Task[None] | None) -> None:
 async def _answer(
     writer: asyncio.StreamWriter, request: RequestHead | None, status: int, words: str, headers: Headers | None = None
 ) -> bool:
-    """Our own answer, in words for people; whether the connection can go on."""
+    """Send the proxy's own answer, for people to read; returns whether the connection can be reused."""
     body, kind = words.encode() + b"\n" if words else b"", b"text/plain; charset=utf-8"
     if words and request is not None and b"text/html" in value_of(request.headers, b"accept"):
         title = _WORDS.get(status, "")

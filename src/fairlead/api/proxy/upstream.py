@@ -1,4 +1,4 @@
-"""Connections of the reverse proxy to pods: opened through the engine, kept for the next request, dropped in time."""
+"""Connections of the reverse proxy to pods: opened through the engine, reused, and closed when idle."""
 
 import asyncio
 import contextlib
@@ -16,7 +16,7 @@ from fairlead.control.workloads.sessions import Dialler
 from fairlead.model.errors import FairleadError
 
 Connection = TypeVar("Connection")
-#: Between two tries to reach pods that are said to be ready and take no connection.
+#: Seconds between attempts to reach pods that are ready but accept no connection.
 _AGAIN_SECONDS = 0.025
 
 _KEPT_PER_PORT = 64
@@ -25,8 +25,8 @@ _LIMIT = 64 * 1024
 
 
 def too_late(route: Route, limit: int | None) -> RequestDenied:
-    """The answer to a request that no pod began to answer within so many milliseconds."""
-    words = f"{route.owner} did not begin to answer within {(limit or 0) // 1000} s."
+    """The refusal of a request that no pod started to answer within so many milliseconds."""
+    words = f"{route.owner} did not start to answer within {(limit or 0) // 1000} s."
     return RequestDenied(504, words[:1].upper() + words[1:])
 
 
@@ -39,7 +39,7 @@ class Upstream:
         self.key = key
         self.reader = reader
         self.writer = writer
-        #: Whether it has carried a request before, and so may have been closed meanwhile.
+        #: Whether it was used before, so that the pod may have closed it.
         self.is_used = False
         self.kept_at = 0.0
 
@@ -58,7 +58,7 @@ class Upstreams:
         return self._dialler.begin(workload_id)
 
     async def get(self, pod_id: str, port: int, *, fresh: bool = False) -> Upstream:
-        """A connection to a pod's port; a kept one unless it must be fresh. Raises OSError when nobody takes it."""
+        """A connection to a pod's port; an idle one unless it must be fresh. Raises OSError if nothing listens."""
         key = (pod_id, port)
         kept = self._kept.get(key)
         while kept and not fresh:
@@ -71,13 +71,13 @@ class Upstreams:
         made = socket.socket(fileno=await self._dialler.dial(pod_id, port))
         if self._open.get(pod_id) is not of_pod:
             made.close()
-            raise ConnectionResetError("the pod ended meanwhile")
+            raise ConnectionResetError("the pod has stopped")
         of_pod.add(made)
         reader, writer = await asyncio.open_connection(sock=made, limit=_LIMIT)
         return Upstream(key, reader, writer)
 
     def _cut(self, pod_id: str) -> None:
-        """Nothing comes from a pod after what has come: its network may have gone before the packet that says so."""
+        """Close a pod's connections: its network may be gone before it could close them itself."""
         for made in self._open.pop(pod_id, ()):
             with contextlib.suppress(OSError):
                 made.shutdown(socket.SHUT_RD)
@@ -92,7 +92,7 @@ class Upstreams:
         kept.append(upstream)
 
     def _drop_stale(self) -> None:
-        """Whenever a new one is opened: let go of those that nobody needed for a while, or whose pod is gone."""
+        """Close connections that were idle for a while or whose pod is gone; called when a new one is opened."""
         oldest = time.monotonic() - _KEPT_SECONDS
         for key, kept in list(self._kept.items()):
             fresh = [one for one in kept if one.kept_at > oldest and not one.reader.at_eof()]
@@ -112,9 +112,9 @@ class Upstreams:
 
 
 async def reach(route: Route, visit: PendingRequest, connect: Callable[[str], Awaitable[Connection]]) -> Connection:
-    """A connection to the next pod that takes the request; those that cannot be reached are passed over.
+    """A connection to the next pod that accepts the request; skips pods that cannot be reached.
 
-    Where the workload holds its requests, this waits for a pod.
+    If the workload holds requests, this waits for a pod.
     """
     passed_over: frozenset[str] = frozenset()
     while True:
@@ -124,7 +124,7 @@ async def reach(route: Route, visit: PendingRequest, connect: Callable[[str], Aw
             passed_over |= {pod}
         if not visit.serving.holds:
             if passed_over:
-                raise RequestDenied(502, f"No pod of {route.owner} takes connections on port {route.port}.")
+                raise RequestDenied(502, f"No pod of {route.owner} accepts connections on port {route.port}.")
             raise RequestDenied(503, f"No pod of {route.owner} is ready; try again in a moment.")
         if passed_over:
             await asyncio.sleep(_AGAIN_SECONDS)

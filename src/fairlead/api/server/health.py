@@ -1,4 +1,4 @@
-"""For whoever operates the server: is it alive, is it ready, what does it count. No token is asked for."""
+"""Health checks and metrics for operators. They need no token."""
 
 from typing import Any
 
@@ -43,18 +43,18 @@ def health_operations(metrics: Metrics) -> tuple[Operation, ...]:
         )
 
     return (
-        operation("/healthz", "is_alive", "The process answers", is_alive, answers={200: Health}),
+        operation("/healthz", "is_alive", "Check that the process is alive", is_alive, answers={200: Health}),
         operation(
             "/readyz",
             "is_ready",
-            "The store answers and requests are taken",
+            "Check that the server is ready for requests",
             is_ready,
             answers={200: Health, 503: Error},
         ),
         operation(
             "/metrics",
             "get_metrics",
-            "Numbers in Prometheus' text format",
+            "Get metrics in Prometheus' text format",
             get_metrics,
             answers={200: {"type": "string"}},
             content_type="text/plain",

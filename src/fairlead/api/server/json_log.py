@@ -1,6 +1,6 @@
 """Logs as one JSON object per line. `app` installs the formatter.
 
-Whoever logs adds members by `extra={"fields": …}`: a request's id, its path, its status. Never secrets or bodies.
+Callers add fields with `extra={"fields": …}`: a request's id, its path, its status. Never secrets or bodies.
 """
 
 import json
@@ -10,7 +10,7 @@ from fairlead.model.clock import iso
 
 
 class JsonFormatter(logging.Formatter):
-    """Time, level, logger, message, the record's own members, and a trace where there is one."""
+    """Time, level, logger, message, the record's own fields, and the trace of an exception."""
 
     def format(self, record: logging.LogRecord) -> str:
         members: dict[str, object] = {

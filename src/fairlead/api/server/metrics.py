@@ -1,6 +1,6 @@
-"""Counts requests and renders Prometheus' text format; numbers of other rooms are asked for when somebody reads.
+"""Counts requests and renders metrics in Prometheus' text format; metrics of other rooms are collected at a scrape.
 
-A few dictionaries instead of a client library: one addition per request is all that the hot path pays.
+A few dictionaries instead of a client library: the hot path costs one addition per request.
 """
 
 from bisect import bisect_left
@@ -16,7 +16,7 @@ BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
 
 
 class Sample(msgspec.Struct, frozen=True):
-    """One number of another room: `fairlead_pods{phase="Running"} 3`."""
+    """One metric of another room: `fairlead_pods{phase="Running"} 3`."""
 
     name: str
     value: float
@@ -26,7 +26,7 @@ class Sample(msgspec.Struct, frozen=True):
     type: str = "gauge"
 
 
-#: Asked at every scrape; must answer from memory.
+#: Called at every scrape; must answer from memory.
 Samples = Callable[[], Iterable[Sample]]
 
 
@@ -99,10 +99,15 @@ def loop_samples(board: Board, figures: LoopMetrics) -> list[Sample]:
     pods = [Sample("fairlead_pods", n, {"phase": phase}) for phase, n in board.count_pods().items()]
     return [
         *pods,
-        Sample("fairlead_open_workloads", len(board.entries), help="Workloads neither finished nor gone"),
-        Sample("fairlead_loop_cycles_total", figures.cycles, help="Turns of the loop", type="counter"),
-        Sample("fairlead_loop_last_seconds", figures.last_cycle_milliseconds / 1000, help="Length of the last turn"),
+        Sample("fairlead_open_workloads", len(board.entries), help="Workloads that are neither finished nor deleted"),
+        Sample("fairlead_loop_cycles_total", figures.cycles, help="Cycles of the loop", type="counter"),
+        Sample("fairlead_loop_last_seconds", figures.last_cycle_milliseconds / 1000, help="Duration of the last cycle"),
         Sample("fairlead_scheduling_cycles_total", figures.scheduling_cycles, type="counter"),
         Sample("fairlead_scheduling_seconds_total", figures.scheduling_milliseconds / 1000, type="counter"),
-        Sample("fairlead_lost_races_total", figures.conflicts, help="Records written by others", type="counter"),
+        Sample(
+            "fairlead_lost_races_total",
+            figures.conflicts,
+            help="Writes that conflicted with other writers",
+            type="counter",
+        ),
     ]

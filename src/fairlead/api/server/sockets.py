@@ -1,4 +1,4 @@
-"""Listening sockets of a server, and the addresses by which they are reached. Called by `app` alone."""
+"""The listening sockets of a server and their URLs. Called by `app` only."""
 
 import ipaddress
 import socket
@@ -7,14 +7,14 @@ from fairlead.model.errors import Refused
 
 
 def listen(host: str, wanted: int | None, default: int, *, is_secured: bool) -> socket.socket:
-    """A listening socket: on the wanted port, else on the default one, or on any when that is taken.
+    """A listening socket on the given port, else on the default port, or on any free one if that is taken.
 
-    Loopback unless told otherwise, and then with TLS or an explicit word.
+    Beyond loopback it needs TLS or --insecure.
     """
     if not is_loopback(host) and not is_secured:
         raise Refused(
-            f"Listening on {host} without TLS would send tokens in clear: give --tls-certificate and "
-            "--tls-key, or --insecure if something in front of it encrypts"
+            f"Listening on {host} without TLS would expose tokens: give --tls-certificate and "
+            "--tls-key, or --insecure if a proxy in front of it uses TLS"
         )
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     ports = (default, 0) if wanted is None else (wanted,)
@@ -26,11 +26,11 @@ def listen(host: str, wanted: int | None, default: int, *, is_secured: bool) -> 
         except OSError as error:
             sock.close()
             if port == ports[-1]:
-                raise Refused(f"Port {port} on {host} cannot be used: {error.strerror}") from error
+                raise Refused(f"Cannot listen on port {port} of {host}: {error.strerror}") from error
             continue
         sock.listen(1024)
         return sock
-    raise Refused(f"No port on {host} can be used")
+    raise Refused(f"Cannot listen on any port of {host}")
 
 
 def is_loopback(host: str) -> bool:

@@ -1,4 +1,4 @@
-"""Figures of the cluster and of its node pools over time, the cluster's by groups on request."""
+"""Metrics of the cluster and its node pools over time."""
 
 from starlette.responses import Response
 
@@ -30,9 +30,9 @@ async def _measured(call: Call, group_by: str, pool: str) -> Response:
     access.check(call.caller, "nodes:read")
     cluster_id = call.path["clusterUuid"]
     if cluster_id.lower() != context.directory.cluster.id:
-        raise NotFound(f"There is no cluster with the id {cluster_id[:60]}; GET /api/v1/clusters lists those there are")
+        raise NotFound(f"There is no cluster with the id {cluster_id[:60]}; GET /api/v1/clusters lists all clusters")
     if pool and pool not in {one.name for one in context.directory.node_pools.values()}:
-        raise NotFound(f"There is no node pool {pool[:60]}; GET /api/v1/node-pools lists those there are")
+        raise NotFound(f"There is no node pool {pool[:60]}; GET /api/v1/node-pools lists all node pools")
     types, span = read_names(call, "metricType", PLACE_METRICS, is_needed=True), read_span(call)
     telemetry = await metrics.telemetry_of(context)
     records = await clusters.load_records(context, span, pool)
@@ -62,7 +62,7 @@ PLACE_OPERATIONS: tuple[Operation, ...] = (
     _over_time(
         f"{_BASE}/metrics",
         "get_cluster_metrics",
-        "The cluster's figures over time",
+        "Get metrics of the cluster over time",
         (
             Parameter(name="groupBy", schema={"type": "string", "enum": list(PLACE_GROUPS)}),
             Parameter(name="nodepoolName", schema={"type": "string"}),
@@ -71,7 +71,7 @@ PLACE_OPERATIONS: tuple[Operation, ...] = (
     _over_time(
         f"{_BASE}/nodepools/{{nodepoolName}}/metrics",
         "get_nodepool_metrics",
-        "A node pool's figures over time",
+        "Get metrics of a node pool over time",
         (_POOL,),
     ),
 )

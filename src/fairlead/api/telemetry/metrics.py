@@ -1,6 +1,6 @@
-"""Figures of workloads, pods, services and nodes: over a span of time, and at this moment by groups.
+"""Metrics of workloads, pods, services and nodes over time, and current totals by group.
 
-What nobody measures on this machine has no values, and the answer's status is then 207. Text as CSV on request.
+Metrics that are not measured on this machine have no values; the status is then 207. CSV is available on request.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from fairlead.api.http.body import query_choice, query_integer, query_text
 from fairlead.api.http.errors import Error
-from fairlead.api.http.operation import Call, Handler, Operation, Parameter, as_json
+from fairlead.api.http.operation import Call, Handler, Operation, Parameter, as_json, with_article
 from fairlead.api.http.shapes import WORKLOAD_ID, Instant, Shape
 from fairlead.api.telemetry.names import (
     NODE_GROUPS,
@@ -54,7 +54,7 @@ class MeasurementView(Shape):
 
 
 class MetricsView(Shape):
-    """Figures over a span of time."""
+    """Metrics over a span of time."""
 
     measurements: list[MeasurementView]
 
@@ -71,7 +71,7 @@ class TelemetryValue(Shape):
 
 
 class TelemetryView(Shape):
-    """A figure of this moment, for each group."""
+    """The current value of a metric for each group."""
 
     type: str
     timestamp: Instant
@@ -81,15 +81,15 @@ class TelemetryView(Shape):
 def read_names(
     call: Call, name: str, allowed: Sequence[str], *, most: int = 0, is_needed: bool = False
 ) -> tuple[str, ...]:
-    """A list of words of the contract; raises Invalid with those that it does not have."""
+    """A list of names; raises `Invalid` for names that are not allowed."""
     given = tuple(dict.fromkeys(word for word in query_text(call, name).split(",") if word))
     unknown = [word for word in given if word not in allowed]
     if unknown:
-        raise wrong_parameter(name, f"has no {', '.join(unknown)[:200]}; there are {', '.join(allowed)}")
+        raise wrong_parameter(name, f"does not know {', '.join(unknown)[:200]}; use {', '.join(allowed)}")
     if is_needed and not given:
-        raise wrong_parameter(name, f"is missing; give one or more of {', '.join(allowed)}")
+        raise wrong_parameter(name, f"is required; use one or more of {', '.join(allowed)}")
     if most and len(given) > most:
-        raise wrong_parameter(name, f"takes at most {most}")
+        raise wrong_parameter(name, f"can have at most {most} values")
     return given
 
 
@@ -102,9 +102,9 @@ def read_span(call: Call) -> Span:
     for name in ("start", "end"):
         text = query_text(call, name)
         if not text:
-            raise wrong_parameter(name, "is missing; give an ISO-8601 date and time")
+            raise wrong_parameter(name, "is required: an ISO-8601 date and time")
         try:
-            # A plus sign that was not escaped arrives as a blank.
+            # A plus sign that was not escaped arrives as a space.
             moments.append(from_iso(text.replace(" ", "+")))
         except ValueError:
             raise wrong_parameter(name, "must be an ISO-8601 date and time") from None
@@ -218,7 +218,7 @@ async def get_workloads_telemetry(call: Call) -> Response:
 def read_telemetry_type(call: Call, options: tuple[str, ...]) -> str:
     chosen = query_choice(call, "telemetryType", options)
     if not chosen:
-        raise wrong_parameter("telemetryType", f"is missing; give one of {', '.join(options)}")
+        raise wrong_parameter("telemetryType", f"is required; use one of {', '.join(options)}")
     return chosen
 
 
@@ -249,13 +249,13 @@ def list_of(name: str, options: Sequence[str], description: str = "") -> Paramet
 def over_time(options: Sequence[str]) -> tuple[Parameter, ...]:
     moment = {"type": "string", "format": "date-time"}
     return (
-        list_of("metricType", options, "Which figures; must be given."),
-        Parameter(name="start", schema=moment, description="From when; must be given."),
-        Parameter(name="end", schema=moment, description="To when; must be given."),
+        list_of("metricType", options, "The metrics; required."),
+        Parameter(name="start", schema=moment, description="The start; required."),
+        Parameter(name="end", schema=moment, description="The end; required."),
         Parameter(
             name="numberOfSamples",
             schema={"type": "integer", "minimum": 0, "maximum": 1000, "default": 20},
-            description="At how many moments in between.",
+            description="The number of samples in between.",
         ),
     )
 
@@ -281,28 +281,45 @@ def telemetry_operations() -> tuple[Operation, ...]:
 
     one, pod = f"{workloads}/{{workloadId}}", f"{workloads}/{{workloadId}}/pods/{{podId}}"
     of_workload, of_pod = (WORKLOAD_ID, *over_time(WORKLOAD_METRICS)), (WORKLOAD_ID, _POD_ID, *over_time(POD_METRICS))
-    read(f"{one}/metrics", "get_workload_metrics", "A workload's figures over time", get_workload_metrics, of_workload)
-    read(f"{pod}/metrics", "get_workload_pod_metrics", "A pod's figures over time", get_pod_metrics, of_pod)
+    read(
+        f"{one}/metrics",
+        "get_workload_metrics",
+        "Get metrics of a workload over time",
+        get_workload_metrics,
+        of_workload,
+    )
+    read(f"{pod}/metrics", "get_workload_pod_metrics", "Get metrics of a pod over time", get_pod_metrics, of_pod)
     grouped = (list_of("groupBy", WORKLOAD_GROUPS, "At most two."), list_of("filterByPhases", [p.value for p in Phase]))
     asked = Parameter(name="telemetryType", schema={"type": "string", "enum": list(WORKLOAD_TELEMETRY)})
     counted = (_CLUSTER, _POOL, _DEPARTMENT, *grouped, asked)
-    summary = "How many workloads there are now, what they hold, how long they wait"
+    summary = "Get the current number of workloads, their resources and waiting times"
     read(f"{workloads}/telemetry", "get_workloads_telemetry", summary, get_workloads_telemetry, counted)
     asked = Parameter(name="telemetryType", schema={"type": "string", "enum": list(NODE_TELEMETRY)})
     of_nodes = (_CLUSTER, _POOL, list_of("groupBy", NODE_GROUPS, "At most two."), asked)
-    read(f"{nodes}/telemetry", "get_node_telemetry", "What nodes have and hold now", get_nodes_telemetry, of_nodes)
+    read(
+        f"{nodes}/telemetry",
+        "get_node_telemetry",
+        "Get the current capacity and usage of nodes",
+        get_nodes_telemetry,
+        of_nodes,
+    )
     of_node = (_NODE_ID, *over_time(NODE_METRICS))
-    read(f"{nodes}/{{nodeId}}/metrics", "get_node_metrics", "A node's figures over time", get_node_metrics, of_node)
+    read(
+        f"{nodes}/{{nodeId}}/metrics", "get_node_metrics", "Get metrics of a node over time", get_node_metrics, of_node
+    )
     for kind in KINDS.values():
         if not kind.has_revisions:
             continue
         word, noun = kind.rest.replace("-", "_").removesuffix("s"), noun_of(kind)
         base = f"{workloads}/{kind.rest}/{{workloadId}}"
         served = over_time(SERVICE_METRICS)
-        summary, run = f"How many requests {noun}s get and how long they take", _service_metrics(kind, of_pod=False)
+        summary, run = (
+            f"Get request rates and latencies of {with_article(noun)} over time",
+            _service_metrics(kind, of_pod=False),
+        )
         read(f"{base}/metrics", f"get_{word}_workload_metrics", summary, run, (WORKLOAD_ID, *served))
         run = _service_metrics(kind, of_pod=True)
         named = (WORKLOAD_ID, _POD_ID, *served)
-        summary = "The same of one of its pods"
+        summary = f"Get request rates and latencies of a pod of {with_article(noun)} over time"
         read(f"{base}/pods/{{podId}}/metrics", f"get_{word}_workload_pod_metrics", summary, run, named)
     return tuple(operations)

@@ -1,6 +1,6 @@
-"""The names that the interface has for figures and for what they are grouped by. Most are measured by GPUs' own tools.
+"""The contract's names of metrics and groups. Most are measured with the GPU vendor's tools.
 
-Which of them have values here is in `control/telemetry/metrics.py` and `control/telemetry/summaries.py`.
+`control/telemetry/metrics.py` and `control/telemetry/summaries.py` say which of them have values here.
 """
 
 WORKLOAD_METRICS = (

@@ -1,4 +1,4 @@
-"""Figures of projects and departments: quotas and what is held of them, at this moment by groups and over time."""
+"""Metrics of projects and departments: quotas and usage, over time and currently by group."""
 
 from starlette.responses import Response
 
@@ -68,7 +68,7 @@ def _over_time(what: str) -> Operation:
         path=f"{_BASE}/{what}s/{{{what}Id}}/metrics",
         id=f"get_{what}_metrics",
         tag="Telemetry",
-        summary=f"A {what}'s quotas and what it held over time",
+        summary=f"Get the quota and usage of a {what} over time",
         run=_metrics_of(what),
         parameters=(
             Parameter(name=f"{what}Id", place="path", schema={"type": "string"}),
@@ -85,7 +85,7 @@ def _at_once(what: str, run: Handler, pool: Parameter, groups: tuple[str, ...]) 
         path=f"{_BASE}/{what}s/telemetry",
         id=f"get_{what}s_telemetry",
         tag="Telemetry",
-        summary=f"Quotas of {what}s and what they hold now",
+        summary=f"Get the current quotas and usage of {what}s",
         run=run,
         parameters=(_CLUSTER, pool, _DEPARTMENT, list_of("groupBy", groups, "At most two."), _ASKED),
         answers={200: TelemetryView, **ONE},

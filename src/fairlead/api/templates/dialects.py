@@ -1,5 +1,5 @@
-"""Workloads and templates in other dialects than REST: templates as the workload YAML they were written as, workloads
-as workload YAML, as a command line or as the request that would make them again. Ours, not the contract's.
+"""Workloads and templates in other dialects than REST: templates as workload YAML, workloads as workload YAML, as a
+command line or as a request. An addition of Fairlead.
 """
 
 from typing import Annotated, Literal
@@ -23,18 +23,18 @@ from fairlead.model.records.phase import DesiredPhase
 from fairlead.model.spec.fields import FieldInfo, Spec
 
 _TEMPLATES = "/api/v1/workload-templates"
-#: The words of the path, and who writes those dialects.
+#: The names of the dialects in the path, and their writers.
 _DIALECTS = {"yaml": to_yaml.render, "rest": to_rest.render, "command": to_flags.render}
 _FAILURES = {400: Error, 401: Error, 403: Error, 404: Error, 500: Error, 503: Error}
 _ID = {"type": "string", "format": "uuid"}
 
 
 class ManifestBody(Spec, frozen=True, kw_only=True):
-    manifest: Annotated[str, FieldInfo(text="One document of workload YAML with usage: Template.")]
+    manifest: Annotated[str, FieldInfo(text="A document of workload YAML with `usage: Template`.")]
 
 
 class ManifestView(Shape):
-    """A template as a document; empty where it was not written as one."""
+    """A template as a document; empty if it was not written as one."""
 
     id: Uuid
     name: str
@@ -44,7 +44,7 @@ class ManifestView(Shape):
 class StoredView(Shape):
     id: Uuid
     name: str
-    #: What storing it did.
+    #: Whether it was created or updated.
     change: Literal["created", "changed", "unchanged"]
 
 
@@ -61,10 +61,10 @@ async def get_manifest(call: Call) -> Response:
 
 
 async def get_written(call: Call) -> Response:
-    """The workload in the dialect that is asked for; what that cannot say stands in comments at its beginning."""
+    """The workload in another dialect; comments at the beginning list what the dialect cannot express."""
     dialect = call.path["dialect"]
     if dialect not in _DIALECTS:
-        raise Invalid(f"There is no dialect {dialect[:60]!r}; there are {', '.join(_DIALECTS)}")
+        raise Invalid(f"There is no dialect {dialect[:60]!r}; use {', '.join(_DIALECTS)}")
     workload = await read.load_workload(call.context, call.caller, call.path["workloadId"])
     found = from_stored(
         KINDS[workload.kind],
@@ -79,7 +79,7 @@ async def get_written(call: Call) -> Response:
         raise Invalid(" ".join(unconvertible.lines)) from None
     told = [] if dialect == "rest" else [f"# {_carried(loss)}: {loss}\n" for loss in rendered.losses]
     if dialect == "yaml":
-        # What the system fills in is refused from users, so that it stands beside the document, which applies as it is.
+        # Fields that the system sets are refused from users. As comments, the document can be applied as it is.
         url = first_url(workload, call.context.exposure.settings)
         owned = {"userId": workload.created_by, "ingressUrl": url}
         told += [f"# set by the system: spec.{name}: {value}\n" for name, value in owned.items() if value]
@@ -96,7 +96,7 @@ MANIFEST_OPERATIONS: tuple[Operation, ...] = (
         path=f"{_TEMPLATES}/manifests",
         id="store_template_manifest",
         tag="Templates",
-        summary="Make or change the template that a document of workload YAML is",
+        summary="Create or change a template from a document of workload YAML",
         run=put_manifest,
         body=RequestBody(schema=ManifestBody),
         answers={200: StoredView, **_FAILURES},
@@ -107,7 +107,7 @@ MANIFEST_OPERATIONS: tuple[Operation, ...] = (
         path=f"{_TEMPLATES}/{{templateId}}/manifest",
         id="get_template_manifest",
         tag="Templates",
-        summary="A template as the document that it was written as",
+        summary="Get a template as the document that it was created from",
         run=get_manifest,
         parameters=(Parameter(name="templateId", place="path", schema=_ID),),
         answers={200: ManifestView, **_FAILURES},
@@ -118,7 +118,7 @@ MANIFEST_OPERATIONS: tuple[Operation, ...] = (
         path="/api/v1/workloads/{workloadId}/as/{dialect}",
         id="get_workload_as",
         tag="Workloads",
-        summary="A workload as workload YAML, as a command line, or as the request that would make it again",
+        summary="Get a workload as workload YAML, as a command line, or as the request that would create it again",
         run=get_written,
         parameters=(
             Parameter(name="workloadId", place="path", schema=_ID),

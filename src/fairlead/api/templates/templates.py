@@ -1,4 +1,4 @@
-"""Templates: routes for each kind of workload, made by walking `KINDS`, and the lists of all of them."""
+"""Routes and views of templates: for each kind of workload, from `KINDS`, and lists of all templates."""
 
 from functools import cache, partial
 from typing import Annotated, Any, cast
@@ -19,13 +19,13 @@ from fairlead.api.http.list_parameters import (
     sort_by,
     sort_order,
 )
-from fairlead.api.http.operation import Call, Handler, Inline, Operation, Parameter, as_json
+from fairlead.api.http.operation import Call, Handler, Inline, Operation, Parameter, as_json, with_article
 from fairlead.api.http.shapes import Count, Instant, ScopeType, Shape, Uuid
 from fairlead.api.templates.dialects import MANIFEST_OPERATIONS
 from fairlead.control.workloads import templates
 from fairlead.control.workloads.templates import TEMPLATE_FIELDS, TemplateInput
 from fairlead.kinds import KINDS, MEANT_FOR
-from fairlead.kinds.kind import Kind
+from fairlead.kinds.kind import Kind, noun_of
 from fairlead.model.clock import iso
 from fairlead.model.errors import Conflict
 from fairlead.model.records.assets import SCOPES, Scope
@@ -47,8 +47,8 @@ class TemplateMetaPatch(Spec, frozen=True, kw_only=True):
 
 
 class TemplateMeta(TemplateMetaUpdate, frozen=True, kw_only=True):
-    scope_type: Annotated[ScopeType, FieldInfo(text="How far it reaches.")]
-    scope_id: Annotated[Maybe[UpTo253], FieldInfo(text="Of which project, department or cluster.")] = UNSET
+    scope_type: Annotated[ScopeType, FieldInfo(text="The scope in which it can be used.")]
+    scope_id: Annotated[Maybe[UpTo253], FieldInfo(text="The id of the project, department or cluster.")] = UNSET
 
 
 class DataSourceRef(Spec, frozen=True, kw_only=True):
@@ -57,7 +57,7 @@ class DataSourceRef(Spec, frozen=True, kw_only=True):
 
 
 class TemplateAssets(Spec, frozen=True, kw_only=True):
-    """Assets by id, whose members workloads get where neither request nor template says otherwise."""
+    """Assets by id; workloads get their values unless the request or the template sets them."""
 
     environment: Annotated[Maybe[UuidText], FieldInfo(text="An environment.")] = UNSET
     compute: Annotated[Maybe[UuidText], FieldInfo(text="A compute resource.")] = UNSET
@@ -117,7 +117,7 @@ class TemplateBody(Spec, frozen=True, kw_only=True):
 @cache
 def _body(kind: Kind, meta: type[TemplateMetaUpdate] | type[TemplateMetaPatch]) -> type[TemplateBody]:
     """The struct of a request's body; the kind's spec may be left out."""
-    # A type that is made at run time, which no type checker knows.
+    # The type is built at run time.
     given: Any = kind.spec | UnsetType | None
     spec = Annotated[given, FieldInfo(text="The spec of workloads created from it.")]
     named = Annotated[TemplateAssets | UnsetType | None, FieldInfo(text="Assets by id.")]
@@ -159,7 +159,7 @@ async def render_template(call: Call, template: Template) -> TemplateView:
         id=template.id,
         name=template.name,
         workload_type=KINDS[template.kind].title,
-        scope_type=scope.type,  # type: ignore[arg-type]  # only words of the contract are ever stored
+        scope_type=scope.type,  # type: ignore[arg-type]  # only values of the contract are stored
         scope_id=scope.id,
         created_at=iso(template.created_at),
         created_by=template.created_by,
@@ -172,7 +172,7 @@ async def render_template(call: Call, template: Template) -> TemplateView:
     )
     combined = await templates.load_combined(call.context, template)
     is_whole = bool(combined.get("image"))
-    runnable = Runnable(is_runnable=is_whole, issue=UNSET if is_whole else "image must be given at submission")
+    runnable = Runnable(is_runnable=is_whole, issue=UNSET if is_whole else "image must be set at submission")
     if not template.assets:
         return TemplateView(meta=meta, spec=spec, runnable=runnable)
     return TemplateView(meta=meta, spec=spec, runnable=runnable, assets=template.assets, combined_spec=combined)
@@ -212,18 +212,18 @@ async def check_name(call: Call) -> Response:
     scope = Scope(query_choice(call, "scopeType", SCOPES[1:], "tenant"), query_text(call, "scopeId"))
     name = query_text(call, "templateName")
     if not await templates.is_name_free(call.context, call.caller, name, scope):
-        raise Conflict(f"There is a template named {name[:253]} in this scope", ("name",))
+        raise Conflict(f"A template named {name[:253]} already exists in this scope", ("name",))
     return Response(status_code=204)
 
 
-#: The kinds of workload that the contract asks templates for.
+#: The kinds of workload for which the contract has templates.
 _TYPES = tuple(word.title() for word in MEANT_FOR)
 _FAILURES = (400, 401, 403, 500, 503)
 _ID = Parameter(name="templateId", place="path", schema={"type": "string", "format": "uuid"})
 _PROJECT = Parameter(
     name="complyToProject",
     schema={"type": "integer", "format": "int32", "minimum": 0},
-    description="Only what this project can use.",
+    description="Only templates that this project can use.",
 )
 _LIST = (
     OFFSET,
@@ -254,7 +254,7 @@ def _kind_operations(kind: Kind) -> tuple[Operation, ...]:
             is_addition=not kind.can_suspend,
         )
 
-    noun = f"template for a {kind.title.lower()}"
+    noun = f"template for {with_article(noun_of(kind))}"
     word = kind.rest.replace("-", "_").removesuffix("s")
     resource = Resource(
         path=f"{_BASE}/{kind.rest}",
@@ -269,7 +269,7 @@ def _kind_operations(kind: Kind) -> tuple[Operation, ...]:
         rows=(
             Route(
                 id=f"list_{word}_templates",
-                summary=f"List {noun}s",
+                summary=f"List templates for {noun_of(kind)}s",
                 run=_lister(kind),
                 parameters=_LIST,
                 answers={200: TemplateList},

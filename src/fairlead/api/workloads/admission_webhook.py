@@ -1,7 +1,7 @@
-"""The cluster's questions before it stores a workload that somebody applies: who applied it, and may it. Ours alone.
+"""Admission webhooks for workloads that are applied to a cluster: may the user apply it, and who is it. An addition.
 
-Served where the engine is a cluster. The API server asks without a token of ours; the answer says only what is wrong
-with the object that it showed, and writes nothing but who applied it. What was never asked is checked again by
+Served if the engine is a cluster. The API server calls without a token of ours; the answer contains only what is wrong
+with its object, and changes nothing but the user's name. Objects that bypass the webhook are checked again by
 `control/workloads/applied.py`.
 """
 
@@ -61,7 +61,7 @@ async def admit(call: Call) -> Response:
 
 
 async def fill_in(call: Call) -> Response:
-    """Write into a new object who applied it: nobody else knows that later."""
+    """Write the user into a new object, because only the webhook knows who applied it."""
     review = await _read_review(call)
     question = review.request
     asked = question.object
@@ -69,7 +69,7 @@ async def fill_in(call: Call) -> Response:
     if question.operation != "CREATE" or asked is None or not kind:
         return _answer(review)
     owned = owned_by_system(kind)
-    given = [f"spec.{name}: is filled in by the system; leave it out" for name in owned if name in asked.spec]
+    given = [f"spec.{name}: is set by the system; remove it" for name in owned if name in asked.spec]
     if given or "userId" not in owned or not question.user_info.username:
         return _answer(review, "; ".join(given))
     patch = [{"op": "add", "path": "/spec/userId", "value": {"value": question.user_info.username}}]
@@ -82,7 +82,7 @@ async def _read_review(call: Call) -> AdmissionReview:
     try:
         return msgspec.json.decode(body, type=AdmissionReview)
     except msgspec.DecodeError as error:
-        raise Invalid(f"This is no AdmissionReview: {error}") from error
+        raise Invalid(f"The body is not a valid AdmissionReview: {error}") from error
 
 
 def _answer(review: AdmissionReview, refusal: str = "", change: dict[str, str] | None = None) -> Response:
@@ -93,7 +93,7 @@ def _answer(review: AdmissionReview, refusal: str = "", change: dict[str, str] |
 
 
 async def _refusal(call: Call, question: _Question) -> str:
-    """Why it is not admitted; empty if it is."""
+    """Why the object is refused; empty if it is admitted."""
     asked = question.object
     old = question.old_object if question.operation == "UPDATE" else None
     if asked is None or (old is not None and asked.spec == old.spec):
@@ -135,8 +135,6 @@ def _operation(path: str, id: str, summary: str, run: Handler) -> Operation:
 
 
 ADMISSION_OPERATIONS = (
-    _operation(PATH, "admit_object", "Whether a cluster may store the workload that somebody applies to it", admit),
-    _operation(
-        f"{PATH}/owner", "fill_in_owner", "Who applied a workload to a cluster, as a change of the object", fill_in
-    ),
+    _operation(PATH, "admit_object", "Validate a workload that a user applies to a cluster", admit),
+    _operation(f"{PATH}/owner", "fill_in_owner", "Record the user who applies a workload to a cluster", fill_in),
 )

@@ -1,4 +1,4 @@
-"""What workloads can be: their priorities, types and categories. Constant; made from the model and by walking kinds."""
+"""Priority classes, workload types and categories. They are constant and come from the model and from `KINDS`."""
 
 import uuid
 from typing import Annotated, Any
@@ -17,14 +17,14 @@ from fairlead.kinds import KINDS
 from fairlead.model.errors import NotFound
 from fairlead.model.priority import PRIORITIES, is_preemptible
 
-#: Ids of constant things follow from their names, the same in every installation.
+#: Ids are derived from names, so that they are the same in every installation.
 _NAMESPACE = uuid.UUID("6f0f54f8-3b5a-5d0e-9c53-1b1e8b1d9c11")
 _SOURCE = "Run:ai"
 _GROUP = "run.ai"
 _CATEGORIES = {
     "Build": "Interactive work: notebooks and development sessions.",
-    "Train": "Unattended work that runs to an end.",
-    "Deploy": "Work that serves and does not end by itself.",
+    "Train": "Unattended work that runs to completion.",
+    "Deploy": "Services, which run until they are stopped.",
 }
 
 
@@ -38,7 +38,7 @@ class PriorityView(Shape):
 
 
 class TypeView(Shape):
-    """A kind of workload with its category, and the priority and preemptibility it has when none are given."""
+    """A kind of workload with its category, default priority and default preemptibility."""
 
     id: Uuid
     name: str
@@ -169,7 +169,7 @@ CATALOG_OPERATIONS: tuple[Operation, ...] = (
             Parameter(
                 name="externalTypesOnly",
                 schema={"type": "boolean", "default": False},
-                description="Only types that are not the platform's own; there are none here.",
+                description="True lists only types that are not built in; there are none here.",
             ),
             filter_by(_TYPE_FIELDS),
         ),
@@ -178,7 +178,7 @@ CATALOG_OPERATIONS: tuple[Operation, ...] = (
     _read(
         "/workload-types/{workloadTypeId}",
         "get_workload_type",
-        "One workload type",
+        "Get a workload type",
         get_type,
         parameters=(Parameter(name="workloadTypeId", place="path", schema=_UUID),),
         answers={200: TypeView, **_ONE},
@@ -193,7 +193,7 @@ CATALOG_OPERATIONS: tuple[Operation, ...] = (
     _read(
         "/workload-categories/{categoryId}",
         "get_category_by_id",
-        "One workload category",
+        "Get a workload category",
         get_category,
         parameters=(Parameter(name="categoryId", place="path", schema=_UUID),),
         answers={200: CategoryView, **_ONE},

@@ -1,4 +1,4 @@
-"""Where a workload is reached, as the interface shows it: exposed URLs, open ports, pages that belong to it. Pure."""
+"""Views of a workload's connections: exposed URLs, open ports and related pages. Pure."""
 
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -11,7 +11,7 @@ from fairlead.model.pods.podset import PodSet
 from fairlead.model.records.workload import Pod, Workload
 
 Authorization = Literal["public", "authenticatedUsers", "authorizedUsersOrGroups"]
-#: How the interface calls the kinds of authorization.
+#: The contract's names of authorization types.
 _SHOWN: dict[str, Authorization] = {
     "public": "public",
     "authenticatedUsers": "authenticatedUsers",
@@ -25,7 +25,7 @@ class ConnectionView(msgspec.Struct, kw_only=True, rename="camel", omit_defaults
     """One way to reach a workload."""
 
     name: str
-    #: ExternalUrl, NodePort, LoadBalancer, ClusterIP, or RelatedUrl for a page elsewhere.
+    #: ExternalUrl, NodePort, LoadBalancer, ClusterIP, or RelatedUrl for a page on another site.
     connection_type: str
     tool_type: str
     url: str | UnsetType = UNSET
@@ -38,7 +38,7 @@ class ConnectionView(msgspec.Struct, kw_only=True, rename="camel", omit_defaults
 def render_connections(
     workload: Workload, podsets: Sequence[PodSet], pods: Sequence[Pod], settings: UrlSettings
 ) -> dict[str, Any]:
-    """The members `urls` and `externalConnections` of a workload's view."""
+    """The fields `urls` and `externalConnections` of a workload's view."""
     external = _exposed(workload, podsets, settings)
     connections = [*external, *_ports(podsets, pods), *_related(podsets)]
     if not connections:
@@ -68,7 +68,7 @@ def _exposed(workload: Workload, podsets: Sequence[PodSet], settings: UrlSetting
 
 
 def _ports(podsets: Sequence[PodSet], pods: Sequence[Pod]) -> list[ConnectionView]:
-    """Ports as they are open now: before its start a workload has none."""
+    """The ports that are open now; a workload has none before it starts."""
     opened = {inside: outside for pod in pods for inside, outside in pod.ports}
     listed = [port for podset in podsets for port in podset.container.fields.ports]
     return [

@@ -1,6 +1,6 @@
-"""Why a workload is where it is, in one answer: what it waits for, what holds, and where each value came from.
+"""The explanation of a workload: what it waits for, its effective values, and the origin of each value.
 
-Ours, not the contract's: contract bodies never carry origins. Walks the field declarations and knows no field by name.
+An addition of Fairlead. It walks the field declarations and knows no field by name.
 """
 
 from collections.abc import Iterator
@@ -22,37 +22,37 @@ _HIDDEN = "(hidden)"
 
 
 class ValueView(Shape):
-    """One value of the spec: its dotted path, what it is, and whether it was given or is a default (and whose)."""
+    """One value of the spec: its path, the value, and its origin: given, or a default of something."""
 
     field: str
     value: Any
     origin: str
     unit: str = ""
-    #: In words, where what holds is no one value.
+    #: A description, if the effective default is not a single value.
     text: str = ""
 
 
 class WorkloadExplanation(Shape):
-    """Why the workload is in its phase, and where each of its values came from."""
+    """Why the workload is in its phase, and the origin of each of its values."""
 
     workload_id: Uuid
     name: str
     phase: Phase
     desired_phase: str
     message: str
-    #: What keeps it from running, as data: which resource, how much is asked, how much is free.
+    #: What keeps it from running, as data: the resource, how much is requested, how much is free.
     blocked_by: dict[str, Any] | None
-    #: No replacement of a failed pod starts before this time.
+    #: A failed pod is not replaced before this time.
     retry_at: Instant | None
     conditions: tuple[ConditionView, ...]
     values: tuple[ValueView, ...]
-    #: How often it lost pods to other workloads.
+    #: How often it was preempted.
     preemptions: int
-    #: The dialect in which it was sent.
+    #: The dialect in which it was submitted.
     dialect: str | UnsetType = UNSET
-    #: How it last lost a pod to another workload.
+    #: Its last eviction in favor of another workload.
     last_eviction: EvictionView | UnsetType = UNSET
-    #: Worked out at the moment of the question; absent for what waits for no place.
+    #: Computed for this request; absent if it does not wait for resources.
     waiting: WaitingView | UnsetType = UNSET
 
 
@@ -98,7 +98,7 @@ def _values(struct: type, given: dict[str, Any], prefix: str) -> Iterator[ValueV
 
 
 def _default(field: Field, path: str, value: Any) -> Iterator[ValueView]:
-    """A member that was left out or sent as null: its default, if one is declared."""
+    """The default of a field that was left out or null, if one is declared."""
     about = field.about
     if field.struct is not None and not field.is_list and value is UNSET:
         yield from _values(field.struct, {}, f"{path}.")
@@ -108,7 +108,7 @@ def _default(field: Field, path: str, value: Any) -> Iterator[ValueView]:
 
 
 def _shown(field: Field, value: Any) -> Any:
-    """The value, with everything that is declared secret hidden, inside items of lists too."""
+    """The value with secret fields hidden, in list items too."""
     if field.about.secret:
         return _HIDDEN
     if field.struct is not None and isinstance(value, dict):

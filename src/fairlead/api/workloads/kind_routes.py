@@ -1,5 +1,5 @@
-"""The routes of every workload kind, made by walking `KINDS`: create, get, delete; suspend and resume, and change,
-where the kind has them. Each parses, calls one use case and formats; the kind's own file says everything else.
+"""The routes of every workload kind, from `KINDS`: create, get, delete; suspend, resume and change if the kind has
+them. Each parses, calls one use case and formats; everything else is in the kind's own file.
 """
 
 from collections.abc import Awaitable, Callable
@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from fairlead.api.http.body import query_boolean, query_choice, read_body
 from fairlead.api.http.errors import ACCEPTED, Error, SubmissionError
-from fairlead.api.http.operation import Call, Handler, JsonAnswer, Operation, Parameter, RequestBody
+from fairlead.api.http.operation import Call, Handler, JsonAnswer, Operation, Parameter, RequestBody, with_article
 from fairlead.api.http.shapes import WORKLOAD_ID, Accepted
 from fairlead.control.context import Context
 from fairlead.control.lists import normal_id
@@ -32,13 +32,13 @@ Change = Callable[[Context, Caller, str, str, str], Awaitable[Workload]]
 DRY_RUN = Parameter(
     name="dryRun",
     schema={"type": "boolean", "default": False},
-    description="An addition of Fairlead: answers 200 with what would be created, and creates nothing.",
+    description="An addition of Fairlead: answers 200 with the workload that would be created, but creates nothing.",
     is_addition=True,
 )
 ORIGIN = Parameter(
     name="origin",
     schema={"type": "string"},
-    description="An addition of Fairlead: the kind of workload YAML that the workload was written as.",
+    description="An addition of Fairlead: the kind of the workload YAML that the workload comes from.",
     is_addition=True,
 )
 _ACCEPTED_BODY = msgspec.json.encode(Accepted(202, ACCEPTED))
@@ -46,12 +46,12 @@ _FAILURES = {401: Error, 403: Error, 404: Error, 500: Error, 503: Error}
 
 
 def request_schema(kind: Kind) -> str:
-    """The name of the schema of what creates a workload of this kind."""
+    """The name of the schema of a creation request of this kind."""
     return f"{kind.title}CreationRequest"
 
 
 def change_schema(kind: Kind) -> str:
-    """The name of the schema of what changes a workload of this kind."""
+    """The name of the schema of an update request of this kind."""
     return f"{kind.title}UpdateRequest"
 
 
@@ -70,7 +70,7 @@ def _operations(kind: Kind) -> list[Operation]:
             path=base,
             id=f"create_{word}",
             tag=kind.title,
-            summary=f"Create a {noun}",
+            summary=f"Create {with_article(noun)}",
             run=_creator(kind),
             parameters=(DRY_RUN, ORIGIN),
             body=RequestBody(schema=request_schema(kind)),
@@ -81,12 +81,12 @@ def _operations(kind: Kind) -> list[Operation]:
             path=one,
             id=f"get_{word}",
             tag=kind.title,
-            summary=f"One {noun}, as it was sent and how far it has come",
+            summary=f"Get {with_article(noun)}",
             run=_getter(kind),
             parameters=(WORKLOAD_ID,),
             answers={200: kind.title, **_FAILURES},
         ),
-        _change(kind, "DELETE", one, f"delete_{word}", f"Delete a {noun} in whatever phase it is", lifecycle.delete),
+        _change(kind, "DELETE", one, f"delete_{word}", f"Delete {with_article(noun)} in any phase", lifecycle.delete),
     ]
     if kind.changes is not None:
         operations.append(
@@ -95,7 +95,7 @@ def _operations(kind: Kind) -> list[Operation]:
                 path=one,
                 id=f"update_{word}_spec",
                 tag=kind.title,
-                summary=f"Change a {noun} while it runs",
+                summary=f"Change {with_article(noun)} while it runs",
                 run=_changer(kind),
                 parameters=(WORKLOAD_ID,),
                 body=RequestBody(schema=change_schema(kind)),
@@ -103,8 +103,8 @@ def _operations(kind: Kind) -> list[Operation]:
             )
         )
     if kind.can_suspend:
-        suspend = f"Stop the pods of a {noun} and keep it"
-        resume = f"Start a suspended {noun} again"
+        suspend = f"Suspend {with_article(noun)}: its pods are stopped"
+        resume = f"Resume a suspended {noun}"
         operations += [
             _change(kind, "POST", f"{one}/suspend", f"suspend_{word}", suspend, lifecycle.suspend),
             _change(kind, "POST", f"{one}/resume", f"resume_{word}", resume, lifecycle.resume),
@@ -129,7 +129,7 @@ def _creator(kind: Kind) -> Handler:
 
 
 def _with_origin(kind: Kind, submission: Submission, origin: str) -> Submission:
-    """The submission with a word on what it was written as; another kind becomes a condition of the workload."""
+    """The submission with its original kind; if that is another one, the workload gets a condition."""
     if not origin:
         return submission
     words = f"was written as a {origin}; it runs as a {kind.resource}"

@@ -1,4 +1,4 @@
-"""The output of a workload's pods as plain text, streamed while it is written. Ours: the contract has no such path."""
+"""Logs of a workload's pods as plain text, streamed while they are written. An addition of Fairlead."""
 
 from collections.abc import AsyncIterator
 
@@ -16,7 +16,7 @@ from fairlead.model.errors import ComplianceIssue, Invalid
 
 
 def read_since(text: str, now: Millis) -> Millis | None:
-    """A point in time: ISO-8601, or so many seconds ago."""
+    """A time: ISO-8601, or a number of seconds ago."""
     if not text:
         return None
     try:
@@ -27,7 +27,7 @@ def read_since(text: str, now: Millis) -> Millis | None:
 
 
 async def _first(stream: AsyncIterator[bytes]) -> tuple[bytes, AsyncIterator[bytes]]:
-    """Waits for the first piece, so that what is wrong with the request is still answered with its own status."""
+    """Wait for the first piece, so that errors still get their own status."""
     try:
         return await anext(stream), stream
     except StopAsyncIteration:
@@ -74,24 +74,26 @@ LOG_OPERATIONS: tuple[Operation, ...] = (
         path="/api/v1/workloads/{workloadId}/logs",
         id="get_workload_logs",
         tag="Pods",
-        summary="The output of one of a workload's pods",
+        summary="Get the logs of a pod of a workload",
         run=get_logs,
         parameters=(
             WORKLOAD_ID,
             Parameter(
                 name="pod",
                 schema={"type": "string"},
-                description="The pod's name; without it, that of the master or leader, or the newest pod.",
+                description="The pod's name; default: the master or leader, or the newest pod.",
             ),
-            Parameter(name="attempt", schema=_POSITIVE, description="Which start of the pod; without it, the latest."),
-            Parameter(name="previous", schema=_BOOLEAN, description="The attempt before the latest."),
-            Parameter(name="follow", schema=_BOOLEAN, description="Go on until the pod has ended."),
-            Parameter(name="tail", schema=_INTEGER, description="Only the last so many lines."),
+            Parameter(name="attempt", schema=_POSITIVE, description="The attempt of the pod; default: the latest."),
+            Parameter(name="previous", schema=_BOOLEAN, description="The previous attempt."),
+            Parameter(name="follow", schema=_BOOLEAN, description="Follow the logs until the pod ends."),
+            Parameter(name="tail", schema=_INTEGER, description="Only this number of lines from the end."),
             Parameter(
-                name="since", schema={"type": "string"}, description="Only from this time, or so many seconds ago."
+                name="since",
+                schema={"type": "string"},
+                description="Only lines since this time, or since this number of seconds ago.",
             ),
-            Parameter(name="timestamps", schema=_BOOLEAN, description="Put the time of writing before each line."),
-            Parameter(name="limitBytes", schema=_POSITIVE, description="At most so many bytes."),
+            Parameter(name="timestamps", schema=_BOOLEAN, description="Start each line with its time."),
+            Parameter(name="limitBytes", schema=_POSITIVE, description="The maximum number of bytes."),
         ),
         answers={200: {"type": "string"}, 401: Error, 403: Error, 404: Error, 500: Error, 503: Error},
         content_type="text/plain",

@@ -1,4 +1,4 @@
-"""Reads of workloads of any kind: list, count, one with its pending messages, pods, events, history, explanation."""
+"""Routes that read workloads of any kind: lists, counts, pods, events, history, explanation."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ from fairlead.control.workloads import read
 from fairlead.control.workloads.read import POD_FIELD_NAMES, WORKLOAD_FIELDS
 from fairlead.model.records.workload import Pod
 
-#: Tells at which revision a list is true at least; a watch from there misses nothing.
+#: The revision of a list; a watch from there misses nothing.
 REVISION_HEADER = "x-fairlead-revision"
 
 
@@ -137,7 +137,7 @@ _POD_LIST = (
     Parameter(
         name="completed",
         schema={"type": "string", "enum": ["all", "true", "false"], "default": "all"},
-        description="Whether pods that have ended are listed, only they, or none of them.",
+        description="Whether to list all pods, only those that have ended, or only those that have not.",
     ),
 )
 
@@ -167,7 +167,7 @@ WORKLOAD_OPERATIONS: tuple[Operation, ...] = (
     _read(
         "/count",
         "count_workloads",
-        "How many workloads match",
+        "Count workloads",
         count_workloads,
         parameters=(DELETED, filter_by(WORKLOAD_FIELDS), SEARCH),
         answers={200: Count, **_FAILURES},
@@ -193,7 +193,7 @@ WORKLOAD_OPERATIONS: tuple[Operation, ...] = (
     _read(
         "/pods/count",
         "count_pods",
-        "How many pods match",
+        "Count pods",
         count_pods,
         tag="Pods",
         parameters=(DELETED, filter_by(POD_FIELD_NAMES), SEARCH),
@@ -202,7 +202,7 @@ WORKLOAD_OPERATIONS: tuple[Operation, ...] = (
     _read(
         "/{workloadId}",
         "get_workload",
-        "One workload of any kind, with why it waits",
+        "Get a workload of any kind, with the reasons why it is pending",
         get_workload,
         parameters=(WORKLOAD_ID,),
         answers={200: WorkloadDetailedView, **_ONE},
@@ -210,7 +210,7 @@ WORKLOAD_OPERATIONS: tuple[Operation, ...] = (
     _read(
         "/{workloadId}/pods",
         "get_workload_pods",
-        "The pods of a workload",
+        "List the pods of a workload",
         get_workload_pods,
         tag="Pods",
         parameters=(WORKLOAD_ID, DELETED, OFFSET, LIMIT, SEARCH),
@@ -219,7 +219,7 @@ WORKLOAD_OPERATIONS: tuple[Operation, ...] = (
     _read(
         "/{workloadId}/events",
         "get_workload_events",
-        "What happened to a workload and its pods",
+        "List the events of a workload and its pods",
         get_workload_events,
         tag="Events",
         parameters=(WORKLOAD_ID, OFFSET, LIMIT, sort_order("desc")),
@@ -228,7 +228,7 @@ WORKLOAD_OPERATIONS: tuple[Operation, ...] = (
     _read(
         "/{workloadId}/history",
         "get_workload_history",
-        "Events and changes of phase of a workload, oldest first",
+        "List the events and phase changes of a workload, oldest first",
         get_workload_history,
         tag="Events",
         parameters=(WORKLOAD_ID, OFFSET, LIMIT),
@@ -237,14 +237,14 @@ WORKLOAD_OPERATIONS: tuple[Operation, ...] = (
     _read(
         "/{workloadId}/explanation",
         "explain_workload",
-        "Why a workload is where it is, and where each of its values came from",
+        "Explain the phase of a workload and the origin of its values",
         explain_workload,
         parameters=(
             WORKLOAD_ID,
             Parameter(
                 name="waiting",
                 schema={"type": "boolean", "default": True},
-                description="Whether the scheduler is asked why it waits; false leaves that out and is cheaper.",
+                description="Whether to ask the scheduler why it waits; false is cheaper.",
             ),
         ),
         answers={200: WorkloadExplanation, **_ONE},

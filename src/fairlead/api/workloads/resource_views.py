@@ -43,7 +43,7 @@ class AllocatedResourcesView(Shape):
 
 class RequestedPods(Shape):
     number: int
-    #: Between how many their number follows the load.
+    #: The bounds within which their number follows the load.
     min: int | None = None
     max: int | None = None
     parallelism: int | None = None
@@ -51,7 +51,7 @@ class RequestedPods(Shape):
 
 
 def render_asked(podsets: Sequence[PodSet]) -> dict[str, Any]:
-    """What the spec asks for: pods, resources of one pod and of all that run at once, image and command."""
+    """What the spec requests: pods, resources of one pod and of all pods that run at once, image and command."""
     first = podsets[0]
     number = sum(podset.total for podset in podsets)
     completions = [podset.completions for podset in podsets if podset.completions is not None]

@@ -1,4 +1,4 @@
-"""Revisions of workloads whose changes roll out, as the interface shows them. Reads, for every kind that has them."""
+"""Routes and views of revisions, for every kind of workload that has them."""
 
 from msgspec import UNSET, UnsetType
 from starlette.responses import Response
@@ -6,7 +6,7 @@ from starlette.responses import Response
 from fairlead.api.http.body import query_boolean
 from fairlead.api.http.errors import Error
 from fairlead.api.http.list_parameters import DELETED, LIMIT, OFFSET, next_offset, read_list_request, sort_order
-from fairlead.api.http.operation import Call, Handler, Operation, Parameter, as_json
+from fairlead.api.http.operation import Call, Handler, Operation, Parameter, as_json, with_article
 from fairlead.api.http.shapes import WORKLOAD_ID, Count, HistoryList, Instant, Shape, Uuid
 from fairlead.api.workloads.reads import EventList, surroundings
 from fairlead.api.workloads.resource_views import (
@@ -28,7 +28,7 @@ from fairlead.model.records.workload import Pod, Workload
 
 
 class RevisionView(Shape):
-    """One state of a workload's spec, and how far its pods have come."""
+    """A revision: one state of a workload's spec, and the progress of its pods."""
 
     id: Uuid
     name: str
@@ -96,7 +96,7 @@ _ID = Parameter(
     name="revisionId",
     place="path",
     schema={"type": "string", "format": "uuid"},
-    description="The id that the revision was given when it was made.",
+    description="The revision's id.",
 )
 
 
@@ -127,20 +127,34 @@ def _operations(kind: Kind) -> list[Operation]:
         )
 
     operations: list[Operation] = []
-    read(many, "get_{}_workload_revisions", f"The revisions of a {noun}", reads.find, workload, RevisionList)
-    counted = f"How many revisions a {noun} has"
+    read(
+        many,
+        "get_{}_workload_revisions",
+        f"List the revisions of {with_article(noun)}",
+        reads.find,
+        workload,
+        RevisionList,
+    )
+    counted = f"Count the revisions of {with_article(noun)}"
     read(f"{many}/count", "count_{}_workload_revisions", counted, reads.count, workload, Count)
-    read(one, "get_{}_revision", f"One revision of a {noun}", reads.get, (_ID,), RevisionView)
-    of_pods = "The pods of a revision"
+    read(one, "get_{}_revision", f"Get a revision of {with_article(noun)}", reads.get, (_ID,), RevisionView)
+    of_pods = "List the pods of a revision"
     read(f"{one}/pods", "get_{}_revision_pods", of_pods, reads.get_pods, (_ID, DELETED), RevisionPodList)
-    happened, sorted_ = "What happened to a revision and its pods", (*paged, sort_order("desc"))
+    happened, sorted_ = "List the events of a revision and its pods", (*paged, sort_order("desc"))
     read(f"{one}/events", "get_{}_revision_events", happened, reads.get_events, sorted_, EventList)
-    read(f"{one}/history", "get_{}_revision_history", "The same, oldest first", reads.get_history, paged, HistoryList)
+    read(
+        f"{one}/history",
+        "get_{}_revision_history",
+        "List the history of a revision, oldest first",
+        reads.get_history,
+        paged,
+        HistoryList,
+    )
     return operations
 
 
 class Reads:
-    """The handlers of one kind."""
+    """The handlers for one kind of workload."""
 
     def __init__(self, kind: Kind) -> None:
         self._kind = kind
@@ -173,7 +187,7 @@ class Reads:
         return as_json(render_revision(revision, workload, pods, surroundings(call)))
 
     async def get_pods(self, call: Call) -> Response:
-        """Pods that we ended count as deleted, as in the list of a workload's pods."""
+        """Pods that were stopped count as deleted, as in the list of a workload's pods."""
         workload, revision = await self._load(call)
         deleted = bool(query_boolean(call, "deleted"))
         pods = await revisions.load_revision_pods(call.context, revision)

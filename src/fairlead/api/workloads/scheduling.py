@@ -1,4 +1,4 @@
-"""What the scheduler sees and says, as the interface shows it: a snapshot, why something waits, evictions. Ours."""
+"""Views of the scheduler: its snapshot, why workloads wait, evictions. An addition of Fairlead."""
 
 from typing import Any, Literal
 
@@ -25,7 +25,7 @@ class Amounts(Shape):
 
 
 class EvictionView(Shape):
-    """How a workload last lost a pod to another one."""
+    """The last eviction of a workload's pod in favor of another workload."""
 
     at: Instant
     pod: str
@@ -43,7 +43,7 @@ class EvictionView(Shape):
 
 
 class HolderView(Shape):
-    """A workload that holds what is waited for; of one in a project that the caller may not see, only what it holds."""
+    """A workload that holds resources which another waits for; without its name if the caller may not see it."""
 
     workload: str
     workload_id: Uuid | None
@@ -58,7 +58,7 @@ class HolderView(Shape):
 
 
 class OwnerFiguresView(Shape):
-    """The numbers of a project or department in one node pool."""
+    """Quota and usage of a project or department in one node pool."""
 
     name: str
     type: Literal["PROJECT", "DEPARTMENT"]
@@ -78,12 +78,12 @@ class PoolBlockerView(Shape):
 
 
 class WaitingView(Shape):
-    """Why it waits, who holds what it waits for, and what would change that."""
+    """Why a workload waits, who holds the resources, and what would change that."""
 
     message: str
-    #: Where a cluster's scheduler decides and `message` is its word: what we count ourselves.
+    #: If a cluster's scheduler decides and `message` is its own: Fairlead's own analysis.
     counted: str
-    #: What keeps it from running, as data: which resource, how much is asked, how much is free.
+    #: What keeps it from running, as data: the resource, how much is requested, how much is free.
     reason: dict[str, Any]
     pools: tuple[PoolBlockerView, ...]
     owners: tuple[OwnerFiguresView, ...]
@@ -98,7 +98,7 @@ def render_eviction(note: EvictionNote) -> EvictionView:
         at=iso(note.at),
         pod=note.pod,
         node=note.node,
-        rule=note.rule,  # type: ignore[arg-type]  # the scheduler has these four words only
+        rule=note.rule,  # type: ignore[arg-type]  # the scheduler has only these four
         message=note.message,
         by_workload=note.by_workload or None,
         by_workload_id=note.by_workload_id or None,
@@ -171,9 +171,9 @@ SCHEDULING_OPERATIONS: tuple[Operation, ...] = (
         path="/api/v1/scheduling/snapshot",
         id="get_scheduling_snapshot",
         tag="Scheduling",
-        summary="Everything that a scheduling decision would look at now; `fairlead schedule` replays it",
+        summary="Get the scheduler's current input as a snapshot; `fairlead schedule` replays it",
         run=get_snapshot,
-        # Its format has a reference page of its own, with its JSON schema.
+        # Its format has its own reference page, with a JSON schema.
         answers={200: {"type": "object"}, 401: Error, 403: Error, 503: Error},
         is_addition=True,
     ),

@@ -1,8 +1,8 @@
-"""Commands, terminals and connections into pods over HTTP, and the links by which browsers sign in to URLs. Ours.
+"""Commands, terminals and connections into pods over HTTP, and sign-in links for URLs. An addition of Fairlead.
 
-A session is one POST whose body and answer flow at the same time (`duplex`), so it needs no other protocol and passes
-wherever streams pass. Both directions of a command are frames (`FRAME`): a channel, a length, bytes; a port is bytes
-alone.
+A session is one POST whose body and answer are streamed at the same time (`duplex`), so it needs no other protocol and
+passes proxies that stream. A command's session consists of frames (`FRAME`): a channel, a length, bytes; a port's
+session is only bytes.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ from fairlead.model.clock import iso
 from fairlead.model.errors import ComplianceIssue, Invalid
 
 FRAME = struct.Struct("!BI")
-#: Channels towards the pod: bytes of input, their end, the terminal's new size as `COLUMNSxROWS`.
+#: Channels to the pod: input, end of input, the terminal's new size as `COLUMNSxROWS`.
 INPUT, END, SIZE = 0, 1, 2
 #: Channels from the pod.
 _CHANNELS = {"output": 1, "error": 2, "exit": 3}
@@ -53,7 +53,7 @@ def _duplex_of(session: Session, guard: StreamGuard) -> DuplexResponse:
         while len(pending) >= FRAME.size:
             channel, length = FRAME.unpack_from(pending)
             if length > _MOST:
-                raise ValueError("a frame of that length is none of ours")
+                raise ValueError("the frame's length is not valid")
             if len(pending) < FRAME.size + length:
                 return
             content = bytes(pending[FRAME.size : FRAME.size + length])
@@ -81,7 +81,7 @@ def _duplex_of(session: Session, guard: StreamGuard) -> DuplexResponse:
 async def execute(call: Call) -> Response:
     command = tuple(call.request.query_params.getlist("command"))
     if not command or not command[0] or any("\x00" in word for word in command):
-        details = "must be given once per word of the command to run"
+        details = "is required: the command to run, one parameter per word"
         raise Invalid(f"The query parameter command {details}", (ComplianceIssue("command", details),))
     request = ExecRequest(
         pod_id="",
@@ -109,7 +109,9 @@ async def attach_to(call: Call) -> Response:
 async def forward_port(call: Call) -> Response:
     port = query_integer(call, "port", None, 1, 65_535)
     if port is None:
-        raise Invalid("The query parameter port is missing", (ComplianceIssue("port", "must be a port of the pod"),))
+        raise Invalid(
+            "The query parameter port is required", (ComplianceIssue("port", "is required: a port of the pod"),)
+        )
     workload_id = normal_id(call.path["workloadId"], "workload")
     file = await connect(call.context, call.caller, workload_id, query_text(call, "pod"), port)
     reader, writer = await asyncio.open_connection(sock=socket.socket(fileno=file))
@@ -135,7 +137,7 @@ async def forward_port(call: Call) -> Response:
 
 
 class SignInLink(msgspec.Struct, rename="camel"):
-    """A URL of the workload, and a link that signs its follower in to it, once."""
+    """A URL of the workload, and a one-time link that signs a browser in to it."""
 
     url: str
     container_port: int
@@ -161,7 +163,7 @@ def url_operations(gate: UrlGate) -> tuple[Operation, ...]:
             path="/api/v1/workloads/{workloadId}/sign-in-links",
             id="create_sign_in_links",
             tag="Pods",
-            summary="One-time links that sign a browser in to the workload's URLs",
+            summary="Create one-time links that sign a browser in to the workload's URLs",
             run=make_links,
             parameters=(WORKLOAD_ID,),
             answers={200: SignInLinks, 401: Error, 403: Error, 404: Error, 500: Error, 503: Error},
@@ -171,7 +173,7 @@ def url_operations(gate: UrlGate) -> tuple[Operation, ...]:
 
 
 _BOOLEAN = {"type": "boolean", "default": False}
-_POD = Parameter(name="pod", schema={"type": "string"}, description="The pod's name; without it, the first that runs.")
+_POD = Parameter(name="pod", schema={"type": "string"}, description="The pod's name; default: the first running pod.")
 _FRAMES = RequestBody(schema={"type": "string", "format": "binary"}, content_type=STREAM, required=False)
 _ANSWERS = {**failing(401, 403, 404, 500, 503), 200: {"type": "string", "format": "binary"}}
 
@@ -196,23 +198,23 @@ SESSION_OPERATIONS: tuple[Operation, ...] = (
     _operation(
         "exec",
         "execute_in_workload",
-        "Run a command beside a pod's own",
+        "Run a command in a pod",
         execute,
         Parameter(
             name="command",
             schema={"type": "array", "items": {"type": "string"}, "minItems": 1},
             description="The words of the command, one parameter each.",
         ),
-        Parameter(name="tty", schema=_BOOLEAN, description="On a terminal of its own."),
-        Parameter(name="stdin", schema=_BOOLEAN, description="The body's frames are its input."),
+        Parameter(name="tty", schema=_BOOLEAN, description="Whether the command gets a terminal."),
+        Parameter(name="stdin", schema=_BOOLEAN, description="Whether the body's frames are the command's input."),
         Parameter(name="columns", schema={"type": "integer", "minimum": 1, "maximum": 9999}),
         Parameter(name="rows", schema={"type": "integer", "minimum": 1, "maximum": 9999}),
     ),
-    _operation("attach", "attach_to_workload", "The input and output of a pod's own command", attach_to),
+    _operation("attach", "attach_to_workload", "Attach to a pod's main process", attach_to),
     _operation(
         "port-forward",
         "forward_port_of_workload",
-        "A connection to a port of a pod",
+        "Connect to a port of a pod",
         forward_port,
         Parameter(name="port", schema={"type": "integer", "minimum": 1, "maximum": 65535}),
     ),

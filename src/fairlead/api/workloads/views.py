@@ -1,7 +1,7 @@
-"""Workloads, pods, events and history as the interface shows them: the contract's members, filled from records.
+"""Views of workloads, pods, events and history: the contract's fields, filled from records.
 
-Handlers call the `render_` functions; the structs are also what the API description is generated from. Nothing here
-reads: whatever a view needs beside its record is handed in.
+Handlers call the `render_` functions; the API description is generated from the structs. Nothing here reads:
+everything that a view needs is passed in.
 """
 
 from collections.abc import Mapping, Sequence
@@ -41,7 +41,7 @@ from fairlead.model.records.organization import Cluster, Project, namespace_of
 from fairlead.model.records.phase import Phase, PodPhase
 from fairlead.model.records.workload import Pod, Workload
 
-#: Phases during which waiting time and running time go on.
+#: Phases that count as waiting and as running.
 WAITING = frozenset({Phase.CREATING, Phase.PENDING, Phase.RESUMING})
 RUNNING = frozenset({Phase.RUNNING, Phase.DEGRADED, Phase.UPDATING})
 
@@ -63,7 +63,7 @@ class ActionsSupport(Shape):
 
 
 class ConditionView(Shape):
-    """A lasting statement about the workload, such as a field that is not enforced here."""
+    """A condition of the workload, such as a field that is not enforced here."""
 
     type: str
     status: str
@@ -114,7 +114,7 @@ class WorkloadView(Shape):
     allocated_resources: AllocatedResourcesView | UnsetType = UNSET
     actions_support: ActionsSupport | UnsetType = UNSET
     images: tuple[str, ...] = ()
-    #: Where it is reached: its exposed URLs, the ports of this machine that lead to it, and pages that belong to it.
+    #: Its exposed URLs, its ports on this machine, and related pages.
     urls: tuple[str, ...] = ()
     external_connections: tuple[ConnectionView, ...] = ()
     command: str | UnsetType = UNSET
@@ -123,7 +123,7 @@ class WorkloadView(Shape):
 
 
 class PendingMessageView(Shape):
-    """Why one node pool did not take the workload."""
+    """Why one node pool did not accept the workload."""
 
     node_pool: str
     phase_reason: Literal["NonPreemptibleOverQuota", "OverLimit"]
@@ -133,7 +133,7 @@ class PendingMessageView(Shape):
 
 
 class WorkloadDetailedView(WorkloadView, kw_only=True):
-    """One workload, with the reasons of the node pools that did not take it."""
+    """A workload, with the reasons of the node pools that did not accept it."""
 
     pending_scheduling_messages: tuple[PendingMessageView, ...] | None
 
@@ -145,7 +145,7 @@ class ContainerView(Shape):
 
 
 class PodView(Shape):
-    """A pod: one process tree on a node, started for a workload."""
+    """A pod of a workload: one process tree on a node."""
 
     name: str
     priority_class_name: str
@@ -169,9 +169,9 @@ class PodView(Shape):
     project_name: str | UnsetType = UNSET
     workload_name: str | UnsetType = UNSET
     revision_id: Uuid | UnsetType = UNSET
-    #: How often its process was started again in place.
+    #: How often its process was restarted in place.
     restarts: Annotated[int, OURS] = 0
-    #: How its process ended, or ended last before it was started again, as the engine saw it.
+    #: How its process ended, or how it ended before the last restart.
     exit_code: Annotated[int | UnsetType, OURS] = UNSET
     signal: Annotated[int | UnsetType, OURS] = UNSET
     reason: Annotated[str, OURS] = ""
@@ -179,7 +179,7 @@ class PodView(Shape):
 
 
 class ViewContext(msgspec.Struct, frozen=True):
-    """What views need beside the records themselves."""
+    """What views need in addition to the records."""
 
     now: Millis
     cluster: Cluster
@@ -196,7 +196,7 @@ def instant(at: Millis | None) -> str | None:
 
 
 def elapsed(stored: Millis, workload: Workload, counting: frozenset[Phase], now: Millis) -> int:
-    """Seconds spent in some phases: what is stored, and what has passed since if it is in one of them now."""
+    """Seconds spent in some phases: the stored time, and the time since the last change if it is in one of them now."""
     going_on = max(0, now - workload.phase_updated_at) if workload.phase in counting and not workload.gone else 0
     return (stored + going_on) // 1000
 
@@ -209,9 +209,9 @@ def render_workload_detailed(workload: Workload, pods: Sequence[Pod], around: Vi
     messages = tuple(
         PendingMessageView(
             node_pool=message.node_pool,
-            phase_reason=message.reason,  # type: ignore[arg-type]  # only the two words are ever stored
+            phase_reason=message.reason,  # type: ignore[arg-type]  # only these two are stored
             reason=message.reason,
-            org_type=message.org_type,  # type: ignore[arg-type]  # only words of the contract are ever stored
+            org_type=message.org_type,  # type: ignore[arg-type]  # only values of the contract are stored
             user_message=message.message,
         )
         for message in workload.pending_messages

@@ -1,7 +1,7 @@
-"""A stream of workload changes as server-sent events, resumable without a gap. Ours: the contract has no such path.
+"""A stream of workload changes as server-sent events, resumable without a gap. An addition of Fairlead.
 
-A client lists first and takes the list's revision header as its start; after a break it sends the id of the last
-message. Each message carries the workload as it is now, so a slow client skips steps and never the end.
+A client lists first and starts from the list's revision header; after a disconnect it sends the id of the last
+message. Each message has the current workload, so a slow client skips steps but never the last state.
 """
 
 import asyncio
@@ -23,13 +23,13 @@ from fairlead.control.workloads import read
 from fairlead.model.errors import TooMuch
 from fairlead.model.records.organization import Caller
 
-#: An empty message is sent after so long without a change, so that both ends notice a dead connection.
+#: An empty message is sent after this time without a change, so that both ends notice a dead connection.
 KEEP_ALIVE_SECONDS = 15.0
 _GREATEST_REVISION = 2**62
 
 
 class ChangeView(Shape):
-    """A workload that changed: the newest thing that happened to it, and how it is now (null once it is purged)."""
+    """A change: the newest event of a workload, and the workload as it is now (null once it is purged)."""
 
     revision: int
     workload_id: Uuid
@@ -45,7 +45,7 @@ def watch_operations(streams_most: int) -> tuple[Operation, ...]:
         nonlocal open_streams
         since = await _start(call)
         if open_streams >= streams_most:
-            raise TooMuch(f"{streams_most} watch streams are open, the most that this server serves", 30)
+            raise TooMuch(f"{streams_most} watch streams are open, the limit of this server", 30)
         open_streams += 1
 
         async def counted() -> AsyncIterator[bytes]:
@@ -65,20 +65,19 @@ def watch_operations(streams_most: int) -> tuple[Operation, ...]:
         path="/api/v1/workloads/watch",
         id="watch_workloads",
         tag="Workloads",
-        summary="A stream of workload changes as server-sent events",
+        summary="Watch workload changes as server-sent events",
         run=watch,
         parameters=(
             Parameter(
                 name="revision",
                 schema={"type": "integer", "format": "int64", "minimum": 0},
-                description="Changes after this revision: the X-Fairlead-Revision header of a list. Without it, from "
-                "now on.",
+                description="Changes after this revision, the X-Fairlead-Revision header of a list; default: now.",
             ),
             Parameter(
                 name="Last-Event-ID",
                 place="header",
                 schema={"type": "string"},
-                description="The id of the last message that was received; it wins over `revision`.",
+                description="The id of the last received message; it takes precedence over `revision`.",
             ),
             Parameter(name="projectId", schema={"type": "string"}, description="Only workloads of this project."),
         ),
@@ -90,7 +89,7 @@ def watch_operations(streams_most: int) -> tuple[Operation, ...]:
 
 
 async def _start(call: Call) -> int:
-    """The revision to start after; raises `Gone` for one whose followers were dropped, or that never was."""
+    """The revision to start after; raises `Gone` if later events were deleted, or if it never existed."""
     newest = await read.load_revision(call.context)
     last = call.request.headers.get("last-event-id", "")
     if last.isascii() and last.isdigit() and len(last) < 19:
@@ -101,12 +100,12 @@ async def _start(call: Call) -> int:
             return newest
         since = asked
     if since > newest or since < await read.load_oldest_revision(call.context):
-        raise Gone(f"Revision {since} is not among those that are kept; list again and watch from {newest}", newest)
+        raise Gone(f"Revision {since} is no longer kept; list again and watch from {newest}", newest)
     return since
 
 
 async def _changes(call: Call, since: int) -> AsyncGenerator[bytes, None]:
-    """Messages for as long as the caller may have them. A commit that comes while we read sets the flag again."""
+    """Messages until the caller loses access. A commit during a read sets the flag again."""
     changed = asyncio.Event()
     changed.set()
 
@@ -126,7 +125,7 @@ async def _changes(call: Call, since: int) -> AsyncGenerator[bytes, None]:
                 changed.clear()
                 since, messages = await _load_messages(call, since, project)
                 if messages:
-                    # There may be more than are read at once.
+                    # There may be more than one read returns.
                     changed.set()
                 for message in messages:
                     silent_seconds = 0.0
@@ -135,14 +134,14 @@ async def _changes(call: Call, since: int) -> AsyncGenerator[bytes, None]:
                 silent_seconds += CHECK_SECONDS
             if silent_seconds >= KEEP_ALIVE_SECONDS:
                 silent_seconds = 0.0
-                # An id without data is remembered by the client and shown to nobody.
+                # Clients remember an id without data, but do not show it.
                 yield b"id: %d\n\n" % since
     finally:
         stop()
 
 
 async def _load_messages(call: Call, since: int, project: str) -> tuple[int, list[bytes]]:
-    """What happened after a revision, as messages, and the revision that they reach."""
+    """The events after a revision as messages, and the revision of the last one."""
     context = call.context
     through, changes = await read.load_changes(context, call.caller, since, project)
     live = await read.load_live_pods(context, (workload for _, workload in changes if workload is not None))
@@ -162,7 +161,7 @@ async def _load_messages(call: Call, since: int, project: str) -> tuple[int, lis
 
 
 async def _wait(changed: asyncio.Event) -> bool:
-    """Whether something happened before it is time to check the caller's rights again."""
+    """Whether a change came before it is time to check the caller's rights again."""
     try:
         await asyncio.wait_for(changed.wait(), CHECK_SECONDS)
     except TimeoutError:
