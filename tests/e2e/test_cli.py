@@ -104,7 +104,7 @@ def test_a_page_that_is_not_all_says_so(fairlead: Caller) -> None:
         submit(fairlead, "-c", "--", "true")
     called = fairlead("list", "--limit", "1", "-o", "name")
     assert len(called.out.splitlines()) == 1
-    assert called.err.startswith("Shown: 1 to 1 of ")
+    assert called.err.startswith("Showing 1 to 1 of ")
 
 
 def test_describe(fairlead: Caller) -> None:
@@ -130,7 +130,7 @@ def test_suspend_resume_delete(fairlead: Caller) -> None:
     wrong = fairlead("workspace", "suspend", "moved")
     assert wrong.code == exit_codes.NOT_FOUND
     assert (
-        "There is no workspace 'moved' in project default. The workload of that name is of type Training." in wrong.err
+        "There is no workspace 'moved' in project default. The workload with that name has type Training." in wrong.err
     )
     waiting = fairlead.start("wait", "moved", "--for", "Deleted", "--timeout", "120s")
     called = fairlead("training", "delete", "moved", "no-such-one")

@@ -63,7 +63,7 @@ def test_apply_again_suspend_resume_and_delete(server: Server, fairlead, tmp_pat
     assert "again: resumed\n" in fairlead("apply", "-f", written(tmp_path, "again")).out
     server.until_phase(workload_id, "Running")
     assert fairlead("delete", "-f", file).out == "again: deleted\nbase: template deleted\n"
-    assert fairlead("delete", "-f", file).out == "again: not there\nbase: template not there\n"
+    assert fairlead("delete", "-f", file).out == "again: not found\nbase: template not found\n"
 
 
 def test_a_workload_of_the_server_in_every_dialect(server: Server, fairlead, tmp_path: Path) -> None:
@@ -164,7 +164,7 @@ def test_plain_credentials_become_a_secret(server: Server, fairlead, tmp_path: P
     text = Path(written(tmp_path, "opens")).read_text() + f"  gitSync: {{items: {{code: {{value: {item}}}}}}}\n"
     applied = fairlead("apply", "-f", "-", stdin=text)
     assert "opens: submitted\n" in applied.out, applied
-    assert "kept in the secret opens-code" in applied.err
+    assert "stored in the secret opens-code" in applied.err
     assert "very-secret" not in applied.out + applied.err
     shown = fairlead("secret", "describe", "opens-code").out
     assert "User" in shown

@@ -82,4 +82,4 @@ def test_types_of_workloads(fairlead: Caller) -> None:
 def test_nouns_without_a_counterpart_say_what_to_do(fairlead: Caller, noun: str) -> None:
     called = fairlead(noun, "whatever")
     assert called.code == exit_codes.USAGE
-    assert called.err.startswith(f"fairlead: There is no `{noun}` here: ")
+    assert called.err.startswith(f"fairlead: Fairlead has no command '{noun}': ")

@@ -72,7 +72,7 @@ def test_a_server_that_somebody_else_is_starting_is_waited_for(fairlead: Caller)
         assert json.loads(fairlead.ok("server", "status", "--json"))["pid"] == serving.pid
         refused = fairlead("server", "restart")
         assert refused.code == exit_codes.FAILED
-        assert "restart it where it was started" in refused.err
+        assert "Restart it where it was started" in refused.err
     finally:
         serving.terminate()
         serving.communicate(timeout=180)
@@ -139,7 +139,7 @@ def test_it_runs_as_in_the_callers_shell(warm: Caller) -> None:
 def test_what_waits_is_not_said_to_run(warm: Caller) -> None:
     called = warm("run", "--detach", "--name", "too-large", "--gpu", "100", "--", "true")
     assert (called.code, called.out) == (0, "too-large\n")
-    assert "starts when there is room" in called.err
+    assert "as soon as there is room" in called.err
     warm.ok("training", "delete", "too-large")
 
 
@@ -156,7 +156,7 @@ def test_what_it_waits_for_is_told(warm: Caller) -> None:
     process = warm.start("run", "--name", "greedy", "--gpu", "1000", "--", "true")
     assert process.stderr is not None
     line = next(line for line in process.stderr if "Pending" in line and "GPU" in line)
-    assert "greedy: Pending, 1 of 1 in line · " in line
+    assert "greedy: Pending, 1 of 1 in the queue · " in line
     warm.ok("training", "delete", "greedy")
     process.communicate(timeout=180)
     assert process.returncode == exit_codes.RUN_FAILED
@@ -169,7 +169,7 @@ def test_output_comes_while_it_runs(warm: Caller) -> None:
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=180)
     assert process.returncode == exit_codes.INTERRUPTED
-    assert "slow runs on. Come back with `fairlead logs -f slow`." in err
+    assert "slow keeps running. Follow it with `fairlead logs -f slow`." in err
     assert json.loads(warm.ok("describe", "slow", "--json"))["phase"] == "Running"
     warm.ok("training", "delete", "slow")
 
@@ -216,8 +216,8 @@ class Terminal:
 @pytest.mark.parametrize(
     ("answer", "want_phase", "want_words"),
     [
-        pytest.param("d\n", "Running", "Come back with `fairlead logs -f", id="detach"),
-        pytest.param("s\n", "Stopped", "is being stopped", id="stop"),
+        pytest.param("d\n", "Running", "Follow it with `fairlead logs -f", id="detach"),
+        pytest.param("s\n", "Stopped", "is stopping", id="stop"),
     ],
 )
 def test_interrupting_asks_once(warm: Caller, answer: str, want_phase: str, want_words: str) -> None:
@@ -262,7 +262,7 @@ def test_a_server_that_comes_back_has_everything(fairlead: Caller) -> None:
     assert fairlead.ok("backup", "backup.tar.gz") == f"{backup}\n"
     assert backup.stat().st_mode & 0o777 == 0o600
     assert fairlead("backup", "backup.tar.gz").code == exit_codes.USAGE
-    assert "stop it with" in fairlead("restore", "backup.tar.gz").err
+    assert "Stop it first with" in fairlead("restore", "backup.tar.gz").err
     fairlead.ok("server", "stop")
     elsewhere = Caller(fairlead.data_dir.parent / "elsewhere", fairlead.folder)
     try:

@@ -35,9 +35,9 @@ def test_the_whole_demo(tmp_path: Path) -> None:
     out, _ = demo.communicate(timeout=300)
     assert demo.returncode == 0, out
     assert "project team-a was 4 GPUs over its quota of 4" in out
-    assert "told to end: saving a checkpoint" in out
-    assert "Who holds what it waits for" in out
-    assert "Everything is gone again" in out
+    assert "stopping: saving a checkpoint" in out
+    assert "Workloads that use what it waits for" in out
+    assert "Cleaned up: " in out
     assert leftovers(tmp_path) == []
     assert not (tmp_path / "data").exists(), "the user's own data folder is not touched"
 

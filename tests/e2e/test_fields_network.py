@@ -428,7 +428,7 @@ def test_port_forward_says_that_the_pod_ended_a_connection_without_a_word(server
             assert forwarding.stderr is not None
             found = re.search(r":(\d+) to port 8081", forwarding.stderr.readline())
             assert found
-            words = "The pod ended a connection to port 8081 without a word; does it listen there?\n"
+            words = "The pod closed a connection to port 8081 without sending anything. Does it listen there?\n"
             said = forwarding.stderr
             # A line for each connection, also for those that come before it listens.
             until(lambda: hears_nothing(int(found[1]), b"x") and said.readline() == words, "the words")

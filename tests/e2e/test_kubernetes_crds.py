@@ -75,11 +75,11 @@ BY_HAND: dict[str, dict[str, Any]] = {
 }
 #: By the words of a rule: objects that break it.
 BROKEN: dict[str, list[dict[str, Any]]] = {
-    "exactly one of name and namePrefix must be given": [
+    "exactly one of name and namePrefix is required": [
         {"image": {"value": "i"}},
         {"name": {"value": "a"}, "namePrefix": {"value": "b"}, "image": {"value": "i"}},
     ],
-    "image must be given, here or in the baseWorkload": [{"name": {"value": "a"}}],
+    "image is required, here or in the baseWorkload": [{"name": {"value": "a"}}],
     "cpuLimit is below cpu": [{"cpu": {"value": "2"}, "cpuLimit": {"value": 1}}],
     "memoryLimit is below memory": [{"memory": {"value": "2G"}, "memoryLimit": {"value": "1G"}}],
     "gpuMemoryLimit is below gpuMemory": [{"gpuMemory": {"value": "2G"}, "gpuMemoryLimit": {"value": "1M"}}],
@@ -88,16 +88,16 @@ BROKEN: dict[str, list[dict[str, Any]]] = {
         {"parallelism": {"value": 2}},
         {"parallelism": {"value": 3}, "completions": {"value": 2}},
     ],
-    "gpu and gpuMemory are two ways to ask for a share of a device; give one of them": [
+    "gpu and gpuMemory both request a fraction of a device; use one of them": [
         {"gpu": {"value": "0.5"}, "gpuMemory": {"value": "1G"}}
     ],
-    "podAffinitySchedulingRule counts only with podAffinity": [{"podAffinitySchedulingRule": {"value": "hard"}}],
-    "podAffinityTopology counts only with podAffinity": [
+    "podAffinitySchedulingRule has an effect only with podAffinity": [{"podAffinitySchedulingRule": {"value": "hard"}}],
+    "podAffinityTopology has an effect only with podAffinity": [
         {"podAffinityTopology": {"value": "z"}},
         {"podAffinityTopology": {"value": "z"}, "podAffinity": {"value": False}},
     ],
     "minScale is above maxScale": [{"minScale": {"value": 3}, "maxScale": {"value": 2}}],
-    "metricName counts only with the metric custom": [{"metricName": {"value": "m"}}],
+    "metricName has an effect only with the metric custom": [{"metricName": {"value": "m"}}],
     "tty needs stdin": [{"tty": {"value": True}}],
 }
 RULES = [

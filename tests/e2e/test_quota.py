@@ -95,7 +95,7 @@ def test_borrowed_gpus_are_reclaimed_and_everybody_is_told(make_server: Callable
     name = server.workload(victims[0])["name"]
     assert "Evicted once" in command.ok("describe", name, "-p", "team-a")
     why = command.ok("why", name, "-p", "team-a")
-    assert "Who holds what it waits for" in why
+    assert "Workloads that use what it waits for" in why
     assert "Last eviction" in why
 
 

@@ -110,7 +110,10 @@ command: {value: python3 -m http.server 8000}
     assert fairlead("apply", "-f", "-", stdin=more).out == "yaml-serves: unchanged\n"
     moved = fairlead("apply", "-f", "-", stdin=more.replace("container: 8000", "container: 8001"))
     assert moved.code == 1
-    assert "keeps most of its spec; these members differ: servingPort.container" in moved.err
+    assert (
+        "this part of the spec of a submitted workload cannot change; these members differ: servingPort.container"
+        in moved.err
+    )
     assert fairlead("delete", "-f", "-", stdin=text).code == 0
 
 

@@ -1,6 +1,6 @@
-"""What a command is: its words, flags and help as data, and the function that carries it out.
+"""What a command is: its words, flags and help as data, and the function that runs it.
 
-Noun modules declare their commands with it; `__main__` finds and runs them; `help` and `completion` read them.
+Noun modules declare their commands with it; `__main__` runs them; `help` and `completion` read them.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,7 +10,7 @@ from fairlead.cli.flags import Flag, Parsed
 
 
 class CommandEnvironment(NamedTuple):
-    """All that a command gets from the process it runs in."""
+    """Everything that a command takes from the process it runs in."""
 
     environ: Mapping[str, str]
     folder: str
@@ -20,11 +20,11 @@ class CommandEnvironment(NamedTuple):
 
 
 class Invocation(NamedTuple):
-    """One call of a command: what was typed after its words, and where."""
+    """One call of a command: the arguments, and the environment it was called in."""
 
     parsed: Parsed
     environment: CommandEnvironment
-    #: The words of the command as typed, for messages that show what to type next.
+    #: The words of the command as typed, for messages with a next step.
     words: tuple[str, ...] = ()
 
     def get(self, flag: str, default: Any = None) -> Any:
@@ -36,25 +36,25 @@ class Invocation(NamedTuple):
 
 
 class Command(NamedTuple):
-    #: The verb below the noun; empty for a noun that is a command by itself.
+    #: The verb after the noun; empty if the noun itself is the command.
     verb: str
     summary: str
     #: Returns the exit code.
     run: Callable[[Invocation], int]
     flags: tuple[Flag, ...] = ()
-    #: How its names are shown in the usage line, e.g. `NAME...`.
+    #: How its arguments are shown in the usage line, such as `NAME...`.
     usage: str = ""
     #: How many arguments it takes; the greatest is None if there is no limit.
     min_names: int = 0
     max_names: int | None = 0
     aliases: tuple[str, ...] = ()
-    #: What the words after `--` are, for the usage line; without it, they are refused.
+    #: How the arguments after `--` are shown in the usage line; if empty, it takes none.
     trailing: str = ""
     #: Further help below the flags.
     details: str = ""
-    #: Its words are read by somebody else: they come as names, unread.
+    #: It parses its flags itself: all words come as names.
     is_raw: bool = False
-    #: What its first name names (`workload`, `project` …), for completion.
+    #: What its first argument names (`workload`, `project` …), for completion.
     completes: str = ""
 
 

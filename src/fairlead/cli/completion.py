@@ -1,7 +1,7 @@
-"""Shell completion: scripts for bash, zsh and fish, and the hidden command that they ask for words.
+"""Shell completion: scripts for bash, zsh and fish, and the hidden command that they call.
 
-Words come from the declarations of commands and flags; names of workloads and places from the server, if it answers
-quickly. A failing completion is silent: a message in the middle of typing helps nobody.
+Commands and flags come from their declarations; names of workloads, projects and nodes come from the server. If the
+completion fails, it prints nothing: a message in the middle of typing would be in the way.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -18,7 +18,7 @@ from fairlead.client.kinds import load_kinds
 
 _SHELLS = ("bash", "zsh", "fish")
 _SCRIPTS = {
-    "bash": """# fairlead completion for bash; put into ~/.bashrc: eval "$(fairlead completion bash)"
+    "bash": """# fairlead completion for bash; add to ~/.bashrc: eval "$(fairlead completion bash)"
 _fairlead() {
     local IFS=$'\\n'
     COMPREPLY=($(fairlead __complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
@@ -26,7 +26,7 @@ _fairlead() {
 complete -o default -F _fairlead fairlead
 """,
     "zsh": """#compdef fairlead
-# fairlead completion for zsh; put into ~/.zshrc: eval "$(fairlead completion zsh)"
+# fairlead completion for zsh; add to ~/.zshrc: eval "$(fairlead completion zsh)"
 _fairlead() {
     local -a found
     found=("${(@f)$(fairlead __complete "${(@)words[2,$CURRENT]}" 2>/dev/null)}")
@@ -34,7 +34,7 @@ _fairlead() {
 }
 compdef _fairlead fairlead
 """,
-    "fish": """# fairlead completion for fish; put into ~/.config/fish/completions/fairlead.fish
+    "fish": """# fairlead completion for fish; add to ~/.config/fish/completions/fairlead.fish
 complete -c fairlead -f -a '(fairlead __complete (commandline -opc)[2..-1] (commandline -ct) 2>/dev/null)'
 """,
 }
@@ -49,14 +49,18 @@ _PLACES: dict[str, Callable[[Client], list[dict[str, Any]]]] = {
 
 def commands(noun: str) -> tuple[Command, ...]:
     if noun == "completion":
-        return (Command("", "Print a completion script", _print, usage="bash|zsh|fish", min_names=1, max_names=1),)
+        return (
+            Command(
+                "", "Print a completion script for a shell", _print, usage="bash|zsh|fish", min_names=1, max_names=1
+            ),
+        )
     return (Command("", "", _complete, is_raw=True, max_names=None),)
 
 
 def _print(invocation: Invocation) -> int:
     shell = invocation.names[0]
     if shell not in _SHELLS:
-        raise UsageError(f"There is completion for {', '.join(_SHELLS)}, not for '{shell}'.")
+        raise UsageError(f"Completion is available for {', '.join(_SHELLS)}, not for '{shell}'.")
     invocation.environment.stdout.write(_SCRIPTS[shell])
     return OK
 
@@ -73,7 +77,7 @@ def _complete(invocation: Invocation) -> int:
 
 
 def candidates(invocation: Invocation, before: Sequence[str], typed: str) -> Iterable[str]:
-    """The words that may stand after `before`, when its next word begins as typed."""
+    """The words that can follow `before`; `typed` is the beginning of the next word."""
     kinds = _words_of_kinds(before)
     if not before:
         return [*(noun for noun, entry in NOUNS.items() if entry.group), *kinds]
@@ -92,7 +96,7 @@ def candidates(invocation: Invocation, before: Sequence[str], typed: str) -> Ite
 
 
 def _words_of_kinds(before: Sequence[str]) -> list[str]:
-    """The words by which a kind's command, or that of a sub-type of it, goes on after these."""
+    """The words of the commands of kinds and their sub-types that come next after these."""
     every = [entry.command for kind in load_kinds().values() for entry in (kind, *kind.subtypes)]
     used = len(before)
     return [words[used] for words in every if len(words) > used and words[:used] == tuple(before)]

@@ -1,7 +1,7 @@
-"""Flags of the command line: how they are declared and how words are read by them.
+"""Flags of the command line: how they are declared and how arguments are parsed.
 
 The grammar is that of the runai CLI: `--name value`, `--name=value`, `-n value`, `-nvalue`; a switch takes its value
-only after `=`; flags may stand before and after names; what follows `--` is left as it is.
+only after `=`; flags may come before and after names; arguments after `--` are not parsed.
 """
 
 import os
@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 
 from fairlead.cli.suggest import suggest
 
-#: Tables that `python -m fairlead.cli.generate` makes of the declarations, one file for each kind.
+#: Tables that `python -m fairlead.cli.generate` makes from the declarations, one file per kind.
 GENERATED = os.path.join(os.path.dirname(__file__), "generated")
 
 
 class UsageError(Exception):
-    """The command line cannot be understood; the message says what and what would be right."""
+    """The command line is wrong; the message says what is wrong and what would be right."""
 
 
 class Flag(NamedTuple):
@@ -28,30 +28,30 @@ class Flag(NamedTuple):
     repeatable: bool = False
     choices: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
-    #: What stands for the value in the help text.
+    #: Shown for the value in the help text.
     placeholder: str = ""
     default: str = ""
 
 
 class Parsed(NamedTuple):
-    #: By flag name; only those that were given. Repeatable flags are lists.
+    #: By flag name, only the given ones. Values of repeatable flags are lists.
     values: dict[str, Any]
     names: list[str]
-    #: The words after `--`; None when there was no `--`.
+    #: The arguments after `--`; None if there was no `--`.
     trailing: list[str] | None
 
 
 GLOBAL = (
     Flag("config-file", "Name of the configuration file", placeholder="NAME", default="config.json"),
     Flag("config-path", "Folder of the configuration file", placeholder="FOLDER"),
-    Flag("data-dir", "Data folder in which a server of this machine is found", placeholder="FOLDER"),
-    Flag("url", "Address of the server, instead of the configured one", placeholder="URL"),
-    Flag("debug", "Show requests, and where an error comes from", "boolean", "d"),
-    Flag("quiet", "Say nothing but results and errors", "boolean", "q"),
-    Flag("verbose", "Say more", "boolean"),
+    Flag("data-dir", "Data folder of the server on this machine", placeholder="FOLDER"),
+    Flag("url", "Server address; overrides the configured one", placeholder="URL"),
+    Flag("debug", "Show requests, and a traceback for errors", "boolean", "d"),
+    Flag("quiet", "Print only results and errors", "boolean", "q"),
+    Flag("verbose", "Print more details", "boolean"),
     Flag("help", "Show this help", "boolean", "h"),
 )
-PROJECT = Flag("project", "Project, instead of the configured one", short="p", placeholder="NAME")
+PROJECT = Flag("project", "Project; overrides the configured one", short="p", placeholder="NAME")
 OUTPUT = (
     Flag(
         "output",
@@ -64,7 +64,7 @@ OUTPUT = (
     Flag("json", "Same as -o json", "boolean"),
     Flag("yaml", "Same as -o yaml", "boolean"),
     Flag("table", "Same as -o table", "boolean"),
-    Flag("no-headers", "Tables without their first line", "boolean"),
+    Flag("no-headers", "Print tables without headers", "boolean"),
 )
 
 _TRUE = ("true", "1", "yes")
@@ -73,7 +73,7 @@ _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
 
 def parse(words: Sequence[str], flags: Iterable[Flag]) -> Parsed:
-    """Read the words after a command by its flags."""
+    """Parse the arguments of a command."""
     long, short = _index(flags)
     values: dict[str, Any] = {}
     names: list[str] = []
@@ -108,7 +108,7 @@ def _is_number(word: str) -> bool:
 
 
 def _read_long(word: str, following: Sequence[str], known: dict[str, Flag], values: dict[str, Any]) -> int:
-    """Take one long flag; the answer is how many of the following words it used up."""
+    """Parse one long flag; returns how many of the following words it used."""
     name, equals, text = word[2:].partition("=")
     flag = known.get(name)
     if flag is None:
@@ -120,7 +120,7 @@ def _read_long(word: str, following: Sequence[str], known: dict[str, Flag], valu
 
 
 def _read_short(word: str, following: Sequence[str], known: dict[str, Flag], values: dict[str, Any]) -> int:
-    """Take a word of short flags: switches may be joined, the last may carry its value."""
+    """Parse a word of short flags: switches may be joined, the last flag may carry its value."""
     letters = word[1:]
     for place, letter in enumerate(letters):
         flag = known.get(letter)
@@ -158,17 +158,19 @@ def _store(flag: Flag, shown: str, text: str, values: dict[str, Any]) -> None:
 
 
 def read_value(flag: Flag, shown: str, text: str) -> Any:
-    """The value that a text has by the flag's type and choices."""
+    """Parse a value by the flag's type and choices."""
     if flag.choices:
         for choice in flag.choices:
             if choice.lower() == text.lower():
                 return choice
-        raise UsageError(f"{shown} is one of {', '.join(flag.choices)}, not '{text}'.{suggest(text, flag.choices)}")
+        raise UsageError(
+            f"{shown} must be one of {', '.join(flag.choices)}, not '{text}'.{suggest(text, flag.choices)}"
+        )
     return read_typed(flag.type, shown, text)
 
 
 def read_typed(kind: str, shown: str, text: str) -> Any:
-    """The value that a text has by a type's name."""
+    """Parse a value by the name of its type."""
     try:
         if kind == "integer":
             return int(text)
@@ -177,17 +179,17 @@ def read_typed(kind: str, shown: str, text: str) -> Any:
         if kind == "duration":
             return read_duration(text)
     except ValueError:
-        wanted = {"integer": "a whole number", "number": "a number", "duration": "a time such as 90s, 5m or 1h30m"}
-        raise UsageError(f"{shown} takes {wanted[kind]}, not '{text}'.") from None
+        wanted = {"integer": "a whole number", "number": "a number", "duration": "a duration such as 90s, 5m or 1h30m"}
+        raise UsageError(f"{shown} must be {wanted[kind]}, not '{text}'.") from None
     if kind == "boolean":
         if text.lower() in _TRUE + _FALSE:
             return text.lower() in _TRUE
-        raise UsageError(f"{shown} is true or false, not '{text}'.")
+        raise UsageError(f"{shown} must be true or false, not '{text}'.")
     return text
 
 
 def read_duration(text: str) -> float:
-    """Seconds in a text like `90`, `90s`, `1h30m` or `1.5h`; raises ValueError for any other."""
+    """Parse a duration such as `90`, `90s`, `1h30m` or `1.5h` into seconds; raises ValueError for other texts."""
     if text.replace(".", "", 1).isdecimal():
         return float(text)
     total, rest = 0.0, text

@@ -1,4 +1,4 @@
-"""Help as text, made from the declarations of commands and flags."""
+"""Help texts, made from the declarations of commands and flags, and the command `help`."""
 
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -9,55 +9,64 @@ from fairlead.cli.flags import GLOBAL, Flag
 from fairlead.cli.nouns import NOUNS, Noun, find_command
 from fairlead.client.kinds import KindEntry, load_kinds
 
-_WIDTH = 100
+_WIDTH = 80
+#: The widest left column of a table of flags; a longer cell has its text on the next line.
+_MAX_LEFT = 34
 _PLACEHOLDERS = {"integer": "N", "number": "X", "duration": "TIME", "string": "TEXT"}
+_FIRST_STEPS = (
+    ("fairlead run -- echo hello", "Run a command as a workload"),
+    ("fairlead list", "List your workloads"),
+    ("fairlead demo", "See fair sharing and preemption at work"),
+)
 
 
 def render_overview(nouns: Mapping[str, Noun], kinds: Mapping[str, KindEntry]) -> str:
     """What `fairlead --help` shows."""
-    lines = [
-        "Fairlead runs and schedules workloads on this machine or on a cluster.",
-        "",
-        "Usage: fairlead COMMAND [VERB] [NAME] [flags]",
-        "",
-        "First steps:",
-        "  fairlead run -- python3 -c \"print('hello')\"",
-        "  fairlead list",
-    ]
     groups: dict[str, list[tuple[str, str]]] = {}
     for name, noun in nouns.items():
         if noun.group:
             groups.setdefault(noun.group, []).append((name, noun.summary))
     first = next(iter(groups.values()))
-    first[1:1] = [
-        (" ".join(kind.command), f"{kind.noun.capitalize()}s: submit, list, follow, delete") for kind in kinds.values()
+    first[1:1] = [(" ".join(kind.command), f"Submit and manage {kind.noun}s") for kind in kinds.values()]
+    left = max(len(name) for rows in groups.values() for name, _ in rows)
+    lines = [
+        "Fairlead runs and schedules AI workloads on this machine or on a cluster.",
+        "",
+        "Usage: fairlead COMMAND [VERB] [NAME] [flags]",
+        "",
+        "First steps:",
+        *_rows(_FIRST_STEPS),
     ]
     for group, rows in groups.items():
-        lines += ["", f"{group}:", *_rows(rows)]
-    lines += ["", "Flags of every command:", *_flag_rows(GLOBAL), "", "`fairlead COMMAND --help` says more."]
+        lines += ["", f"{group}:", *_rows(rows, left)]
+    lines += ["", "Global flags:", *_flag_rows(GLOBAL), "", "Run `fairlead COMMAND --help` for details of a command."]
     return "\n".join(lines) + "\n"
 
 
 def render_noun(words: Sequence[str], commands: Sequence[Command]) -> str:
     """The verbs of a noun."""
+    noun = " ".join(words)
     rows = [(command.verb, command.summary) for command in commands if command.verb]
-    usage = f"Usage: fairlead {' '.join(words)} VERB [NAME] [flags]"
-    return (
-        "\n".join([usage, "", "Verbs:", *_rows(rows), "", f"`fairlead {' '.join(words)} VERB --help` says more."])
-        + "\n"
-    )
+    lines = [f"Usage: fairlead {noun} VERB [NAME] [flags]", "", "Verbs:", *_rows(rows)]
+    lines += ["", f"Run `fairlead {noun} VERB --help` for details of a verb."]
+    return "\n".join(lines) + "\n"
 
 
 def render_command(words: Sequence[str], command: Command) -> str:
     """One command with its flags."""
     usage = ["Usage: fairlead", *words, command.usage, "[flags]", command.trailing and f"-- {command.trailing}"]
-    lines = [command.summary + ".", "", " ".join(word for word in usage if word)]
+    lines = [*textwrap.wrap(command.summary + ".", _WIDTH), "", " ".join(word for word in usage if word)]
     if command.flags:
         lines += ["", "Flags:", *_flag_rows(command.flags)]
-    lines += ["", "Flags of every command:", *_flag_rows(GLOBAL)]
+    lines += ["", "Global flags:", *_flag_rows(GLOBAL)]
     if command.details:
-        lines += ["", command.details]
+        lines += ["", *(part for line in command.details.splitlines() for part in _wrap(line))]
     return "\n".join(lines) + "\n"
+
+
+def _wrap(line: str) -> list[str]:
+    """Wrap a line of prose; examples are indented and stay as they are."""
+    return [line] if not line or line.startswith(" ") else textwrap.wrap(line, _WIDTH)
 
 
 def _flag_rows(flags: Sequence[Flag]) -> list[str]:
@@ -82,9 +91,9 @@ def _remarks(flag: Flag) -> str:
     return f" ({'; '.join(remarks)})" if remarks else ""
 
 
-def _rows(rows: Sequence[tuple[str, str]]) -> list[str]:
-    """Two columns; a long left cell has its text on the next line."""
-    left = min(max((len(name) for name, _ in rows), default=0), 34)
+def _rows(rows: Sequence[tuple[str, str]], left: int = 0) -> list[str]:
+    """Two columns; `left` is the width of the first, if it is not that of its longest cell."""
+    left = left or min(max((len(name) for name, _ in rows), default=0), _MAX_LEFT)
     lines: list[str] = []
     for name, text in rows:
         wrapped = textwrap.wrap(text, _WIDTH - left - 4) or [""]
@@ -102,18 +111,22 @@ def render_exit_codes() -> str:
 
 
 def commands(_noun: str) -> tuple[Command, ...]:
-    return (Command("", "Help on a command, or on `exit-codes`", _run, usage="[COMMAND...]", max_names=None),)
+    return (Command("", "Show help for a command, or `help exit-codes`", _run, usage="[COMMAND...]", max_names=None),)
 
 
 def _run(invocation: Invocation) -> int:
-    """Help by name: of the command that the words are, of a noun, or of the exit codes."""
+    """Print the help of the named command or noun, or the exit codes."""
     names = invocation.names
     if not names:
         text = render_overview(NOUNS, load_kinds())
     elif names == ["exit-codes"]:
         text = render_exit_codes()
     else:
-        found = find_command(names)
-        text = render_command(found.words, found.command) if found.command else render_noun(found.words, found.commands)
+        matched = find_command(names)
+        text = (
+            render_command(matched.words, matched.command)
+            if matched.command
+            else render_noun(matched.words, matched.commands)
+        )
     invocation.environment.stdout.write(text)
     return OK

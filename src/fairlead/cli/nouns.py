@@ -41,7 +41,7 @@ NOUNS: dict[str, Noun] = {
     "attach": Noun("workloads.exec", "Attach to a pod's main process", _WORKLOADS),
     "port-forward": Noun("workloads.port_forward", "Forward a local port to a pod", _WORKLOADS),
     "url": Noun("workloads.url", "Print links that open a workload's URLs", _WORKLOADS),
-    "apply": Noun("files.apply", "Submit, change, suspend or resume the workloads in files", _FILES),
+    "apply": Noun("files.apply", "Submit, change or suspend the workloads in files", _FILES),
     "diff": Noun("files.apply", "Compare the workloads in files with the server", _FILES),
     "delete": Noun("files.apply", "Delete the workloads in files", _FILES),
     "convert": Noun("files.convert", "Convert a workload from one format to another", _FILES),

@@ -1,4 +1,4 @@
-"""The Python SDK of Fairlead. `Client` is the way in; the rest is what it takes and raises."""
+"""The Python SDK of Fairlead. Start with `Client`; the rest is what it takes and raises."""
 
 from fairlead.client.client import Client, KindClient
 from fairlead.client.connection import Trust

@@ -1,7 +1,7 @@
-"""The client of a Fairlead server: log in, submit, look, follow, wait.
+"""The client of a Fairlead server: log in, submit, read, follow, wait.
 
-The command line stands on it, and scripts may. Every answer is the server's own JSON as plain dicts and lists; every
-failure is one of `fairlead.client.errors`. It imports nothing of the server.
+The command line and users' scripts use it. Answers are the server's JSON as plain dicts and lists; failures are the
+exceptions of `fairlead.client.errors`. It imports nothing from the server.
 """
 
 import json
@@ -17,23 +17,23 @@ from fairlead.client.kinds import KindEntry, load_kinds
 from fairlead.client.streams import Deadline, Stream, Watch
 from fairlead.client.tokens import Credentials, Token, TokenFile, read_token, renewal
 
-#: What a query parameter may be; lists are joined by commas, None is left out.
+#: The type of query parameters; lists are joined by commas, None is omitted.
 QueryValue = str | int | bool | Sequence[str] | None
 
 _UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
-#: The phases that nothing follows.
+#: The final phases.
 ENDED = ("Completed", "Failed")
-#: The longest page that a server gives.
+#: The maximum size of a page.
 _PAGE = 500
 
 
 def quote(text: str) -> str:
-    """Percent-encoded for a path segment or a query value."""
+    """Percent-encode a path segment or a query value."""
     return "".join(chr(byte) if byte in _UNRESERVED else f"%{byte:02X}" for byte in text.encode())
 
 
 class Client:
-    """A caller of one server. `credentials` are used when there is no token, or the server no longer takes it."""
+    """A client of one server. `credentials` are used if there is no token, or if the server no longer accepts it."""
 
     def __init__(
         self,
@@ -54,9 +54,9 @@ class Client:
         self._cache = cache
         self._token = Token(token) if token else None
         self._kinds: dict[str, KindEntry] | None = None
-        #: The version that the server last named, if it names one.
+        #: The version that the server reported last, if any.
         self.server_version: str | None = None
-        #: Told of every request and its status, if it is set.
+        #: Called with every request and its status, if set.
         self.trace: Callable[[str], None] | None = None
 
     def __enter__(self) -> "Client":
@@ -71,20 +71,20 @@ class Client:
     # --- Logging in
 
     def log_in(self, credentials: Credentials) -> Token:
-        """Get a token, keep it for this client and in its cache."""
+        """Get a token and store it in this client and in its cache."""
         answer = self._exchange("POST", "/api/v1/token", json.dumps(credentials.request()).encode(), token=None)
         token = read_token(_read_json(answer), time.time())
         if not token.access:
-            raise NotLoggedIn(f"{self.url} gave no token.")
+            raise NotLoggedIn(f"{self.url} did not return a token.")
         self._keep(token)
         return token
 
     def log_out(self) -> None:
-        """Forget the token, here and in the cache."""
+        """Drop the token, here and in the cache."""
         self._keep(None)
 
     def token(self) -> str:
-        """A token that is fresh: the one at hand, the cached, a renewed or a new one."""
+        """A valid token: the present one, the cached one, a renewed or a new one."""
         now = time.time()
         if self._token is None and self._cache is not None:
             self._token = self._cache.load(self.url)
@@ -95,7 +95,7 @@ class Client:
             return self.log_in(self._credentials).access
         if known is not None and known.refresh:
             return self.log_in(renewal(known.refresh)).access
-        # Whether anybody is there at all comes first: nobody can log in to a wrong address.
+        # Check first that a server answers: logging in to a wrong address would not help.
         self._exchange("GET", "/healthz", None, token=None)
         raise NotLoggedIn(f"You are not logged in to {self.url}.")
 
@@ -107,23 +107,23 @@ class Client:
     # --- Requests
 
     def request(self, method: str, path: str, body: Any = None, **query: QueryValue) -> Any:
-        """One request to the REST interface and its answer's JSON."""
+        """Send one request to the REST API and return the JSON of its answer."""
         payload = None if body is None else json.dumps(body).encode()
         return _read_json(self._authorized(method, path + render_query(query), payload))
 
     def send(self, method: str, path: str, payload: bytes) -> Any:
-        """As `request`, with a body that is JSON already and goes out as it is."""
+        """Like `request`, with a body that is JSON text already."""
         return _read_json(self._authorized(method, path, payload))
 
     def stream(self, path: str, **query: QueryValue) -> Stream:
-        """A GET whose answer may never end, on a connection of its own: other requests go on beside it."""
+        """A GET whose answer is a stream. It has its own connection, so that other requests can be made meanwhile."""
         connection = Connection(self._address, self._timeout, self._trust)
         response = self._authorized("GET", path + render_query(query), None, connection)
         connection.wait_at_most(None)
         return Stream(connection, response)
 
     def duplex(self, path: str, query: str) -> Duplex:
-        """A POST whose body and answer flow at the same time; `query` is rendered already."""
+        """A POST whose body and answer are streams at the same time; `query` is rendered already."""
         headers = {"User-Agent": "fairlead-client", "Content-Type": "application/octet-stream"}
         headers["Authorization"] = f"Bearer {self.token()}"
         connection = Connection(self._address, self._timeout, self._trust)
@@ -137,12 +137,12 @@ class Client:
         except ServerError as error:
             if error.status != 401:
                 raise
-            # A cached token outlives its server's signing key; with credentials at hand that is nobody's concern.
+            # A cached token may outlive the server's signing key; with credentials, get a new one.
             known = self._token
             self._keep(None)
             credentials = self._credentials or (renewal(known.refresh) if known and known.refresh else None)
             if credentials is None:
-                raise NotLoggedIn(f"{self.url} does not take your token: {error.message}") from error
+                raise NotLoggedIn(f"{self.url} does not accept your token: {error.message}") from error
             return self._exchange(method, target, payload, self.log_in(credentials).access, connection)
 
     def _exchange(
@@ -164,7 +164,7 @@ class Client:
     # --- Workloads of every kind
 
     def kind(self, key: str) -> "KindClient":
-        """What can be done with workloads of one kind."""
+        """The verbs for workloads of one kind."""
         if self._kinds is None:
             self._kinds = load_kinds()
         return KindClient(self, self._kinds[key])
@@ -177,12 +177,12 @@ class Client:
         raise AttributeError(f"Client has no attribute '{name}'")
 
     def workloads(self, **query: QueryValue) -> Json:
-        """One page of workloads; the query is REST's own: filterBy, sortBy, sortOrder, offset, limit, search …"""
+        """One page of workloads. The query is that of REST: filterBy, sortBy, sortOrder, offset, limit, search …"""
         found: Json = self.request("GET", "/api/v1/workloads", **query)
         return found
 
     def all_workloads(self, **query: QueryValue) -> Iterator[Json]:
-        """Every workload that the query finds, page after page."""
+        """All workloads that match the query, page by page."""
         yield from self._all("/api/v1/workloads", "workloads", query)
 
     def count_workloads(self, **query: QueryValue) -> int:
@@ -203,32 +203,32 @@ class Client:
         return list(self._all(f"/api/v1/workloads/{quote(workload_id)}/history", "records", {}))
 
     def explanation(self, workload_id: str, **query: QueryValue) -> Json:
-        """Why it is where it is: what it waits for, who holds that, where its values came from."""
+        """Why the workload is in its phase: what it waits for, who uses that, where its values come from."""
         found: Json = self.request("GET", f"/api/v1/workloads/{quote(workload_id)}/explanation", **query)
         return found
 
     def written(self, workload_id: str, dialect: str) -> str:
-        """The workload as `yaml`, as a `command` line or as the `rest` request that would make it again."""
+        """The workload as `yaml`, as a `command` line or as the `rest` request that would create it again."""
         path = f"/api/v1/workloads/{quote(workload_id)}/as/{quote(dialect)}"
         return self._authorized("GET", path, None).read().decode()
 
     def snapshot(self) -> bytes:
-        """Everything that a scheduling decision would look at now, as JSON that goes into a file as it is."""
+        """The snapshot that the scheduler would use now, as JSON text."""
         return self._authorized("GET", "/api/v1/scheduling/snapshot", None).read()
 
     def logs(self, workload_id: str, **query: QueryValue) -> Iterator[bytes]:
-        """The output of a pod as it comes; the query says which pod, how much of it and whether to follow."""
+        """Stream the output of a pod; the query says which pod, how much of it and whether to follow."""
         return self.stream(f"/api/v1/workloads/{quote(workload_id)}/logs", **query).pieces()
 
     def watch(self, **query: QueryValue) -> Watch:
-        """Changes of workloads as they happen: from now on, or after a given `revision`."""
+        """Stream changes of workloads: from now on, or after a given `revision`."""
         return Watch(self.stream("/api/v1/workloads/watch", **query))
 
     def changes(self, workload_id: str, timeout: float | None = None) -> Iterator[Json]:
-        """The workload now and whenever it changes; raises TimedOut when the time is over.
+        """Yield the workload now and whenever it changes; raises TimedOut after the timeout.
 
-        The watch is opened before the first look, so that nothing happens unseen in between. A workload that is
-        purged meanwhile comes once more, with `deletedAt`.
+        The watch starts before the first read, so that no change is missed in between. A workload that is
+        purged meanwhile is yielded once more, with `deletedAt`.
         """
         deadline = Deadline(timeout)
         watch = self.watch()
@@ -245,16 +245,16 @@ class Client:
             raise TimedOut(_too_late(found)) from error
         finally:
             watch.close()
-        raise Unreachable("The server ended the stream of changes: it stops, or was stopped.")
+        raise Unreachable("The server closed the stream of changes, probably because it stops.")
 
     def wait(self, workload_id: str, phases: Collection[str], timeout: float | None = None) -> Json:
-        """Wait until the workload is in one of the phases, or has ended; the answer is the workload as it is then."""
+        """Wait until the workload is in one of the phases or has ended; returns the workload."""
         for found in self.changes(workload_id, timeout):
             if found["phase"] in phases or found["phase"] in ENDED or found.get("deletedAt"):
                 return found
-        raise Unreachable("The server ended the stream of changes.")
+        raise Unreachable("The server closed the stream of changes.")
 
-    # --- Organisation and machines
+    # --- Organization and nodes
 
     def projects(self, **query: QueryValue) -> list[Json]:
         return list(self._all("/api/v1/org-unit/projects", "projects", query))
@@ -291,7 +291,7 @@ def _too_late(found: Json) -> str:
 
 
 class KindClient:
-    """Workloads of one kind: the verbs that its REST path has."""
+    """Workloads of one kind: the verbs of its REST path."""
 
     def __init__(self, client: Client, entry: KindEntry) -> None:
         self._client = client
@@ -299,16 +299,16 @@ class KindClient:
         self.entry = entry
 
     def submit(self, body: Mapping[str, Any] | bytes, *, origin: str = "") -> Json:
-        """Submit a creation request, given as a dict or as JSON text; the answer is the new workload.
+        """Submit a creation request, given as a dict or as JSON text; returns the new workload.
 
-        `origin` is the kind of object that it was written as, where that is another.
+        `origin` is the kind of object that it was written as, if it is not this one.
         """
         payload = body if isinstance(body, bytes) else json.dumps(body).encode()
         found: Json = self._client.send("POST", self._path + (f"?origin={quote(origin)}" if origin else ""), payload)
         return found
 
     def try_out(self, body: Mapping[str, Any]) -> Json:
-        """What a creation request would make, its template applied; nothing is made."""
+        """What a creation request would create, with its template applied; nothing is created."""
         found: Json = self._client.send("POST", f"{self._path}?dryRun=true", json.dumps(body).encode())
         return found
 
@@ -321,7 +321,7 @@ class KindClient:
         return found
 
     def update(self, workload_id: str, spec: Json) -> Json:
-        """Change members of its spec while it runs, where the kind allows that."""
+        """Change members of the spec of a running workload, if its kind allows it."""
         found: Json = self._client.request("PATCH", f"{self._path}/{quote(workload_id)}", {"spec": spec})
         return found
 
@@ -335,7 +335,7 @@ class KindClient:
 
 
 def render_query(query: Mapping[str, QueryValue]) -> str:
-    """The query part of a URL; a comma inside a list's item is encoded, the commas between items are not."""
+    """The query part of a URL; commas inside list items are encoded, commas between items are not."""
     parts = []
     for name, value in query.items():
         if value is None or value == [] or value == ():
@@ -356,7 +356,7 @@ def _read_json(response: Response) -> Any:
         return json.loads(content) if content else None
     except ValueError as error:
         raise ServerError(
-            response.status, "The answer is no JSON; is this the address of a Fairlead server?"
+            response.status, "The answer is not JSON. Is this the address of a Fairlead server?"
         ) from error
 
 

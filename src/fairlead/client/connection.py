@@ -1,7 +1,7 @@
-"""HTTP/1.1 over one socket that is kept open: what the SDK needs of it and no more.
+"""HTTP/1.1 over one socket that is kept open: only the parts that the SDK needs.
 
 The standard library's `http.client` costs 30 ms to import (it brings the e-mail parser along), three times what a
-Python process costs to start; this costs the `socket` module. TLS is loaded when an address asks for it.
+Python process costs to start; this imports only `socket`. TLS is imported if an address needs it.
 """
 
 import importlib
@@ -19,7 +19,7 @@ _PIECE = 65_536
 
 
 class Address(NamedTuple):
-    """Where a server is. `prefix` is the path below which it serves, mostly empty."""
+    """The address of a server. `prefix` is the path that it serves below, usually empty."""
 
     scheme: str
     host: str
@@ -36,12 +36,12 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 def read_address(url: str) -> Address:
-    """The address that a URL names; a URL without scheme is read as http."""
+    """Parse a URL; the default scheme is http."""
     scheme, separator, rest = url.strip().partition("://")
     if not separator:
         scheme, rest = "http", url.strip()
     if scheme not in _DEFAULT_PORTS:
-        raise ClientError(f"'{url}' is no address of a server: it must begin with http:// or https://.")
+        raise ClientError(f"'{url}' is not a server address: it must start with http:// or https://.")
     authority, _, path = rest.partition("/")
     host, port = _split_authority(authority.rpartition("@")[2], _DEFAULT_PORTS[scheme], url)
     return Address(scheme, host, port, f"/{path}".rstrip("/"))
@@ -54,37 +54,37 @@ def _split_authority(authority: str, default_port: int, url: str) -> tuple[str, 
     else:
         host, _, port = authority.partition(":")
     if not host or not (port.isdecimal() or port == ""):
-        raise ClientError(f"'{url}' is no address of a server.")
+        raise ClientError(f"'{url}' is not a server address.")
     return host, int(port) if port else default_port
 
 
 class Response:
-    """An answer whose head has been read. Its body is read whole, or piece by piece while it comes."""
+    """An answer whose head has been read. Its body is read completely, or in pieces as they arrive."""
 
     def __init__(self, status: int, headers: dict[str, str], reader: BufferedReader, has_body: bool) -> None:
         self.status = status
         self.headers = headers
         self._reader = reader
         self._has_body = has_body
-        #: Whether the connection may carry another request once this body has been read.
+        #: Whether the connection can be used for another request after this body.
         self.is_finished = False
 
     def read(self) -> bytes:
         return b"".join(self.pieces())
 
     def pieces(self) -> Iterator[bytes]:
-        """The body as it arrives; ends with the body, breaks with Unreachable when the server goes away before."""
+        """Yield the body as it arrives; raises Unreachable if the server goes away before its end."""
         try:
             yield from self._pieces()
         except TimeoutError as error:
-            raise TimedOut("The answer did not go on in time.") from error
+            raise TimedOut("The server sent nothing more within the time limit.") from error
         except (OSError, ValueError) as error:
-            # A ValueError is a length that is no number.
-            raise Unreachable(f"The connection broke while an answer was read: {error}.") from error
+            # A ValueError means that a length is not a number.
+            raise Unreachable(f"The connection broke while reading the answer: {error}.") from error
         self.is_finished = True
 
     def lines(self) -> Iterator[bytes]:
-        """The body line by line, without line ends."""
+        """The lines of the body, without line ends."""
         parts: list[bytes] = []
         for piece in self.pieces():
             first, *others = piece.split(b"\n")
@@ -129,18 +129,18 @@ class Response:
 
 
 class Trust(NamedTuple):
-    """Whose certificates are good: those of an authority, else of the machine's own; or one certificate itself."""
+    """Which certificates are trusted: those of an authority or of the machine's authorities, or a single one."""
 
     authority_file: str | None = None
     certificate_file: str | None = None
 
 
-#: Of the authorities that this machine trusts.
+#: Trust the authorities of this machine.
 MACHINES_OWN = Trust()
 
 
 class Connection:
-    """One connection to one server, opened at the first request and again when it was closed."""
+    """One connection to one server, opened at the first request and reopened after it was closed."""
 
     def __init__(self, address: Address, timeout: float, trust: Trust = MACHINES_OWN) -> None:
         self._address = address
@@ -152,8 +152,8 @@ class Connection:
     def send(self, method: str, target: str, headers: Mapping[str, str], body: bytes | None) -> Response:
         """Send one request and read the head of its answer.
 
-        A kept connection that the server has closed meanwhile is opened anew, for requests without effect only: what
-        may have been carried out is never sent twice.
+        A connection that the server has closed meanwhile is reopened, but only for requests without effects: a request
+        that may have been executed is never sent twice.
         """
         was_open = self._is_usable()
         try:
@@ -167,7 +167,7 @@ class Connection:
             raise Unreachable(f"The connection to {self._address.authority} broke: {error}.") from error
 
     def open_duplex(self, target: str, headers: Mapping[str, str]) -> tuple[socket.socket, bytes]:
-        """A socket of its own and the head of a POST whose body is still to come, in chunks."""
+        """Open a new socket and send the head of a POST whose body follows in chunks."""
         connected, _ = self._open()
         self._channel = None
         head = [f"POST {self._address.prefix}{target} HTTP/1.1", f"Host: {self._address.authority}"]
@@ -175,7 +175,7 @@ class Connection:
         return connected, "\r\n".join([*head, "Transfer-Encoding: chunked", "", ""]).encode("latin-1")
 
     def wait_at_most(self, seconds: float | None) -> None:
-        """Let the answer in progress be silent that long; None is for ever."""
+        """Set the time limit for the next bytes of the present answer; None is no limit."""
         if self._channel is not None:
             self._channel[0].settimeout(seconds)
 
@@ -205,7 +205,7 @@ class Connection:
         response = _read_head(reader, has_body=method != "HEAD")
         self._open_response = response
         if response.headers.get("connection", "").lower() == "close":
-            # The reader lives on with the response; only this end forgets it.
+            # The response keeps the reader; only this object drops it.
             connected.close()
             self._channel = None
         return response
@@ -215,7 +215,7 @@ class Connection:
         try:
             connected = socket.create_connection((address.host, address.port), self._timeout)
         except OSError as error:
-            raise Unreachable(f"Nobody answers at {address.scheme}://{address.authority}: {error}.") from error
+            raise Unreachable(f"No server answers at {address.scheme}://{address.authority}: {error}.") from error
         connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if address.scheme == "https":
             connected = importlib.import_module(_TLS).wrap(connected, address.host, self._trust)
@@ -224,7 +224,7 @@ class Connection:
 
 
 def _has_ended(connected: socket.socket) -> bool:
-    """Whether the server has closed a connection on which nothing is under way: only its end can be there to read."""
+    """Whether the server has closed an idle connection: then it is readable."""
     poll = select.poll()
     poll.register(connected, select.POLLIN)
     return bool(poll.poll(0))
@@ -237,7 +237,7 @@ def _read_head(reader: BufferedReader, has_body: bool) -> Response:
             raise Unreachable("The server closed the connection without an answer.")
         words = status_line.split(None, 2)
         if len(words) < 2 or not words[0].startswith(b"HTTP/1.") or not words[1].isdigit():
-            raise Unreachable("What answers at this address does not speak HTTP.")
+            raise Unreachable("The program at this address does not speak HTTP.")
         status = int(words[1])
         headers: dict[str, str] = {}
         while line := reader.readline(_LONGEST_LINE).strip():

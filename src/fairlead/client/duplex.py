@@ -1,6 +1,6 @@
-"""A request whose body and answer flow at the same time: commands, terminals and ports of pods. Made by `Client`.
+"""A request whose body and answer are streams at the same time: commands, terminals and ports of pods.
 
-One socket in one thread: the caller waits for it with `select`, beside its own input.
+Created by `Client`. One socket in one thread: the caller waits for it with `select`, together with its own input.
 """
 
 import contextlib
@@ -13,7 +13,7 @@ from typing import Any
 
 from fairlead.client.errors import Unreachable, read_error
 
-#: A channel, a length, bytes; as the server's sessions speak.
+#: The frames of the server's sessions: a channel, a length, bytes.
 FRAME = struct.Struct("!BI")
 INPUT, END, SIZE = 0, 1, 2
 OUTPUT, ERROR, EXIT = 1, 2, 3
@@ -22,10 +22,10 @@ _PIECE = 65_536
 
 class Duplex:
     def __init__(self, connected: socket.socket, head: bytes) -> None:
-        """Send the head of a request and read that of its answer; raises what the server's error is."""
+        """Send the head of a request and read that of its answer; raises the server's error."""
         self._socket = connected
         self._raw = bytearray()
-        #: Bytes of the answer with the chunks taken off.
+        #: Bytes of the answer, without the chunk headers.
         self._body = bytearray()
         self._is_over = False
         connected.sendall(head)
@@ -44,7 +44,7 @@ class Duplex:
         lines = head.decode("latin-1").split("\r\n")
         words = lines[0].split(None, 2)
         if len(words) < 2 or not words[1].isdecimal():
-            raise Unreachable("What answers at this address does not speak HTTP.")
+            raise Unreachable("The program at this address does not speak HTTP.")
         fields = (line.partition(":") for line in lines[1:])
         return int(words[1]), {name.strip().lower(): value.strip().lower() for name, _, value in fields}
 
@@ -71,12 +71,12 @@ class Duplex:
 
     @property
     def has_pending(self) -> bool:
-        """Whether bytes wait that `select` does not know of, as TLS may keep some back."""
+        """Whether there are buffered bytes that `select` does not see, as with TLS."""
         pending = getattr(self._socket, "pending", None)
         return bool(pending is not None and pending())
 
     def send(self, data: bytes) -> None:
-        """Bytes of the request's body."""
+        """Send bytes of the request's body."""
         if data:
             self._socket.sendall(b"%x\r\n%s\r\n" % (len(data), data))
 
@@ -84,12 +84,12 @@ class Duplex:
         self.send(FRAME.pack(channel, len(data)) + data)
 
     def end(self) -> None:
-        """The end of the request's body; the answer goes on."""
+        """End the request's body; the answer continues."""
         with contextlib.suppress(OSError):
             self._socket.sendall(b"0\r\n\r\n")
 
     def receive(self) -> bytes:
-        """What has come of the answer's body, after `select` said that something has; empty at its end."""
+        """Read bytes of the answer's body after `select`; empty at its end."""
         while not self._body and not self._is_over:
             try:
                 self._fill()
@@ -107,7 +107,7 @@ class Duplex:
         return self._is_over and not self._body
 
     def frames(self, pending: bytearray) -> Iterator[tuple[int, bytes]]:
-        """The whole frames in what came; a part of one stays in `pending`."""
+        """The complete frames; an incomplete one stays in `pending`."""
         pending += self.receive()
         while len(pending) >= FRAME.size:
             channel, length = FRAME.unpack_from(pending)
@@ -117,7 +117,7 @@ class Duplex:
             del pending[: FRAME.size + length]
 
     def _unwrap(self) -> None:
-        """Move whole chunks from what came to the body."""
+        """Move complete chunks to the body."""
         if not self._is_chunked:
             self._body += self._raw
             self._raw.clear()

@@ -1,10 +1,10 @@
-"""What can go wrong between a caller and a server, as the SDK raises it.
+"""The exceptions of the SDK.
 
 ClientError
-├── Unreachable   nobody answers at that address, or the connection broke
-├── NotLoggedIn   there is no token and nothing to get one with, or the server no longer takes it
+├── Unreachable   no server answers at that address, or the connection broke
+├── NotLoggedIn   there is no token and no credentials, or the server no longer accepts the token
 ├── ServerError   the server answered with an error object: its status, message, details and issues
-└── TimedOut      what was waited for did not come in time
+└── TimedOut      the wait timed out
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 
 class Issue(NamedTuple):
-    """One violation of a request, as the server reports it."""
+    """One violation in a request, as the server reports it."""
 
     field: str
     details: str
@@ -20,7 +20,7 @@ class Issue(NamedTuple):
 
 
 class ClientError(Exception):
-    """The root of all errors of the SDK."""
+    """The base class of the errors of the SDK."""
 
 
 class Unreachable(ClientError):
@@ -36,7 +36,7 @@ class TimedOut(ClientError):
 
 
 class ServerError(ClientError):
-    """An answer that is an error. `issues` holds every violation the server named."""
+    """An error answer. `issues` has every violation that the server reported."""
 
     def __init__(self, status: int, message: str, details: str = "", issues: tuple[Issue, ...] = ()) -> None:
         super().__init__(f"{message} ({status})")
@@ -47,7 +47,7 @@ class ServerError(ClientError):
 
 
 def read_error(status: int, body: object) -> ServerError:
-    """The error in an answer's body; bodies of another shape (a proxy's page) still give a readable error."""
+    """The error in an answer's body; other bodies, such as a proxy's page, give a readable error too."""
     if not isinstance(body, Mapping):
         return ServerError(status, f"The server answered with status {status}.", str(body)[:500] if body else "")
     message = str(body.get("message") or f"The server answered with status {status}.")

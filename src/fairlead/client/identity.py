@@ -1,4 +1,4 @@
-"""Who a token belongs to, read from the token itself: for display only, since nothing is verified here."""
+"""The owner of a token, read from the token itself. For display only, because nothing is verified."""
 
 import base64
 import binascii
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def claims(access_token: str) -> dict[str, Any]:
-    """What a token says of its owner, unverified. Empty for a token that is no JWT."""
+    """The claims in a token, unverified. Empty if the token is not a JWT."""
     parts = access_token.split(".")
     if len(parts) != 3:
         return {}

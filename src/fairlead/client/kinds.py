@@ -1,7 +1,7 @@
-"""The kinds of workload that a server has, as data: their REST names and what can be done with them.
+"""The kinds of workloads as data: their REST names and their verbs.
 
-`kinds.json` is written from the server's own declarations by `python -m fairlead.cli.generate`, so that the SDK
-imports nothing of the server and starts in milliseconds.
+`kinds.json` is generated from the server's declarations by `python -m fairlead.cli.generate`, so that the SDK
+imports nothing from the server and starts in milliseconds.
 """
 
 import json
@@ -18,19 +18,19 @@ class KindEntry(NamedTuple):
     #: The words of its command.
     command: tuple[str, ...]
     can_suspend: bool
-    #: What one of it is called in sentences.
+    #: Its noun in sentences.
     noun: str = ""
-    #: What this command sets in the spec: (member, value).
+    #: The member that this command sets in the spec: (member, value).
     sets: tuple[str, Any] | None = None
-    #: Further commands that mean the same kind.
+    #: Sub-types: further commands for the same kind.
     subtypes: tuple["KindEntry", ...] = ()
-    #: Members of the spec that can be changed later.
+    #: Members of the spec that can change later.
     can_change: tuple[str, ...] = ()
-    #: Members of the spec that stand beside it in a request.
+    #: Members of the spec that are beside it in a request.
     beside: tuple[str, ...] = ()
-    #: Where the words after `--` belong; empty for the spec itself.
+    #: The member that gets the arguments after `--`; empty for the spec itself.
     words_in: str = ""
-    #: Members that are made like another one where they are not given.
+    #: Members that are copies of another one if they are not given.
     alike: tuple[tuple[str, str], ...] = ()
 
 

@@ -1,4 +1,4 @@
-"""Answers that go on: the output of a pod, and the changes of workloads. Made by `Client`."""
+"""Streams: the output of a pod, and the changes of workloads. Created by `Client`."""
 
 import json
 import time
@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator
 from fairlead.client.connection import Connection, Response
 from fairlead.client.json_object import Json
 
-#: A socket that may wait 0 seconds does not even take what is there already.
+#: A socket with a timeout of 0 does not even read what has arrived already.
 _NO_TIME = 0.001
 
 
 class Deadline:
-    """A moment up to which something is waited for; None is never."""
+    """The time at which a wait ends; None is never."""
 
     def __init__(self, seconds: float | None) -> None:
         self._at = None if seconds is None else time.monotonic() + seconds
@@ -25,7 +25,7 @@ class Deadline:
 
 
 class Stream:
-    """An answer that goes on, and its connection, which is closed at its end."""
+    """A streamed answer and its connection, which is closed at its end."""
 
     def __init__(self, connection: Connection, response: Response) -> None:
         self._connection = connection
@@ -51,15 +51,15 @@ class Stream:
 
 
 class Watch:
-    """A stream of changes, each a dict: `revision`, `workloadId`, `reason`, `message` and the `workload` as it is."""
+    """A stream of changes, each a dict: `revision`, `workloadId`, `reason`, `message` and the present `workload`."""
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
-        #: The revision up to which nothing was missed; a new watch may start after it.
+        #: The last revision that was received; a new watch can start after it.
         self.revision: int | None = None
 
     def changes(self, silence: Callable[[], float | None] = lambda: None) -> Iterator[Json | None]:
-        """Every change; None now and then while there is none. `silence` says how long to wait for the next at most."""
+        """Yield every change, and None from time to time while there is none. `silence` limits the wait."""
         data: list[bytes] = []
         self._stream.wait_at_most(silence())
         for line in self._stream.lines():

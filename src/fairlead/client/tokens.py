@@ -1,4 +1,4 @@
-"""Access tokens: how one is got, and the file that keeps it until it expires.
+"""Access tokens: how to get one, and the file that stores it until it expires.
 
 The file is readable by its owner only and holds one entry per server address.
 """
@@ -7,12 +7,12 @@ import json
 import os
 from typing import Any, NamedTuple
 
-#: A token is renewed this many seconds before it expires, so that none expires under way.
+#: A token is renewed this many seconds before it expires, so that it does not expire during a request.
 _EARLY = 30.0
 
 
 class Credentials(NamedTuple):
-    """What to log in with: the grant's name and its members, as the token request spells them."""
+    """Credentials: the grant's name and its members, as in the token request."""
 
     grant: str
     fields: tuple[tuple[str, str], ...]
@@ -36,7 +36,7 @@ def renewal(refresh_token: str) -> Credentials:
 class Token(NamedTuple):
     access: str
     refresh: str = ""
-    #: Seconds since 1970; 0 when the server named no expiry.
+    #: Seconds since 1970; 0 if the server reported no expiry.
     expires_at: float = 0.0
 
     def is_fresh(self, now: float) -> bool:
@@ -54,7 +54,7 @@ def read_token(answer: dict[str, Any], now: float) -> Token:
 
 
 class TokenFile:
-    """Tokens by server address in one JSON file. A damaged or unreadable file counts as empty."""
+    """Tokens by server address in one JSON file. A damaged or unreadable file is treated as empty."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -66,7 +66,7 @@ class TokenFile:
         return Token(entry["access"], str(entry.get("refresh") or ""), float(entry.get("expiresAt") or 0))
 
     def record(self, url: str, token: Token | None) -> None:
-        """Keep the token, or forget the one that is kept."""
+        """Store the token, or delete the stored one."""
         entries = self._load_all()
         if token is not None:
             entries[url] = {"access": token.access, "refresh": token.refresh, "expiresAt": token.expires_at}
@@ -84,7 +84,7 @@ class TokenFile:
 
 
 def write_private(path: str, text: str) -> None:
-    """Replace a file that only its owner may read, never leaving half of it."""
+    """Replace a file atomically; only its owner can read it."""
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
     temporary = f"{path}.{os.getpid()}"
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)

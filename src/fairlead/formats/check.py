@@ -1,6 +1,6 @@
-"""Plain data against the declarations: everything that is wrong with it, each with its path and what is allowed.
+"""Checks plain data against the declarations: finds every violation, with its path and what is allowed.
 
-Called by the formats when a typed decode has failed; msgspec stops at the first violation, people want all of them.
+Called by the formats when a typed decode has failed: msgspec stops at the first violation, users want all of them.
 """
 
 import operator
@@ -14,7 +14,7 @@ from msgspec import inspect
 
 from fairlead.model.spec.fields import Field, fields_of
 
-#: As many as people read; a request of a million mistakes is still answered quickly.
+#: More would not be read; a request with a million mistakes is still answered quickly.
 MOST = 200
 _NAMES = {bool: "a boolean", int: "an integer", float: "a number", str: "a text", list: "a list", dict: "an object"}
 _BOUNDS: tuple[tuple[str, str, Callable[[float, float], bool]], ...] = (
@@ -28,12 +28,12 @@ _BOUNDS: tuple[tuple[str, str, Callable[[float, float], bool]], ...] = (
 class SchemaViolation(msgspec.Struct, frozen=True):
     path: str
     details: str
-    #: It has the right type and breaks only a pattern: what is done instead in the older dialect, if that is forgiven.
+    #: What the older dialect does instead, if the value has the right type and only breaks a pattern.
     instead: str = ""
 
 
 def find_flaws(struct: type, plain: Any, path: str) -> list[SchemaViolation]:
-    """Everything in `plain` that the declarations of `struct` do not allow."""
+    """Every violation of the declarations of `struct` in `plain`."""
     found: list[SchemaViolation] = []
     _object(struct, plain, path, found)
     return found[:MOST]
@@ -44,7 +44,7 @@ def join(path: str, name: str) -> str:
 
 
 def told(value: Any) -> str:
-    """What kind of thing it is, as JSON names it."""
+    """The JSON type of a value, for messages."""
     return "null" if value is None else _NAMES.get(type(value), "something else")
 
 
@@ -62,7 +62,7 @@ def _object(struct: type, plain: Any, path: str, found: list[SchemaViolation]) -
         if len(found) > MOST:
             return
     found.extend(
-        SchemaViolation(join(path, field.rest), "is missing; it must be given")
+        SchemaViolation(join(path, field.rest), "is missing; it is required")
         for field in declared.values()
         if field.required and field.rest not in plain
     )
@@ -71,14 +71,14 @@ def _object(struct: type, plain: Any, path: str, found: list[SchemaViolation]) -
 def _unknown(name: str, declared: dict[str, Field]) -> str:
     near = get_close_matches(name, declared, 1, 0.7) or [other for other in declared if other.lower() == name.lower()]
     if near:
-        return f"is no property here; did you mean {near[0]}?"
-    return f"is no property here; known are {', '.join(declared)}"
+        return f"is not a known property; did you mean {near[0]}?"
+    return f"is not a known property; the properties are {', '.join(declared)}"
 
 
 def _member(field: Field, value: Any, path: str, found: list[SchemaViolation]) -> None:
     if value is None:
         if not field.nullable:
-            found.append(SchemaViolation(path, "is null, which is not allowed here; leave it out or give a value"))
+            found.append(SchemaViolation(path, "is null, which is not allowed; leave it out or set a value"))
     elif not field.is_list:
         _single(field.shape, field, value, path, found)
     elif not isinstance(value, list):
@@ -96,7 +96,7 @@ def _items(field: Field, value: list[Any], path: str, found: list[SchemaViolatio
         if item is not None:
             _single(field.item, field, item, here, found)
         elif not field.item_nullable:
-            found.append(SchemaViolation(here, "is null, which is not allowed here"))
+            found.append(SchemaViolation(here, "is null, which is not allowed"))
         if len(found) > MOST:
             return
 
@@ -144,7 +144,7 @@ def _bounds(shape: inspect.IntType | inspect.FloatType, value: float, path: str,
 
 def _text(shape: inspect.StrType, value: str, path: str, instead: str, found: list[SchemaViolation]) -> None:
     if "\0" in value:
-        found.append(SchemaViolation(path, "contains a zero character, which no text here can"))
+        found.append(SchemaViolation(path, "contains a zero character, which is not allowed"))
     if shape.min_length is not None and len(value) < shape.min_length:
         details = "is empty" if not value else f"has {len(value)} characters"
         found.append(SchemaViolation(path, f"{details}; at least {shape.min_length} are needed"))

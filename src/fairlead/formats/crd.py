@@ -1,7 +1,7 @@
-"""The custom resource definition of a kind, from the same declarations that its YAML is read by.
+"""The custom resource definition of a kind, from the declarations that its YAML is read with.
 
 A script writes them to `deploy/crds/`. Schemas are structural and carry no `default:`: the API server would store it,
-and a stored default would beat what a template says; defaults stand in the descriptions.
+and a stored default would win over a template; defaults are in the descriptions.
 """
 
 from typing import Any
@@ -17,10 +17,10 @@ Schema = dict[str, Any]
 
 GROUP, VERSION = API_VERSION.split("/")
 _QUANTITY = r"^[+]?([0-9]+\.?[0-9]*|\.[0-9]+)(([eE][-+]?[0-9]+)|[numkKMGTPE]|[KMGTPE]i)?$"
-#: Longer texts are refused by the declarations anyway; rules that compare need a bound.
+#: The declarations refuse longer texts anyway; rules that compare need a bound.
 _MOST_DIGITS = 63
 _OWN = "has(self.baseWorkload)"
-_NO_IMAGE = "image must be given, here or in the baseWorkload"
+_NO_IMAGE = "image is required, here or in the baseWorkload"
 _TEMPLATE = "(has(self.usage) && self.usage == 'Template')"
 
 
@@ -30,13 +30,13 @@ def _at_least(limit: str, request: str, unless: str = "") -> tuple[tuple[str, ..
     return (limit, request), rule, f"{limit} is below {request}"
 
 
-#: Rules that no schema can say: the fields they speak of, the rule, what is wrong where it does not hold. Of several
-#: with the same words the first counts whose fields the kind has.
+#: Rules that a schema cannot express: their fields, the rule, the message if it is violated. Of several rules with the
+#: same message, the first one applies whose fields the kind has.
 _RULES: tuple[tuple[tuple[str, ...], str, str], ...] = (
     (
         ("name", "namePrefix"),
         f"{_TEMPLATE} || has(self.name) != has(self.namePrefix)",
-        "exactly one of name and namePrefix must be given",
+        "exactly one of name and namePrefix is required",
     ),
     (
         ("image", "jupyter", "tensorboard"),
@@ -48,7 +48,7 @@ _RULES: tuple[tuple[tuple[str, ...], str, str], ...] = (
     _at_least("cpuLimit", "cpu"),
     _at_least("memoryLimit", "memory"),
     _at_least("gpuMemoryLimit", "gpuMemory"),
-    # A limit with a unit is one of memory, whatever part of a device is asked for.
+    # A limit with a unit is a limit of memory, whatever fraction of a device is requested.
     _at_least("gpuLimit", "gpu", "!string(self.gpuLimit.value).matches('^[0-9.]+$') || "),
     (
         ("parallelism", "completions"),
@@ -59,13 +59,13 @@ _RULES: tuple[tuple[tuple[str, ...], str, str], ...] = (
     (
         ("gpu", "gpuMemory"),
         "!has(self.gpu) || !has(self.gpuMemory)",
-        "gpu and gpuMemory are two ways to ask for a share of a device; give one of them",
+        "gpu and gpuMemory both request a fraction of a device; use one of them",
     ),
     *(
         (
             (name, "podAffinity"),
             f"{_OWN} || !has(self.{name}) || (has(self.podAffinity) && self.podAffinity.value)",
-            f"{name} counts only with podAffinity",
+            f"{name} has an effect only with podAffinity",
         )
         for name in ("podAffinitySchedulingRule", "podAffinityTopology")
     ),
@@ -77,14 +77,14 @@ _RULES: tuple[tuple[tuple[str, ...], str, str], ...] = (
     (
         ("metricName", "metric"),
         f"{_OWN} || !has(self.metricName) || (has(self.metric) && self.metric.value == 'custom')",
-        "metricName counts only with the metric custom",
+        "metricName has an effect only with the metric custom",
     ),
     (("tty", "stdin"), f"{_OWN} || !has(self.tty) || !self.tty.value || has(self.stdin)", "tty needs stdin"),
 )
 
 
 def plural_of(kind: Kind) -> str:
-    """What several of its objects are called in paths."""
+    """The plural name in paths."""
     return f"{kind.resource.lower()}s"
 
 
@@ -138,7 +138,7 @@ def _root(kind: Kind) -> Schema:
                 properties[other] = {**_field(field), "description": f"Another spelling of {field.name}."}
     spec = {
         "type": "object",
-        "description": "What is to run, and how.",
+        "description": "What to run, and how.",
         "properties": properties,
         "x-kubernetes-validations": _rules(set(properties)),
     }
@@ -177,15 +177,15 @@ _CONDITION: Schema = {
 }
 _STATUS: Schema = {
     "type": "object",
-    "description": "How far the workload has come; the system writes it.",
+    "description": "The status of the workload, written by the system.",
     "x-kubernetes-preserve-unknown-fields": True,
     "properties": {
-        "phase": {"type": "string", "description": "Where it is."},
-        "message": {"type": "string", "description": "Why it is there."},
+        "phase": {"type": "string", "description": "The phase of the workload."},
+        "message": {"type": "string", "description": "Why it is in this phase."},
         "workloadId": {"type": "string", "description": "The workload's id."},
         "project": {"type": "string", "description": "The workload's project."},
-        "runningPods": {"type": "integer", "description": "How many of its pods run."},
-        "allocatedGpu": {"type": "string", "description": "How many GPUs it holds."},
+        "runningPods": {"type": "integer", "description": "The number of running pods."},
+        "allocatedGpu": {"type": "string", "description": "The number of GPUs that it uses."},
         "observedGeneration": {"type": "integer", "format": "int64", "description": "The spec that was last read."},
         "conditions": {
             "type": "array",
@@ -203,12 +203,12 @@ def _described(field: YamlField) -> str:
     if default:
         words.append(f"Default: {default}.")
     if field.is_system:
-        words.append("Refused from users.")
+        words.append("Set by the system; users must not set it.")
     return " ".join(words)
 
 
 def _field(field: YamlField) -> Schema:
-    """The whole field, wrapper and all."""
+    """The complete field with its wrapper."""
     description = _described(field)
     if field.form is PLAIN:
         return {**_value(field), "description": description}
@@ -230,7 +230,7 @@ def _item(field: YamlField) -> Schema:
     for member in field.members:
         for name in (member.name, *member.also):
             properties[name] = {**_value(member, is_member=True), "description": _described(member)}
-    # Another spelling may stand for the member.
+    # The member may be given in another spelling.
     required = [member.name for member in field.members if member.about.mandatory and not member.also]
     found: Schema = {"type": "object", "properties": properties}
     return {**found, "required": required} if required else found
@@ -253,7 +253,7 @@ def _value(field: YamlField, is_member: bool = False) -> Schema:
 
 
 def _small(choices: tuple[str, ...]) -> list[str]:
-    """The spelling with a small first letter, which people use too."""
+    """The spelling with a lower-case first letter, which is accepted too."""
     return [small for choice in choices if (small := choice[:1].lower() + choice[1:]) not in choices]
 
 

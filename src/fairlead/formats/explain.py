@@ -1,7 +1,7 @@
 """What every field means, from its declaration: type, description, default, REST paths, flags, kinds, members.
 
-The command line's tables for `explain`, the reference page of workload YAML and the custom resources' descriptions are
-made of it. Names are those of workload YAML; fields that only REST has are there by their REST paths.
+The tables of the command `explain`, the reference page of workload YAML and the descriptions of the custom resources
+are made from it. Names are those of workload YAML; fields that only REST has are listed by their REST paths.
 """
 
 from typing import Any
@@ -14,32 +14,30 @@ from fairlead.formats.yaml.write import declared
 from fairlead.kinds.kind import Kind
 from fairlead.model.spec.fields import Field, FieldInfo, fields_of
 
-_SPEC = (
-    "What is to run, and how. Fields are written as `name: {value: X}`, lists as `name: {items: {KEY: {value: X}}}`."
-)
+_SPEC = "What to run, and how. Fields are written as `name: {value: X}`, lists as `name: {items: {KEY: {value: X}}}`."
 
 
 class FieldExplanation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    #: Empty for what workload YAML has; otherwise who has it.
+    #: Empty for fields of workload YAML; otherwise the dialect that has it.
     version: str = ""
     type: str
     description: str
     default: str = ""
     choices: tuple[str, ...] = ()
-    #: Where a creation request has it: dotted paths, with `[]` behind lists.
+    #: Its places in a creation request: dotted paths, with `[]` after lists.
     rest: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
-    #: Kinds of YAML that have the field.
+    #: The YAML kinds that have the field.
     kinds: tuple[str, ...] = ()
     spellings: tuple[str, ...] = ()
     example: str = ""
-    #: (name, type, first words) of what is below.
+    #: (name, type, first sentence) of its members.
     fields: tuple[tuple[str, str, str], ...] = ()
 
 
 def explain_all(kind: Kind) -> dict[str, FieldExplanation]:
-    """Every explanation of a kind: of the kind itself under an empty text, of its spec, and of each field and member by
-    its path below the spec. `items`, KEY and `value` are no part of a path."""
+    """All explanations of a kind: of the kind itself (empty path), of its spec, and of each field and member by
+    its path below the spec. `items`, KEY and `value` are not part of a path."""
     found = {"": _kind(kind), "spec": _spec(kind)}
     found.update(_rest_below(kind.spec, ""))
     for field in yaml_fields(kind).values():
@@ -55,10 +53,10 @@ def _kind(kind: Kind) -> FieldExplanation:
         ("apiVersion", "string", f"Always {API_VERSION}."),
         ("kind", "string", f"Always {kind.resource}."),
         ("metadata", "Object", "name, namespace (runai-<project>), labels (priorityClassName)."),
-        ("spec", "Object", "What is to run, and how."),
-        ("status", "Object", "How far it has come; the system writes it."),
+        ("spec", "Object", "What to run, and how."),
+        ("status", "Object", "The status of the workload, written by the system."),
     )
-    text = f"A workload of type {kind.title}, category {kind.category}, priority {kind.priority} unless told otherwise."
+    text = f"A workload of type {kind.title}, category {kind.category}, default priority {kind.priority}."
     return FieldExplanation(type="Object", description=text, fields=parts if kind.letter else parts[3:])
 
 
@@ -67,7 +65,7 @@ def _spec(kind: Kind) -> FieldExplanation:
         below = tuple(
             (field.rest, _rest_type(field), render_description(field.about)) for field in fields_of(kind.spec)
         )
-        return FieldExplanation(version="REST", type="Object", description="What is to run, and how.", fields=below)
+        return FieldExplanation(version="REST", type="Object", description="What to run, and how.", fields=below)
     found = tuple(
         (field.name, told_type(field), render_description(field.about))
         for field in yaml_fields(kind).values()
@@ -115,7 +113,7 @@ def _member(field: YamlField, member: YamlField) -> FieldExplanation:
 
 
 def _rest_below(struct: Any, path: str, role: str = "") -> dict[str, FieldExplanation]:
-    """What REST has, by its own paths; a role's name stands before the flags of what its pods run."""
+    """The fields of REST by their own paths; flags for the pods of a role start with its name."""
     found: dict[str, FieldExplanation] = {}
     for field in fields_of(struct):
         here = f"{path}.{field.rest}" if path else field.rest
@@ -143,7 +141,7 @@ def _flags(about: FieldInfo, role: str = "") -> tuple[str, ...]:
 
 
 def told_type(field: YamlField, is_member: bool = False) -> str:
-    """The type as people say it: what stands below `value:`."""
+    """The type of the content of `value:`, for people."""
     if field.form is PLAIN:
         return "string"
     if field.form is ITEMS:
@@ -172,7 +170,7 @@ def render_description(about: FieldInfo) -> str:
     if about.unit:
         words.append(f"In {about.unit}.")
     if about.mandatory:
-        words.append("Must be given.")
+        words.append("Required.")
     return " ".join(words)
 
 
@@ -194,7 +192,7 @@ _SAMPLES = {
 
 
 def render_example(field: YamlField) -> str:
-    """One way to write the field."""
+    """An example of the field."""
     if field.form is PLAIN:
         return f"{field.name}: {_sample(field)}"
     if field.form is MAP:

@@ -1,7 +1,6 @@
-"""A workload between two dialects: what every conversion hands on, and what it ends with or fails by.
+"""A workload between two dialects, and the result or the error of a conversion.
 
-The modules `convert_from_…` make it, those called `convert_to_…` write it. It stands by itself so that a conversion
-loads only the two dialects that it is about.
+The modules `convert/from_…` create it, the modules `convert/to_…` write it.
 """
 
 from typing import Any
@@ -14,14 +13,14 @@ from fairlead.kinds.kind import Kind, outside_spec_names
 
 REST, YAML, FLAGS = "rest", "yaml", "flags"
 SBATCH, JOB, DSTACK, SKYPILOT = "sbatch", "kubernetes", "dstack", "skypilot"
-#: By which a command line names a project.
+#: The flag that names a project on a command line.
 PROJECT_FLAG = "--project"
-#: What texts can be in; command lines are read by the command line.
+#: The dialects of texts; the command line itself reads command lines.
 DIALECTS = (REST, YAML, SBATCH, JOB, DSTACK, SKYPILOT)
 
 
 class Unconvertible(Exception):
-    """The text cannot be read; every reason is a line of its own."""
+    """The text cannot be converted; each reason is one line."""
 
     def __init__(self, lines: list[str]) -> None:
         super().__init__("\n".join(lines))
@@ -29,22 +28,22 @@ class Unconvertible(Exception):
 
 
 def lines_of(file: str, lines: list[str]) -> list[str]:
-    """What is wrong with a text, behind the name of its file where it has one."""
+    """The lines, each with the name of the file before it if there is one."""
     return [f"{file}: {line}" for line in lines] if file else lines
 
 
 class PlainSecret(msgspec.Struct, kw_only=True):
-    """Credentials that stand in a document in plain text, and the item that is to name a secret instead."""
+    """Credentials in plain text in a document, and the item that names a secret instead."""
 
     #: The item's key in the document.
     key: str
-    #: The document's path of each of them.
+    #: The path of each credential in the document.
     paths: list[str]
     values: dict[str, str]
     item: dict[str, Any] = {}
-    #: Where the item names its secret.
+    #: The member of the item that names the secret.
     member: str = ""
-    #: The secret's name, once it is known.
+    #: The secret's name, when it is known.
     name: str = ""
 
 
@@ -54,7 +53,7 @@ class IntermediateWorkload(msgspec.Struct, frozen=True, kw_only=True):
     kind: Kind
     name: str
     is_prefix: bool = False
-    #: The project's name, where the dialect names one.
+    #: The project's name, if the dialect names one.
     project: str = ""
     #: Where the project was named: a path of the text, or a flag.
     project_path: str = "metadata.namespace"
@@ -62,11 +61,11 @@ class IntermediateWorkload(msgspec.Struct, frozen=True, kw_only=True):
     #: The spec as REST has it.
     spec: dict[str, Any]
     losses: list[Loss] = []
-    #: What was read otherwise than written: (path, what).
+    #: What was accepted but changed while reading: (path, what).
     remarks: list[tuple[str, str]] = []
-    #: Credentials that stood in the text; the spec names secrets that are to hold them.
+    #: Credentials in the text; the spec names the secrets that will contain them.
     secrets: list[PlainSecret] = []
-    #: The kind of object that it was written as, and the server's template at the end of what it inherits.
+    #: The kind of object that it was written as, and the id of the server's template that it inherits from.
     origin: str = ""
     template_id: str = ""
 
@@ -78,7 +77,7 @@ class ConversionResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def below_spec(kind: Kind, losses: list[Loss]) -> list[Loss]:
-    """The same losses, with paths that begin at the request and not at its spec."""
+    """The same losses, with paths that start at the request instead of its spec."""
     beside = outside_spec_names(kind)
     return [
         loss if loss.path.split(".")[0] in beside else msgspec.structs.replace(loss, path=f"spec.{loss.path}")
@@ -87,12 +86,12 @@ def below_spec(kind: Kind, losses: list[Loss]) -> list[Loss]:
 
 
 def from_stored(kind: Kind, name: str, project: str, spec: dict[str, Any], is_active: bool) -> IntermediateWorkload:
-    """A workload that a server has."""
+    """A workload of the server."""
     return IntermediateWorkload(kind=kind, name=name, project=project, spec=spec, is_active=is_active)
 
 
 def in_project(workload: IntermediateWorkload, project: str) -> IntermediateWorkload:
-    """The same workload in another project, named by the caller; a project's id is then no loss."""
+    """The same workload in another project; then the lost id of its project does not matter."""
     losses = [loss for loss in workload.losses if loss.path != "projectId"]
     return msgspec.structs.replace(workload, project=project, project_path=PROJECT_FLAG, losses=losses)
 
@@ -103,10 +102,10 @@ def altered(workload: IntermediateWorkload, members: dict[str, Any]) -> Intermed
 
 
 def find_kind(name: str | None) -> Kind:
-    """A kind by any of its names; the first of all where none is asked for."""
+    """A kind by any of its names; the first kind if there is no name."""
     if name is None:
         return next(iter(KINDS.values()))
     for kind in KINDS.values():
         if name.lower() in {kind.key, kind.title.lower(), kind.rest, kind.resource.lower()}:
             return kind
-    raise Unconvertible([f"There is no kind '{name}'; there are {', '.join(KINDS)}."])
+    raise Unconvertible([f"There is no kind '{name}'; the kinds are {', '.join(KINDS)}."])

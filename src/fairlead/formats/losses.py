@@ -1,6 +1,6 @@
-"""What a conversion could not carry: a list of paths with reasons, and the arithmetic that finds them.
+"""The losses of a conversion: a list of paths with reasons, and the functions that find them.
 
-A renderer takes the leaves it can carry; what is left over is lost, so nothing disappears silently.
+A renderer takes the leaves that it can convert; the remaining ones are lost, so nothing disappears silently.
 """
 
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from msgspec import UNSET
 
 
 class Loss(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One member that does not arrive as it was: `value` is what was sent, `now` what is read back instead."""
+    """One member that is lost or changed: `value` is the original, `now` is what the result means instead."""
 
     path: str
     reason: str
@@ -20,7 +20,7 @@ class Loss(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def is_gone(self) -> bool:
-        """Whether nothing of it arrives."""
+        """Whether the member is lost completely."""
         return self.now is UNSET
 
     def __str__(self) -> str:
@@ -28,7 +28,7 @@ class Loss(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def leaves(plain: Any, path: str = "") -> dict[str, Any]:
-    """Every member that holds a value, by its path (`a.b[0].c`); a list of plain values is one leaf."""
+    """Every member with a value, by its path (`a.b[0].c`); a list of plain values is one leaf."""
     return dict(_leaves(plain, path))
 
 
@@ -52,7 +52,7 @@ class Source:
         self.losses: list[Loss] = []
 
     def peek(self, path: str) -> Any:
-        """The leaf's value; UNSET where it is not there or null, or was taken."""
+        """The leaf's value; UNSET if it is missing, null or already taken."""
         value = self.left.get(path, UNSET)
         return UNSET if value is None else value
 
@@ -68,7 +68,7 @@ class Source:
             del self.left[leaf]
 
     def items(self, path: str, *, excluded_too: bool = False) -> list[tuple[int, dict[str, Any]]]:
-        """The objects of a list that count, with their positions; excluded ones stay behind."""
+        """The objects of a list with their positions, without excluded ones."""
         found: Any = self.plain
         for name in path.split("."):
             found = found.get(name) if isinstance(found, dict) else None
@@ -81,12 +81,12 @@ class Source:
         ]
 
     def lose(self, path: str, reason: str, now: Any = UNSET) -> None:
-        """Say of a member why it does not arrive, or what arrives instead."""
+        """Record that a member is lost, or what replaces it."""
         self.losses.append(Loss(path=path, reason=reason, value=self.left.pop(path, UNSET), now=now))
 
 
 def carried(plain: dict[str, Any], losses: list[Loss]) -> dict[str, Any]:
-    """What the other side reads: the object without what was lost, and with what is read instead."""
+    """What the result means: the object without what is lost, and with the replacements."""
     found = leaves(plain)
     for loss in losses:
         found.pop(loss.path, None)
@@ -96,7 +96,7 @@ def carried(plain: dict[str, Any], losses: list[Loss]) -> dict[str, Any]:
 
 
 def rebuild(found: dict[str, Any]) -> dict[str, Any]:
-    """The object that has these leaves. Positions in lists close up where items are gone."""
+    """The object that has these leaves. List items move up if earlier items are missing."""
     root: dict[str, Any] = {}
     for path, value in found.items():
         tree: dict[Any, Any] = root

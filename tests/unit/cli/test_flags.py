@@ -56,11 +56,15 @@ def test_parse(words: list[str], want: Parsed) -> None:
         pytest.param(["-z"], "Unknown flag -z in -z.", id="no short flag"),
         pytest.param(["--project"], "--project needs a value.", id="value missing"),
         pytest.param(["--project", "--", "x"], "--project needs a value.", id="value missing before the dashes"),
-        pytest.param(["--limit", "many"], "--limit takes a whole number, not 'many'.", id="no whole number"),
-        pytest.param(["--since", "soon"], "--since takes a time such as 90s, 5m or 1h30m, not 'soon'.", id="no time"),
-        pytest.param(["--follow=perhaps"], "--follow is true or false, not 'perhaps'.", id="neither true nor false"),
+        pytest.param(["--limit", "many"], "--limit must be a whole number, not 'many'.", id="no whole number"),
         pytest.param(
-            ["-o", "jsn"], "-o is one of json, wide, not 'jsn'. Did you mean json?", id="not among the choices"
+            ["--since", "soon"], "--since must be a duration such as 90s, 5m or 1h30m, not 'soon'.", id="no time"
+        ),
+        pytest.param(
+            ["--follow=perhaps"], "--follow must be true or false, not 'perhaps'.", id="neither true nor false"
+        ),
+        pytest.param(
+            ["-o", "jsn"], "-o must be one of json, wide, not 'jsn'. Did you mean json?", id="not among the choices"
         ),
     ],
 )

@@ -56,12 +56,12 @@ def test_aliases_lead_to_nouns() -> None:
         pytest.param("wait a b", "`wait` got an unexpected argument 'b'.", id="a name too many"),
         pytest.param("training list -- x", "`training list` takes no arguments after --.", id="words after dashes"),
         pytest.param("training list --statsu x", "Unknown flag --statsu. Did you mean --status?", id="flag"),
-        pytest.param("training submit x --privileged", "--privileged cannot be sent: ", id="flag without a field"),
+        pytest.param("training submit x --privileged", "--privileged is not supported: ", id="flag without a field"),
         pytest.param("run true", "`run` got an unexpected argument 'true'. Put -- before", id="dashes missing"),
-        pytest.param("run", "Run what? Put the command after --", id="nothing to run"),
-        pytest.param("wait x --for Done", "'Done' is no phase; there are Creating,", id="phase"),
-        pytest.param("config set colour red", "There is no key 'colour'; there are url,", id="configuration key"),
-        pytest.param("completion tcsh", "There is completion for bash, zsh, fish, not for 'tcsh'.", id="shell"),
+        pytest.param("run", "No command given. Put it after --", id="nothing to run"),
+        pytest.param("wait x --for Done", "'Done' is not a phase; the phases are Creating,", id="phase"),
+        pytest.param("config set colour red", "There is no key 'colour'; the keys are url,", id="configuration key"),
+        pytest.param("completion tcsh", "Completion is available for bash, zsh, fish, not for 'tcsh'.", id="shell"),
     ],
 )
 def test_wrong_words_are_explained(words: str, want: str, tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_flags_may_stand_before_the_noun(tmp_path: Path) -> None:
 def test_without_a_server_the_way_to_one_is_said(tmp_path: Path) -> None:
     called = call("training", "list", home=tmp_path)
     assert called.code == UNREACHABLE
-    assert f"No server runs on this machine (data folder {tmp_path}/.local/share/fairlead)" in called.err
+    assert f"No server is running on this machine (data folder {tmp_path}/.local/share/fairlead)" in called.err
     assert "fairlead server start" in called.err
 
 

@@ -209,7 +209,7 @@ def test_a_training_without_mpi_stays_one() -> None:
             TRAINING,
             "mpi: {value: true}\nname: {value: x}\ncompletions: {value: 2}",
             "spec.completions",
-            "beside mpi",
+            "together with mpi",
             id="completions of MPI",
         ),
         pytest.param(
@@ -227,7 +227,7 @@ def test_a_training_without_mpi_stays_one() -> None:
             id="PyTorch's settings for MPI",
         ),
         pytest.param(
-            DISTRIBUTED, "runPolicy: {value: {suspend: true}}", "spec.runPolicy", "known are", id="unknown member"
+            DISTRIBUTED, "runPolicy: {value: {suspend: true}}", "spec.runPolicy", "the members are", id="unknown member"
         ),
         pytest.param(
             DISTRIBUTED,
@@ -242,7 +242,7 @@ def test_a_training_without_mpi_stays_one() -> None:
         pytest.param(
             INFERENCE, "metric: {value: latency}", "spec.target", "metric needs it", id="latency without a target"
         ),
-        pytest.param(INFERENCE, "metric: {value: gpu-utilization}", "spec.metric", "known are", id="unmeasured"),
+        pytest.param(INFERENCE, "metric: {value: gpu-utilization}", "spec.metric", "use one of", id="unmeasured"),
         pytest.param(
             INFERENCE,
             "minScale: {value: 3}\nmaxScale: {value: 2}",

@@ -264,13 +264,13 @@ def test_spellings(written: str, want_rest: dict[str, Any]) -> None:
         pytest.param(
             "preemptible: {value: true}", (5, 3), "spec.preemptible", "InteractiveWorkload", id="a workspace's field"
         ),
-        pytest.param("userId: {value: me}", (5, 3), "spec.userId", "system alone", id="userId"),
-        pytest.param("ingressUrl: {value: u}", (5, 3), "spec.ingressUrl", "system alone", id="ingressUrl"),
+        pytest.param("userId: {value: me}", (5, 3), "spec.userId", "written by the system", id="userId"),
+        pytest.param("ingressUrl: {value: u}", (5, 3), "spec.ingressUrl", "written by the system", id="ingressUrl"),
         pytest.param("cpu: {value: many}", (5, 3), "spec.cpu", "a number is expected", id="no number"),
         pytest.param("backoffLimit: {value: 1.5}", (5, 3), "spec.backoffLimit", "whole number", id="no whole number"),
         pytest.param("tty: {value: maybe}", (5, 3), "spec.tty", "true or false", id="no boolean"),
         pytest.param(f"completions: {{value: {'9' * 5000}}}", (5, 3), "spec.completions", "5000 characters", id="huge"),
-        pytest.param("cpu: {value: 1e400}", (5, 3), "spec.cpu", "more than can be counted", id="infinite"),
+        pytest.param("cpu: {value: 1e400}", (5, 3), "spec.cpu", "which is too large", id="infinite"),
         pytest.param("imagePullPolicy: {value: allways}", (5, 3), "spec.imagePullPolicy", "mean Always?", id="choice"),
         pytest.param("ports: {value: [80]}", (5, 3), "spec.ports", "takes items:", id="value for items"),
         pytest.param("cpu: {items: {}}", (5, 3), "spec.cpu", "takes value:", id="items for value"),
@@ -307,7 +307,11 @@ def test_spellings(written: str, want_rest: dict[str, Any]) -> None:
             id="half a reference",
         ),
         pytest.param(
-            "nodePool: {value: a}\nnodePools: {value: b}", (5, 3), "spec.nodePool", "beside nodePools", id="pools"
+            "nodePool: {value: a}\nnodePools: {value: b}",
+            (5, 3),
+            "spec.nodePool",
+            "together with nodePools",
+            id="pools",
         ),
         pytest.param("parallelism: {value: 3}", (5, 17), "spec.parallelism", "between 1 and completions", id="rule"),
         pytest.param("workingDir: {value: ''}", (5, 16), "spec.workingDir", "is empty", id="bound"),

@@ -1,1 +1,1 @@
-"""Commands on assets, secrets and templates."""
+"""Commands for assets, secrets and templates."""

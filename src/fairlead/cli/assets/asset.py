@@ -1,7 +1,7 @@
-"""The nouns `environment`, `compute` and `datasource`: pieces of a workload under names of their own.
+"""The nouns `environment`, `compute` and `datasource`: named parts of a workload.
 
-`submit` takes them by name (`--environment`, `--compute`, `--datasource`): the interface for workloads knows none of
-them, so what they hold is put into the request here, below what flags and files say.
+`submit` takes them by name (`--environment`, `--compute`, `--datasource`). The workload API does not know assets, so
+their content is put into the request here; flags and files win over it.
 """
 
 import time
@@ -22,8 +22,8 @@ from fairlead.client.json_object import Json
 
 _BASE = "/api/v1/asset"
 NOUNS = ("environment", "compute", "datasource")
-_WORDS = {"environment": "environment", "compute": "compute resource", "datasource": "data source"}
-#: The kinds of data sources, and their path below `datasource/`.
+_NAMES = {"environment": "environment", "compute": "compute resource", "datasource": "data source"}
+#: The kinds of data sources, and their paths below `datasource/`.
 _SOURCES = {
     "git": "git",
     "hostPath": "host-path",
@@ -36,18 +36,18 @@ _SOURCES = {
 
 
 def commands(noun: str) -> tuple[Command, ...]:
-    word = _WORDS[noun]
-    kind = (Flag("kind", "The kind of data source", choices=tuple(_SOURCES), default="nfs"),)
+    word = _NAMES[noun]
+    kind = (Flag("kind", "Kind of data source", choices=tuple(_SOURCES), default="nfs"),)
     file = Flag("file", "JSON file with the spec; - is standard input", short="f", placeholder="FILE")
-    description = Flag("description", "What it is for", placeholder="TEXT")
+    description = Flag("description", "Description", placeholder="TEXT")
     made = (PROJECT, file, description, *(kind if noun == "datasource" else ()), *OUTPUT)
     return (
         Command("list", f"List {word}s", lambda call: _list(call, noun), (PROJECT, *OUTPUT), aliases=("ls",)),
         Command("describe", f"Show one {word}", lambda call: _describe(call, noun), (PROJECT, *OUTPUT), "NAME", 1, 1),
-        Command("create", f"Create {one(word)} for the project", lambda call: _create(call, noun), made, "NAME", 1, 1),
+        Command("create", f"Create {one(word)} in the project", lambda call: _create(call, noun), made, "NAME", 1, 1),
         Command(
             "delete",
-            f"Delete {word}s; workloads made from them stay",
+            f"Delete {word}s; workloads that used them keep running",
             lambda call: _delete(call, noun),
             (PROJECT,),
             "NAME...",
@@ -58,7 +58,7 @@ def commands(noun: str) -> tuple[Command, ...]:
 
 
 def _rows(session: ServerSession, noun: str) -> list[Json]:
-    """Those that workloads of the project can use."""
+    """The assets that workloads of the project can use."""
     rows: list[Json] = session.client.request("GET", f"{_BASE}/{noun}", complyToProject=int(session.project()["id"]))[
         "entries"
     ]
@@ -66,8 +66,8 @@ def _rows(session: ServerSession, noun: str) -> list[Json]:
 
 
 def find_asset(session: ServerSession, noun: str, name: str) -> Json:
-    """The asset of that name or id."""
-    return find_named(_rows(session, noun), name, _WORDS[noun])
+    """The asset with that name or id."""
+    return find_named(_rows(session, noun), name, _NAMES[noun])
 
 
 def _path(noun: str, kind: str) -> str:
@@ -85,7 +85,7 @@ def _list(invocation: Invocation, noun: str) -> int:
         TableColumn("ID", lambda row: row["meta"]["id"], wide=True),
         TableColumn("AGE", lambda row: age(row["meta"].get("createdAt"), now)),
     )
-    listing = Listing(columns, lambda row: str(row["meta"]["name"]), f"There are no {_WORDS[noun]}s.")
+    listing = Listing(columns, lambda row: str(row["meta"]["name"]), f"No {_NAMES[noun]}s found.")
     form = chosen_format(invocation, session.settings)
     listing.show(session.console, form, _rows(session, noun), not invocation.get("no-headers"))
     session.close()
@@ -104,7 +104,7 @@ def _describe(invocation: Invocation, noun: str) -> int:
 def _create(invocation: Invocation, noun: str) -> int:
     session = ServerSession(invocation)
     if invocation.get("file") is None:
-        raise UsageError("Give the spec with --file FILE; - is standard input.")
+        raise UsageError("Pass the spec with --file FILE; - is standard input.")
     content = read_json_file(invocation, invocation.get("file"))
     project = int(session.project()["id"])
     meta: Json = {"name": invocation.names[0], "scope": "project", "projectId": project}
@@ -123,13 +123,13 @@ def _delete(invocation: Invocation, noun: str) -> int:
     for name in invocation.names:
         found = find_asset(session, noun, name)["meta"]
         session.client.request("DELETE", f"{_path(noun, found['kind'])}/{quote(found['id'])}")
-        session.console.say(f"Deleted {_WORDS[noun]} {found['name']}.")
+        session.console.say(f"Deleted {_NAMES[noun]} {found['name']}.")
     session.close()
     return OK
 
 
 def apply_assets(session: ServerSession, spec: Json) -> None:
-    """Put what the named assets hold into a spec, below what stands there already."""
+    """Put the content of the named assets into a spec; members that the spec has already win."""
     found = [find_asset(session, noun, name) for noun, name in _named(session.invocation.get) if name]
     if not found:
         return
@@ -146,21 +146,21 @@ def _read_asset(session: ServerSession, found: Json) -> HeldAsset:
     meta, spec = found["meta"], found["spec"]
     kind = meta["kind"]
     if kind in _SOURCES:
-        # In the list of all data sources the spec stands below its kind.
+        # The list of all data sources nests each spec below its kind.
         (spec,) = spec.values()
     if spec.get("connections"):
-        session.console.say("The connections of the environment are not taken over; give --external-url or --port.")
+        session.console.say("The environment's connections are ignored; use --external-url or --port instead.")
     claim = found["clusterInfo"]["resources"][0]["name"] if kind == "pvc" else ""
     given = {name: value for name, value in spec.items() if name != "connections"}
     return HeldAsset(kind=kind, name=meta["name"], spec=given, claim_name=claim)
 
 
 def _find_secrets(session: ServerSession, credentials: set[str]) -> dict[str, str]:
-    """The secrets that credentials are for workloads, by the credentials' ids."""
+    """The names of the secrets that hold the credentials, by the credentials' ids."""
     rows = session.client.request("GET", f"{_BASE}/credentials")["entries"] if credentials else ()
     found = {row["meta"]["id"]: str(row["clusterInfo"]["resources"][0]["name"]) for row in rows}
     for missing in sorted(credentials - found.keys()):
-        raise NameNotFound(f"The credential {missing} that the asset names is not there.")
+        raise NameNotFound(f"The asset refers to credential {missing}, which does not exist.")
     return found
 
 

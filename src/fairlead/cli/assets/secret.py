@@ -1,7 +1,7 @@
-"""The nouns `secret`, `configmap`, `pvc` and `credential`: what workloads name. List, describe, create, delete.
+"""The nouns `secret`, `configmap`, `pvc` and `credential`: list, describe, create, delete.
 
-Values may be given on the command line, where other users of the machine can see them for a moment; from a file or
-from standard input (`KEY=-`) nobody can.
+Other users of the machine can see values on a command line for a moment. They cannot see values that come from a file
+or from standard input (`KEY=-`).
 """
 
 import time
@@ -23,18 +23,18 @@ _PATHS = {
     "pvc": "/api/v1/persistent-volume-claims",
     "credential": "/api/v1/user-credentials",
 }
-_WORDS = {"secret": "secret", "configmap": "config map", "pvc": "claim", "credential": "credential"}
-_LITERAL = Flag("from-literal", "One key and its value", repeatable=True, placeholder="KEY=VALUE")
+_TITLES = {"secret": "secret", "configmap": "config map", "pvc": "claim", "credential": "credential"}
+_LITERAL = Flag("from-literal", "A key and its value", repeatable=True, placeholder="KEY=VALUE")
 _FILE = Flag(
-    "from-file", "One key and the file with its value; - is standard input", repeatable=True, placeholder="KEY=FILE"
+    "from-file", "A key and the file with its value; - is standard input", repeatable=True, placeholder="KEY=FILE"
 )
-_DESCRIPTION = Flag("description", "What it is for", placeholder="TEXT")
+_DESCRIPTION = Flag("description", "Description", placeholder="TEXT")
 _CLAIM_FLAGS = (
-    Flag("size", "How large it is, such as 10Gi", placeholder="QUANTITY"),
-    Flag("storage-class", "Which class of storage provides it", placeholder="NAME", default="local"),
+    Flag("size", "Size, such as 10Gi", placeholder="QUANTITY"),
+    Flag("storage-class", "Storage class", placeholder="NAME", default="local"),
     Flag(
         "access-mode",
-        "Who may mount it, and how",
+        "Access modes",
         repeatable=True,
         choices=("ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany"),
         default="ReadWriteOnce",
@@ -44,16 +44,16 @@ _PAGE = 500
 
 
 def commands(noun: str) -> tuple[Command, ...]:
-    word = _WORDS[noun]
+    word = _TITLES[noun]
     flags = _CLAIM_FLAGS if noun == "pvc" else (_LITERAL, _FILE)
     place = () if noun == "credential" else (PROJECT,)
     return (
         _command(noun, "list", f"List {word}s", _list, (*place, *OUTPUT))._replace(
             usage="", min_names=0, max_names=0, aliases=("ls",)
         ),
-        _command(noun, "describe", f"Show one {word}; of a secret, its keys only", _describe, (*place, *OUTPUT)),
+        _command(noun, "describe", f"Show a {word}; secret values are never shown", _describe, (*place, *OUTPUT)),
         _command(noun, "create", f"Create a {word}", _create, (*place, _DESCRIPTION, *flags, *OUTPUT)),
-        _command(noun, "delete", f"Delete {word}s that nothing uses", _delete, place)._replace(
+        _command(noun, "delete", f"Delete {word}s that are not in use", _delete, place)._replace(
             usage="NAME...", max_names=None
         ),
     )
@@ -66,7 +66,7 @@ def _command(
 
 
 def _rows(session: ServerSession, noun: str) -> list[Json]:
-    """Everything that the project's workloads (or, for credentials, the caller's) can use."""
+    """Everything that workloads of the project can use; for credentials, the caller's workloads."""
     query: Json = {} if noun == "credential" else {"projectId": str(session.project()["id"])}
     rows: list[Json] = []
     offset: int | None = 0
@@ -78,12 +78,12 @@ def _rows(session: ServerSession, noun: str) -> list[Json]:
 
 
 def _find(session: ServerSession, noun: str, name: str) -> Json:
-    return find_named(_rows(session, noun), name, _WORDS[noun])
+    return find_named(_rows(session, noun), name, _TITLES[noun])
 
 
 def _list(invocation: Invocation, noun: str) -> int:
     session = ServerSession(invocation)
-    listing = Listing(_columns(noun), lambda row: str(row["name"]), f"There are no {_WORDS[noun]}s.")
+    listing = Listing(_columns(noun), lambda row: str(row["name"]), f"No {_TITLES[noun]}s found.")
     form = chosen_format(invocation, session.settings)
     listing.show(session.console, form, _rows(session, noun), not invocation.get("no-headers"))
     session.close()
@@ -144,7 +144,7 @@ def _create(invocation: Invocation, noun: str) -> int:
 
 def _claim(invocation: Invocation) -> Json:
     if not invocation.get("size"):
-        raise UsageError("A claim needs --size, such as --size 10Gi.")
+        raise UsageError("A persistent volume claim needs --size, such as --size 10Gi.")
     members: Json = {"size": invocation.get("size")}
     if invocation.get("storage-class"):
         members["storageClass"] = invocation.get("storage-class")
@@ -154,7 +154,7 @@ def _claim(invocation: Invocation) -> Json:
 
 
 def read_values(invocation: Invocation) -> dict[str, str]:
-    """Keys and values from the flags, the files that they name, and standard input."""
+    """Keys and values from the flags, from the files that they name, and from standard input."""
     values: dict[str, str] = {}
     for pair in invocation.get("from-literal") or ():
         key, equals, value = pair.partition("=")
@@ -167,7 +167,7 @@ def read_values(invocation: Invocation) -> dict[str, str]:
             raise UsageError("--from-file takes KEY=FILE.")
         values[key] = _read(invocation, path)
     if not values:
-        raise UsageError("Give values with --from-literal KEY=VALUE or --from-file KEY=FILE.")
+        raise UsageError("Pass values with --from-literal KEY=VALUE or --from-file KEY=FILE.")
     return values
 
 
@@ -178,7 +178,7 @@ def _read(invocation: Invocation, path: str) -> str:
         with open(path, encoding="utf-8") as file:
             return file.read()
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} cannot be read as text: {error}.") from error
+        raise UsageError(f"{path} cannot be read: {error}.") from error
 
 
 def _delete(invocation: Invocation, noun: str) -> int:
@@ -186,6 +186,6 @@ def _delete(invocation: Invocation, noun: str) -> int:
     for name in invocation.names:
         found = _find(session, noun, name)
         session.client.request("DELETE", f"{_PATHS[noun]}/{quote(found['id'])}")
-        session.console.say(f"Deleted {_WORDS[noun]} {found['name']}.")
+        session.console.say(f"Deleted {_TITLES[noun]} {found['name']}.")
     session.close()
     return OK

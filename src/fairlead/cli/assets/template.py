@@ -1,4 +1,4 @@
-"""The noun `template`: specs kept under a name, from which workloads are submitted with `--template`."""
+"""The noun `template`: named specs that workloads are submitted from with `--template`."""
 
 import time
 
@@ -20,22 +20,24 @@ _PAGE = 500
 
 def commands(noun: str) -> tuple[Command, ...]:
     kinds = load_kinds()
-    kind = Flag("kind", "The kind of workload", choices=tuple(kinds), default=next(iter(kinds)))
+    kind = Flag("kind", "Kind of workload", choices=tuple(kinds), default=next(iter(kinds)))
     file = Flag("file", "JSON file with the spec, or with a whole request; - is standard input", short="f")
-    description = Flag("description", "What it is for", placeholder="TEXT")
+    description = Flag("description", "Description", placeholder="TEXT")
     return (
         Command("list", "List the templates that the project can use", _list, (PROJECT, *OUTPUT), aliases=("ls",)),
-        Command("describe", "Show one template", _describe, (PROJECT, *OUTPUT), "NAME", 1, 1),
+        Command("describe", "Show a template", _describe, (PROJECT, *OUTPUT), "NAME", 1, 1),
         Command(
             "create",
-            "Create a template for the project",
+            "Create a template in the project",
             _create,
             (PROJECT, file, kind, description, *OUTPUT),
             "NAME",
             1,
             1,
         ),
-        Command("delete", "Delete templates; workloads made from them stay", _delete, (PROJECT,), "NAME...", 1, None),
+        Command(
+            "delete", "Delete templates; workloads made from them keep running", _delete, (PROJECT,), "NAME...", 1, None
+        ),
     )
 
 
@@ -52,7 +54,7 @@ def load_templates(session: ServerSession) -> list[Json]:
 
 
 def find_template(session: ServerSession, name: str) -> Json:
-    """The template of that name or id."""
+    """The template with that name or id."""
     return find_named(load_templates(session), name, "template")
 
 
@@ -71,7 +73,7 @@ def _list(invocation: Invocation) -> int:
         TableColumn("ID", lambda row: row["meta"]["id"], wide=True),
         TableColumn("AGE", lambda row: age(row["meta"].get("createdAt"), now)),
     )
-    listing = Listing(columns, lambda row: str(row["meta"]["name"]), "There are no templates.")
+    listing = Listing(columns, lambda row: str(row["meta"]["name"]), "No templates found.")
     form = chosen_format(invocation, session.settings)
     listing.show(session.console, form, load_templates(session), not invocation.get("no-headers"))
     session.close()
@@ -106,7 +108,7 @@ def _create(invocation: Invocation) -> int:
 def _read_file(invocation: Invocation) -> Json:
     path = invocation.get("file")
     if path is None:
-        raise UsageError("Give the spec with --file FILE; - is standard input.")
+        raise UsageError("Pass the spec with --file FILE; - is standard input.")
     return read_json_file(invocation, path)
 
 

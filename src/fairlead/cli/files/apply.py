@@ -1,7 +1,7 @@
-"""`apply -f`, `diff -f` and `delete -f`: files of workload YAML against what a server has.
+"""`apply -f`, `diff -f` and `delete -f`: compare workload YAML files with the server and change the server.
 
-Nothing is sent before every document of every file has been read without a mistake. Applying again does nothing when
-nothing changed; what cannot change in a submitted workload is named. Templates come first, since workloads name them.
+Nothing is sent before every document of every file has been read without errors. Applying an unchanged file does
+nothing; members that cannot change in a submitted workload are named. Templates come first, because workloads use them.
 """
 
 import difflib
@@ -33,9 +33,9 @@ from fairlead.formats.convert.to_rest import request_body
 from fairlead.formats.convert.to_yaml import differences, render
 from fairlead.formats.intermediate import IntermediateWorkload, Unconvertible
 
-_FILES = Flag("filename", "File or folder with workload YAML; - reads standard input", "string", "f", True)
-_RECURSIVE = Flag("recursive", "Folders inside of folders too", "boolean", "R")
-_DRY_RUN = Flag("dry-run", "Only say what would be done", "boolean")
+_FILES = Flag("filename", "File or folder with workload YAML; - is standard input", "string", "f", True)
+_RECURSIVE = Flag("recursive", "Read folders recursively", "boolean", "R")
+_DRY_RUN = Flag("dry-run", "Only print what would be done", "boolean")
 _ENDINGS = (".yaml", ".yml", ".json")
 _STOPPED, _DELETED = "Stopped", "Deleted"
 _ENDED = ("Completed", "Failed")
@@ -44,7 +44,7 @@ _OnTemplate = Callable[[ServerSession, Templates, TemplateFile], int]
 
 
 class Live(NamedTuple):
-    """A workload that the server has: as lists show it, and its own object with the spec."""
+    """A workload on the server: its row in lists, and its own object with the spec."""
 
     row: Json
     content: Json
@@ -53,9 +53,9 @@ class Live(NamedTuple):
 def commands(noun: str) -> tuple[Command, ...]:
     flags = (_FILES, _RECURSIVE, PROJECT)
     found = {
-        "apply": Command("", "Submit, suspend or resume what files describe", _apply, (*flags, _DRY_RUN)),
-        "diff": Command("", "Compare files with what the server has", _diff, flags),
-        "delete": Command("", "Delete the workloads that files describe", _delete, (*flags, _DRY_RUN)),
+        "apply": Command("", "Submit, change, suspend or resume the workloads in files", _apply, (*flags, _DRY_RUN)),
+        "diff": Command("", "Compare the workloads in files with the server", _diff, flags),
+        "delete": Command("", "Delete the workloads in files", _delete, (*flags, _DRY_RUN)),
     }
     return (found[noun],)
 
@@ -73,7 +73,7 @@ def _delete(invocation: Invocation) -> int:
 
 
 def _each(invocation: Invocation, act: _OnWorkload, act_on_template: _OnTemplate) -> int:
-    """Act on every document of the files; the first failure's exit code counts."""
+    """Act on every document of the files; returns the exit code of the first failure."""
     session = ServerSession(invocation)
     templates = Templates(session)
     read = _read(session, templates)
@@ -86,7 +86,7 @@ def _each(invocation: Invocation, act: _OnWorkload, act_on_template: _OnTemplate
         *((one.name, partial(act, session, one)) for one in workloads),
     ]
     if act is _delete_one:
-        # What is named by others goes after them.
+        # Templates are deleted after the workloads that use them.
         steps.reverse()
     code = OK
     for name, step in steps:
@@ -101,7 +101,7 @@ def _each(invocation: Invocation, act: _OnWorkload, act_on_template: _OnTemplate
 
 
 def _read(session: ServerSession, templates: Templates) -> tuple[list[IntermediateWorkload], list[TemplateFile]] | None:
-    """The workloads and the templates of all files; None where something is wrong with them, which has been told."""
+    """The workloads and templates of all files; None if there were errors, which have been printed."""
     invocation = session.invocation
     files = [(path, read_text(invocation, path)) for path in _paths(invocation)]
 
@@ -123,7 +123,7 @@ def _read(session: ServerSession, templates: Templates) -> tuple[list[Intermedia
 def _paths(invocation: Invocation) -> list[str]:
     given = invocation.get("filename")
     if not given:
-        raise UsageError("Which files? Name them with -f.")
+        raise UsageError("No files given. Name them with -f.")
     return [path for one in given for path in _in_folder(one, bool(invocation.get("recursive")))]
 
 
@@ -137,22 +137,22 @@ def _in_folder(path: str, recursive: bool) -> list[str]:
         if not recursive:
             break
     if not found:
-        raise UsageError(f"There are no files ending in {', '.join(_ENDINGS)} in {path}.")
+        raise UsageError(f"No files ending in {', '.join(_ENDINGS)} found in {path}.")
     return found
 
 
 def _project(session: ServerSession, workload: IntermediateWorkload) -> Json:
-    """The project that the document's namespace names, or else the one of the command."""
+    """The project of the document's namespace, or else the project of the command."""
     if not workload.project:
         return session.project()
     found = session.client.projects(filterBy=[f"name=={workload.project}"])
     if not found:
-        raise NameNotFound(f"There is no project '{workload.project}', which its namespace names.")
+        raise NameNotFound(f"There is no project '{workload.project}' for its namespace.")
     return found[0]
 
 
 def _find(session: ServerSession, workload: IntermediateWorkload, project: Json) -> Live | None:
-    """The workload of that name; of a prefix, one that was submitted with it and is the same."""
+    """The workload with that name; for a prefix, one that was submitted with it and has the same spec."""
     sign = f"name=^{workload.name}-" if workload.is_prefix else f"name=={workload.name}"
     filters = [sign, f"projectId=={project['id']}", f"type=={workload.kind.title}"]
     client = session.client.kind(workload.kind.key)
@@ -167,21 +167,21 @@ def _find(session: ServerSession, workload: IntermediateWorkload, project: Json)
 
 
 def _changes(session: ServerSession, content: Json, workload: IntermediateWorkload) -> list[str]:
-    """Paths at which what runs differs from what is described."""
+    """Paths at which the workload differs from the document."""
     return differences(workload.kind, _whole_spec(session, content, workload), _wanted_spec(session, content, workload))
 
 
 def _whole_spec(session: ServerSession, content: Json, workload: IntermediateWorkload) -> Json:
-    """The spec of a request or a workload, with what REST has beside it."""
+    """The spec of a request or a workload, with the members that REST has beside it."""
     beside = session.client.kind(workload.kind.key).entry.beside
     return (content.get("spec") or {}) | {name: content[name] for name in beside if name in content}
 
 
 def _wanted_spec(session: ServerSession, content: Json, workload: IntermediateWorkload) -> Json:
-    """What the document describes; where a template of the server is part of it, as the server puts them together."""
+    """The spec that the document asks for; if it uses a template of the server, as the server merges them."""
     if not workload.template_id:
         return workload.spec
-    # A prefix, because the name itself is taken by what this is compared with.
+    # As a prefix, because the existing workload has the name already.
     body = _request(session, workload, content) | {"useGivenNameAsPrefix": True}
     return _whole_spec(session, session.client.kind(workload.kind.key).try_out(body), workload)
 
@@ -202,9 +202,9 @@ def _apply_one(session: ServerSession, workload: IntermediateWorkload) -> int:
     allowed = session.client.kind(workload.kind.key).entry.can_change
     fixed = [path for path in changes if path.split(".")[0].split("[")[0] not in allowed]
     if fixed:
-        keeps = "keeps its spec" if not allowed else "keeps most of its spec"
+        fixed_part = "the spec" if not allowed else "this part of the spec"
         session.console.complain(
-            f"fairlead: {workload.name}: a submitted workload {keeps}; these members differ: "
+            f"fairlead: {workload.name}: {fixed_part} of a submitted workload cannot change; these members differ: "
             f"{', '.join(fixed)}.\nDelete it first, or give it another name."
         )
         return FAILED
@@ -216,7 +216,7 @@ def _apply_one(session: ServerSession, workload: IntermediateWorkload) -> int:
 
 
 def _change(session: ServerSession, workload: IntermediateWorkload, live: Live, changes: list[str]) -> None:
-    """What may change while it runs."""
+    """Change the members that can change while it runs."""
     told = ", ".join(changes)
     if session.invocation.get("dry-run"):
         session.console.data(f"{live.row['name']}: would be changed ({told})")
@@ -230,7 +230,7 @@ def _change(session: ServerSession, workload: IntermediateWorkload, live: Live, 
 
 
 def _difference(before: Any, wanted: Any) -> Any:
-    """What to send: objects are changed member by member, and null takes one away."""
+    """The patch to send: objects are patched member by member, and null removes a member."""
     if not isinstance(before, dict) or not isinstance(wanted, dict):
         return wanted
     gone: Json = {name: None for name in before if name not in wanted}
@@ -250,7 +250,7 @@ def _submit(session: ServerSession, workload: IntermediateWorkload, project: Jso
 
 
 def _set_active(session: ServerSession, workload: IntermediateWorkload, live: Live) -> None:
-    """Suspend or resume where the document says otherwise than it is."""
+    """Suspend or resume the workload if the document asks for it."""
     name, is_stopped = live.row["name"], live.content["desiredPhase"] == _STOPPED
     if live.content.get("actualPhase") in _ENDED or workload.is_active != is_stopped:
         session.console.data(f"{name}: unchanged")
@@ -264,7 +264,7 @@ def _set_active(session: ServerSession, workload: IntermediateWorkload, live: Li
 
 
 def _diff_one(session: ServerSession, workload: IntermediateWorkload) -> int:
-    """The difference as YAML; exit code 1 where there is one."""
+    """Print the difference as YAML; exit code 1 if there is one."""
     project = _project(session, workload)
     live = _find(session, workload, project)
     before = ""
@@ -288,7 +288,7 @@ def _delete_one(session: ServerSession, workload: IntermediateWorkload) -> int:
     project = _project(session, workload)
     live = _find(session, workload, project)
     if live is None:
-        session.console.data(f"{workload.name}: not there")
+        session.console.data(f"{workload.name}: not found")
     elif session.invocation.get("dry-run"):
         session.console.data(f"{live.row['name']}: would be deleted")
     else:

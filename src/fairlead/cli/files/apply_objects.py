@@ -1,5 +1,5 @@
-"""What `apply`, `diff` and `delete` do beside workloads: templates that files hold or name, and the secrets for
-credentials that stand in files in plain text.
+"""What `apply`, `diff` and `delete` do besides workloads: templates that files contain or use, and secrets for
+credentials that are in files as plain text.
 """
 
 import difflib
@@ -20,21 +20,21 @@ _TAKEN = 409
 
 
 class Templates:
-    """The server's templates, each asked for once."""
+    """The server's templates, each requested once."""
 
     def __init__(self, session: ServerSession) -> None:
         self._session = session
         self._rows: dict[str, list[Json]] = {}
 
     def fetch(self, namespace: str, name: str) -> ServerTemplate | None:
-        """The template that documents in that namespace see under that name, for `read_files`; None if none."""
+        """The template that documents in that namespace see under that name, or None. For `read_files`."""
         row = self.find(namespace, name)
         if row is None:
             return None
         return kept_template(row["meta"]["id"], row["meta"]["workloadType"], self.manifest(row))
 
     def find(self, namespace: str, name: str) -> Json | None:
-        """A project's own template; for everybody's namespace, one of whatever is wider."""
+        """A template of the namespace's project; for the shared namespace, one with a wider scope."""
         project = namespace.removeprefix("runai-") if namespace.startswith("runai-") else ""
         rows = self._rows.get(name)
         if rows is None:
@@ -51,7 +51,7 @@ class Templates:
         return self._session.client.projects(filterBy=[f"name=={name}"])
 
     def forget(self, name: str) -> None:
-        """What was asked for before does not hold any more."""
+        """Drop a cached template after a change."""
         self._rows.pop(name, None)
 
     def manifest(self, row: Json) -> str:
@@ -60,7 +60,7 @@ class Templates:
 
 
 def apply_template(session: ServerSession, templates: Templates, template: TemplateFile) -> int:
-    """Keep the template on the server, as the document that it is."""
+    """Store the template's document on the server."""
     if session.invocation.get("dry-run"):
         row = templates.find(template.namespace, template.name)
         is_same = row is not None and templates.manifest(row) == template.manifest
@@ -93,7 +93,7 @@ def _lines(text: str) -> list[str]:
 def delete_template(session: ServerSession, templates: Templates, template: TemplateFile) -> int:
     row = templates.find(template.namespace, template.name)
     if row is None:
-        session.console.data(f"{template.name}: template not there")
+        session.console.data(f"{template.name}: template not found")
     elif session.invocation.get("dry-run"):
         session.console.data(f"{template.name}: template would be deleted")
     else:
@@ -105,7 +105,7 @@ def delete_template(session: ServerSession, templates: Templates, template: Temp
 
 
 def keep_secrets(session: ServerSession, workload: IntermediateWorkload, project: Json) -> None:
-    """Put credentials of the file where the workload's spec looks for them."""
+    """Create the secrets that the workload's spec refers to, from credentials in the file."""
     for secret in workload.secrets:
         body = {"name": secret.name, "projectId": str(project["id"]), "data": secret.values}
         try:
@@ -115,17 +115,19 @@ def keep_secrets(session: ServerSession, workload: IntermediateWorkload, project
                 raise
             known = _find_secret(session, secret.name, project)
             session.client.request("PUT", f"{_SECRETS}/{quote(known['id'])}", {"data": secret.values})
-        session.console.say(f"{workload.name}: its credentials are kept in the secret {secret.name}.")
+        session.console.say(f"{workload.name}: its credentials are stored in the secret {secret.name}.")
 
 
 def drop_secrets(session: ServerSession, workload: IntermediateWorkload, project: Json) -> None:
-    """Remove what `keep_secrets` has put there; a secret that something else uses stays."""
+    """Delete the secrets that `keep_secrets` has created; a secret that is still in use is kept."""
     for secret in workload.secrets:
         try:
             known = _find_secret(session, secret.name, project)
             session.client.request("DELETE", f"{_SECRETS}/{quote(known['id'])}")
         except (NameNotFound, ServerError):
-            session.console.say(f"{workload.name}: the secret {secret.name} stays; something uses it, or it is gone.")
+            session.console.say(
+                f"{workload.name}: the secret {secret.name} was not deleted: it is in use, or does not exist."
+            )
 
 
 def _find_secret(session: ServerSession, name: str, project: Json) -> Json:

@@ -1,6 +1,6 @@
-"""`explain KIND[.FIELD…]`: what a field means, from the same declarations that the server reads requests by.
+"""`explain KIND[.FIELD…]`: what a field means, from the same declarations that the server uses.
 
-It reads tables that are made of them ahead of time, so that it answers at once.
+It reads tables that are generated from them by the build, so that it answers at once.
 """
 
 import json
@@ -15,7 +15,7 @@ from fairlead.client.json_object import Json
 
 PREFIX = "explain-"
 _WIDTH = 80
-#: Words between a list and the members of its items.
+#: Keys between a list and the members of its items.
 _BETWEEN = ("items", "value")
 _FLAGS = (Flag("output", "Output format", short="o", choices=("text", "json"), default="text"),)
 _DETAILS = """Examples:
@@ -25,11 +25,11 @@ _DETAILS = """Examples:
 
 
 class Unknown(Exception):
-    """There is no such kind or field; the words name what is near."""
+    """There is no such kind or field; the message suggests similar ones."""
 
 
 class MatchedField(NamedTuple):
-    """An explanation, and under what it was asked for."""
+    """An explanation, and the kind and field that it is for."""
 
     kind: str
     version: str
@@ -68,7 +68,7 @@ def _run(invocation: Invocation) -> int:
 
 
 def explain(asked: str) -> MatchedField:
-    """The explanation of `KIND`, `KIND.spec`, `KIND.spec.FIELD` or further down; `spec` may be left out."""
+    """The explanation of `KIND`, `KIND.spec`, `KIND.spec.FIELD` or a deeper field; `spec` may be left out."""
     name, *words = asked.strip(".").split(".")
     table = _load_table(name)
     entries = {path.lower(): entry for path, entry in table["entries"].items()}
@@ -83,14 +83,14 @@ def explain(asked: str) -> MatchedField:
 
 
 def _find(entries: dict[str, Json], path: list[str]) -> Json | None:
-    """By its path, with the words of YAML's wrappers and the key of an item in between left out."""
+    """Find an entry by its path, without YAML's wrapper keys and the keys of items."""
     plain = [word.lower() for word in path if word.lower() not in _BETWEEN]
     tries = (".".join(word.lower() for word in path), ".".join(plain), ".".join([*plain[:1], *plain[-1:]]))
     return next((entries[each] for each in tries if each in entries), None)
 
 
 def _near(table: Json, path: list[str]) -> str:
-    """What may have been meant: of the members below the part of the path that exists."""
+    """Suggestions from the members below the part of the path that exists."""
     entries = {known.lower(): known for known in table["entries"]}
     above = ".".join(word.lower() for word in path[:-1] if word.lower() not in _BETWEEN)
     depth = above.count(".") + 1 if above else 0
@@ -99,7 +99,7 @@ def _near(table: Json, path: list[str]) -> str:
 
 
 def _elsewhere(path: list[str]) -> str:
-    """The kinds that have such a field, as a sentence; nothing where none has."""
+    """A sentence that names the kinds with such a field; empty if there are none."""
     kinds = []
     for file in _table_files():
         with open(os.path.join(GENERATED, file), encoding="utf-8") as opened:
@@ -119,7 +119,7 @@ def _load_table(name: str) -> Json:
     known: dict[str, str] = {}
     for file in _table_files():
         with open(os.path.join(GENERATED, file), encoding="utf-8") as opened:
-            # The first line has the names alone, so that tables of other kinds are not read.
+            # The first line has only the names, so that tables of other kinds are not parsed.
             names = json.loads(opened.readline().rstrip().rstrip(",") + "}")["names"]
             if wanted in names:
                 opened.seek(0)
@@ -127,12 +127,12 @@ def _load_table(name: str) -> Json:
                 return table
         known.update(dict.fromkeys(names, names[0]))
     raise Unknown(
-        f"There is no kind '{name}'.{suggest(wanted, known)} There are {', '.join(sorted(set(known.values())))}."
+        f"There is no kind '{name}'.{suggest(wanted, known)} The kinds are {', '.join(sorted(set(known.values())))}."
     )
 
 
 def render_text(found: MatchedField) -> str:
-    """The explanation as kubectl lays it out, and below it what kubectl does not know."""
+    """The explanation in the layout of kubectl, with the parts that kubectl does not have below."""
     entry = found.entry
     lines = [f"KIND:       {found.kind}", f"VERSION:    {found.version}", ""]
     if found.field:
@@ -158,7 +158,7 @@ def render_text(found: MatchedField) -> str:
 
 
 def _engines(rows: Any) -> list[str]:
-    """What becomes of the field on each engine, for each of its places in a request."""
+    """What each engine does with the field, for each of its places in a request."""
     lines = ["", "ENGINES:"] if rows else []
     for path, effects in rows:
         lines += [f"  {path}"] if len(rows) > 1 else []

@@ -1,1 +1,1 @@
-"""Commands on projects, departments, node pools, nodes and users."""
+"""Commands for projects, departments, node pools, nodes and users."""

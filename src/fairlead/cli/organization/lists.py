@@ -1,4 +1,4 @@
-"""The nouns around work: projects, clusters, nodes and node pools. `set` makes one the default of this command."""
+"""Lists of projects, departments, clusters, nodes, node pools and workload types. `set` chooses a default."""
 
 import time
 from collections.abc import Callable
@@ -24,7 +24,7 @@ LOADERS: dict[str, Callable[[Client], list[Json]]] = {
     "nodepool": lambda client: client.node_pools(),
     "workload-type": lambda client: client.workload_types(),
 }
-#: Places that a default can be set for.
+#: Nouns that can have a default.
 _SETTABLE = ("project", "cluster")
 TITLES = {
     "project": "projects",
@@ -42,7 +42,7 @@ def commands(noun: str) -> tuple[Command, ...]:
         return (listed,)
     chosen = Command(
         "set",
-        f"Make a {noun} the one that commands use",
+        f"Set the default {noun} for commands",
         lambda call: _set(call, noun),
         usage="NAME",
         min_names=1,
@@ -55,7 +55,7 @@ def commands(noun: str) -> tuple[Command, ...]:
 def _list(invocation: Invocation, noun: str) -> int:
     session = ServerSession(invocation)
     rows = LOADERS[noun](session.client)
-    listing = Listing(_columns(session, noun), lambda row: str(row["name"]), f"There are no {TITLES[noun]}.")
+    listing = Listing(_columns(session, noun), lambda row: str(row["name"]), f"No {TITLES[noun]} found.")
     form = chosen_format(invocation, session.settings)
     listing.show(session.console, form, rows, not invocation.get("no-headers"))
     session.close()
@@ -69,7 +69,7 @@ def _set(invocation: Invocation, noun: str) -> int:
     if name not in known:
         raise NameNotFound(f"There is no {noun} '{name}'.{suggest(name, known)}")
     record_setting(invocation, noun, name)
-    session.console.say(f"Commands now use {noun} {name}.")
+    session.console.say(f"Commands now use {noun} {name} by default.")
     session.close()
     return OK
 
@@ -91,7 +91,7 @@ def _columns(session: ServerSession, noun: str) -> tuple[TableColumn, ...]:
     return (name, *_COLUMNS[noun], id, made)
 
 
-#: What each sort of place has beside its name, id and age.
+#: The columns of each noun besides name, id and age.
 _COLUMNS: dict[str, tuple[TableColumn, ...]] = {
     "department": (
         TableColumn("GPU QUOTA", lambda row: _quota(row, "gpu")),
@@ -140,7 +140,7 @@ def _used(row: Json, what: str) -> str:
 
 
 def _quota(row: Json, resource: str) -> str:
-    """The quota over all node pools; blank where none is set. CPU in cores."""
+    """The sum of the quotas of all node pools, blank if none is set. CPU in cores."""
     scale = 1000 if resource == "cpu" else 1
     shares = [_get(pool, resource, "deserved") for pool in row.get("resources") or ()]
     known = [share for share in shares if isinstance(share, int | float)]

@@ -1,6 +1,7 @@
 """The nouns `project`, `department`, `nodepool` and `node`: list, describe, create, update, delete.
 
-Listing and choosing a default is `places`. A deletion that takes others with it lists them and asks; `--force` skips.
+`lists` lists them and sets defaults. Before a deletion that also deletes other things, the command lists them and asks
+for confirmation; `--force` skips the question.
 """
 
 from collections.abc import Callable
@@ -22,32 +23,36 @@ _PATHS = {
     "department": "/api/v1/org-unit/departments",
     "nodepool": "/api/v1/node-pools",
 }
-_WORDS = {"project": "project", "department": "department", "nodepool": "node pool", "node": "node"}
-_FORCE = Flag("force", "Do not ask", "boolean", "f")
-_DEPARTMENT = Flag("department", "The department that it is made in", placeholder="NAME", default="default")
-_NAMESPACE = Flag("namespace", "Its namespace, instead of runai-NAME", placeholder="NAME")
+_TITLES = {"project": "project", "department": "department", "nodepool": "node pool", "node": "node"}
+_FORCE = Flag("force", "Do not ask for confirmation", "boolean", "f")
+_DEPARTMENT = Flag("department", "Department of the project", placeholder="NAME", default="default")
+_NAMESPACE = Flag("namespace", "Namespace of the project (default runai-NAME)", placeholder="NAME")
 _POOL_FLAGS = (
-    Flag("label", "Nodes with this label belong to it", placeholder="KEY=VALUE"),
-    Flag("gpu-placement", "How pods with GPUs are placed", choices=("binpack", "spread")),
-    Flag("cpu-placement", "How pods without GPUs are placed", choices=("binpack", "spread")),
-    Flag("min-guaranteed-runtime", "Nothing is evicted that runs shorter, such as 30m", placeholder="SPAN"),
+    Flag("label", "Label of the nodes that belong to the pool", placeholder="KEY=VALUE"),
+    Flag("gpu-placement", "Placement of pods with GPUs", choices=("binpack", "spread")),
+    Flag("cpu-placement", "Placement of pods without GPUs", choices=("binpack", "spread")),
+    Flag(
+        "min-guaranteed-runtime", "Time that a workload runs before it can be evicted, such as 30m", placeholder="TIME"
+    ),
 )
 _SHOWN = 20
 
 
 def commands(noun: str) -> tuple[Command, ...]:
     listed = lists.commands(noun)
-    shown = _command(noun, "describe", f"Show one {_WORDS[noun]}", _describe, OUTPUT)
+    shown = _command(noun, "describe", f"Show a {_TITLES[noun]}", _describe, OUTPUT)
     if noun == "node":
         return (*listed, shown)
     flags = _POOL_FLAGS if noun == "nodepool" else (*QUOTA_FLAGS, *RULE_FLAGS)
     extra = (_DEPARTMENT, _NAMESPACE) if noun == "project" else ()
-    removal = _command(noun, "delete", f"Delete {_WORDS[noun]}s", _delete, (_FORCE,))
+    removal = _command(noun, "delete", f"Delete {_TITLES[noun]}s", _delete, (_FORCE,))
     return (
         *listed,
         shown,
-        _command(noun, "create", f"Create a {_WORDS[noun]}", _create, (*extra, *flags, *OUTPUT)),
-        _command(noun, "update", f"Change a {_WORDS[noun]}; what no flag names stays", _update, (*flags, *OUTPUT)),
+        _command(noun, "create", f"Create a {_TITLES[noun]}", _create, (*extra, *flags, *OUTPUT)),
+        _command(
+            noun, "update", f"Change a {_TITLES[noun]}; only the given flags are changed", _update, (*flags, *OUTPUT)
+        ),
         removal._replace(usage="NAME...", max_names=None),
     )
 
@@ -59,8 +64,8 @@ def _command(
 
 
 def _find(session: ServerSession, noun: str, name: str) -> Json:
-    """The record of that name or id."""
-    return find_named(lists.LOADERS[noun](session.client), name, _WORDS[noun])
+    """The record with that name or id."""
+    return find_named(lists.LOADERS[noun](session.client), name, _TITLES[noun])
 
 
 def _describe(invocation: Invocation, noun: str) -> int:
@@ -144,7 +149,7 @@ def _update(invocation: Invocation, noun: str) -> int:
 
 def _told(session: ServerSession, noun: str, found: Json, what: str) -> int:
     if not session.show(found, found["name"]):
-        session.console.say(f"{_WORDS[noun].capitalize()} {found['name']} {what} (id {found['id']}).")
+        session.console.say(f"{_TITLES[noun].capitalize()} {found['name']} {what} (id {found['id']}).")
     session.close()
     return OK
 
@@ -171,19 +176,19 @@ def _delete(invocation: Invocation, noun: str) -> int:
         return FAILED
     for row in found:
         session.client.request("DELETE", f"{_PATHS[noun]}/{quote(str(row['id']))}")
-        session.console.say(f"{_WORDS[noun].capitalize()} {row['name']}: delete requested.")
+        session.console.say(f"{_TITLES[noun].capitalize()} {row['name']}: deletion requested.")
     session.close()
     return OK
 
 
 def _is_agreed(session: ServerSession, noun: str, found: list[Json]) -> bool:
-    """List what goes too, and ask; where nobody can answer, the answer is no."""
+    """List what would be deleted too and ask for confirmation; without a terminal the answer is no."""
     for row in found:
         for line in _losses(session, noun, row):
             session.console.complain(line)
     names = ", ".join(row["name"] for row in found)
     if not is_terminal(session.invocation.environment.stdin):
-        session.console.complain(f"Nothing was deleted. Say --force to delete {names} without being asked.")
+        session.console.complain(f"Nothing was deleted. Use --force to delete {names} without confirmation.")
         return False
     session.console.complain(f"Delete {names}? [y/N]")
     answer = session.invocation.environment.stdin.readline().strip().lower()
@@ -193,16 +198,18 @@ def _is_agreed(session: ServerSession, noun: str, found: list[Json]) -> bool:
 def _losses(session: ServerSession, noun: str, row: Json) -> list[str]:
     if noun == "nodepool":
         nodes = (row.get("status") or {}).get("nodes") or ()
-        moved = f"its nodes ({', '.join(nodes)}) go to another pool" if nodes else "it has no nodes"
-        return [f"Node pool {row['name']}: {moved}, and all quotas in it are dropped."]
+        moved = f"its nodes ({', '.join(nodes)}) move to another pool" if nodes else "it has no nodes"
+        return [f"Node pool {row['name']}: {moved}, and all quotas in it are deleted."]
     projects = [row] if noun == "project" else session.client.projects(filterBy=[f"parentId=={row['id']}"])
     lines = []
     if noun == "department":
         inside = ", ".join(project["name"] for project in projects) or "none"
-        lines.append(f"Department {row['name']} goes with its projects: {inside}.")
+        lines.append(f"Department {row['name']} and its projects will be deleted: {inside}.")
     for project in projects:
         workloads = session.client.workloads(filterBy=[f"projectId=={project['id']}"], limit=_SHOWN)
         names = [f"{one['name']} ({one['phase']})" for one in workloads["workloads"]]
         more = " and more" if workloads.get("next") is not None else ""
-        lines.append(f"Project {project['name']} goes with its workloads: {', '.join(names) or 'none'}{more}.")
+        lines.append(
+            f"Project {project['name']} and its workloads will be deleted: {', '.join(names) or 'none'}{more}."
+        )
     return lines

@@ -1,4 +1,4 @@
-"""One project, department, node pool or node on a page, and the small words in which amounts are shown."""
+"""The pages of a project, department, node pool or node, and how amounts are formatted."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -18,7 +18,7 @@ _RULES = {
 
 
 def amount(value: Any, resource: str, units: str = "") -> str:
-    """A quota or a use: GPUs, cores, or memory with its unit; null and -1 are unlimited."""
+    """A quota or usage: GPUs, cores, or memory with its unit; null and -1 mean unlimited."""
     if value is None or value == -1:
         return "unlimited"
     if resource == "cpu":
@@ -30,7 +30,7 @@ def amount(value: Any, resource: str, units: str = "") -> str:
 
 
 def show_owner(session: ServerSession, found: Json, facts: Sequence[tuple[str, str]]) -> None:
-    """A project or department: what it is, its quota and use per node pool, its rules."""
+    """A project or department: its facts, its quota and usage per node pool, its rules."""
     console = session.console
     effective = found.get("effective") or found
     rules = effective.get("schedulingRules") or {}
@@ -96,7 +96,7 @@ def pool_facts(found: Json) -> list[tuple[str, str]]:
         ("Name", found["name"]),
         ("Id", str(found["id"])),
         ("Status", found.get("phase") or ""),
-        ("Label", label or "none: it takes the nodes of no other pool"),
+        ("Label", label or "none: it has the nodes that are in no other pool"),
         ("Nodes", ", ".join((found.get("status") or {}).get("nodes") or ())),
         ("GPU placement", placement.get("gpu") or ""),
         ("CPU placement", placement.get("cpu") or ""),

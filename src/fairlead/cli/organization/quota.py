@@ -1,7 +1,7 @@
-"""Flags for quotas and rules of projects and departments, and the REST members that they become.
+"""Flags for the quotas and rules of projects and departments, and the REST members that they set.
 
-`--gpu-quota` and its like are about one node pool, the default one unless `--nodepool` names another; `--quota` is
-about any, several times.
+`--gpu-quota` and similar flags set the quota in one node pool: the default one, or the one that `--nodepool` names.
+`--quota` sets the quota in any node pool and can be repeated.
 """
 
 import re
@@ -21,25 +21,25 @@ _FORM = "pool=NAME,gpu=4,cpu=16,memory=64Gi,gpu-limit=8,cpu-limit=…,memory-lim
 _BYTES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
 
 QUOTA_FLAGS = (
-    Flag("gpu-quota", "GPUs that it is guaranteed; fractions are allowed, or `unlimited`", placeholder="NUMBER"),
-    Flag("cpu-quota", "CPU cores that it is guaranteed, or `unlimited`", placeholder="CORES"),
-    Flag("memory-quota", "Memory that it is guaranteed, such as 64Gi, or `unlimited`", placeholder="QUANTITY"),
-    Flag("gpu-limit", "GPUs that it may hold at most, or `unlimited`", placeholder="NUMBER"),
-    Flag("cpu-limit", "CPU cores that it may hold at most, or `unlimited`", placeholder="CORES"),
-    Flag("memory-limit", "Memory that it may hold at most, or `unlimited`", placeholder="QUANTITY"),
-    Flag("over-quota-weight", "Its weight when what is spare is divided", "number"),
-    Flag("rank", "Its rank among its siblings, from VeryLow to VeryHigh", placeholder="RANK"),
-    Flag("nodepool", "The node pool that these are about", placeholder="NAME", default=DEFAULT_POOL),
-    Flag("quota", f"All of that in one word, for any node pool: {_FORM}", repeatable=True, placeholder="PARTS"),
+    Flag("gpu-quota", "Guaranteed GPUs, fractions allowed, or `unlimited`", placeholder="NUMBER"),
+    Flag("cpu-quota", "Guaranteed CPU cores, or `unlimited`", placeholder="CORES"),
+    Flag("memory-quota", "Guaranteed memory, such as 64Gi, or `unlimited`", placeholder="QUANTITY"),
+    Flag("gpu-limit", "Most GPUs it can use, or `unlimited`", placeholder="NUMBER"),
+    Flag("cpu-limit", "Most CPU cores it can use, or `unlimited`", placeholder="CORES"),
+    Flag("memory-limit", "Most memory it can use, or `unlimited`", placeholder="QUANTITY"),
+    Flag("over-quota-weight", "Weight when unused resources are divided", "number"),
+    Flag("rank", "Rank among its siblings, from VeryLow to VeryHigh", placeholder="RANK"),
+    Flag("nodepool", "Node pool that the quota flags apply to", placeholder="NAME", default=DEFAULT_POOL),
+    Flag("quota", f"The same for any node pool: {_FORM}", repeatable=True, placeholder="PARTS"),
 )
 RULE_FLAGS = (
-    Flag("default-node-pools", "Node pools to try in this order when a workload names none", placeholder="A,B"),
-    Flag("training-time-limit", "Trainings are stopped when they have run so long; 0 for none", "duration"),
-    Flag("training-idle-limit", "Trainings are stopped when their GPUs idle so long; 0 for none", "duration"),
-    Flag("workspace-time-limit", "Workspaces are stopped when they have run so long; 0 for none", "duration"),
-    Flag("training-node-types", "Node types that trainings may name", placeholder="A,B"),
-    Flag("workspace-node-types", "Node types that workspaces may name", placeholder="A,B"),
-    Flag("description", "Free text"),
+    Flag("default-node-pools", "Node pools to try in this order if a workload names none", placeholder="A,B"),
+    Flag("training-time-limit", "Stop trainings after this running time; 0 for no limit", "duration"),
+    Flag("training-idle-limit", "Stop trainings after their GPUs idle this long; 0 for no limit", "duration"),
+    Flag("workspace-time-limit", "Stop workspaces after this running time; 0 for no limit", "duration"),
+    Flag("training-node-types", "Node types that trainings can use", placeholder="A,B"),
+    Flag("workspace-node-types", "Node types that workspaces can use", placeholder="A,B"),
+    Flag("description", "Description"),
 )
 _TYPES = "-node-types"
 _RULES = {
@@ -50,7 +50,7 @@ _RULES = {
 
 
 def read_quotas(invocation: Invocation) -> list[dict[str, str]]:
-    """The wishes per node pool, by part."""
+    """The given quotas per node pool, by part."""
     given: dict[str, str] = {}
     for flag, part in (
         ("gpu-quota", "gpu"),
@@ -73,13 +73,13 @@ def _read_parts(text: str) -> dict[str, str]:
     for part in filter(None, text.split(",")):
         name, equals, value = part.partition("=")
         if not equals or name not in _PARTS:
-            raise UsageError(f"--quota does not know '{part}'; its form is {_FORM}.{suggest(name, _PARTS)}")
+            raise UsageError(f"--quota has no part '{part}'; write {_FORM}.{suggest(name, _PARTS)}")
         wish[name] = value
     return wish
 
 
 def apply_quotas(wishes: Sequence[Mapping[str, str]], resources: Sequence[Json], pools: Sequence[Json]) -> list[Json]:
-    """The quotas as REST wants them: what there is, with the wishes over it."""
+    """The quotas as REST takes them: the present ones, with the given ones over them."""
     found = {entry["nodePool"]["name"]: dict(entry) for entry in resources}
     known = {str(pool["name"]): pool for pool in pools}
     for wish in wishes:
@@ -102,7 +102,7 @@ def _apply(entry: Json, part: str, text: str) -> None:
         resource, _, limit = part.partition("-")
         value = _amount(resource, part, text)
         if value is None and part == "gpu":
-            # A guaranteed number of GPUs cannot be null in the interface; this is how it says unlimited.
+            # A GPU quota cannot be null in the API; -1 means unlimited there.
             value = -1
         entry[resource] = {**_resource(entry, resource), "limit" if limit else "deserved": value}
 
@@ -131,18 +131,18 @@ def _number(part: str, text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise UsageError(f"{part} takes a number or `{UNLIMITED}`, not '{text}'.") from None
+        raise UsageError(f"{part} must be a number or `{UNLIMITED}`, not '{text}'.") from None
 
 
 def _bytes(part: str, text: str) -> float:
     match = re.fullmatch(r"([0-9.]+)(k|M|G|T|Ki|Mi|Gi|Ti)?B?", text)
     if match is None:
-        raise UsageError(f"{part} takes a quantity such as 64Gi or 64G, or `{UNLIMITED}`, not '{text}'.")
+        raise UsageError(f"{part} must be a quantity such as 64Gi or 64G, or `{UNLIMITED}`, not '{text}'.")
     return _number(part, match[1]) * _BYTES[match[2] or ""]
 
 
 def read_settings(invocation: Invocation, before: Json) -> Json:
-    """The members beside quotas that the flags set; rules that are not named stay as they are."""
+    """The members besides quotas that the flags set; other rules stay unchanged."""
     members: Json = {}
     if invocation.get("description") is not None:
         members["description"] = invocation.get("description")

@@ -1,4 +1,4 @@
-"""The nouns `user` and `service-account`: list, create, describe, delete, new secrets, and what they may do where."""
+"""The nouns `user` and `service-account`: list, create, describe, delete, reset secrets, and grant or revoke roles."""
 
 import time
 from collections.abc import Callable
@@ -17,17 +17,17 @@ from fairlead.client.json_object import Json
 _PATHS = {"user": "/api/v1/users", "service-account": "/api/v1/service-accounts"}
 _RULES = "/api/v1/authorization/access-rules"
 _NAMES = {"user": "username", "service-account": "name"}
-_WORDS = {"user": "user", "service-account": "service account"}
+_TITLES = {"user": "user", "service-account": "service account"}
 _ROLES = {"administrator": 1, "researcher": 2}
-_ROLE = Flag("role", "The role", choices=tuple(_ROLES), default="researcher")
+_ROLE = Flag("role", "Role", choices=tuple(_ROLES), default="researcher")
 _SCOPE = (
-    Flag("project", "In this project", short="p", placeholder="NAME"),
-    Flag("department", "In this department and all its projects", placeholder="NAME"),
+    Flag("project", "Scope of the role: this project", short="p", placeholder="NAME"),
+    Flag("department", "Scope of the role: this department and its projects", placeholder="NAME"),
 )
 
 
 def commands(noun: str) -> tuple[Command, ...]:
-    word = _WORDS[noun]
+    word = _TITLES[noun]
     usage = "MAIL" if noun == "user" else "NAME"
 
     def command(verb: str, summary: str, run: Callable[[Invocation, str], int], *flags: Flag) -> Command:
@@ -36,13 +36,13 @@ def commands(noun: str) -> tuple[Command, ...]:
     return (
         Command("list", f"List {word}s", lambda call: _list(call, noun), OUTPUT, aliases=("ls",)),
         command("create", f"Create a {word}; its secret is shown once", _create, *OUTPUT),
-        command("describe", f"Show one {word} and what it may do", _describe, *OUTPUT),
-        command("renew", f"Give a {word} another secret, shown once", _renew, *OUTPUT),
-        command("enable", f"Let a {word} log in", _enable),
-        command("disable", f"Let a {word} no longer log in", _disable),
-        command("grant", f"Give a {word} a role; without a scope, everywhere", _grant, _ROLE, *_SCOPE),
-        command("revoke", f"Take a role from a {word}; without a scope, the one everywhere", _revoke, _ROLE, *_SCOPE),
-        command("delete", f"Delete a {word} with its keys, rules and credentials", _delete),
+        command("describe", f"Show a {word} and its roles", _describe, *OUTPUT),
+        command("renew", f"Replace the secret of a {word}; the new one is shown once", _renew, *OUTPUT),
+        command("enable", f"Allow a {word} to log in", _enable),
+        command("disable", f"Stop a {word} from logging in", _disable),
+        command("grant", f"Grant a role to a {word}; without a scope, everywhere", _grant, _ROLE, *_SCOPE),
+        command("revoke", f"Revoke a role from a {word}; without a scope, the one everywhere", _revoke, _ROLE, *_SCOPE),
+        command("delete", f"Delete a {word} with its keys, access rules and credentials", _delete),
     )
 
 
@@ -52,7 +52,7 @@ def _rows(session: ServerSession, noun: str) -> list[Json]:
 
 
 def _find(session: ServerSession, noun: str, name: str) -> Json:
-    return find_named(_rows(session, noun), name, _WORDS[noun], _NAMES[noun])
+    return find_named(_rows(session, noun), name, _TITLES[noun], _NAMES[noun])
 
 
 def _list(invocation: Invocation, noun: str) -> int:
@@ -66,7 +66,7 @@ def _list(invocation: Invocation, noun: str) -> int:
         TableColumn("ID", lambda row: row["id"], wide=True),
         TableColumn("AGE", lambda row: age(row.get("createdAt"), now)),
     )
-    listing = Listing(columns, lambda row: str(row[_NAMES[noun]]), f"There are no {_WORDS[noun]}s.")
+    listing = Listing(columns, lambda row: str(row[_NAMES[noun]]), f"No {_TITLES[noun]}s found.")
     form = chosen_format(invocation, session.settings)
     listing.show(session.console, form, _rows(session, noun), not invocation.get("no-headers"))
     session.close()
@@ -83,14 +83,14 @@ def _create(invocation: Invocation, noun: str) -> int:
     else:
         session.console.data(made.get("tempPassword") or made["clientSecret"])
         what = "password" if noun == "user" else "client secret"
-        session.console.say(f"This is the {what} of {name}; it is shown this once.")
+        session.console.say(f"This is the {what} of {name}. It is shown only once.")
         grant = next_command(invocation, f"{noun} grant {name} --project NAME")
-        session.console.say(f"Let it work somewhere with `{grant}`.")
+        session.console.say(f"Grant it access with `{grant}`.")
         if noun == "user" and session.is_personal:
             restart = next_command(invocation, "server restart")
             session.console.complain(
-                f"This server is personal: the jobs of {name} would run as its owner. Make it a shared server with "
-                f"`{restart} -- --shared`; it does not start in personal mode any more."
+                f"This server is in personal mode: jobs of {name} would run as its owner. Turn it into a shared server "
+                f"with `{restart} -- --shared`; it cannot start in personal mode any more."
             )
     session.close()
     return OK
@@ -126,7 +126,7 @@ def _renew(invocation: Invocation, noun: str) -> int:
         session.console.data(render(session.console, form, made))
     else:
         session.console.data(made.get("tempPassword") or made["clientSecret"])
-    session.console.say("The old one, and every session with it, has ended.")
+    session.console.say("The old secret and all sessions that used it are no longer valid.")
     session.close()
     return OK
 
@@ -149,10 +149,10 @@ def _set_enabled(invocation: Invocation, noun: str, enabled: bool) -> int:
 
 
 def _scope(session: ServerSession) -> tuple[str, str, str]:
-    """The scope's type, id and name that the flags give; without any, the whole installation."""
+    """The scope's type, id and name from the flags; without one, the whole installation."""
     project, department = session.invocation.get("project"), session.invocation.get("department")
     if project and department:
-        raise UsageError("Give --project or --department, not both.")
+        raise UsageError("Use --project or --department, not both.")
     if not project and not department:
         cluster = session.client.clusters()[0]
         return "cluster", str(cluster["uuid"]), str(cluster["name"])
@@ -191,7 +191,7 @@ def _revoke(invocation: Invocation, noun: str) -> int:
         if (rule["roleId"], rule["scopeType"], rule["scopeId"]) == (_ROLES[role], type, id)
     ]
     if not taken:
-        raise NameNotFound(f"{found[_NAMES[noun]]} is no {role} of {type} {name}.")
+        raise NameNotFound(f"{found[_NAMES[noun]]} is not {role} of {type} {name}.")
     for rule in taken:
         session.client.request("DELETE", f"{_RULES}/{rule['id']}")
     session.console.say(f"{found[_NAMES[noun]]} is no longer {role} of {type} {name}.")
@@ -203,6 +203,6 @@ def _delete(invocation: Invocation, noun: str) -> int:
     session = ServerSession(invocation)
     found = _find(session, noun, invocation.names[0])
     session.client.request("DELETE", f"{_PATHS[noun]}/{quote(found['id'])}")
-    session.console.say(f"Deleted {_WORDS[noun]} {found[_NAMES[noun]]}.")
+    session.console.say(f"Deleted {_TITLES[noun]} {found[_NAMES[noun]]}.")
     session.close()
     return OK

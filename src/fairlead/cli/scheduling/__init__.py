@@ -1,1 +1,1 @@
-"""The scheduler as a function of files: decide on a snapshot, run cases."""
+"""Commands that run the scheduler on files: snapshots, queues and test cases."""

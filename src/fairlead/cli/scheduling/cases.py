@@ -1,6 +1,6 @@
-"""`test FILE...`: scheduling cases from files, each a small cluster and what must come of it.
+"""`test FILE...`: runs scheduling cases from files, each a small cluster and the decisions that are expected.
 
-The same files and the same judge as the project's own tests use. Needs no server.
+The project's own tests use the same files and the same comparison. It needs no server.
 """
 
 import os
@@ -22,7 +22,7 @@ _ENDINGS = (".yaml", ".yml", ".json")
 class Judged(NamedTuple):
     file: str
     name: str
-    #: What differs from what the case expects.
+    #: Where the decisions differ from what the case expects.
     differences: list[str]
 
 
@@ -30,13 +30,13 @@ def commands(_noun: str) -> tuple[Command, ...]:
     return (
         Command(
             "",
-            "Run scheduling cases from files",
+            "Run scheduling test cases from files",
             _test,
             OUTPUT,
             "FILE|FOLDER...",
             1,
             None,
-            details="A file holds a list of cases, in YAML or JSON; the reference page on snapshots has their words.",
+            details="A file contains a list of cases, in YAML or JSON; see the reference page on snapshots.",
         ),
     )
 
@@ -60,7 +60,7 @@ def _test(invocation: Invocation) -> int:
 
 
 def _files(invocation: Invocation) -> Iterator[str]:
-    """The named files, and those of the named folders in the order of their names."""
+    """The named files, and the files in the named folders, sorted by name."""
     for name in invocation.names:
         path = os.path.join(invocation.environment.folder, name)
         if os.path.isdir(path):
@@ -76,9 +76,9 @@ def _judge_file(invocation: Invocation, path: str) -> Iterator[Judged]:
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} cannot be read: {error}.") from None
     except yaml.YAMLError as error:
-        raise UsageError(f"{path} is no YAML: {error}") from None
+        raise UsageError(f"{path} is not valid YAML: {error}") from None
     if not isinstance(content, list) or not all(isinstance(case, dict) for case in content):
-        raise UsageError(f"{path} holds no list of cases.")
+        raise UsageError(f"{path} does not contain a list of cases.")
     shown = os.path.relpath(path, invocation.environment.folder)
     for number, case in enumerate(content, start=1):
         yield Judged(shown, str(case.get("name", f"case {number}")), _judge(case))

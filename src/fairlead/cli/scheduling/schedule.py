@@ -22,12 +22,12 @@ from fairlead.scheduling import (
 _STANDARD_INPUT = "-"
 _ACTIONS = ("allocate", "consolidation", "reclaim", "preempt", "stalegangeviction")
 _SCHEDULE_FLAGS = (
-    Flag("snapshot", "The snapshot as JSON; - reads standard input", short="f", placeholder="FILE"),
-    Flag("actions", f"Only these, in this order, of {', '.join(_ACTIONS)}", placeholder="A,B"),
-    Flag("cycles", "Play so many cycles: what was bound runs in the next, what was evicted waits", "integer"),
-    Flag("seconds", "How much time passes from cycle to cycle", "number", default="1"),
+    Flag("snapshot", "Snapshot as JSON; - is standard input", short="f", placeholder="FILE"),
+    Flag("actions", f"Run only these actions, in this order: {', '.join(_ACTIONS)}", placeholder="A,B"),
+    Flag("cycles", "Simulate this many cycles: bound pods run in the next one, evicted pods are pending", "integer"),
+    Flag("seconds", "Seconds between two cycles", "number", default="1"),
 )
-_SHARE_FLAGS = (Flag("queues", "Totals and queues as JSON; - reads standard input", short="f", placeholder="FILE"),)
+_SHARE_FLAGS = (Flag("queues", "Totals and queues as JSON; - is standard input", short="f", placeholder="FILE"),)
 
 
 def commands(noun: str) -> tuple[Command, ...]:
@@ -35,20 +35,20 @@ def commands(noun: str) -> tuple[Command, ...]:
         "schedule": (
             Command(
                 "",
-                "Decide on a snapshot of a cluster and print the decisions",
+                "Run the scheduler on a snapshot of a cluster and print its decisions",
                 _schedule,
                 _SCHEDULE_FLAGS,
-                details="Without --cycles one object is printed; with it, a list of one object per cycle.",
+                details="Prints one object; with --cycles, a list with one object per cycle.",
             ),
         ),
-        "fairshare": (Command("", "Divide a cluster among queues and print their shares", _fairshare, _SHARE_FLAGS),),
+        "fairshare": (Command("", "Compute the fair shares of queues and print them", _fairshare, _SHARE_FLAGS),),
     }[noun]
 
 
 def _load(invocation: Invocation, flag: str) -> str:
     path = invocation.get(flag)
     if not path:
-        raise UsageError(f"Which file? Give it with --{flag}.")
+        raise UsageError(f"No file given. Name it with --{flag}.")
     if path == _STANDARD_INPUT:
         return invocation.environment.stdin.read()
     try:
@@ -59,14 +59,14 @@ def _load(invocation: Invocation, flag: str) -> str:
 
 
 def _refuse(invocation: Invocation, problems: tuple[str, ...]) -> int:
-    invocation.environment.stderr.write("fairlead: this cannot be decided on:\n")
+    invocation.environment.stderr.write("fairlead: The input is not valid:\n")
     for problem in problems:
         invocation.environment.stderr.write(f"  {problem}\n")
     return FAILED
 
 
 def _print(invocation: Invocation, value: Decisions | list[Decisions] | tuple[QueueShare, ...]) -> None:
-    """JSON with the members in the order in which they are declared; numbers as Python writes them."""
+    """Print JSON with the members in the order in which they are declared."""
     text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
     invocation.environment.stdout.write(text + "\n")
 
@@ -74,7 +74,7 @@ def _print(invocation: Invocation, value: Decisions | list[Decisions] | tuple[Qu
 def _schedule(invocation: Invocation) -> int:
     cycles = invocation.get("cycles")
     if cycles is not None and cycles < 1:
-        raise UsageError("--cycles is at least 1.")
+        raise UsageError("--cycles must be at least 1.")
     try:
         snapshot = read_snapshot(_load(invocation, "snapshot"))
     except SnapshotError as error:
@@ -98,7 +98,7 @@ def _actions(invocation: Invocation) -> tuple[str, ...] | None:
     actions = tuple(word for word in text.split(",") if word)
     unknown = [word for word in actions if word not in _ACTIONS]
     if unknown:
-        raise UsageError(f"'{unknown[0]}' is no action; there are {', '.join(_ACTIONS)}.")
+        raise UsageError(f"'{unknown[0]}' is not an action; the actions are {', '.join(_ACTIONS)}.")
     return actions
 
 

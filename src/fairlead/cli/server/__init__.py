@@ -1,1 +1,1 @@
-"""Commands on the server of this machine, and on this command's own set-up."""
+"""Commands for the server on this machine, for clusters, and for the command line's own settings."""

@@ -1,6 +1,6 @@
-"""`backup` and `restore`: the server's database, keys and credentials in one file, and back.
+"""`backup` and `restore`: write the server's database, keys and credentials to one file, and read them back.
 
-A backup may be made while the server runs; a restore wants it stopped. A PostgreSQL database has tools of its own.
+The server may run during a backup, but not during a restore. PostgreSQL databases have their own tools.
 """
 
 import fcntl
@@ -25,10 +25,10 @@ _KEYS = "keys"
 
 
 def commands(noun: str) -> tuple[Command, ...]:
-    force = Flag("force", "Go over what is there", "boolean")
+    force = Flag("force", "Overwrite what exists", "boolean")
     if noun == "backup":
-        return (Command("", "Copy the server's data into a file", _backup, (force,), "FILE", 1, 1),)
-    return (Command("", "Bring the server's data back from such a file", _restore, (force,), "FILE", 1, 1),)
+        return (Command("", "Back up the server's data to a file", _backup, (force,), "FILE", 1, 1),)
+    return (Command("", "Restore the server's data from a backup", _restore, (force,), "FILE", 1, 1),)
 
 
 def _backup(invocation: Invocation) -> int:
@@ -37,23 +37,23 @@ def _backup(invocation: Invocation) -> int:
     database = folder / _DATABASE
     if not database.exists():
         raise ClientError(
-            f"There is no database {database}. One in PostgreSQL is backed up with PostgreSQL's own tools; "
-            f"copy {_KEYS}/ and {_CREDENTIALS} from {folder} beside it."
+            f"There is no database {database}. Back up a PostgreSQL database with PostgreSQL's own tools, "
+            f"and copy {_KEYS}/ and {_CREDENTIALS} from {folder}."
         )
     if target.exists() and not invocation.get("force"):
-        raise UsageError(f"{target} exists; --force goes over it.")
+        raise UsageError(f"{target} exists already; --force overwrites it.")
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
         copied = Path(scratch, _DATABASE)
         copy(database, copied)
         _write_archive(target, copied, folder)
     console = Console(invocation)
     console.data(str(target))
-    console.say("It holds password hashes and keys: keep it where only you can read it.")
+    console.say("The backup contains password hashes and keys. Keep it where only you can read it.")
     return OK
 
 
 def _write_archive(target: Path, database: Path, folder: Path) -> None:
-    """The file appears whole or not at all, readable by its owner only."""
+    """Write the file completely or not at all, readable only by its owner."""
     partial = target.with_name(target.name + ".partial")
     descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "wb") as file:
@@ -82,9 +82,9 @@ def _restore(invocation: Invocation) -> int:
             fcntl.flock(holder, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             stop = next_command(invocation, "server stop")
-            raise ClientError(f"A server uses {folder}; stop it with `{stop}` first.") from None
+            raise ClientError(f"A server is using {folder}. Stop it first with `{stop}`.") from None
         if (folder / _DATABASE).exists() and not invocation.get("force"):
-            raise UsageError(f"{folder} has a database already; --force goes over it.")
+            raise UsageError(f"{folder} contains a database already; --force overwrites it.")
         _unpack(source, folder)
     start = next_command(invocation, "server start")
     Console(invocation).say(f"Restored into {folder}. Start the server with `{start}`.")
@@ -92,12 +92,12 @@ def _restore(invocation: Invocation) -> int:
 
 
 def _unpack(source: Path, folder: Path) -> None:
-    """Take out what a backup holds and nothing else, whatever names the archive has."""
+    """Extract only the files that a backup has, whatever else is in the archive."""
     try:
         with tarfile.open(source, "r:gz") as archive:
             members = {member.name: member for member in archive.getmembers() if member.isfile()}
             if _DATABASE not in members:
-                raise ClientError(f"{source} is no backup of Fairlead: it holds no {_DATABASE}.")
+                raise ClientError(f"{source} is not a Fairlead backup: it contains no {_DATABASE}.")
             for name, member in members.items():
                 content = archive.extractfile(member)
                 if content is not None and _is_ours(name):
@@ -108,7 +108,7 @@ def _unpack(source: Path, folder: Path) -> None:
         # An older backup does not say whether its server was shared; the next start must not assume what it replaced.
         (folder / RECORD).unlink(missing_ok=True)
     for leftover in (f"{_DATABASE}-wal", f"{_DATABASE}-shm"):
-        # They belong to the database that was there before and would be mixed into this one.
+        # They belong to the previous database and would corrupt the restored one.
         (folder / leftover).unlink(missing_ok=True)
 
 

@@ -1,4 +1,4 @@
-"""`config`: shows and changes the configuration file of this command."""
+"""`config`: shows and changes the configuration file of the command line."""
 
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK
@@ -13,13 +13,13 @@ from fairlead.cli.terminal.tables import TableColumn
 def commands(_noun: str) -> tuple[Command, ...]:
     keys = "Keys:\n" + "\n".join(f"  {key:<8}  {text}" for key, text in KEYS.items())
     return (
-        Command("list", "Show every value", _list, OUTPUT, aliases=("view", "show")),
+        Command("list", "Show all values", _list, OUTPUT, aliases=("view", "show")),
         Command("get", "Show one value", _get, usage="KEY", min_names=1, max_names=1, details=keys, completes="key"),
         Command("set", "Set a value", _set, usage="KEY VALUE", min_names=2, max_names=2, details=keys, completes="key"),
         Command(
-            "unset", "Take a value out", _unset, usage="KEY", min_names=1, max_names=1, details=keys, completes="key"
+            "unset", "Remove a value", _unset, usage="KEY", min_names=1, max_names=1, details=keys, completes="key"
         ),
-        Command("path", "Show where the configuration is", _path),
+        Command("path", "Show the path of the configuration file", _path),
     )
 
 
@@ -33,7 +33,7 @@ def _list(invocation: Invocation) -> int:
         TableColumn("VALUE", lambda row: "" if row["value"] is None else str(row["value"]), shrinks=True),
         TableColumn("ABOUT", lambda row: row["about"], shrinks=True),
     )
-    listing = Listing(columns, lambda row: str(row["key"]), "Nothing can be configured.")
+    listing = Listing(columns, lambda row: str(row["key"]), "There is nothing to configure.")
     listing.show(console, form, rows, not invocation.get("no-headers"))
     return OK
 
@@ -65,5 +65,5 @@ def _path(invocation: Invocation) -> int:
 def _key(invocation: Invocation) -> str:
     key = invocation.names[0]
     if key not in KEYS:
-        raise UsageError(f"There is no key '{key}'; there are {', '.join(KEYS)}.{suggest(key, KEYS)}")
+        raise UsageError(f"There is no key '{key}'; the keys are {', '.join(KEYS)}.{suggest(key, KEYS)}")
     return key

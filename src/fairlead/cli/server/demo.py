@@ -1,7 +1,7 @@
-"""`demo`: two teams with four GPUs each borrow, reclaim and ask why, with real processes on declared GPUs.
+"""`demo`: two teams with four GPUs each borrow and reclaim GPUs, with real processes on declared GPUs.
 
-It starts a server of its own in a temporary folder, talks to it by REST like any other command, and takes everything
-away again, whichever way it ends. It touches neither the user's server nor the user's configuration.
+It starts its own server in a temporary folder, talks to it by REST like any other command, and always cleans up. It
+touches neither the user's server nor the user's configuration.
 """
 
 import contextlib
@@ -30,14 +30,14 @@ _NODES = ("node-1", "node-2")
 _NODE = "cpu=64,memory=64Gi,gpus=4,gpu-memory=80Gi,gpu-model=A100-80G"
 _PATIENCE = 20.0
 _PAUSE = 0.05
-#: A job that saves its work when it is told to end, as a good one does.
-_JOB = """trap 'echo told to end: saving a checkpoint; sleep 1; echo saved; exit 143' TERM
+#: A job that saves a checkpoint when it is stopped, as jobs should.
+_JOB = """trap 'echo stopping: saving a checkpoint; sleep 1; echo saved; exit 143' TERM
 echo "training on GPU $CUDA_VISIBLE_DEVICES"
 while true; do sleep 0.1; done"""
 
 
 def commands(_noun: str) -> tuple[Command, ...]:
-    summary = "Two teams share eight GPUs, in under a minute, and leave nothing behind"
+    summary = "Watch two teams share eight GPUs, in under a minute"
     return (Command("", summary, _demo),)
 
 
@@ -47,13 +47,15 @@ def _demo(invocation: Invocation) -> int:
     with _interruptible(), _own_server(invocation) as inner:
         Demo(inner, console).play()
     console.data("")
-    console.data(f"Everything is gone again: processes, server and folder. It took {time.monotonic() - began:.0f} s.")
+    console.data(
+        f"Cleaned up: processes, server and folder are deleted. The demo took {time.monotonic() - began:.0f} s."
+    )
     return OK
 
 
 @contextlib.contextmanager
 def _interruptible() -> Iterator[None]:
-    """An ordinary request to end is as good as Ctrl-C."""
+    """Treat SIGTERM like Ctrl-C."""
 
     def stop(_signal: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt
@@ -67,7 +69,7 @@ def _interruptible() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _own_server(invocation: Invocation) -> Iterator[Invocation]:
-    """A server on a temporary folder, and the invocation by which commands find it."""
+    """A server in a temporary folder, and an invocation that finds it."""
     console = Console(invocation)
     folder = tempfile.mkdtemp(prefix="fairlead-demo-")
     try:
@@ -77,7 +79,7 @@ def _own_server(invocation: Invocation) -> Iterator[Invocation]:
         around = invocation.environment._replace(environ=_without_ours(invocation.environment.environ))
         yield Invocation(Parsed(values, [], None), around, invocation.words)
     finally:
-        # From here on nothing may stop us: what was started is taken away.
+        # Nothing may interrupt the cleanup.
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)
         _remove(folder)
         signal.signal(signal.SIGINT, before)
@@ -88,7 +90,7 @@ def _without_ours(environ: Any) -> dict[str, str]:
 
 
 def _remove(folder: str) -> None:
-    """End every process that belongs to the folder (server, fork server, supervisors, jobs), then remove it."""
+    """Stop every process that belongs to the folder (server, fork server, supervisors, jobs), then delete it."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         for pid in _processes(folder):
             with contextlib.suppress(ProcessLookupError):
@@ -100,7 +102,7 @@ def _remove(folder: str) -> None:
 
 
 def _processes(folder: str) -> list[int]:
-    """The running processes with this folder in their command line or environment; zombies have neither."""
+    """The running processes with this folder in their command line or environment; a zombie has neither."""
     needle, found = folder.encode(), []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) != os.getpid():
@@ -111,7 +113,7 @@ def _processes(folder: str) -> list[int]:
 
 
 class Demo:
-    """The play itself."""
+    """The steps of the demo."""
 
     def __init__(self, invocation: Invocation, console: Console) -> None:
         self.invocation = invocation
@@ -134,7 +136,7 @@ class Demo:
         self.console.data(self.console.paint(title, "bold"))
         for line in lines:
             self.console.data(line)
-        # Whoever reads along through a pipe sees each step as it happens.
+        # A reader behind a pipe sees each step as it happens.
         self.invocation.environment.stdout.flush()
 
     def _show(self) -> None:
@@ -148,8 +150,8 @@ class Demo:
     def _set_the_stage(self) -> None:
         self._say(
             "Two teams, eight GPUs",
-            f"A server was started for this demo, with {len(_NODES)} declared nodes of 4 GPUs each. There need not be",
-            "any real GPU: the scheduler gives out numbers, and real processes run with them.",
+            f"This demo has started a server with {len(_NODES)} declared nodes of 4 GPUs each. It needs no",
+            "real GPUs: the scheduler assigns GPU numbers, and real processes run with them.",
             "  fairlead project create team-a --gpu-quota 4",
             "  fairlead project create team-b --gpu-quota 4",
         )
@@ -174,30 +176,32 @@ class Demo:
     def _borrow(self) -> list[str]:
         self._say(
             "Borrowing",
-            "Team A submits eight trainings of one GPU each. Its quota is 4; nobody uses the other 4, so it gets them.",
+            "Team A submits eight trainings of one GPU each. Its quota is 4. Nobody uses the other 4, so it gets them.",
             "  for i in 1 2 3 4 5 6 7 8; do fairlead run -p team-a --name a$i --gpu 1 --detach -- sh train.sh; done",
         )
         ids = [self._submit("team-a", f"a{number}", 1) for number in range(1, 9)]
-        self._until(lambda: all(self._phase(id) == "Running" for id in ids), "all eight run")
+        self._until(lambda: all(self._phase(id) == "Running" for id in ids), "all eight are running")
         self._show()
         return ids
 
     def _reclaim(self, borrowers: list[str]) -> tuple[str, list[str]]:
         self._say(
             "Reclaiming",
-            "Team B wants its quota: one training with 4 GPUs. Four of team A's are told to end, get time to save,",
-            "and only when their processes are gone does team B's start on their GPUs.",
+            "Team B wants its quota: one training with 4 GPUs. Four of team A's are evicted and get time to save.",
+            "Team B's training starts on their GPUs as soon as their processes have exited.",
             "  fairlead run -p team-b --name b1 --gpu 4 --detach -- sh train.sh",
         )
         winner = self._submit("team-b", "b1", 4)
-        self._until(lambda: self._phase(winner) in ("Pending", "Running"), "it was looked at")
-        self._until(lambda: self._phase(winner) == "Running", "team B's runs")
-        self._until(lambda: sum(self._phase(id) == "Pending" for id in borrowers) == 4, "four of team A's wait")
+        self._until(lambda: self._phase(winner) in ("Pending", "Running"), "the scheduler has looked at it")
+        self._until(lambda: self._phase(winner) == "Running", "team B's training is running")
+        self._until(
+            lambda: sum(self._phase(id) == "Pending" for id in borrowers) == 4, "four of team A's trainings are pending"
+        )
         victims = [id for id in borrowers if self._phase(id) == "Pending"]
         self._show()
         told = self.client.explanation(victims[0], waiting=False)
         self._say(f"The eviction notice of {told['name']}", told["lastEviction"]["message"])
-        self._say("What its process printed", *self._printed(victims[0]))
+        self._say("The output of its process", *self._printed(victims[0]))
         return winner, victims
 
     def _printed(self, workload_id: str) -> list[str]:
@@ -207,17 +211,17 @@ class Demo:
 
     def _ask_why(self, victim: str) -> None:
         name = str(self.client.workload(victim)["name"])
-        self._say("Asking why", f"  fairlead why {name} -p team-a", "")
+        self._say("Why it is pending", f"  fairlead why {name} -p team-a", "")
         show_why(self._with(name, project="team-a"))
 
     def _give_back(self, winner: str, victims: list[str]) -> None:
         self._say(
-            "Giving back",
-            "Team B's training is deleted. What waits starts again by itself.",
+            "Giving the GPUs back",
+            "Team B's training is deleted. The pending trainings start again by themselves.",
             "  fairlead workload delete b1 -p team-b",
         )
         self.client.kind(self.kind).delete(winner)
-        self._until(lambda: all(self._phase(id) == "Running" for id in victims), "team A's run again")
+        self._until(lambda: all(self._phase(id) == "Running" for id in victims), "team A's trainings are running again")
         self._show()
 
     def _phase(self, workload_id: str) -> str:
@@ -228,5 +232,5 @@ class Demo:
         while not condition():
             if time.monotonic() > deadline:
                 self._show()
-                raise TimedOut(f"The demo waited {_PATIENCE:g} s in vain until {what}.")
+                raise TimedOut(f"The demo gave up after {_PATIENCE:g} s of waiting until {what}.")
             time.sleep(_PAUSE)

@@ -1,4 +1,4 @@
-"""`doctor`: looks whether a cluster has what workloads need, and says for everything that it lacks what to do."""
+"""`doctor`: checks that a cluster has what workloads need, and says how to fix what is missing."""
 
 import json
 from collections.abc import Callable
@@ -16,9 +16,9 @@ from fairlead.engines.kubernetes.install.doctor import examine
 _ENGINES = ("kubernetes",)
 _MARKS = {"ok": "ok", "note": "note", "missing": "MISSING"}
 _FLAGS = (
-    Flag("engine", "What to look at", choices=_ENGINES, default=_ENGINES[0], placeholder="ENGINE"),
-    Flag("kubeconfig", "How the cluster is reached", placeholder="FILE", default="$KUBECONFIG"),
-    Flag("json", "Print what was found as JSON", "boolean"),
+    Flag("engine", "Engine to check", choices=_ENGINES, default=_ENGINES[0], placeholder="ENGINE"),
+    Flag("kubeconfig", "Kubeconfig of the cluster", placeholder="FILE", default="$KUBECONFIG"),
+    Flag("json", "Print the findings as JSON", "boolean"),
 )
 
 
@@ -42,7 +42,7 @@ def run_doctor(invocation: Invocation, examine: Callable[[str, str], list[Findin
 
 
 def _own_cluster(invocation: Invocation) -> str:
-    """The id by which the server of the data folder knows its cluster; empty where none runs, or not on a cluster."""
+    """The cluster's id on the server of the data folder; empty if none runs, or if it has another engine."""
     local = load_local(data_folder(invocation))
     if local is None or local.engine != "kubernetes":
         return ""

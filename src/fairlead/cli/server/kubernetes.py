@@ -1,4 +1,4 @@
-"""`kubernetes manifests`: the objects by which Fairlead runs in a cluster, to be given to kubectl."""
+"""`kubernetes manifests`: prints the objects that install Fairlead in a cluster, for kubectl."""
 
 from fairlead import __version__
 from fairlead.cli.command import Command, Invocation
@@ -10,26 +10,30 @@ from fairlead.formats.yaml.text import render_yaml
 from fairlead.model.errors import Refused
 
 _FLAGS = (
-    Flag("image", "The server's image", placeholder="IMAGE", default="fairlead:VERSION"),
-    Flag("namespace", "Where it runs", placeholder="NAME", default="fairlead"),
-    Flag("database-secret", "Secret in that namespace whose key `url` is a PostgreSQL address", placeholder="NAME"),
-    Flag("replicas", "Servers; more than one need such a database", "integer", placeholder="N", default="1"),
-    Flag("storage", "Size of its volume, when there is no such secret", placeholder="SIZE", default="1Gi"),
-    Flag("argument", "A further word for `fairlead serve`", repeatable=True, placeholder="WORD"),
-    Flag("webhook", "Serve TLS, and have the cluster ask about workloads that are applied", "boolean"),
-    Flag("ingress-class", "Make Ingress objects of that class for workloads' URLs", placeholder="NAME"),
-    Flag("no-crds", "Leave the custom resource definitions out", "boolean"),
-    Flag("kubeconfig", "How the cluster is reached", placeholder="FILE", default="$KUBECONFIG"),
-    Flag("offline", "Do not look whether the cluster has such objects of somebody else", "boolean"),
+    Flag("image", "Image of the server", placeholder="IMAGE", default="fairlead:VERSION"),
+    Flag("namespace", "Namespace of the server", placeholder="NAME", default="fairlead"),
+    Flag("database-secret", "Secret in the namespace whose key `url` is a PostgreSQL address", placeholder="NAME"),
+    Flag(
+        "replicas", "Number of servers; more than one needs --database-secret", "integer", placeholder="N", default="1"
+    ),
+    Flag("storage", "Size of the volume for SQLite, without --database-secret", placeholder="SIZE", default="1Gi"),
+    Flag("argument", "Additional argument of `fairlead serve`", repeatable=True, placeholder="ARGUMENT"),
+    Flag("webhook", "Serve TLS and install a webhook that validates applied workloads", "boolean"),
+    Flag("ingress-class", "Create Ingress objects of this class for the URLs of workloads", placeholder="NAME"),
+    Flag("no-crds", "Do not print the custom resource definitions", "boolean"),
+    Flag("kubeconfig", "Kubeconfig of the cluster", placeholder="FILE", default="$KUBECONFIG"),
+    Flag("offline", "Do not check the cluster for conflicting objects", "boolean"),
 )
-_DETAILS = """fairlead kubernetes manifests | kubectl apply -f -      installs it
-fairlead kubernetes manifests | kubectl delete -f -     removes it; delete projects and workloads first
+_DETAILS = """Install:    fairlead kubernetes manifests | kubectl apply -f -
+Uninstall:  fairlead kubernetes manifests | kubectl delete -f -
+            (delete projects and workloads first)
 
-Nothing is written where definitions or the namespace exist already and are not Fairlead's."""
+Prints nothing and fails if the namespace or a definition exists already and was
+not created by Fairlead."""
 
 
 def commands(_noun: str) -> tuple[Command, ...]:
-    summary = "Print the objects by which Fairlead runs in a cluster"
+    summary = "Print the objects that install Fairlead in a cluster"
     return (Command("manifests", summary, _print_manifests, flags=_FLAGS, details=_DETAILS),)
 
 

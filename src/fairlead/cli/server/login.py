@@ -1,4 +1,4 @@
-"""`login`, `logout` and `whoami`. The server of one's own machine needs no login: its credentials lie in its folder."""
+"""`login`, `logout` and `whoami`. The server on this machine needs no login: its credentials are in its data folder."""
 
 import getpass
 import time
@@ -14,19 +14,19 @@ from fairlead.client.identity import claims
 
 _USER_FLAGS = (
     Flag("user", "User name", short="u", aliases=("username",), placeholder="NAME"),
-    Flag("password", "Password; asked for when it is not given", short="p"),
+    Flag("password", "Password; you are asked if it is not given", short="p"),
 )
 _APPLICATION_FLAGS = (
-    Flag("name", "Application, by its client id", placeholder="ID", aliases=("client-id",)),
-    Flag("secret", "Its secret; asked for when it is not given", aliases=("client-secret",)),
+    Flag("name", "Client id of the application", placeholder="ID", aliases=("client-id",)),
+    Flag("secret", "Client secret; you are asked if it is not given", aliases=("client-secret",)),
 )
 
 
 def commands(noun: str) -> tuple[Command, ...]:
     if noun == "logout":
-        return (Command("", "Forget the login", _logout),)
+        return (Command("", "Log out", _logout),)
     if noun == "whoami":
-        return (Command("", "Show who is logged in, and where", _whoami, flags=OUTPUT),)
+        return (Command("", "Show the logged-in user and the server", _whoami, flags=OUTPUT),)
     return (
         Command("", "Log in with a user name and a password", _log_in_user, _USER_FLAGS),
         Command("user", "Log in with a user name and a password", _log_in_user, _USER_FLAGS),
@@ -47,7 +47,7 @@ def _log_in_application(invocation: Invocation) -> int:
 
 
 def _log_in(invocation: Invocation, credentials: Credentials, name: str) -> int:
-    """Log in and keep the token; an address given with --url becomes the configured one."""
+    """Log in and store the token; an address given with --url becomes the configured one."""
     session = ServerSession(invocation, logs_in=True)
     session.client.log_in(credentials)
     if invocation.get("url"):
@@ -60,7 +60,7 @@ def _log_in(invocation: Invocation, credentials: Credentials, name: str) -> int:
 def _ask(invocation: Invocation, prompt: str) -> str:
     around = invocation.environment
     if not around.stdin.isatty():
-        raise UsageError("There is no terminal to ask at; give name and secret by flags.")
+        raise UsageError("There is no terminal to ask for it. Pass the name and the secret as flags.")
     around.stderr.write(prompt)
     around.stderr.flush()
     return around.stdin.readline().strip()
@@ -69,7 +69,7 @@ def _ask(invocation: Invocation, prompt: str) -> str:
 def _ask_secret(invocation: Invocation, prompt: str) -> str:
     around = invocation.environment
     if not around.stdin.isatty():
-        raise UsageError("There is no terminal to ask at; give name and secret by flags.")
+        raise UsageError("There is no terminal to ask for it. Pass the name and the secret as flags.")
     return getpass.getpass(prompt, around.stderr)
 
 
@@ -93,6 +93,6 @@ def _whoami(invocation: Invocation) -> int:
         session.console.data(f"User:    {facts['user']}")
         session.console.data(f"Server:  {facts['server']}")
         if facts["expires"]:
-            session.console.data(f"Token:   for another {facts['expires']}")
+            session.console.data(f"Token:   valid for {facts['expires']}")
     session.close()
     return OK

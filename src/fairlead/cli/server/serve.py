@@ -1,4 +1,4 @@
-"""`serve`: hands its words to the server, which is loaded only here and reads its settings itself."""
+"""`serve`: runs a server in the foreground. The server parses the arguments itself."""
 
 from fairlead.app import main
 from fairlead.cli.command import Command, Invocation

@@ -1,4 +1,4 @@
-"""`server`: start, stop or look at the server of this machine that runs in the background."""
+"""`server`: starts, stops or shows the server that runs in the background on this machine."""
 
 import os
 import signal
@@ -18,22 +18,22 @@ from fairlead.client import ClientError
 
 _PAUSE = 0.02
 _FAREWELL = 5.0
-_TIMEOUT = Flag("timeout", "Wait at most so long for its end", "duration", default="30s")
+_TIMEOUT = Flag("timeout", "Wait at most this long for the server to stop", "duration", default="30s")
 
 
 def commands(_noun: str) -> tuple[Command, ...]:
     return (
-        Command("status", "Show whether it runs, and where", _status, OUTPUT),
+        Command("status", "Show whether the server runs, and where", _status, OUTPUT),
         Command(
             "start",
-            "Start it unless it runs; words after -- go to `fairlead serve`",
+            "Start the server; arguments after -- go to `fairlead serve`",
             _start,
             trailing="SERVE-FLAG...",
         ),
-        Command("stop", "Stop it; workloads go on", _stop, (_TIMEOUT,)),
+        Command("stop", "Stop the server; workloads keep running", _stop, (_TIMEOUT,)),
         Command(
             "restart",
-            "Stop it and start it again, with the flags it had or with the words after --; workloads go on",
+            "Restart the server, with its previous arguments or those after --",
             _restart,
             (_TIMEOUT,),
             trailing="SERVE-FLAG...",
@@ -54,7 +54,7 @@ def _status(invocation: Invocation) -> int:
         )
         console.data(render(console, form, facts))
     elif found is None:
-        console.data(f"No server runs with data folder {folder}.")
+        console.data(f"No server is running with data folder {folder}.")
         console.say(f"Start one with `{next_command(invocation, 'server start')}`.")
     else:
         console.data(f"Server:   {found.url}{'' if healthy else ' (does not answer)'}")
@@ -73,11 +73,13 @@ def _start(invocation: Invocation) -> int:
     console.data(found.url)
     if flags and known is not None and known.pid == found.pid:
         again = next_command(invocation, "server restart")
-        console.say(f"It runs already, so these flags have no effect; `{again} -- {' '.join(flags)}` gives it others.")
+        console.say(
+            f"The server runs already, so these flags have no effect. Apply them with `{again} -- {' '.join(flags)}`."
+        )
     elif known is None:
         _compare(console, flags, recorded)
     stop = next_command(invocation, "server stop")
-    console.say(f"Process {found.pid}; log {found.log}; stop it with `{stop}`.")
+    console.say(f"Process {found.pid}, log {found.log}. Stop it with `{stop}`.")
     return OK
 
 
@@ -88,7 +90,9 @@ def _restart(invocation: Invocation) -> int:
     flags, recorded = invocation.parsed.trailing or [], load_flags(folder)
     if found is not None:
         if not is_in_background(found.pid):
-            raise ClientError(f"Process {found.pid} was started by `fairlead serve`; restart it where it was started.")
+            raise ClientError(
+                f"Process {found.pid} was started with `fairlead serve`. Restart it where it was started."
+            )
         code = _stop(invocation)
         if code != OK:
             return code
@@ -110,16 +114,16 @@ def _stop(invocation: Invocation) -> int:
     console = Console(invocation)
     found = load_local(data_folder(invocation))
     if found is None:
-        console.say(f"No server runs with data folder {data_folder(invocation)}.")
+        console.say(f"No server is running with data folder {data_folder(invocation)}.")
         return OK
     os.kill(found.pid, signal.SIGTERM)
     deadline = time.monotonic() + invocation.get("timeout", 30.0)
     while is_alive(found.pid):
         if time.monotonic() > deadline:
-            console.complain(f"Process {found.pid} still runs; its log is {found.log}.")
+            console.complain(f"Process {found.pid} is still running. Its log is {found.log}.")
             return TIMED_OUT
         time.sleep(_PAUSE)
-    # Ended, but perhaps not yet taken note of by its parent; some container's first process never does.
+    # A process that has ended may be a zombie; the first process of some containers never reaps its children.
     deadline = time.monotonic() + _FAREWELL
     while exists(found.pid) and time.monotonic() < deadline:
         time.sleep(_PAUSE)

@@ -1,4 +1,4 @@
-"""`fairlead version`: this command's version and, where one can be reached, the server's."""
+"""`version`: the version of the client and, if it answers, of the server."""
 
 from fairlead import __version__
 from fairlead.cli.command import Command, Invocation
@@ -9,7 +9,7 @@ from fairlead.client import ClientError
 
 
 def commands(_noun: str) -> tuple[Command, ...]:
-    return (Command("", "Show the versions of this command and of the server", _version, flags=OUTPUT),)
+    return (Command("", "Show the versions of client and server", _version, flags=OUTPUT),)
 
 
 def _version(invocation: Invocation) -> int:
@@ -17,13 +17,13 @@ def _version(invocation: Invocation) -> int:
     server = ""
     try:
         session.client.clusters()
-        server = session.client.server_version or "does not say"
+        server = session.client.server_version or "unknown"
     except ClientError as error:
         if invocation.get("debug"):
             session.console.complain(str(error))
     versions = {"client": __version__, "server": server or None}
     if not session.show(versions, __version__):
         session.console.data(f"fairlead {__version__}")
-        session.console.data(f"server   {server or '(none reached)'}")
+        session.console.data(f"server   {server or 'not reachable'}")
     session.close()
     return OK

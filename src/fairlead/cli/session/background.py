@@ -1,6 +1,6 @@
-"""The server that starts by itself: finds this machine's server, or starts one in the background.
+"""Finds this machine's server, or starts one in the background.
 
-Only one is started, however many commands ask at once: they queue at a lock in the data folder.
+Several commands at once start only one server: they wait for a lock in the data folder.
 """
 
 import fcntl
@@ -14,14 +14,14 @@ from fairlead.cli.session.local import BACKGROUND, HOLDER, LOCK, LocalServer, lo
 from fairlead.client import ClientError, Unreachable
 from fairlead.client.connection import Connection, read_address
 
-#: A server that is not ready after so many seconds has failed.
+#: Seconds after which a server that is not ready has failed.
 _PATIENCE = 60.0
 _PAUSE = 0.01
 _LAST_LINES = 20
 
 
 def is_healthy(url: str, timeout: float = 10.0) -> bool:
-    """Whether a server answers there."""
+    """Whether a server answers at the address."""
     connection = Connection(read_address(url), timeout)
     try:
         response = connection.send("GET", "/healthz", {}, None)
@@ -34,9 +34,9 @@ def is_healthy(url: str, timeout: float = 10.0) -> bool:
 
 
 def find_or_start(folder: str, extra: Sequence[str], say: Callable[[str], None]) -> LocalServer:
-    """This machine's server; started if none runs, with the extra flags or else with those that it had last.
+    """This machine's server. If none runs, one is started with the extra flags, or else with its previous flags.
 
-    A new data folder becomes that of a personal server.
+    In a new data folder it is a personal server.
     """
     found = _load_answering(folder)
     if found is not None:
@@ -58,7 +58,7 @@ def _load_answering(folder: str) -> LocalServer | None:
 
 
 def _is_held(folder: str) -> bool:
-    """Whether a server holds the data folder, be it one that is not ready yet. Servers try again after a short look."""
+    """Whether a server holds the data folder, ready or not. A starting server retries if this check is in its way."""
     with open(os.path.join(folder, HOLDER), "a", encoding="utf-8") as holder:
         try:
             fcntl.flock(holder, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -68,7 +68,7 @@ def _is_held(folder: str) -> bool:
 
 
 def _wait_for_holder(folder: str, say: Callable[[str], None]) -> LocalServer | None:
-    """A server that somebody else has started and that is not ready yet is waited for; None if there is none."""
+    """Wait for a server that another command has started; None if there is none."""
     deadline = time.monotonic() + _PATIENCE
     is_told = False
     while _is_held(folder):
@@ -78,7 +78,7 @@ def _wait_for_holder(folder: str, say: Callable[[str], None]) -> LocalServer | N
         if time.monotonic() > deadline:
             known = load_local(folder)
             what = f"Process {known.pid} at {known.url}" if known else "A process"
-            raise Unreachable(f"{what} holds the data folder {folder} and does not answer. Its log: {_log(folder)}")
+            raise Unreachable(f"{what} is using the data folder {folder} and does not answer. Its log: {_log(folder)}")
         if not is_told:
             say("Another server is starting. Waiting for it …")
             is_told = True
@@ -91,13 +91,13 @@ def _log(folder: str) -> str:
 
 
 def _start(folder: str, extra: Sequence[str]) -> LocalServer | None:
-    """The new server; None if somebody else's took the folder in the meantime."""
+    """The new server; None if another server has taken the folder in the meantime."""
     log = _log(folder)
     os.makedirs(os.path.dirname(log), mode=0o700, exist_ok=True)
     command = [sys.executable, "-m", "fairlead", *BACKGROUND, "--data-dir", folder, *extra]
     with open(log, "ab") as output:
         begin = output.tell()
-        # Its own session: neither Ctrl-C nor the end of this terminal reaches it.
+        # A session of its own: neither Ctrl-C nor the end of the terminal stops it.
         child = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd="/", start_new_session=True
         )
@@ -108,8 +108,8 @@ def _start(folder: str, extra: Sequence[str]) -> LocalServer | None:
         child.wait()
         if has_ended and _is_held(folder):
             return None
-        raise ClientError(f"The server did not start. The end of its log, {log}:\n{_tail(log, begin)}")
-    # It outlives this command and is nobody's child then; Popen must not remind us of it at the end.
+        raise ClientError(f"The server did not start. The end of its log {log}:\n{_tail(log, begin)}")
+    # It outlives this command; Popen must not warn about it at exit.
     child.returncode = 0
     return found
 
@@ -128,4 +128,4 @@ def _tail(path: str, begin: int) -> str:
     with open(path, "rb") as file:
         file.seek(begin)
         lines = file.read().decode("utf-8", "replace").splitlines()
-    return "\n".join(f"  {line}" for line in lines[-_LAST_LINES:]) or "  (it is empty)"
+    return "\n".join(f"  {line}" for line in lines[-_LAST_LINES:]) or "  (empty)"

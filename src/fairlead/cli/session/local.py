@@ -1,4 +1,4 @@
-"""The server of this machine: the files in its data folder that say where it is and how to log in."""
+"""The server on this machine: the files in its data folder say where it is and how to log in."""
 
 import json
 import os
@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 from fairlead.client import Credentials, application
 
 LOCK = "server.lock"
-#: Held by a server for as long as it lives.
+#: The lock that a running server holds.
 HOLDER = "holder.lock"
-#: How the server in the background is called; its own flags come behind. A new data folder becomes a personal server's.
+#: The command line of the server in the background, before its own flags. In a new data folder it is a personal server.
 BACKGROUND = ("serve", "--background")
-#: Where a data folder remembers the mode and the flags of its server; written by the server.
+#: The file in a data folder with the mode and the flags of its server; the server writes it.
 RECORD = "settings.json"
 
 
@@ -21,7 +21,7 @@ class LocalServer(NamedTuple):
     log: str
     version: str
     started_at: str
-    #: The file of the certificate that it shows; None without TLS.
+    #: File with its certificate; None without TLS.
     certificate: str | None = None
     engine: str = ""
     #: Whether every job runs as the owner of the server.
@@ -29,7 +29,7 @@ class LocalServer(NamedTuple):
 
 
 def load_local(folder: str) -> LocalServer | None:
-    """The server that the data folder tells of, if its process still lives."""
+    """The server that the data folder names, if its process is still running."""
     found = _load(os.path.join(folder, "server.json"))
     if not found.get("url") or not isinstance(found.get("pid"), int) or not is_alive(found["pid"]):
         return None
@@ -46,7 +46,7 @@ def load_local(folder: str) -> LocalServer | None:
 
 
 def load_credentials(folder: str) -> Credentials | None:
-    """What the server's first start left for its owner to log in with."""
+    """The credentials that the server's first start has written for its owner."""
     found = _load(os.path.join(folder, "credentials.json"))
     if not found.get("clientId") or not found.get("clientSecret"):
         return None
@@ -54,10 +54,10 @@ def load_credentials(folder: str) -> Credentials | None:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether that process is a server that runs: a number that went to another program since does not count."""
+    """Whether that process is a running server, and not another program that has the number now."""
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as file:
-            # A process that ended and that nobody has asked about yet has no words any more.
+            # A zombie has no command line.
             return b"serve" in file.read().split(b"\0")
     except FileNotFoundError:
         return not os.path.isdir("/proc/self") and exists(pid)
@@ -66,13 +66,13 @@ def is_alive(pid: int) -> bool:
 
 
 def load_flags(folder: str) -> list[str]:
-    """The flags with which the server of this data folder was started last."""
+    """The flags that the server of this data folder was started with last."""
     flags = _load(os.path.join(folder, RECORD)).get("flags")
     return [str(flag) for flag in flags] if isinstance(flags, list) else []
 
 
 def is_in_background(pid: int) -> bool:
-    """Whether this command started that server, so that it may also start it again."""
+    """Whether the server was started in the background, so that it can be restarted from here."""
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as file:
             return BACKGROUND[-1].encode() in file.read().split(b"\0")
@@ -81,7 +81,7 @@ def is_in_background(pid: int) -> bool:
 
 
 def exists(pid: int) -> bool:
-    """Whether there is any process of that number, be it one that has ended and was not yet taken note of."""
+    """Whether a process has that number, even if it is a zombie."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -1,4 +1,4 @@
-"""Failures in words: what a command's error means, and the exit code that says so. Loaded only when one failed."""
+"""Error messages and exit codes of failed commands. Imported only when a command has failed."""
 
 import traceback
 
@@ -21,7 +21,7 @@ _STATUS_CODES = {
 
 
 def report(error: Exception, invocation: Invocation) -> int:
-    """Tell an error and give its exit code; what nobody foresaw is raised again."""
+    """Print an error and return its exit code; unexpected errors are raised again."""
     console = Console(invocation)
     if invocation.get("debug"):
         console.complain("".join(traceback.format_exception(error)).rstrip())
@@ -37,7 +37,7 @@ def report(error: Exception, invocation: Invocation) -> int:
 
 
 def render_error(error: ClientError) -> str:
-    """An error as lines: every issue with its field where there are any, else the server's own words."""
+    """An error as text: one line for each issue, or the server's message if there are none."""
     if not isinstance(error, ServerError):
         return str(error)
     if not error.issues:

@@ -1,4 +1,4 @@
-"""A command's way to the server: which server, as whom, in which project; and finding things there by name."""
+"""A command's connection to the server: which server, which user, which project; and finding objects by name."""
 
 import os
 import time
@@ -16,22 +16,22 @@ from fairlead.client import Client, ClientError, Credentials, TokenFile, Trust, 
 from fairlead.client.json_object import Json
 
 _NO_SERVER = (
-    "No server runs on this machine (data folder {folder}) and no address is configured.\n"
-    "Start one with `{start}`, or name one with --url URL or `fairlead config set url URL`."
+    "No server is running on this machine (data folder {folder}) and no address is configured.\n"
+    "Start one with `{start}`, or set the address with --url URL or `fairlead config set url URL`."
 )
 
 
-#: How long a server that went away is waited for, and how often it is looked for, in seconds.
+#: Seconds to wait for a server that went away, and seconds between two attempts.
 _PATIENCE = 60.0
 _PAUSE = 0.1
 
 
 class NameNotFound(ClientError):
-    """There is nothing of that name."""
+    """No object has that name."""
 
 
 def find_named(rows: Sequence[Json], name: str, what: str, member: str = "name") -> Json:
-    """The row of that name or id; `what` says in words what is looked for. Both may stand in the rows' `meta`."""
+    """The row with that name or id, in the row or in its `meta`; `what` names the kind of object in messages."""
     known = {}
     for row in rows:
         facts = row.get("meta", row)
@@ -42,7 +42,7 @@ def find_named(rows: Sequence[Json], name: str, what: str, member: str = "name")
 
 
 class ServerSession:
-    """One invocation's connection, opened when it is first needed."""
+    """The connection of one invocation, opened when it is first needed."""
 
     def __init__(self, invocation: Invocation, *, logs_in: bool = False) -> None:
         self.invocation = invocation
@@ -69,7 +69,7 @@ class ServerSession:
         return local is not None and local.personal and local.url.rstrip("/") == self.client.url.rstrip("/")
 
     def reconnect(self, patience: float | None = None) -> None:
-        """Find the server again, which may be at another address now; raises Unreachable when it does not come back."""
+        """Reconnect to the server, which may have another address now; raises Unreachable if it does not come back."""
         deadline = time.monotonic() + (_PATIENCE if patience is None else min(patience, _PATIENCE))
         while True:
             if self._client is not None:
@@ -94,8 +94,8 @@ class ServerSession:
             raise Unreachable(_NO_SERVER.format(folder=folder, start=start))
         address = str(given or (local.url if local else "")).rstrip("/")
         is_local = local is not None and local.url.rstrip("/") == address
-        # A login is part of the configuration. Without one, this machine's server is used by the credentials in its
-        # data folder, and that token lives and dies with it.
+        # A login is part of the configuration. Without one, commands use the credentials in the data folder of this
+        # machine's server, and the token is valid as long as that server runs.
         cache = TokenFile(self.token_path())
         if is_local and not self._logs_in and cache.load(address) is None:
             cache = TokenFile(os.path.join(folder, "cli-tokens.json"))
@@ -109,7 +109,7 @@ class ServerSession:
         )
 
     def show(self, content: Any, name: str) -> bool:
-        """Print a record as JSON, YAML or bare name if that is asked for; whether it was."""
+        """Print a record as JSON, YAML or name if the user asked for that; returns whether it was printed."""
         form = chosen_format(self.invocation, self.settings)
         if form == "name":
             self.console.data(name)
@@ -121,21 +121,21 @@ class ServerSession:
         return os.path.join(config_folder(self.invocation), "tokens.json")
 
     def close(self) -> None:
-        """Leave; a server of another version is mentioned, since answers may differ from what this command knows."""
+        """Close the connection; mention a server of another version, because its answers may differ."""
         if self._client is None:
             return
         version = self._client.server_version
         if version and _series(version) != _series(__version__):
             self.console.complain(
-                f"Note: this is fairlead {__version__}, the server is {version}. "
-                "Use the same version of both if something looks odd."
+                f"Note: this is fairlead {__version__}, but the server is {version}. "
+                "Use the same version if something looks wrong."
             )
         self._client.close()
 
     # --- Finding by name
 
     def project(self) -> Json:
-        """The project to work in: told, configured, or the only one there is."""
+        """The project to work in: given, configured, or the only one that exists."""
         if self._project is None:
             self._project = self._find_project()
         return self._project
@@ -158,10 +158,10 @@ class ServerSession:
         for project in projects:
             if project["name"] == "default":
                 return project
-        raise NameNotFound("Which project? Give one with -p, or set one with `fairlead project set NAME`.")
+        raise NameNotFound("No project given. Name one with -p, or set a default with `fairlead project set NAME`.")
 
     def workload(self, name: str, title: str | None = None) -> Json:
-        """The workload of that name (or id) in the project, of the given type if one is given."""
+        """The workload with that name or id in the project, and with the type if one is given."""
         named = self.client.workloads(filterBy=[f"name=={name}", f"projectId=={self.project()['id']}"])["workloads"]
         found: list[Json] = [one for one in named if title in (None, one["type"])]
         if found:
@@ -169,12 +169,12 @@ class ServerSession:
         if len(name) == 36 and name.count("-") == 4:
             return self.client.workload(name)
         others = [one["type"] for one in named]
-        hint = f" The workload of that name is of type {others[0]}." if others else self._near(name, title)
+        hint = f" The workload with that name has type {others[0]}." if others else self._near(name, title)
         what = (title or "workload").lower()
         raise NameNotFound(f"There is no {what} '{name}' in project {self.project()['name']}.{hint}")
 
     def was_deleted(self, name: str) -> bool:
-        """Whether a workload of that name was in the project and is there no more."""
+        """Whether a workload with that name was in the project and is deleted."""
         filters = [f"name=={name}", f"projectId=={self.project()['id']}"]
         return bool(self.client.workloads(filterBy=filters, deleted=True)["workloads"])
 

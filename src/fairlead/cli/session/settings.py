@@ -1,6 +1,6 @@
-"""The command line's own configuration: a small JSON file with the server's address and the defaults.
+"""The configuration of the command line: a small JSON file with the server's address and defaults.
 
-`--config-path`/`--config-file` and their environment variables (Run:ai's names work too) say where it is.
+`--config-path`, `--config-file` and their environment variables (Run:ai's names work too) say where it is.
 """
 
 import json
@@ -12,13 +12,13 @@ from fairlead.cli.command import Invocation
 from fairlead.cli.flags import UsageError
 from fairlead.client.tokens import write_private
 
-#: What may be configured, and what each is for.
+#: The keys, and what each is for.
 KEYS: dict[str, str] = {
-    "url": "Address of the server; without it, the server of this machine's data folder",
-    "project": "Project that commands use unless told otherwise",
-    "cluster": "Cluster that commands use unless told otherwise",
-    "output": "Output format unless told otherwise: table, wide, json, yaml or name",
-    "ca-file": "File with the certificate authority of a server behind TLS",
+    "url": "Address of the server (default: the server on this machine)",
+    "project": "Default project",
+    "cluster": "Default cluster",
+    "output": "Default output format: table, wide, json, yaml or name",
+    "ca-file": "File with the certificate authority of the server",
 }
 
 
@@ -44,7 +44,7 @@ def config_path(invocation: Invocation) -> str:
 
 
 def data_folder(invocation: Invocation) -> str:
-    """The data folder of this machine's own server."""
+    """The data folder of the server on this machine."""
     environ = invocation.environment.environ
     given = invocation.get("data-dir") or environ.get("FAIRLEAD_DATA_DIR")
     if given:
@@ -53,16 +53,16 @@ def data_folder(invocation: Invocation) -> str:
 
 
 def next_command(invocation: Invocation, words: str, *more: str) -> str:
-    """A command to type next, with the flags that say where this one looked: without them it would look elsewhere.
+    """A command to type next, with the flags of this command that select the server and the configuration.
 
-    `more` are flags of this one that the next has too.
+    `more` are further flags that both commands have.
     """
     places = [(name, invocation.get(name)) for name in (*more, "config-path", "config-file", "data-dir", "url")]
     return " ".join(["fairlead", words, *(f"--{name} {_quoted(str(given))}" for name, given in places if given)])
 
 
 def _quoted(text: str) -> str:
-    """As one word of a shell. The module `shlex` would be more to load than the rest of many a command."""
+    """Quote a word for a shell. Importing `shlex` would take longer than many commands."""
     if all(letter.isalnum() or letter in "/._-:=@%+," for letter in text):
         return text
     return "'" + text.replace("'", "'\"'\"'") + "'"
@@ -73,7 +73,7 @@ def home(environ: Mapping[str, str]) -> str:
 
 
 def load_settings(invocation: Invocation) -> dict[str, Any]:
-    """The configuration; empty if there is no file yet."""
+    """The configuration; empty if there is no file."""
     path = config_path(invocation)
     try:
         with open(path, encoding="utf-8") as file:
@@ -81,14 +81,14 @@ def load_settings(invocation: Invocation) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
-        raise UsageError(f"The configuration {path} cannot be read: {error}. Mend or remove it.") from error
+        raise UsageError(f"The configuration {path} cannot be read: {error}. Fix or delete it.") from error
     if not isinstance(found, dict):
-        raise UsageError(f"The configuration {path} is no JSON object. Mend or remove it.")
+        raise UsageError(f"The configuration {path} is not a JSON object. Fix or delete it.")
     return found
 
 
 def record_setting(invocation: Invocation, key: str, value: str | None) -> None:
-    """Set one value, or take it out."""
+    """Set or remove one value."""
     settings = load_settings(invocation)
     if value is None:
         settings.pop(key, None)

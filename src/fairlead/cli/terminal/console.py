@@ -1,17 +1,17 @@
-"""Where words go: results to standard output, everything else to standard error; colour on terminals only."""
+"""Output of commands: results go to standard output, everything else to standard error; colours on terminals only."""
 
 import os
 from typing import TextIO
 
 from fairlead.cli.command import Invocation
 
-#: As wide as terminals are that do not say it.
+#: The width of a terminal that does not report one.
 _COLUMNS = 80
 _COLOURS = {"red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36", "grey": "90", "bold": "1"}
 
 
 class Console:
-    """The two streams of one invocation, and how much may be said."""
+    """The two output streams of one invocation, and how verbose it is."""
 
     def __init__(self, invocation: Invocation) -> None:
         around = invocation.environment
@@ -24,12 +24,12 @@ class Console:
         self._line = 0
 
     def data(self, text: str) -> None:
-        """A result."""
+        """Print a result."""
         self.clear()
         self._stdout.write(text + "\n")
 
     def raw(self, content: bytes) -> None:
-        """A piece of output that is passed on as it is, at once."""
+        """Pass bytes on unchanged, without buffering."""
         self.clear()
         if hasattr(self._stdout, "buffer"):
             self._stdout.flush()
@@ -39,18 +39,18 @@ class Console:
         self._stdout.flush()
 
     def say(self, text: str) -> None:
-        """Something beside the result; nothing when quiet."""
+        """Print information besides the result, unless --quiet is given."""
         if not self.is_quiet:
             self.complain(text)
 
     def complain(self, text: str) -> None:
-        """An error or a warning, said in any case."""
+        """Print an error or a warning, even with --quiet."""
         self.clear()
         self._stderr.write(text + "\n")
         self._stderr.flush()
 
     def live(self, text: str) -> None:
-        """The one changing line on a terminal; elsewhere a plain line each time the text differs."""
+        """Show progress: one changing line on a terminal, plain lines elsewhere."""
         if self.is_live:
             shown = fit(text, self._columns(self._stderr) - 1)
             self._stderr.write("\r\x1b[K" + self.paint(shown, "grey", self._stderr))
@@ -60,14 +60,14 @@ class Console:
             self.say(text)
 
     def clear(self) -> None:
-        """Take the changing line away."""
+        """Clear the progress line."""
         if self._line:
             self._stderr.write("\r\x1b[K")
             self._stderr.flush()
             self._line = 0
 
     def width(self) -> int | None:
-        """The columns that a table may use; None where there is no terminal to fit."""
+        """The width of the terminal; None if there is no terminal."""
         if not is_terminal(self._stdout):
             return None
         return self._columns(self._stdout)
@@ -92,5 +92,5 @@ def is_terminal(stream: TextIO) -> bool:
 
 
 def fit(text: str, width: int) -> str:
-    """The text, cut with an ellipsis where it is longer than the width."""
+    """The text, cut with an ellipsis if it is longer than the width."""
     return text if len(text) <= width else text[: max(width - 1, 0)] + "…"

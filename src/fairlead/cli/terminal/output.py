@@ -1,4 +1,4 @@
-"""Results in the format that was asked for: a table, JSON, YAML or bare names."""
+"""Results in the chosen format: a table, JSON, YAML or names."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -19,14 +19,14 @@ def chosen_format(invocation: Invocation, settings: dict[str, Any]) -> str:
 
 
 def render(console: Console, form: str, content: Any) -> str:
-    """JSON, or YAML for the form `yaml`."""
+    """Render content as YAML for the form `yaml`, otherwise as JSON."""
     if form != "yaml":
         return json.dumps(content, indent=2, ensure_ascii=False)
     return render_yaml(content).rstrip("\n")
 
 
 class Listing:
-    """How rows of one sort are shown."""
+    """How rows of one type are listed."""
 
     def __init__(self, columns: Sequence[TableColumn], name: Callable[[Any], str], empty: str) -> None:
         self._columns = columns
@@ -34,7 +34,7 @@ class Listing:
         self._empty = empty
 
     def show(self, console: Console, form: str, rows: Sequence[Any], headers: bool) -> None:
-        """Print rows as `form` says; an empty table says so beside the output, not in it."""
+        """Print rows in the given form; for an empty table, print a note to standard error."""
         if form in ("json", "yaml"):
             console.data(render(console, form, list(rows)))
         elif form == "name":

@@ -1,4 +1,4 @@
-"""Tables in plain text: columns as wide as their content, narrowed to the terminal where there is one."""
+"""Tables in plain text: columns are as wide as their content, and shrink to fit a terminal."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from fairlead.cli.terminal.console import fit
 
 _GAP = "  "
-#: Columns that may shrink are never narrower than this.
+#: The minimum width of columns that shrink.
 _NARROWEST = 8
 
 
@@ -15,7 +15,7 @@ class TableColumn(NamedTuple):
     value: Callable[[Any], str]
     #: Only with `-o wide`.
     wide: bool = False
-    #: May be cut to fit the terminal.
+    #: Whether it shrinks to fit the terminal.
     shrinks: bool = False
     #: The colour of a cell by its text.
     colour: Callable[[str], str] | None = None
@@ -29,7 +29,7 @@ def render_table(
     headers: bool,
     paint: Callable[[str, str], str],
 ) -> list[str]:
-    """The lines of a table. Cells are on one line each; the last column is not padded."""
+    """The lines of a table. Every cell is one line; the last column is not padded."""
     texts = [[" ".join(column.value(row).split()) for column in columns] for row in rows]
     titles = [column.title for column in columns]
     widths = [
@@ -59,7 +59,7 @@ def _join(
 
 
 def _narrow(columns: Sequence[TableColumn], widths: list[int], width: int) -> list[int]:
-    """Take from the widest column that may shrink until the table fits or nothing more can be taken."""
+    """Shrink the widest shrinkable column until the table fits or no column can shrink further."""
     widths = list(widths)
     excess = sum(widths) + len(_GAP) * (len(widths) - 1) - width
     shrinking = [place for place, column in enumerate(columns) if column.shrinks]

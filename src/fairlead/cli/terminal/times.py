@@ -1,18 +1,18 @@
-"""Times and spans as people read them: `3m`, `2h5m`, `4d`."""
+"""Times and durations for people: `3m`, `2h5m`, `4d`."""
 
 from datetime import UTC, datetime
 from typing import Any
 
 
 def age(moment: Any, now: float) -> str:
-    """How long ago an ISO time was."""
+    """The age of an ISO time."""
     if not moment:
         return ""
     return span(now - datetime.fromisoformat(str(moment)).timestamp())
 
 
 def span(seconds: float | None) -> str:
-    """A time span in at most two units."""
+    """A duration in at most two units."""
     if seconds is None:
         return ""
     left = max(int(seconds), 0)
@@ -26,7 +26,7 @@ def span(seconds: float | None) -> str:
 
 
 def shown_time(moment: Any) -> str:
-    """An ISO time without its fractions, in UTC."""
+    """An ISO time without fractions of a second, in UTC."""
     if not moment:
         return ""
     return f"{datetime.fromisoformat(str(moment)).astimezone(UTC):%Y-%m-%d %H:%M:%SZ}"

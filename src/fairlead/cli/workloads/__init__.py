@@ -1,1 +1,1 @@
-"""Commands on workloads of every kind."""
+"""Commands for workloads of every kind."""

@@ -1,4 +1,4 @@
-"""One workload on a page: state, compute, addresses, pods, events."""
+"""The page of one workload: state, compute, addresses, pods, events."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,7 +10,7 @@ from fairlead.client.json_object import Json
 
 
 def describe(session: ServerSession, found: Json) -> None:
-    """Print the parts of the page that are wanted."""
+    """Print the requested parts of the page."""
     get = session.invocation.get
     if get("general", True):
         _facts(session, "", _general(found))
@@ -54,7 +54,7 @@ def _general(found: Json) -> list[tuple[str, str]]:
 
 
 def _evictions(session: ServerSession, found: Json) -> None:
-    """How it lost pods to other workloads, if it ever did."""
+    """A line about evictions of its pods, if there were any."""
     if not found.get("preemptible", True):
         return
     told = session.client.explanation(found["id"], waiting=False)
@@ -81,13 +81,13 @@ def _compute(found: Json) -> list[tuple[str, str]]:
 
 
 def _amount(value: Any) -> str:
-    """A number or a quantity; nothing is blank, whichever way it is written."""
+    """A number or a quantity; blank for zero and null."""
     text = f"{value:g}" if isinstance(value, int | float) else str(value or "")
     return "" if text == "0" else text
 
 
 def _size(value: Any) -> str:
-    """Bytes in the largest unit in which they are a whole number; other quantities as they are."""
+    """Bytes in the largest unit that gives a whole number; other quantities unchanged."""
     text = _amount(value)
     if not text.isdecimal():
         return text
@@ -149,7 +149,7 @@ def _pods(session: ServerSession, workload_id: str) -> None:
 def _events(session: ServerSession, workload_id: str) -> None:
     limit = session.invocation.get("event-limit", 50)
     order = session.invocation.get("sortEvents", "asc")
-    # The newest are the ones to show when not all fit, in whatever order they are shown then.
+    # The limit keeps the newest events, whatever order they are shown in.
     events = session.client.events(workload_id, sortOrder="desc", limit=limit if 0 < limit <= 500 else 500)
     if order == "asc":
         events.reverse()
@@ -173,4 +173,4 @@ def _rows(session: ServerSession, title: str, columns: Sequence[TableColumn], ro
     for line in render_table(columns, rows, width=console.width(), headers=headers, paint=console.paint):
         console.data(line)
     if len(rows) < count:
-        console.say(f"{len(rows)} of {count} are shown; --pod-limit -1 shows all.")
+        console.say(f"{len(rows)} of {count} pods shown; --pod-limit -1 shows all.")

@@ -1,6 +1,6 @@
-"""`exec`, `bash` and `attach`: commands beside a pod, and the pod's own terminal, as if they ran here.
+"""`exec`, `bash` and `attach`: run commands in a pod, or attach to its main process, as if they ran here.
 
-Their exit code is the command's own. With a terminal on both sides keys go through as they are typed.
+The exit code is that of the remote command. With a terminal on both sides, keys are passed on as they are typed.
 """
 
 import contextlib
@@ -22,20 +22,20 @@ from fairlead.client.client import quote
 from fairlead.client.duplex import END, ERROR, EXIT, INPUT, OUTPUT, SIZE, Duplex
 
 _PIECE = 32_768
-#: Leaves a pod that one is attached to and lets it run: Ctrl-P Ctrl-Q, as with containers.
+#: Detaches from a pod and leaves it running: Ctrl-P Ctrl-Q, as with containers.
 _DETACH = b"\x10\x11"
-_CUT = "The connection to the pod ended before its command.\n"
+_CUT = "The connection to the pod was lost before the command ended.\n"
 
 POD_FLAGS = (
     PROJECT,
-    Flag("pod", "Pod; without it, the first that runs", placeholder="NAME"),
-    Flag("container", "Container of the pod; there is one", short="c", placeholder="NAME"),
-    Flag("wait-timeout", "Wait at most so long for a pod to run", "duration"),
+    Flag("pod", "Pod (default: the first that is running)", placeholder="NAME"),
+    Flag("container", "Container; pods have only one", short="c", placeholder="NAME"),
+    Flag("wait-timeout", "Wait at most this long for a pod to run", "duration"),
 )
 EXEC_FLAGS = (
     *POD_FLAGS,
-    Flag("stdin", "Pass standard input on", "boolean", "i"),
-    Flag("tty", "On a terminal of its own", "boolean", "t"),
+    Flag("stdin", "Pass standard input to the command", "boolean", "i"),
+    Flag("tty", "Allocate a terminal", "boolean", "t"),
 )
 
 
@@ -45,32 +45,30 @@ def commands(noun: str) -> tuple[Command, ...]:
 
 
 def verbs() -> tuple[Command, ...]:
-    """The commands as verbs of a noun."""
+    """The verbs of this module."""
     return (
         Command(
             "exec",
-            "Run a command beside a pod's own",
+            "Run a command in a pod",
             _exec,
             EXEC_FLAGS,
             "NAME",
             1,
             1,
             trailing="COMMAND [ARGUMENT...]",
-            details="The exit code is the command's own.",
+            details="The exit code is that of the command.",
             completes="workload",
         ),
-        Command(
-            "bash", "Open a shell beside a pod's own command", _bash, EXEC_FLAGS, "NAME", 1, 1, completes="workload"
-        ),
+        Command("bash", "Open a shell in a pod", _bash, EXEC_FLAGS, "NAME", 1, 1, completes="workload"),
         Command(
             "attach",
-            "Be at the input and output of a pod's own command",
+            "Attach to a pod's main process",
             _attach,
             POD_FLAGS,
             "NAME",
             1,
             1,
-            details="Ctrl-P Ctrl-Q leaves it running. Input reaches only pods that were submitted with stdin.",
+            details="Ctrl-P Ctrl-Q detaches from the pod. Input needs a pod that was submitted with stdin.",
             completes="workload",
         ),
     )
@@ -79,7 +77,7 @@ def verbs() -> tuple[Command, ...]:
 def _exec(invocation: Invocation) -> int:
     words = invocation.parsed.trailing
     if not words:
-        raise UsageError("Run what? Put the command after --, as in: fairlead exec NAME -- nvidia-smi")
+        raise UsageError("No command given. Put it after --, as in: fairlead exec NAME -- nvidia-smi")
     return _run(invocation, words, bool(invocation.get("stdin")), bool(invocation.get("tty")))
 
 
@@ -101,7 +99,7 @@ def _attach(invocation: Invocation) -> int:
 
 
 def _window() -> tuple[int, int]:
-    """Columns and rows of the terminal, or the usual ones without one."""
+    """Columns and rows of the terminal, or default values without one."""
     try:
         columns, rows = os.get_terminal_size(1)
     except OSError:
@@ -134,7 +132,7 @@ def _open(invocation: Invocation, verb: str, query: str, stdin: bool, with_termi
 
 @contextlib.contextmanager
 def _raw_terminal(wanted: bool) -> Iterator[int]:
-    """Keys as they are typed, while it lasts; hands out a descriptor that tells of changes of the window's size."""
+    """Set the terminal to raw mode; yields a descriptor that is readable when the window size has changed."""
     told, tell = os.pipe()
     if not wanted or not sys.stdin.isatty():
         yield told
@@ -151,7 +149,7 @@ def _raw_terminal(wanted: bool) -> Iterator[int]:
 
 
 def _converse(duplex: Duplex, stdin: bool, resized: int, *, can_detach: bool) -> int:
-    """Pass bytes both ways until the command ends; its exit code."""
+    """Pass bytes both ways until the command ends; returns its exit code."""
     pending = bytearray()
     waiting: list[Any] = [duplex, resized, *([0] if stdin else [])]
     if not stdin:

@@ -1,4 +1,4 @@
-"""Follows a workload: tells how the wait goes, passes its output on, and knows how it ended.
+"""Follows a workload: shows its progress, passes its output on, and returns its exit code.
 
 Used by `run`, by `submit --attach`, by `logs --follow` and by `wait`.
 """
@@ -9,13 +9,13 @@ from fairlead.client import ServerError, Unreachable
 from fairlead.client.client import ENDED
 from fairlead.client.json_object import Json
 
-#: Phases in which a workload has or had pods, or will have none without somebody's doing.
+#: Phases in which a workload has or had pods, or gets none without an action of the user.
 _WITH_PODS = (*ENDED, "Running", "Degraded", "Stopped", "Stopping", "Terminating", "Deleting")
 _LEFT = ("Stopped", "Stopping", "Deleting")
 
 
 def wait_for_pod(session: ServerSession, workload_id: str, timeout: float | None = None) -> Json:
-    """Tell how the wait goes until the workload has a pod, or is in a phase in which none is to come."""
+    """Show progress until the workload has a pod, or is in a phase in which it gets none."""
     found = session.client.workload(workload_id)
     if found["phase"] in _WITH_PODS:
         return found
@@ -28,11 +28,11 @@ def wait_for_pod(session: ServerSession, workload_id: str, timeout: float | None
         if text != told:
             session.console.live(text)
             told = text
-    raise Unreachable("The server ended the stream of changes.")
+    raise Unreachable("The server closed the stream of changes.")
 
 
 def check_container(session: ServerSession, workload: Json) -> None:
-    """Sessions lead into the container of the workload's own command; one of another name is refused, not ignored."""
+    """Refuse the name of another container: sessions can only use the workload's main container."""
     wanted, pod = session.invocation.get("container"), session.invocation.get("pod")
     if not wanted:
         return
@@ -40,13 +40,11 @@ def check_container(session: ServerSession, workload: Json) -> None:
     names = {container["name"] for each in pods for container in each["containers"]}
     if names and wanted not in names:
         of_what = f"Pod {pod}" if pod else f"Workload {workload['name']}"
-        raise NameNotFound(
-            f"{of_what} has no container '{wanted}'; commands, output and ports are of {', '.join(sorted(names))}."
-        )
+        raise NameNotFound(f"{of_what} has no container '{wanted}'; it has {', '.join(sorted(names))}.")
 
 
 def narrate(session: ServerSession, found: Json) -> str:
-    """One line on where a waiting workload is: its phase, its place in the queue, what it waits for."""
+    """One line about a pending workload: its phase, its place in the queue, what it waits for."""
     text = f"{found['name']}: {found['phase']}"
     if found["phase"] == "Pending":
         text += f", {_position(session, found)}"
@@ -54,24 +52,24 @@ def narrate(session: ServerSession, found: Json) -> str:
 
 
 def _position(session: ServerSession, found: Json) -> str:
-    """Its place among those of the project that wait, by the time they came."""
+    """Its place among the pending workloads of the project, oldest first."""
     waiting = [f"projectId=={found['projectId']}", "phase==Pending"]
     count = session.client.count_workloads(filterBy=waiting)
     before = session.client.count_workloads(filterBy=[*waiting, f"createdAt<={found['createdAt']}"])
-    return f"{max(before, 1)} of {max(count, before, 1)} in line"
+    return f"{max(before, 1)} of {max(count, before, 1)} in the queue"
 
 
 def follow_to_end(session: ServerSession, created: Json, patience: float | None = None) -> int:
-    """Pass on the output of every pod, one after another, until the workload ends; the answer is its exit code.
+    """Pass on the output of every pod, one after another, until the workload ends; returns its exit code.
 
-    A server that goes away meanwhile is waited for, and the output goes on where it was.
+    If the server goes away, this waits for it and continues the output where it stopped.
     """
     follower = _Follower(session, created)
     while True:
         try:
             code = follower.follow(patience)
         except Unreachable:
-            session.console.live("The server does not answer. Waiting for it to come back …")
+            session.console.live("The server does not answer. Waiting for it …")
             session.reconnect()
             continue
         if code is not None:
@@ -79,7 +77,7 @@ def follow_to_end(session: ServerSession, created: Json, patience: float | None 
 
 
 class _Follower:
-    """How much of each pod's output has been passed on."""
+    """How much output of each pod has been passed on."""
 
     def __init__(self, session: ServerSession, created: Json) -> None:
         self._session = session
@@ -89,7 +87,7 @@ class _Follower:
         self._ended: set[str] = set()
 
     def follow(self, patience: float | None) -> int | None:
-        """One round: the output of all pods that have some; the exit code if it was the last round."""
+        """One round over the pods: pass on their output; returns the exit code after the last round."""
         found = wait_for_pod(self._session, self._id, patience)
         before = sum(self._passed.values())
         pods = _pods(self._session, self._id)
@@ -107,7 +105,7 @@ class _Follower:
         return None
 
     def _pass_on(self, pod: Json) -> None:
-        """Its output from where it was left. Only of a pod that was known to have ended it is certainly all."""
+        """Continue its output. It is complete only if the pod had ended before."""
         skip = self._passed.get(pod["id"], 0)
         try:
             for piece in self._session.client.logs(self._id, pod=pod["name"], follow=True):
@@ -141,7 +139,7 @@ def _tell_end(session: ServerSession, found: Json, name: str) -> int:
 
 
 def command_exit_code(pods: list[Json]) -> int:
-    """The exit code of the pod that ended last; 128 and the number for a signal, as shells have it."""
+    """The exit code of the pod that ended last; 128 plus the number for a signal, as in shells."""
     for pod in reversed(pods):
         if pod.get("exitCode") is not None:
             return int(pod["exitCode"])

@@ -39,7 +39,7 @@ def commands(kind: KindEntry) -> tuple[Command, ...]:
         ),
         Command(
             "describe",
-            f"Show one {title}",
+            f"Show {one(title)}",
             lambda call: describe_workload(call, kind.title),
             DESCRIBE_FLAGS,
             "NAME",
@@ -49,7 +49,7 @@ def commands(kind: KindEntry) -> tuple[Command, ...]:
         ),
         Command(
             "logs",
-            f"Show what {one(title)} prints",
+            f"Show the output of {one(title)}",
             lambda call: show_logs(call, kind.title),
             LOGS_FLAGS,
             "NAME",
@@ -64,7 +64,7 @@ def commands(kind: KindEntry) -> tuple[Command, ...]:
                 "scale",
                 f"Change the number of replicas of {one(title)}",
                 lambda call: _scale(call, kind),
-                (PROJECT, Flag("replicas", "How many there are to be", placeholder="NUMBER")),
+                (PROJECT, Flag("replicas", "Number of replicas", placeholder="NUMBER")),
                 "NAME",
                 1,
                 1,
@@ -93,7 +93,7 @@ def _submit(kind: KindEntry) -> Command:
 def _scale(invocation: Invocation, kind: KindEntry) -> int:
     wanted = invocation.get("replicas")
     if wanted is None or not str(wanted).isdecimal():
-        raise UsageError("Give the number of replicas: --replicas NUMBER.")
+        raise UsageError("No number of replicas given. Use --replicas NUMBER.")
 
     def scale(session: ServerSession, found: dict[str, Any]) -> None:
         session.client.kind(kind.key).update(found["id"], {"replicas": int(wanted)})

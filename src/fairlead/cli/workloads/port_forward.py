@@ -1,4 +1,4 @@
-"""`port-forward`: ports of this machine that lead to ports of a pod, as long as the command runs."""
+"""`port-forward`: forwards local ports to ports of a pod while the command runs."""
 
 import contextlib
 import select
@@ -18,12 +18,12 @@ from fairlead.client.duplex import Duplex
 from fairlead.client.errors import ClientError
 
 _PIECE = 65_536
-#: Phases in which there is no pod, and in which none is to come by itself.
+#: Phases in which there is no pod, and none will start by itself.
 _OVER = (*ENDED, "Stopped")
 _FLAGS = (
     *POD_FLAGS,
-    Flag("port", "Port here and port of the pod; one number for both", repeatable=True, placeholder="LOCAL:REMOTE"),
-    Flag("address", "Address of this machine to listen on", placeholder="ADDRESS", default="localhost"),
+    Flag("port", "Local port and port of the pod; one number for both", repeatable=True, placeholder="LOCAL:REMOTE"),
+    Flag("address", "Local address to listen on", placeholder="ADDRESS", default="localhost"),
 )
 
 
@@ -34,13 +34,13 @@ def commands(_noun: str) -> tuple[Command, ...]:
 def verb() -> Command:
     return Command(
         "port-forward",
-        "Reach a port of a pod by a port of this machine",
+        "Forward a local port to a pod",
         _forward,
         _FLAGS,
         "NAME",
         1,
         1,
-        details="Port 0 takes any that is free. It goes on until Ctrl-C.",
+        details="Local port 0 chooses a free port. Ctrl-C ends the forwarding.",
         completes="workload",
     )
 
@@ -50,20 +50,20 @@ def read_ports(text: str) -> tuple[int, int]:
     local, colon, remote = text.partition(":")
     numbers = (local, remote if colon else local)
     if not all(number.isdecimal() and int(number) < 65_536 for number in numbers) or int(numbers[1]) == 0:
-        raise UsageError(f"'{text}' is no pair of ports; write LOCAL:REMOTE, as in 8080:80.")
+        raise UsageError(f"'{text}' is not a pair of ports; write LOCAL:REMOTE, as in 8080:80.")
     return int(numbers[0]), int(numbers[1])
 
 
 def _forward(invocation: Invocation) -> int:
     pairs = [read_ports(text) for text in invocation.get("port", [])]
     if not pairs:
-        raise UsageError("Which port? Give one with --port LOCAL:REMOTE.")
+        raise UsageError("No port given. Name one with --port LOCAL:REMOTE.")
     session = ServerSession(invocation)
     found = session.workload(invocation.names[0])
     if invocation.get("wait-timeout"):
         found = wait_for_pod(session, found["id"], invocation.get("wait-timeout"))
     if found["phase"] in _OVER:
-        # Said at once, and not to the first who connects; in the server's words.
+        # Report it now and not at the first connection; with the server's message.
         raise NameNotFound(f"Workload {found['name']} has no running pod; it is {found['phase']}")
     check_container(session, found)
     path = f"/api/v1/workloads/{found['id']}/port-forward"
@@ -80,7 +80,7 @@ def _forward(invocation: Invocation) -> int:
             for listener, query in listeners:
                 if listener in ready:
                     accepted, _ = listener.accept()
-                    # Without the module `threading`, which is as much to load as the rest of this command.
+                    # Importing `threading` would take as long as the rest of this command.
                     start_new_thread(_pass_on, (session.client, path, query, accepted, session))
     except KeyboardInterrupt:
         return OK
@@ -90,7 +90,7 @@ def _forward(invocation: Invocation) -> int:
 
 
 def _pass_on(client: Client, path: str, query: str, accepted: socket.socket, session: ServerSession) -> None:
-    """One connection, to its end."""
+    """Serve one connection."""
     with accepted:
         try:
             duplex = client.duplex(path, query)
@@ -100,11 +100,13 @@ def _pass_on(client: Client, path: str, query: str, accepted: socket.socket, ses
         with contextlib.suppress(OSError), contextlib.closing(duplex):
             if not _converse(accepted, duplex):
                 asked = query.partition("&")[0].replace("=", " ")
-                session.console.complain(f"The pod ended a connection to {asked} without a word; does it listen there?")
+                session.console.complain(
+                    f"The pod closed a connection to {asked} without sending anything. Does it listen there?"
+                )
 
 
 def _converse(accepted: socket.socket, duplex: Duplex) -> bool:
-    """Bytes both ways until the pod's end; False where that came unasked and without a single byte."""
+    """Pass bytes both ways until the pod closes; False if it closed at once and sent nothing."""
     waiting: list[Any] = [accepted, duplex]
     is_answered = False
     while True:
@@ -112,7 +114,7 @@ def _converse(accepted: socket.socket, duplex: Duplex) -> bool:
         if accepted in ready:
             data = accepted.recv(_PIECE)
             if data:
-                # Where it is over, its end is read below.
+                # If the connection is closed, its end is read below.
                 with contextlib.suppress(OSError):
                     duplex.send(data)
             else:

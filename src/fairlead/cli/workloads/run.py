@@ -1,6 +1,6 @@
 """`run -- COMMAND`: the shortest way from a command line to a running workload, on this machine.
 
-Without a server one is started; the workload goes through the same REST interface as every other.
+It starts a server if none is running; the workload uses the same REST API as every other.
 """
 
 import os
@@ -20,24 +20,24 @@ from fairlead.client import ClientError
 from fairlead.client.json_object import Json
 from fairlead.client.kinds import KindEntry, load_kinds
 
-#: Stands for this machine itself: no image is fetched, the command sees the machine's own files.
+#: The image that stands for this machine: nothing is pulled, the command sees the machine's own files.
 HOST_IMAGE = "fairlead.local/host"
-#: The kind that `run` makes is the first there is: work that ends.
+#: The kind that `run` submits is the first one: work that completes.
 _FLAGS = (
     PROJECT,
-    Flag("name", "Name; without it, one is made from the command", short="n", placeholder="NAME"),
-    Flag("detach", "Do not wait for the end", "boolean"),
-    Flag("gpu", "GPU devices; below 1, a portion of one", "number"),
+    Flag("name", "Name (default: made from the command)", short="n", placeholder="NAME"),
+    Flag("detach", "Return at once; the command keeps running", "boolean"),
+    Flag("gpu", "GPU devices; below 1, a fraction of one", "number"),
     Flag(
         "env",
-        "Environment variable; without a value, the one of this shell",
+        "Environment variable; without a value, that of this shell",
         repeatable=True,
         placeholder="NAME[=VALUE]",
     ),
 )
 _LONGEST_NAME = 40
 _INTERPRETERS = re.compile(r"^(python|pypy|node|ruby|perl|bash|sh|zsh|julia|R)[0-9.]*$")
-#: What the server would replace by its value; `run` passes on what was typed.
+#: The server would expand these; `run` passes on what was typed.
 _REFERENCE = re.compile(r"\$(?=[({])")
 
 
@@ -52,11 +52,11 @@ def commands(_noun: str) -> tuple[Command, ...]:
     return (
         Command(
             "",
-            "Run a command on this machine and see its output",
+            "Run a command on this machine and show its output",
             _run,
             flags,
             trailing="COMMAND [ARGUMENT...]",
-            details="The exit code is the command's own. Ctrl-C asks whether to detach or to stop.",
+            details="The exit code is that of the command. Ctrl-C asks whether to detach or to stop.",
         ),
     )
 
@@ -68,20 +68,18 @@ def _kind() -> KindEntry:
 def _run(invocation: Invocation) -> int:
     words = invocation.parsed.trailing
     if not words:
-        raise UsageError('Run what? Put the command after --, as in: fairlead run -- python3 -c "print(1)"')
+        raise UsageError('No command given. Put it after --, as in: fairlead run -- python3 -c "print(1)"')
     session = ServerSession(invocation)
     try:
         created = _submit(session, words)
         if invocation.get("detach"):
             session.console.data(created["name"])
             again = next_command(invocation, f"logs -f {created['name']}", "project")
-            session.console.say(
-                f"It goes on without this command and starts when there is room. Its output: `{again}`."
-            )
+            session.console.say(f"It runs in the background, as soon as there is room. Show its output with `{again}`.")
             return OK
         return _follow(session, created)
     except ClientError as error:
-        # 1 to 7 could be the command's own exit codes; what happens to `run` itself has a code of its own.
+        # 1 to 7 could be exit codes of the command, so failures of `run` itself have their own code.
         session.console.complain(f"fairlead: {render_error(error)}")
         return RUN_FAILED
     finally:
@@ -95,7 +93,7 @@ def _submit(session: ServerSession, words: list[str]) -> Json:
 
 
 def _is_elsewhere(session: ServerSession) -> bool:
-    """Whether a server is named, so that none of this machine is wanted."""
+    """Whether a server is configured, so that none is started on this machine."""
     invocation = session.invocation
     return bool(
         invocation.get("url") or invocation.environment.environ.get("FAIRLEAD_URL") or session.settings.get("url")
@@ -103,12 +101,12 @@ def _is_elsewhere(session: ServerSession) -> bool:
 
 
 def make_request(session: ServerSession, words: list[str]) -> Json:
-    """The creation request of a command: run once, here, in this folder."""
+    """The creation request: run the command once, on this machine, in this folder."""
     invocation = session.invocation
     spec: Json = {
         "image": HOST_IMAGE,
         "workingDir": invocation.environment.folder,
-        # The exit code is the answer, so a failed command is not tried again unless that is asked for.
+        # The exit code is the result, so a failed command is not retried by default.
         "backoffLimit": 0,
         "restartPolicy": "Never",
     }
@@ -130,7 +128,7 @@ def make_request(session: ServerSession, words: list[str]) -> Json:
 
 
 def quote_words(words: list[str]) -> str:
-    """The words as one text that the server splits into just these; `$(` and `${` are meant for the command's shell."""
+    """Join arguments so that the server splits them in the same way; `$(` and `${` are left for the command's shell."""
     return shlex.join(_REFERENCE.sub("$$", word) for word in words)
 
 
@@ -144,7 +142,7 @@ def _apply_gpu(invocation: Invocation, spec: Json) -> None:
     elif wanted == int(wanted):
         compute["gpuDevicesRequest"] = int(wanted)
     else:
-        raise UsageError(f"--gpu takes whole devices or a portion below 1, not {wanted:g}.")
+        raise UsageError(f"--gpu must be a whole number of devices or a fraction below 1, not {wanted:g}.")
 
 
 def _apply_environment(invocation: Invocation, spec: Json) -> None:
@@ -159,7 +157,7 @@ def _apply_environment(invocation: Invocation, spec: Json) -> None:
 
 
 def name_for(words: list[str]) -> str:
-    """A name made from a command: the script's for an interpreter with one, else the program's."""
+    """A name for a command: that of an interpreter's script, else that of the program."""
     program = os.path.basename(words[0])
     if _INTERPRETERS.match(program) and len(words) > 1 and not words[1].startswith("-"):
         program = os.path.splitext(os.path.basename(words[1]))[0]
@@ -170,7 +168,7 @@ def name_for(words: list[str]) -> str:
 
 
 def _follow(session: ServerSession, created: Json) -> int:
-    """Follow to the end; the first Ctrl-C asks, a second at the question detaches."""
+    """Follow the workload to its end; the first Ctrl-C asks what to do, the second detaches."""
     while True:
         try:
             return follow_to_end(session, created)
@@ -181,11 +179,11 @@ def _follow(session: ServerSession, created: Json) -> int:
             if answer == "stop":
                 session.client.kind(_kind().key).suspend(created["workloadId"])
                 look = next_command(session.invocation, f"describe {created['name']}", "project")
-                session.console.say(f"{created['name']} is being stopped; `{look}` shows it.")
+                session.console.say(f"{created['name']} is stopping. Check it with `{look}`.")
                 return INTERRUPTED
             if answer == "detach":
                 again = next_command(session.invocation, f"logs -f {created['name']}", "project")
-                session.console.say(f"{created['name']} runs on. Come back with `{again}`.")
+                session.console.say(f"{created['name']} keeps running. Follow it with `{again}`.")
                 return INTERRUPTED
 
 
@@ -193,7 +191,7 @@ def _ask(session: ServerSession, name: str) -> str:
     around = session.invocation.environment
     if not around.stdin.isatty():
         return "detach"
-    around.stderr.write(f"\n{name} is running. (d)etach and let it run, (s)top it, or Enter to go on watching? ")
+    around.stderr.write(f"\n{name} is running. (d)etach and leave it running, (s)top it, or Enter to continue? ")
     around.stderr.flush()
     try:
         answer = around.stdin.readline()

@@ -1,6 +1,6 @@
-"""Flags that fill a workload's spec: a generated table says which flag sets which member, and how.
+"""Flags that set members of a workload's spec: a generated table says which flag sets which member, and how.
 
-The table (`generated/<kind>.json`) is written from the model by `python -m fairlead.cli.generate`, so that no command
+The table (`generated/<kind>.json`) is generated from the model by `python -m fairlead.cli.generate`, so that no command
 loads the model. This module knows no field by name.
 """
 
@@ -24,7 +24,7 @@ def load_table(key: str) -> list[Entry]:
 
 
 def as_flag(entry: Entry) -> Flag:
-    """An entry as the parser and the help text see it. Most values are read later, when they are put in their place."""
+    """An entry as a flag for the parser and the help. Most values are parsed later, by `apply_flags`."""
     form = entry["form"]
     is_plain = form == "value"
     return Flag(
@@ -60,7 +60,7 @@ def _part_shown(part: Mapping[str, Any]) -> str:
 
 
 def apply_flags(table: Sequence[Entry], values: Mapping[str, Any], spec: dict[str, Any]) -> None:
-    """Put the values of the flags that were given into the spec; a value wins over what a switch stands for."""
+    """Set the values of the given flags in the spec; a value wins over the constant of a switch."""
     for entry in sorted(table, key=lambda entry: "constant" not in entry):
         name = name_of(entry)
         if name in values:
@@ -97,7 +97,7 @@ def _apply_switch(entry: Entry, value: bool, spec: dict[str, Any]) -> None:
 
 
 def _apply_object(entry: Entry, shown: str, value: str, spec: dict[str, Any]) -> None:
-    """Parts as of an item; a first word that names none is the first part's value, as in `8000,protocol=http`."""
+    """Parts like those of an item; a first word without a name is the first part, as in `8000,protocol=http`."""
     first, *rest = value.split(",")
     names = {part["name"].lower() for part in entry["parts"]}
     if "=" not in first and first.strip().lower() not in names:
@@ -107,7 +107,7 @@ def _apply_object(entry: Entry, shown: str, value: str, spec: dict[str, Any]) ->
 
 
 def leaves(tree: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
-    """The values of a tree of objects with their dotted paths."""
+    """The values in a tree of objects, with their dotted paths."""
     for name, value in tree.items():
         if isinstance(value, dict):
             yield from leaves(value, f"{before}{name}.")
@@ -116,19 +116,19 @@ def leaves(tree: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any
 
 
 def _apply_duration(entry: Entry, shown: str, value: str, spec: dict[str, Any]) -> None:
-    """A time of 0 is what the runai CLI has for not given, so it is not sent; a file can say 0."""
+    """For the runai CLI a time of 0 means not given, so it is not sent; a file can set 0."""
     seconds = int(read_typed("duration", shown, value))
     if seconds:
         place(spec, entry["path"], seconds)
 
 
 def _whole(value: Any) -> Any:
-    """A number without fraction as an integer, so that `2` is sent as 2."""
+    """Turn a whole number into an integer, so that `2` is sent as 2."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _read_pair(entry: Entry, shown: str, text: str) -> dict[str, Any]:
-    """`NAME=VALUE`; further equals signs belong to the value. A third member stands behind the entry's separator."""
+    """`NAME=VALUE`; further equals signs belong to the value. A third member comes after the entry's separator."""
     paths = entry["pair"]
     left, equals, right = text.partition("=")
     words = [left, right]
@@ -136,7 +136,7 @@ def _read_pair(entry: Entry, shown: str, text: str) -> dict[str, Any]:
         words = [left, *right.split(entry["separator"], 1)]
     if not equals or not left or len(words) != len(paths):
         wanted = "NAME=VALUE" if len(paths) == 2 else f"NAME=VALUE{entry['separator']}VALUE"
-        raise UsageError(f"{shown} takes {wanted}, not '{text}'.")
+        raise UsageError(f"{shown} must be {wanted}, not '{text}'.")
     item = _preset(entry)
     for path, kind, word in zip(paths, entry["pairTypes"], words, strict=True):
         place(item, path, read_typed(kind, shown, word))
@@ -144,7 +144,7 @@ def _read_pair(entry: Entry, shown: str, text: str) -> dict[str, Any]:
 
 
 def _read_item(entry: Entry, shown: str, text: str) -> dict[str, Any]:
-    """Parts joined by commas. An item that is nothing but a list takes several of them, joined by semicolons."""
+    """Parts separated by commas. An item that is only a list takes several of them, separated by semicolons."""
     wrap = entry.get("wrap")
     if wrap:
         return {wrap: [_read_parts(entry, shown, part) for part in text.split(";")]}
@@ -152,14 +152,14 @@ def _read_item(entry: Entry, shown: str, text: str) -> dict[str, Any]:
 
 
 def _read_parts(entry: Entry, shown: str, text: str) -> dict[str, Any]:
-    """`name=value` each, or a bare word for a part that is a switch."""
+    """Each part is `name=value`, or only a name if it is a switch."""
     parts = {part["name"].lower(): part for part in entry["parts"]}
     item = _preset(entry)
     for word in text.split(","):
         name, equals, value = word.partition("=")
         part = parts.get(name.strip().lower())
         if part is None:
-            raise UsageError(f"{shown} has no part '{name}'; it takes {', '.join(parts)}.{suggest(name, parts)}")
+            raise UsageError(f"{shown} has no part '{name}'; its parts are {', '.join(parts)}.{suggest(name, parts)}")
         place(item, part["path"], _read_part(part, f"{shown} {part['name']}", value if equals else None))
     return item
 
@@ -190,23 +190,23 @@ def _read_part(part: Mapping[str, Any], shown: str, text: str | None) -> Any:
 def _read_two(members: Sequence[str], shown: str, word: str) -> dict[str, str]:
     left, equals, right = word.partition("=")
     if not equals:
-        raise UsageError(f"{shown} takes {members[0]}={members[1]}:…, not '{word}'.")
+        raise UsageError(f"{shown} must be {members[0]}={members[1]}:…, not '{word}'.")
     return {members[0]: left, members[1]: right}
 
 
 def _choose(declared: Mapping[str, Any], shown: str, value: Any) -> Any:
-    """The choice that a value means in whatever case, where there are choices."""
+    """The choice that equals the value, ignoring case; the value itself if there are no choices."""
     choices = declared.get("choices")
     if not choices:
         return value
     for choice in choices:
         if str(choice).lower() == str(value).lower():
             return choice
-    raise UsageError(f"{shown} is one of {', '.join(choices)}, not '{value}'.{suggest(str(value), choices)}")
+    raise UsageError(f"{shown} must be one of {', '.join(choices)}, not '{value}'.{suggest(str(value), choices)}")
 
 
 def place(tree: dict[str, Any], path: str, value: Any) -> None:
-    """Set a member by its dotted path, making the objects on the way."""
+    """Set a member by its dotted path; missing objects on the path are created."""
     *parents, last = path.split(".")
     for parent in parents:
         below = tree.get(parent)

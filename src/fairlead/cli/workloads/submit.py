@@ -1,4 +1,4 @@
-"""`submit`: makes the creation request from a file, flags and the words after `--`, and sends it."""
+"""`submit`: builds the creation request from a file, flags and the arguments after `--`, and sends it."""
 
 from fairlead.cli.assets.asset import apply_assets
 from fairlead.cli.assets.template import find_template
@@ -15,7 +15,7 @@ from fairlead.client import ServerError
 from fairlead.client.json_object import Json
 from fairlead.client.kinds import KindEntry
 
-#: How often a taken number behind --name-prefix is tried again with the next.
+#: How many numbers are tried after --name-prefix if others are taken.
 _TRIES = 5
 
 
@@ -38,12 +38,12 @@ def submit(invocation: Invocation, kind: KindEntry) -> int:
 
 
 def make_request(session: ServerSession, kind: KindEntry) -> Json:
-    """The creation request: the file's content, then the flags, then what follows from the project."""
+    """The creation request: the file, then the flags, then the project and its cluster."""
     invocation = session.invocation
     body = _read_file(invocation)
     spec = body.setdefault("spec", {})
     if not isinstance(spec, dict):
-        raise UsageError("The file's spec is no object.")
+        raise UsageError("The spec in the file is not an object.")
     spec.update({name: body.pop(name) for name in kind.beside if name in body})
     fill_spec(spec, kind, invocation.parsed, lambda pod: apply_assets(session, pod))
     body.update({name: spec.pop(name) for name in kind.beside if name in spec})
@@ -82,7 +82,7 @@ def _next_name(session: ServerSession, prefix: str) -> str:
 
 
 def _apply_project(session: ServerSession, body: Json) -> None:
-    """A file's own project and cluster stand unless a flag says otherwise."""
+    """Set project and cluster; those of a file are kept unless a flag overrides them."""
     if "projectId" not in body or session.invocation.get("project"):
         body["projectId"] = str(session.project()["id"])
     if "clusterId" not in body:
@@ -90,7 +90,7 @@ def _apply_project(session: ServerSession, body: Json) -> None:
 
 
 def send(session: ServerSession, kind: KindEntry, body: Json) -> Json:
-    """Submit it; a number behind --name-prefix that somebody else took meanwhile is counted on."""
+    """Submit it; if the number after --name-prefix is taken, try the next."""
     prefix = session.invocation.get("name-prefix")
     for _ in range(_TRIES if prefix else 1):
         try:
@@ -100,11 +100,11 @@ def send(session: ServerSession, kind: KindEntry, body: Json) -> Json:
             if following == body["name"]:
                 raise
             body["name"] = following
-    raise UsageError(f"No free number was found behind the prefix '{prefix}'.")
+    raise UsageError(f"No free name was found with the prefix '{prefix}'.")
 
 
 def show_created(session: ServerSession, kind: KindEntry, created: Json) -> None:
-    """The new workload's name as the result, and what to do next beside it."""
+    """Print the new workload's name as the result, and a hint what to do next."""
     form = chosen_format(session.invocation, session.settings)
     if form in ("json", "yaml"):
         session.console.data(render(session.console, form, created))

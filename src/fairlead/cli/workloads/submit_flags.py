@@ -1,6 +1,6 @@
-"""What `submit` takes on its command line, and what that means for a spec.
+"""The flags of `submit`, and how they set members of a spec.
 
-Read by the command itself and by `convert`, which turns command lines into other dialects; it asks no server.
+Used by `submit` and by `convert`, which converts command lines. It does not talk to a server.
 """
 
 import shlex
@@ -12,57 +12,59 @@ from fairlead.cli.workloads.spec_flags import Entry, apply_flags, as_flag, load_
 from fairlead.client.json_object import Json
 from fairlead.client.kinds import KindEntry
 
-#: How the command goes about it; nothing of the workload.
+#: Flags for the command itself, not for the workload.
 MADE = (
-    Flag("attach", "Show the output until the workload ends", "boolean"),
-    Flag("pod-running-timeout", "With --attach: wait at most so long for a pod to start", "duration"),
-    Flag("wait-for-submit", "How long the submission may take", "duration", default="1m"),
-    Flag("dry-run", "Print what would be submitted, the template applied, and submit nothing", "boolean"),
+    Flag("attach", "Follow the output until the workload ends", "boolean"),
+    Flag("pod-running-timeout", "With --attach: wait at most this long for a pod to start", "duration"),
+    Flag("wait-for-submit", "Time limit of the submission", "duration", default="1m"),
+    Flag("dry-run", "Print the request with its template applied, and submit nothing", "boolean"),
     *OUTPUT,
 )
-#: Flags of the runai CLI that no property of a request stands for, and what to do instead.
+#: Flags of the runai CLI that have no property in a request, and what to use instead.
 NOT_CARRIED = {
-    "privileged": "no request has such a property; name what it needs with --capability",
-    "mnnvl": "no request has such a property; place pods close together with --required-pod-topology-key",
+    "privileged": "the API has no such property; add single capabilities with --capability",
+    "mnnvl": "the API has no such property; place pods close together with --required-pod-topology-key",
 }
 _OWN = (
     PROJECT,
-    Flag("file", "Creation request as JSON; flags go over it; - reads standard input", short="f", placeholder="FILE"),
-    Flag("name", "Name, if it is not given as a word", placeholder="NAME"),
-    Flag("name-prefix", "Begin of the name; an increasing number is added", placeholder="TEXT"),
-    Flag(
-        "command", "The words after -- replace the image's entry point, instead of being its arguments", "boolean", "c"
-    ),
-    Flag("template", "Name or id of the template to start from", placeholder="NAME"),
+    Flag("file", "Creation request as JSON, overridden by flags; - is standard input", short="f", placeholder="FILE"),
+    Flag("name", "Name of the workload, if it is not the first argument", placeholder="NAME"),
+    Flag("name-prefix", "Prefix of the name; a number is added", placeholder="TEXT"),
+    Flag("command", "Use the arguments after -- as the command, replacing the image's entrypoint", "boolean", "c"),
+    Flag("template", "Template to start from, by name or id", placeholder="NAME"),
     Flag("environment", "Environment to start from", placeholder="NAME"),
     Flag("compute", "Compute resource to start from", placeholder="NAME"),
     Flag("datasource", "Data source to mount", repeatable=True, placeholder="NAME"),
-    Flag("exclude-node", "Node that it must not run on", repeatable=True, placeholder="NAME"),
-    Flag("privileged", "Known from the runai CLI and refused: no request has such a property", "boolean"),
-    Flag("mnnvl", "Known from the runai CLI and refused: no request has such a property", placeholder="MODE"),
+    Flag("exclude-node", "Node to exclude", repeatable=True, placeholder="NAME"),
+    Flag("privileged", "Not supported: the API has no such property", "boolean"),
+    Flag("mnnvl", "Not supported: the API has no such property", placeholder="MODE"),
     *MADE,
 )
 
 
 def submit_flags(kind: KindEntry) -> tuple[Flag, ...]:
-    """Every flag of the kind's `submit`: its own, and one for each member of the spec that can be said."""
+    """All flags of the kind's `submit`: its own, and those that set members of the spec."""
     table = load_table(kind.key)
     of_spec = tuple(as_flag(entry) for entry in table)
     known = {flag.name for flag in _OWN}
     roles = tuple(
-        Flag(as_other(name, like), f"What no flag says of the {name} is as in the {like} (true)", "boolean")
+        Flag(
+            as_other(name, like),
+            f"Copy the settings of the {like} to the {name} if no flag sets them (default true)",
+            "boolean",
+        )
         for name, like in kind.alike
         if like
     )
     roles += tuple(
-        Flag(without_claims(role), f"The {role} mounts none of the claims", "boolean")
+        Flag(without_claims(role), f"Mount no persistent volume claims in the {role}", "boolean")
         for role in (role_of(table, name) for name, like in kind.alike if not like)
     )
     return (*_OWN, *roles, *(flag for flag in of_spec if flag.name not in known))
 
 
 def fill_spec(spec: Json, kind: KindEntry, parsed: Parsed, add_assets: Callable[[Json], None] | None = None) -> None:
-    """Put what a command line says into a spec, which may hold something already. `convert` reads commands with it."""
+    """Set the members that a command line gives in a spec, which may have content already."""
     values = parsed.values
     if kind.sets is not None:
         spec.setdefault(*kind.sets)
@@ -85,25 +87,25 @@ def fill_spec(spec: Json, kind: KindEntry, parsed: Parsed, add_assets: Callable[
 
 
 def refuse_unknown(values: Mapping[str, Any]) -> None:
-    """Flags of the runai CLI with nothing behind them in the interface, said as such rather than not at all."""
+    """Refuse flags of the runai CLI that the API has no property for."""
     for name, why in NOT_CARRIED.items():
         if values.get(name) and str(values[name]).lower() not in ("none", "false"):
-            raise UsageError(f"--{name} cannot be sent: {why}.")
+            raise UsageError(f"--{name} is not supported: {why}.")
 
 
 def without_claims(role: str) -> str:
-    """The flag by which a role that is as the whole mounts none of its claims: `master-no-pvcs`."""
+    """The flag for a role that copies the shared spec but none of its claims: `master-no-pvcs`."""
     return f"{role}-no-pvcs"
 
 
 def role_of(table: Sequence[Entry], name: str) -> str:
-    """The word before the flags of a role: `master` for `masterSpec`."""
+    """The prefix of the flags of a role: `master` for `masterSpec`."""
     first = next(str(entry["flag"]) for entry in table if entry["path"].startswith(f"{name}."))
     return first.removeprefix("--").partition("-")[0]
 
 
 def _drop_claims(spec: Json, name: str, table: Sequence[Entry]) -> None:
-    """Give a role of its own all that the whole has, and no claims."""
+    """Give a role a copy of the shared spec without its claims."""
     spec.setdefault(name, {})
     _make_alike(spec, name, "", table)
     kept = {kind: items for kind, items in (spec[name].get("storage") or {}).items() if kind != "pvc"}
@@ -111,12 +113,12 @@ def _drop_claims(spec: Json, name: str, table: Sequence[Entry]) -> None:
 
 
 def as_other(name: str, like: str) -> str:
-    """The flag that says whether one role is as another: `worker-as-leader`."""
+    """The flag that makes one role a copy of another: `worker-as-leader`."""
     return f"{name}-as-{like}" if like else ""
 
 
 def _make_alike(spec: Json, name: str, like: str, table: Sequence[Entry]) -> None:
-    """What flags do not say of a role is as in the other one; a role like the whole is there only if they say some."""
+    """Copy what flags do not set from the other role; a copy of the shared spec needs a flag that sets something."""
     if like:
         if like in spec:
             spec[name] = {**spec[like], **spec.get(name, {})}
@@ -126,7 +128,7 @@ def _make_alike(spec: Json, name: str, like: str, table: Sequence[Entry]) -> Non
 
 
 def apply_excluded(nodes: Sequence[str], spec: Json) -> None:
-    """None of these nodes: a further expression of every term, since a term that matches is enough."""
+    """Exclude these nodes: add an expression to every term, because one matching term is enough."""
     if nodes:
         names = [name for text in nodes for name in text.split(",")]
         terms = spec.setdefault("nodeAffinityRequired", {}).setdefault("nodeSelectorTerms", [])
@@ -138,11 +140,11 @@ def apply_excluded(nodes: Sequence[str], spec: Json) -> None:
 
 
 def apply_words(words: list[str] | None, is_command: bool, spec: Json) -> None:
-    """The words after `--` are the image's arguments, or with --command the whole command. REST takes one text each."""
+    """The arguments after `--` are the image's arguments, or with --command the command. REST takes one text each."""
     if words is None:
         return
     if not words:
-        raise UsageError("There is nothing after --.")
+        raise UsageError("There is no argument after --.")
     if not is_command:
         spec["args"] = shlex.join(words)
         return

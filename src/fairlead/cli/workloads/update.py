@@ -1,11 +1,11 @@
-"""`update`: changes a workload while it runs, with the flags of those members that its kind allows to be changed.
+"""`update`: changes a running workload, with the flags of the members that its kind allows to change.
 
-Offered for every kind that says which; no kind and no field is known by name here.
+Every kind that declares such members has this verb; no kind and no field is known by name here.
 """
 
 from typing import Any
 
-from fairlead.cli.command import Command, Invocation
+from fairlead.cli.command import Command, Invocation, one
 from fairlead.cli.flags import PROJECT, Flag, UsageError
 from fairlead.cli.session.session import ServerSession
 from fairlead.cli.workloads.spec_flags import Entry, apply_flags, as_flag, load_table
@@ -14,9 +14,7 @@ from fairlead.cli.workloads.workload import act_on_each
 from fairlead.client.json_object import Json
 from fairlead.client.kinds import KindEntry
 
-_WORDS = Flag(
-    "command", "The words after -- replace the image's entry point, instead of being its arguments", "boolean", "c"
-)
+_WORDS = Flag("command", "Use the arguments after -- as the command, replacing the image's entrypoint", "boolean", "c")
 
 
 def update_command(kind: KindEntry) -> Command:
@@ -24,14 +22,14 @@ def update_command(kind: KindEntry) -> Command:
     flags = tuple(as_flag(entry) for entry in table)
     return Command(
         "update",
-        f"Change one {kind.noun} while it runs; what runs before serves until the change is ready",
+        f"Change {one(kind.noun)} while it runs; the old revision serves until the new one is ready",
         lambda call: _update(call, kind, table),
         (PROJECT, _WORDS, *(flag for flag in flags if flag.name != _WORDS.name)),
         "NAME",
         1,
         1,
         trailing="[COMMAND] ARGUMENT...",
-        details="Of variables and other lists with names, those that are given are changed and the others stay.",
+        details="Environment variables and other named items that are not given stay unchanged.",
         completes="workload",
     )
 
@@ -43,7 +41,7 @@ def _update(invocation: Invocation, kind: KindEntry, table: list[Entry]) -> int:
     if invocation.parsed.trailing is not None:
         apply_words(invocation.parsed.trailing, bool(invocation.get(_WORDS.name)), wanted)
     if not wanted:
-        raise UsageError("Nothing is to be changed: give a flag, or words after --.")
+        raise UsageError("Nothing to change. Use a flag, or put arguments after --.")
 
     def update(session: ServerSession, found: Json) -> None:
         client = session.client.kind(kind.key)
@@ -54,7 +52,7 @@ def _update(invocation: Invocation, kind: KindEntry, table: list[Entry]) -> int:
 
 
 def _kept(before: Any, wanted: Any) -> Any:
-    """A list of named items with those of before that are not given again; anything else as it is wanted."""
+    """Merge a list of named items with the present items; replace anything else."""
     is_named = isinstance(wanted, list) and all(isinstance(each, dict) and "name" in each for each in wanted)
     if not is_named or not isinstance(before, list):
         return wanted

@@ -1,4 +1,4 @@
-"""`url`: links that open a workload's exposed URLs in a browser, signed in as whoever asks."""
+"""`url`: prints links that open a workload's exposed URLs in a browser, signed in as the caller."""
 
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import FAILED, OK
@@ -10,13 +10,13 @@ def commands(_noun: str) -> tuple[Command, ...]:
     return (
         Command(
             "",
-            "Links that open a workload's URLs in a browser",
+            "Print links that open a workload's URLs",
             _links,
-            (PROJECT, Flag("plain", "The URLs themselves, without signing in", "boolean")),
+            (PROJECT, Flag("plain", "Print the URLs themselves, without signing in", "boolean")),
             "NAME",
             1,
             1,
-            details="Each link works once, within two minutes, and signs the browser in to that URL alone.",
+            details="Each link works once, within two minutes, and signs the browser in to this URL only.",
             completes="workload",
         ),
     )
@@ -30,7 +30,7 @@ def _links(invocation: Invocation) -> int:
         for link in links:
             session.console.data(link["url"] if invocation.get("plain") else link["signInUrl"])
         if not links:
-            session.console.complain(f"{found['name']} exposes no URL that you may open; it is {found['phase']}.")
+            session.console.complain(f"{found['name']} exposes no URL that you can open; it is {found['phase']}.")
         return OK if links else FAILED
     finally:
         session.close()

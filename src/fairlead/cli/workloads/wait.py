@@ -1,4 +1,4 @@
-"""`wait NAME --for PHASE`: for scripts that go on when a workload has come so far. Its exit codes are documented."""
+"""`wait NAME --for PHASE`: waits until a workload reaches a phase, for scripts. Its exit codes are documented."""
 
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import ENDED_OTHERWISE, OK
@@ -13,10 +13,15 @@ from fairlead.client.streams import Deadline
 _DELETED = "Deleted"
 _FLAGS = (
     PROJECT,
-    Flag("for", "Phase to wait for, or several by comma; Deleted too", placeholder="PHASE", default="Completed"),
-    Flag("timeout", "Give up after this time; without it, wait for ever", "duration"),
+    Flag(
+        "for",
+        "Phases to wait for, separated by commas; Deleted is possible too",
+        placeholder="PHASE",
+        default="Completed",
+    ),
+    Flag("timeout", "Give up after this time (default: never)", "duration"),
 )
-_DETAILS = "Exit codes: 0 the phase is reached; 6 not in time; 7 the workload ended in another phase; 3 there is none."
+_DETAILS = "Exit codes: 0 the workload reached the phase, 6 timed out, 7 it ended in another phase, 3 not found."
 
 
 def commands(_noun: str) -> tuple[Command, ...]:
@@ -42,7 +47,7 @@ def _wait(invocation: Invocation) -> int:
     try:
         found = session.workload(name)
     except NameNotFound:
-        # A script that deletes and then waits may come too late to see it go.
+        # A script that deletes and then waits may start after the deletion is complete.
         if _DELETED not in wanted or not session.was_deleted(name):
             raise
         code = OK
@@ -57,18 +62,18 @@ def _read(word: str) -> str:
 
 
 def wait_for(session: ServerSession, workload_id: str, wanted: set[str], timeout: float | None) -> int:
-    """Wait until the workload is in one of the phases, or can no longer get there; a server's restart is sat out."""
+    """Wait until the workload is in one of the phases or can no longer reach them, even if the server restarts."""
     deadline = Deadline(timeout)
     while True:
         try:
             return _wait_once(session, workload_id, wanted, deadline.left())
         except Unreachable:
-            session.console.live("The server does not answer. Waiting for it to come back …")
+            session.console.live("The server does not answer. Waiting for it …")
             session.reconnect(deadline.left())
         except ServerError as error:
             if error.status != 404:
                 raise
-            # Gone for good: whoever waited for that has it.
+            # The workload is deleted, which was waited for.
             return OK if _DELETED in wanted else ENDED_OTHERWISE
 
 
@@ -81,10 +86,10 @@ def _wait_once(session: ServerSession, workload_id: str, wanted: set[str], timeo
             return OK
         if reached == _DELETED or (reached in ENDED and _DELETED not in wanted):
             message = found.get("phaseMessage") or ""
-            session.console.complain(f"{found['name']} is {reached} and will not change. {message}".rstrip())
+            session.console.complain(f"{found['name']} is {reached} and will not change any more. {message}".rstrip())
             return ENDED_OTHERWISE
         text = narrate(session, found)
         if text != told:
             session.console.live(text)
             told = text
-    raise Unreachable("The server ended the stream of changes.")
+    raise Unreachable("The server closed the stream of changes.")

@@ -1,4 +1,4 @@
-"""`why NAME`: what keeps a workload from running, in numbers; who holds what it waits for; what would change it."""
+"""`why NAME`: why a workload is pending, which workloads use what it waits for, and what would help."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ _ENDED = {"Completed", "Failed", "Deleting"}
 
 
 def commands(_noun: str) -> tuple[Command, ...]:
-    summary = "Why a workload waits: the blocker, who holds what, what would change it"
+    summary = "Explain why a workload is pending, what blocks it and what would help"
     return (Command("", summary, show_why, (PROJECT, *OUTPUT), "NAME", 1, 1, completes="workload"),)
 
 
@@ -38,7 +38,7 @@ def _show(session: ServerSession, found: Json, told: Json) -> None:
     elif told.get("message"):
         console.data(told["message"])
     if told.get("retryAt"):
-        console.data(f"The next try is due at {shown_time(told['retryAt'])}.")
+        console.data(f"Next attempt at {shown_time(told['retryAt'])}.")
     last = told.get("lastEviction")
     if last and told["phase"] not in _ENDED:
         console.data("")
@@ -54,9 +54,9 @@ def _show_waiting(session: ServerSession, found: Json, waiting: Json) -> None:
     console = session.console
     console.data(waiting["message"])
     if waiting.get("counted"):
-        console.data(f"Counted here: {waiting['counted']}")
+        console.data(f"Counted: {waiting['counted']}")
     if len(waiting["pools"]) > 1:
-        _title(session, "Node pools, in the order they are tried")
+        _title(session, "Node pools, in the order in which they are tried")
         for pool in waiting["pools"]:
             console.data(f"{pool['nodePool']}: {pool['message']}")
     resource = "gpu" if _asked_gpus(found) else "cpu"
@@ -64,12 +64,12 @@ def _show_waiting(session: ServerSession, found: Json, waiting: Json) -> None:
     _title(session, f"{unit}s: quotas and shares")
     _table(session, _owner_columns(resource), waiting["owners"])
     if waiting["holders"]:
-        _title(session, "Who holds what it waits for")
+        _title(session, "Workloads that use what it waits for")
         _table(session, _holder_columns(resource), waiting["holders"])
         more = waiting["holderCount"] - len(waiting["holders"])
         if more > 0:
             console.data(f"… and {more} more.")
-    _title(session, "What would change it")
+    _title(session, "What would help")
     for remedy in waiting["remedies"]:
         console.data(f"- {remedy}")
 
@@ -123,7 +123,7 @@ def _remark(row: Json) -> str:
     if row["isEnding"]:
         words.append("ending")
     if row["isOverQuota"]:
-        words.append("its project is over quota")
+        words.append("project over quota")
     if not row["preemptible"]:
         words.append("not preemptible")
     return ", ".join(words)

@@ -1,6 +1,6 @@
 """The noun `workload`, and the shortcuts `list`, `describe` and `logs`: workloads of every kind in one project.
 
-The verbs of single kinds use the same functions with the kind's type given.
+The verbs of single kinds use the same functions with the type of the kind.
 """
 
 import time
@@ -23,21 +23,21 @@ from fairlead.client.kinds import load_kinds
 
 LIST_FLAGS = (
     PROJECT,
-    Flag("all", "Of all projects", "boolean", "A"),
-    Flag("limit", "At most so many", "integer", default="50"),
-    Flag("offset", "Leave out so many at the beginning", "integer", default="0"),
-    Flag("status", "Only those in this phase", placeholder="PHASE"),
-    Flag("deleted", "The deleted ones of the last 14 days instead", "boolean"),
-    Flag("search", "Only those whose texts contain this"),
+    Flag("all", "Include all projects", "boolean", "A"),
+    Flag("limit", "Show at most this many", "integer", default="50"),
+    Flag("offset", "Skip this many at the beginning", "integer", default="0"),
+    Flag("status", "Show only workloads in this phase", placeholder="PHASE"),
+    Flag("deleted", "Show workloads deleted in the last 14 days instead", "boolean"),
+    Flag("search", "Show only workloads that contain this text"),
     *OUTPUT,
 )
-#: Formats of `describe` in which the workload could be submitted again.
+#: Formats of `describe` that can be submitted again.
 _DIALECTS = ("yaml", "rest", "command")
 DESCRIBE_FLAGS = (
     PROJECT,
     Flag(
         "output",
-        "Output format; yaml, rest and command could be submitted again",
+        "Output format; yaml, rest and command can be submitted again",
         short="o",
         choices=("table", "wide", "json", "name", *_DIALECTS),
         placeholder="FORMAT",
@@ -45,28 +45,28 @@ DESCRIBE_FLAGS = (
     ),
     *OUTPUT[1:],
     Flag("general", "Show the state", "boolean", default="true"),
-    Flag("compute", "Show what it asks for", "boolean", default="true"),
-    Flag("networks", "Show its addresses", "boolean", default="true"),
-    Flag("pods", "Show its pods", "boolean", default="true"),
-    Flag("events", "Show what happened", "boolean", default="true"),
-    Flag("containers", "Show the containers of its pods", "boolean"),
-    Flag("event-limit", "At most so many events; -1 for all", "integer", default="50"),
-    Flag("pod-limit", "At most so many pods; -1 for all", "integer", default="10"),
+    Flag("compute", "Show the compute resources", "boolean", default="true"),
+    Flag("networks", "Show the addresses", "boolean", default="true"),
+    Flag("pods", "Show the pods", "boolean", default="true"),
+    Flag("events", "Show the events", "boolean", default="true"),
+    Flag("containers", "Show the containers of the pods", "boolean"),
+    Flag("event-limit", "Show at most this many events; -1 for all", "integer", default="50"),
+    Flag("pod-limit", "Show at most this many pods; -1 for all", "integer", default="10"),
     Flag("sortEvents", "Order of the events", choices=("asc", "desc"), default="asc"),
 )
 LOGS_FLAGS = (
     PROJECT,
-    Flag("name", "The workload, if it is not given as a word", placeholder="NAME"),
-    Flag("pod", "Pod; without it, the master or leader, or the newest", placeholder="NAME"),
-    Flag("container", "Container of the pod; there is one", short="c", placeholder="NAME"),
-    Flag("follow", "Go on until the pod ends", "boolean", "f"),
-    Flag("previous", "Of the attempt before the present one", "boolean"),
-    Flag("since", "Only what is younger than this", "duration"),
-    Flag("since-time", "Only what is younger than this moment (ISO 8601)", placeholder="MOMENT"),
-    Flag("tail", "Only so many lines at the end; -1 for all", "integer", "t", default="-1"),
-    Flag("limit-bytes", "At most so many bytes", "integer"),
-    Flag("timestamps", "Begin each line with its time", "boolean"),
-    Flag("wait-timeout", "Wait at most so long for a pod to start", "duration"),
+    Flag("name", "Name of the workload, if it is not the first argument", placeholder="NAME"),
+    Flag("pod", "Pod (default: the master or leader, or the newest)", placeholder="NAME"),
+    Flag("container", "Container; pods have only one", short="c", placeholder="NAME"),
+    Flag("follow", "Follow the output until the pod ends", "boolean", "f"),
+    Flag("previous", "Show the output of the previous attempt", "boolean"),
+    Flag("since", "Show only output newer than this", "duration"),
+    Flag("since-time", "Show only output since this time (ISO 8601)", placeholder="MOMENT"),
+    Flag("tail", "Show only this many last lines; -1 for all", "integer", "t", default="-1"),
+    Flag("limit-bytes", "Show at most this many bytes", "integer"),
+    Flag("timestamps", "Start each line with its time", "boolean"),
+    Flag("wait-timeout", "Wait at most this long for a pod to start", "duration"),
 )
 _COLOURS = {
     "Running": "green",
@@ -76,7 +76,7 @@ _COLOURS = {
     "Unknown": "red",
     "Pending": "yellow",
 }
-#: Phases by the words that other surfaces use for them.
+#: Other names of phases.
 PHASE_WORDS = {"suspended": "Stopped", "suspending": "Stopping", "succeeded": "Completed"}
 PHASES = (
     "Creating",
@@ -105,10 +105,10 @@ def commands(noun: str) -> tuple[Command, ...]:
     found = {
         "list": Command("list", "List workloads", _list_any, (*LIST_FLAGS, *_TYPE_FLAGS), aliases=("ls",)),
         "describe": Command(
-            "describe", "Show one workload", describe_workload, DESCRIBE_FLAGS, "NAME", 1, 1, completes="workload"
+            "describe", "Show a workload", describe_workload, DESCRIBE_FLAGS, "NAME", 1, 1, completes="workload"
         ),
         "logs": Command(
-            "logs", "Show what a workload prints", show_logs, LOGS_FLAGS, "NAME", 0, 1, completes="workload"
+            "logs", "Show the output of a workload", show_logs, LOGS_FLAGS, "NAME", 0, 1, completes="workload"
         ),
         "delete": Command("delete", "Delete workloads", _delete, (PROJECT,), "NAME...", 1, None, completes="workload"),
     }
@@ -116,18 +116,18 @@ def commands(noun: str) -> tuple[Command, ...]:
 
 
 _TYPE_FLAGS = (
-    Flag("type", "Only those of this type", placeholder="TYPE"),
-    Flag("framework", "Only those of this framework of distributed work", placeholder="NAME"),
+    Flag("type", "Show only workloads of this type", placeholder="TYPE"),
+    Flag("framework", "Show only distributed workloads of this framework", placeholder="NAME"),
 )
 
 
 def read_phase(text: str) -> str:
-    """The phase that a word means, in whatever case, or one of the other words for it."""
+    """The phase with that name or one of its other names, ignoring case."""
     wanted = PHASE_WORDS.get(text.lower(), text).lower()
     for phase in PHASES:
         if phase.lower() == wanted:
             return phase
-    raise UsageError(f"'{text}' is no phase; there are {', '.join(PHASES)}.")
+    raise UsageError(f"'{text}' is not a phase; the phases are {', '.join(PHASES)}.")
 
 
 def _list_any(invocation: Invocation) -> int:
@@ -137,9 +137,9 @@ def _list_any(invocation: Invocation) -> int:
 
 
 def list_workloads(invocation: Invocation, title: str | None = None, sets: tuple[str, Any] | None = None) -> int:
-    """One page of workloads; what does not fit on it is mentioned, never dropped in silence.
+    """Print one page of workloads; say how many there are if the page does not show all.
 
-    `sets` is what a command for a part of a kind means by itself: (member, value).
+    `sets` is the member that the command of a sub-type sets: (member, value).
     """
     session = ServerSession(invocation)
     filters = [f"type=={title}"] if title else []
@@ -163,7 +163,7 @@ def list_workloads(invocation: Invocation, title: str | None = None, sets: tuple
     if page.get("next") is not None:
         count = session.client.count_workloads(**narrowed)
         session.console.complain(
-            f"Shown: {offset + 1} to {offset + len(rows)} of {count}; --limit and --offset show others."
+            f"Showing {offset + 1} to {offset + len(rows)} of {count}; --limit and --offset show others."
         )
     session.close()
     return OK
@@ -190,7 +190,7 @@ def _listing() -> Listing:
         TableColumn("ID", lambda row: row["id"], wide=True),
         TableColumn("MESSAGE", lambda row: row.get("phaseMessage") or "", shrinks=True),
     )
-    return Listing(columns, lambda row: str(row["name"]), "There are no workloads.")
+    return Listing(columns, lambda row: str(row["name"]), "No workloads found.")
 
 
 def _pods(row: Json) -> str:
@@ -224,11 +224,11 @@ def describe_workload(invocation: Invocation, title: str | None = None) -> int:
 
 
 def show_logs(invocation: Invocation, title: str | None = None) -> int:
-    """What a pod printed; with --follow also what it prints from now on."""
+    """Print the output of a pod; with --follow, also new output."""
     session = ServerSession(invocation)
     name = invocation.names[0] if invocation.names else invocation.get("name")
     if not name:
-        raise UsageError("Logs of which workload? Give its name.")
+        raise UsageError("No workload given. Pass its name.")
     found = session.workload(name, title)
     if invocation.get("wait-timeout") is not None or invocation.get("follow"):
         wait_for_pod(session, found["id"], invocation.get("wait-timeout"))
@@ -260,9 +260,9 @@ def _seconds(value: float | None) -> str | None:
 def act_on_each(
     invocation: Invocation, title: str | None, verb: str, act: Callable[[ServerSession, Json], None]
 ) -> int:
-    """Do something with every named workload; the first failure's exit code counts, the others are still done.
+    """Act on every named workload, even if one fails; returns the exit code of the first failure.
 
-    The server accepts what has no effect any more, too; the user is told then.
+    The server also accepts actions that have no effect; the message says so.
     """
     session = ServerSession(invocation)
     code = OK
@@ -289,4 +289,4 @@ def _delete_one(session: ServerSession, found: Json) -> None:
         if entry.title == found["type"]:
             session.client.kind(key).delete(found["id"])
             return
-    raise ClientError(f"This version of the command does not know workloads of type {found['type']}.")
+    raise ClientError(f"This version of `fairlead` does not know workloads of type {found['type']}.")

@@ -1,4 +1,4 @@
-"""From one dialect to another, with what is lost on the way.
+"""Conversions from one dialect to another, with lists of what is lost.
 
 Called by `fairlead convert` and `fairlead apply`.
 """

@@ -1,5 +1,6 @@
-"""REST requests, of either version of the interface, as workloads between dialects; workloads as the interface shows
-them too. Called by `convert`, and by whoever has put a request together otherwise.
+"""Reads REST requests of both API versions, and workloads as the API shows them.
+
+Called by `convert`, also with requests that it has built itself.
 """
 
 from typing import Any
@@ -15,7 +16,7 @@ from fairlead.model.errors import Invalid
 from fairlead.model.spec.fields import struct_members
 
 _REQUEST = ("name", "useGivenNameAsPrefix", "projectId", "clusterId", "templateId", "spec")
-#: What the interface shows of a workload beside what was sent.
+#: What the API shows of a workload besides what was sent.
 _SHOWN = (
     "workloadId",
     "requestedName",
@@ -26,15 +27,18 @@ _SHOWN = (
     "desiredPhase",
     "actualPhase",
 )
-_STATE = "tells how far a workload has come, not what it is"
-_UNKNOWN = "is no member of a creation request"
-#: Stands in for ids that only a server knows, while a request is checked.
+_STATE = "is state of the workload, not part of its description"
+_UNKNOWN = "is not a member of a creation request"
+#: A placeholder for ids that only a server knows, while a request is checked.
 _NOWHERE = "00000000-0000-0000-0000-000000000000"
 
 
 def read_request(body: dict[str, Any], kind: Kind | None = None, file: str = "") -> IntermediateWorkload:
-    """A creation request of either dialect, or a workload as the interface shows it; REST names its kind in the path,
-    so that without one it is the first that knows every member. `file` stands before each mistake."""
+    """Read a creation request of either version, or a workload as the API shows it.
+
+    REST names the kind in the path; without a kind, the first one that has every member is used. `file` is the name of
+    the file in messages.
+    """
     kind = kind or _kind_of(body)
     known = (*_REQUEST, *outside_spec_names(kind))
     request = {name: value for name, value in body.items() if name in known}
@@ -51,7 +55,7 @@ def read_request(body: dict[str, Any], kind: Kind | None = None, file: str = "")
         raise Unconvertible(lines_of(file, lines)) from None
     ids = ("projectId", "clusterId", "templateId")
     losses += [
-        Loss(path=name, reason="is an id that only its server knows", value=request[name])
+        Loss(path=name, reason="is an id that only the server knows", value=request[name])
         for name in ids
         if request.get(name) is not None
     ]
@@ -74,6 +78,6 @@ def _kind_of(request: dict[str, Any]) -> Kind:
 
 
 def from_request(kind: str, body: dict[str, Any], project: str, project_path: str) -> IntermediateWorkload:
-    """A workload that somebody else has put together as a creation request, with the project and where it was named."""
+    """Read a creation request that the caller has built, with the project and the place where it was named."""
     found = read_request(body, KINDS[kind])
     return msgspec.structs.replace(found, project=project, project_path=project_path)

@@ -1,5 +1,6 @@
-"""Texts that are read as plain YAML or as a script: tasks and jobs of neighbouring systems, and requests that somebody
-wrote as YAML. Called by `convert`.
+"""Reads texts that are plain YAML or scripts: tasks and jobs of other systems, and REST requests written as YAML.
+
+Called by `convert`.
 """
 
 from typing import Any
@@ -27,7 +28,7 @@ _READERS = {JOB: read_job, DSTACK: read_dstack, SKYPILOT: read_skypilot}
 
 
 def read(text: str, dialect: str, kind: Kind | None = None, file: str = "") -> list[IntermediateWorkload]:
-    """The workloads of a text. `kind` is what dialects that name none are taken for."""
+    """The workloads of a text. `kind` is used for dialects that do not name one."""
     first = kind or next(iter(KINDS.values()))
     if dialect == SBATCH:
         return [_found(first, read_sbatch(text))]
@@ -36,18 +37,18 @@ def read(text: str, dialect: str, kind: Kind | None = None, file: str = "") -> l
         raise Unconvertible([str(issue) for issue in issues])
     plains = [read_plain(document) for document in documents]
     if not all(isinstance(plain, dict) for plain in plains):
-        raise Unconvertible(lines_of(file, ["The text holds something that is no object."]))
+        raise Unconvertible(lines_of(file, ["The text contains something that is not an object."]))
     if dialect == REST:
         return [read_request(plain, kind, file) for plain in plains]
     return [_found(first, _read_foreign(plain, dialect, file)) for plain in plains]
 
 
 def _read_foreign(plain: dict[str, Any], dialect: str, file: str) -> ForeignTask:
-    """What another system's description says. Its shape is its own system's affair, so any of it may be wrong."""
+    """Read another system's description. Its shape is not checked before, so any part may have a wrong type."""
     try:
         return _READERS[dialect](plain)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        line = f"The text is no description of {dialect} that can be read: {error}."
+        line = f"The text is not a valid {dialect} description: {error}."
         raise Unconvertible(lines_of(file, [line])) from error
 
 
@@ -58,6 +59,6 @@ def _found(kind: Kind, found: ForeignTask) -> IntermediateWorkload:
 
 
 def _label(name: str) -> str:
-    """A foreign name as a workload may be called."""
+    """A foreign name as a valid name of a workload."""
     label = "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in name.lower()).strip("-")
     return (label if label[:1].isalpha() else f"w-{label}".rstrip("-"))[:63] or "workload"

@@ -1,7 +1,7 @@
-"""Files of workload YAML as workloads between dialects, with the templates that stand beside them.
+"""Reads files of workload YAML into workloads, with the templates that the files contain.
 
-Called by `convert`, `apply`, `diff` and `delete`. Templates that are in no file are asked for by a function that is
-passed in; nothing is looked up here.
+Called by `convert`, `apply`, `diff` and `delete`. The caller passes in a function that fetches templates that are in no
+file.
 """
 
 from collections.abc import Callable
@@ -22,16 +22,16 @@ class TemplateFile(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     namespace: str
-    #: The document by itself, as a server keeps it.
+    #: The document alone, as the server stores it.
     manifest: str
 
 
 def read_files(
     files: list[tuple[str, str]], fetch: Fetch | None = None, namespace: Callable[[], str] | None = None
 ) -> tuple[list[IntermediateWorkload], list[TemplateFile]]:
-    """The workloads in files of workload YAML, and the templates beside them, which may be in any file.
+    """The workloads in files of workload YAML, and the templates, which may be in any file.
 
-    `namespace` is asked for what documents that name none are in, `fetch` for templates that are in no file.
+    `namespace` gives the namespace of documents that name none, `fetch` gives templates that are in no file.
     """
     manifests, issues = [], []
     for file, text in files:
@@ -56,7 +56,7 @@ def read_files(
 
 
 def _depth(manifest: Manifest, find: Find) -> int:
-    """How many templates it inherits from; those come before it."""
+    """How many templates it inherits from; those must come first."""
     return len(chain_of(manifest, find))
 
 
@@ -65,7 +65,7 @@ def _in_namespace(manifest: Manifest, namespace: str) -> Manifest:
 
 
 def _template_file(manifest: Manifest) -> TemplateFile:
-    """The document by itself, without what is its file's and its server's affair."""
+    """The document alone, without what belongs to its file or its server."""
     metadata = {"name": manifest.object_name, "namespace": manifest.namespace}
     labels = {name: node.content for name, node in manifest.labels.items()}
     head = {
@@ -78,7 +78,7 @@ def _template_file(manifest: Manifest) -> TemplateFile:
 
 
 def kept_template(id: str, kind: str, manifest: str) -> ServerTemplate:
-    """A server's template, for `fetch`; `kind` is the title that it has in lists."""
+    """A template of the server, for `fetch`; `kind` is its title in lists."""
     key = next((key for key, one in KINDS.items() if one.title == kind), "")
     return ServerTemplate(id, key, manifest)
 
@@ -95,7 +95,7 @@ def _from_yaml(workload: YamlWorkload, origin: str = "", template_id: str = "") 
         spec=workload.plain,
         remarks=list(workload.remarks),
         losses=[
-            Loss(path=path, reason=f"is a credential in plain text; its place is the secret {secret.name}")
+            Loss(path=path, reason=f"is a credential in plain text; it belongs in the secret {secret.name}")
             for secret in workload.secrets
             for path in secret.paths
         ],

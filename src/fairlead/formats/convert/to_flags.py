@@ -1,4 +1,4 @@
-"""A workload between dialects as a command line. Called by `convert`, and by the server."""
+"""Writes a workload as a command line. Called by `convert` and by the server."""
 
 from typing import Any
 
@@ -11,14 +11,14 @@ from fairlead.formats.losses import Loss
 def render(
     workload: IntermediateWorkload, program: str = "fairlead", table: list[Entry] | None = None
 ) -> ConversionResult:
-    """The command; `table` is what `flag_table` gives for the kind, where somebody has it at hand."""
+    """The command line; `table` is the result of `flag_table` for the kind, if the caller has it already."""
     command, spec = _command(workload)
     flags, words, losses = render_command(workload.kind, spec, table)
     losses = workload.losses + below_spec(workload.kind, losses)
     line = [program, *command, "submit"]
     if workload.is_prefix:
         line += ["--name-prefix", workload.name]
-        reason = "a number is added to a prefix on the command line, not random characters"
+        reason = "the command line adds a number to a prefix, not random characters"
         losses.append(Loss(path="useGivenNameAsPrefix", reason=reason, value=True))
     else:
         line.append(workload.name)
@@ -26,14 +26,14 @@ def render(
         line += ["-p", workload.project]
     if not workload.is_active:
         losses.append(
-            Loss(path="spec.active", reason="a command submits; suspend the workload afterwards", value=False)
+            Loss(path="spec.active", reason="a command always submits; suspend the workload afterwards", value=False)
         )
     whole = [*line, *flags, *(["--", *words] if words else [])]
     return ConversionResult(text=render_line(line, flags, words), plain=whole, losses=losses)
 
 
 def _command(workload: IntermediateWorkload) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """The words of the command, and what they leave to the flags: a sub-type's command says a member by itself."""
+    """The words of the command, and the spec for the flags: the command of a sub-type sets a member by itself."""
     for words, (member, value) in workload.kind.subtypes:
         if workload.spec.get(member) == value:
             return words, {name: inner for name, inner in workload.spec.items() if name != member}

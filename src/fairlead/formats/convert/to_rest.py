@@ -1,4 +1,4 @@
-"""A workload between dialects as the request that would make it. Called by `convert` and `apply`, and by the server."""
+"""Writes a workload as the request that would create it. Called by `convert`, by `apply` and by the server."""
 
 from typing import Any
 

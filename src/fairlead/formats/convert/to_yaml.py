@@ -1,6 +1,6 @@
-"""A workload between dialects as workload YAML, and objects that were rendered elsewhere as the same kind of text.
+"""Writes a workload as workload YAML, and Kubernetes objects as YAML text.
 
-Called by `convert`, `diff` and `apply`, and by the server; the latter two also ask where two specs differ.
+Called by `convert`, `diff`, `apply` and the server; `apply` and the server also compare two specs with it.
 """
 
 from typing import Any
@@ -13,9 +13,9 @@ from fairlead.kinds.kind import Kind
 
 
 def render(workload: IntermediateWorkload) -> ConversionResult:
-    """The document; losses of the way in come first."""
+    """The document; losses of reading the workload come first."""
     if not workload.kind.letter:
-        raise Unconvertible([f"Workload YAML has no {workload.kind.title}; REST and the command line have."])
+        raise Unconvertible([f"Workload YAML has no kind {workload.kind.title}; REST and the command line have it."])
     document, losses = render_document(
         workload.kind,
         workload.spec,
@@ -32,13 +32,13 @@ def render(workload: IntermediateWorkload) -> ConversionResult:
 def rendered_objects(
     workload: IntermediateWorkload, objects: list[dict[str, Any]], losses: list[Loss]
 ) -> ConversionResult:
-    """Kubernetes objects that were rendered elsewhere, as text."""
+    """Kubernetes objects that the caller has rendered, as text."""
     around = []
     if workload.is_prefix:
-        reason = "objects are called by the name as it is; random characters are added by the server"
+        reason = "objects have exactly this name; the server would add random characters"
         around.append(Loss(path="useGivenNameAsPrefix", reason=reason, value=True))
     if not workload.is_active:
-        reason = "objects run when they are applied; suspend the workload at the server"
+        reason = "objects run when they are applied; suspend the workload on the server"
         around.append(Loss(path="spec.active", reason=reason, value=False))
     return ConversionResult(
         text=render_yaml(*objects), plain=objects, losses=workload.losses + around + below_spec(workload.kind, losses)
@@ -46,7 +46,7 @@ def rendered_objects(
 
 
 def differences(kind: Kind, now: dict[str, Any], wanted: dict[str, Any]) -> list[str]:
-    """Paths at which two specs mean something different: null, and what holds anyway, are the same as left out."""
+    """Paths at which two specs differ in meaning: null and default values are the same as not given."""
     first, second = _meant(kind, now), _meant(kind, wanted)
     return sorted(path for path in {*first, *second} if first.get(path) != second.get(path))
 

@@ -1,7 +1,7 @@
-"""A REST spec as the command line that asks for the same, with the list of what no flag can say.
+"""Writes a REST spec as a command line, with a list of the members that no flag can set.
 
-Called by `convert`, and wherever a workload is shown as a command. It is the counterpart of how the command line puts
-flags into a spec, and works from the same table; it knows no flag by name, only that words after `--` are the command.
+Called by `convert` and when a workload is shown as a command. It is the inverse of how the command line applies flags
+to a spec, and uses the same table; it knows no flag by name, only that the arguments after `--` are the command.
 """
 
 import shlex
@@ -15,19 +15,19 @@ from fairlead.formats.losses import Loss, Source, carried, leaves
 from fairlead.kinds.kind import Kind
 from fairlead.model.command_words import split_words
 
-_NO_FLAG = "no flag can say it"
+_NO_FLAG = "no flag can set it"
 
 
 class _Unsayable(Exception):
-    """A text that the grammar of flags would read differently."""
+    """A text that the parser of flags would read differently."""
 
 
 def render_command(
     kind: Kind, spec: dict[str, Any], table: list[Entry] | None = None
 ) -> tuple[list[str], list[str], list[Loss]]:
-    """Flags, the words after `--`, and what they do not say (paths below the spec).
+    """The flags, the arguments after `--`, and what they cannot set (paths below the spec).
 
-    With `--command` among the flags the words replace the image's entry point, otherwise they are its arguments.
+    With `--command` among the flags the arguments replace the image's entrypoint, otherwise they are its arguments.
     """
     source = Source(spec)
     table = flag_table(kind) if table is None else table
@@ -56,18 +56,18 @@ def render_command(
 
 
 def _apart(arriving: dict[str, Any], name: str, like: str) -> list[str]:
-    """The flag that keeps a role from being filled in like another, where that would add something to it."""
+    """The flag that stops a role from being a copy of another one, if the copy would add something to it."""
     more = set(arriving.get(like) or ()) - set(arriving.get(name) or ())
     return [f"--{name}-as-{like}=false"] if more else []
 
 
 def _filled_in(table: list[Entry], arriving: dict[str, Any], name: str) -> list[Loss]:
-    """What a role has in common with the whole on a command line, because no flag says otherwise."""
+    """What a command line copies from the shared spec to a role, because no flag sets it."""
     if not arriving.get(name):
         return []
     members = {entry["path"].split(".")[1] for entry in table if entry["path"].startswith(f"{name}.")}
     missing = [member for member in arriving if member in members and member not in arriving[name]]
-    reason = "is as in the whole where no flag says it"
+    reason = "is copied from the shared spec if no flag sets it"
     return [
         Loss(path=f"{name}.{path}", reason=reason, now=value)
         for member in missing
@@ -77,9 +77,9 @@ def _filled_in(table: list[Entry], arriving: dict[str, Any], name: str) -> list[
 
 def _left_over(path: str, value: Any) -> Loss:
     if value is None:
-        reason = "null is the same as left out on a command line"
+        reason = "null is the same as not given on a command line"
     elif value in ({}, []):
-        reason = "is empty, which is the same as left out on a command line"
+        reason = "is empty, which is the same as not given on a command line"
     else:
         reason = _NO_FLAG
     return Loss(path=path, reason=reason, value=value)
@@ -101,7 +101,7 @@ def _scalar(entry: Entry, source: Source) -> list[str]:
 
 
 def _object(entry: Entry, source: Source) -> list[str]:
-    """Nothing where a member cannot be said: the flags of single members say what they can."""
+    """Nothing if a member cannot be set: the flags of single members set what they can."""
     try:
         text, taken = _part_texts(entry, source, entry["path"])
     except _Unsayable:
@@ -123,7 +123,7 @@ def _flag_text(entry: Entry, value: Any) -> str | None:
         return f"{value}s"
     if form == "list":
         if not value or any(not word or "," in word for word in value):
-            raise _Unsayable("is a list in words, which cannot be empty or have commas in them")
+            raise _Unsayable("is a list of words; they cannot be empty or contain commas")
         return ",".join(value)
     return _typed(entry["type"], value)
 
@@ -132,13 +132,13 @@ def _typed(kind: str, value: Any) -> str:
     if kind == "number":
         text = repr(value)
         if float(text) != value:
-            raise _Unsayable("has more digits than the command line reads")
+            raise _Unsayable("has more digits than the command line can read")
         return text
     return str(value)
 
 
 def _item(entries: list[Entry], source: Source, here: str, item: dict[str, Any]) -> list[str]:
-    """The flag that says most of the item; of several that say as much, the first."""
+    """The flag that sets the most members of the item; the first of several."""
     best: tuple[str, list[str], list[tuple[str, Any]]] | None = None
     for entry in entries:
         presets = _presets(entry, source, here)
@@ -156,7 +156,7 @@ def _item(entries: list[Entry], source: Source, here: str, item: dict[str, Any])
     flag, taken, presets = best
     for path, constant in presets:
         if source.peek(path) is UNSET:
-            source.lose(path, f"is {str(constant).lower()} where this flag is used", constant)
+            source.lose(path, f"is {str(constant).lower()} if this flag is used", constant)
         else:
             source.take(path)
     for path in taken:
@@ -165,12 +165,12 @@ def _item(entries: list[Entry], source: Source, here: str, item: dict[str, Any])
 
 
 def _reach(taken: list[str], here: str) -> tuple[int, int]:
-    """How many members of the item are said, and how many leaves."""
+    """How many members of the item are set, and how many leaves."""
     return len({path.removeprefix(f"{here}.").split(".")[0] for path in taken}), len(taken)
 
 
 def _presets(entry: Entry, source: Source, here: str) -> list[tuple[str, Any]] | None:
-    """What the flag sets by itself; None where the item says otherwise. A true one must be said by the item."""
+    """What the flag sets by itself; None if the item has another value. The item must have a preset that is true."""
     found = [(f"{here}.{path}", constant) for path, constant in entry.get("preset", {}).items()]
     for path, constant in found:
         value = source.peek(path)
@@ -209,7 +209,7 @@ def _parts(entry: Entry, source: Source, here: str, item: dict[str, Any]) -> tup
 
 
 def _part_texts(entry: Entry, source: Source, here: str) -> tuple[str, list[str]]:
-    """The parts by commas. An item of which a part cannot be said is not said in pieces: it would mean more."""
+    """The parts, separated by commas. If one part cannot be set, none is: the item would mean something else."""
     texts, taken = [], []
     for part in entry["parts"]:
         path = f"{here}.{part['path']}"
@@ -255,20 +255,20 @@ def _part_text(part: Entry, value: Any) -> str:
 
 
 def _words(source: Source, flags: list[str]) -> list[str]:
-    """Command and arguments: the command's first word is the program, all others are arguments."""
+    """Command and arguments: the first word of the command is the program, all others are arguments."""
     command, arguments = source.peek("command"), source.peek("args")
     if command is UNSET:
         return _arguments(source, flags, arguments)
     try:
         words = [*split_words(command), *(split_words(arguments) if arguments is not UNSET else ())]
     except ValueError:
-        source.lose("command", "has a quote that is not closed")
+        source.lose("command", "has an unclosed quote")
         return []
     if not words or not split_words(command):
         source.lose("command", "is empty")
         return []
     flags.append("--command")
-    reason = "the command line has one program and its arguments; together they are the same words"
+    reason = "the command line has one program and its arguments; together they are the same"
     for path, was, now in (("command", command, words[:1]), ("args", arguments, words[1:])):
         text = shlex.join(now) if now else UNSET
         if text == was:
@@ -293,7 +293,7 @@ def _arguments(source: Source, flags: list[str], arguments: Any) -> list[str]:
 
 
 def render_line(program: Iterable[str], flags: list[str], words: list[str]) -> str:
-    """The whole command, quoted for a shell, a flag to a line."""
+    """The complete command, quoted for a shell, one flag per line."""
     parts = [shlex.join(program), *(shlex.quote(flag) for flag in flags)]
     if words:
         parts.append(f"-- {shlex.join(words)}")

@@ -1,4 +1,4 @@
-"""Files of dstack, SkyPilot and Slurm, and Kubernetes Jobs: read only.
+"""Readers for files of dstack, SkyPilot and Slurm, and for Kubernetes Jobs.
 
 Called by `convert`.
 """

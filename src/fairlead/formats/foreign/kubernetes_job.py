@@ -1,6 +1,6 @@
-"""A plain `batch/v1` Job as a training-like spec, one way in. Called by `convert`.
+"""Reads a plain `batch/v1` Job as the spec of a training. Called by `convert`.
 
-What the Job says and a workload has no member for is left over and listed; nothing is read from a cluster.
+Members of the Job that a workload does not have are listed as losses; nothing is read from a cluster.
 """
 
 import re
@@ -182,7 +182,7 @@ def _drop(source: Source, path: str) -> None:
 
 
 def _volume(volume: dict[str, Any], mount: dict[str, Any]) -> tuple[str, dict[str, Any]] | None:
-    """One volume with its mount; None where a member would be lost that matters."""
+    """One volume with its mount; None if an important member would be lost."""
     path, read_only = mount.get("mountPath"), mount.get("readOnly", False)
     if set(mount) - {"name", "mountPath", "readOnly"}:
         return None

@@ -1,6 +1,6 @@
-"""An sbatch script as a training-like spec: its `#SBATCH` lines say what it asks for, the script is what runs.
+"""Reads an sbatch script as the spec of a training: the `#SBATCH` lines are the request, the script is the command.
 
-Called by `convert`. Options without a counterpart are listed.
+Called by `convert`. Options without an equivalent are listed.
 """
 
 import re
@@ -32,7 +32,7 @@ _ARRAY = re.compile(r"([\d,:-]+)(?:%([1-9]\d{0,8}))?\Z")
 _SPAN = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::([1-9]\d{0,8}))?)?\Z")
 _GPUS = re.compile(r"(?:gpu:)?(?:[A-Za-z][\w.-]*:)?(\d+)\Z")
 _OUTPUT = ("output", "error", "open-mode")
-_KEPT = "output is kept by the server; `fairlead logs` shows it"
+_KEPT = "the server stores the output; `fairlead logs` shows it"
 
 
 def read_sbatch(text: str) -> ForeignTask:
@@ -47,7 +47,7 @@ def read_sbatch(text: str) -> ForeignTask:
     if compute:
         spec["compute"] = compute
     if "image" not in spec:
-        losses.append(Loss(path="image", reason="an sbatch script names no image; add one before it is submitted"))
+        losses.append(Loss(path="image", reason="an sbatch script names no image; add one before you submit"))
     name = next((value for option, value in options if option == "job-name"), "")
     return ForeignTask(name=name, spec=spec, losses=losses)
 
@@ -63,7 +63,7 @@ def _options(text: str) -> list[tuple[str, str]]:
         try:
             words = shlex.split(stripped.removeprefix("#SBATCH"), comments=True)
         except ValueError:
-            # A quote that never ends: the line stands among what was not carried.
+            # An unclosed quote: the line is listed as a loss.
             found.append((stripped.removeprefix("#SBATCH").strip(" -"), ""))
             continue
         while words:
@@ -86,21 +86,21 @@ def _script(text: str) -> str:
 
 
 def _apply(name: str, value: str, spec: dict[str, Any], compute: dict[str, Any]) -> str:
-    """Put one option in its place; a reason where there is none."""
+    """Convert one option; returns the reason if it is lost."""
     if name == "job-name":
         return ""
     if name in ("gres", "gpus", "gpus-per-node", "gpus-per-task"):
         match = _GPUS.match(value)
         if match is None:
-            return "is no plain number of GPUs"
+            return "is not a plain number of GPUs"
         compute["gpuDevicesRequest"] = int(match.group(1))
-        return "the type of GPU is a matter of node pools here" if re.search(r"[A-Za-z].*:.*\d", value[4:]) else ""
+        return "node pools choose the type of GPU" if re.search(r"[A-Za-z].*:.*\d", value[4:]) else ""
     if name == "cpus-per-task":
         compute["cpuCoreRequest"] = count(value)
         return ""
     if name in ("mem", "mem-per-gpu"):
         compute["cpuMemoryRequest"] = _memory(value)
-        return "" if name == "mem" else "counts for the whole pod here, not for each GPU"
+        return "" if name == "mem" else "applies to the whole pod, not to each GPU"
     if name == "array":
         return _sweep(value, spec)
     if name in ("nodes", "ntasks", "ntasks-per-node") and value in ("1", "1-1"):
@@ -112,11 +112,11 @@ def _apply(name: str, value: str, spec: dict[str, Any], compute: dict[str, Any])
     if name == "export" and value not in ("ALL", "NONE", ""):
         spec["environmentVariables"] = variables(value.split(","))
         return ""
-    return _KEPT if name in _OUTPUT else "has no counterpart here"
+    return _KEPT if name in _OUTPUT else "has no equivalent"
 
 
 def _memory(value: str) -> str:
-    """Slurm counts in binary units, and in megabytes where none is named."""
+    """Slurm uses binary units, and megabytes if there is no unit."""
     digits = value.rstrip("KMGTBkmgtb")
     unit = value[len(digits) : len(digits) + 1].upper() or "M"
     return f"{digits}{unit}i"
@@ -125,14 +125,14 @@ def _memory(value: str) -> str:
 def _sweep(value: str, spec: dict[str, Any]) -> str:
     match = _ARRAY.match(value)
     if match is None:
-        return "is no array of numbers"
+        return "is not an array of numbers"
     total = 0
     for part in match.group(1).split(","):
         span = _SPAN.match(part)
         if span is None:
-            return "is no array of numbers"
+            return "is not an array of numbers"
         first, last, step = span.groups()
         total += len(range(int(first), int(last) + 1, int(step or 1))) if last else 1
     spec["completions"] = total
     spec["parallelism"] = int(match.group(2) or total)
-    return "pods are not told an index here; only their number is carried"
+    return "pods get no index; only their number is converted"

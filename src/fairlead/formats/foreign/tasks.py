@@ -1,7 +1,6 @@
-"""Tasks of neighbouring systems as training-like specs: dstack and SkyPilot tasks, one way in.
+"""Reads dstack and SkyPilot tasks as specs of trainings.
 
-Called by `convert`. The common part is carried, everything else is left over and listed. `neighbours_slurm.py` reads
-sbatch scripts, `kubernetes_objects.py` reads Jobs.
+Called by `convert`. The common part is converted, everything else is listed as a loss.
 """
 
 import re
@@ -13,17 +12,17 @@ from msgspec import UNSET
 
 from fairlead.formats.losses import Loss, Source
 
-_NOT_HERE = "has no counterpart here"
+_NOT_HERE = "has no equivalent"
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?\+?\Z", re.IGNORECASE)
 _COUNT = re.compile(r"(\d+(?:\.\d+)?)")
 
 
 class ForeignTask(msgspec.Struct, frozen=True, kw_only=True):
-    """What a foreign description says, as a creation request would."""
+    """A foreign description in the form of a creation request."""
 
     name: str = ""
     spec: dict[str, Any]
-    #: Paths are those of the foreign description.
+    #: With paths of the foreign description.
     losses: list[Loss]
     project: str = ""
 
@@ -38,7 +37,7 @@ def unconverted(source: Source, reason: str = _NOT_HERE) -> list[Loss]:
 
 
 def shell(commands: str) -> dict[str, str]:
-    """Command and arguments that run lines of shell."""
+    """Command and arguments that run a shell script."""
     return {"command": "bash", "args": f"-c {shlex.quote(commands)}"}
 
 
@@ -51,7 +50,7 @@ def variables(given: Any) -> list[dict[str, Any]]:
 
 
 def size(text: Any, unit: str = "") -> str:
-    """A size such as `16GB`, `16GB..` or 16 as a quantity; empty where it is none."""
+    """A size such as `16GB`, `16GB..` or 16 as a quantity; empty if it is not a size."""
     match = _SIZE.match(str(text).split("..")[0].strip())
     if match is None:
         return ""
@@ -61,7 +60,7 @@ def size(text: Any, unit: str = "") -> str:
 
 
 def count(text: Any) -> float | int | None:
-    """The least of a count such as 4, `4+` or `4..8`."""
+    """The minimum of a count such as 4, `4+` or `4..8`."""
     match = _COUNT.match(str(text).split("..")[0].strip())
     if match is None:
         return None
@@ -74,7 +73,7 @@ def _text(value: Any) -> str:
 
 
 def _taken(source: Source, path: str) -> Any:
-    """A member with all below it; None where it is not there."""
+    """A member with everything below it; None if it does not exist."""
     value: Any = source.plain
     for step in path.split("."):
         value = value.get(step) if isinstance(value, dict) else None
@@ -85,7 +84,7 @@ def _taken(source: Source, path: str) -> Any:
 
 
 def _accelerator(text: Any) -> tuple[int, str]:
-    """`A100:8`, `8`, `{A100: 8}`: how many, and of which type."""
+    """The number and the type in `A100:8`, `8` or `{A100: 8}`."""
     if isinstance(text, dict):
         name, number = next(iter(text.items()), ("", 1))
         return int(count(number) or 1), str(name)
@@ -99,7 +98,7 @@ def _ask_for_gpus(spec: dict[str, Any], source: Source, path: str, given: Any) -
     number, name = _accelerator(given)
     spec.setdefault("compute", {})["gpuDevicesRequest"] = number
     if name or (not isinstance(given, dict) and not str(given).isdecimal()):
-        reason = "type and memory of GPUs are a matter of node pools here"
+        reason = "node pools choose the type and memory of GPUs"
         source.losses.append(Loss(path=path, reason=reason, value=name or given))
 
 
@@ -137,7 +136,7 @@ def read_dstack(task: dict[str, Any]) -> ForeignTask:
         given = gpu.get("count", 1)
         _ask_for_gpus(spec, source, "resources.gpu.name", {str(gpu.get("name", "")): given})
         source.losses += [
-            Loss(path=f"resources.gpu.{name}", reason="is a matter of node pools here", value=value)
+            Loss(path=f"resources.gpu.{name}", reason="is chosen by node pools", value=value)
             for name, value in gpu.items()
             if name not in ("count", "name")
         ]
@@ -157,7 +156,7 @@ def _read_ports(spec: dict[str, Any], source: Source) -> None:
         if inside.isascii() and inside.isdecimal() and len(inside) < 6:
             found.append({"container": int(inside), "serviceType": "ClusterIP"})
         else:
-            source.losses.append(Loss(path=f"ports[{number}]", reason="is no port", value=port))
+            source.losses.append(Loss(path=f"ports[{number}]", reason="is not a port", value=port))
     if found:
         spec["ports"] = found
 

@@ -1,7 +1,7 @@
-"""The dialect of an older page of the Trainings interface: numbers for ids and quantities, MIG profiles.
+"""The dialect of an older version of the Trainings API: numbers for ids and quantities, MIG profiles.
 
-`rest.py` asks here when a request does not read as the present dialect. The page's own example breaks rules of the
-present one; what is done instead becomes a remark of the submission and so a condition of the workload.
+`requests.py` calls it if a request is not valid in the present dialect. The older documentation's own example breaks
+rules of the present one; what is done instead becomes a remark of the submission, and so a condition of the workload.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ _MIG_TYPE = "migProfile"
 
 
 def is_older(body: dict[str, Any]) -> bool:
-    """A number for the project or for a quantity, or a MIG profile: the present dialect has none of them."""
+    """Whether a request is in the older dialect: it has a number for the project or a quantity, or a MIG profile."""
     compute = _compute(body)
     return (
         _is_number(body.get("projectId"))
@@ -22,7 +22,7 @@ def is_older(body: dict[str, Any]) -> bool:
 
 
 def to_present(body: dict[str, Any]) -> dict[str, Any]:
-    """The same request in the present dialect's types. Changes `body`, which nobody else holds."""
+    """The same request with the types of the present dialect. Changes `body`, which only the caller uses."""
     if _is_number(body.get("projectId")):
         body["projectId"] = _text(body["projectId"])
     compute = _compute(body)
@@ -30,7 +30,7 @@ def to_present(body: dict[str, Any]) -> dict[str, Any]:
         if _is_number(item.get("quantity")):
             item["quantity"] = _text(item["quantity"])
     if compute.get("gpuRequestType") == _MIG_TYPE:
-        # There a request type of its own; the profile alone says it.
+        # It has its own request type there; the profile alone is enough.
         del compute["gpuRequestType"]
     return body
 

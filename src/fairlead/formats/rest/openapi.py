@@ -1,6 +1,6 @@
-"""The declarations as schemas of OpenAPI 3.0, in our own words, for the API's description of itself.
+"""The declarations as OpenAPI 3.0 schemas, for the API's own description.
 
-`api` joins them to its operations. They say what the contract says of each property, and what it says in prose.
+`api` joins them with its operations. They contain the rules and the descriptions of each property.
 """
 
 from typing import Any
@@ -27,7 +27,7 @@ def schemas(kind: Kind) -> dict[str, Schema]:
 
 
 def struct_schema(struct: Any, nullable: bool, found: dict[str, Schema]) -> Schema:
-    """The schema of one object; the objects inside it are added to `found` by name."""
+    """The schema of one object; the objects inside it are added to `schemas` by name."""
     fields = fields_of(struct)
     schema: Schema = {"type": "object", "properties": {field.rest: _property(field, found) for field in fields}}
     required = [field.rest for field in fields if field.required]
@@ -43,7 +43,7 @@ def struct_schema(struct: Any, nullable: bool, found: dict[str, Schema]) -> Sche
 
 
 def _reference(struct: Any, nullable: bool, found: dict[str, Schema]) -> Schema:
-    """Where the object's component stands. Null is the component's own matter: beside a reference nothing counts."""
+    """A reference to the object's component. The component itself allows null: nothing beside a reference counts."""
     name = struct.__name__.removesuffix("Spec") + ("Spec" if nullable else "SpecValue")
     if name not in found:
         found[name] = {}
@@ -53,7 +53,7 @@ def _reference(struct: Any, nullable: bool, found: dict[str, Schema]) -> Schema:
 
 def _property(field: Field, found: dict[str, Schema]) -> Schema:
     if field.struct is not None and not field.is_list:
-        # The words stand around the reference: beside it they would not count.
+        # The description wraps the reference: beside it, it would be ignored.
         return {"allOf": [_reference(field.struct, field.nullable, found)], "description": describe(field)}
     schema = _shape(field.shape, field, found)
     schema.update({key: value for key, value in field.schema.items() if key != "items"})
@@ -68,19 +68,19 @@ def _property(field: Field, found: dict[str, Schema]) -> Schema:
 
 
 def describe(field: Field) -> str:
-    """What a property means, its unit, and what holds when it is not given, in one text."""
+    """The meaning of a property, its unit and its default, in one text."""
     about = field.about
     words = [about.text]
     if about.unit:
         words.append(f"In {about.unit}.")
     if about.mandatory and not field.required:
-        words.append("Must be given.")
+        words.append("Required.")
     if about.default is not None:
         words.append(f"Default: {str(about.default).lower() if isinstance(about.default, bool) else about.default}.")
     elif about.default_text:
         words.append(f"Default: {about.default_text}.")
     if about.surface != "contract":
-        words.append("Known from an older version of the interface.")
+        words.append("From an older version of the API.")
     return " ".join(words)
 
 
@@ -101,7 +101,7 @@ def _shape(shape: Any, field: Field, found: dict[str, Schema]) -> Schema:
     if isinstance(shape, inspect.StrType):
         named = {"minLength": shape.min_length, "maxLength": shape.max_length, "pattern": shape.pattern}
         return {"type": "string", **{key: value for key, value in named.items() if value is not None}}
-    raise TypeError(f"{field.rest} is declared as {shape}, for which there is no schema")
+    raise TypeError(f"{field.rest} is declared as {shape}, which has no schema")
 
 
 def _item(field: Field, found: dict[str, Schema]) -> Schema:

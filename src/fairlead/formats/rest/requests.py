@@ -1,7 +1,7 @@
 """REST bodies: a creation request in, a workload's object out.
 
-Called by `api`. A valid request costs one typed decode; only a failed one is walked again for everything that is
-wrong with it. It reads what the request says, never what exists.
+Called by `api`. A valid request costs one typed decode; only a failed one is walked again to find all mistakes. It
+reads only the request, never what exists.
 """
 
 from functools import cache
@@ -35,7 +35,7 @@ class CreationRequest(
 
     name: Annotated[
         Annotated[str, Meta(min_length=1)],
-        FieldInfo(text="The workload's name, unique in its project; or its beginning, see useGivenNameAsPrefix."),
+        FieldInfo(text="The workload's name, unique in its project; or its prefix, see useGivenNameAsPrefix."),
     ]
     use_given_name_as_prefix: Annotated[
         bool,
@@ -47,10 +47,8 @@ class CreationRequest(
     ] = False
     project_id: Annotated[str, FieldInfo(text="The project's id.")]
     cluster_id: Annotated[Uuid, FieldInfo(text="The cluster's id.")]
-    template_id: Annotated[Maybe[Uuid], FieldInfo(text="A template whose values hold where the spec gives none.")] = (
-        UNSET
-    )
-    spec: Annotated[Maybe[SpecType], FieldInfo(text="What is to run.")] = UNSET
+    template_id: Annotated[Maybe[Uuid], FieldInfo(text="A template for values that the spec does not set.")] = UNSET
+    spec: Annotated[Maybe[SpecType], FieldInfo(text="What to run.")] = UNSET
 
 
 class ChangeRequest(
@@ -58,31 +56,31 @@ class ChangeRequest(
 ):
     """The body of a request to change a workload."""
 
-    spec: Annotated[Maybe[SpecType], FieldInfo(text="What is to be different.")] = UNSET
+    spec: Annotated[Maybe[SpecType], FieldInfo(text="The members to change.")] = UNSET
 
 
 class WorkloadObject(msgspec.Struct, Generic[SpecType], frozen=True, kw_only=True, rename="camel"):
-    """A workload as its kind's own operations show it."""
+    """A workload as the operations of its kind show it."""
 
     name: Annotated[Annotated[str, Meta(min_length=1)], FieldInfo(text="The workload's name, unique in its project.")]
     requested_name: Annotated[str, FieldInfo(text="The name as it was sent.")]
-    workload_id: Annotated[Uuid, FieldInfo(text="The workload's id, which stays over suspend and resume.")]
+    workload_id: Annotated[Uuid, FieldInfo(text="The workload's id; it survives suspend and resume.")]
     project_id: Annotated[str, FieldInfo(text="The project's id.")]
     department_id: Annotated[Given[Annotated[str, Meta(min_length=1)]], FieldInfo(text="The department's id.")] = UNSET
     cluster_id: Annotated[Uuid, FieldInfo(text="The cluster's id.")]
     created_by: Annotated[str, FieldInfo(text="Who submitted it.")]
     created_at: Annotated[Instant, FieldInfo(text="When it was submitted.")]
-    deleted_at: Annotated[
-        Maybe[Instant], FieldInfo(text="When its deletion was asked for; null as long as it was not.")
-    ] = UNSET
-    desired_phase: Annotated[DesiredPhase, FieldInfo(text="What was last asked for.")]
-    actual_phase: Annotated[Given[Phase], FieldInfo(text="Where it is.")] = UNSET
-    spec: Annotated[Maybe[SpecType], FieldInfo(text="What was sent.")] = UNSET
+    deleted_at: Annotated[Maybe[Instant], FieldInfo(text="When its deletion was requested; null if it was not.")] = (
+        UNSET
+    )
+    desired_phase: Annotated[DesiredPhase, FieldInfo(text="The phase that was requested last.")]
+    actual_phase: Annotated[Given[Phase], FieldInfo(text="The present phase.")] = UNSET
+    spec: Annotated[Maybe[SpecType], FieldInfo(text="The spec as it was sent.")] = UNSET
 
 
 @cache
 def _around(generic: Any, kind: Kind) -> Any:
-    """A request or object around the kind's spec, with the members that stand beside it."""
+    """A request or object with the kind's spec and the members beside it."""
     plain = generic[kind.rest_spec or kind.spec]
     if not kind.outside_spec:
         return plain
@@ -110,7 +108,7 @@ def _decoder(kind: Kind) -> msgspec.json.Decoder[CreationRequest[Any]]:
 
 
 def _whole(kind: Kind, request: CreationRequest[Any]) -> Any:
-    """The spec with what stood beside it."""
+    """The spec with the members that were beside it."""
     spec = request.spec
     if not kind.outside_spec:
         return kind.spec() if spec is UNSET or spec is None else spec
@@ -119,19 +117,19 @@ def _whole(kind: Kind, request: CreationRequest[Any]) -> Any:
 
 
 def read_submission(kind: Kind, body: bytes) -> Submission:
-    """The submission that a creation request asks for; raises Invalid with everything that is wrong with it."""
+    """Read a creation request into a submission; raises Invalid with every mistake."""
     if b"migProfile" not in body and b"\\u0000" not in body:
         try:
             return _submission(kind, _decoder(kind).decode(body), "rest", ())
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            pass  # The walk below finds this mistake again, and all the others.
+            pass  # The walk below finds this mistake again, and all others.
     plain = _plain(body)
     older = is_older(plain)
     return _walked(kind, to_present(plain) if older else plain, older)
 
 
 def read_changes(kind: Kind, body: bytes) -> dict[str, Any]:
-    """The members of the spec that are to be different, by REST name; raises Invalid with everything that is wrong."""
+    """The members of the spec to change, by REST name; raises Invalid with every mistake."""
     plain = _plain(body)
     flaws = find_flaws(ChangeRequest[kind.changes], plain, "")  # type: ignore[name-defined]  # made at run time
     if flaws:
@@ -163,16 +161,16 @@ def _plain(body: bytes) -> dict[str, Any]:
     except RecursionError:
         raise _malformed([ComplianceIssue("", "the body is nested too deeply")]) from None
     except UnicodeDecodeError:
-        raise _malformed([ComplianceIssue("", "the body is no UTF-8 text")]) from None
+        raise _malformed([ComplianceIssue("", "the body is not UTF-8 text")]) from None
     except msgspec.DecodeError as error:
-        raise _malformed([ComplianceIssue("", f"the body is no JSON: {error}")]) from None
+        raise _malformed([ComplianceIssue("", f"the body is not valid JSON: {error}")]) from None
     if not isinstance(plain, dict):
         raise _malformed([ComplianceIssue("", "the body must be one JSON object")])
     return plain
 
 
 def _walked(kind: Kind, plain: dict[str, Any], older: bool) -> Submission:
-    """The slow way: every flaw of form and every broken rule, and for the older dialect what is forgiven."""
+    """The slow way: find every schema violation and every broken rule, and what the older dialect tolerates."""
     flaws = find_flaws(request_type(kind), plain, "")
     spec = _joined(kind, plain)
     built = build(kind.spec, spec)
@@ -197,16 +195,16 @@ def _walked(kind: Kind, plain: dict[str, Any], older: bool) -> Submission:
 
 
 def _rules(kind: Kind, plain: dict[str, Any], built: Any, flaws: list[SchemaViolation]) -> list[Violation]:
-    """The rules between members, as far as members that are wrong in themselves leave them to be asked."""
+    """Check the rules between members, without members that are invalid themselves."""
     wrong = {flaw.path for flaw in flaws if not flaw.instead}
     found: list[Violation] = []
     name = plain.get("name")
     if isinstance(name, str) and "name" not in wrong:
         found += name_violations(name, plain.get("useGivenNameAsPrefix") is True)
     if any(path.startswith(("spec", *outside_spec_names(kind))) for path in wrong):
-        # A member of a wrong type would trip the rules: leave it out of the question, and keep the others in.
+        # A member of a wrong type would break the rules: remove it, and keep the others.
         built = build(kind.spec, _joined(kind, _without(plain, wrong, "")))
-    # The installation's own limit is asked by admission, which knows it.
+    # Admission checks the limit of the installation, because it knows it.
     found += spec_violations(kind, built, "spec", SubmissionLimits(completions=INT32_MAX))
     return [rule for rule in found if rule.path not in wrong]
 
@@ -227,7 +225,7 @@ def _without(plain: Any, wrong: set[str], path: str) -> Any:
 
 
 def _joined(kind: Kind, plain: dict[str, Any]) -> dict[str, Any]:
-    """The spec of a plain request with what stands beside it."""
+    """The spec of a plain request with the members beside it."""
     spec = plain.get("spec")
     inside = spec if isinstance(spec, dict) else {}
     return inside | {name: plain[name] for name in outside_spec_names(kind) if name in plain}
@@ -238,7 +236,7 @@ def _malformed(issues: list[ComplianceIssue]) -> Invalid:
 
 
 def render_workload(kind: Kind, workload: Workload) -> bytes:
-    """The contract's object of a workload: what was sent, and how far it has come."""
+    """A workload's object in the API: what was sent, and its state."""
     spec, beside = _split(kind, workload.spec)
     shown = msgspec.json.encode(
         WorkloadObject[msgspec.Raw](
@@ -260,7 +258,7 @@ def render_workload(kind: Kind, workload: Workload) -> bytes:
 
 
 def _split(kind: Kind, spec: msgspec.Raw) -> tuple[msgspec.Raw, dict[str, msgspec.Raw]]:
-    """A stored spec as REST has it: what stands inside, and what beside it."""
+    """A stored spec as REST has it: the members inside, and those beside it."""
     if not kind.outside_spec:
         return spec, {}
     members = msgspec.json.decode(spec, type=dict[str, msgspec.Raw])

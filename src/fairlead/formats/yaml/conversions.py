@@ -1,7 +1,7 @@
-"""The few YAML fields that are not one field of REST: for each group a pair of functions, there and back.
+"""The few YAML fields that are not one field of REST: for each group a reader and a writer.
 
-The reader of workload YAML calls `READERS` with what was given, the writer calls `WRITERS` with the REST spec. They
-look at plain values only; every pair has its round trip in the tests.
+The reader of workload YAML calls `READERS` with the given values, the writer calls `WRITERS` with the REST spec. They
+see plain values only; the tests have a round trip for every pair.
 """
 
 from collections.abc import Callable
@@ -12,36 +12,36 @@ from msgspec import UNSET
 from fairlead.formats.losses import Source
 from fairlead.model.spec.lifecycle import AUTO_DELETION_SECONDS
 
-SECRET = "SECRET:"  # noqa: S105 - the word that marks a reference to a secret
+SECRET = "SECRET:"  # noqa: S105 - the prefix of a reference to a secret
 DEFAULT_SERVICE = "ClusterIP"
 _RULES = {"hard": "Required", "soft": "Preferred"}
 _PROPAGATION = "HostToContainer"
 _DEFAULT_CLASS = "default"
 _GROUPS = "security.supplementalGroups"
-#: Unset means something else to whoever reads the YAML with kubectl, so our default is written out.
+#: For kubectl, unset means something else, so our default is written out.
 _WRITTEN_OUT = {"autoDeletionTimeAfterCompletionSeconds": AUTO_DELETION_SECONDS}
-#: How pods stand together on a kind that has podAffinity and cannot say more.
+#: The pod affinity of a kind that has podAffinity and nothing more specific.
 _NEAR = {"type": "Preferred", "key": "kubernetes.io/hostname"}
 
 
 class Reading(Protocol):
-    """What a pair may do while a document is read."""
+    """What a reader can do while a document is read."""
 
-    #: The values that were given, by YAML name.
+    #: The given values, by YAML name.
     given: dict[str, Any]
     #: The letter of the kind.
     letter: str
 
     def put(self, path: str, value: Any, name: str) -> None:
-        """Set a member of the REST spec, which came from the YAML field `name`."""
+        """Set a member of the REST spec that comes from the YAML field `name`."""
         ...
 
     def get(self, path: str) -> Any:
-        """A member of the REST spec so far, or None."""
+        """A member of the REST spec as read so far, or None."""
         ...
 
     def move_item(self, path: str, number: int, place: str, item: dict[str, Any]) -> None:
-        """Take an item out of a list; what is left of it stands elsewhere from now on."""
+        """Remove an item from a list; its content is elsewhere from now on."""
         ...
 
     def wrong(self, name: str, details: str) -> None:
@@ -49,7 +49,7 @@ class Reading(Protocol):
         ...
 
     def remark(self, name: str, details: str) -> None:
-        """Accept a field, and say what was done instead."""
+        """Accept a field, and note what was done instead."""
         ...
 
 
@@ -63,14 +63,16 @@ def _read_gpu(reading: Reading) -> None:
         if 0 < gpu < 1:
             reading.put("compute.gpuPortionRequest", gpu, "gpu")
         elif gpu < 0 or gpu != int(gpu):
-            reading.wrong("gpu", f"is {gpu}; it is a part of a device between 0 and 1, or a whole number of devices")
+            reading.wrong(
+                "gpu", f"is {gpu}; it must be a fraction of a device between 0 and 1, or a whole number of devices"
+            )
         elif given.get("gpuDevices", gpu) != gpu:
-            reading.wrong("gpu", f"is {gpu} devices, and gpuDevices is {given['gpuDevices']}; leave one of them out")
+            reading.wrong("gpu", f"is {gpu} devices, and gpuDevices is {given['gpuDevices']}; remove one of them")
         else:
             reading.put("compute.gpuDevicesRequest", int(gpu), "gpu")
     if isinstance(limit, str):
         if "gpuMemoryLimit" in given:
-            reading.wrong("gpuLimit", "is an amount of memory, and gpuMemoryLimit is given too; leave one of them out")
+            reading.wrong("gpuLimit", "is an amount of memory, and gpuMemoryLimit is given too; remove one of them")
         else:
             reading.put("compute.gpuMemoryLimit", limit, "gpuLimit")
     elif limit is not None:
@@ -87,7 +89,7 @@ def _write_gpu(source: Source, put: Put) -> None:
         put("gpu", source.take("compute.gpuPortionRequest"))
         _write_request_type(source, "portion")
     elif portion is not UNSET:
-        source.lose("compute.gpuPortionRequest", "1 or more is a whole number of devices in workload YAML")
+        source.lose("compute.gpuPortionRequest", "1 or more means whole devices in workload YAML")
     limit = source.take("compute.gpuPortionLimit")
     if limit is not UNSET:
         put("gpuLimit", limit)
@@ -103,11 +105,11 @@ def _write_request_type(source: Source, kind: str) -> None:
     if source.peek(path) == kind:
         source.take(path)
     else:
-        source.lose(path, f"follows from what is asked for, and is {kind}", kind)
+        source.lose(path, f"follows from what is requested, and is {kind}", kind)
 
 
 def _read_identity(reading: Reading) -> None:
-    """Ids count with runAsUser only; without ids it means the user of the identity token."""
+    """Ids have an effect only with runAsUser; without ids it means the user of the identity token."""
     wanted = reading.given.get("runAsUser")
     ids = [name for name in ("runAsUid", "runAsGid") if name in reading.given]
     if wanted is True:
@@ -116,7 +118,7 @@ def _read_identity(reading: Reading) -> None:
         reading.put("security.uidGidSource", "custom" if ids else "fromIdpToken", "runAsUser")
         return
     for name in ids:
-        reading.remark(name, "has no effect without runAsUser: {value: true}; the image's own user runs")
+        reading.remark(name, "has no effect without runAsUser: {value: true}; the image's own user is used")
     if wanted is False:
         reading.put("security.uidGidSource", "fromTheImage", "runAsUser")
 
@@ -140,7 +142,7 @@ def _read_affinity(reading: Reading) -> None:
     if given.get("podAffinity") is not True:
         for name in ("podAffinitySchedulingRule", "podAffinityTopology"):
             if name in given:
-                reading.wrong(name, "is given, but counts only with podAffinity: {value: true}")
+                reading.wrong(name, "has an effect only with podAffinity: {value: true}")
         return
     rule, topology = given.get("podAffinitySchedulingRule"), given.get("podAffinityTopology")
     reading.put("podAffinity", dict(_NEAR) if reading.letter == "D" else {}, "podAffinity")
@@ -172,7 +174,7 @@ def _read_defaults_of_items(reading: Reading) -> None:
 
 
 def _read_claims(reading: Reading) -> None:
-    """The reference writes `default` for the storage class that claims have without one."""
+    """The reference writes `default` for the default storage class."""
     for claim in reading.get("storage.pvc") or ():
         info = claim.get("claimInfo", {})
         if info.get("storageClass") == _DEFAULT_CLASS:
@@ -185,11 +187,11 @@ def _write_claims(source: Source, put: Put) -> None:
     for number, _ in source.items("storage.pvc"):
         path = f"storage.pvc[{number}].claimInfo.storageClass"
         if source.peek(path) == _DEFAULT_CLASS:
-            source.lose(path, "default means the class that claims have without one")
+            source.lose(path, "default means the default storage class")
 
 
 def _read_groups(reading: Reading) -> None:
-    """One document separates groups by semicolons, the other and REST by commas."""
+    """One page of the reference separates groups by semicolons, the other page and REST by commas."""
     groups = reading.get(_GROUPS)
     if isinstance(groups, str) and ";" in groups:
         reading.put(_GROUPS, groups.replace(";", ","), "supplementalGroups")
@@ -207,13 +209,13 @@ def _read_node_pool(reading: Reading) -> None:
     if pool is None:
         return
     if reading.get("nodePools") is not None:
-        reading.wrong("nodePool", "is given beside nodePools; nodePools alone is the present way")
+        reading.wrong("nodePool", "is given together with nodePools; use nodePools alone")
     else:
         reading.put("nodePools", [pool], "nodePool")
 
 
 def _read_probe(reading: Reading) -> None:
-    """Kubernetes' probe has its handler's members beside the times; REST has them below `handler`."""
+    """A Kubernetes probe has the members of its handler beside the times; REST has them below `handler`."""
     probe = reading.given.get("readinessProbe")
     if probe is None:
         return
@@ -223,7 +225,7 @@ def _read_probe(reading: Reading) -> None:
 
 
 def _texts(get: Any) -> Any:
-    """A path or host of digits alone was read as a number with the rest of the free form; it is a text."""
+    """A path or host that consists of digits was read as a number; make it a text."""
     if not isinstance(get, dict):
         return get
     is_number = {name: isinstance(get.get(name), int | float) for name in ("path", "host")}
@@ -246,14 +248,14 @@ def _write_probe(source: Source, put: Put) -> None:
     if probe:
         put("readinessProbe", probe)
         if "httpGet" not in probe:
-            source.lose("probes.readiness.handler", "is empty where nothing is asked", {})
+            source.lose("probes.readiness.handler", "is empty if nothing is set", {})
 
 
 def _write_out(source: Source, put: Put) -> None:
     for path, value in _WRITTEN_OUT.items():
         if source.peek(path) is UNSET:
             put(path, value)
-            source.lose(path, "unset means never to kubectl, so the default of 30 days is written out", value)
+            source.lose(path, "unset means never for kubectl, so the default of 30 days is written out", value)
 
 
 READERS: tuple[Callable[[Reading], None], ...] = (
@@ -266,7 +268,7 @@ READERS: tuple[Callable[[Reading], None], ...] = (
     _read_node_pool,
     _read_probe,
 )
-#: Each with the fields it writes; a kind that lacks one of them is not written by it.
+#: Each with the fields that it writes; it is not used for a kind that lacks one of them.
 WRITERS: tuple[tuple[tuple[str, ...], Callable[[Source, Put], None]], ...] = (
     (("gpu", "gpuLimit", "gpuMemory"), _write_gpu),
     (("runAsUser", "runAsUid", "runAsGid"), _write_identity),
@@ -279,17 +281,17 @@ WRITERS: tuple[tuple[tuple[str, ...], Callable[[Source, Put], None]], ...] = (
 
 
 def read_variable(name: str, text: str) -> dict[str, Any]:
-    """An environment variable; `SECRET:name,key` refers to a secret. ValueError for a reference that is none."""
+    """An environment variable; `SECRET:name,key` refers to a secret. ValueError if the reference is not valid."""
     if not text.startswith(SECRET):
         return {"name": name, "value": text}
     secret, _, key = text.removeprefix(SECRET).partition(",")
     if not secret or not key:
-        raise ValueError(f"is '{text[:80]}'; a reference to a secret is written {SECRET}name,key")
+        raise ValueError(f"is '{text[:80]}'; write a reference to a secret as {SECRET}name,key")
     return {"name": name, "secret": {"name": secret, "key": key}}
 
 
 def render_variable(item: dict[str, Any]) -> tuple[str, tuple[str, ...]] | None:
-    """The text for a variable and the members it stands for; None where no text can say it."""
+    """The text of a variable and the members that it contains; None if no text can express it."""
     value, secret = item.get("value"), item.get("secret")
     if isinstance(value, str):
         return None if value.startswith(SECRET) else (value, ("value",))
@@ -301,9 +303,9 @@ def render_variable(item: dict[str, Any]) -> tuple[str, tuple[str, ...]] | None:
 
 
 def settle_readers(source: Source, here: str) -> bool:
-    """Leave the one list that says who may open a URL; False where nothing would keep others out.
+    """Keep only the list that says who can open a URL; False if that would open it to others.
 
-    REST has an authorizationType beside the lists, workload YAML has the lists alone.
+    REST has an authorizationType beside the lists, workload YAML has only the lists.
     """
     kind = source.peek(f"{here}.authorizationType")
     lists = ("authorizedUsers", "authorizedGroups")
@@ -313,6 +315,6 @@ def settle_readers(source: Source, here: str) -> bool:
         return False
     for name in lists:
         if name != kind and source.peek(f"{here}.{name}"):
-            source.lose(f"{here}.{name}", f"does not count with the authorization type {kind}")
+            source.lose(f"{here}.{name}", f"has no effect with the authorization type {kind}")
     source.lose(f"{here}.authorizationType", "follows from the list that is given")
     return True

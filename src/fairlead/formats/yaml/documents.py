@@ -1,7 +1,7 @@
-"""Workload YAML (`run.ai/v2alpha1`): documents in, submissions out, every mistake with its place.
+"""Workload YAML (`run.ai/v2alpha1`): reads documents into submissions, and reports every mistake with its position.
 
-Called by `apply`, `convert` and whoever receives such a document. It knows the text and what it is told, never what
-exists; templates that a document names are looked up by a function that is passed in (`yaml_merge.py`).
+Called by `apply`, `convert` and the server. It knows only the text, never what exists; the caller passes in a function
+that finds the templates that a document names (`inherit.py`).
 """
 
 from typing import Any
@@ -62,7 +62,7 @@ _METADATA = (
 
 
 class Manifest(msgspec.Struct, kw_only=True):
-    """One document: what it is, and the nodes of its spec by their canonical names; not yet read by type."""
+    """One document: its head, and the nodes of its spec by their canonical names, not yet read by type."""
 
     #: The whole spec.
     node: YamlNode
@@ -70,13 +70,13 @@ class Manifest(msgspec.Struct, kw_only=True):
     letter: str
     resource: str
     object_name: str
-    #: Empty where the document names none.
+    #: Empty if the document names none.
     namespace: str
     labels: dict[str, YamlNode]
     usage: str
     base: str
     spec: dict[str, YamlNode]
-    #: The id of a server's template that is the last of what it inherits, and merged by the server alone.
+    #: The id of the server's template at the end of what it inherits; only the server can merge it.
     end: str = ""
 
     @property
@@ -89,20 +89,20 @@ class Manifest(msgspec.Struct, kw_only=True):
 
 
 class YamlWorkload(msgspec.Struct, frozen=True, kw_only=True):
-    """A document that was read without a mistake."""
+    """A document that was read without mistakes."""
 
     kind: Kind
     name: str
     is_prefix: bool
-    #: The project's name; empty where the document names none.
+    #: The project's name; empty if the document names none.
     project: str
     is_active: bool
     #: The spec as REST has it.
     plain: dict[str, Any]
     spec: Any
-    #: What was accepted and done otherwise: (YAML path, what).
+    #: What was accepted but changed: (YAML path, what).
     remarks: tuple[tuple[str, str], ...]
-    #: Credentials that stood in it in plain text; the spec names secrets that are to hold them.
+    #: Credentials in plain text in the document; the spec names the secrets that will contain them.
     secrets: tuple[PlainSecret, ...] = ()
 
     def submission(self, project_id: str, cluster_id: str) -> Submission:
@@ -121,14 +121,14 @@ class YamlWorkload(msgspec.Struct, frozen=True, kw_only=True):
 def read_manifests(
     text: str | bytes, file: str = "", limits: YamlLimits | None = None
 ) -> tuple[list[Manifest], list[YamlIssue]]:
-    """Every workload in the text, and everything that is wrong with the documents' outer parts."""
+    """Every workload in the text, and every mistake in the heads of the documents."""
     nodes, issues = read_tree(text, file, limits)
     manifests = [found for node in nodes if (found := _manifest(node, issues)) is not None]
     return manifests, issues
 
 
 def read_workload(manifest: Manifest) -> tuple[YamlWorkload | None, list[YamlIssue]]:
-    """The workload of a document whose templates are merged in; None and the issues where something is wrong."""
+    """The workload of a document with its templates merged in; None and the issues if there are mistakes."""
     before = manifest
     manifest, turning = _turned(manifest)
     reading = read_spec(manifest)
@@ -160,12 +160,12 @@ def read_workload(manifest: Manifest) -> tuple[YamlWorkload | None, list[YamlIss
 def _refuse_secrets(reading: SpecReading) -> None:
     for secret in reading.secrets:
         for path in secret.paths:
-            details = "is a credential in plain text, and templates are read by many; name a secret with secretName"
+            details = "is a credential in plain text, which many can read in a template; use a secret with secretName"
             reading.issues.append(issue_at(reading.node, path, details))
 
 
 def read_spec(manifest: Manifest) -> SpecReading:
-    """The spec as REST has it, before the declarations and the rules are asked."""
+    """The spec as REST has it, before declarations and rules are checked."""
     reading = SpecReading(manifest.kind, manifest.letter, manifest.node)
     reading.read({name: node for name, node in manifest.spec.items() if name in yaml_fields(manifest.kind)})
     _read_labels(manifest, reading)
@@ -173,7 +173,7 @@ def read_spec(manifest: Manifest) -> SpecReading:
 
 
 def _turned(manifest: Manifest) -> tuple[Manifest, str]:
-    """The document as one of the kind that its fields make it, and the field that does."""
+    """The document as the kind that its fields turn it into, and the field that does so."""
     turn = manifest.kind.turn
     found = next((name for name in turn.fields if _is_meant(manifest.spec.get(name))), "") if turn else ""
     if turn is None or not found:
@@ -188,12 +188,12 @@ def _finish_turn(before: Manifest, manifest: Manifest, turning: str, reading: Sp
     resource = manifest.kind.resource
     reading.remark("kind", f"{before.resource} with {turning} is a job of several pods; it runs as {resource}")
     for name in [name for name in manifest.spec if name not in yaml_fields(manifest.kind)]:
-        details = f"is given beside {turning}, which makes this a {resource}; that has no such field"
+        details = f"is given together with {turning}, which makes this a {resource}; that has no such field"
         reading.issues.append(issue_at(manifest.spec[name], f"spec.{name}", details))
 
 
 def _is_meant(node: YamlNode | None) -> bool:
-    """Whether a field is given, and not as false."""
+    """Whether a field is given and not false."""
     inner = node.content.get("value") if node is not None and node.form is MAPPING else node
     return node is not None and not (inner is not None and inner.form is SCALAR and inner.content.lower() == "false")
 
@@ -214,10 +214,10 @@ def _manifest(node: YamlNode, issues: list[YamlIssue]) -> Manifest | None:
     namespace = _namespace(members, issues)
     name = _word(members, "metadata.name", issues)
     if not name and "generateName" not in members:
-        issues.append(issue_at(metadata, "metadata.name", "is missing; it must be given"))
+        issues.append(issue_at(metadata, "metadata.name", "is missing; it is required"))
     spec = root.get("spec")
     if spec is None or spec.form is not MAPPING:
-        issues.append(issue_at(spec or node, "spec", "is missing or no mapping; it holds the workload's fields"))
+        issues.append(issue_at(spec or node, "spec", "is missing or not a mapping; it contains the workload's fields"))
         return None
     if kind is None:
         return None
@@ -240,7 +240,7 @@ def _members(node: YamlNode, path: str, known: tuple[str, ...], issues: list[Yam
     for name, inner in node.content.items():
         if name not in known and len(issues) < MOST_ISSUES:
             here = f"{path}.{name[:80]}" if path else name[:80]
-            issues.append(issue_at(inner, here, f"is not known here{near(name, known)}"))
+            issues.append(issue_at(inner, here, f"is not known{near(name, known)}"))
     content: dict[str, YamlNode] = node.content
     return content
 
@@ -260,17 +260,19 @@ def _kind(node: YamlNode, root: dict[str, YamlNode], issues: list[YamlIssue]) ->
     if not version:
         issues.append(issue_at(node, "apiVersion", f"is missing; write apiVersion: {API_VERSION}"))
     if not name:
-        issues.append(issue_at(node, "kind", f"is missing; known are {', '.join(resources())}"))
+        issues.append(issue_at(node, "kind", f"is missing; the kinds are {', '.join(resources())}"))
         return None
     found = resources().get(name)
     if found is None:
         issues.append(
-            issue_at(root["kind"], "kind", f"is '{name[:80]}', which is no workload{near(name, resources())}")
+            issue_at(
+                root["kind"], "kind", f"is '{name[:80]}', which is not a kind of workload{near(name, resources())}"
+            )
         )
         return None
     allowed = (API_VERSION,) if name == found[0].resource else (API_VERSION, OLDER_VERSION)
     if version and version not in allowed:
-        hint = "; `fairlead convert` turns Kubernetes objects into workloads" if version == "batch/v1" else ""
+        hint = "; `fairlead convert` converts Kubernetes objects into workloads" if version == "batch/v1" else ""
         issues.append(issue_at(root["apiVersion"], "apiVersion", f"is {version[:80]}; it must be {allowed[0]}{hint}"))
     return found
 
@@ -278,7 +280,7 @@ def _kind(node: YamlNode, root: dict[str, YamlNode], issues: list[YamlIssue]) ->
 def _namespace(members: dict[str, YamlNode], issues: list[YamlIssue]) -> str:
     namespace = _word(members, "metadata.namespace", issues)
     if namespace and namespace != GLOBAL_NAMESPACE and not namespace.startswith(NAMESPACE_PREFIX):
-        details = f"is '{namespace[:80]}'; a project's namespace is written {NAMESPACE_PREFIX}<project>"
+        details = f"is '{namespace[:80]}'; the namespace of a project is {NAMESPACE_PREFIX}<project>"
         issues.append(issue_at(members["namespace"], "metadata.namespace", details))
     return namespace
 
@@ -294,7 +296,7 @@ def _labels(members: dict[str, YamlNode], issues: list[YamlIssue]) -> dict[str, 
 
 
 def _spec_nodes(kind: tuple[Kind, str], spec: YamlNode, issues: list[YamlIssue]) -> dict[str, YamlNode]:
-    """The spec's entries by their canonical names; unknown ones and those of other kinds are refused."""
+    """The entries of the spec by their canonical names; unknown ones and those of other kinds are refused."""
     known = spellings(kind[0])
     found: dict[str, YamlNode] = {}
     for name, node in spec.content.items():
@@ -304,12 +306,12 @@ def _spec_nodes(kind: tuple[Kind, str], spec: YamlNode, issues: list[YamlIssue])
         if field is None:
             issues.append(issue_at(node, f"spec.{name[:80]}", _unknown(kind[0], name)))
         elif kind[1] not in field.kinds:
-            details = f"is no field of this kind; it belongs to {told_kinds(field.kinds)}"
+            details = f"is not a field of this kind; it belongs to {told_kinds(field.kinds)}"
             issues.append(issue_at(node, f"spec.{name}", details))
         elif field.name in found:
-            issues.append(issue_at(node, f"spec.{name}", f"says {field.name} a second time; one spelling is enough"))
+            issues.append(issue_at(node, f"spec.{name}", f"is {field.name} a second time; remove one of them"))
         elif field.is_system:
-            issues.append(issue_at(node, f"spec.{name}", "is written by the system alone; leave it out"))
+            issues.append(issue_at(node, f"spec.{name}", "is written by the system; remove it"))
         else:
             found[field.name] = node
     return found
@@ -318,8 +320,8 @@ def _spec_nodes(kind: tuple[Kind, str], spec: YamlNode, issues: list[YamlIssue])
 def _unknown(kind: Kind, name: str) -> str:
     letters = kinds_with(name)
     if letters:
-        return f"is no field of this kind; it belongs to {told_kinds(letters)}"
-    return f"is no field of workload YAML{near(name, yaml_fields(kind))}"
+        return f"is not a field of this kind; it belongs to {told_kinds(letters)}"
+    return f"is not a field of workload YAML{near(name, yaml_fields(kind))}"
 
 
 def _plain_word(kind: Kind, fields: dict[str, YamlNode], name: str, issues: list[YamlIssue]) -> str:
@@ -339,13 +341,13 @@ def _plain_word(kind: Kind, fields: dict[str, YamlNode], name: str, issues: list
 
 
 def _read_labels(manifest: Manifest, reading: SpecReading) -> None:
-    """Priority and preemptibility stand as labels of the object."""
+    """Priority and preemptibility are labels of the object."""
     for label, path in ((PRIORITY_LABEL, "priorityClass"), (PREEMPTIBILITY_LABEL, "preemptibility")):
         node = manifest.labels.get(label)
         if node is None:
             continue
         if reading.get(path) not in (None, node.content):
-            details = f"is {node.content[:80]}, and the spec says {reading.get(path)}; leave one of them out"
+            details = f"is {node.content[:80]}, and the spec says {reading.get(path)}; remove one of them"
             reading.issues.append(issue_at(node, f"metadata.labels.{label}", details))
         reading.put_at(path, node.content, f"metadata.labels.{label}", node)
 
@@ -354,11 +356,11 @@ def _read_name(manifest: Manifest, reading: SpecReading) -> tuple[str, bool]:
     """Exactly one of name and namePrefix; a template needs neither."""
     name, prefix = reading.given.get("name"), reading.given.get("namePrefix")
     if name is not None and prefix is not None:
-        reading.wrong("namePrefix", "is given beside name; exactly one of them is allowed")
+        reading.wrong("namePrefix", "is given together with name; exactly one of them is allowed")
     chosen = name if name is not None else prefix
     if chosen is None:
         if not manifest.is_template and not {"name", "namePrefix"} & set(manifest.spec):
-            reading.wrong("name", "is missing; give name: {value: …} or namePrefix: {value: …}")
+            reading.wrong("name", "is missing; write name: {value: …} or namePrefix: {value: …}")
         return manifest.object_name, False
     is_prefix = name is None
     for violation in name_violations(chosen, is_prefix):
@@ -367,7 +369,7 @@ def _read_name(manifest: Manifest, reading: SpecReading) -> tuple[str, bool]:
 
 
 def _checked(manifest: Manifest, reading: SpecReading) -> Any:
-    """The typed spec; None where it breaks the declarations. Rules between members are asked in any case."""
+    """The typed spec; None if it violates the declarations. Rules between members are checked in any case."""
     kind = manifest.kind
     spec: Any = None
     try:
@@ -381,7 +383,7 @@ def _checked(manifest: Manifest, reading: SpecReading) -> Any:
     else:
         built = spec
     if manifest.is_template or manifest.end:
-        # What is missing comes from elsewhere.
+        # A missing member comes from the template.
         return spec
     for violation in spec_violations(kind, built, "spec", RuleLimits(completions=INT32_MAX)):
         reading.wrong_at(violation.path.removeprefix("spec."), violation.details)

@@ -1,7 +1,7 @@
-"""What workload YAML has otherwise than REST: fields of its own, and declared ones that mean something else there.
+"""Where workload YAML differs from REST: fields of its own, and declared fields that mean something else.
 
-Data only, for `yaml_fields.py`, which joins it to the declarations. What the fields do is in `yaml_pairs.py` and
-`yaml_pairs_kinds.py`.
+Data only, for `fields.py`, which joins it with the declarations. `conversions.py` and `kind_conversions.py` implement
+the fields.
 """
 
 from typing import Any
@@ -12,7 +12,7 @@ from fairlead.model.spec.fields import FieldInfo
 from fairlead.model.spec.network import ServiceType
 
 VALUE, ITEMS, MAP, PLAIN = "value", "items", "map", "plain"
-#: Ways to offer a port that are no service types in REST.
+#: Ways to offer a port that are not service types in REST.
 EXTERNAL_URL, SERVING_PORT = "ExternalUrl", "ServingPort"
 
 
@@ -29,23 +29,23 @@ class YamlField(msgspec.Struct, frozen=True, kw_only=True):
     #: for what is true, false or an object.
     type: str = "string"
     choices: tuple[str, ...] = ()
-    #: Other words for the choices, each with the choice it means; and the same in small letters.
+    #: Other names of the choices, each with its choice; and the same in lower case.
     words: dict[str, str] = {}
     meant: dict[str, str] = {}
-    #: Dotted REST path below the spec (or below the item); empty where REST has no such field.
+    #: Dotted REST path below the spec (or below the item); empty if REST has no such field.
     path: str = ""
-    #: Further places below the spec that it may set; and what it is of a request beside the spec.
+    #: Further places below the spec that it may set; and its place in a request outside of the spec.
     sets: tuple[str, ...] = ()
     beside: tuple[str, ...] = ()
     about: FieldInfo
-    #: Of an item: what it may hold; and the same by every accepted spelling in small letters.
+    #: The members of an item; and the same by every accepted spelling in lower case.
     members: tuple["YamlField", ...] = ()
     spelt: dict[str, "YamlField"] = {}
-    #: The member of the item that KEY is in REST; empty where REST has no place for it.
+    #: The member of the item that KEY is in REST; empty if REST has none.
     key: str = ""
-    #: For lists of plain values that are written as items: the member that holds the value.
+    #: For lists of plain values that are written as items: the member with the value.
     member: str = ""
-    #: Its meaning is worked out by a pair of functions, together with others.
+    #: A reader and a writer convert it, together with other fields.
     is_paired: bool = False
     #: Only the system writes it.
     is_system: bool = False
@@ -59,7 +59,7 @@ def _extra(name: str, text: str, kinds: str = "WTDIJ", **more: Any) -> YamlField
 
 
 _MPI = "makes the workload an MPI job"
-#: What REST has not as one field. `gpu` and `gpuLimit` are declared, and read together with their neighbours.
+#: Fields that are not one field of REST. `gpu` and `gpuLimit` are declared, and read together with related fields.
 EXTRAS = (
     _extra(
         "active",
@@ -70,60 +70,62 @@ EXTRAS = (
     ),
     _extra(
         "baseWorkload",
-        "The name of a workload with usage Template, in the same namespace or else in namespace runai: what this one "
-        "does not give comes from there, items one by one.",
+        "The name of a workload with usage Template, in the same namespace or else in namespace runai. Fields "
+        "that are not given here come from it, items one by one.",
         form=PLAIN,
         beside=("templateId",),
     ),
-    _extra("name", "The workload's name. Exactly one of name and namePrefix is given.", beside=("name",)),
+    _extra("name", "The workload's name. Exactly one of name and namePrefix is required.", beside=("name",)),
     _extra(
         "namePrefix",
-        "The beginning of the workload's name; characters are added to it.",
+        "The prefix of the workload's name; random characters are added to it.",
         beside=("name", "useGivenNameAsPrefix"),
     ),
     _extra(
         "usage",
-        "Submit runs the workload; Template only keeps it for others to name as baseWorkload.",
+        "Submit runs the workload; Template only stores it for other workloads to use as baseWorkload.",
         form=PLAIN,
         choices=("Submit", "Template"),
         default_text="Submit",
     ),
     _extra(
         "runAsUser",
-        "Runs the process as runAsUid and runAsGid, or without those as the user of the caller's identity token.",
+        "Runs the process as runAsUid and runAsGid, or else as the user of the caller's identity token.",
         type="boolean",
         default_text="the image's own user",
         sets=("security.uidGidSource",),
     ),
     _extra(
         "serviceType",
-        "How ports are offered that name no service type of their own.",
+        "The service type of ports that do not set their own.",
         choices=tuple(ServiceType.__args__),  # type: ignore[attr-defined]  # of a Literal
         default_text="ClusterIP",
         sets=("ports[].serviceType",),
     ),
     _extra(
         "mountPropagation",
-        "Whether later mounts below the node's paths appear in the container, for volumes that do not say it.",
+        "Whether later mounts below the node's paths appear in the container, for volumes that do not set it.",
         type="boolean",
         default_text="false",
         sets=("storage.hostPath[].mountPropagation",),
     ),
-    _extra("nodePool", "The one node pool to use. Deprecated: nodePools takes several.", "T", sets=("nodePools",)),
+    _extra(
+        "nodePool", "The node pool to use. Deprecated: use nodePools, which takes several.", "T", sets=("nodePools",)
+    ),
     _extra("userId", "The subject of the owner's token; the system writes it.", "T", is_system=True),
     _extra("ingressUrl", "For the system's own use.", "T", is_system=True),
     # --- MPI, on a training too
     _extra("mpi", f"True {_MPI}: a launcher and workers.", "TD", type="mark", sets=("distributedFramework",)),
     _extra(
         "processes",
-        f"How many processes there are in all; {_MPI} with as many workers as it takes slots for them.",
+        f"The total number of processes; {_MPI} with as many workers as needed for them.",
         "TD",
         type="integer",
         sets=("distributedFramework", "numWorkers"),
     ),
     _extra(
         "slotsPerWorker",
-        f"How many processes start on each worker; {_MPI}.",
+        f"The number of processes on each worker; {_MPI}.",
         "TD",
         type="integer",
         default_text="1",
@@ -140,7 +142,7 @@ EXTRAS = (
     ),
     _extra(
         "nonPreemptible",
-        "True: never preempted, and so within the project's quota only.",
+        "True: never preempted, and so only within the project's quota.",
         "D",
         type="boolean",
         default_text="by the priority",
@@ -162,7 +164,7 @@ EXTRAS = (
     ),
     _extra(
         "runPolicy",
-        "How the job ends: cleanPodPolicy, backoffLimit, ttlSecondsAfterFinished.",
+        "Run policy of the job: cleanPodPolicy, backoffLimit, ttlSecondsAfterFinished.",
         "D",
         type="object",
         sets=("cleanPodPolicy", "backoffLimit", "autoDeletionTimeAfterCompletionSeconds"),
@@ -170,7 +172,7 @@ EXTRAS = (
     # --- Interactive workloads
     _extra(
         "preemptible",
-        "True: may go over the project's quota, and be preempted for it.",
+        "True: can go over the project's quota, and can then be preempted.",
         "W",
         type="boolean",
         default_text="by the priority",
@@ -178,16 +180,16 @@ EXTRAS = (
     ),
     _extra(
         "jupyter",
-        "True: a Jupyter notebook behind a URL. Image, command and arguments are filled in where they are not given.",
+        "True: a Jupyter notebook behind a URL. Image, command and arguments have defaults.",
         "W",
         type="boolean",
         default_text="false",
         sets=("image", "command", "args", "exposedUrls"),
     ),
-    _extra("notebookToken", "What the notebook asks for at its door; only with jupyter.", "W", sets=("args",)),
+    _extra("notebookToken", "The token that the notebook asks for; only with jupyter.", "W", sets=("args",)),
     _extra(
         "tensorboard",
-        "True: a URL for TensorBoard, which is started where no command is given.",
+        "True: a URL for TensorBoard, which is started if no command is given.",
         "W",
         type="boolean",
         default_text="false",
@@ -195,7 +197,7 @@ EXTRAS = (
     ),
     _extra(
         "tensorboardLogdir",
-        "The folder whose records TensorBoard shows; only with tensorboard. Programs find it in TENSORBOARD_LOGDIR.",
+        "The folder that TensorBoard shows; only with tensorboard. Programs find it in TENSORBOARD_LOGDIR.",
         "W",
         default_text="/logs",
         sets=("args", "environmentVariables"),
@@ -210,14 +212,14 @@ EXTRAS = (
     ),
     _extra(
         "isPrivateServiceUrl",
-        "True: the serving port is reached from this cluster only.",
+        "True: the serving port is reachable only from this cluster.",
         "I",
         type="boolean",
         default_text="false",
         sets=("servingPort.clusterLocalAccessOnly",),
     ),
 )
-#: Declared fields whose meaning depends on their neighbours; the second word is their type in YAML.
+#: Declared fields whose meaning depends on other fields; the second text is their type in YAML.
 PAIRED = {
     "compute.gpuPortionRequest": "number",
     "compute.gpuPortionLimit": "limit",
@@ -234,7 +236,7 @@ PAIRED = {
     "autoscaling.metric": "string",
     "autoscaling.metricThreshold": "integer",
 }
-#: What they set besides their own REST field.
+#: What they set in addition to their own REST field.
 SETS = {
     "compute.gpuPortionRequest": ("compute.gpuDevicesRequest", "compute.gpuRequestType"),
     "compute.gpuPortionLimit": ("compute.gpuMemoryLimit",),
@@ -246,7 +248,7 @@ CHOICES = {
     "podAffinity.type": ("hard", "soft"),
     "autoscaling.metric": ("concurrency", "throughput", "latency", "custom"),
 }
-#: Other words for choices, by REST path.
+#: Other names of choices, by REST path.
 WORDS = {
     "podAffinity.type": {"required": "hard", "preferred": "soft"},
     "distributedFramework": {
@@ -258,40 +260,40 @@ WORDS = {
         "JAXJob": "JAX",
     },
 }
-#: What they mean here, where that is not what their REST field means; and what holds without them.
+#: Their meaning here, if it differs from that of their REST field; and their defaults.
 TEXTS = {
-    "compute.gpuPortionRequest": "GPU devices: between 0 and 1 a part of one, otherwise a whole number of them. "
-    "Beside a part, gpuDevices says of how many devices.",
-    "compute.gpuPortionLimit": "How far the pod may go while others leave it free: a number is a part of each device, "
-    "at least gpu; a quantity such as 20M is memory of each device, as gpuMemoryLimit.",
+    "compute.gpuPortionRequest": "GPU devices: a fraction of one between 0 and 1, or a whole number. "
+    "With a fraction, gpuDevices sets the number of devices.",
+    "compute.gpuPortionLimit": "The most that the pod can use while others leave it free: a number is a fraction of "
+    "each device, at least gpu; a quantity such as 20M is memory of each device, like gpuMemoryLimit.",
     "compute.gpuMemoryRequest": "Memory of a GPU device; not together with gpu.",
     "podAffinity": "Places the workload's pods near each other, as podAffinitySchedulingRule and podAffinityTopology "
     "say.",
-    "podAffinity.type": "hard where it must hold, soft where it is preferred; only with podAffinity.",
+    "podAffinity.type": "hard if it is required, soft if it is preferred; only with podAffinity.",
     "podAffinity.key": "The node label whose value the workload's pods share; only with podAffinity.",
-    "probes.readiness": "When the container counts as ready for traffic, written as Kubernetes' readiness probe.",
-    "security.runAsUid": "The user id; it counts only with runAsUser.",
-    "security.runAsGid": "The group id; it counts only with runAsUser.",
-    "nodePools": "Node pools to try, the first one first, separated by spaces or commas.",
-    "autoscaling.metric": "What the load is measured by; custom is a metric named by metricName.",
+    "probes.readiness": "When the container is ready for traffic, written as a Kubernetes readiness probe.",
+    "security.runAsUid": "The user id; only with runAsUser.",
+    "security.runAsGid": "The group id; only with runAsUser.",
+    "nodePools": "Node pools to try in this order, separated by spaces or commas.",
+    "autoscaling.metric": "The metric of the load; custom is the metric that metricName names.",
 }
 DEFAULTS = {
     "autoscaling.minReplicas": "0 with the metrics concurrency and throughput, otherwise 1",
-    "autoscaling.maxReplicas": "1, or minScale where that is more",
+    "autoscaling.maxReplicas": "1, or minScale if that is more",
     "autoscaling.metric": "concurrency",
     "autoscaling.metricThreshold": "100 with concurrency, 200 with throughput",
 }
-#: Choices and members of items that REST has not, by the item's YAML name.
+#: Choices and members of items that REST does not have, by the item's YAML name.
 MEMBER_CHOICES = {("ports", "serviceType"): (EXTERNAL_URL, SERVING_PORT)}
-#: What holds without a member that REST wants to be given.
-MEMBER_DEFAULTS = {("ports", "serviceType"): "as serviceType of the spec says, otherwise ClusterIP"}
+#: Defaults of members that REST requires.
+MEMBER_DEFAULTS = {("ports", "serviceType"): "serviceType of the spec, otherwise ClusterIP"}
 MORE_MEMBERS = {
     "ports": (
         YamlField(
             name="protocol",
             path="protocol",
             choices=("http", "grpc"),
-            about=FieldInfo(text="What is spoken at the serving port.", default_text="http"),
+            about=FieldInfo(text="The protocol of the serving port.", default_text="http"),
         ),
     ),
 }

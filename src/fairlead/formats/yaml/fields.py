@@ -1,7 +1,7 @@
-"""The fields of workload YAML, worked out from the declarations: name, kinds, form, type, and where REST has it.
+"""The fields of workload YAML, computed from the declarations: name, kinds, form, type, and REST path.
 
-Reading, writing, explaining and the custom resources' schemas walk this. Fields that YAML has and REST has not, or has
-otherwise, stand in `yaml_extras.py`; what they mean is in `yaml_pairs.py` and `yaml_pairs_kinds.py`.
+Reading, writing, explaining and the custom resources' schemas walk this. Fields that differ
+from REST are in `extra_fields.py`; `conversions.py` and `kind_conversions.py` implement them.
 """
 
 from collections.abc import Iterable
@@ -46,14 +46,14 @@ __all__ = [
     "yaml_fields",
 ]
 
-#: What the letters of `About.yaml_kinds` stand for where no kind of ours has them.
+#: What the letters of `About.yaml_kinds` stand for if none of our kinds has them.
 LETTERS = {
     "W": "interactive workloads (workspaces)",
     "D": "distributed workloads",
     "I": "inference workloads",
     "J": "the legacy Job",
 }
-#: The value of items that are no objects in REST: the member that holds it.
+#: For items that are not objects in REST: the member with the value.
 _ITEM_MEMBERS = {"capabilities": "capability"}
 
 
@@ -65,14 +65,14 @@ def yaml_fields(kind: Kind) -> dict[str, YamlField]:
 
 
 def kinds_with(name: str) -> str:
-    """The letters of the kinds that have a field of that name, in any spelling; empty where none has."""
+    """The letters of the kinds that have a field with that name, in any spelling; empty if none has."""
     fields = [found for kind in KINDS.values() if kind.letter and (found := spellings(kind).get(name.lower()))]
     return "".join(letter for letter in "WTDIJ" if any(letter in field.kinds for field in fields))
 
 
 @cache
 def spellings(kind: Kind) -> dict[str, YamlField]:
-    """Every accepted spelling in small letters; people write `hostipc` and `Parallelism` too."""
+    """Every accepted spelling in lower case; users write `hostipc` and `Parallelism` too."""
     return _spellings(yaml_fields(kind).values())
 
 
@@ -82,7 +82,7 @@ def _spellings(fields: Iterable[YamlField]) -> dict[str, YamlField]:
 
 @cache
 def resources() -> dict[str, tuple[Kind, str]]:
-    """Every kind of custom resource that is read, with the kind it means and its letter."""
+    """Every kind of custom resource that is read, with our kind and its letter."""
     found = {kind.resource: (kind, kind.letter) for kind in KINDS.values() if kind.letter}
     for kind in KINDS.values():
         found.update({name: (kind, letter) for name, letter in kind.resources_before})
@@ -90,7 +90,7 @@ def resources() -> dict[str, tuple[Kind, str]]:
 
 
 def told_kinds(letters: str) -> str:
-    """The kinds that the letters mean, in words: those that are here by their resource's name."""
+    """The names of the kinds that the letters mean; our own kinds by the names of their resources."""
     here = {kind.letter: kind.resource for kind in KINDS.values()}
     return ", ".join(here.get(letter) or LETTERS[letter] for letter in letters)
 
@@ -146,7 +146,7 @@ def _field(field: Field, path: str) -> YamlField:
 
 
 def _members(name: str, struct: Any) -> tuple[YamlField, ...]:
-    """What the items of a list may hold; beside what REST has, what only YAML has."""
+    """The members of the items of a list: those of REST, and those that only YAML has."""
     found = []
     for member in _walk(struct, ""):
         choices = member.choices + MEMBER_CHOICES.get((name, member.name), ())

@@ -1,7 +1,7 @@
-"""What a workload document inherits: the template it names, the template that names, and so on, items key by key.
+"""What a workload document inherits: the template that it names, the template of that template, and so on.
 
-Called before a document is read by type. Templates are found by a function that is passed in, so that files, a store or
-a cluster can hold them.
+Called before a document is read by type. The caller passes in a function that finds templates, so that they can be in
+files, in a store or in a cluster.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from fairlead.kinds import KINDS
 #: A template by namespace and object name, or None.
 Find = Callable[[str, str], Manifest | None]
 _BASE = "baseWorkload"
-#: What an object is called says nothing about those that inherit from it.
+#: Names are not inherited.
 _OWN = frozenset({"name", "namePrefix"})
 
 
@@ -27,7 +27,7 @@ def find_among(manifests: list[Manifest]) -> Find:
 
 
 def merge(manifest: Manifest, find: Find) -> tuple[Manifest, list[YamlIssue]]:
-    """The document with everything it inherits; the same one, and why, where a base is missing or in a circle."""
+    """The document with everything that it inherits; unchanged, with an issue, if a base is missing or in a cycle."""
     merged, chain, current = manifest.spec, [_told(manifest)], manifest
     seen = {(manifest.namespace, manifest.object_name)} if manifest.is_template else set()
     while current.base:
@@ -36,9 +36,9 @@ def merge(manifest: Manifest, find: Find) -> tuple[Manifest, list[YamlIssue]]:
             return manifest, [_issue(manifest, f"there is no template '{current.base}' {_where(current)}", chain)]
         chain.append(_told(base))
         if (base.namespace, base.object_name) in seen:
-            return manifest, [_issue(manifest, "the templates inherit from each other in a circle", chain)]
+            return manifest, [_issue(manifest, "the templates inherit from each other in a cycle", chain)]
         if base.kind is not manifest.kind:
-            details = f"{base.object_name} is a {base.resource}; a base is of the same kind"
+            details = f"{base.object_name} is a {base.resource}; a base must have the same kind"
             return manifest, [_issue(manifest, details, chain)]
         seen.add((base.namespace, base.object_name))
         merged = _over(merged, base.spec)
@@ -47,7 +47,7 @@ def merge(manifest: Manifest, find: Find) -> tuple[Manifest, list[YamlIssue]]:
 
 
 class ServerTemplate(msgspec.Struct, frozen=True):
-    """A template that a server has: the key of its kind, and its document, which is empty for one of REST."""
+    """A template of the server: the key of its kind, and its document, which is empty for a REST template."""
 
     id: str
     kind: str
@@ -59,7 +59,7 @@ Fetch = Callable[[str, str], ServerTemplate | None]
 
 
 def find_further(find: Find, fetch: Fetch) -> Find:
-    """Looks where `find` looks, and then where `fetch` does."""
+    """Looks a template up with `find`, then with `fetch`."""
     fetched: dict[tuple[str, str], Manifest | None] = {}
 
     def look(namespace: str, name: str) -> Manifest | None:
@@ -75,7 +75,7 @@ def find_further(find: Find, fetch: Fetch) -> Find:
 
 
 def base_of(kept: ServerTemplate, namespace: str, name: str) -> Manifest:
-    """A server's template as a base. One of REST ends the chain, and gives nothing that could be merged here."""
+    """A template of the server as a base. A REST template ends the chain; it has nothing to merge here."""
     if kept.manifest:
         return msgspec.structs.replace(read_manifests(kept.manifest)[0][0], namespace=namespace)
     kind = KINDS[kept.kind]
@@ -95,7 +95,7 @@ def base_of(kept: ServerTemplate, namespace: str, name: str) -> Manifest:
 
 
 def chain_of(manifest: Manifest, find: Find) -> list[Manifest]:
-    """What a document that can be merged inherits from, the nearest first."""
+    """The templates that a document inherits from, the nearest first."""
     found: list[Manifest] = []
     base = _base(manifest, find)
     while base is not None:
@@ -111,7 +111,7 @@ def _base(manifest: Manifest, find: Find) -> Manifest | None:
 
 
 def _over(spec: dict[str, YamlNode], base: dict[str, YamlNode]) -> dict[str, YamlNode]:
-    """The base's fields with the spec's own over them."""
+    """The fields of the base, overridden by those of the spec."""
     merged = {name: node for name, node in base.items() if name not in _OWN}
     for name, node in spec.items():
         merged[name] = _over_items(node, merged[name]) if name in merged else node
@@ -119,7 +119,7 @@ def _over(spec: dict[str, YamlNode], base: dict[str, YamlNode]) -> dict[str, Yam
 
 
 def _over_items(node: YamlNode, base: YamlNode) -> YamlNode:
-    """One field: its items over the base's by key; anything else replaces."""
+    """Merge one field: its items override those of the base by key; anything else replaces the base."""
     if node.form is not MAPPING or base.form is not MAPPING:
         return node
     items, inherited = node.content.get("items"), base.content.get("items")

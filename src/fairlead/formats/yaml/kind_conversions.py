@@ -1,7 +1,7 @@
-"""The fields that single kinds of workload YAML have of their own: for each group a reader, and where REST has it too a
-writer. The counterpart of `yaml_pairs.py`, called the same way.
+"""The fields of single kinds of workload YAML: for each group a reader, and a writer if REST has the field too.
 
-Some of them only fill in what could be written out (`jupyter`, `tensorboard`): those are read and never written.
+The counterpart of `conversions.py`, called the same way. Some fields only set defaults (`jupyter`, `tensorboard`): they
+are read and never written.
 """
 
 import shlex
@@ -17,7 +17,7 @@ from fairlead.formats.yaml.extra_fields import EXTERNAL_URL, SERVING_PORT
 _NOTEBOOK, _BOARD = 8888, 6006
 _LOGS = "/logs"
 _CLASS = "autoscaling.knative.dev/class"
-#: What one pod is to bear where no target is given, as Knative has it.
+#: The default target of one pod, as in Knative.
 _TARGETS = {"concurrency": 100, "throughput": 200}
 _LEAST, _MOST = "autoscaling.minReplicas", "autoscaling.maxReplicas"
 _METRIC, _TARGET = "autoscaling.metric", "autoscaling.metricThreshold"
@@ -25,7 +25,7 @@ _MEASURES = ("concurrency", "throughput", "latency")
 _CUSTOM = "custom"
 _FRAMEWORK, _WORKERS, _SLOTS = "distributedFramework", "numWorkers", "slotsPerWorker"
 _MPI, _PYTORCH = "MPI", "PyTorch"
-#: The objects of Kubeflow's jobs: their members, and where REST has them.
+#: The objects of Kubeflow's jobs: their members, and their REST paths.
 _OBJECTS = {
     "mpiJob": {
         "slotsPerWorker": _SLOTS,
@@ -40,7 +40,7 @@ _OBJECTS = {
         "ttlSecondsAfterFinished": "autoDeletionTimeAfterCompletionSeconds",
     },
 }
-#: The members that are texts, whatever they look like.
+#: The members that are texts, even if they look like numbers.
 _TEXTS = frozenset({"sshAuthMountPath"})
 
 
@@ -71,13 +71,13 @@ def _read_distributed(reading: Reading) -> None:
         if name in given and given[name] is not False:
             _settle_framework(reading, name, _MPI)
     if "pyTorchJob" in given and reading.get(_FRAMEWORK) not in (None, _PYTORCH):
-        reading.wrong("pyTorchJob", f"is given beside a job of {reading.get(_FRAMEWORK)}; leave one of them out")
+        reading.wrong("pyTorchJob", f"is given together with a job of {reading.get(_FRAMEWORK)}; remove one of them")
     _read_workers(reading)
 
 
 def _settle_framework(reading: Reading, name: str, framework: str) -> None:
     if reading.get(_FRAMEWORK) not in (None, framework):
-        details = f"belongs to {framework} jobs, and jobType is {reading.get(_FRAMEWORK)}; leave one of them out"
+        details = f"belongs to {framework} jobs, and jobType is {reading.get(_FRAMEWORK)}; remove one of them"
         reading.wrong(name, details)
     else:
         reading.put(_FRAMEWORK, framework, name)
@@ -88,15 +88,15 @@ def _read_object(reading: Reading, name: str, content: dict[str, Any]) -> None:
     for path, given in leaves(content).items():
         value = given if path in _TEXTS else _number(given)
         if path not in known:
-            reading.wrong(name, f"has {path}, which is not read here; known are {', '.join(known)}")
+            reading.wrong(name, f"has {path}, which is not supported; the members are {', '.join(known)}")
         elif reading.get(known[path]) not in (None, value):
-            reading.wrong(name, f"says {path} otherwise than the rest of the document; leave one of them out")
+            reading.wrong(name, f"contradicts the rest of the document at {path}; remove one of them")
         else:
             reading.put(known[path], value, name)
 
 
 def _number(given: Any) -> Any:
-    """A number that was written as text is a number, as everywhere in workload YAML."""
+    """A number that is written as text is a number, as everywhere in workload YAML."""
     is_number = isinstance(given, str) and given.isascii() and given.isdecimal() and len(given) < 10
     return int(given) if is_number else given
 
@@ -114,7 +114,7 @@ def _read_workers(reading: Reading) -> None:
     elif workers is None:
         reading.put(_WORKERS, -(-processes // slots), "processes")
     elif workers * slots != processes:
-        details = f"is {processes}, and workers × slotsPerWorker is {workers * slots}; leave one of them out"
+        details = f"is {processes}, and workers × slotsPerWorker is {workers * slots}; remove one of them"
         reading.wrong("processes", details)
 
 
@@ -180,7 +180,7 @@ def _read_board(reading: Reading) -> None:
 
 
 def _fill_in(reading: Reading, name: str, image: str, words: tuple[str, str]) -> None:
-    """What runs the tool, where the document does not say what runs."""
+    """The command of the tool, if the document does not set one."""
     if reading.get("image") is None:
         reading.put("image", image, name)
     if reading.get("command") is None and reading.get("args") is None:
@@ -199,7 +199,7 @@ def _expose(reading: Reading, name: str, port: int, tool: str) -> None:
 
 
 def _read_ports(reading: Reading) -> None:
-    """Ports that REST has elsewhere: those behind a URL, and the one that requests are answered on."""
+    """Ports that REST has elsewhere: those behind a URL, and the serving port."""
     serving = _find_serving(reading)
     number = 0
     while number < len(reading.get("ports") or ()):
@@ -215,14 +215,14 @@ def _read_ports(reading: Reading) -> None:
             reading.move_item("ports", number, f"exposedUrls[{len(urls)}]", moved)
         else:
             if kind == SERVING_PORT:
-                reading.wrong("ports", "has a ServingPort, which only one port of an inference workload can be")
+                reading.wrong("ports", "has a ServingPort, but only one port of an inference workload can be it")
             if port.pop("protocol", None) is not None:
-                reading.remark("ports", "protocol counts for the serving port of an inference workload only")
+                reading.remark("ports", "protocol has an effect only for the serving port of an inference workload")
             number += 1
 
 
 def _find_serving(reading: Reading) -> Any:
-    """The port that says so; on an inference workload otherwise the first that says nothing."""
+    """The port with serviceType ServingPort; otherwise, in an inference workload, the first port without one."""
     ports = reading.get("ports") or ()
     if reading.letter != "I":
         return None
@@ -236,7 +236,7 @@ def _read_serving(reading: Reading) -> None:
     given = reading.given
     if given.get("isPrivateServiceUrl") is not None:
         if reading.get("servingPort.container") is None:
-            details = "counts for the serving port; give ports an item with serviceType: ServingPort"
+            details = "applies to the serving port; add an item with serviceType: ServingPort to ports"
             reading.wrong("isPrivateServiceUrl", details)
         else:
             reading.put("servingPort.clusterLocalAccessOnly", given["isPrivateServiceUrl"], "isPrivateServiceUrl")
@@ -246,7 +246,7 @@ def _read_serving(reading: Reading) -> None:
 
 
 def _read_scaling(reading: Reading) -> None:
-    """Bounds and metric with the defaults of the YAML reference, which are not those of REST."""
+    """Bounds and metric with the defaults of the YAML reference, which differ from those of REST."""
     if reading.letter != "I":
         return
     given = reading.given
@@ -269,13 +269,13 @@ def _read_measure(reading: Reading) -> str:
     if metric == _CUSTOM and name is None:
         reading.wrong("metric", "is custom, and metricName is missing; name the metric there")
     if metric != _CUSTOM and name is not None:
-        reading.wrong("metricName", "is given, but counts only with metric: {value: custom}")
+        reading.wrong("metricName", "has an effect only with metric: {value: custom}")
     return str(name if metric == _CUSTOM and name is not None else metric)
 
 
 def _write_scaling(source: Source, put: Put) -> None:
-    """Both bounds are written out: without them they are not what REST has without them."""
-    reason = "is written out, since workload YAML has another default"
+    """Both bounds are written out, because their defaults differ from those of REST."""
+    reason = "is written out, because workload YAML has another default"
     least = source.take(_LEAST)
     if least is UNSET:
         least = 1
@@ -296,26 +296,26 @@ def _write_scaling(source: Source, put: Put) -> None:
     elif least < most and (least, most) != (0, 1):
         measured = "concurrency"
         put("metric", measured)
-        source.lose(_METRIC, "is concurrency where none is given", measured)
+        source.lose(_METRIC, "is concurrency by default", measured)
     if target is not UNSET:
         put("target", target)
     elif measured in _TARGETS:
         put("target", _TARGETS[measured])
-        source.lose(_TARGET, f"is {_TARGETS[measured]} where none is given", _TARGETS[measured])
+        source.lose(_TARGET, f"is {_TARGETS[measured]} by default", _TARGETS[measured])
 
 
 def write_serving(source: Source, fields: dict[str, Any]) -> None:
-    """The serving port as one of the ports, unless nothing would keep others out there."""
+    """The serving port as one of the ports, unless that would open it to others."""
     root = "servingPort."
     if source.peek(f"{root}container") is UNSET:
         return
     if source.peek(f"{root}authorizationType") not in (UNSET, "public"):
-        reason = "workload YAML cannot say who may send requests, so the port is left out"
+        reason = "workload YAML cannot restrict who sends requests, so the port is omitted"
         for path in [path for path in source.left if path.startswith(root)]:
             source.lose(path, reason)
         return
     if source.peek(f"{root}authorizationType") is not UNSET:
-        source.lose(f"{root}authorizationType", "says what holds anyway, and workload YAML has no such field")
+        source.lose(f"{root}authorizationType", "is the default, and workload YAML has no such field")
     port = {"container": source.take(f"{root}container"), "serviceType": SERVING_PORT}
     if source.peek(f"{root}protocol") is not UNSET:
         port["protocol"] = source.take(f"{root}protocol")

@@ -1,7 +1,7 @@
-"""The spec of one workload document: nodes in, the REST spec as plain data out, with a place for every member.
+"""Reads the spec of one workload document into the REST spec as plain data, with a position for every member.
 
-Used by `workload_yaml.py` only. Values that the declarations refuse are refused afterwards, by path; the places kept
-here turn such a path back into the line and the words of the document.
+Used by `documents.py` only. The declarations check the values afterwards, by path; the positions kept here turn such a
+path back into a line and a field of the document.
 """
 
 import re
@@ -25,7 +25,7 @@ from fairlead.formats.yaml.tree import (
 from fairlead.formats.yaml.values import Wrong, read_plain, read_value, told, unwrap, unwrap_item, unwrap_items
 from fairlead.kinds.kind import Kind
 
-#: Text inside a document that is read as YAML once more.
+#: Limits of a text inside a document that is parsed as YAML again.
 _INNER = YamlLimits(characters=20_000, nodes=200)
 _CREDENTIALS = {"storage.git": ("username", "password"), "storage.s3": ("key", "secret")}
 _PROPAGATION = {"true": "HostToContainer", "false": "None"}
@@ -35,7 +35,7 @@ _WORD = re.compile(r"[A-Za-z][A-Za-z0-9.]*")
 
 
 class SpecReading:
-    """Reads one spec, and is what the pairs of `yaml_pairs.py` see of it."""
+    """Reads one spec; the readers of `conversions.py` see it through this class."""
 
     def __init__(self, kind: Kind, letter: str, node: YamlNode) -> None:
         self.kind = kind
@@ -50,7 +50,7 @@ class SpecReading:
         self.remarks: list[tuple[str, str]] = []
         self.secrets: list[PlainSecret] = []
 
-    # --- What pairs may do
+    # --- For the readers of conversions
 
     def put(self, path: str, value: Any, name: str) -> None:
         node = self.nodes.get(name, self.node)
@@ -65,7 +65,7 @@ class SpecReading:
         self.places[path] = (yaml_path, node)
 
     def move_item(self, path: str, number: int, place: str, item: dict[str, Any]) -> None:
-        """The places of the item's members follow it, those of the items behind it move up."""
+        """The positions of the item's members move with it, those of later items move up."""
         del self.get(path)[number]
         if not place.endswith("]"):
             self.put_at(place, item, *self.places[f"{path}[{number}]"])
@@ -131,11 +131,13 @@ class SpecReading:
             self.put_at(field.path, value, f"spec.{field.name}", inner)
 
     def _object(self, node: YamlNode) -> Any:
-        """An object, or YAML text that holds one."""
+        """An object, or YAML text that contains one."""
         if node.form is SCALAR:
             documents, issues = read_tree(node.content, node.file, _INNER)
             if issues or len(documents) != 1:
-                raise Wrong(f"is a text that is no YAML: {issues[0].details if issues else 'it holds no object'}")
+                raise Wrong(
+                    f"is a text that is not valid YAML: {issues[0].details if issues else 'it contains no object'}"
+                )
             node = documents[0]
         if node.form is not MAPPING:
             raise Wrong(f"is {told(node)}; a mapping is expected")
@@ -166,7 +168,7 @@ class SpecReading:
             return self._only_member(field, key, node)
         inner = unwrap_item(key, node, True, has_value="value" in field.spelt)
         item: dict[str, Any] = {}
-        # A key of digits alone only tells items apart; any other is the item's name.
+        # A key of digits only distinguishes items; any other key is the item's name.
         if field.key and not key.isdecimal():
             item[field.key] = key
             self.places[f"{here}.{field.key}"] = (path, node)
@@ -177,9 +179,7 @@ class SpecReading:
             member = field.spelt.get(name.lower())
             if member is None:
                 known = [other.name for other in field.members]
-                self.issues.append(
-                    issue_at(value, f"{path}.value.{name[:80]}", f"is not known here{near(name, known)}")
-                )
+                self.issues.append(issue_at(value, f"{path}.value.{name[:80]}", f"is not known{near(name, known)}"))
                 continue
             given.add(member.name)
             self._member(member, value, item, f"{path}.value.{name}", here)
@@ -189,7 +189,7 @@ class SpecReading:
 
     def _member(self, member: YamlField, node: YamlNode, item: dict[str, Any], path: str, here: str) -> None:
         if node.form is MAPPING and "value" in node.content:
-            self.issues.append(issue_at(node, path, "has a value: of its own; members of items are written without"))
+            self.issues.append(issue_at(node, path, "has its own value: — write members of items without it"))
             return
         try:
             value = _PROPAGATION[node.content.lower()] if _is_switch(member, node) else read_value(member, node)
@@ -203,7 +203,7 @@ class SpecReading:
         self.places[f"{here}.{member.path}"] = (path, node)
 
     def _take_credentials(self, field: YamlField, item: dict[str, Any], key: str, path: str) -> None:
-        """Without a secret's name these are credentials in plain text: they leave the spec, which people read."""
+        """Credentials in plain text, without the name of a secret: remove them from the spec, which people can read."""
         found = PlainSecret(key=key, paths=[], values={}, item=item)
         for member in field.members:
             if member.name == "secretName":
@@ -220,7 +220,7 @@ class SpecReading:
             self.secrets.append(found)
 
     def name_secrets(self, workload: str) -> None:
-        """Say where the plain credentials are to be kept."""
+        """Name the secret for the credentials."""
         for secret in self.secrets:
             secret.name = _object_name(f"{workload}-{secret.key}")
             tree = secret.item
@@ -241,28 +241,28 @@ class SpecReading:
             raise Wrong(str(error)) from None
 
     def _only_member(self, field: YamlField, key: str, node: YamlNode) -> str:
-        """An item that is one value, with or without its member's name."""
+        """An item that is one value, with or without the name of its member."""
         inner = unwrap_item(key, node, False)
         if inner.form is MAPPING:
             names = {name.lower(): value for name, value in inner.content.items()}
             if set(names) != {field.member}:
-                raise Wrong(f"must hold {field.member}: and nothing else")
+                raise Wrong(f"must contain {field.member}: and nothing else")
             inner = names[field.member]
         if inner.form is not SCALAR or inner.is_null:
             raise Wrong(f"is {told(inner)}; a text is expected")
         text: str = inner.content
         return next((choice for choice in field.choices if choice.lower() == text.lower()), text)
 
-    # --- What the declarations refuse
+    # --- Violations of the declarations
 
     def wrong_at(self, path: str, details: str) -> None:
-        """Refuse a member of the REST spec, in the document's own words; what is refused already stays as it is."""
+        """Refuse a member of the REST spec by its YAML path, unless it is refused already."""
         yaml_path, node = self._place(path)
         if not any(_is_within(yaml_path, issue.path) for issue in self.issues):
             self.issues.append(issue_at(node, yaml_path, self._in_words(details)))
 
     def _place(self, path: str) -> tuple[str, YamlNode]:
-        """Where the member stands, or where it would have to stand."""
+        """The position of the member, or the position where it is missing."""
         if path in self.places:
             return self.places[path]
         above = path
@@ -284,12 +284,12 @@ def _object_name(text: str) -> str:
 
 
 def _is_switch(member: YamlField, node: YamlNode) -> bool:
-    """A choice that people also write as true or false: how mounts propagate."""
+    """A choice that users also write as true or false: mount propagation."""
     return member.path == "mountPropagation" and node.form is SCALAR and node.content.lower() in _PROPAGATION
 
 
 def _renames(kind: Kind) -> dict[str, str]:
-    """REST names whose YAML name differs, by the last word of their path."""
+    """REST names with a different YAML name, by the last part of their path."""
     return {
         field.path.rpartition(".")[2]: field.name
         for field in yaml_fields(kind).values()
@@ -298,7 +298,7 @@ def _renames(kind: Kind) -> dict[str, str]:
 
 
 def _yaml_name(kind: Kind, path: str) -> str:
-    """What a REST member is called in YAML; the member of an item by its name there."""
+    """The YAML name of a REST member; for a member of an item, its name in the item."""
     outer, bracket, inner = path.partition("[")
     field = next((field for field in yaml_fields(kind).values() if field.path and field.path == outer), None)
     if field is None:

@@ -1,7 +1,7 @@
 """Plain data as YAML text in block style: documents that `convert` writes, and those that the server shows.
 
-It writes what is surely read as the same everywhere, and quotes the rest. The library's own writer takes a sixth of a
-short command's time to load, and writes scripts as one quoted line.
+It writes plainly what every parser reads as the same text, and quotes the rest. Importing PyYAML's own writer takes a
+sixth of the time of a short command, and it writes scripts as one quoted line.
 """
 
 from collections.abc import Iterable, Iterator
@@ -9,19 +9,19 @@ from typing import Any
 
 _FIRST = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_/")
 _FURTHER = _FIRST | frozenset("0123456789.-+=@: ")
-#: Texts that some reader takes for something else, in small letters.
+#: Texts that some parsers read as something else, in lower case.
 _WORDS = frozenset({"true", "false", "yes", "no", "on", "off", "y", "n", "null"})
 _UNITS = ("k", "K", "M", "G", "T", "P", "Ki", "Mi", "Gi", "Ti", "Pi")
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t"}
 
 
 def render_yaml(*documents: Any) -> str:
-    """Documents as text."""
+    """Render documents as text."""
     return "---\n".join("\n".join(_lines(document)) + "\n" for document in documents)
 
 
 def _lines(value: Any) -> Iterator[str]:
-    """The lines of a mapping or a list, or of a scalar that stands by itself."""
+    """The lines of a mapping, a list or a single scalar."""
     if isinstance(value, dict) and value:
         for key, inner in value.items():
             yield from _entry(f"{_text(str(key))}:", inner)
@@ -38,7 +38,7 @@ def _lines(value: Any) -> Iterator[str]:
 
 
 def _entry(head: str, value: Any) -> Iterator[str]:
-    """A key or a dash with its value: behind it, or in the lines below it."""
+    """A key or a dash with its value, on the same line or on the lines below."""
     if isinstance(value, dict | list) and value:
         yield head
         yield from _lines(value) if isinstance(value, list) else _indented(_lines(value))
@@ -55,7 +55,7 @@ def _indented(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _is_script(text: str) -> bool:
-    """Whether lines can stand as they are: nothing that is not seen, and at most one line break at the end."""
+    """Whether a text can be a block: only printable characters, and at most one line break at the end."""
     lines = text.removesuffix("\n").split("\n")
     return (
         len(lines) > 1
@@ -72,7 +72,7 @@ def _scalar(value: Any) -> str:
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     written = repr(value)
-    # Without a point, YAML 1.1 takes a number with an exponent for a text.
+    # YAML 1.1 reads a number with an exponent and without a point as a text.
     return written if "." in written else written.replace("e", ".0e")
 
 

@@ -1,7 +1,7 @@
-"""YAML text as a tree of nodes that know where they stand, read from libyaml's events within limits.
+"""Reads YAML text into a tree of nodes with positions, from libyaml's events and within limits.
 
-Called by the YAML dialects. It resolves no types: a scalar stays the text that was written, and whoever knows the field
-reads it. PyYAML's own composer is not used, because it crashes on deep nesting and forgets lines.
+Called by the YAML dialects. It resolves no types: a scalar stays a text, and the reader of the field converts it.
+PyYAML's own composer is not used, because it crashes on deep nesting and loses line numbers.
 """
 
 import json
@@ -28,28 +28,28 @@ SCALAR, MAPPING, SEQUENCE = "text", "mapping", "list"
 _CORE_TAGS = frozenset(
     {"!", *(f"tag:yaml.org,2002:{name}" for name in ("str", "int", "float", "bool", "null", "map", "seq"))}
 )
-#: An unquoted `<<`; a quoted one is a key like any other.
+#: An unquoted `<<`; a quoted one is an ordinary key.
 _MERGE = "\0<<"
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 
 
-#: As many mistakes as people read; a text of a million of them is still answered quickly.
+#: More would not be read; a text with a million mistakes is still answered quickly.
 MOST_ISSUES = 200
 
 
 class YamlLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """How much of a text is read at most."""
+    """Limits of a text."""
 
     characters: int = 1_500_000
     depth: int = 64
-    #: Nodes, those that aliases repeat counted each time.
+    #: Nodes; those that aliases repeat are counted each time.
     nodes: int = 50_000
     aliases: int = 1000
     documents: int = 1000
 
 
 class YamlNode(msgspec.Struct, gc=False):
-    """A piece of the tree. In a mapping it stands where its key stands."""
+    """A node of the tree. In a mapping it has the position of its key."""
 
     form: str
     #: The text, the dict of nodes by key, or the list of nodes.
@@ -66,7 +66,7 @@ class YamlNode(msgspec.Struct, gc=False):
 
 
 class YamlIssue(msgspec.Struct, frozen=True, order=True):
-    """One thing that is wrong with a text, and where: lines and columns count from 1, 0 means the whole file."""
+    """One mistake in a text and its position: lines and columns start at 1, 0 means the whole file."""
 
     file: str
     line: int
@@ -83,7 +83,7 @@ class YamlIssue(msgspec.Struct, frozen=True, order=True):
 
 
 class _TooMuch(Exception):
-    """A limit is reached; reading ends here."""
+    """A limit is exceeded; reading stops."""
 
     def __init__(self, details: str, mark: Any) -> None:
         super().__init__(details)
@@ -92,7 +92,7 @@ class _TooMuch(Exception):
 
 
 def render_tree(node: YamlNode) -> str:
-    """The tree as one line that reads as the same tree: JSON, which is YAML too. Places and comments are gone."""
+    """The tree as one line of JSON, which is YAML too. Positions and comments are lost."""
     return json.dumps(_plain(node), ensure_ascii=False)
 
 
@@ -111,15 +111,15 @@ def issue_at(node: YamlNode, path: str, details: str) -> YamlIssue:
 def read_tree(
     text: str | bytes, file: str = "", limits: YamlLimits | None = None
 ) -> tuple[list[YamlNode], list[YamlIssue]]:
-    """Every document of the text, and everything that is wrong with its form. An empty document is left out."""
+    """Every document of the text, and every syntax error. Empty documents are skipped."""
     limits = limits or YamlLimits()
     if isinstance(text, bytes):
         try:
             text = text.decode("utf-8-sig")
         except UnicodeDecodeError as error:
-            return [], [YamlIssue(file, 0, 0, "", f"is no UTF-8 text (byte {error.start})")]
+            return [], [YamlIssue(file, 0, 0, "", f"is not UTF-8 text (byte {error.start})")]
     if len(text) > limits.characters:
-        details = f"has {len(text)} characters; at most {limits.characters} are read"
+        details = f"has {len(text)} characters; at most {limits.characters} are allowed"
         return [], [YamlIssue(file, 0, 0, "", details)]
     reader = _Reader(file, limits)
     documents: list[YamlNode] = []
@@ -145,21 +145,21 @@ def _syntax_issue(file: str, error: YAMLError, text: str) -> YamlIssue:
         line, column = before.count("\n") + 1, error.position - (before.rfind("\n") + 1) + 1
         return YamlIssue(file, line, column, "", "contains a control character, which YAML does not allow")
     if not isinstance(error, MarkedYAMLError):
-        return YamlIssue(file, 0, 0, "", f"is no YAML: {error}")
+        return YamlIssue(file, 0, 0, "", f"is not valid YAML: {error}")
     mark = error.problem_mark or error.context_mark
     problem = str(error.problem or error.context or "cannot be read")
     lines = text.splitlines()
     written = lines[mark.line] if mark is not None and mark.line < len(lines) else ""
     if "\t" in written[: len(written) - len(written.lstrip())] or "'\\t'" in problem:
-        return _issue(file, mark, "is indented with a tab; YAML takes spaces only")
+        return _issue(file, mark, "is indented with a tab; YAML allows only spaces")
     if "undefined alias" in problem:
-        return _issue(file, mark, "refers (*) to an anchor (&) that was not set before")
+        return _issue(file, mark, "refers (*) to an anchor (&) that is not defined before")
     context = f" ({error.context})" if error.context and error.context != problem else ""
-    return _issue(file, mark, f"is no YAML here: {problem}{context}")
+    return _issue(file, mark, f"is not valid YAML: {problem}{context}")
 
 
 class _Reader:
-    """Builds nodes from events with a stack of its own, so that no depth of nesting can exhaust Python's."""
+    """Builds nodes from events with its own stack, so that deep nesting cannot exhaust Python's stack."""
 
     def __init__(self, file: str, limits: YamlLimits) -> None:
         self.file = file
@@ -167,7 +167,7 @@ class _Reader:
         self.issues: list[YamlIssue] = []
         self.nodes = 0
         self.aliases = 0
-        #: By anchor: the node and how many nodes are in it; None while it is being read.
+        #: By anchor: the node and the number of nodes in it; None while it is being read.
         self.anchors: dict[str, tuple[YamlNode, int] | None] = {}
 
     def documents(self, parser: CParser) -> Iterator[YamlNode]:
@@ -187,7 +187,7 @@ class _Reader:
                     yield root
 
     def _root(self, parser: CParser) -> YamlNode:
-        """The node of one document. The stack holds, per open collection: node, waiting key, anchor, nodes before."""
+        """The node of one document. The stack has, per open collection: node, pending key, anchor, nodes before."""
         stack: list[tuple[YamlNode, str | None, int]] = []
         keys: list[tuple[str, int, int] | None] = []
         root: YamlNode | None = None
@@ -217,7 +217,7 @@ class _Reader:
                 self._put(parent, keys, node)
             if kind is MappingStartEvent or kind is SequenceStartEvent:
                 if len(stack) >= self.limits.depth:
-                    raise _TooMuch(f"is nested more than {self.limits.depth} deep", event.start_mark)
+                    raise _TooMuch(f"is nested more than {self.limits.depth} levels deep", event.start_mark)
                 if event.anchor is not None:
                     self.anchors[event.anchor] = None
                 stack.append((node, event.anchor, self.nodes - 1))
@@ -229,12 +229,12 @@ class _Reader:
         self.nodes += 1
         mark = event.start_mark
         if self.nodes > self.limits.nodes:
-            raise _TooMuch(f"has more than {self.limits.nodes} entries, those repeated by aliases counted", mark)
+            raise _TooMuch(f"has more than {self.limits.nodes} entries, including those that aliases repeat", mark)
         kind = event.__class__
         if kind is AliasEvent:
             return self._alias(event)
         if event.tag is not None and event.tag not in _CORE_TAGS and len(self.issues) < MOST_ISSUES:
-            self.issues.append(_issue(self.file, mark, f"has the tag {event.tag[:80]}; tags are not read"))
+            self.issues.append(_issue(self.file, mark, f"has the tag {event.tag[:80]}; tags are not supported"))
         if kind is ScalarEvent:
             return YamlNode(SCALAR, event.value, mark.line + 1, mark.column + 1, not event.style, self.file)
         if kind is MappingStartEvent:
@@ -247,12 +247,16 @@ class _Reader:
         if self.aliases > self.limits.aliases:
             raise _TooMuch(f"has more than {self.limits.aliases} aliases (*name)", mark)
         if event.anchor not in self.anchors:
-            # As many as there may be aliases.
-            self.issues.append(_issue(self.file, mark, f"*{event.anchor} refers to no anchor &{event.anchor} above it"))
+            # As long as an alias may be.
+            self.issues.append(
+                _issue(
+                    self.file, mark, f"*{event.anchor} refers to an anchor &{event.anchor} that is not defined above"
+                )
+            )
             return YamlNode(SCALAR, "", mark.line + 1, mark.column + 1, True, self.file)
         found = self.anchors[event.anchor]
         if found is None:
-            raise _TooMuch(f"*{event.anchor} stands inside of what it refers to", mark)
+            raise _TooMuch(f"*{event.anchor} is inside of what it refers to", mark)
         target, size = found
         self.nodes += size
         return YamlNode(target.form, target.content, mark.line + 1, mark.column + 1, target.is_plain, self.file)
@@ -263,21 +267,21 @@ class _Reader:
             self.nodes += 1
             value = _MERGE if event.value == "<<" and not event.style else event.value
             return value, mark.line + 1, mark.column + 1
-        raise _TooMuch("has a key that is no text", mark)
+        raise _TooMuch("has a key that is not a text", mark)
 
     def _put(self, parent: YamlNode, keys: list[tuple[str, int, int] | None], node: YamlNode) -> None:
-        """Add an entry; it takes the place of its key."""
+        """Add an entry; it gets the position of its key."""
         key, line, column = keys[-1] or ("", 0, 0)
         keys[-1] = None
         node.line, node.column = line, column
         first = parent.content.setdefault(key, node)
         if first is not node and len(self.issues) < MOST_ISSUES:
-            details = f"'{key[:80]}' stands here a second time; the first is in line {first.line}"
+            details = f"'{key[:80]}' is here a second time; the first is in line {first.line}"
             self.issues.append(YamlIssue(self.file, line, column, "", details))
 
 
 def _merge(node: YamlNode) -> None:
-    """Fill in what `<<` brings; the mapping's own entries win."""
+    """Merge the mapping of `<<`; the mapping's own entries win."""
     merged = node.content[_MERGE]
     sources = merged.content if merged.form is SEQUENCE else [merged]
     if all(source.form is MAPPING for source in sources):

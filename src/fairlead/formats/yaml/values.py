@@ -1,6 +1,6 @@
-"""Nodes of a YAML tree as values of the type that a field has: `2`, `"2"` and `2.0` are the same number of devices.
+"""Reads nodes of a YAML tree as values of the type of a field: `2`, `"2"` and `2.0` are the same number of devices.
 
-Called by the reader of workload YAML. Everything that cannot be read raises `Wrong` with what would be right.
+Called by the reader of workload YAML. A value that cannot be read raises `Wrong` with what is expected.
 """
 
 import re
@@ -16,13 +16,13 @@ _FALSE = frozenset({"false", "no", "off"})
 _INTEGER = re.compile(r"[+-]?\d+\Z")
 _DECIMAL = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\Z")
 _WORDS = re.compile(r"[,; \t\r\n]+")
-#: No number of digits beyond this means anything here, and reading it would take its time.
+#: Longer numbers are meaningless, and parsing them would take long.
 _MOST_DIGITS = 40
 _SHOWN = 80
 
 
 class Wrong(Exception):
-    """A node is not what its field takes; the words say what is."""
+    """A node is not what its field takes; the message says what is expected."""
 
 
 def read_value(field: YamlField, node: YamlNode) -> Any:
@@ -35,23 +35,23 @@ def read_value(field: YamlField, node: YamlNode) -> Any:
 
 
 def unwrap(field: YamlField, node: YamlNode) -> YamlNode:
-    """What stands below `value:`."""
+    """The node below `value:`."""
     if field.type == "mark" and node.form is MAPPING and not node.content:
         return node
     return _below(node, "value", f"{field.name}: {{value: …}}", field.type in ("object", "mark"))
 
 
 def unwrap_items(field: YamlField, node: YamlNode) -> dict[str, YamlNode]:
-    """What stands below `items:`, by key."""
+    """The nodes below `items:`, by key."""
     items = _below(node, "items", f"{field.name}: {{items: {{KEY: {{value: …}}}}}}", True)
     if items.form is not MAPPING:
-        raise Wrong(f"has items that are no mapping; write {field.name}: {{items: {{KEY: {{value: …}}}}}}")
+        raise Wrong(f"has items that are not a mapping; write {field.name}: {{items: {{KEY: {{value: …}}}}}}")
     content: dict[str, YamlNode] = items.content
     return content
 
 
 def unwrap_item(key: str, node: YamlNode, is_object: bool, *, has_value: bool = False) -> YamlNode:
-    """What stands below `value:` of one item; some items have a member of that name."""
+    """The node below `value:` of one item; some items have a member with that name."""
     shape = f"{key}: {{value: {'{…}' if is_object else '…'}}}"
     inner = _below(node, "value", shape, is_object, has_value=has_value)
     if is_object and inner.form is not MAPPING:
@@ -69,7 +69,7 @@ def _below(node: YamlNode, wrapper: str, shape: str, is_object: bool, *, has_val
         _refuse_wrapper(content, wrapper, shape)
     inner: YamlNode = content[wrapper]
     if inner.is_null:
-        raise Wrong(f"has an empty {wrapper}: — write {shape}, or leave the field out")
+        raise Wrong(f"has an empty {wrapper}: — write {shape}, or remove the field")
     if not has_value and _is_doubled(inner, wrapper, is_object):
         raise Wrong(f"has {wrapper}: twice, one inside the other; write {shape}")
     return inner
@@ -79,7 +79,7 @@ def _is_doubled(inner: YamlNode, wrapper: str, is_object: bool) -> bool:
     if inner.form is not MAPPING or wrapper not in inner.content or (is_object and len(inner.content) > 1):
         return False
     below = inner.content[wrapper]
-    # An item may be called `items`; then a value stands below it.
+    # An item may have the key `items`; then there is a value below it.
     return wrapper == "value" or (below.form is MAPPING and "value" not in below.content)
 
 
@@ -91,7 +91,7 @@ def _refuse_wrapper(content: dict[str, YamlNode], wrapper: str, shape: str) -> N
     if wrapper not in content:
         found = f" (found {', '.join(unknown[:3])})" if unknown else ""
         raise Wrong(f"has no {wrapper}:{found}; write {shape}")
-    raise Wrong(f"has {', '.join(unknown[:3])} beside {wrapper}: — only {wrapper}: belongs there")
+    raise Wrong(f"has {', '.join(unknown[:3])} beside {wrapper}: — only {wrapper}: is allowed there")
 
 
 def told(node: YamlNode) -> str:
@@ -130,18 +130,18 @@ def _integer(node: YamlNode) -> int:
 
 def _short(text: str) -> str:
     if len(text) > _MOST_DIGITS:
-        raise Wrong(f"is a number of {len(text)} characters; at most {_MOST_DIGITS} are read")
+        raise Wrong(f"is a number of {len(text)} characters; at most {_MOST_DIGITS} are allowed")
     return text
 
 
 def read_number(text: str) -> int | float:
-    """A number as it was written, or a quantity such as 500m."""
+    """A number as written, or a quantity such as 500m."""
     if _INTEGER.match(text):
         return int(_short(text))
     if _DECIMAL.match(text):
         number = float(_short(text))
         if number in (float("inf"), float("-inf")):
-            raise Wrong(f"is '{text[:_SHOWN]}', which is more than can be counted")
+            raise Wrong(f"is '{text[:_SHOWN]}', which is too large")
         return number
     try:
         value = parse(_short(text))
@@ -157,7 +157,7 @@ def _number(node: YamlNode) -> int | float:
 
 
 def _limit(node: YamlNode) -> int | float | str:
-    """A number is a number; anything with a unit stays the text it is."""
+    """A number, or a text if it has a unit."""
     if node.form is not SCALAR or node.is_null:
         raise Wrong(f"is {told(node)}; a number or a quantity is expected")
     text: str = node.content
@@ -174,7 +174,7 @@ def _list(node: YamlNode) -> list[str]:
     if node.form is SEQUENCE:
         return [_text(item) for item in node.content]
     if node.form is MAPPING or node.is_null:
-        raise Wrong(f"is {told(node)}; a list, or words separated by commas, are expected")
+        raise Wrong(f"is {told(node)}; a list, or words separated by commas, is expected")
     return [word for word in _WORDS.split(node.content) if word]
 
 
@@ -184,7 +184,7 @@ def _choose(choices: tuple[str, ...], text: str) -> str:
         if choice.lower() == lowered:
             return choice
     hint = near(text, choices)
-    allowed = "" if hint.startswith("; known") else f" Allowed are {', '.join(choices)}"
+    allowed = "" if hint.startswith("; use one of") else f" Allowed are {', '.join(choices)}"
     raise Wrong(f"is '{text[:_SHOWN]}'{hint or ';'}{allowed}".rstrip(";"))
 
 
@@ -199,7 +199,7 @@ _READERS = {
 
 
 def read_plain(node: YamlNode) -> Any:
-    """A node without declared types: mappings, lists, texts, and what a plain scalar says by itself."""
+    """A node without declared types: mappings, lists, texts, and the value of an unquoted scalar."""
     if node.form is MAPPING:
         return {key: read_plain(inner) for key, inner in node.content.items()}
     if node.form is SEQUENCE:

@@ -1,7 +1,7 @@
-"""A REST spec as workload YAML in one canonical form, with the list of what that cannot hold.
+"""Writes a REST spec as workload YAML in one canonical form, with a list of what YAML cannot express.
 
 Called by `convert`, and by the server when it shows a workload as YAML. The declarations say where each member goes;
-what no field takes is left over and therefore lost.
+members without a field are lost.
 """
 
 from typing import Any
@@ -26,7 +26,7 @@ _SEPARATORS = frozenset(",; \t\r\n")
 def render_document(
     kind: Kind, spec: dict[str, Any], name: str, *, is_prefix: bool = False, project: str = "", active: bool = True
 ) -> tuple[dict[str, Any], list[Loss]]:
-    """The document as plain data, and the members of the spec that it does not hold (paths below the spec)."""
+    """The document as plain data, and the members of the spec that it does not contain (paths below the spec)."""
     source = Source(spec)
     fields: dict[str, Any] = {}
     labels = {label: source.take(path) for path, label in _LABELS.items() if source.peek(path) is not UNSET}
@@ -56,7 +56,7 @@ def render_document(
 
 
 def _shown(value: Any) -> Any:
-    """A number with a fraction is written as text, as the custom resources take it."""
+    """A number with a fraction is written as text, as in the custom resources."""
     if isinstance(value, float):
         return int(value) if value.is_integer() and abs(value) < 2**53 else repr(value)
     return value
@@ -86,7 +86,7 @@ def _write_value(field: YamlField, source: Source, fields: dict[str, Any]) -> No
         return
     if field.type == "list":
         if not value or any(not word or _SEPARATORS & set(word) for word in value):
-            source.lose(field.path, "is a list in words, which cannot be empty or have words with separators in them")
+            source.lose(field.path, "is a list of words; they cannot be empty or contain separators")
             return
         value = " ".join(value)
     source.take(field.path)
@@ -100,7 +100,7 @@ def _map_items(field: YamlField, source: Source) -> dict[str, Any]:
         if not isinstance(key, str):
             continue
         if key in items:
-            source.lose(f"{here}.{field.key}", "is there a second time; one of them can be written")
+            source.lose(f"{here}.{field.key}", "is there a second time; only one of them can be written")
             continue
         if field.path == "environmentVariables":
             rendered = render_variable(item)
@@ -110,7 +110,7 @@ def _map_items(field: YamlField, source: Source) -> dict[str, Any]:
         else:
             text, taken = item.get("value") or "", ("value",)
             if item.get("value") is None:
-                source.lose(f"{here}.value", "is an empty text where none is given", "")
+                source.lose(f"{here}.value", "is an empty text by default", "")
         items[key] = {"value": text}
         source.take(f"{here}.{field.key}")
         for path in taken:
@@ -133,9 +133,9 @@ def _items(field: YamlField, source: Source) -> dict[str, Any]:
         else:
             continue
         if field.path == "ports" and "serviceType" not in members:
-            # Written out, since a port of an inference workload that says nothing is the one it serves on.
+            # Written out, because a port of an inference workload without a service type would be its serving port.
             members["serviceType"] = DEFAULT_SERVICE
-            source.lose(f"{here}.serviceType", f"is {DEFAULT_SERVICE} where none is given", DEFAULT_SERVICE)
+            source.lose(f"{here}.serviceType", f"is {DEFAULT_SERVICE} by default", DEFAULT_SERVICE)
         items[key] = {"value": members}
     return items
 
@@ -156,7 +156,7 @@ _CREDENTIALS = frozenset({"username", "password", "key", "secret"})
 
 
 def _opened(field: YamlField, source: Source, here: str, found: dict[str, Any]) -> bool:
-    """Whether a secret is named: without it its keys would be read as credentials. An older way is made the newer."""
+    """Whether a secret is named: without it, its keys would be read as credentials. The older member is renamed."""
     named = next((member for member in field.members if member.name == "secretName"), None)
     if named is None:
         return True
@@ -182,13 +182,13 @@ def _opened(field: YamlField, source: Source, here: str, found: dict[str, Any]) 
 def _left_over(kind: Kind, path: str, value: Any) -> Loss:
     field = declared(kind, path)
     if value is None:
-        reason = "null is the same as left out in workload YAML"
+        reason = "null is the same as not given in workload YAML"
     elif path.endswith(".exclude"):
-        reason = "items of workload YAML are not excluded" + ("; the item is left out" if value else "")
+        reason = "items of workload YAML cannot be excluded" + ("; the item is omitted" if value else "")
     elif value in ({}, []):
-        reason = "is empty, which is the same as left out in workload YAML"
+        reason = "is empty, which is the same as not given in workload YAML"
     elif field is not None and field.about.default == value:
-        reason = "says what holds anyway, and workload YAML has no such field"
+        reason = "is the default, and workload YAML has no such field"
     else:
         reason = _NOT_HERE
     return Loss(path=path, reason=reason, value=value)

@@ -75,8 +75,8 @@ def test_flags_that_say_nothing_of_the_workload_are_listed(tmp_path: Path) -> No
 def test_what_is_no_member_of_a_request_is_listed_as_that(tmp_path: Path) -> None:
     body = {"name": "x", "spce": {}, "actualPhase": "Running", "spec": {"image": "i"}}
     told = call("convert", "-", "--to", "rest", home=tmp_path, stdin=json.dumps(body)).err
-    assert "spce: is no member of a creation request" in told
-    assert "actualPhase: tells how far" in told
+    assert "spce: is not a member of a creation request" in told
+    assert "actualPhase: is state of the workload" in told
 
 
 def test_losses_as_json(tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ def test_refusals(tmp_path: Path, words: list[str], stdin: str, want_code: int, 
         pytest.param("name: x\nspec: {image: i, imag: i}", ": spec.imag: ", id="unknown member of a request in YAML"),
         pytest.param("", ": The text is empty", id="empty"),
         pytest.param("- a", ": The format of the text is not known", id="no dialect"),
-        pytest.param("type: task\ncommands: 3", ": The text is no description", id="no task"),
+        pytest.param("type: task\ncommands: 3", ": The text is not a valid dstack description", id="no task"),
     ],
 )
 def test_mistakes_name_their_file(tmp_path: Path, text: str, want: str) -> None:

@@ -57,11 +57,11 @@ def test_contradictions_are_all_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "want"),
     [
-        (("schedule",), "Which file? Give it with --snapshot."),
+        (("schedule",), "No file given. Name it with --snapshot."),
         (("schedule", "--snapshot", "missing.json"), "cannot be read"),
-        (("schedule", "--snapshot", "{path}", "--cycles", "0"), "--cycles is at least 1"),
-        (("schedule", "--snapshot", "{path}", "--actions", "allocate,steal"), "'steal' is no action"),
-        (("fairshare",), "Which file? Give it with --queues."),
+        (("schedule", "--snapshot", "{path}", "--cycles", "0"), "--cycles must be at least 1"),
+        (("schedule", "--snapshot", "{path}", "--actions", "allocate,steal"), "'steal' is not an action"),
+        (("fairshare",), "No file given. Name it with --queues."),
         (("test", "missing.yaml"), "cannot be read"),
     ],
 )

@@ -147,19 +147,19 @@ def test_apply_flags(words: list[str], want: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("words", "want"),
     [
-        pytest.param(["--env", "A"], "--env takes NAME=VALUE, not 'A'.", id="no pair"),
+        pytest.param(["--env", "A"], "--env must be NAME=VALUE, not 'A'.", id="no pair"),
         pytest.param(
             ["--claim", "claimnane=x"],
-            "--claim has no part 'claimnane'; it takes claimname, size, port, readwrite, attributes. "
+            "--claim has no part 'claimnane'; its parts are claimname, size, port, readwrite, attributes. "
             "Did you mean claimname?",
             id="unknown part",
         ),
         pytest.param(["--claim", "size"], "--claim size needs a value: size=…", id="part without value"),
-        pytest.param(["--claim", "port=x"], "--claim port takes a whole number, not 'x'.", id="part of another type"),
+        pytest.param(["--claim", "port=x"], "--claim port must be a whole number, not 'x'.", id="part of another type"),
         pytest.param(
-            ["--serving", "http"], "--serving container takes a whole number, not 'http'.", id="no such first part"
+            ["--serving", "http"], "--serving container must be a whole number, not 'http'.", id="no such first part"
         ),
-        pytest.param(["--grace", "x"], "--grace takes a time such as 90s, 5m or 1h30m, not 'x'.", id="no time"),
+        pytest.param(["--grace", "x"], "--grace must be a duration such as 90s, 5m or 1h30m, not 'x'.", id="no time"),
     ],
 )
 def test_wrong_values_are_explained(words: list[str], want: str) -> None:

@@ -62,7 +62,7 @@ def test_the_users_template_is_looked_for_before_the_global_one() -> None:
                 document("base", "{usage: Template, baseWorkload: other}"),
                 document("other", "{usage: Template, baseWorkload: base}"),
             ),
-            "in a circle (runai-a/x → runai-a/base → runai-a/other → runai-a/base)",
+            "in a cycle (runai-a/x → runai-a/base → runai-a/other → runai-a/base)",
             id="circle",
         ),
         pytest.param(
