@@ -166,20 +166,8 @@ async def serve(settings: ServerSettings) -> int:
 
 async def _serve_on(settings: ServerSettings, sock: socket.socket, proxied: socket.socket | None, store: Store) -> int:
     url = url_of(sock, is_tls=bool(settings.tls_certificate))
-    window = settings.control.scaling_window
     await _share_keys(settings)
-    context = Context(
-        store=store,
-        clock=now,
-        directory=Directory(store),
-        sessions=None,
-        settings=settings.control,
-        new_id=GrowingIds(now).next,
-        new_suffix=new_suffix,
-        vault=load_vault(settings.data_dir),
-        exposure=UrlRegistry(read_url_settings(settings, proxied), Traffic(now, time.monotonic, window)),
-    )
-    context.may_cluster_have_names = settings.engine != LOCAL
+    context = _make_context(settings, store, proxied)
     machine = None if settings.api_only else _make_machine(settings, context, url, proxied)
     await ensure_defaults(context, "" if settings.api_only else settings.engine)
     cluster = context.directory.cluster
@@ -225,6 +213,23 @@ async def _serve_on(settings: ServerSettings, sock: socket.socket, proxied: sock
             refresher()
         log.info("Stopped; pods keep running")
     return server.exit_code
+
+
+def _make_context(settings: ServerSettings, store: Store, proxied: socket.socket | None) -> Context:
+    window = settings.control.scaling_window
+    context = Context(
+        store=store,
+        clock=now,
+        directory=Directory(store),
+        sessions=None,
+        settings=settings.control,
+        new_id=GrowingIds(now).next,
+        new_suffix=new_suffix,
+        vault=load_vault(settings.data_dir),
+        exposure=UrlRegistry(read_url_settings(settings, proxied), Traffic(now, time.monotonic, window)),
+    )
+    context.may_cluster_have_names = settings.engine != LOCAL
+    return context
 
 
 def _settle_mode(settings: ServerSettings, context: Context) -> None:

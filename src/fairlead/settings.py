@@ -6,7 +6,7 @@ flags it was started last, so that `fairlead server start` brings back the serve
 
 import argparse
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -163,7 +163,11 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> S
         ingress_server=given.ingress_server,
         ingress_tls=given.ingress_tls,
         log_to_stderr=not (given.quiet or given.background),
-        control=ControlSettings(retry_delay=given.retry_delay, scaling_window=given.scaling_window * 1000),
+        control=ControlSettings(
+            retry_delay=given.retry_delay,
+            scaling_window=given.scaling_window * 1000,
+            adopts_unknown_pods=given.unknown_pods == "adopt",
+        ),
         flags=tuple(flags),
     )
 
@@ -233,6 +237,17 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--pids-limit", type=int, metavar="N", help="processes and threads of one pod; 0 for no limit")
     add(
+        "--unknown-pods",
+        choices=("adopt", "stop"),
+        default="adopt",
+        help="running pods that the database does not know, as after a restore: adopt them (default) or stop them",
+    )
+    _add_cluster_flags(add)
+    return parser
+
+
+def _add_cluster_flags(add: Callable[..., argparse.Action]) -> None:
+    add(
         "--engine",
         choices=(LOCAL, *ENGINES),
         default=LOCAL,
@@ -244,4 +259,3 @@ def _parser() -> argparse.ArgumentParser:
     add("--ingress-server", default="", metavar="HOST", help="the name by which their controller reaches this server")
     add("--ingress-tls", action="store_true", help="they are https, with their controller's default certificate")
     add("--api-only", action="store_true", help="serve the API and leave pods to the server that runs the machine")
-    return parser

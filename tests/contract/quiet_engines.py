@@ -45,6 +45,9 @@ class QuietPods(QuietEngine, PodEngine):
 
     async def apply(self, orders: Sequence[PodOrder]) -> None: ...
 
+    def load_record(self, pod_id: str, attempt: int) -> bytes:
+        return b""
+
 
 class QuietCluster(QuietEngine, WorkloadEngine):
     async def observe(self) -> Sequence[WorkloadReport | CapacityChanged]:

@@ -35,6 +35,8 @@ class ControlSettings(msgspec.Struct, frozen=True, kw_only=True):
     max_completions: int = 100_000
     #: How far back the load of a service is looked at before pods are taken away; a tenth of it before they are added.
     scaling_window: Millis = 60 * SECOND
+    #: Whether running pods that no record knows are adopted when a server starts; otherwise they are stopped.
+    adopts_unknown_pods: bool = True
 
 
 @dataclass

@@ -25,6 +25,8 @@ class Start(msgspec.Struct, frozen=True):
     """Run one attempt of a pod on the node that its spec names."""
 
     pod: PodSpec
+    #: An encoded `LaunchRecord`, which the engine keeps for as long as it knows the attempt.
+    record: bytes = b""
 
 
 class Stop(msgspec.Struct, frozen=True):
@@ -358,6 +360,10 @@ class PodEngine(Engine, Protocol):
 
     async def apply(self, orders: Sequence[PodOrder]) -> None:
         """Begin to carry out the orders. Their effect is observed later, a failed start included."""
+        ...
+
+    def load_record(self, pod_id: str, attempt: int) -> bytes:
+        """The record that the attempt was started with; empty if there is none."""
         ...
 
 

@@ -6,12 +6,14 @@ was unknown leads to the same orders when it is read again.
 
 from collections.abc import Callable, Iterator
 
+import msgspec
+
 from fairlead.control.decide.draft import Draft, podset_of
 from fairlead.control.decide.leaving import releases_ephemeral_claims
 from fairlead.engines.base import DropEphemeralClaims, Forget, PodOrder, Start, Stop
 from fairlead.model.pods.podset import PodSet, PodSpec
 from fairlead.model.records.phase import PodPhase
-from fairlead.model.records.workload import Pod, Workload
+from fairlead.model.records.workload import LaunchRecord, Pod, Workload
 
 RenderPod = Callable[[Workload, Pod, PodSet], PodSpec]
 
@@ -32,9 +34,15 @@ def pod_orders(draft: Draft, render_pod: RenderPod) -> list[PodOrder]:
 def _orders_of(draft: Draft, recorded: Pod | None, pod: Pod, render_pod: RenderPod) -> Iterator[PodOrder]:
     """A pod that was due to restart and is evicted in the same decision is started first: its stop is then reported."""
     if starts_attempt(recorded, pod):
-        yield Start(render_pod(draft.workload, pod, podset_of(draft.entry.podsets, pod.role)))
+        # As it will be recorded, before the order is carried out.
+        workload = msgspec.structs.replace(draft.workload, version=draft.entry.workload.version + 1)
+        yield start_order(workload, pod, render_pod(workload, pod, podset_of(draft.entry.podsets, pod.role)))
     if pod.phase is PodPhase.STOPPING and (recorded is None or recorded.phase is not PodPhase.STOPPING):
         yield stop_order(draft, pod)
+
+
+def start_order(workload: Workload, pod: Pod, spec: PodSpec) -> Start:
+    return Start(spec, msgspec.json.encode(LaunchRecord(workload, pod)))
 
 
 def starts_attempt(recorded: Pod | None, pod: Pod) -> bool:

@@ -80,6 +80,9 @@ class ClusterDriver:
             if pod.has_ended:
                 self._ended.setdefault(pod.workload_id, set()).add(pod.id)
 
+    async def adopt(self) -> None:
+        """Nothing: the cluster creates and keeps its pods itself."""
+
     def resume(self) -> list[WorkloadOrder]:
         """Every decision gives the desired state again."""
         return []

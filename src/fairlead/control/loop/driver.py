@@ -46,6 +46,10 @@ class Driver(Protocol[OrderT]):
         """After a start, with everything on the board: tell the engine what still exists."""
         ...
 
+    async def adopt(self) -> None:
+        """After a start and the first observation: take over what runs and is not on record."""
+        ...
+
     def resume(self) -> list[OrderT]:
         """After a start and the first observation: orders that were recorded and perhaps never given."""
         ...

@@ -13,10 +13,11 @@ from fairlead.control.assets.pod_supplies import load_retained
 from fairlead.control.context import Context
 from fairlead.control.decide.draft import Draft, WorkloadEntry, podset_of
 from fairlead.control.decide.phases import decide
-from fairlead.control.decide.pod_orders import pod_orders
+from fairlead.control.decide.pod_orders import pod_orders, start_order
 from fairlead.control.decide.pod_reports import apply_pod_reports, is_lost, report_lost
 from fairlead.control.decide.pod_specs import render_pod
 from fairlead.control.decide.stopping import Backoff
+from fairlead.control.loop.adoption import PodAdopter
 from fairlead.control.loop.board import Board
 from fairlead.control.loop.driver import DirectoryReaction, has_node, make_inputs
 from fairlead.control.loop.refresh import find_changed, find_mounting
@@ -48,6 +49,9 @@ class PodDriver:
         running = (workload.id for workload in workloads if workload.phase is not Phase.STOPPED)
         await self.engine.retain(await load_retained(self._context, running))
 
+    async def adopt(self) -> None:
+        self._unrecorded += await PodAdopter(self._context, self.engine, self.board).adopt(self._unrecorded)
+
     def resume(self) -> list[PodOrder]:
         """A pod of which the engine has no trace is taken as lost. Mounted objects may have changed meanwhile."""
         self._group_reports()
@@ -67,7 +71,7 @@ class PodDriver:
             podset = podset_of(entry.podsets, pod.role)
             is_unknown = pod.id not in known and self._has_node(pod.node)
             if pod.phase is PodPhase.STARTING and pod.restart_at is None and is_unknown:
-                orders.append(Start(self._pod_spec(entry.workload, pod, podset)))
+                orders.append(start_order(entry.workload, pod, self._pod_spec(entry.workload, pod, podset)))
             elif pod.phase is PodPhase.STOPPING:
                 orders.append(Stop(pod.id, pod.attempt, podset.container.termination_grace_seconds))
         return orders

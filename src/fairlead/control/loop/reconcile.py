@@ -324,6 +324,7 @@ class Reconciler(Generic[OrderT]):
         await self._record_nodes()
         await self.driver.recover(workloads.values())
         await self._observe()
+        await self.driver.adopt()
         self._orders += self.driver.resume()
         await self._decide_and_record(list(self.board.entries), self.context.clock())
 

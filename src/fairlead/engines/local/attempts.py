@@ -1,6 +1,7 @@
 """Where attempts lie below the data folder, and what their journals say. Reads and removes; supervisors write.
 
 pods/live/<pod>.<attempt>      the journal: claim, state, end; gone when the pod is forgotten, like the next two
+pods/records/<pod>.<attempt>   the records of the pod and its workload at its start, for a server that lost them
 pods/control/<pod>.<attempt>   the supervisor's socket, while it lives
 pods/private/<pod>.<attempt>/  a shared pod's own home and /tmp
 pods/leaving/                  folders of forgotten pods that are being removed
@@ -34,11 +35,26 @@ class AttemptFolders:
         self.root = f"{self.data}/pods"
 
     def prepare(self) -> None:
-        for name in ("", "/live", "/control", "/private", "/leaving", "/members", "/logs"):
+        for name in ("", "/live", "/records", "/control", "/private", "/leaving", "/members", "/logs"):
             os.makedirs(self.root + name, mode=0o700, exist_ok=True)
 
     def journal(self, key: Key) -> str:
         return f"{self.root}/live/{_name(key)}"
+
+    def record(self, key: Key) -> str:
+        return f"{self.root}/records/{_name(key)}"
+
+    def write_record(self, key: Key, content: bytes) -> None:
+        """Not synced to disk: a record is needed while its pod lives, and no pod survives a power failure."""
+        with open(self.record(key), "wb", opener=_open_private) as file:
+            file.write(content)
+
+    def load_record(self, key: Key) -> bytes:
+        try:
+            with open(self.record(key), "rb") as file:
+                return file.read()
+        except FileNotFoundError:
+            return b""
 
     def control(self, key: Key) -> str:
         return f"{self.root}/control/{_name(key)}"
@@ -107,7 +123,7 @@ class AttemptFolders:
 
     def forget(self, key: Key) -> None:
         """Remove what little there is of an attempt beside its own folder and its output."""
-        for path in (self.journal(key), self.control(key)):
+        for path in (self.journal(key), self.record(key), self.control(key)):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
 
@@ -127,6 +143,10 @@ class AttemptFolders:
     def pod_logs(self, pod_id: str) -> str:
         """Where all output of a pod lies."""
         return os.path.dirname(self.logs((pod_id, 0)))
+
+
+def _open_private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def remove_folder(path: str) -> None:

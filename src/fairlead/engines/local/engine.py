@@ -151,7 +151,7 @@ class LocalEngine(PodEngine, Sessions, LogStore):
         for order in orders:
             match order:
                 case Start():
-                    await self._start(order.pod)
+                    await self._start(order.pod, order.record)
                 case Stop():
                     self._stop(order)
                 case Refresh():
@@ -160,6 +160,9 @@ class LocalEngine(PodEngine, Sessions, LogStore):
                     self._forget(order.pod_id)
                 case DropEphemeralClaims():
                     await self._storage.drop((), order.workload_id)
+
+    def load_record(self, pod_id: str, attempt: int) -> bytes:
+        return self._folders.load_record((pod_id, attempt))
 
     async def retain(self, retained: Retained) -> None:
         await self._storage.retain(retained.claim_ids, retained.workload_ids)
@@ -238,10 +241,11 @@ class LocalEngine(PodEngine, Sessions, LogStore):
 
     # Orders
 
-    async def _start(self, pod: PodSpec) -> None:
+    async def _start(self, pod: PodSpec, record: bytes) -> None:
         key = (pod.pod_id, pod.attempt)
         if key in self._attempts:
             return
+        self._folders.write_record(key, record)
         report = PodReport(pod_id=pod.pod_id, workload_id=pod.workload_id, attempt=pod.attempt, state=PodState.STARTING)
         attempt = self._attempts[key] = PodAttempt(key, report, pod)
         self._mark(attempt, report)

@@ -247,3 +247,13 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def exists_at(self, at: Millis) -> bool:
         """Whether it held its place at a time."""
         return self.created_at <= at and (self.completed_at is None or at < self.completed_at)
+
+
+class LaunchRecord(msgspec.Struct, frozen=True):
+    """The records of a pod and its workload when the pod was started; its engine keeps them beside the pod.
+
+    After a restore the database may know neither: the engine's copy is then the newest there is.
+    """
+
+    workload: Workload
+    pod: Pod
